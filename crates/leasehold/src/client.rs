@@ -6,25 +6,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ambient::Ambient;
-use crate::background::Background;
-use crate::client_context::ClientContext;
-use crate::client_core::ClientCore;
-use crate::error::Error;
-use crate::guarantees::Guarantees;
-use crate::health::MemberHealth;
-use crate::holder::{ClientInfo, Holder};
-use crate::key::Key;
-use crate::leader::Election;
+use crate::env::Ambient;
+use crate::lease::ClientCore;
 use crate::lock::Lock;
-use crate::lock_set::LockSet;
-use crate::once::Once;
-use crate::optional;
-use crate::owner::ClientId;
-use crate::queue::Waiter;
 use crate::record::Record;
-use crate::semaphore::Semaphore;
-use crate::store::Store;
+use crate::runtime::ClientContext;
+use crate::runtime::background::Background;
+use crate::store::optional;
+use crate::store::{Guarantees, MemberHealth, Store};
+use crate::types::{ClientId, ClientInfo, Error, Holder, Key, Waiter};
 
 /// One process's access to its locks: a store, a background thread, and the task that renews the leases.
 ///
@@ -48,6 +38,8 @@ use crate::store::Store;
 /// guard.release().await?;
 /// # Ok::<(), leasehold::Error>(()) }).unwrap();
 /// ```
+#[doc(alias = "LockManager")]
+#[doc(alias = "connection")]
 #[derive(Clone)]
 pub struct Client {
     core: Arc<ClientCore>,
@@ -74,45 +66,10 @@ impl Client {
         Lock::new(Arc::clone(&self.core), Key::new(name))
     }
 
-    /// Returns the locks called `names`, to be acquired as one. An invalid name, or an empty list of
-    /// names, is reported when they are acquired.
-    pub fn lock_all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> LockSet {
-        LockSet::new(self.clone(), names)
-    }
-
-    /// Returns the lock called `name` with `permits` permits: at most that many owners may hold it at
-    /// once. An invalid name or number is reported when a permit is acquired.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # pollster::block_on(async {
-    /// use leasehold::{Client, MemoryStore};
-    ///
-    /// let locks = Client::new(MemoryStore::new());
-    /// let permit = locks.semaphore("workers", 3).acquire().await?;
-    /// permit.release().await?;
-    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
-    /// ```
-    pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
-        Semaphore::new(Arc::clone(&self.core), Key::new(name), permits)
-    }
-
-    /// Returns the request called `name`, to be run once. An invalid name is reported when it begins.
-    pub fn once(&self, name: impl Into<String>) -> Once {
-        Once::new(self.clone(), name.into())
-    }
-
     /// Returns the record of the lock called `name`, to be read without holding the lock. An invalid name
     /// is reported when the record is read. [`Guard::record`](crate::Guard::record) writes it.
     pub fn record(&self, name: impl AsRef<str>) -> Record {
         Record::new(Arc::clone(&self.core), Key::new(name))
-    }
-
-    /// Returns the election of a leader among all candidates for `name`. Every call on it reports an
-    /// invalid name.
-    pub fn election(&self, name: impl AsRef<str>) -> Election {
-        Election::new(self.clone(), name.as_ref())
     }
 
     /// Returns the current holders of `name`. For diagnostics.

@@ -1,13 +1,11 @@
 //! The functions that the fuzz targets call, one for each; `fuzz/README.md` describes how to run them.
 
+use crate::election::Announcement;
 use crate::handle::Handle;
-use crate::handle_text;
-use crate::key::Key;
-use crate::leader::Announcement;
-use crate::member_record::DataGeneration;
-use crate::once_state::OnceState;
-use crate::owner::Owner;
-use crate::pattern::Pattern;
+use crate::handle::text as handle_text;
+use crate::once::OnceState;
+use crate::store::DataGeneration;
+use crate::types::{Key, Owner, Pattern};
 
 /// The text of a handle, and what is inside it.
 pub fn handle(bytes: &[u8]) {

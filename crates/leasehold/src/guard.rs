@@ -1,20 +1,19 @@
+mod guarded;
+mod running;
+
+pub use guarded::Guarded;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::attempt::{LostReason, Release};
-use crate::background::Running;
-use crate::claim::Mode;
-use crate::client_core::ClientCore;
-use crate::clock::BootInstant;
-use crate::error::{Error, ErrorKind};
-use crate::fence::Fence;
-use crate::guarantees::Sharing;
-use crate::held_lease::HeldLease;
-use crate::key::Key;
-use crate::owner::Owner;
+use crate::env::clock::BootInstant;
+use crate::lease::{ClientCore, HeldLease};
+use crate::runtime::background::Running;
+use crate::store::{LostReason, Release, Sharing};
+use crate::types::{Error, ErrorKind, Fence, Key, Mode, Owner, forked};
 
 /// A held lock, until it is released, dropped or lost.
 ///
@@ -42,6 +41,8 @@ use crate::owner::Owner;
 /// guard.release().await?;
 /// # Ok::<(), leasehold::Error>(()) }).unwrap();
 /// ```
+#[doc(alias = "lease")]
+#[doc(alias = "mutex guard")]
 #[must_use = "if unused the lock is freed at once"]
 #[clippy::has_significant_drop]
 pub struct Guard {
@@ -129,6 +130,7 @@ impl Guard {
     }
 
     /// Returns whether the lock is held at this instant. Once false, it stays false.
+    #[doc(alias = "is_locked")]
     pub fn is_valid(&self) -> bool {
         self.check_now().is_ok()
     }
@@ -186,6 +188,7 @@ impl Guard {
 
     /// Returns a token that is cancelled once the guard is lost, to pass to the work that the lock
     /// protects. It outlives the guard, and a release does not cancel it.
+    #[doc(alias = "cancel")]
     pub fn lost_token(&self) -> CancellationToken {
         self.held_lease().lost_token().clone()
     }
@@ -281,6 +284,8 @@ impl Guard {
     /// # Cancel safety
     ///
     /// Dropping the future only loses the answer: the lock is freed in the background.
+    #[doc(alias = "unlock")]
+    #[doc(alias = "free")]
     pub async fn release(self) -> Result<Ended, Error> {
         if self.hold.client.is_forked() {
             return Err(forked());
@@ -317,13 +322,6 @@ impl Guard {
     pub(crate) fn held_lease(&self) -> &HeldLease {
         &self.hold.held_lease
     }
-}
-
-pub(crate) fn forked() -> Error {
-    Error::new(
-        ErrorKind::Forked,
-        "this process is a forked child: open a client of its own after the fork",
-    )
 }
 
 impl Drop for Hold {

@@ -62,120 +62,68 @@
 //! [`Client::break_lock`]. The metrics and spans of [`manual::observing`] show what a program's locks
 //! cost it, and which locks it lost. Implementors read [`Store`] and its optional parts [`Inspection`],
 //! [`Admin`], [`Records`] and [`Health`]. Each numbered obligation is a named test. [`Error`] has a kind,
-//! an effect and predicates. [`ambient`] and [`clock`] provide the time and random numbers.
+//! an effect and predicates. [`env`] and [`clock`] provide the time and random numbers.
+//! [`manual::glossary`] defines the terms.
+//!
+//! With the feature `serde`, keys, fences, owners, times and handles can be serialized.
 #![forbid(unsafe_code)]
 
 use std::future::Future;
 use std::pin::Pin;
 
-/// The clock and the random numbers that the code uses.
-pub mod ambient;
-pub mod background;
 pub mod blocking;
-pub mod clock;
+pub mod env;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod manual;
 pub mod telemetry;
 
-mod acquisition;
-mod admin;
-mod attempt;
-mod backoff;
-mod breaking;
-mod claim;
+mod acquire;
 mod client;
-mod client_context;
-mod client_core;
-mod doubts;
-mod error;
-mod fence;
-mod fence_gate;
-mod fenced;
-mod guarantees;
+mod election;
+mod fencing;
 mod guard;
-mod guard_set;
-mod guarded;
-mod handing;
 mod handle;
-mod handle_text;
-mod health;
-mod held_lease;
-mod holder;
-mod inspection;
-mod key;
-mod leader;
 mod lease;
 mod lock;
-mod lock_listing;
-mod lock_set;
-mod member;
-mod member_record;
 mod memory;
-mod new_leases;
+mod multi;
 mod once;
-mod once_run;
-mod once_state;
-mod once_steps;
-mod optional;
-mod owner;
-mod pattern;
-mod permits;
-mod queue;
 mod record;
-mod record_state;
-mod records;
-mod renewer;
-mod running;
-mod semaphore;
+mod runtime;
 mod store;
-mod taking_back;
-mod timers;
-mod wait_policy;
+mod types;
 
-pub use admin::Admin;
-pub use attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};
-pub use breaking::{Breach, Break, BreakRecord, Broken};
-pub use claim::{Claim, Held, Mode};
+pub use env as ambient;
+pub use env::clock;
+pub use runtime::background;
+/// The token that [`Guard::lost_token`] returns, from `tokio-util`.
+pub use tokio_util::sync::CancellationToken;
+
 pub use client::{Client, ClientBuilder};
-pub use error::{Effect, Error, ErrorKind};
-pub use fence::Fence;
-pub use fence_gate::FenceGate;
-pub use fenced::Fenced;
-pub use guarantees::{
-    Breaking, Counting, Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting,
-};
+pub use election::{Election, Leader, LeaderChange, LeaderWatch, Leadership};
+pub use fencing::{FenceGate, Fenced};
+pub use guard::Guarded;
 pub use guard::{Ended, Guard, GuardState};
-pub use guard_set::GuardSet;
-pub use guarded::Guarded;
 pub use handle::Handle;
-pub use health::{Health, MemberHealth};
-pub use holder::{ClientInfo, Holder};
-pub use inspection::Inspection;
-pub use key::Key;
-pub use leader::{Election, Leader, LeaderChange, LeaderWatch, Leadership};
 pub use lock::Lock;
-pub use lock_listing::{ListedLock, LockListing, Visibility};
-pub use lock_set::LockSet;
-pub use member::{Incarnation, MemberFailure, MemberId, MemberStatus, Sample, Seal};
-pub use member_record::{
-    DataGeneration, Epoch, MemberRecord, MemberRecordEdit, MemberSet, Observation, RunId,
-};
 pub use memory::MemoryStore;
-pub use once::{Once, OnceResult, OnceStart};
-pub use once_run::OnceRun;
-pub use owner::{ClientId, NotAnOwner, Owner};
-pub use pattern::Pattern;
-pub use permits::{Permits, Slot, Slots};
-pub use queue::{Ticket, Wait, Waiter};
+pub use multi::{GuardSet, LockSet, Semaphore};
+pub use once::{Once, OnceResult, OnceRun, OnceStart};
 pub use record::{HeldRecord, Record};
-pub use record_state::{KeptValue, RecordState};
-pub use records::{
-    Opened, RECORD_MEMORY, Reading, RecordKey, RecordWrite, Records, Stamp, WriteOutcome, Written,
+pub use store::{
+    Admin, Attempt, Breach, Break, BreakRecord, Breaking, Broken, Busy, Claim, Counting,
+    DataGeneration, Epoch, Exclusion, Expiry, Fencing, Grant, Guarantees, Health, Held,
+    Incarnation, Inspection, KeptValue, LeaseTerms, ListedLock, LockListing, LostReason,
+    MemberHealth, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus, Observation, Opened,
+    Order, RECORD_MEMORY, Reading, RecordKey, RecordState, RecordWrite, Records, Release, Renewal,
+    RunId, Sample, Seal, Sharing, Stamp, Store, Visibility, Waiting, WriteOutcome, Written,
 };
-pub use semaphore::Semaphore;
-pub use store::Store;
+pub use types::{
+    ClientId, ClientInfo, Effect, Error, ErrorKind, Fence, Holder, Key, MemberFailure, MemberId,
+    Mode, NotAnOwner, Owner, Pattern, Permits, Slot, Slots, Ticket, Wait, Waiter,
+};
 
 /// A boxed future, which the methods of [`Store`] return so that a store can be `dyn`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

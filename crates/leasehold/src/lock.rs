@@ -2,15 +2,12 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::acquisition::Acquisition;
-use crate::claim::Mode;
-use crate::client_core::ClientCore;
-use crate::error::{Error, ErrorKind};
-use crate::guarantees::{Counting, Expiry, Sharing};
+use crate::acquire::{Acquisition, WaitPolicy};
 use crate::guard::Guard;
-use crate::key::Key;
+use crate::lease::ClientCore;
+use crate::store::{Counting, Expiry, Sharing};
 use crate::telemetry::spans;
-use crate::wait_policy::WaitPolicy;
+use crate::types::{Error, ErrorKind, Key, Mode};
 
 /// A lock to acquire: a name and how to hold it. Acquiring it returns a [`Guard`].
 ///
@@ -27,6 +24,8 @@ use crate::wait_policy::WaitPolicy;
 /// # drop(guard);
 /// # Ok::<(), leasehold::Error>(()) }).unwrap();
 /// ```
+#[doc(alias = "mutex")]
+#[doc(alias = "rwlock")]
 #[derive(Clone, Debug)]
 #[must_use = "a lock does nothing until it is acquired"]
 pub struct Lock {
@@ -60,6 +59,10 @@ impl Lock {
     /// Sets the TTL of each lease, which is how long the lock stays unavailable after its holder died.
     /// The client renews the lease after each third of the TTL, the first time somewhat sooner. Default:
     /// 30 s. Has no effect where the kernel frees locks.
+    #[doc(alias = "timeout")]
+    #[doc(alias = "expire")]
+    #[doc(alias = "expiry")]
+    #[doc(alias = "lease time")]
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
@@ -81,6 +84,7 @@ impl Lock {
     /// TTL and delay together must not exceed the store's longest TTL (60 s, unless the members of a
     /// quorum agreed on another). If locks end with their process, no lease could last longer, and a
     /// delay is unsupported.
+    #[doc(alias = "cooldown")]
     pub fn lock_delay(mut self, span: Duration) -> Self {
         self.lock_delay = span;
         self
@@ -88,6 +92,8 @@ impl Lock {
 
     /// Sets the longest time that [`acquire`](Self::acquire) takes. Default: no limit. With zero it asks
     /// the store once, however long that takes.
+    #[doc(alias = "timeout")]
+    #[doc(alias = "block")]
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
@@ -126,6 +132,7 @@ impl Lock {
     ///
     /// May be dropped at any time. The attempt then finishes in the background, which frees the lock if
     /// it was granted.
+    #[doc(alias = "try_lock")]
     pub fn try_acquire(&self) -> impl Future<Output = Result<Option<Guard>, Error>> + Send + use<> {
         let lock = self.clone();
         async move { lock.start(WaitPolicy::OneAttempt)?.await }
@@ -152,6 +159,8 @@ impl Lock {
     ///
     /// Poll the future or drop it. If it is kept without being polled, the client does not renew a lease
     /// that the store grants meanwhile: the lease ends with its TTL, and the next poll tries again.
+    #[doc(alias = "lock")]
+    #[doc(alias = "obtain")]
     pub fn acquire(&self) -> impl Future<Output = Result<Guard, Error>> + Send + use<> {
         let lock = self.clone();
         async move {

@@ -5,15 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::BoxFuture;
-use crate::client_core::ClientCore;
-use crate::error::{Effect, Error, ErrorKind};
-use crate::fence::Fence;
 use crate::guard::Guard;
-use crate::key::Key;
-use crate::optional;
-use crate::records::{
+use crate::lease::ClientCore;
+use crate::store::optional;
+use crate::store::{
     Opened, Reading, RecordKey, RecordWrite, Records, Stamp, WriteOutcome, Written,
 };
+use crate::types::{Effect, Error, ErrorKind, Fence, Key};
 
 /// The record of a lock, for clients that do not hold the lock. Created by
 /// [`Client::record`](crate::Client::record).

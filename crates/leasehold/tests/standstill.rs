@@ -7,7 +7,7 @@ use leasehold::clock::{BootInstant, Clock, SystemClock};
 use leasehold::{Client, MemoryStore};
 
 #[test]
-fn what_a_process_does_that_was_told_of_a_standstill() {
+fn process_reacts_to_a_standstill() {
     a_machine_that_stood_still_is_ahead_of_what_other_processes_read();
     a_lock_can_be_left_by_who_was_told_of_a_standstill();
     a_handle_has_its_times_as_other_processes_read_them();

@@ -98,11 +98,11 @@ fn is_public(tree: &[Source], crate_name: &str, name: &str) -> bool {
 }
 
 const CONTRACTS: [&str; 5] = [
-    "crates/leasehold/src/store.rs",
-    "crates/leasehold/src/inspection.rs",
-    "crates/leasehold/src/admin.rs",
-    "crates/leasehold/src/records.rs",
-    "crates/leasehold/src/health.rs",
+    "crates/leasehold/src/store/mod.rs",
+    "crates/leasehold/src/store/inspection.rs",
+    "crates/leasehold/src/store/admin.rs",
+    "crates/leasehold/src/store/records.rs",
+    "crates/leasehold/src/store/health.rs",
 ];
 const SUITE: &str = "crates/leasehold-testkit/src/contract/";
 

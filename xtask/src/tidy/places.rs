@@ -12,8 +12,8 @@ pub(crate) fn check(tree: &[Source]) -> Vec<Offence> {
     offences
 }
 
-const CLOCK: &str = "crates/leasehold/src/clock.rs";
-const BACKGROUND: &str = "crates/leasehold/src/background.rs";
+const CLOCK: &str = "crates/leasehold/src/env/clock.rs";
+const BACKGROUND: &str = "crates/leasehold/src/runtime/background.rs";
 
 /// Words, the only file where a library may use them, and the rule.
 const PLACES: [(&[&str], Option<&str>, &str); 3] = [
@@ -119,7 +119,7 @@ mod tests {
     fn threads_start_in_background_alone() {
         let text = "fn f() {\n    std::thread::Builder::new();\n}\n";
         assert!(offences(&[(BACKGROUND, text)]).is_empty());
-        let elsewhere = "crates/leasehold/src/renewer.rs";
+        let elsewhere = "crates/leasehold/src/lease/renewer.rs";
         assert_eq!(offences(&[(elsewhere, text)]), [(elsewhere.to_owned(), 2)]);
         assert_eq!(
             offences(&[(CLOCK, text)]).len(),

@@ -3,13 +3,13 @@ use super::source::{Source, has_word};
 
 /// The files of the core that only decide: their results depend on their arguments alone.
 const FILES: [&str; 7] = [
-    "crates/leasehold/src/backoff.rs",
-    "crates/leasehold/src/leader/news.rs",
-    "crates/leasehold/src/lease.rs",
+    "crates/leasehold/src/acquire/backoff.rs",
+    "crates/leasehold/src/election/news.rs",
+    "crates/leasehold/src/lease/validity.rs",
     "crates/leasehold/src/memory/record_table.rs",
-    "crates/leasehold/src/once_state.rs",
-    "crates/leasehold/src/record_state.rs",
-    "crates/leasehold/src/timers.rs",
+    "crates/leasehold/src/once/state.rs",
+    "crates/leasehold/src/store/record_state.rs",
+    "crates/leasehold/src/lease/timers.rs",
 ];
 
 /// The engine, the codec and the parser: all of their files only decide, so that the simulator runs the

@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn libraries_are_the_core_and_the_stores() {
         let is_library = |path: &str| Source::new(path, String::new()).is_library_code();
-        assert!(is_library("crates/leasehold/src/key.rs"));
+        assert!(is_library("crates/leasehold/src/types/key.rs"));
         assert!(is_library("crates/leasehold-redis/src/wire/acquire.rs"));
         assert!(!is_library("crates/leasehold-redis/tests/contract.rs"));
         assert!(!is_library("crates/leasehold-cli/src/main.rs"));

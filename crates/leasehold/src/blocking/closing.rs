@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::blocking::Client;
-use crate::error::Error;
+use crate::types::Error;
 
 impl Client {
     /// Waits until the releases and cancelled attempts in progress are finished, for at most `limit`.

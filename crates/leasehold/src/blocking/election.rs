@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::election::{Leader, LeaderChange};
 use crate::guard::Ended;
-use crate::leader::{Leader, LeaderChange};
+use crate::types::Error;
 
 /// A blocking [`crate::Election`].
 ///

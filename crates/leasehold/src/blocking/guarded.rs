@@ -2,8 +2,8 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::blocking::Guard;
-use crate::error::Error;
 use crate::guard::Ended;
+use crate::types::Error;
 
 /// A blocking [`crate::Guarded`].
 #[must_use = "if unused the lock is freed at once"]

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use crate::blocking::{Client, Guard};
-use crate::error::Error;
 use crate::guard::Ended;
 use crate::handle::Handle;
+use crate::types::Error;
 
 impl Guard {
     /// Detaches the lock from this process, as [`crate::Guard::into_handle`] does.

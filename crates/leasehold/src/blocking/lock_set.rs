@@ -1,11 +1,9 @@
 use std::ops::Deref;
 use std::time::Duration;
 
-use crate::attempt::LostReason;
-use crate::claim::Mode;
-use crate::error::Error;
 use crate::guard::Ended;
-use crate::key::Key;
+use crate::store::LostReason;
+use crate::types::{Error, Key, Mode};
 
 /// A blocking [`crate::LockSet`].
 ///

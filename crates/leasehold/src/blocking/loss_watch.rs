@@ -1,9 +1,8 @@
 use std::sync::{Arc, Weak};
 
-use crate::attempt::LostReason;
 use crate::blocking::Guard;
-use crate::client_core::ClientCore;
-use crate::held_lease::HeldLease;
+use crate::lease::{ClientCore, HeldLease};
+use crate::store::LostReason;
 
 /// Watches a [`Guard`] for its loss from another thread, without keeping its lock held.
 ///

@@ -1,11 +1,9 @@
 use std::ops::Deref;
 use std::time::Duration;
 
-use crate::error::Error;
-use crate::fence::Fence;
 use crate::guard::Guard;
-use crate::holder::Holder;
 use crate::once::OnceResult;
+use crate::types::{Error, Fence, Holder};
 
 /// A blocking [`crate::Once`].
 ///

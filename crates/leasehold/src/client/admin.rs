@@ -3,16 +3,10 @@
 use std::sync::Arc;
 
 use super::Client;
-use crate::breaking::{Breach, Break, BreakRecord};
-use crate::claim::Mode;
-use crate::client_context::ClientContext;
-use crate::error::{Error, ErrorKind};
-use crate::fence::Fence;
-use crate::guarantees::Breaking;
-use crate::holder::Holder;
-use crate::key::Key;
-use crate::optional;
-use crate::owner::Owner;
+use crate::runtime::ClientContext;
+use crate::store::optional;
+use crate::store::{Breach, Break, BreakRecord, Breaking};
+use crate::types::{Error, ErrorKind, Fence, Holder, Key, Mode, Owner};
 
 impl Client {
     /// Takes the lock `name` from its holder, provided that it holds the lock alone and with this `fence`,
@@ -53,6 +47,9 @@ impl Client {
     /// assert!(next.fence() > guard.fence());
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
     /// ```
+    #[doc(alias = "force")]
+    #[doc(alias = "steal")]
+    #[doc(alias = "unlock")]
     pub async fn break_lock(
         &self,
         name: impl AsRef<str>,

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::client::Client;
-use crate::error::Error;
+use crate::types::Error;
 
 impl Client {
     /// Waits until the releases and cancelled attempts in progress are finished on all members that answer.
@@ -29,6 +29,8 @@ impl Client {
     /// locks.close().await?;
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
     /// ```
+    #[doc(alias = "shutdown")]
+    #[doc(alias = "flush")]
     pub async fn close(self) -> Result<(), Error> {
         self.core.flush(None).await.map(drop)
     }

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use super::Client;
-use crate::error::Error;
-use crate::lock_listing::LockListing;
-use crate::optional;
-use crate::pattern::Pattern;
+use crate::store::LockListing;
+use crate::store::optional;
+use crate::types::{Error, Pattern};
 
 impl Client {
     /// Returns the first `limit` held locks, by name, that match `pattern`, with their holders. On a

@@ -4,6 +4,7 @@ pub mod choosing;
 pub mod defaults;
 pub mod failure;
 pub mod fencing;
+pub mod glossary;
 pub mod leadership;
 pub mod modes;
 pub mod observing;

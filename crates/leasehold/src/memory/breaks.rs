@@ -1,8 +1,8 @@
 use std::collections::VecDeque;
 
-use crate::breaking::BreakRecord;
-use crate::clock::BootInstant;
-use crate::owner::Owner;
+use crate::env::clock::BootInstant;
+use crate::store::BreakRecord;
+use crate::types::Owner;
 
 /// The breaks of one key.
 #[derive(Debug, Default)]

@@ -2,12 +2,9 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-use crate::claim::Claim;
-use crate::clock::BootInstant;
-use crate::fence::Fence;
-use crate::holder::Holder;
-use crate::permits::Slot;
-use crate::queue::{Ticket, Waiter};
+use crate::env::clock::BootInstant;
+use crate::store::Claim;
+use crate::types::{Fence, Holder, Slot, Ticket, Waiter};
 
 #[derive(Debug)]
 pub(super) struct Lease {

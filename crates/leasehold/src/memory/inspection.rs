@@ -1,12 +1,7 @@
 use super::MemoryStore;
 use crate::BoxFuture;
-use crate::error::Error;
-use crate::holder::Holder;
-use crate::inspection::Inspection;
-use crate::key::Key;
-use crate::lock_listing::{ListedLock, LockListing};
-use crate::pattern::Pattern;
-use crate::queue::Waiter;
+use crate::store::{Inspection, ListedLock, LockListing};
+use crate::types::{Error, Holder, Key, Pattern, Waiter};
 
 impl Inspection for MemoryStore {
     fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {

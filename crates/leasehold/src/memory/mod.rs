@@ -13,23 +13,14 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::BoxFuture;
-use crate::admin::Admin;
-use crate::ambient::Ambient;
-use crate::attempt::{Attempt, Release, Renewal};
-use crate::breaking::{BreakRecord, Broken};
-use crate::claim::{Claim, Held};
-use crate::clock::{self, BootInstant};
-use crate::error::Error;
-use crate::fence::Fence;
-use crate::guarantees::{
-    Breaking, Counting, Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting,
+use crate::env::Ambient;
+use crate::env::clock::{self, BootInstant};
+use crate::store::{
+    Admin, Attempt, BreakRecord, Breaking, Broken, Claim, Counting, Exclusion, Expiry, Fencing,
+    Guarantees, Held, Inspection, LeaseTerms, Opened, Order, Reading, RecordKey, RecordState,
+    RecordWrite, Records, Release, Renewal, Sharing, Store, Waiting, WriteOutcome,
 };
-use crate::inspection::Inspection;
-use crate::key::Key;
-use crate::queue::Wait;
-use crate::record_state::RecordState;
-use crate::records::{Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome};
-use crate::store::Store;
+use crate::types::{Error, Fence, Key, Wait};
 use record_table::RecordTable;
 use table::Table;
 

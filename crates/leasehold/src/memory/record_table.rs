@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
-use crate::clock::BootInstant;
-use crate::key::Key;
-use crate::record_state::RecordState;
+use crate::env::clock::BootInstant;
+use crate::store::RecordState;
+use crate::types::Key;
 
 /// The records of a memory store.
 #[derive(Clone, Debug, Default)]
@@ -60,8 +60,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::fence::Fence;
-    use crate::records::{RECORD_MEMORY, RecordWrite, Stamp, WriteOutcome};
+    use crate::store::{RECORD_MEMORY, RecordWrite, Stamp, WriteOutcome};
+    use crate::types::Fence;
 
     fn write(table: &mut RecordTable, name: &str, now: BootInstant) {
         let fence = Fence::new(7).unwrap();
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_goes_though_nobody_asks_for_it() {
+    fn expired_records_are_swept() {
         let mut table = RecordTable::default();
         let start = BootInstant::from_nanos(0);
         for number in 0..100 {

@@ -8,17 +8,13 @@ use tokio::sync::Notify;
 
 use super::breaks::Breaks;
 use super::entries::{Entry, Lease};
-use crate::attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};
-use crate::breaking::{BreakRecord, Broken};
-use crate::claim::{Claim, Held, Mode};
-use crate::clock::BootInstant;
-use crate::error::{Error, ErrorKind};
-use crate::fence::Fence;
-use crate::holder::Holder;
-use crate::key::Key;
-use crate::owner::Owner;
-use crate::permits::{Permits, Slots};
-use crate::queue::{Wait, Waiter};
+use crate::env::clock::BootInstant;
+use crate::store::{
+    Attempt, BreakRecord, Broken, Busy, Claim, Grant, Held, LostReason, Release, Renewal,
+};
+use crate::types::{
+    Error, ErrorKind, Fence, Holder, Key, Mode, Owner, Permits, Slots, Wait, Waiter,
+};
 
 #[derive(Debug, Default)]
 pub(super) struct Table {

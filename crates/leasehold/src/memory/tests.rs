@@ -2,16 +2,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::table::Table;
-use crate::ambient::{Ambient, SystemEntropy};
-use crate::attempt::{Attempt, Busy, Release};
-use crate::claim::{Claim, Held, Mode};
-use crate::clock::{BootInstant, WallTime};
-use crate::error::ErrorKind;
-use crate::holder::ClientInfo;
-use crate::key::Key;
-use crate::owner::Owner;
-use crate::permits::Permits;
-use crate::queue::Wait;
+use crate::env::clock::{BootInstant, WallTime};
+use crate::env::{Ambient, SystemEntropy};
+use crate::store::{Attempt, Busy, Claim, Held, Release};
+use crate::types::{ClientInfo, ErrorKind, Key, Mode, Owner, Permits, Wait};
 
 const TTL: Duration = Duration::from_secs(30);
 

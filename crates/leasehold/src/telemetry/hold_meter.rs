@@ -3,8 +3,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::client_metrics::ClientMetrics;
 use super::words::{HoldEnd, Loss};
-use crate::attempt::LostReason;
-use crate::clock::BootInstant;
+use crate::env::clock::BootInstant;
+use crate::store::LostReason;
 
 /// One hold, from its grant until it is released or lost. The first of these ends it and is recorded;
 /// anything later is ignored.
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_ends_a_hold_first_is_told_and_nothing_after_that() {
+    fn only_the_first_end_is_recorded() {
         let ends: [(&str, End); 3] = [
             ("released", |it, now| it.end(HoldEnd::Released, now)),
             ("handed_on", |it, now| it.end(HoldEnd::HandedOn, now)),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_whose_end_nobody_knows_is_held_no_more_and_told_as_nothing() {
+    fn dropped_meter_records_no_end() {
         let (recorder, meter) = begun();
         meter.lose(LostReason::Forked, None, BEGAN);
         assert_eq!(recorder.sum(HELD.name, &[]), 1.0, "a child counts nothing");

@@ -88,7 +88,7 @@ mod tests {
     use crate::telemetry::words::Words as _;
 
     #[test]
-    fn a_member_that_fails_is_failing_whatever_is_known_of_it_and_then_what_it_was() {
+    fn failing_member_returns_to_its_former_state() {
         let recorder = TestRecorder::new();
         let mut members = recorder.scope(|| MemberStandings::new("a store", 1));
         let standing = || {

@@ -8,8 +8,7 @@ use tracing::Span;
 use tracing::field::{Empty, debug};
 
 use super::words::{ReleaseEnd, RenewalEnd, WaitEnd, Words as _};
-use crate::claim::Mode;
-use crate::key::Key;
+use crate::types::{Key, Mode};
 
 /// A call of `acquire` or `try_acquire`, within the span of its caller.
 pub(crate) fn acquire(lock: &Key, mode: Mode) -> Span {

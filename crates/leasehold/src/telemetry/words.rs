@@ -1,8 +1,7 @@
 //! The values of labels, and the results that they stand for.
 
-use crate::attempt::{Attempt, LostReason, Release, Renewal};
-use crate::error::{Effect, Error};
-use crate::wait_policy::Answer;
+use crate::store::{Attempt, LostReason, Release, Renewal};
+use crate::types::{Effect, Error};
 
 /// All values of one label, each with its word.
 pub(crate) trait Words: Copy + 'static {
@@ -120,7 +119,7 @@ words! {
 }
 
 impl WaitEnd {
-    pub(crate) fn of(answer: &Answer, is_heard: bool) -> Self {
+    pub(crate) fn of<G>(answer: &Result<Option<G>, Error>, is_heard: bool) -> Self {
         match answer {
             _ if !is_heard => Self::Cancelled,
             Ok(Some(_)) => Self::Granted,

@@ -20,7 +20,7 @@ fn owners(scene: &Scene) -> Vec<leasehold::Owner> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn busy_is_a_value_and_a_wait_that_ends_is_an_error_naming_the_holder() {
+async fn ended_wait_names_the_holder() {
     let scene = Scene::new();
     let _guard = scene.client.lock("x").acquire().await.unwrap();
     assert!(
@@ -54,7 +54,7 @@ async fn busy_is_a_value_and_a_wait_that_ends_is_an_error_naming_the_holder() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_has_one_owner_until_an_effect_is_unknown() {
+async fn owner_changes_only_after_an_unknown_effect() {
     let scene = Scene::new();
     let (holder, _) = scene.client_apart();
     let _guard = holder.lock("x").acquire().await.unwrap();
@@ -75,7 +75,7 @@ async fn a_wait_has_one_owner_until_an_effect_is_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_slower_than_a_third_of_the_ttl_is_thrown_away_and_freed() {
+async fn slow_attempt_is_discarded_and_released() {
     let scene = Scene::new();
     let ttl = Duration::from_secs(3);
     scene.store.set(Fault::Slow(Duration::from_millis(1_100)));
@@ -114,7 +114,7 @@ async fn a_store_that_comes_back_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_stays_away_is_an_error_within_the_wait_or_one_ttl() {
+async fn absent_store_fails_within_wait_or_ttl() {
     let scene = Scene::new();
     scene.store.set(Fault::Unreachable);
     for (lock, wait_policy) in [
@@ -167,7 +167,7 @@ async fn a_dropped_acquisition_stops_asking_and_holds_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bad_input_names_value_and_rule_and_sends_nothing() {
+async fn invalid_input_names_its_rule_and_sends_nothing() {
     let single = Scene::new();
     let lock = |scene: &Scene| scene.client.lock("x");
     let ms = Duration::from_millis;
@@ -231,7 +231,7 @@ async fn readers_share_and_keep_a_writer_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_ends_in_the_middle_of_an_attempt_tells_the_answer_before() {
+async fn wait_ending_mid_attempt_returns_the_last_answer() {
     let scene = Scene::new();
     let (holder, _) = scene.client_apart();
     let guard = holder.lock("x").acquire().await.unwrap();

@@ -20,7 +20,7 @@ async fn leader(client: &Client) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_that_is_lost_meanwhile_ends_it_in_time() {
+async fn lost_guard_ends_the_announcement_in_time() {
     let scene = Scene::new();
     let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
     scene.store.set(Fault::Unreachable);
@@ -35,7 +35,7 @@ async fn a_guard_that_is_lost_meanwhile_ends_it_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_was_followed_unnoticed_is_lost_with_its_next_word() {
+async fn superseded_leader_is_lost_at_its_next_publish() {
     let scene = Scene::new();
     let (other, _) = scene.client_apart();
     let first = election(&scene.client, "a").campaign().await.unwrap();
@@ -54,7 +54,7 @@ async fn who_was_followed_unnoticed_is_lost_with_its_next_word() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_lost_its_lock_publishes_nothing_though_nobody_followed() {
+async fn lost_leader_publishes_nothing() {
     let scene = Scene::new();
     let (other, _) = scene.client_apart();
     let leadership = election(&scene.client, "a").campaign().await.unwrap();
@@ -71,7 +71,7 @@ async fn who_lost_its_lock_publishes_nothing_though_nobody_followed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_ends_with_the_leadership_is_lost() {
+async fn body_that_ends_with_the_leadership_fails() {
     let scene = Scene::new();
     let leadership = election(&scene.client, "a").campaign().await.unwrap();
     // At the next look it is over: nothing waits in between.
@@ -118,7 +118,7 @@ async fn followed_unannounced(
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_followed_before_it_was_announced_campaigns_on() {
+async fn superseded_candidate_campaigns_again() {
     let scene = Scene::new();
     let (campaign, next) = followed_unannounced(&scene).await;
     next.resign().await.unwrap();
@@ -128,7 +128,7 @@ async fn who_is_followed_before_it_was_announced_campaigns_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_campaigns_on_waits_for_the_rest_of_its_time() {
+async fn repeated_campaign_waits_the_remaining_time() {
     let scene = Scene::new();
     let began = scene.now();
     let (campaign, next) = followed_unannounced(&scene).await;
@@ -139,7 +139,7 @@ async fn who_campaigns_on_waits_for_the_rest_of_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_silent_delays_the_end_for_a_second() {
+async fn silent_store_delays_resignation_one_second() {
     let scene = Scene::new();
     let leadership = election(&scene.client, "a").campaign().await.unwrap();
     let guard = scene.client.lock("y").ttl(TTL).acquire().await.unwrap();
@@ -157,7 +157,7 @@ async fn a_store_that_is_silent_delays_the_end_for_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_look_during_a_hand_over_finds_the_new_leader() {
+async fn read_during_a_handover_finds_the_new_leader() {
     let scene = Scene::new();
     let (observer, network) = scene.client_apart();
     let first = election(&scene.client, "a").campaign().await.unwrap();
@@ -172,7 +172,7 @@ async fn one_look_during_a_hand_over_finds_the_new_leader() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_leads_no_more_is_missed_twice_in_quick_succession() {
+async fn missing_leader_is_read_again_soon() {
     let scene = Scene::new();
     let (observer, _) = scene.client_apart();
     let leadership = election(&scene.client, "a").campaign().await.unwrap();
@@ -255,7 +255,7 @@ async fn observers_that_begin_together_do_not_look_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_repeated_with_pauses_until_the_store_answers() {
+async fn announcement_is_retried_until_the_store_answers() {
     let scene = Scene::new();
     // More requests than these are a storm.
     let fuse = Fuse::at(200, true);
@@ -276,7 +276,7 @@ async fn it_is_repeated_with_pauses_until_the_store_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_given_up_after_a_ttl_with_the_last_failure() {
+async fn announcement_fails_after_one_ttl() {
     let scene = Scene::new();
     let (other, _) = scene.client_apart();
     let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();

@@ -20,7 +20,7 @@ async fn lost(scene: &Scene, guard: &Guard) -> LostReason {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_is_lost_as_broken_and_only_for_the_fence_that_was_shown() {
+async fn force_release_needs_the_current_fence() {
     let scene = Scene::new();
     let operator = scene.other_client();
     let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
@@ -103,7 +103,7 @@ async fn what_several_hold_together_is_not_broken() {
 
 /// The operator was shown the exclusive lease, and it is shared when the break arrives.
 #[tokio::test(start_paused = true)]
-async fn who_makes_its_lock_shared_meanwhile_is_told_and_so_is_the_operator() {
+async fn downgrade_during_force_release_is_reported() {
     let scene = Scene::new();
     let (operator, slow) = scene.client_apart();
     slow.set(Fault::Slow(Duration::from_secs(1)));
@@ -125,7 +125,7 @@ async fn who_makes_its_lock_shared_meanwhile_is_told_and_so_is_the_operator() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lock_that_is_broken_at_once_goes_to_who_waits_in_the_same_moment() {
+async fn immediate_force_release_grants_a_waiter() {
     let scene = Scene::new();
     let (operator, waiter) = (scene.other_client(), scene.other_client());
     let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
@@ -148,7 +148,7 @@ async fn a_lock_that_is_broken_at_once_goes_to_who_waits_in_the_same_moment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_is_kept_for_a_week_and_no_longer() {
+async fn force_release_record_is_kept_a_week() {
     let scene = Scene::new();
     let claim = claim(&scene, "x");
     let store = &scene.memory;
@@ -165,7 +165,7 @@ async fn a_record_is_kept_for_a_week_and_no_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_broken_leases_a_store_remembers_the_last_sixteen() {
+async fn store_remembers_sixteen_force_releases() {
     let scene = Scene::new();
     let store = &scene.memory;
     let mut leases = Vec::new();

@@ -40,7 +40,7 @@ impl Fenced for Slow {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_shuts_out_the_holder_before_though_nothing_was_written() {
+async fn claim_alone_rejects_the_previous_holder() {
     let scene = Scene::new();
     let gate = FenceGate::new();
     let paused = scene.client.lock("x").acquire().await.unwrap();
@@ -58,7 +58,7 @@ async fn a_claim_shuts_out_the_holder_before_though_nothing_was_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_refusal_of_a_claim_names_the_lock_and_both_fences() {
+async fn refused_claim_names_lock_and_both_fences() {
     let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     let later = Fence::new(guard.fence().get() + 1).unwrap();
@@ -88,7 +88,7 @@ async fn a_lost_guard_claims_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resource_that_does_not_answer_keeps_nobody_beyond_the_deadline() {
+async fn silent_resource_blocks_until_the_deadline_only() {
     let resource = Slow::new(Scene::new(), TTL * 1000);
     let scene = &resource.scene;
     let guard = scene.client.lock("x").acquire().await.unwrap();
@@ -101,7 +101,7 @@ async fn a_resource_that_does_not_answer_keeps_nobody_beyond_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_comes_after_the_deadline_is_no_claim() {
+async fn late_answer_is_no_claim() {
     let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     scene.store.set(Fault::Frozen);

@@ -43,7 +43,7 @@ fn renewals(scene: &Scene, mode: Mode) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn readers_join_and_writers_stay_out_until_all_are_done() {
+async fn downgraded_lock_admits_readers_but_no_writer() {
     let scene = Scene::new();
     let other = scene.other_client();
     let guard = hold(&scene.client).await;
@@ -70,7 +70,7 @@ async fn readers_join_and_writers_stay_out_until_all_are_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn readers_that_wait_are_called_at_once_and_a_writer_behind_them_waits_on() {
+async fn downgrade_admits_waiting_readers_at_once() {
     let scene = Scene::new();
     let guard = hold(&scene.client).await;
     let clients = [(); 3].map(|()| scene.other_client());
@@ -146,7 +146,7 @@ async fn at_no_moment_could_a_writer_enter() {
 
 /// The renewer goes on by itself, and never again in exclusive mode.
 #[tokio::test(start_paused = true)]
-async fn what_was_asked_for_in_vain_is_done_by_later_renewals() {
+async fn later_renewals_complete_a_failed_downgrade() {
     let scene = Scene::new();
     let guard = hold(&scene.client).await;
     scene.store.set(Fault::Unreachable);
@@ -212,7 +212,7 @@ async fn a_lost_guard_is_not_made_shared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_in_the_middle_of_it_loses_the_guard() {
+async fn deadline_during_a_downgrade_loses_the_guard() {
     let scene = Scene::new();
     let guard = hold(&scene.client).await;
     let deadline = guard.deadline().unwrap();
@@ -247,7 +247,7 @@ async fn all_shares_have_one_mode() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_an_answer_it_is_unknown_and_may_be_asked_for_again() {
+async fn unanswered_downgrade_is_unknown_and_repeatable() {
     let scene = Scene::new();
     let (other, _) = scene.client_apart();
     let guard = hold(&scene.client).await;
@@ -271,7 +271,7 @@ async fn without_an_answer_it_is_unknown_and_may_be_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_in_the_middle_of_it_leaves_nothing() {
+async fn release_during_a_downgrade_leaves_nothing() {
     let scene = Scene::new();
     let guard = hold(&scene.client).await;
     // The store hears of it, and its answer does not come.

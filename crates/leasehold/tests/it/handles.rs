@@ -53,7 +53,7 @@ pub(crate) fn renewals(scene: &Scene) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handle_is_renewed_by_nobody_and_the_lock_is_open_after_its_ttl() {
+async fn detached_lease_ends_after_its_ttl() {
     let scene = Scene::new();
     let guard = hold(&scene.client).await;
     let deadline = guard.deadline();
@@ -65,7 +65,7 @@ async fn a_handle_is_renewed_by_nobody_and_the_lock_is_open_after_its_ttl() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_that_was_renewed_and_waited_for_leaves_its_last_lease() {
+async fn handle_has_the_last_renewed_lease() {
     let scene = Scene::new();
     let first = hold(&scene.client).await;
     let waiting = background::spawn(scene.client.lock("x").acquire());
@@ -84,7 +84,7 @@ async fn a_guard_that_was_renewed_and_waited_for_leaves_its_last_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_renewal_earns_a_deadline_that_counts_from_its_sending() {
+async fn handle_renewal_counts_from_sending() {
     let scene = Scene::new();
     let mut handle = handle(&scene.client).await;
     let fence = handle.fence();
@@ -106,7 +106,7 @@ async fn each_renewal_earns_a_deadline_that_counts_from_its_sending() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_that_passed_is_final_though_the_lease_stands() {
+async fn passed_handle_deadline_is_final() {
     let scene = Scene::new();
     let handle = handle(&scene.client).await;
     scene
@@ -125,7 +125,7 @@ async fn a_deadline_that_passed_is_final_though_the_lease_stands() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_confirmation_that_comes_after_the_deadline_revives_nothing() {
+async fn late_confirmation_revives_no_handle() {
     let scene = Scene::new();
     let handle = handle(&scene.client).await;
     let deadline = handle.deadline().unwrap();
@@ -137,7 +137,7 @@ async fn a_confirmation_that_comes_after_the_deadline_revives_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_old_copy_of_a_handle_keeps_its_own_deadline() {
+async fn old_handle_copy_keeps_its_deadline() {
     let scene = Scene::new();
     let old = handle(&scene.client).await;
     scene.pass(Duration::from_secs(20)).await;
@@ -149,7 +149,7 @@ async fn an_old_copy_of_a_handle_keeps_its_own_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_followed_is_not_touched_by_an_old_handle() {
+async fn old_handle_does_not_affect_the_next_holder() {
     let scene = Scene::new();
     let handle = handle(&scene.client).await;
     let other = scene.other_client();
@@ -186,7 +186,7 @@ async fn handle_of_another_store_is_refused_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_does_not_answer_leaves_the_handle_as_it_is() {
+async fn silent_store_leaves_the_handle_unchanged() {
     let scene = Scene::new();
     let handle = handle(&scene.client).await;
     let all = |fault| scene.store.set(fault);
@@ -237,7 +237,7 @@ async fn renewal_of_a_handle_allows_no_repair() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permit_and_a_shared_lock_have_handles_too() {
+async fn permits_and_shared_locks_have_handles() {
     let scene = Scene::new();
     let two = leasehold::Mode::Permit(Permits::new(2).unwrap());
     for (mode, others) in [(two, 1), (leasehold::Mode::Shared, 3)] {
@@ -326,7 +326,7 @@ async fn the_longest_hold_ends_a_handle_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_handle_of_a_lock_with_a_delay_frees_nothing() {
+async fn lost_handle_with_a_delay_releases_nothing() {
     let scene = Scene::new();
     let lock = scene.client.lock("x").lock_delay(Duration::from_secs(20));
     let handle = lock.acquire().await.unwrap().into_handle().unwrap();
@@ -339,7 +339,7 @@ async fn a_lost_handle_of_a_lock_with_a_delay_frees_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_of_several_shares_makes_no_handle_and_a_lost_guard_none_either() {
+async fn shares_and_lost_guards_make_no_handle() {
     let scene = Scene::new();
     let guard = hold(&scene.client).await;
     let error = guard.share().into_handle().unwrap_err();
@@ -353,7 +353,7 @@ async fn one_of_several_shares_makes_no_handle_and_a_lost_guard_none_either() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_stays_shut_for_the_span_and_hardly_longer() {
+async fn leave_for_lasts_hardly_longer_than_its_span() {
     let scene = Scene::new();
     let guard = hold(&scene.client).await;
     scene.pass(Duration::from_secs(2)).await;
@@ -365,7 +365,7 @@ async fn what_is_left_stays_shut_for_the_span_and_hardly_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_stands_long_enough_is_left_without_a_word() {
+async fn leave_for_sends_nothing_for_a_long_lease() {
     let scene = Scene::new();
     let guard = hold(&scene.client).await;
     guard.leave_for(Duration::from_secs(20)).await.unwrap();
@@ -406,7 +406,7 @@ async fn several_locks_are_left_at_the_same_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_leaves_on_a_dead_store_is_told_and_the_last_lease_stands() {
+async fn leave_for_reports_a_dead_store() {
     let scene = Scene::new();
     let guard = hold(&scene.client).await;
     scene.store.set(Fault::Unreachable);

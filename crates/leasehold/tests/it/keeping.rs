@@ -16,7 +16,7 @@ fn is_renewal(call: &Call) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_is_renewed_from_a_third_of_its_ttl_on_or_somewhat_earlier() {
+async fn guard_is_renewed_after_a_third_of_ttl() {
     let scene = Scene::new();
     let sent = scene.now();
     let guard = scene.client.lock("x").acquire().await.unwrap();
@@ -46,7 +46,7 @@ async fn a_guard_is_renewed_from_a_third_of_its_ttl_on_or_somewhat_earlier() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_given_back_before_its_first_renewal_is_never_renewed() {
+async fn early_release_prevents_every_renewal() {
     let scene = Scene::new();
     // The renewer hears of this lock first. When it is due, the renewer looks after the others, too.
     let kept = scene.client.lock("kept").acquire().await.unwrap();
@@ -61,7 +61,7 @@ async fn what_is_given_back_before_its_first_renewal_is_never_renewed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_is_asked_for_after_the_loss_is_cancelled() {
+async fn token_requested_after_the_loss_is_cancelled() {
     let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     scene.store.set(Fault::Unreachable);
@@ -72,7 +72,7 @@ async fn a_token_that_is_asked_for_after_the_loss_is_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_renewed_deadline_counts_from_the_sending_however_late_the_answer() {
+async fn renewed_deadline_counts_from_sending() {
     let scene = Scene::new();
     let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
     let way = Duration::from_millis(1_500);
@@ -83,7 +83,7 @@ async fn a_renewed_deadline_counts_from_the_sending_however_late_the_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_frozen_store_loses_the_guard_at_its_deadline_by_itself() {
+async fn frozen_store_loses_the_guard_at_its_deadline() {
     let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     let deadline = guard.deadline().unwrap();
@@ -106,7 +106,7 @@ async fn a_frozen_store_loses_the_guard_at_its_deadline_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leases_of_one_message_without_an_answer_end_each_at_its_own_deadline() {
+async fn unanswered_batch_ends_at_each_leases_deadline() {
     let scene = Scene::new();
     let mut guards = Vec::new();
     for more in [100, 0, 200].map(Duration::from_millis) {
@@ -132,7 +132,7 @@ async fn leases_of_one_message_without_an_answer_end_each_at_its_own_deadline() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn doubt_is_repeated_each_second_and_ends_with_an_answer() {
+async fn failed_renewal_is_retried_each_second() {
     let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     scene.store.set(Fault::Unreachable);
@@ -156,7 +156,7 @@ async fn doubt_is_repeated_each_second_and_ends_with_an_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ensure_asks_for_time_that_is_left_without_any_renewal() {
+async fn ensure_ignores_future_renewals() {
     let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     guard.ensure(Duration::from_secs(26)).unwrap();
@@ -170,7 +170,7 @@ async fn ensure_asks_for_time_that_is_left_without_any_renewal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_deleted_at_the_store_is_lost_at_the_next_renewal() {
+async fn deleted_lease_is_lost_at_the_next_renewal() {
     let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     let thief = scene.other_client();
@@ -193,7 +193,7 @@ async fn a_lease_deleted_at_the_store_is_lost_at_the_next_renewal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_renewal_that_panics_harms_no_other_lease_and_not_the_keeper() {
+async fn panicking_renewal_harms_no_other_lease() {
     let scene = Scene::new();
     let guards = [
         scene.client.lock("x").acquire().await.unwrap(),
@@ -220,7 +220,7 @@ async fn drop_hides_a_release_that_panics() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn max_hold_ends_a_guard_that_is_renewed_well() {
+async fn max_hold_ends_a_healthy_guard() {
     let scene = Scene::new();
     let span = Duration::from_secs(100);
     let sent = scene.now();
@@ -250,7 +250,7 @@ async fn max_hold_ends_a_guard_that_is_renewed_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn run_cancels_its_body_on_loss_and_frees_only_after_it_stopped() {
+async fn run_releases_only_after_its_body_stopped() {
     struct Stops(Arc<AtomicBool>);
     impl Drop for Stops {
         fn drop(&mut self) {
@@ -275,7 +275,7 @@ async fn run_cancels_its_body_on_loss_and_frees_only_after_it_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_ends_in_its_own_way_is_told_and_waited_for_before_the_lock_is_freed() {
+async fn run_waits_for_a_body_that_stops_itself() {
     let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     let deadline = guard.deadline().unwrap();
@@ -297,7 +297,7 @@ async fn a_body_that_ends_in_its_own_way_is_told_and_waited_for_before_the_lock_
 }
 
 #[tokio::test(start_paused = true)]
-async fn run_gives_the_output_of_a_body_that_ended_in_time() {
+async fn run_returns_the_output_of_its_body() {
     let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     assert_eq!(guard.run(async { "done" }).await.unwrap(), "done");
@@ -313,7 +313,7 @@ async fn run_gives_the_output_of_a_body_that_ended_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn locks_taken_together_are_renewed_in_turn_and_in_time() {
+async fn simultaneous_locks_are_renewed_in_time() {
     let scene = Scene::new();
     let mut guards = Vec::new();
     for n in 0..1000 {

@@ -57,7 +57,7 @@ async fn assert_nothing_left(scene: &Scene, names: &[&str]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn names_come_in_any_order_and_each_counts_once() {
+async fn names_are_sorted_and_deduplicated() {
     let scene = Scene::new();
     let set = scene.client.lock_all(["b", "c", "a", "b"]).wait(TTL);
     let guards = set.acquire().await.unwrap();
@@ -79,7 +79,7 @@ async fn names_come_in_any_order_and_each_counts_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_names_or_a_bad_one_are_refused_and_nothing_is_asked() {
+async fn missing_or_invalid_names_send_nothing() {
     let scene = Scene::new();
     let before = scene.store.calls().len();
     let none = scene.client.lock_all(Vec::<String>::new());
@@ -103,7 +103,7 @@ async fn no_names_or_a_bad_one_are_refused_and_nothing_is_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn free_locks_are_taken_in_the_time_and_with_the_messages_of_one_round_trip() {
+async fn free_locks_take_one_round_trip() {
     let scene = Scene::new();
     let trip = Duration::from_millis(40);
     scene.store.set(Fault::Slow(trip));
@@ -123,7 +123,7 @@ async fn free_locks_are_taken_in_the_time_and_with_the_messages_of_one_round_tri
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_of_one_waits_as_its_lock_does() {
+async fn set_of_one_waits_like_its_lock() {
     let scene = Scene::new();
     let first = hold(&scene.client, "a").await;
     let before = scene.store.calls().len();
@@ -140,7 +140,7 @@ async fn a_set_of_one_waits_as_its_lock_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_lock_holds_only_those_before_it() {
+async fn waiting_set_holds_only_earlier_locks() {
     let scene = Scene::new();
     let other = scene.other_client();
     let (b, d) = (hold(&other, "b").await, hold(&other, "d").await);
@@ -162,7 +162,7 @@ async fn who_waits_for_a_lock_holds_only_those_before_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn overlapping_sets_in_opposite_orders_end_and_each_key_is_exclusive() {
+async fn overlapping_sets_never_deadlock() {
     let scene = Scene::new();
     let counts: Arc<BTreeMap<&str, (AtomicU64, AtomicU64)>> = Arc::new(
         SETS.concat()
@@ -228,7 +228,7 @@ const SETS: [[&str; 3]; 6] = [
 ];
 
 #[tokio::test(start_paused = true)]
-async fn a_try_is_all_or_nothing_and_takes_no_time() {
+async fn try_is_all_or_nothing_without_waiting() {
     let scene = Scene::new();
     let other = scene.other_client();
     for taken in ["a", "b", "c"] {
@@ -256,7 +256,7 @@ async fn those_who_share_are_in_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_wait_is_for_all_and_the_lock_that_was_missing_is_named() {
+async fn shared_wait_names_the_missing_lock() {
     let scene = Scene::new();
     let other = scene.other_client();
     let (b, _d) = (hold(&other, "b").await, hold(&other, "d").await);
@@ -283,7 +283,7 @@ async fn one_wait_is_for_all_and_the_lock_that_was_missing_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_wait_leaves_nothing_held_and_nothing_queued() {
+async fn dropped_set_wait_leaves_nothing_behind() {
     let scene = Scene::new();
     let other = scene.other_client();
     for step in [0, 1, 25, 60, 100, 5_000] {
@@ -301,7 +301,7 @@ async fn a_dropped_wait_leaves_nothing_held_and_nothing_queued() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_away_is_waited_for_and_else_an_error_that_leaves_nothing() {
+async fn absent_store_is_retried_within_the_wait() {
     let scene = Scene::new();
     let set = scene
         .client
@@ -332,7 +332,7 @@ async fn delete(scene: &Scene, name: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_lost_loses_the_set_and_the_others_stay_held_until_it_ends() {
+async fn one_loss_loses_the_whole_set() {
     let scene = Scene::new();
     let guards = scene
         .client
@@ -365,7 +365,7 @@ async fn one_that_is_lost_loses_the_set_and_the_others_stay_held_until_it_ends()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_is_cancelled_as_soon_as_one_lock_is_lost_and_then_all_are_freed() {
+async fn one_loss_cancels_the_body_of_the_set() {
     let scene = Scene::new();
     let set = scene.client.lock_all(["a", "b"]);
     let doubled = set.acquire().await.unwrap().run(async { 21 * 2 }).await;
@@ -390,7 +390,7 @@ async fn a_body_is_cancelled_as_soon_as_one_lock_is_lost_and_then_all_are_freed(
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_lost_while_others_are_waited_for_is_taken_again() {
+async fn lock_lost_while_waiting_is_acquired_again() {
     let scene = Scene::new();
     let other = scene.other_client();
     let b = hold(&other, "b").await;
@@ -405,7 +405,7 @@ async fn one_that_is_lost_while_others_are_waited_for_is_taken_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_longest_hold_counts_while_others_are_waited_for() {
+async fn max_hold_counts_while_waiting_for_others() {
     let scene = Scene::new();
     let other = scene.other_client();
     let _b = hold(&other, "b").await;
@@ -424,7 +424,7 @@ async fn the_longest_hold_counts_while_others_are_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_deadline_is_the_earliest_and_moves_with_the_renewals() {
+async fn set_deadline_is_the_earliest_one() {
     let scene = Scene::new();
     let other = scene.other_client();
     let b = hold(&other, "b").await;

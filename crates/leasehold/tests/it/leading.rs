@@ -42,7 +42,7 @@ async fn silent(scene: &Scene, watch: &mut LeaderWatch, span: Duration) -> bool 
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_resigns_is_followed_by_who_waits_with_a_greater_fence() {
+async fn waiting_candidate_succeeds_with_a_greater_fence() {
     let scene = Scene::new();
     let (other, _) = scene.client_apart();
     let first = election(&scene.client, "a").campaign().await.unwrap();
@@ -66,7 +66,7 @@ async fn who_resigns_is_followed_by_who_waits_with_a_greater_fence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_leader_sent_in_time_and_arrives_late_changes_nothing() {
+async fn delayed_publish_changes_nothing() {
     let scene = Scene::new();
     let (other, _) = scene.client_apart();
     let first = election(&scene.client, "a").campaign().await.unwrap();
@@ -88,7 +88,7 @@ fn can_be_spawned<F: Future + Send>(future: F) -> F {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_ends_leaves_the_leadership_as_it_is() {
+async fn finished_body_keeps_the_leadership() {
     let scene = Scene::new();
     let leadership = election(&scene.client, "a").campaign().await.unwrap();
     let output = leadership.lead(async { leadership.publish("b").await.map(|()| 42) });
@@ -101,7 +101,7 @@ async fn a_body_that_ends_leaves_the_leadership_as_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn observers_are_told_of_changes_alone_and_in_their_order() {
+async fn observers_see_only_changes_in_order() {
     let scene = Scene::new();
     let (other, _) = scene.client_apart();
     let mut watch = watch(&other);
@@ -121,7 +121,7 @@ async fn observers_are_told_of_changes_alone_and_in_their_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_is_a_stream_and_sees_a_change_within_its_pause() {
+async fn watch_reports_a_change_within_its_pause() {
     let scene = Scene::new();
     let watching = scene
         .client
@@ -144,7 +144,7 @@ async fn a_watch_is_a_stream_and_sees_a_change_within_its_pause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_leader_is_told_of_until_its_lease_ends() {
+async fn dead_leader_is_reported_until_its_lease_ends() {
     let scene = Scene::new();
     let (other, store) = scene.client_apart();
     let leadership = election(&other, "a").campaign().await.unwrap();
@@ -163,7 +163,7 @@ async fn a_dead_leader_is_told_of_until_its_lease_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_holds_the_lock_without_a_word_does_not_lead() {
+async fn unannounced_holder_does_not_lead() {
     let scene = Scene::new();
     // This leader did not resign: its announcement is still there, and counts for no other leader.
     drop(election(&scene.client, "a").campaign().await.unwrap());
@@ -186,7 +186,7 @@ async fn who_holds_the_lock_without_a_word_does_not_lead() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_campaign_ends_with_its_wait_and_leaves_nothing() {
+async fn campaign_ends_with_its_wait() {
     let scene = Scene::new();
     let (other, _) = scene.client_apart();
     let leadership = election(&scene.client, "a").campaign().await.unwrap();
@@ -254,7 +254,7 @@ async fn bad_input_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_is_used_for_something_else_is_left_alone() {
+async fn foreign_record_is_left_alone() {
     let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     let hour = Duration::from_secs(3600);
@@ -272,7 +272,7 @@ async fn a_name_that_is_used_for_something_else_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_campaigns_shuts_out_what_an_earlier_holder_writes_late() {
+async fn campaign_rejects_late_writes_of_earlier_holders() {
     let scene = Scene::new();
     let (other, _) = scene.client_apart();
     let hour = Duration::from_secs(3600);
@@ -311,7 +311,7 @@ fn without_async_it_is_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_is_cut_off_stops_before_anybody_else_leads() {
+async fn disconnected_leader_stops_before_the_next_leads() {
     let scene = Scene::new();
     let (other, _) = scene.client_apart();
     let first = election(&scene.client, "a").campaign().await.unwrap();
@@ -333,7 +333,7 @@ async fn a_leader_that_is_cut_off_stops_before_anybody_else_leads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_observer_that_cannot_ask_says_so_and_goes_on() {
+async fn observer_reports_failures_and_continues() {
     let scene = Scene::new();
     let (other, store) = scene.client_apart();
     let leadership = election(&scene.client, "a").campaign().await.unwrap();

@@ -18,7 +18,7 @@ fn terms() -> LeaseTerms {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_stays_shut_longer_by_as_much_as_clocks_may_differ() {
+async fn leave_for_adds_the_clock_tolerance() {
     let scene = Scene::new();
     let guard = hold(&scene.client).await;
     let span = Duration::from_secs(45);
@@ -27,7 +27,7 @@ async fn what_is_left_stays_shut_longer_by_as_much_as_clocks_may_differ() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_may_end_within_the_span_is_renewed() {
+async fn leave_for_renews_a_short_lease() {
     let scene = Scene::new();
     let guard = hold(&scene.client).await;
     // The lease is valid for that long by the store's clock, which may be fast.
@@ -49,7 +49,7 @@ async fn no_delay_follows_what_was_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_longest_hold_does_not_end_what_is_left() {
+async fn max_hold_does_not_end_leave_for() {
     let scene = Scene::new();
     let lock = scene.client.lock("x").max_hold(10 * SECOND);
     let guard = lock.acquire().await.unwrap();
@@ -62,7 +62,7 @@ async fn the_longest_hold_does_not_end_what_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handle_with_a_delay_has_no_room_for_the_longest_ttl() {
+async fn handle_delay_reduces_the_longest_ttl() {
     let scene = Scene::new();
     let lock = scene.client.lock("x").lock_delay(20 * SECOND);
     let handle = lock.acquire().await.unwrap().into_handle().unwrap();
@@ -76,7 +76,7 @@ async fn a_handle_with_a_delay_has_no_room_for_the_longest_ttl() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_renewal_whose_first_request_may_have_arrived_is_unknown() {
+async fn renewal_with_an_unanswered_request_is_unknown() {
     let scene = Scene::new();
     let handle = handle(&scene.client).await;
     scene.store.set(Fault::Slow(5 * SECOND));
@@ -89,7 +89,7 @@ async fn a_renewal_whose_first_request_may_have_arrived_is_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_that_passes_while_nobody_answers_says_so() {
+async fn passed_deadline_without_answers_is_reported() {
     let scene = Scene::new();
     let handle = handle(&scene.client).await;
     let left = handle.deadline().unwrap().since(scene.now());
@@ -110,7 +110,7 @@ fn client_of_a_slow_store() -> (Client, FaultyStore) {
 const LATE: Fault = Fault::Slow(Duration::from_millis(900));
 
 #[tokio::test]
-async fn the_last_guard_of_a_client_can_be_left() {
+async fn last_guard_of_a_client_supports_leave_for() {
     let (client, store) = client_of_a_slow_store();
     let guard = hold(&client).await;
     drop(client);
@@ -119,7 +119,7 @@ async fn the_last_guard_of_a_client_can_be_left() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_dropped_renews_and_frees_what_it_was_asked_to() {
+async fn dropped_client_finishes_renewals_and_releases() {
     let (client, store) = client_of_a_slow_store();
     let handle = handle(&client).await;
     store.set(LATE);

@@ -74,7 +74,7 @@ fn assert_exactly(shut: Duration, expected: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_death_the_lock_is_shut_for_ttl_and_delay_and_no_longer() {
+async fn death_closes_the_lock_for_ttl_and_delay() {
     let scene = Scene::new();
     let holder = Holder::new(&scene);
     let taken = scene.now();
@@ -84,7 +84,7 @@ async fn after_a_death_the_lock_is_shut_for_ttl_and_delay_and_no_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_renewal_keeps_the_whole_and_the_delay_counts_from_the_last_one() {
+async fn delay_counts_from_the_last_renewal() {
     let scene = Scene::new();
     let holder = Holder::new(&scene);
     let guard = holder.hold().await;
@@ -99,7 +99,7 @@ async fn a_renewal_keeps_the_whole_and_the_delay_counts_from_the_last_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_changes_neither_deadlines_nor_the_rhythm_of_renewals() {
+async fn delay_changes_no_deadline_and_no_interval() {
     let scene = Scene::new();
     let holder = Holder::new(&scene);
     let taken = scene.now();
@@ -117,7 +117,7 @@ async fn a_delay_changes_neither_deadlines_nor_the_rhythm_of_renewals() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_leaves_no_more_time_to_a_slow_store() {
+async fn delay_gives_a_slow_store_no_time() {
     let ttl = Duration::from_millis(2_700);
     let limit = ttl / 3;
     let scene = Scene::new();
@@ -134,7 +134,7 @@ async fn a_delay_leaves_no_more_time_to_a_slow_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_leaves_no_more_time_to_a_slow_renewal() {
+async fn delay_gives_a_slow_renewal_no_time() {
     let ttl = Duration::from_millis(2_700);
     let limit = ttl / 3;
     let scene = Scene::new();
@@ -147,7 +147,7 @@ async fn a_delay_leaves_no_more_time_to_a_slow_renewal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_valid_guard_that_is_released_or_dropped_opens_the_lock_at_once() {
+async fn valid_guard_opens_the_lock_at_once() {
     let scene = Scene::new();
     let holder = Holder::new(&scene);
     let guard = holder.hold().await;
@@ -160,7 +160,7 @@ async fn a_valid_guard_that_is_released_or_dropped_opens_the_lock_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_guard_that_is_released_or_dropped_does_not_open_the_lock() {
+async fn lost_guard_does_not_open_the_lock() {
     for releases in [true, false] {
         let scene = Scene::new();
         let holder = Holder::new(&scene);
@@ -182,7 +182,7 @@ async fn a_lost_guard_that_is_released_or_dropped_does_not_open_the_lock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_ran_into_the_loss_of_its_guard_leaves_the_lock_shut() {
+async fn lost_body_leaves_the_lock_closed() {
     let scene = Scene::new();
     let holder = Holder::new(&scene);
     let taken = scene.now();
@@ -194,7 +194,7 @@ async fn a_body_that_ran_into_the_loss_of_its_guard_leaves_the_lock_shut() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_that_is_held_for_too_long_ends_uncleanly() {
+async fn max_hold_is_an_unclean_end() {
     let scene = Scene::new();
     let holder = Holder::new(&scene);
     let span = TTL / 2;
@@ -214,7 +214,7 @@ async fn a_guard_that_is_held_for_too_long_ends_uncleanly() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attempt_that_nobody_got_is_freed_as_always() {
+async fn unused_attempt_is_released_without_delay() {
     let scene = Scene::new();
     let holder = Holder::new(&scene);
     holder.way.set(Fault::Slow(STEP));
@@ -228,7 +228,7 @@ async fn an_attempt_that_nobody_got_is_freed_as_always() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_who_waits_gets_the_lock_when_the_delay_is_over() {
+async fn waiter_is_granted_after_the_delay() {
     let scene = Scene::new();
     let holder = Holder::new(&scene);
     let taken = scene.now();
@@ -247,7 +247,7 @@ async fn one_who_waits_gets_the_lock_when_the_delay_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn readers_keep_a_writer_out_for_the_delay_of_the_one_that_died() {
+async fn dead_readers_delay_keeps_writers_out() {
     let scene = Scene::new();
     let holder = Holder::new(&scene);
     let taken = scene.now();
@@ -260,7 +260,7 @@ async fn readers_keep_a_writer_out_for_the_delay_of_the_one_that_died() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permit_stays_taken_for_the_delay_of_its_holder_that_died() {
+async fn dead_holders_permit_stays_taken_for_the_delay() {
     let scene = Scene::new();
     let holder = Holder::new(&scene);
     let taken = scene.now();
@@ -274,7 +274,7 @@ async fn a_permit_stays_taken_for_the_delay_of_its_holder_that_died() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_out_of_bounds_is_refused_with_its_bound_and_sends_nothing() {
+async fn invalid_delay_names_its_bound_and_sends_nothing() {
     let scene = Scene::new();
     let asked = |ttl: u64, delay: Duration| {
         let lock = scene.client.lock("x").ttl(Duration::from_secs(ttl));
@@ -299,7 +299,7 @@ async fn a_delay_out_of_bounds_is_refused_with_its_bound_and_sends_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_that_is_given_up_is_lost_at_once_and_leaves_the_lock_shut() {
+async fn give_up_loses_the_guard_at_once() {
     let scene = Scene::new();
     let holder = Holder::new(&scene);
     let taken = scene.now();
@@ -316,7 +316,7 @@ async fn a_guard_that_is_given_up_is_lost_at_once_and_leaves_the_lock_shut() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_delay_a_guard_that_is_given_up_is_freed_with_its_end() {
+async fn give_up_without_a_delay_frees_at_drop() {
     let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     guard.give_up();
@@ -325,7 +325,7 @@ async fn without_a_delay_a_guard_that_is_given_up_is_freed_with_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lock_of_a_set_that_nobody_got_does_not_stay_shut() {
+async fn incomplete_set_leaves_no_lock_closed() {
     let scene = Scene::new();
     let other = scene.other_client();
     let b = other.lock("b").acquire().await.unwrap();

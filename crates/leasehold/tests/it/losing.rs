@@ -16,7 +16,7 @@ fn suspended(scene: &Scene) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_output_of_a_body_that_ended_after_its_lock_counts_for_nothing() {
+async fn output_after_the_loss_is_dropped() {
     let scene = Scene::new();
     let body = async || {
         scene.settle().await;
@@ -35,7 +35,7 @@ async fn the_output_of_a_body_that_ended_after_its_lock_counts_for_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_whose_first_lock_ended_before_the_last_was_granted_is_taken_anew() {
+async fn set_restarts_if_its_first_lock_ended() {
     let scene = Scene::new();
     let last = scene.client.lock("b").acquire().await.unwrap();
     let set = scene.client.lock_all(["a", "b"]);
@@ -49,7 +49,7 @@ async fn a_set_whose_first_lock_ended_before_the_last_was_granted_is_taken_anew(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_that_is_lost_before_it_is_complete_says_so_at_once() {
+async fn incomplete_set_reports_its_loss_at_once() {
     let scene = Scene::new();
     let way = Duration::from_millis(100);
     scene.store.set(Fault::Jittery(way));
@@ -62,7 +62,7 @@ async fn a_set_that_is_lost_before_it_is_complete_says_so_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_that_is_lost_is_not_in_doubt_whatever_becomes_of_the_others() {
+async fn lost_set_is_not_in_doubt() {
     let scene = Scene::new();
     let guards = scene.client.lock_all(["a", "b"]).acquire().await.unwrap();
     scene.store.set(Fault::Unreachable);
@@ -74,7 +74,7 @@ async fn a_set_that_is_lost_is_not_in_doubt_whatever_becomes_of_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lock_of_a_set_that_nobody_can_ever_have_is_the_error_at_once() {
+async fn impossible_lock_fails_the_set_at_once() {
     let scene = Scene::new();
     let other = scene.other_client();
     let _busy = other.semaphore("a", 1).acquire().await.unwrap();

@@ -10,7 +10,7 @@ use crate::callers::{Caller, World};
 use crate::scene::TTL;
 
 #[tokio::test(start_paused = true)]
-async fn a_request_is_run_once_and_everybody_gets_its_result() {
+async fn request_runs_once_for_all_callers() {
     let world = World::new();
     let callers: Vec<Caller> = (0..8).map(|_| world.caller()).collect();
     let once: Vec<Once> = callers.iter().map(Caller::once).collect();
@@ -38,7 +38,7 @@ async fn a_request_is_run_once_and_everybody_gets_its_result() {
 /// Kills the first caller at each of its requests, before or after the request is carried out. The
 /// next caller, and the one after it, get one result.
 #[tokio::test(start_paused = true)]
-async fn whenever_its_caller_is_killed_one_result_is_committed() {
+async fn killed_callers_commit_one_result() {
     for is_carried_out in [false, true] {
         let mut last = 1;
         while die_at(last, is_carried_out).await {
@@ -83,7 +83,7 @@ async fn die_at(last: u64, is_carried_out: bool) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_was_paused_commits_nothing_over_the_next_one() {
+async fn paused_caller_overwrites_no_later_result() {
     for is_next_done in [false, true] {
         what_was_sent_late_changes_nothing(is_next_done).await;
     }
@@ -121,7 +121,7 @@ async fn what_was_sent_late_changes_nothing(is_next_done: bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_commit_is_told_that_somebody_else_has_begun() {
+async fn late_commit_learns_of_the_next_attempt() {
     let world = World::new();
     let (slow, next) = (world.caller(), world.caller());
     let run = slow.begin().await;
@@ -140,7 +140,7 @@ async fn a_late_commit_is_told_that_somebody_else_has_begun() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_after_the_deadline_stands_if_nobody_has_begun() {
+async fn late_commit_succeeds_without_another_attempt() {
     let world = World::new();
     let caller = world.caller();
     let run = caller.begin().await;
@@ -213,7 +213,7 @@ async fn another_payload_under_the_same_name_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_is_run_again_and_what_is_no_longer_kept_too() {
+async fn failed_and_expired_requests_run_again() {
     let world = World::new();
     let caller = world.caller();
     let once = caller.once().retention(Duration::from_secs(3600));
@@ -232,7 +232,7 @@ async fn what_fails_is_run_again_and_what_is_no_longer_kept_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_is_cancelled_once_its_guard_is_lost_and_the_next_one_runs() {
+async fn lost_guard_cancels_the_body_of_once() {
     let world = World::new();
     let (first, next) = (world.caller(), world.caller());
     let once = first.once();
@@ -248,7 +248,7 @@ async fn a_body_is_cancelled_once_its_guard_is_lost_and_the_next_one_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn values_that_break_a_rule_are_refused_before_anything_is_run() {
+async fn invalid_values_are_refused_before_running() {
     let world = World::new();
     let caller = world.caller();
     let begin = async |once: Once| {

@@ -107,7 +107,7 @@ async fn assert_nothing_left(scene: &Scene) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn as_many_hold_it_as_there_are_permits_and_fences_grow() {
+async fn permits_bound_the_holders_and_fences_grow() {
     let scene = Scene::new();
     assert_eq!(scene.client.guarantees().counting, Counting::Permits);
     let mut held: Vec<Guard> = Vec::new();
@@ -138,7 +138,7 @@ async fn as_many_hold_it_as_there_are_permits_and_fences_grow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiters_are_served_in_order_and_never_too_many() {
+async fn permit_waiters_are_served_in_order() {
     const SPAN: Duration = Duration::from_millis(10);
     let scene = Scene::new();
     let book = Book::default();
@@ -160,7 +160,7 @@ async fn waiters_are_served_in_order_and_never_too_many() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crowd_that_comes_at_once_is_served_and_never_too_many() {
+async fn crowd_never_exceeds_the_permits() {
     for permits in [1, 2, 3, 4, 7] {
         let scene = Scene::new();
         let book = Book::default();
@@ -198,7 +198,7 @@ async fn held_by_the_dead(scene: &Scene, permits: u32) -> Vec<Claim> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_holders_that_die_at_once_let_as_many_in_at_once() {
+async fn dead_holders_free_all_permits_at_once() {
     let scene = Scene::new();
     let began = scene.now();
     held_by_the_dead(&scene, 3).await;
@@ -245,7 +245,7 @@ async fn a_writer_in_the_queue_is_not_overtaken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_number_is_the_error_of_the_acquire_at_once() {
+async fn different_permit_count_fails_at_once() {
     let scene = Scene::new();
     let guard = has(&scene.client, 2).await;
     let other = scene.other_client();
@@ -270,7 +270,7 @@ async fn another_number_is_the_error_of_the_acquire_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bad_number_or_name_is_an_error_that_names_it() {
+async fn invalid_count_or_name_is_named() {
     let scene = Scene::new();
     for count in [0, 129, u32::MAX] {
         let error = scene

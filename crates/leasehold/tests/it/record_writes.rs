@@ -37,7 +37,7 @@ async fn open_beside(world: &World) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_that_was_taken_back_writes_after_the_one_it_was() {
+async fn adopted_guard_writes_after_its_predecessor() {
     let world = World::new();
     let caller = world.caller();
     let guard = hold(&caller).await;
@@ -70,7 +70,7 @@ async fn a_write_that_is_refused_ends_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_was_not_heard_and_then_refused_may_have_been_taken_up() {
+async fn unanswered_then_refused_write_stays_unknown() {
     let world = World::new();
     let caller = world.caller();
     let guard = hold(&caller).await;
@@ -89,7 +89,7 @@ async fn a_write_that_was_not_heard_and_then_refused_may_have_been_taken_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_guard_wrote_first_and_comes_late_does_not_replace_what_it_wrote_then() {
+async fn delayed_first_write_replaces_no_later_one() {
     let world = World::new();
     let caller = world.caller();
     let guard = hold(&caller).await;
@@ -106,7 +106,7 @@ async fn what_a_guard_wrote_first_and_comes_late_does_not_replace_what_it_wrote_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_that_ended_longer_ago_than_stores_remember_writes_nothing() {
+async fn guard_beyond_record_memory_writes_nothing() {
     let world = World::new();
     let caller = world.caller();
     let guard = hold(&caller).await;

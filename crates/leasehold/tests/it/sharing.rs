@@ -25,7 +25,7 @@ fn releases(scene: &Scene) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whichever_share_is_the_last_one_frees_the_lock_once() {
+async fn last_share_frees_the_lock_once() {
     let scene = Scene::new();
     let other = crate::scene::client(scene.store.clone(), &scene.ambient);
     // The order of the ends, and which of them are drops.
@@ -57,7 +57,7 @@ async fn whichever_share_is_the_last_one_frees_the_lock_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shares_that_end_at_once_in_many_tasks_free_the_lock_once() {
+async fn concurrent_shares_free_the_lock_once() {
     let scene = Scene::new();
     let guard = hold(&scene.client).await;
     let ending: Vec<_> = (0..50)
@@ -74,7 +74,7 @@ async fn shares_that_end_at_once_in_many_tasks_free_the_lock_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_share_is_renewed_and_lost_as_the_guard_it_was_made_of() {
+async fn share_lives_and_ends_with_its_guard() {
     let scene = Scene::new();
     let guard = hold(&scene.client).await;
     let share = guard.share();
@@ -93,7 +93,7 @@ async fn a_share_is_renewed_and_lost_as_the_guard_it_was_made_of() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_runs_on_a_share_frees_nothing_while_others_hold() {
+async fn body_on_a_share_frees_nothing() {
     let scene = Scene::new();
     let other = scene.other_client();
     let guard = hold(&scene.client).await;
@@ -115,7 +115,7 @@ impl Drop for Flushes {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guarded_value_is_given_out_only_while_the_lock_is_held() {
+async fn guarded_value_needs_a_held_lock() {
     let scene = Scene::new();
     let mut numbers = Guarded::new(hold(&scene.client).await, vec![1]);
     numbers.ensure(Duration::from_secs(20)).unwrap().push(2);
@@ -131,7 +131,7 @@ async fn a_guarded_value_is_given_out_only_while_the_lock_is_held() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guarded_value_ends_before_the_lock_is_freed() {
+async fn guarded_value_drops_before_the_release() {
     for releases_it in [true, false] {
         let scene = Scene::new();
         let guard = hold(&scene.client).await;
@@ -150,7 +150,7 @@ async fn a_guarded_value_ends_before_the_lock_is_freed() {
 }
 
 #[test]
-fn without_async_a_guarded_value_and_a_downgrade_are_the_same() {
+fn blocking_guarded_and_downgrade_behave_alike() {
     let locks = blocking::Client::new(leasehold::MemoryStore::new());
     let guard = locks.lock("x").try_acquire().unwrap().unwrap();
     let mut text = blocking::Guarded::new(guard, String::new());

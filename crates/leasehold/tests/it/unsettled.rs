@@ -96,7 +96,7 @@ impl Records for Minority {
 }
 
 #[tokio::test(start_paused = true)]
-async fn value_of_a_minority_is_written_before_it_is_told() {
+async fn minority_value_is_written_before_it_is_returned() {
     let scene = Scene::new();
     let store = Minority {
         inner: scene.memory.clone(),

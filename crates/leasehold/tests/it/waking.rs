@@ -37,7 +37,7 @@ fn many_callers_of_one_runtime_after_another() {
 }
 
 #[test]
-fn a_caller_that_blocks_the_thread_of_its_runtime() {
+fn caller_blocks_its_runtimes_thread() {
     let client = Client::new(MemoryStore::new());
     runtime().block_on(async {
         take_and_release(&client).await;
@@ -77,7 +77,7 @@ fn a_caller_whose_runtime_ended_before_the_answer() {
 
 /// Its tasks run on a thread that lends it nothing but its handle.
 #[test]
-fn callers_beside_a_runtime_that_nobody_drives_any_more() {
+fn callers_next_to_a_stopped_runtime() {
     let client = Client::new(MemoryStore::new());
     let runtime = runtime();
     runtime.block_on(take_and_release(&client));

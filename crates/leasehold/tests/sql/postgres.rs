@@ -79,7 +79,7 @@ impl Scene {
 }
 
 #[test]
-fn a_row_takes_equal_and_greater_fences_and_no_smaller_one() {
+fn row_rejects_only_smaller_fences() {
     let mut scene = Scene::new();
     let Scene { early, later, .. } = &mut scene;
     assert_eq!(early.run("EXECUTE set_total (1, 5, 7);"), ["UPDATE 1"]);
@@ -94,7 +94,7 @@ fn a_row_takes_equal_and_greater_fences_and_no_smaller_one() {
 }
 
 #[test]
-fn a_claim_shuts_the_door_of_a_resource_before_anything_is_written() {
+fn claim_rejects_earlier_holders_before_any_write() {
     let mut scene = Scene::new();
     let Scene { early, later, .. } = &mut scene;
     let admitted = ["INSERT 0 1"];
@@ -106,7 +106,7 @@ fn a_claim_shuts_the_door_of_a_resource_before_anything_is_written() {
 }
 
 #[test]
-fn a_later_holder_waits_for_the_writes_of_one_that_was_let_in() {
+fn later_holder_waits_for_admitted_writes() {
     let mut scene = Scene::new();
     let Scene {
         early,
@@ -132,7 +132,7 @@ fn a_later_holder_waits_for_the_writes_of_one_that_was_let_in() {
 /// What a statement of the late holder answers that had to wait for a later one's: 0 rows where it
 /// looks again, an error where it may not. Never a write.
 #[test]
-fn a_late_statement_that_had_to_wait_writes_nothing_at_any_isolation() {
+fn delayed_late_statement_writes_nothing() {
     const SERIALIZATION_FAILURE: &str = "ERROR:  40001";
     let mut scene = Scene::new();
     let Scene {
@@ -172,7 +172,7 @@ fn a_late_statement_that_had_to_wait_writes_nothing_at_any_isolation() {
 }
 
 #[test]
-fn a_resource_that_nobody_claimed_before_is_claimed_by_one_after_the_other() {
+fn first_claims_are_serialized() {
     let mut scene = Scene::new();
     let Scene {
         early,
@@ -190,7 +190,7 @@ fn a_resource_that_nobody_claimed_before_is_claimed_by_one_after_the_other() {
 }
 
 #[test]
-fn a_plain_select_lets_a_late_write_through_and_one_for_update_does_not() {
+fn select_for_update_blocks_late_writes() {
     let mut scene = Scene::new();
     let Scene {
         early,

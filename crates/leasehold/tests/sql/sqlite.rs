@@ -63,7 +63,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 #[test]
-fn a_row_takes_equal_and_greater_fences_and_no_smaller_one() {
+fn row_rejects_only_smaller_fences() {
     let database = Database::new();
     let (early, late) = (database.connect(), database.connect());
     assert_eq!(set_total(&early, 1, 5), 1);
@@ -74,7 +74,7 @@ fn a_row_takes_equal_and_greater_fences_and_no_smaller_one() {
 }
 
 #[test]
-fn a_claim_shuts_the_door_of_a_resource_before_anything_is_written() {
+fn claim_rejects_earlier_holders_before_any_write() {
     let database = Database::new();
     let (mut early, later) = (database.connect(), database.connect());
     assert_eq!(claims(&early, 5).unwrap(), 1);
@@ -88,7 +88,7 @@ fn a_claim_shuts_the_door_of_a_resource_before_anything_is_written() {
 }
 
 #[test]
-fn a_later_holder_waits_for_the_writes_of_one_that_was_let_in() {
+fn later_holder_waits_for_admitted_writes() {
     let database = Database::new();
     let (mut early, mut later) = (database.connect(), database.connect());
     let writing = begin(&mut early).unwrap();
@@ -109,7 +109,7 @@ fn a_later_holder_waits_for_the_writes_of_one_that_was_let_in() {
 }
 
 #[test]
-fn a_transaction_that_began_with_reading_is_refused_rather_than_late() {
+fn read_first_transaction_is_refused() {
     let database = Database::new();
     let (mut early, later) = (database.connect(), database.connect());
     early.pragma_update(None, "journal_mode", "wal").unwrap();
@@ -129,7 +129,7 @@ fn a_transaction_that_began_with_reading_is_refused_rather_than_late() {
 
 /// The database may see the writes in any order, but accepts them only in the order of their fences.
 #[test]
-fn transactions_of_many_holders_land_in_the_order_of_their_fences() {
+fn transactions_commit_in_fence_order() {
     const HOLDERS: i64 = 4;
     const EACH: i64 = 25;
     let database = Database::new();

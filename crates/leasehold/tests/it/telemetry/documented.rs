@@ -40,7 +40,7 @@ fn row_of(metric: &Metric) -> Vec<String> {
 }
 
 #[test]
-fn the_manual_has_every_metric_with_its_type_its_unit_and_all_values_of_its_label() {
+fn manual_lists_every_metric_and_label_value() {
     let documented: Vec<Vec<String>> = rows("leasehold_")
         .into_iter()
         .map(|row| row[..4].to_vec())
@@ -52,7 +52,7 @@ fn the_manual_has_every_metric_with_its_type_its_unit_and_all_values_of_its_labe
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_value_of_every_label_is_told_by_something_and_nothing_else_is() {
+async fn every_label_value_is_produced() {
     let mut told = BTreeSet::new();
     for recorder in [
         metrics::granted_and_released().await,
@@ -91,7 +91,7 @@ async fn every_value_of_every_label_is_told_by_something_and_nothing_else_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_metric_is_described_with_its_unit_and_no_label_names_a_lock() {
+async fn metrics_have_units_and_no_lock_names() {
     let told = Told::new();
     // Also what is asked for only when a lock is taken.
     let _recording = ::metrics::set_default_local_recorder(&told.recorder);

@@ -48,12 +48,12 @@ pub(super) async fn granted_and_released() -> TestRecorder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lock_that_is_taken_and_given_back_is_told_once() {
+async fn acquire_and_release_are_counted_once() {
     granted_and_released().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shared_guard_is_one_hold_and_one_that_is_dropped_is_given_back() {
+async fn shares_count_as_one_hold() {
     let told = Told::new();
     let guard = told.scene.client.lock("x").acquire().await.unwrap();
     let share = guard.share();
@@ -99,7 +99,7 @@ async fn busy_and_timed_out_are_told_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_finds_the_lock_held_is_contended_once_whatever_happens_between() {
+async fn contended_call_is_counted_once() {
     let told = Told::new();
     let (holder, _) = told.scene.client_apart();
     let _guard = holder.lock("x").acquire().await.unwrap();
@@ -141,7 +141,7 @@ pub(super) async fn given_up_waits() -> TestRecorder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_dropped_is_cancelled_and_its_attempt_cut_off() {
+async fn dropped_call_counts_as_cancelled() {
     given_up_waits().await;
 }
 
@@ -172,7 +172,7 @@ pub(super) async fn failures() -> TestRecorder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_is_told_apart_from_what_cannot_be_asked() {
+async fn refused_and_unavailable_are_distinguished() {
     failures().await;
 }
 
@@ -208,12 +208,12 @@ pub(super) async fn renewed() -> TestRecorder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_renewal_is_told_with_the_time_it_took() {
+async fn each_renewal_is_recorded_with_its_duration() {
     renewed().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_renews_many_leases_is_told_for_each_of_them() {
+async fn batched_renewals_are_recorded_one_by_one() {
     let told = Told::new();
     let witness = Witness::new();
     let _watching = witness.watch();
@@ -236,7 +236,7 @@ async fn a_message_that_renews_many_leases_is_told_for_each_of_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_renewal_of_a_handle_is_told_with_its_time_and_as_unknown_without_an_answer() {
+async fn handle_renewals_are_recorded() {
     let told = Told::new();
     let (client, member) = (&told.scene.client, &told.scene.store);
     let guard = client.lock("x").acquire().await.unwrap();
@@ -272,7 +272,7 @@ pub(super) async fn handed_on() -> TestRecorder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_ends_with_its_handle_and_begins_anew_with_whoever_adopts_it() {
+async fn adopting_a_handle_begins_a_new_hold() {
     handed_on().await;
 }
 
@@ -296,7 +296,7 @@ pub(super) async fn releases() -> TestRecorder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_is_told_by_what_came_of_it() {
+async fn releases_are_recorded_by_outcome() {
     releases().await;
 }
 
@@ -315,7 +315,7 @@ pub(super) fn stores() -> TestRecorder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guard_that_was_lost_unnoticed_is_told_as_lost_when_it_is_given_back() {
+async fn unnoticed_loss_is_recorded_at_release() {
     let told = Told::new();
     let guard = told.scene.client.lock("x").acquire().await.unwrap();
     told.scene.pass(SECOND).await;

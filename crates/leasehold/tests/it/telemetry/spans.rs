@@ -23,7 +23,7 @@ fn fields(span: &SeenSpan, names: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_goes_on_at_the_same_time_is_not_mixed_up() {
+async fn concurrent_spans_are_not_mixed_up() {
     let scene = Scene::new();
     let witness = Witness::new();
     let _watching = witness.watch();
@@ -62,7 +62,7 @@ async fn a_renewal_tells_what_became_of_each_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_manual_has_every_span_with_all_its_fields() {
+async fn manual_lists_every_span_and_field() {
     let scene = Scene::new();
     let witness = Witness::new();
     let _watching = witness.watch();
@@ -85,7 +85,7 @@ async fn the_manual_has_every_span_with_all_its_fields() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_acquire_is_within_the_span_of_its_caller() {
+async fn acquire_span_is_a_child_of_the_callers() {
     let scene = Scene::new();
     let witness = Witness::new();
     let _watching = witness.watch();
@@ -115,7 +115,7 @@ fn owners(scene: &Scene) -> BTreeSet<Owner> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_that_frees_a_lock_is_in_any_span_or_event() {
+async fn spans_and_events_contain_no_secret() {
     let witness = Witness::new();
     let _watching = witness.watch();
     let scene = Scene::new();

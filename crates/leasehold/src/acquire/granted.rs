@@ -1,0 +1,38 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Acquisition;
+use crate::env::clock::BootInstant;
+use crate::guard::Guard;
+use crate::lease::{HeldLease, Lease, LeaseTimes};
+use crate::store::{Claim, Expiry, Grant};
+
+impl Acquisition {
+    /// Returns the guard for the grant of `claim`; `None` if the client is gone.
+    pub(super) fn guard(
+        &self,
+        claim: &Arc<Claim>,
+        sent: BootInstant,
+        grant: &Grant,
+    ) -> Option<Guard> {
+        let client = self.client.upgrade()?;
+        let sent = grant.since.unwrap_or(sent);
+        let margin = match self.context.guarantees.expiry {
+            Expiry::Lease => Some(self.context.terms.margin(self.ttl)),
+            Expiry::WithProcess => None,
+        };
+        let times = LeaseTimes {
+            ttl: self.ttl,
+            margin,
+            max_hold: self.max_hold,
+        };
+        let ambient = &self.context.ambient;
+        let spread = ambient.random_span(Duration::ZERO, times.spread());
+        let lease = Lease::granted(times, sent, spread);
+        let held_lease =
+            HeldLease::new(client.next_tenure(), Arc::clone(claim), grant.fence, lease);
+        let held_lease = Arc::new(held_lease);
+        client.keep(&held_lease, sent);
+        Some(Guard::new(held_lease, client))
+    }
+}

@@ -1,0 +1,219 @@
+//! Decides which of an observer's reads are worth reporting.
+
+use super::leader_change::{Leader, LeaderChange};
+use crate::store::Stamp;
+use crate::types::{Error, ErrorKind};
+
+/// What the observer has reported so far. Pure: it takes the result of each read and returns what to
+/// report.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    told: Told,
+    /// The greatest stamp seen on any leader's record.
+    newest: Option<Stamp>,
+    /// The last read did not find the leader that was reported.
+    missed: bool,
+}
+
+/// The last report.
+#[derive(Debug, Default)]
+enum Told {
+    #[default]
+    Nothing,
+    Leader(Leader),
+    Nobody,
+    Unknown(ErrorKind),
+}
+
+/// A leader, and the position of its record among the records of all leaders.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) leader: Leader,
+    pub(super) stamp: Stamp,
+}
+
+/// What follows from a read.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    Tell(LeaderChange),
+    /// Nothing new.
+    Silence,
+    /// Nothing to report yet: a single read may miss a holder while servers come and go.
+    LookAgain,
+}
+
+impl News {
+    pub(super) fn learn(&mut self, look: Result<Option<Seen>, Error>) -> Verdict {
+        let missed = std::mem::take(&mut self.missed);
+        match (look, &self.told) {
+            (Ok(Some(seen)), _) => self.found(seen),
+            (Ok(None), Told::Nobody) => Verdict::Silence,
+            (Ok(None), Told::Leader(_)) if !missed => {
+                self.missed = true;
+                Verdict::LookAgain
+            }
+            (Ok(None), _) => {
+                self.told = Told::Nobody;
+                Verdict::Tell(LeaderChange::Nobody)
+            }
+            (Err(error), _) => self.failed(error),
+        }
+    }
+
+    fn found(&mut self, Seen { leader, stamp }: Seen) -> Verdict {
+        let newest = *self.newest.get_or_insert(stamp);
+        if stamp.fence < newest.fence {
+            return self.failed(went_back(stamp, newest));
+        }
+        // An older record of the same leader.
+        if stamp < newest {
+            return Verdict::Silence;
+        }
+        self.newest = Some(stamp);
+        match &self.told {
+            Told::Leader(told) if !says_more(&leader, told) => Verdict::Silence,
+            _ => {
+                self.told = Told::Leader(leader.clone());
+                Verdict::Tell(LeaderChange::Leads(leader))
+            }
+        }
+    }
+
+    fn failed(&mut self, error: Error) -> Verdict {
+        if matches!(self.told, Told::Unknown(kind) if kind == error.kind()) {
+            return Verdict::Silence;
+        }
+        self.told = Told::Unknown(error.kind());
+        Verdict::Tell(LeaderChange::Unknown(error))
+    }
+}
+
+/// Returns whether `leader` differs from the reported one, has published another value, or gives its
+/// description for the first time. A leader also writes the same record again now and then.
+fn says_more(leader: &Leader, told: &Leader) -> bool {
+    let is_named = leader.client.is_some() && told.client.is_none();
+    (leader.fence, &leader.value) != (told.fence, &told.value) || is_named
+}
+
+fn went_back(stamp: Stamp, newest: Stamp) -> Error {
+    let (fence, greatest) = (stamp.fence, newest.fence);
+    let text = format!(
+        "a leader with fence {fence} was seen after one with {greatest}: the store forgot its fences"
+    );
+    Error::new(ErrorKind::Corrupt, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::clock::WallTime;
+    use crate::env::{Ambient, SystemEntropy};
+    use crate::types::{ClientId, ClientInfo, Fence, Owner};
+
+    /// A leader that wrote its `step`th value.
+    fn seen(fence: u64, step: u32, value: &str) -> Seen {
+        let fence = Fence::new(fence).unwrap();
+        let leader = Leader {
+            owner: Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy),
+            client: Some(ClientInfo::of_this_process(&Ambient::default(), None)),
+            fence,
+            value: value.into(),
+            since: WallTime::from_micros(0),
+        };
+        let stamp = Stamp { fence, step };
+        Seen { leader, stamp }
+    }
+
+    /// An observer, and what it reports after each read.
+    #[derive(Default)]
+    struct Observer(News);
+
+    impl Observer {
+        fn sees(&mut self, fence: u64, step: u32, value: &str) -> String {
+            told(self.0.learn(Ok(Some(seen(fence, step, value)))))
+        }
+
+        fn sees_nobody(&mut self) -> String {
+            told(self.0.learn(Ok(None)))
+        }
+
+        fn fails(&mut self, kind: ErrorKind) -> String {
+            told(self.0.learn(Err(Error::new(kind, "failed"))))
+        }
+    }
+
+    fn told(verdict: Verdict) -> String {
+        match verdict {
+            Verdict::Tell(LeaderChange::Leads(leader)) => {
+                format!("{} {}", leader.fence, leader.value)
+            }
+            Verdict::Tell(LeaderChange::Nobody) => "nobody".into(),
+            Verdict::Tell(LeaderChange::Unknown(error)) => error.to_string(),
+            Verdict::Silence => String::new(),
+            Verdict::LookAgain => "again".into(),
+        }
+    }
+
+    #[test]
+    fn only_changes_are_told() {
+        let mut observer = Observer::default();
+        assert_eq!(observer.sees_nobody(), "nobody");
+        assert_eq!(observer.sees_nobody(), "");
+        assert_eq!(observer.sees(7, 1, "a"), "7 a");
+        assert_eq!(observer.sees(7, 1, "a"), "");
+        assert_eq!(observer.sees(7, 2, "a"), "", "written again, as it was");
+        assert_eq!(observer.sees(7, 3, "b"), "7 b");
+        assert_eq!(observer.sees(9, 1, "b"), "9 b");
+    }
+
+    #[test]
+    fn leader_is_gone_after_two_misses() {
+        let mut observer = Observer::default();
+        assert_eq!(observer.sees(7, 1, "a"), "7 a");
+        assert_eq!(observer.sees_nobody(), "again");
+        assert_eq!(observer.sees(7, 1, "a"), "");
+        assert_eq!(observer.sees_nobody(), "again");
+        assert_eq!(observer.sees_nobody(), "nobody");
+        assert_eq!(observer.sees(7, 1, "a"), "7 a", "it can be seen again");
+    }
+
+    #[test]
+    fn an_older_leader_or_value_is_never_told() {
+        let mut observer = Observer::default();
+        assert_eq!(observer.sees(9, 2, "b"), "9 b");
+        assert_eq!(observer.sees(9, 1, "a"), "");
+        let went_back = observer.sees(7, 8, "c");
+        assert!(went_back.contains("fence 7 was seen after one with 9"));
+        assert_eq!(observer.sees(7, 8, "c"), "", "said once");
+        assert_eq!(
+            observer.sees(9, 1, "a"),
+            "",
+            "still older than what was told"
+        );
+        assert_eq!(observer.sees(9, 2, "b"), "9 b");
+    }
+
+    #[test]
+    fn failure_is_reported_once_and_recovery_always() {
+        let mut observer = Observer::default();
+        assert_eq!(observer.fails(ErrorKind::NoQuorum), "failed");
+        assert_eq!(observer.fails(ErrorKind::NoQuorum), "");
+        assert_eq!(observer.fails(ErrorKind::Refused), "failed");
+        assert_eq!(observer.sees(7, 1, "a"), "7 a");
+        assert_eq!(observer.fails(ErrorKind::Refused), "failed");
+        assert_eq!(observer.sees(7, 1, "a"), "7 a");
+        assert_eq!(observer.fails(ErrorKind::Refused), "failed");
+        assert_eq!(observer.sees_nobody(), "nobody");
+    }
+
+    #[test]
+    fn who_it_is_may_become_known_later() {
+        let mut observer = Observer::default();
+        let mut unnamed = seen(7, 1, "a");
+        unnamed.leader.client = None;
+        assert_eq!(told(observer.0.learn(Ok(Some(unnamed.clone())))), "7 a");
+        assert_eq!(told(observer.0.learn(Ok(Some(unnamed.clone())))), "");
+        assert_eq!(observer.sees(7, 1, "a"), "7 a");
+        assert_eq!(told(observer.0.learn(Ok(Some(unnamed)))), "");
+    }
+}

@@ -1,0 +1,331 @@
+//! The only file that reads time.
+
+use std::fmt;
+use std::fs;
+use std::future::Future;
+use std::io;
+use std::ops::{Add, Sub};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, SystemTimeError, UNIX_EPOCH};
+
+use crate::BoxFuture;
+
+/// A point on the client's own clock, which continues while the machine is suspended.
+///
+/// Compare it only with other instants of the same machine since its boot. `std::time::Instant` stops
+/// during suspend on Linux, so a lease would seem to live longer than it does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BootInstant(u64);
+
+impl BootInstant {
+    /// Returns the instant `nanos` nanoseconds after the machine's boot.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Returns the nanoseconds since the machine's boot.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Returns how long ago `earlier` was, or zero if it is later.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for BootInstant {
+    type Output = Self;
+
+    fn add(self, span: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)),
+        )
+    }
+}
+
+impl Sub<Duration> for BootInstant {
+    type Output = Self;
+
+    fn sub(self, span: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_sub(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)),
+        )
+    }
+}
+
+impl fmt::Debug for BootInstant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "boot+{:?}", Duration::from_nanos(self.0))
+    }
+}
+
+/// Identifies the boot of a machine from which a [`BootInstant`] counts. Two processes with the same id
+/// read the same clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BootId(u64);
+
+impl BootId {
+    /// Returns the boot in which the calling process runs.
+    ///
+    /// # Errors
+    ///
+    /// If `/proc` cannot be read.
+    pub fn of_this_process() -> io::Result<Self> {
+        let mut boot = fs::read("/proc/sys/kernel/random/boot_id")?;
+        // Another time namespace may count from a different origin. Kernels before 5.6 have only one.
+        if let Ok(namespace) = fs::read_link("/proc/self/ns/time") {
+            boot.extend_from_slice(namespace.as_os_str().as_encoded_bytes());
+        }
+        Ok(Self(fnv1a(&boot)))
+    }
+
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    pub(crate) const fn to_bits(self) -> u64 {
+        self.0
+    }
+}
+
+/// The 64-bit FNV-1a hash. It detects accidents, not attacks.
+pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// A reading of a wall clock, in microseconds since 1970. No lease depends on it. It proposes fences,
+/// compares the clocks of machines, limits how long a file keeps a record, and is shown to people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WallTime(u64);
+
+impl WallTime {
+    /// Returns the reading `micros` microseconds after 1970 began.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    /// Returns the microseconds since 1970 began.
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the distance between two readings, whichever is later.
+    pub const fn distance(self, other: Self) -> Duration {
+        Duration::from_micros(self.0.abs_diff(other.0))
+    }
+}
+
+impl From<WallTime> for SystemTime {
+    fn from(time: WallTime) -> Self {
+        UNIX_EPOCH + Duration::from_micros(time.0)
+    }
+}
+
+impl TryFrom<SystemTime> for WallTime {
+    type Error = SystemTimeError;
+
+    /// Drops what is shorter than a microsecond. Fails for a time before 1970.
+    fn try_from(time: SystemTime) -> Result<Self, SystemTimeError> {
+        let micros = time.duration_since(UNIX_EPOCH)?.as_micros();
+        Ok(Self(u64::try_from(micros).unwrap_or(u64::MAX)))
+    }
+}
+
+/// A point on a clock by which a store keeps something for a span, such as a [record](crate::RecordState).
+pub trait Moment: Copy + Ord {
+    /// Returns the point that lies `span` later, or the last one that exists.
+    fn after(self, span: Duration) -> Self;
+
+    /// Returns how long ago `earlier` was, or zero if it is later.
+    fn since(self, earlier: Self) -> Duration;
+}
+
+impl Moment for BootInstant {
+    fn after(self, span: Duration) -> Self {
+        self + span
+    }
+
+    fn since(self, earlier: Self) -> Duration {
+        self.since(earlier)
+    }
+}
+
+impl Moment for WallTime {
+    fn after(self, span: Duration) -> Self {
+        let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(micros))
+    }
+
+    fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// Reads time and waits for it. Tests replace it with a clock of their own.
+pub trait Clock: fmt::Debug + Send + Sync + 'static {
+    /// Returns the current instant, on the clock that includes suspend.
+    fn now(&self) -> BootInstant;
+
+    /// Returns the current time of the wall clock.
+    fn wall(&self) -> WallTime;
+
+    /// Resolves once [`Clock::now`] has reached `deadline`, even if the machine slept meanwhile. Must be
+    /// polled on the background thread (or, in tests, inside a tokio runtime).
+    fn sleep_until(&self, deadline: BootInstant) -> BoxFuture<'static, ()>;
+
+    /// Reports that the machine, and this clock with it, was paused for `span`. From now on,
+    /// [`Clock::now`] is ahead by that much, so that every deadline comes that much sooner. A paused
+    /// virtual machine can notice only by the clocks of others.
+    fn stood_still(&self, span: Duration);
+}
+
+/// Runs `future` until `deadline` at the latest; `None` if the deadline came first.
+///
+/// # Cancel safety
+///
+/// Dropping it drops `future`, as the deadline does: `future` must be safe to drop.
+pub async fn within<F: Future>(
+    clock: &dyn Clock,
+    deadline: BootInstant,
+    future: F,
+) -> Option<F::Output> {
+    tokio::select! {
+        biased;
+        output = future => Some(output),
+        () = clock.sleep_until(deadline) => None,
+    }
+}
+
+/// The machine's clocks: `CLOCK_BOOTTIME` for spans and deadlines, `CLOCK_REALTIME` for the wall.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl SystemClock {
+    /// Returns the same instant as other processes on this machine read it. They do not know how long the
+    /// machine [was paused](Clock::stood_still).
+    pub fn as_other_processes_read(instant: BootInstant) -> BootInstant {
+        instant - Duration::from_nanos(STOOD_STILL.load(Ordering::Acquire))
+    }
+}
+
+/// How many nanoseconds the machine was paused unnoticed by its own clock. One value per process, because
+/// a process runs on one machine.
+static STOOD_STILL: AtomicU64 = AtomicU64::new(0);
+
+/// Timers of the runtime stop during suspend, so a long sleep is cut into ticks, and the clock is read
+/// again after each. A deadline may fire this late after the machine wakes up.
+const TICK: Duration = Duration::from_millis(250);
+
+impl Clock for SystemClock {
+    fn now(&self) -> BootInstant {
+        let since_boot = read(nix::time::ClockId::CLOCK_BOOTTIME);
+        let nanos = u64::try_from(since_boot.as_nanos()).unwrap_or(u64::MAX);
+        BootInstant(nanos.saturating_add(STOOD_STILL.load(Ordering::Acquire)))
+    }
+
+    fn wall(&self) -> WallTime {
+        let since_epoch = read(nix::time::ClockId::CLOCK_REALTIME);
+        WallTime(u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    fn sleep_until(&self, deadline: BootInstant) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            loop {
+                let left = deadline.since(Self.now());
+                if left.is_zero() {
+                    return;
+                }
+                #[expect(clippy::disallowed_methods, reason = "the one place that sleeps")]
+                tokio::time::sleep(left.min(TICK)).await;
+            }
+        })
+    }
+
+    fn stood_still(&self, span: Duration) {
+        move_ahead(&STOOD_STILL, span);
+    }
+}
+
+fn move_ahead(total: &AtomicU64, span: Duration) {
+    let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+    let add = |total: u64| Some(total.saturating_add(nanos));
+    // This cannot fail, because `add` always returns a value.
+    let _ = total.fetch_update(Ordering::AcqRel, Ordering::Acquire, add);
+}
+
+fn read(clock: nix::time::ClockId) -> Duration {
+    match clock.now() {
+        Ok(time) => Duration::from(time),
+        // Linux has had both clocks since 2.6.39. Without one, no lease is safe.
+        Err(errno) => unreachable!("clock_gettime failed: {errno}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arithmetic_saturates_at_both_ends() {
+        let early = BootInstant::from_nanos(5);
+        assert_eq!(early - Duration::from_secs(1), BootInstant::from_nanos(0));
+        assert_eq!(early + Duration::MAX, BootInstant::from_nanos(u64::MAX));
+        assert_eq!(early.since(early + Duration::from_secs(1)), Duration::ZERO);
+        let wall = WallTime::from_micros(5);
+        assert_eq!(wall.after(Duration::MAX), WallTime::from_micros(u64::MAX));
+        assert_eq!(
+            wall.since(wall.after(Duration::from_secs(1))),
+            Duration::ZERO
+        );
+    }
+
+    #[test]
+    fn wall_time_converts_to_system_time_and_back() {
+        let time = WallTime::from_micros(1_700_000_000_000_001);
+        assert_eq!(WallTime::try_from(SystemTime::from(time)).unwrap(), time);
+        let before_1970 = UNIX_EPOCH - Duration::from_secs(1);
+        assert!(WallTime::try_from(before_1970).is_err());
+    }
+
+    #[test]
+    fn an_endless_standstill_never_turns_the_clock_back() {
+        let total = AtomicU64::new(7);
+        move_ahead(&total, Duration::MAX);
+        assert_eq!(total.load(Ordering::Acquire), u64::MAX);
+    }
+
+    #[test]
+    fn boot_id_is_the_same_for_all_processes() {
+        let boot = BootId::of_this_process().unwrap();
+        assert_eq!(BootId::of_this_process().unwrap(), boot);
+        assert_eq!(BootId::from_bits(boot.to_bits()), boot);
+        // The published test vectors.
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[tokio::test]
+    async fn sleep_ends_at_its_deadline() {
+        let deadline = SystemClock.now() + Duration::from_millis(20);
+        SystemClock.sleep_until(deadline).await;
+        assert!(SystemClock.now() >= deadline);
+    }
+
+    #[tokio::test]
+    async fn within_prefers_a_result_that_is_there() {
+        let past = SystemClock.now();
+        assert_eq!(
+            within(&SystemClock, past, std::future::ready(7)).await,
+            Some(7)
+        );
+        assert_eq!(
+            within(&SystemClock, past, std::future::pending::<()>()).await,
+            None
+        );
+    }
+}

@@ -1,0 +1,58 @@
+//! The clock and the random numbers that the code uses.
+
+pub mod clock;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::clock::{Clock, SystemClock};
+
+/// The environment of the code: a clock and a source of random numbers. Tests replace both.
+#[derive(Clone, Debug)]
+pub struct Ambient {
+    /// Reads time and waits for it.
+    pub clock: Arc<dyn Clock>,
+    /// Draws identities and random delays.
+    pub entropy: Arc<dyn Entropy>,
+}
+
+impl Ambient {
+    /// Returns a random span between `least` and `most`.
+    pub fn random_span(&self, least: Duration, most: Duration) -> Duration {
+        let width = u64::try_from(most.saturating_sub(least).as_nanos()).unwrap_or(u64::MAX);
+        least + Duration::from_nanos(self.entropy.next_u64() % width.saturating_add(1).max(1))
+    }
+
+    /// Pauses a waiter that polls, for 10 to 50 ms. The pause is random, so that waiters spread out.
+    pub async fn poll_pause(&self) {
+        let pause = self.random_span(Duration::from_millis(10), Duration::from_millis(50));
+        self.clock.sleep_until(self.clock.now() + pause).await;
+    }
+}
+
+impl Default for Ambient {
+    /// Returns the system's clock and its random numbers.
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy),
+        }
+    }
+}
+
+/// A source of random numbers.
+pub trait Entropy: fmt::Debug + Send + Sync + 'static {
+    /// Returns 64 unpredictable bits (or, in a simulation, the next bits of its seed).
+    fn next_u64(&self) -> u64;
+}
+
+/// The operating system's cryptographic random numbers, through one generator per thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemEntropy;
+
+impl Entropy for SystemEntropy {
+    fn next_u64(&self) -> u64 {
+        rand::random()
+    }
+}

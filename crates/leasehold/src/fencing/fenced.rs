@@ -1,0 +1,105 @@
+use std::time::Duration;
+
+use crate::BoxFuture;
+use crate::guard::Guard;
+use crate::types::{Error, Fence};
+
+/// A resource that remembers the greatest fence it has seen, and refuses smaller ones.
+///
+/// [`Guard::claim`](crate::Guard::claim) shows it the holder's fence before the first write. Implement
+/// this for the resource that a lock protects, such as a table of fences, a record or a device.
+/// [`manual::fencing`](crate::manual::fencing) has the statements for SQL.
+///
+/// It must meet three conditions. The comparison and the update are one step, as seen by all other
+/// callers. The resource checks every *write* in the same way, in one step with its effect: a claim does
+/// not protect a resource that does not check. And the remembered fence lives at least as long as the
+/// data.
+///
+/// # Examples
+///
+/// A resource on the other side of a connection, here a table of fences:
+///
+/// ```
+/// use leasehold::{BoxFuture, Error, ErrorKind, Fence, Fenced};
+///
+/// # struct Connection;
+/// # impl Connection {
+/// #     async fn raise(&self, _: &str, _: i64) -> Result<u64, std::io::Error> { Ok(1) }
+/// # }
+/// struct Invoices {
+///     database: Connection,
+/// }
+///
+/// impl Fenced for Invoices {
+///     fn claim(&self, fence: Fence) -> BoxFuture<'_, Result<(), Error>> {
+///         Box::pin(async move {
+///             let io = |error| Error::new(ErrorKind::Io, "claiming").with_source(error);
+///             let number = fence.get() as i64; // at most Fence::MAX
+///             // INSERT … ON CONFLICT … DO UPDATE … WHERE …, in a transaction of its own
+///             match self.database.raise("invoices", number).await.map_err(io)? {
+///                 0 => Err(Error::fenced(fence, None)),
+///                 _ => Ok(()),
+///             }
+///         })
+///     }
+/// }
+/// ```
+pub trait Fenced: Send + Sync {
+    /// Remembers `fence` unless the resource has seen a greater one. Changes nothing else.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Fenced`](crate::ErrorKind::Fenced) if the resource has seen a greater one
+    /// ([`Error::fenced`] creates it); any other kind if the resource could not be asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// Implementations may be dropped at any time. The resource then remembers the fence or not. Both are
+    /// harmless, because the fence was granted.
+    fn claim(&self, fence: Fence) -> BoxFuture<'_, Result<(), Error>>;
+}
+
+impl Guard {
+    /// Announces this holder to `resource`, which from then on refuses every earlier holder, even before
+    /// the first write. Call it right after the lock is granted: until then, an earlier holder that was
+    /// paused can still write there.
+    ///
+    /// It protects only what `resource` checks: each write must show the fence too. Claim only in
+    /// exclusive mode. Each reader in shared mode has its own fence, so the claim of the latest reader
+    /// would make the resource refuse the others, which hold the lock as well.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Fenced`](crate::ErrorKind::Fenced) if a later holder has been there: give up, because
+    /// the lock is no longer held. [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the guard is lost
+    /// before `resource` answers; `resource` may know the fence then, which is harmless. Any other error
+    /// that `resource` reports; then rely on nothing.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; the fence may or may not have been claimed then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use leasehold::{Client, FenceGate, MemoryStore};
+    ///
+    /// let (locks, gate) = (Client::new(MemoryStore::new()), FenceGate::new());
+    /// let guard = locks.lock("report").acquire().await?;
+    /// guard.claim(&gate).await?;
+    /// gate.run(guard.fence(), || { /* write */ })?;
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub async fn claim(&self, resource: &(impl Fenced + ?Sized)) -> Result<(), Error> {
+        self.ensure(Duration::ZERO)?;
+        tokio::select! {
+            biased;
+            claimed = resource.claim(self.fence()) => {
+                claimed.map_err(|error| error.with_key(self.key()))?;
+            }
+            _ = self.lost() => {}
+        }
+        self.ensure(Duration::ZERO)
+    }
+}

@@ -1,0 +1,333 @@
+//! Adopts handles: renews them, turns them into guards, or releases them.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Handle;
+use crate::client::Client;
+use crate::env::clock::{self, WallTime};
+use crate::guard::{Ended, Guard};
+use crate::lease::{ClientCore, HeldLease};
+use crate::runtime::ClientContext;
+use crate::store::{Claim, Expiry, Held, LostReason, Release, Renewal};
+use crate::telemetry::RenewalEnd;
+use crate::types::{ClientInfo, Error, ErrorKind, forked};
+
+impl Client {
+    /// Renews the lease of a handle once, and returns a new handle with the new deadline. The old handle
+    /// keeps its own deadline.
+    ///
+    /// Like a guard's renewal, it counts from before the request was sent, and moves the deadline only if
+    /// it is confirmed before the old one has passed. It does not repair members of a quorum that forgot
+    /// the lease. If too few members answer, it retries for at most three seconds.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Lost`] if the lease has ended at this store, or if the deadline has passed or cannot be
+    /// measured here. The error has [`Effect::Unknown`](crate::Effect::Unknown) if the store did not
+    /// decide: the handle is valid until its deadline, and calling again is fine.
+    /// [`ErrorKind::InvalidInput`] for a TTL out of the store's bounds; [`ErrorKind::Unsupported`] if locks
+    /// end with their process.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future only discards the answer.
+    #[doc(alias = "extend")]
+    #[doc(alias = "refresh")]
+    #[doc(alias = "touch")]
+    pub fn renew(
+        &self,
+        handle: &Handle,
+    ) -> impl Future<Output = Result<Handle, Error>> + Send + use<> {
+        let renewal = renew(self.core(), handle.clone());
+        async move { renewal?.await }
+    }
+
+    /// Adopts a handle: renews its lease as [`renew`](Self::renew) does, and returns a guard that is
+    /// renewed from then on. The guard has the owner and the fence of the grant.
+    ///
+    /// Copies of a handle are one holder: all processes that renew or adopt one hold the lock together,
+    /// with one fence. Each of them can release the lock; the guards of the others then report a loss.
+    ///
+    /// What the guard writes to its [record](crate::HeldRecord) replaces what earlier guards of this grant
+    /// wrote. This holds if they wrote less than once a second on average, and if the machines' wall clocks
+    /// agree. Two guards that were made of one handle within the same second should not both write.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`renew`](Self::renew).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the lease to its own end; the handle stays valid as before.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use leasehold::{Client, MemoryStore};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// let guard = locks.lock("deploy").acquire().await?;
+    /// let fence = guard.fence();
+    /// let handle = guard.into_handle()?;
+    /// let guard = locks.adopt(&handle).await?;
+    /// assert_eq!(guard.fence(), fence);
+    /// guard.release().await?;
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub fn adopt(
+        &self,
+        handle: &Handle,
+    ) -> impl Future<Output = Result<Guard, Error>> + Send + use<> {
+        let core = Arc::clone(self.core());
+        let renewal = confirmed(&core, handle.clone());
+        async move {
+            let held_lease = renewal?.await?;
+            core.keep(&held_lease, core.now());
+            Ok(Guard::new(held_lease, core))
+        }
+    }
+
+    /// Releases the lock of a handle, whether its deadline has passed or not, and returns the outcome:
+    /// [`Ended::WasLost`] if the lease has ended at this store. Other holders are not affected. If the lock
+    /// has a [delay](crate::Lock::lock_delay), a lost handle releases nothing, as with a guard.
+    ///
+    /// # Errors
+    ///
+    /// The error has [`Effect::Unknown`](crate::Effect::Unknown) if the store did not answer: the lock is
+    /// free at the latest when the TTL is over. [`ErrorKind::InvalidInput`] if the handle belongs to
+    /// another store and holds nothing here. [`ErrorKind::Unsupported`] if locks end with their process.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future only discards the answer: the lock is released in the background.
+    pub fn release(
+        &self,
+        handle: &Handle,
+    ) -> impl Future<Output = Result<Ended, Error>> + Send + use<> {
+        let core = Arc::clone(self.core());
+        let freeing = begin_freeing(&core, handle);
+        let misdirected = handle.misdirected(&*core.context.store);
+        async move {
+            let outcome = freeing?.await;
+            drop(core);
+            match (outcome?, misdirected) {
+                (Release::Released, _) => Ok(Ended::Released),
+                (Release::WasLost, None) => Ok(Ended::WasLost),
+                (Release::WasLost, Some(error)) => Err(error),
+            }
+        }
+    }
+}
+
+fn begin_freeing(
+    core: &Arc<ClientCore>,
+    handle: &Handle,
+) -> Result<impl Future<Output = Result<Release, Error>> + Send + use<>, Error> {
+    let held_lease = take_up(core, handle)?;
+    if !handle.is_of_this_boot() {
+        held_lease.lose(LostReason::StoodStill, core.now());
+    }
+    core.free(&held_lease)
+}
+
+pub(crate) fn renew(
+    core: &Arc<ClientCore>,
+    handle: Handle,
+) -> Result<impl Future<Output = Result<Handle, Error>> + Send + use<>, Error> {
+    let boot = handle.boot;
+    let renewal = confirmed(core, handle)?;
+    let store = Arc::clone(&core.context.store);
+    Ok(async move {
+        let held_lease = renewal.await?;
+        Handle::of(&held_lease, boot, &*store)
+            .ok_or_else(|| Error::new(ErrorKind::Unsupported, "the lock has no deadline"))
+    })
+}
+
+/// Renews the lease of `handle`.
+fn confirmed(
+    core: &Arc<ClientCore>,
+    handle: Handle,
+) -> Result<impl Future<Output = Result<Arc<HeldLease>, Error>> + Send + use<>, Error> {
+    let held_lease = take_up(core, &handle)?;
+    check_ttl(&core.context, &handle)?;
+    if !handle.is_of_this_boot() {
+        return Err(handle.lost(ELSEWHERE));
+    }
+    let context = Arc::clone(&core.context);
+    let confirming = core.run(async move {
+        let outcome = confirm(&context, &held_lease).await;
+        outcome.map(|()| held_lease).map_err(|error| {
+            let misdirected = match error.kind() {
+                ErrorKind::Lost => handle.misdirected(&*context.store),
+                _ => None,
+            };
+            misdirected.unwrap_or_else(|| error.with_key(&handle.key))
+        })
+    })?;
+    Ok(confirming)
+}
+
+/// Fails if locks of this store end with their process: a handle needs a lease that outlives it.
+pub(crate) fn leases_stand(context: &ClientContext) -> Result<(), Error> {
+    if context.guarantees.expiry == Expiry::Lease {
+        return Ok(());
+    }
+    let store = context.store.describe();
+    let text = format!("{store} has no handles: a lock ends there with the process that holds it");
+    Err(Error::new(ErrorKind::Unsupported, text))
+}
+
+/// Returns the lease of `handle` as this client sees it: with its old deadline, and not renewed.
+fn take_up(core: &Arc<ClientCore>, handle: &Handle) -> Result<Arc<HeldLease>, Error> {
+    let context = &core.context;
+    if core.is_forked() {
+        return Err(forked());
+    }
+    leases_stand(context).map_err(|error| error.with_key(&handle.key))?;
+    // Tools that show holders see this process as the holder from now on.
+    let client = ClientInfo {
+        id: handle.owner.client(),
+        ..(*context.info).clone()
+    };
+    let wall = context.ambient.clock.wall();
+    let (key, owner) = (handle.key.clone(), handle.owner);
+    let claim = Claim::new(key, owner, handle.ttl, wall, Arc::new(client))
+        .with_delay(handle.delay)
+        .with_mode(handle.mode);
+    let lease = handle.lease(context.terms.margin(handle.ttl));
+    let held_lease = HeldLease::new(core.next_tenure(), Arc::new(claim), handle.fence, lease);
+    Ok(Arc::new(held_lease.with_steps_after(steps_until(wall))))
+}
+
+/// Greater than every step that an earlier guard with this fence has used: the seconds since 1970. No guard
+/// writes a record more than once a second for that long, and a client that adopted the handle earlier
+/// counts from an earlier second. The numbers last until the year 2106.
+fn steps_until(wall: WallTime) -> u32 {
+    u32::try_from(wall.as_micros() / 1_000_000).unwrap_or(u32::MAX - MOST_STEPS)
+}
+
+/// Renews the lease once, and retries until the store decides, the deadline passes, or [`TRYING_MAX`] is
+/// over.
+async fn confirm(context: &ClientContext, held_lease: &HeldLease) -> Result<(), Error> {
+    let clock = &*context.ambient.clock;
+    let lost = |reason: LostReason| Error::new(ErrorKind::Lost, format!("lost: {reason}"));
+    let claim = (**held_lease.claim()).clone().without_healing();
+    let limit = claim.limit();
+    let held = [Held {
+        claim: Arc::new(claim),
+        fence: held_lease.fence,
+    }];
+    let end = clock.now() + TRYING_MAX;
+    let mut has_met = false;
+    loop {
+        let sent = clock.now();
+        held_lease.check(sent).map_err(lost)?;
+        held_lease.renewing();
+        let asking = context.store.renew(&held);
+        let answer = clock::within(clock, sent + limit, asking).await;
+        let now = clock.now();
+        let answer = answer.map(|mut answers| answers.pop());
+        let came_to = match &answer {
+            Some(Some(answer)) => RenewalEnd::of(answer),
+            Some(None) | None => RenewalEnd::Unknown,
+        };
+        context.metrics.renewed(came_to, now.since(sent));
+        let error = match answer {
+            Some(Some(Renewal::Renewed)) => return held_lease.renewed(sent, now).map_err(lost),
+            Some(Some(Renewal::Lost(reason))) => return Err(lost(held_lease.lose(reason, now))),
+            Some(Some(Renewal::Unknown(error))) => error,
+            Some(None) => Error::new(ErrorKind::InvalidResponse, "not one answer per lease"),
+            None => Error::new(ErrorKind::Unreachable, "no answer in time"),
+        };
+        held_lease.doubtful(now).map_err(lost)?;
+        if !error.is_retryable() || now >= end {
+            return Err(error.with_unknown_effect());
+        }
+        if has_met {
+            clock.sleep_until(now + PAUSE).await;
+        } else {
+            // Members that this client has not contacted yet have no vote for it.
+            has_met = true;
+            if let Some(health) = context.store.health() {
+                let _: Option<_> = clock::within(clock, end, health.members()).await;
+            }
+        }
+    }
+}
+
+fn check_ttl(context: &ClientContext, handle: &Handle) -> Result<(), Error> {
+    let terms = context.terms;
+    let longest = terms.ttl_max.saturating_sub(handle.delay);
+    if handle.ttl >= terms.ttl_min && handle.ttl <= longest {
+        return Ok(());
+    }
+    let text = format!(
+        "TTL {:?} is out of bounds; allowed are {:?} to {longest:?} on {}",
+        handle.ttl,
+        terms.ttl_min,
+        context.store.describe()
+    );
+    Err(Error::new(ErrorKind::InvalidInput, text).with_key(&handle.key))
+}
+
+const ELSEWHERE: &str = "the handle was made on another machine or before a restart, where nobody can \
+                         measure its deadline: it can only be released";
+
+/// How long to retry a renewal on a store that does not decide.
+const TRYING_MAX: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// More writes than one guard will ever make.
+const MOST_STEPS: u32 = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::clock::BootId;
+    use crate::memory::MemoryStore;
+
+    /// Returns a handle of `x` that is read on another machine, or after a restart.
+    async fn made_elsewhere(client: &Client, delay: Duration) -> Handle {
+        let lock = client.lock("x").lock_delay(delay);
+        let mut handle = lock.acquire().await.unwrap().into_handle().unwrap();
+        handle.boot = BootId::from_bits(!handle.boot.to_bits());
+        handle
+    }
+
+    fn is_free(client: &Client) -> bool {
+        let taken = pollster::block_on(client.lock("x").try_acquire());
+        taken.unwrap().is_some()
+    }
+
+    #[test]
+    fn unmeasurable_handle_can_only_be_released() {
+        let client = Client::new(MemoryStore::new());
+        pollster::block_on(async {
+            let handle = made_elsewhere(&client, Duration::ZERO).await;
+            assert_eq!(handle.deadline(), None);
+            let renewed = client.renew(&handle).await.map(drop);
+            let adopted = client.adopt(&handle).await.map(drop);
+            for error in [renewed.unwrap_err(), adopted.unwrap_err()] {
+                assert_eq!(error.kind(), ErrorKind::Lost);
+                assert!(error.to_string().contains("another machine"), "{error}");
+            }
+            assert!(!is_free(&client));
+            assert_eq!(client.release(&handle).await.unwrap(), Ended::Released);
+            assert!(is_free(&client));
+        });
+    }
+
+    #[test]
+    fn foreign_handle_does_not_shorten_the_delay() {
+        let client = Client::new(MemoryStore::new());
+        pollster::block_on(async {
+            let handle = made_elsewhere(&client, Duration::from_secs(20)).await;
+            assert_eq!(client.release(&handle).await.unwrap(), Ended::WasLost);
+            assert!(!is_free(&client));
+        });
+    }
+}

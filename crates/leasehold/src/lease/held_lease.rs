@@ -1,0 +1,251 @@
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::validity::Lease;
+use crate::env::clock::BootInstant;
+use crate::store::{Claim, Held, LostReason};
+use crate::telemetry::{HoldEnd, HoldMeter};
+use crate::types::{Fence, Mode};
+
+/// A granted claim and the state of its lease. The guard, which queries it, and the renewer, which renews
+/// it, share it.
+///
+/// One mutex orders a deadline that passes and a renewal that moves it, so that no answer "lost" is ever
+/// revoked.
+#[derive(Debug)]
+pub(crate) struct HeldLease {
+    pub(crate) id: u64,
+    granted: Arc<Claim>,
+    /// The claim in shared mode, from the call of `downgrade` on. It is never unset, because a request
+    /// that was sent may have taken effect.
+    downgraded: OnceLock<Arc<Claim>>,
+    pub(crate) fence: Fence,
+    handed_out: AtomicBool,
+    lease: Mutex<Lease>,
+    /// Created for the first caller that asks for it: most locks are released before that.
+    lost: OnceLock<CancellationToken>,
+    /// Whether the holder released the lock or gave it up.
+    is_over: AtomicBool,
+    /// Cancelled when the holder releases the lock or gives it up. Created for the first watch.
+    ended: OnceLock<CancellationToken>,
+    deadlines: OnceLock<watch::Sender<Option<BootInstant>>>,
+    /// How often the record of the lock was written.
+    steps: AtomicU32,
+    /// Set for a lease that a guard holds.
+    meter: OnceLock<HoldMeter>,
+}
+
+impl HeldLease {
+    pub(crate) fn new(id: u64, granted: Arc<Claim>, fence: Fence, lease: Lease) -> Self {
+        Self {
+            id,
+            granted,
+            downgraded: OnceLock::new(),
+            fence,
+            handed_out: AtomicBool::new(true),
+            lease: Mutex::new(lease),
+            lost: OnceLock::new(),
+            is_over: AtomicBool::new(false),
+            ended: OnceLock::new(),
+            deadlines: OnceLock::new(),
+            steps: AtomicU32::new(0),
+            meter: OnceLock::new(),
+        }
+    }
+
+    /// Starts to measure how long the lease is held, unless a meter already does.
+    pub(crate) fn measure(&self, meter: HoldMeter) {
+        self.meter.get_or_init(|| meter);
+    }
+
+    /// Records that the holder releases the lease or gives it up at `now`. Its renewals end.
+    pub(crate) fn ended(&self, end: HoldEnd, now: BootInstant) {
+        self.is_over.store(true, Ordering::Release);
+        if let Some(ended) = self.ended.get() {
+            ended.cancel();
+        }
+        let Some(meter) = self.meter.get() else {
+            return;
+        };
+        // Checks a copy, to change nothing. A deadline that passed unnoticed does not make this a clean
+        // end.
+        let verdict = self.lease().clone().check(now);
+        match verdict {
+            Ok(()) => meter.end(end, now),
+            Err(reason) => meter.lose(reason, self.deadline(), now),
+        }
+    }
+
+    /// Returns whether the holder released the lock or gave it up.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Returns the claim for renewals and releases.
+    pub(crate) fn claim(&self) -> &Arc<Claim> {
+        self.downgraded.get().unwrap_or(&self.granted)
+    }
+
+    /// Returns whether the lease, which was renewed in `mode`, is still in that mode. It does not read
+    /// the claim: with many leases, loading it from memory takes longer than all the rest.
+    pub(crate) fn is_still_in(&self, mode: Mode) -> bool {
+        mode == Mode::Shared || self.downgraded.get().is_none()
+    }
+
+    pub(crate) fn granted_mode(&self) -> Mode {
+        self.granted.mode
+    }
+
+    /// Switches to the shared claim.
+    pub(crate) fn downgrade(&self) {
+        self.downgraded
+            .get_or_init(|| Arc::new((*self.granted).clone().with_mode(Mode::Shared)));
+    }
+
+    /// Continues the steps after `steps`, because an earlier guard of this fence may have written.
+    pub(crate) fn with_steps_after(self, steps: u32) -> Self {
+        self.steps.store(steps, Ordering::Relaxed);
+        self
+    }
+
+    /// Returns the number of the next write of its record, from 1 on or after the steps that it was
+    /// given.
+    pub(crate) fn next_step(&self) -> u32 {
+        self.steps.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn renewing(&self) {
+        self.lease().renewing();
+    }
+
+    pub(crate) fn held(&self) -> Held {
+        Held {
+            claim: Arc::clone(self.claim()),
+            fence: self.fence,
+        }
+    }
+
+    pub(crate) fn check(&self, now: BootInstant) -> Result<(), LostReason> {
+        let verdict = self.lease().check(now);
+        self.announce(verdict, now)
+    }
+
+    /// Returns whether the lock stays unavailable although its guard is released: the guard was lost, so
+    /// its work may still be running.
+    pub(crate) fn stays_shut(&self, now: BootInstant) -> bool {
+        let was_used = self.handed_out.load(Ordering::Relaxed);
+        !self.granted.delay.is_zero() && was_used && self.check(now).is_err()
+    }
+
+    /// Sets whether a caller has the guard. Until then, no work uses the lock.
+    pub(crate) fn hand_out(&self, handed_out: bool) {
+        self.handed_out.store(handed_out, Ordering::Relaxed);
+    }
+
+    pub(crate) fn renewed(&self, sent: BootInstant, now: BootInstant) -> Result<(), LostReason> {
+        let verdict = self.lease().renewed(sent, now);
+        if let (Ok(()), Some(deadlines)) = (verdict, self.deadlines.get()) {
+            self.tell_deadline(deadlines);
+        }
+        self.announce(verdict, now)
+    }
+
+    pub(crate) fn doubtful(&self, now: BootInstant) -> Result<(), LostReason> {
+        let verdict = self.lease().doubtful(now);
+        self.announce(verdict, now)
+    }
+
+    pub(crate) fn lose(&self, reason: LostReason, now: BootInstant) -> LostReason {
+        let reason = self.lease().lose(reason);
+        self.tell_lost(reason, now);
+        reason
+    }
+
+    pub(crate) fn deadline(&self) -> Option<BootInstant> {
+        self.lease().deadline()
+    }
+
+    pub(crate) fn lease_deadline(&self) -> Option<BootInstant> {
+        self.lease().lease_deadline()
+    }
+
+    pub(crate) fn hold_deadline(&self) -> Option<BootInstant> {
+        self.lease().hold_deadline()
+    }
+
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.lease().is_in_doubt()
+    }
+
+    /// Returns when to check the lease next: at its renewal or its deadline, whichever comes first.
+    pub(crate) fn next_event(&self) -> Option<BootInstant> {
+        let lease = self.lease();
+        match (lease.renew_at(), lease.deadline()) {
+            (Some(renewal), Some(deadline)) => Some(renewal.min(deadline)),
+            (renewal, deadline) => renewal.or(deadline),
+        }
+    }
+
+    pub(crate) fn is_due(&self, now: BootInstant) -> bool {
+        self.lease().is_due(now)
+    }
+
+    pub(crate) fn lost_token(&self) -> &CancellationToken {
+        let token = self.lost.get_or_init(CancellationToken::new);
+        // After the token exists: a loss before that found no token to cancel.
+        if self.lost_reason().is_some() {
+            token.cancel();
+        }
+        token
+    }
+
+    pub(crate) fn lost_reason(&self) -> Option<LostReason> {
+        self.lease().lost()
+    }
+
+    /// Only for a caller that has the guard: an end before the token was created does not cancel it.
+    pub(crate) fn ended_token(&self) -> &CancellationToken {
+        self.ended.get_or_init(CancellationToken::new)
+    }
+
+    pub(crate) fn deadlines(&self) -> watch::Receiver<Option<BootInstant>> {
+        let deadlines = self.deadlines.get_or_init(|| watch::Sender::new(None));
+        // After the channel exists: a deadline that moved before that found no channel.
+        self.tell_deadline(deadlines);
+        deadlines.subscribe()
+    }
+
+    /// Reads the deadline while it holds the channel's lock, so that the sent deadline never moves back.
+    fn tell_deadline(&self, deadlines: &watch::Sender<Option<BootInstant>>) {
+        deadlines.send_modify(|deadline| *deadline = self.deadline());
+    }
+
+    fn announce(
+        &self,
+        verdict: Result<(), LostReason>,
+        now: BootInstant,
+    ) -> Result<(), LostReason> {
+        if let Err(reason) = verdict {
+            self.tell_lost(reason, now);
+        }
+        verdict
+    }
+
+    /// Reports that the lease is lost.
+    fn tell_lost(&self, reason: LostReason, now: BootInstant) {
+        if let Some(meter) = self.meter.get() {
+            meter.lose(reason, self.deadline(), now);
+        }
+        if let Some(token) = self.lost.get() {
+            token.cancel();
+        }
+    }
+
+    fn lease(&self) -> MutexGuard<'_, Lease> {
+        // No code that holds the mutex can panic halfway, so the value is consistent.
+        self.lease.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

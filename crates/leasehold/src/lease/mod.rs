@@ -1,0 +1,13 @@
+//! Leases: how long each is valid, and the renewer that renews all leases of a client.
+
+mod client_core;
+mod doubts;
+mod held_lease;
+mod new_leases;
+mod renewer;
+mod timers;
+mod validity;
+
+pub(crate) use client_core::ClientCore;
+pub(crate) use held_lease::HeldLease;
+pub(crate) use validity::{Lease, LeaseTimes};

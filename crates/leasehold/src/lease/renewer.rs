@@ -1,0 +1,348 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::{mpsc, oneshot};
+use tracing::{Instrument as _, Span};
+
+use super::doubts::Doubts;
+use super::held_lease::HeldLease;
+use super::new_leases::NewLeases;
+use super::timers::{Timers, Watch};
+use super::validity::EARLY_MAX;
+use crate::BoxFuture;
+use crate::env::Ambient;
+use crate::env::clock::{self, BootInstant};
+use crate::runtime::ClientContext;
+use crate::runtime::background;
+use crate::store::{Claim, Held, LostReason, Renewal, Store};
+use crate::telemetry::{ClientMetrics, RenewalEnd, spans};
+use crate::types::{Error, ErrorKind, Mode};
+
+/// A message from a client to its renewer.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// The list of new leases has a lease for which something is due sooner than for those before.
+    Look,
+    /// Renew this lease at once in shared mode, and report the outcome. A sender that is dropped without
+    /// one means that the lease is no longer kept.
+    Downgrade(u64, Downgrading),
+    /// The guard is gone: stop renewing.
+    Forget(u64),
+}
+
+/// Reports the outcome of a downgrade to its caller.
+pub(crate) type Downgrading = oneshot::Sender<Result<(), Error>>;
+
+/// The task that renews all leases of a client and lets their deadlines fire.
+///
+/// It never waits for a store: renewals run concurrently. A renewal that fails, hangs or panics puts its
+/// leases in doubt and does nothing else.
+pub(crate) struct Renewer {
+    store: Arc<dyn Store>,
+    ambient: Ambient,
+    metrics: Arc<ClientMetrics>,
+    orders: mpsc::UnboundedReceiver<Order>,
+    /// The new leases, which the renewer does not renew yet.
+    new_leases: Arc<NewLeases>,
+    kept: HashMap<u64, Renewed>,
+    timers: Timers,
+    doubts: Doubts,
+    renewals: FuturesUnordered<BoxFuture<'static, Batch>>,
+}
+
+#[derive(Debug)]
+struct Renewed {
+    lease: Arc<HeldLease>,
+    timer: Option<BootInstant>,
+    /// The mode of the renewal in progress. A renewal in the earlier mode may be in progress too. Its
+    /// answer is ignored, because to that renewal a lease that is now shared is lost.
+    renewing: Option<Mode>,
+    downgrading: Vec<Downgrading>,
+    /// Whether the store made it shared.
+    downgraded: bool,
+}
+
+/// Renewals that were sent together, and their answers.
+#[derive(Debug)]
+struct Batch {
+    sent: BootInstant,
+    span: Span,
+    watch: Option<Watch>,
+    leases: Vec<(u64, Mode, Renewal)>,
+}
+
+/// A renewal to be sent.
+#[derive(Debug)]
+struct Due {
+    id: u64,
+    held: Held,
+    deadline: Option<BootInstant>,
+}
+
+impl Renewer {
+    pub(crate) fn new(
+        context: &ClientContext,
+        orders: mpsc::UnboundedReceiver<Order>,
+        new_leases: Arc<NewLeases>,
+    ) -> Self {
+        Self {
+            store: Arc::clone(&context.store),
+            ambient: context.ambient.clone(),
+            metrics: Arc::clone(&context.metrics),
+            orders,
+            new_leases,
+            kept: HashMap::new(),
+            timers: Timers::default(),
+            doubts: Doubts::default(),
+            renewals: FuturesUnordered::new(),
+        }
+    }
+
+    /// Renews leases until the client is gone.
+    pub(crate) async fn run(mut self) {
+        loop {
+            let first = self.timers.first();
+            let next = first.into_iter().chain(self.new_leases.due()).min();
+            let clock = Arc::clone(&self.ambient.clock);
+            let alarm = async {
+                match next {
+                    Some(at) => clock.sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                // First, so that neither a flood of orders nor of answers delays a deadline.
+                () = alarm => self.on_time(),
+                order = self.orders.recv() => match order {
+                    // The loop sets the alarm again.
+                    Some(Order::Look) => {}
+                    Some(Order::Downgrade(id, asking)) => self.downgrade(id, asking),
+                    Some(Order::Forget(id)) => self.forget(id),
+                    None => return,
+                },
+                Some(batch) = self.renewals.next() => self.settle(batch),
+            }
+        }
+    }
+
+    fn keep(&mut self, lease: Arc<HeldLease>) {
+        let id = lease.id;
+        let mut kept = Renewed {
+            lease,
+            timer: None,
+            renewing: None,
+            downgrading: Vec::new(),
+            downgraded: false,
+        };
+        kept.schedule(id, &mut self.timers);
+        self.kept.insert(id, kept);
+    }
+
+    fn downgrade(&mut self, id: u64, asking: Downgrading) {
+        let now = self.ambient.clock.now();
+        if let Some(lease) = self.new_leases.remove(id) {
+            self.keep(lease);
+        }
+        let Some(kept) = self.kept.get_mut(&id) else {
+            return;
+        };
+        if let Err(reason) = kept.lease.check(now) {
+            return self.drop_lost(id, reason);
+        }
+        if kept.downgraded {
+            // The send fails if the caller is gone.
+            let _ = asking.send(Ok(()));
+            return;
+        }
+        kept.downgrading.push(asking);
+        if kept.renewing != Some(Mode::Shared) {
+            let due = kept.begin_renewal(id, &mut self.timers);
+            self.renew(now, vec![due]);
+        }
+    }
+
+    fn forget(&mut self, id: u64) {
+        if let Some(mut kept) = self.kept.remove(&id) {
+            self.timers.set(id, &mut kept.timer, None);
+            self.doubts.remove(id);
+        }
+    }
+
+    fn on_time(&mut self) {
+        let now = self.ambient.clock.now();
+        let is_soon = |due| due <= now + EARLY_MAX;
+        if self.new_leases.due().is_some_and(is_soon) {
+            for lease in self.new_leases.take_all() {
+                self.keep(lease);
+            }
+        }
+        for id in self.timers.end_watches(now) {
+            if let Some(kept) = self.kept.get_mut(&id) {
+                kept.schedule(id, &mut self.timers);
+            }
+        }
+        // Renewals due within the window are sent together, in one message for many leases.
+        let mut renewable = Vec::new();
+        for id in self.timers.due(now + EARLY_MAX) {
+            let Some(kept) = self.kept.get_mut(&id) else {
+                continue;
+            };
+            if kept.lease.is_over() {
+                self.forget(id);
+                continue;
+            }
+            if let Err(reason) = kept.lease.check(now) {
+                self.drop_lost(id, reason);
+                continue;
+            }
+            if kept.renewing.is_none() && kept.lease.is_due(now) {
+                renewable.push(kept.begin_renewal(id, &mut self.timers));
+            } else {
+                kept.schedule(id, &mut self.timers);
+            }
+        }
+        while !renewable.is_empty() {
+            let rest = renewable.split_off(renewable.len().min(BATCH_MAX));
+            self.renew(now, std::mem::replace(&mut renewable, rest));
+        }
+    }
+
+    fn renew(&mut self, sent: BootInstant, batch: Vec<Due>) {
+        let deadline = batch.iter().filter_map(|due| due.deadline).min();
+        let watch = deadline.map(|deadline| {
+            let ids = batch.iter().map(|due| due.id).collect();
+            self.timers.watch(deadline, ids)
+        });
+        let batch = batch.into_iter();
+        let (ids, leases): (Vec<(u64, Mode)>, Vec<Held>) = batch
+            .map(|due| ((due.id, due.held.claim.mode), due.held))
+            .unzip();
+        let shortest = leases
+            .iter()
+            .map(|held| held.claim.term())
+            .min()
+            .unwrap_or_default();
+        let limit = sent + (shortest / 3).min(Claim::LIMIT_MAX);
+        let store = Arc::clone(&self.store);
+        let clock = Arc::clone(&self.ambient.clock);
+        let span = spans::renewal(leases.len());
+        let asking = async move { clock::within(&*clock, limit, store.renew(&leases)).await };
+        let task = background::spawn(asking.instrument(span.clone()));
+        self.renewals.push(Box::pin(async move {
+            let answers = match task.await {
+                Ok(Some(answers)) if answers.len() == ids.len() => answers,
+                Ok(Some(_)) => all_unknown(
+                    ids.len(),
+                    ErrorKind::InvalidResponse,
+                    "not one answer per lease",
+                ),
+                Ok(None) => all_unknown(ids.len(), ErrorKind::Unreachable, "no answer in time"),
+                Err(_) => all_unknown(ids.len(), ErrorKind::Closed, "the renewal broke off"),
+            };
+            Batch {
+                sent,
+                span,
+                watch,
+                leases: ids
+                    .into_iter()
+                    .zip(answers)
+                    .map(|((id, mode), answer)| (id, mode, answer))
+                    .collect(),
+            }
+        }));
+    }
+
+    fn settle(&mut self, batch: Batch) {
+        let now = self.ambient.clock.now();
+        let ends = batch.leases.iter().map(|(.., it)| RenewalEnd::of(it));
+        spans::renewed(&batch.span, ends.clone());
+        ends.for_each(|end| self.metrics.renewed(end, now.since(batch.sent)));
+        if let Some(watch) = batch.watch {
+            self.timers.unwatch(watch);
+        }
+        for (id, mode, answer) in batch.leases {
+            let Some(kept) = self.kept.get_mut(&id) else {
+                continue;
+            };
+            kept.renewing.take_if(|renewing| *renewing == mode);
+            self.doubts.hear(id, &answer);
+            let verdict = if kept.lease.is_still_in(mode) {
+                kept.settle(mode, answer, batch.sent, now)
+            } else {
+                Ok(())
+            };
+            match verdict {
+                Ok(()) => kept.schedule(id, &mut self.timers),
+                Err(reason) => self.drop_lost(id, reason),
+            }
+        }
+        self.doubts.log(&*self.store);
+    }
+
+    fn drop_lost(&mut self, id: u64, reason: LostReason) {
+        if let Some(kept) = self.kept.get(&id) {
+            tracing::warn!(key = %kept.lease.claim().key, %reason, "lost");
+        }
+        self.forget(id);
+    }
+}
+
+impl Renewed {
+    /// Sets the lease's timer to its deadline or its renewal, whichever is first. While a renewal is in
+    /// progress, only the deadline counts.
+    fn schedule(&mut self, id: u64, timers: &mut Timers) {
+        let at = match self.renewing {
+            Some(_) => self.lease.deadline(),
+            None => self.lease.next_event(),
+        };
+        timers.set(id, &mut self.timer, at);
+    }
+
+    /// Begins a renewal and returns it. One watch covers its deadline and those of its batch.
+    fn begin_renewal(&mut self, id: u64, timers: &mut Timers) -> Due {
+        timers.set(id, &mut self.timer, None);
+        let held = self.lease.held();
+        self.renewing = Some(held.claim.mode);
+        self.lease.renewing();
+        let deadline = self.lease.deadline();
+        Due { id, held, deadline }
+    }
+
+    /// Handles the answer to a renewal in `mode`, which is still the mode of the lease.
+    fn settle(
+        &mut self,
+        mode: Mode,
+        answer: Renewal,
+        sent: BootInstant,
+        now: BootInstant,
+    ) -> Result<(), LostReason> {
+        let (verdict, outcome) = match answer {
+            Renewal::Lost(reason) => return Err(self.lease.lose(reason, now)),
+            Renewal::Renewed => {
+                self.downgraded = mode == Mode::Shared;
+                (self.lease.renewed(sent, now), Ok(()))
+            }
+            Renewal::Unknown(error) => {
+                let key = &self.lease.claim().key;
+                tracing::debug!(%key, %error, "renewal failed: in doubt until the deadline");
+                (self.lease.doubtful(now), Err(error.with_key(key)))
+            }
+        };
+        verdict?;
+        for asking in self.downgrading.drain(..) {
+            // The send fails if the caller is gone.
+            let _ = asking.send(outcome.clone().map_err(Error::with_unknown_effect));
+        }
+        Ok(())
+    }
+}
+
+fn all_unknown(count: usize, kind: ErrorKind, message: &str) -> Vec<Renewal> {
+    let error = Error::new(kind, message).with_unknown_effect();
+    vec![Renewal::Unknown(error); count]
+}
+
+/// The largest number of leases that one message renews.
+const BATCH_MAX: usize = 128;

@@ -1,0 +1,137 @@
+//! The steps of a request: read, acquire the lock, open the record, write that it has begun.
+
+use super::result::OnceResult;
+use super::run::{OnceRun, give_back};
+use super::state::OnceState;
+use super::{Once, OnceStart};
+use crate::client::Client;
+use crate::guard::Guard;
+use crate::store::{MemberHealth, RECORD_MEMORY, RecordWrite, Written};
+use crate::types::{Error, ErrorKind, Key};
+
+impl Once {
+    /// Rejects invalid settings before the lock is acquired.
+    pub(crate) async fn check(&self) -> Result<(), Error> {
+        let key = Key::new(&self.name)?;
+        RecordWrite::check(&[], self.retention).map_err(|error| error.with_key(&key))?;
+        let checked = refuse_forgetful_members(&self.client).await;
+        checked.map_err(|error| error.with_key(&key))
+    }
+
+    /// Returns the result if it is certainly there. If the store does not answer, the read is repeated
+    /// under the lock.
+    pub(crate) async fn first_look(&self) -> Result<Option<OnceResult>, Error> {
+        self.check().await?;
+        match self.settled_result().await {
+            Err(error) if error.is_unreachable() => Ok(None),
+            looked => looked,
+        }
+    }
+
+    pub(crate) async fn settled_result(&self) -> Result<Option<OnceResult>, Error> {
+        let record = self.client.record(&self.name).lasting(self.retention);
+        let reading = record.read().await?;
+        match reading.written {
+            Some(written) if reading.settled => self.result_of(&written),
+            _ => Ok(None),
+        }
+    }
+
+    /// Opens the record under the lock, and begins unless the request is done.
+    pub(crate) async fn under(&self, guard: Guard) -> Result<OnceStart, Error> {
+        let record = guard.record().lasting(self.retention);
+        // This value is settled: every later caller finds it too.
+        let written = record.open().await?;
+        if let Some(written) = &written
+            && let Some(result) = self.result_of(written)?
+        {
+            give_back(guard).await;
+            return Ok(OnceStart::Done(result));
+        }
+        let started = OnceState::Started(self.payload).encode();
+        // At most as long as a result is kept: otherwise, on a member that missed the result, this value
+        // would show again after the result has expired.
+        let kept_for = self.retention.min(RECORD_MEMORY);
+        record.write(started, kept_for).await?;
+        Ok(OnceStart::Run(OnceRun::new(
+            self.payload,
+            self.retention,
+            guard,
+        )))
+    }
+
+    pub(crate) async fn in_progress(&self) -> Result<OnceStart, Error> {
+        let holders = match self.client.holders(&self.name).await {
+            // A store may keep records and show no holders.
+            Err(error) if error.kind() == ErrorKind::Unsupported => Vec::new(),
+            holders => holders?,
+        };
+        Ok(OnceStart::InProgress(holders.into_iter().next()))
+    }
+
+    /// Returns the result in `written`, if it has one, and if it belongs to this request.
+    fn result_of(&self, written: &Written) -> Result<Option<OnceResult>, Error> {
+        let key = Key::new(&self.name)?;
+        let state = OnceState::decode(&written.bytes).map_err(|error| error.with_key(&key))?;
+        let (payload, result) = match state {
+            OnceState::Vacant => return Ok(None),
+            OnceState::Started(payload) => (payload, None),
+            OnceState::Done {
+                payload,
+                fence,
+                result,
+            } => {
+                let result = OnceResult::new(result, fence, written.remaining);
+                (payload, Some(result))
+            }
+        };
+        if payload == self.payload {
+            return Ok(result);
+        }
+        let text = format!(
+            "the request was made with another payload (SHA-256 {}, not {}): a name belongs to one \
+             request",
+            begin_of(&payload),
+            begin_of(&self.payload)
+        );
+        Err(Error::new(ErrorKind::InvalidInput, text).with_key(&key))
+    }
+}
+
+/// On a quorum, every member that answers must be durable: a result must outlive its restart. A member that
+/// does not answer has no vote later either, unless it turns out to be durable.
+async fn refuse_forgetful_members(client: &Client) -> Result<(), Error> {
+    let health = client.health().await?;
+    if health.len() < 2 {
+        return Ok(());
+    }
+    let forgetful: Vec<String> = health.iter().filter_map(forgetful).collect();
+    if forgetful.is_empty() {
+        return Ok(());
+    }
+    let text = format!(
+        "a result must outlive restarts, but {} of {} servers are not durable: {}; see `leasehold doctor`",
+        forgetful.len(),
+        health.len(),
+        forgetful.join(", ")
+    );
+    Err(Error::new(ErrorKind::Unsupported, text))
+}
+
+/// Describes the member for the error, if it answers and is not durable.
+fn forgetful(member: &MemberHealth) -> Option<String> {
+    let presence = member.presence.as_ref().ok()?;
+    let note = match presence.durable {
+        true => " (only after its next restart)",
+        false => "",
+    };
+    (!presence.will_remember()).then(|| format!("{}{note}", member.id))
+}
+
+/// Enough of a hash to tell two hashes apart.
+fn begin_of(hash: &[u8]) -> String {
+    hash.iter()
+        .take(6)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}

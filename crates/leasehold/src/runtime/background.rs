@@ -1,0 +1,240 @@
+//! The only file that starts threads and tasks.
+
+mod process;
+mod running;
+
+pub use process::Process;
+pub use running::has_several_threads;
+pub(crate) use running::{Running, detached, is_detached};
+use running::{Spawner, Task, poll_within};
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::types::{Error, ErrorKind, forked};
+
+/// Starts `task` on the runtime that polls the caller: for stores, the client's background thread.
+///
+/// # Panics
+///
+/// Outside a tokio runtime.
+#[expect(clippy::disallowed_methods, reason = "the one place that spawns tasks")]
+pub fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    tokio::spawn(task)
+}
+
+/// Runs `work`, which may block on files, on a thread where that harms nobody.
+///
+/// # Errors
+///
+/// [`ErrorKind::Closed`] if the work panicked or the runtime is shutting down.
+///
+/// # Cancel safety
+///
+/// Dropping the future does not stop work that has begun; its result is dropped when it is there.
+///
+/// # Panics
+///
+/// Outside a tokio runtime.
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    #[expect(clippy::disallowed_methods, reason = "the one place that spawns tasks")]
+    let running = tokio::task::spawn_blocking(work);
+    running.await.map_err(|error| {
+        Error::new(ErrorKind::Closed, "the work on a file was broken off").with_source(error)
+    })
+}
+
+/// Starts a thread called `name`, which runs `work` to its end.
+///
+/// # Errors
+///
+/// [`ErrorKind::Closed`] if the system has no room for it.
+pub fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+    let started = std::thread::Builder::new().name(name.into()).spawn(work);
+    started.map(drop).map_err(|error| {
+        let text = format!("the thread {name:?} could not be started");
+        Error::new(ErrorKind::Closed, text).with_source(error)
+    })
+}
+
+/// A thread of its own, for what is not driven by a client's and must not depend on the runtime of
+/// the caller. Ends with this handle; what still runs on it then is broken off.
+#[derive(Debug)]
+pub struct Thread {
+    /// `None` only while it is being dropped.
+    background: Option<Background>,
+    process: Process,
+}
+
+impl Thread {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`] if the system has no room for it.
+    pub fn start() -> Result<Self, Error> {
+        Ok(Self {
+            background: Some(Background::start()?),
+            process: Process::current(),
+        })
+    }
+
+    /// Runs `task`, with timers and spawned tasks on the thread. Works on any executor.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forked`] in a forked child, which has a copy of the handle and no thread.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the thread runs the task to its end.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Error> {
+        match &self.background {
+            Some(background) if !self.is_forked() => Ok(background.run(task).await),
+            _ => Err(forked()),
+        }
+    }
+
+    fn is_forked(&self) -> bool {
+        !self.process.is_current()
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        let background = self.background.take();
+        if self.is_forked() {
+            // Any mutex in the child's copy may be locked for ever.
+            std::mem::forget(background);
+        } else if let Some(mut background) = background {
+            background.stop(std::future::ready(()));
+        }
+    }
+}
+
+/// Where a client's tasks run.
+#[derive(Debug)]
+pub(crate) struct Background {
+    spawner: Arc<Spawner>,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// A thread of the client's own, so that a busy runtime of the caller cannot starve it.
+    Own {
+        handle: Handle,
+        stop: Option<oneshot::Sender<()>>,
+    },
+    /// The runtime of a test, which moves time by hand.
+    Borrowed(Handle),
+}
+
+impl Background {
+    /// Starts the thread.
+    pub(crate) fn start() -> Result<Self, Error> {
+        let failed = |error| {
+            Error::new(
+                ErrorKind::Closed,
+                "the background thread could not be started",
+            )
+            .with_source(error)
+        };
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        thread("leasehold", move || {
+            // An error means that the client is gone, which is the signal too.
+            let _ = runtime.block_on(stopped);
+            runtime.shutdown_background();
+        })?;
+        Ok(Self::at(Place::Own {
+            handle,
+            stop: Some(stop),
+        }))
+    }
+
+    /// The runtime of the caller.
+    pub(crate) fn borrow(handle: Handle) -> Self {
+        Self::at(Place::Borrowed(handle))
+    }
+
+    fn at(place: Place) -> Self {
+        let (tasks, inbox) = unbounded_channel();
+        drop(place.handle().spawn(start_all(inbox)));
+        let spawner = Spawner {
+            tasks,
+            runtime: place.handle().clone(),
+            process: Process::current(),
+        };
+        Self {
+            spawner: Arc::new(spawner),
+            place,
+        }
+    }
+
+    /// Starts `task`; once the thread has ended it is dropped instead, with all it holds.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.spawner.spawn(Box::pin(task));
+    }
+
+    /// Returns `task` as a future that runs it where it is polled, on any executor. If that future is
+    /// dropped before, the background thread runs the task to its end.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Running<T> {
+        Running {
+            task: Some(Box::pin(task)),
+            spawner: Arc::clone(&self.spawner),
+        }
+    }
+
+    /// Runs `task` where the returned future is polled, on any executor. It is dropped with the future.
+    pub(crate) async fn with<T>(&self, task: impl Future<Output = T>) -> T {
+        let mut task = pin!(task);
+        let runtime = &self.spawner.runtime;
+        poll_fn(|context| poll_within(runtime, task.as_mut(), context)).await
+    }
+
+    /// Ends the thread once `last_words` is over. Never waits for it.
+    pub(crate) fn stop(&mut self, last_words: impl Future<Output = ()> + Send + 'static) {
+        let Place::Own { handle, stop } = &mut self.place else {
+            return self.spawn(last_words);
+        };
+        let Some(stop) = stop.take() else { return };
+        drop(handle.spawn(async move {
+            last_words.await;
+            drop(stop);
+        }));
+    }
+}
+
+impl Place {
+    fn handle(&self) -> &Handle {
+        match self {
+            Self::Own { handle, .. } | Self::Borrowed(handle) => handle,
+        }
+    }
+}
+
+/// Starts each task that comes in, until nobody can send one any more.
+async fn start_all(mut inbox: UnboundedReceiver<Task>) {
+    while let Some(task) = inbox.recv().await {
+        spawn(task);
+    }
+}

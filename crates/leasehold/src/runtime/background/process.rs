@@ -1,0 +1,28 @@
+use std::os::unix::fs::MetadataExt as _;
+
+/// The process that a value belongs to. A forked child has a copy of the value, and is another process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    pid: u32,
+    /// Only for the first process of a PID namespace: its child can be the first of another one, and
+    /// then both are pid 1. `None` as well where `/proc` does not tell.
+    namespace: Option<(u64, u64)>,
+}
+
+impl Process {
+    /// Returns the calling process.
+    pub fn current() -> Self {
+        let pid = std::process::id();
+        let namespace = || std::fs::metadata("/proc/self/ns/pid").ok();
+        let namespace = (pid == 1).then(namespace).flatten();
+        Self {
+            pid,
+            namespace: namespace.map(|it| (it.dev(), it.ino())),
+        }
+    }
+
+    /// Returns whether this is the calling process. One system call, except for pid 1.
+    pub fn is_current(&self) -> bool {
+        self.pid == std::process::id() && (self.pid != 1 || *self == Self::current())
+    }
+}

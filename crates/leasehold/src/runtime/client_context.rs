@@ -1,0 +1,80 @@
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio_util::task::TaskTracker;
+use tracing::Span;
+
+use super::background;
+use crate::env::Ambient;
+use crate::env::clock::BootInstant;
+use crate::store::{Guarantees, LeaseTerms, Store};
+use crate::telemetry::{ClientMetrics, ReleaseEnd, spans};
+use crate::types::ClientInfo;
+
+/// The state that a client's background tasks work with. Unlike the client's core, it does not keep the
+/// client alive: the client's thread finishes the tasks after the client is dropped.
+#[derive(Debug)]
+pub(crate) struct ClientContext {
+    pub(crate) store: Arc<dyn Store>,
+    /// What the store promises, and the times of its leases: they never change.
+    pub(crate) guarantees: Guarantees,
+    pub(crate) terms: LeaseTerms,
+    pub(crate) ambient: Ambient,
+    pub(crate) info: Arc<ClientInfo>,
+    pub(crate) metrics: Arc<ClientMetrics>,
+    /// Attempts, releases and clean-ups in progress.
+    pub(crate) last_words: TaskTracker,
+    /// Whether the store has ever decided an attempt of this client. If so, its address is right.
+    was_answered: AtomicBool,
+}
+
+impl ClientContext {
+    pub(crate) fn new(store: Arc<dyn Store>, ambient: Ambient, info: ClientInfo) -> Self {
+        Self {
+            guarantees: store.guarantees(),
+            terms: store.terms(),
+            metrics: Arc::new(ClientMetrics::new(&store.describe())),
+            store,
+            ambient,
+            info: Arc::new(info),
+            last_words: TaskTracker::new(),
+            was_answered: AtomicBool::new(false),
+        }
+    }
+
+    /// Records that the store decided an attempt.
+    pub(crate) fn answered(&self) {
+        // Only the first call writes to this memory, which all threads share.
+        if !self.was_answered() {
+            self.was_answered.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn was_answered(&self) -> bool {
+        self.was_answered.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn now(&self) -> BootInstant {
+        self.ambient.clock.now()
+    }
+
+    /// Records the end of a release.
+    pub(crate) fn released(&self, end: ReleaseEnd, span: &Span) {
+        self.metrics.released(end);
+        spans::released(span, end);
+    }
+
+    /// Starts a task on the background thread, which finishes it even after the client is dropped.
+    pub(crate) fn clean_up(&self, task: impl Future<Output = ()> + Send + 'static) {
+        background::spawn(self.last_words.track_future(task));
+    }
+
+    /// Resolves once all tasks in progress have ended and the store has tried its remaining work.
+    pub(crate) async fn finish(&self) {
+        // More tasks may still begin. Closing the tracker only allows the wait below to end.
+        self.last_words.close();
+        self.last_words.wait().await;
+        self.store.settle().await;
+    }
+}

@@ -1,0 +1,54 @@
+use super::breaking::{BreakRecord, Broken};
+use crate::BoxFuture;
+use crate::types::{Error, Key};
+
+/// Breaks a lock for an operator: an optional part of a [`Store`](crate::Store).
+///
+/// A store has this trait exactly where [`Guarantees::breaking`](crate::Guarantees::breaking) offers it.
+pub trait Admin: Send + Sync {
+    /// Breaks the exclusive lease of `record.owner`, and keeps the record. Changes nothing for other
+    /// holders. A second call with the same record is harmless.
+    ///
+    /// # Contract
+    ///
+    /// - **B1** The store answers each later renewal by the owner, in any mode, with
+    ///   [`LostReason::Broken`](crate::LostReason::Broken), and its release with `WasLost`.
+    /// - **B2** Unless the lease is broken at once, the store grants the lock to no other claim before the
+    ///   lease would have ended by its last renewal. Meanwhile `last_break` and the holders show the break.
+    /// - **B3** If another owner holds the lock, its lease stays valid, and
+    ///   [`Broken::stood`](crate::Broken::stood) is false.
+    /// - **B4** A lock that is broken at once is free, and passes to a waiter as after a release. This
+    ///   includes a lock that was broken before and is still closed.
+    /// - **B5** Later fences are greater than the fence of the broken lease. No renewal and no repair of the
+    ///   old owner restores the lease, not even once the lock is free again. While the lock is closed,
+    ///   a resent attempt does not restore it.
+    /// - **B6** If the lease existed, `last_break` returns the record until the next break of the lock, or
+    ///   for [`BreakRecord::KEPT`].
+    ///
+    /// # Errors
+    ///
+    /// `effect` is `Unknown` if the lease may be broken. If no majority of a quorum broke the lease, the
+    /// error says how many members did.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; the lease may or may not be broken.
+    fn break_lease<'a>(
+        &'a self,
+        key: &'a Key,
+        record: &'a BreakRecord,
+    ) -> BoxFuture<'a, Result<Broken, Error>>;
+
+    /// Returns the record of the last break, while the store keeps it. A quorum also returns a break that
+    /// reached only a minority and has no effect; [`Holder::broken`](crate::Holder::broken) tells the two
+    /// apart.
+    ///
+    /// # Errors
+    ///
+    /// A store, or a majority of its members, that does not answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>>;
+}

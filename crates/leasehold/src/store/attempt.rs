@@ -1,0 +1,124 @@
+use std::fmt;
+use std::time::Duration;
+
+use crate::env::clock::BootInstant;
+use crate::types::{Error, Fence, Owner};
+
+/// A store's answer to a claim. Busy is a normal answer, not an error.
+#[derive(Clone, Debug)]
+pub enum Attempt {
+    /// The claim holds.
+    Granted(Grant),
+    /// Another owner holds the lock.
+    Busy(Busy),
+}
+
+/// A grant: the claim took effect at the store at some moment between the request and this answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Grant {
+    /// Greater than every fence granted for this key before.
+    pub fence: Fence,
+    /// The instant from which the lease counts, by the client's clock; `None` if it counts from when the
+    /// client asked. A store sets it if the grant answers a later request that the store sent itself.
+    pub since: Option<BootInstant>,
+}
+
+impl Grant {
+    /// Returns a grant with `fence`.
+    pub fn new(fence: Fence) -> Self {
+        Self { fence, since: None }
+    }
+
+    /// The same grant, whose lease counts from `since`.
+    #[must_use]
+    pub fn counted_from(mut self, since: BootInstant) -> Self {
+        self.since = Some(since);
+        self
+    }
+}
+
+/// What a refused attempt learned about the lock. A store fills in only what costs it nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Busy {
+    /// The owner that holds the lock; `None` if it is unknown or belongs to another library.
+    pub holder: Option<Owner>,
+    /// How long the holder's lease lives unless renewed.
+    pub remaining: Option<Duration>,
+    /// The position of this claim in the queue, from 1; `None` if it is not in the queue.
+    pub place: Option<u64>,
+    /// The store cannot notify the waiter of its turn: the server, or the user's permissions, do not
+    /// allow it.
+    pub untold: bool,
+}
+
+impl Busy {
+    /// Returns a refusal by `holder`, if it is known.
+    pub fn by(holder: Option<Owner>) -> Self {
+        Self {
+            holder,
+            ..Self::default()
+        }
+    }
+}
+
+/// A store's answer to the renewal of one claim.
+#[derive(Clone, Debug)]
+pub enum Renewal {
+    /// The lease still existed, and now lives for its whole TTL again.
+    Renewed,
+    /// The lease no longer exists. Final.
+    Lost(LostReason),
+    /// The store gave no decisive answer; the lease may have been renewed.
+    Unknown(Error),
+}
+
+/// A store's answer to a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// The lease existed and is now freed.
+    Released,
+    /// The lease no longer existed. The release did not affect the current holder.
+    WasLost,
+}
+
+/// Why a guard is no longer valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LostReason {
+    /// The deadline passed while a renewal was in progress.
+    Expired,
+    /// Renewals failed until the deadline had passed.
+    Unreachable,
+    /// This process or its machine was paused past the deadline, so it did not even send a renewal.
+    StoodStill,
+    /// Another owner holds the lock.
+    Taken,
+    /// The lease vanished from the store: it was deleted, or the store forgot it.
+    Gone,
+    /// An operator broke the lock.
+    Broken,
+    /// The longest hold time that the caller allowed (`max_hold`) is over.
+    MaxHold,
+    /// Its holder [gave it up](crate::Guard::give_up).
+    GivenUp,
+    /// The caller is a forked child of the process that holds the guard.
+    Forked,
+}
+
+impl fmt::Display for LostReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "its deadline passed before a renewal was confirmed",
+            Self::Unreachable => "renewals failed until its deadline had passed",
+            Self::StoodStill => "this process or machine stood still past its deadline",
+            Self::Taken => "another client holds the lock",
+            Self::Gone => "the lease vanished from the store",
+            Self::Broken => "an operator broke the lock",
+            Self::MaxHold => "the longest time it may be held is over",
+            Self::GivenUp => "its holder gave it up",
+            Self::Forked => "this process is a forked child of the one that holds it",
+        })
+    }
+}

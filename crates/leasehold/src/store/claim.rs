@@ -1,0 +1,123 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::env::clock::WallTime;
+use crate::types::{ClientInfo, Fence, Key, Mode, Owner, Slot, Wait};
+
+/// What one attempt asks of a store: this key, for this owner, in this mode, for this long.
+///
+/// The same claim names the lease afterwards, when it is renewed or released.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Claim {
+    /// The lock.
+    pub key: Key,
+    /// The identity of the wait that this attempt belongs to, and of the lease.
+    pub owner: Owner,
+    /// Whether the claim excludes all others or shares the lock.
+    pub mode: Mode,
+    /// The permit that the lease holds, in [`Mode::Permit`], if the store reports it. An attempt takes
+    /// any permit.
+    pub slot: Option<Slot>,
+    /// How long the lease lives at the store unless renewed. Ignored where leases never end.
+    pub ttl: Duration,
+    /// The last part of `ttl`, which guards do not use. The lock stays unavailable for this long after an
+    /// unclean end. A store need not treat it specially: it uses `ttl` for the life of a lease, and
+    /// [`Claim::term`] for the time limits of requests.
+    pub delay: Duration,
+    /// The client's wall clock when the attempt began. A store grants a fence greater than this and
+    /// greater than every fence it granted before, which preserves the order of fences even after the
+    /// loss of a counter.
+    pub proposal: WallTime,
+    /// The client that asks, shown to people who inspect the lock.
+    pub client: Arc<ClientInfo>,
+    /// Whether the attempt is part of a wait, and how the wait continues if the lock is held.
+    pub wait: Wait,
+    /// Whether a renewal may restore the lease on members that forgot it while a majority has it. False
+    /// if another process could free the lease meanwhile, because the restored lease would come after the
+    /// release.
+    pub heals: bool,
+}
+
+impl Claim {
+    /// The longest time that an attempt may take, regardless of its TTL.
+    pub const LIMIT_MAX: Duration = Duration::from_secs(2);
+
+    /// Returns an exclusive claim of `client` on `key` for `ttl`.
+    pub fn new(
+        key: Key,
+        owner: Owner,
+        ttl: Duration,
+        proposal: WallTime,
+        client: Arc<ClientInfo>,
+    ) -> Self {
+        Self {
+            key,
+            owner,
+            mode: Mode::Exclusive,
+            slot: None,
+            ttl,
+            delay: Duration::ZERO,
+            proposal,
+            client,
+            wait: Wait::None,
+            heals: true,
+        }
+    }
+
+    /// The same claim as part of a wait.
+    #[must_use]
+    pub fn with_wait(mut self, wait: Wait) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// The same claim, whose lease lives for another `delay` that guards do not use.
+    #[must_use]
+    pub fn with_delay(mut self, delay: Duration) -> Self {
+        self.ttl = self.term() + delay;
+        self.delay = delay;
+        self
+    }
+
+    /// Returns the part of the lease's life that guards use: all but the delay.
+    pub fn term(&self) -> Duration {
+        self.ttl.saturating_sub(self.delay)
+    }
+
+    /// Returns how long the attempt may take: a third of the [term](Self::term), at most
+    /// [`Claim::LIMIT_MAX`]. The client discards a later answer, because too little of the lease is left.
+    pub fn limit(&self) -> Duration {
+        (self.term() / 3).min(Self::LIMIT_MAX)
+    }
+
+    /// The same claim for this permit.
+    #[must_use]
+    pub fn with_slot(mut self, slot: Slot) -> Self {
+        self.slot = Some(slot);
+        self
+    }
+
+    /// The same claim, which a renewal does not restore anywhere.
+    #[must_use]
+    pub fn without_healing(mut self) -> Self {
+        self.heals = false;
+        self
+    }
+
+    /// The same claim in another mode.
+    #[must_use]
+    pub fn with_mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+}
+
+/// A granted claim, to be renewed.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The claim as it was granted.
+    pub claim: Arc<Claim>,
+    /// The fence it was granted with.
+    pub fence: Fence,
+}

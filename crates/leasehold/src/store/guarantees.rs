@@ -1,0 +1,225 @@
+use std::time::Duration;
+
+/// What a store promises. A program can read it, and refuse to run where it needs more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Guarantees {
+    /// Whether the store excludes a second holder, and under which condition.
+    pub exclusion: Exclusion,
+    /// What the order of fences relies on.
+    pub fencing: Fencing,
+    /// When a lease ends by itself.
+    pub expiry: Expiry,
+    /// How a waiter learns that the lock is free.
+    pub waiting: Waiting,
+    /// The order in which the store serves waiters.
+    pub order: Order,
+    /// Whether the store supports shared mode.
+    pub sharing: Sharing,
+    /// Whether a lock can have permits.
+    pub counting: Counting,
+    /// Whether an operator can break a lock.
+    pub breaking: Breaking,
+}
+
+impl Guarantees {
+    /// Returns these promises, without permits and without breaking.
+    pub fn new(
+        exclusion: Exclusion,
+        fencing: Fencing,
+        expiry: Expiry,
+        waiting: Waiting,
+        order: Order,
+        sharing: Sharing,
+    ) -> Self {
+        Self {
+            exclusion,
+            fencing,
+            expiry,
+            waiting,
+            order,
+            sharing,
+            counting: Counting::Unsupported,
+            breaking: Breaking::Unsupported,
+        }
+    }
+
+    /// The same promises, with this support for permits.
+    #[must_use]
+    pub fn with_counting(mut self, counting: Counting) -> Self {
+        self.counting = counting;
+        self
+    }
+
+    /// The same promises, with this support for breaking.
+    #[must_use]
+    pub fn with_breaking(mut self, breaking: Breaking) -> Self {
+        self.breaking = breaking;
+        self
+    }
+}
+
+/// The condition under which no two clients hold claims that exclude each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Exclusion {
+    /// Enforced by one kernel: always.
+    Kernel,
+    /// As long as this one process lives.
+    Process,
+    /// As long as the one server keeps its data and its clock runs evenly. Not across a failover.
+    OneServer,
+    /// As long as no member loses its data or has its clock stepped while a lock is held. A quorum that
+    /// does not enforce its trust rules promises no more; by default, that is a quorum of two members.
+    EveryMember,
+    /// As long as no majority of members loses its data, or has its clocks stepped, at once.
+    Majority,
+}
+
+/// What the order of fences relies on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fencing {
+    /// A counter on a disk, written through before the guard is returned.
+    Durable,
+    /// A counter in memory, and the clients' wall clocks if the counter is lost.
+    CounterThenClock,
+}
+
+/// When a lease ends by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Expiry {
+    /// After its TTL, unless renewed: guards have a deadline.
+    Lease,
+    /// When the holding process ends, and never before: guards have no deadline.
+    WithProcess,
+}
+
+/// How a waiter learns that the lock is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Waiting {
+    /// The waiter asks again after random pauses.
+    Polling,
+    /// The store notifies the waiter.
+    Notified,
+}
+
+/// The order in which the store serves waiters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Order {
+    /// No particular order.
+    Unordered,
+    /// First come, first served.
+    Fifo,
+}
+
+/// Whether the store supports shared mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Sharing {
+    /// Only exclusive mode; the store refuses a shared claim as unsupported.
+    ExclusiveOnly,
+    /// Readers share; a steady stream of readers can keep a writer waiting.
+    ReadersPreferred,
+    /// Readers share, and a waiting writer keeps later readers out.
+    WritersPreferred,
+}
+
+/// Whether several owners can hold a lock, each with one of its permits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Counting {
+    /// The store refuses a claim on a permit as unsupported.
+    Unsupported,
+    /// At most as many owners hold the lock as it has permits. Each permit has its own lease and fence.
+    Permits,
+}
+
+/// Whether an operator can break a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Breaking {
+    /// No lock can be taken from its holder; the store refuses a break as unsupported.
+    Unsupported,
+    /// An operator can break an exclusive lease.
+    Exclusive,
+}
+
+/// The limits of a store's leases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeaseTerms {
+    /// The shortest TTL that leaves room for the margin.
+    pub ttl_min: Duration,
+    /// The longest TTL. The client renews leases, so none needs to be long.
+    pub ttl_max: Duration,
+    /// What [`LeaseTerms::margin`] adds to a tenth of the TTL: room for the members' clocks.
+    pub clock_allowance: Duration,
+}
+
+impl LeaseTerms {
+    /// The shortest TTL of any store.
+    pub const TTL_MIN: Duration = Duration::from_millis(100);
+    /// The longest TTL, unless the members of a quorum agreed on another.
+    pub const TTL_MAX: Duration = Duration::from_secs(60);
+
+    /// Returns the limits of a single store with one clock.
+    pub const fn single() -> Self {
+        Self {
+            ttl_min: Self::TTL_MIN,
+            ttl_max: Self::TTL_MAX,
+            clock_allowance: Duration::from_millis(2),
+        }
+    }
+
+    /// Returns the limits of several members whose clocks agree to within `clock_tolerance`.
+    pub fn quorum(clock_tolerance: Duration, ttl_max: Duration) -> Self {
+        Self {
+            ttl_min: Self::TTL_MIN.max(clock_tolerance * 10),
+            ttl_max,
+            clock_allowance: Duration::from_millis(2).max(clock_tolerance * 2),
+        }
+    }
+
+    /// Returns how far a guard's deadline lies before the end of its lease at the store: a tenth of the
+    /// TTL, because clocks run at different rates, plus the allowance.
+    pub fn margin(&self, ttl: Duration) -> Duration {
+        ttl / 10 + self.clock_allowance
+    }
+
+    /// Returns the shortest TTL of a lease whose guard is valid for `span`, which includes what
+    /// [`LeaseTerms::margin`] takes away. It may be longer than the longest allowed TTL.
+    pub fn ttl_for(&self, span: Duration) -> Duration {
+        // Rounded down. The margin rounds its tenth down too, which gives back at least as much.
+        let ttl = span.saturating_add(self.clock_allowance).saturating_mul(10) / 9;
+        ttl.max(self.ttl_min)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lease_for_a_span_lasts_hardly_longer() {
+        let set = LeaseTerms::quorum(Duration::from_millis(250), LeaseTerms::TTL_MAX);
+        for terms in [LeaseTerms::single(), set] {
+            let rounded = [0, 1, 90, 1_999, 30_000, 3_600_001].map(Duration::from_millis);
+            // Each of them leaves a different remainder.
+            let odd = (0..90).map(|nanos| Duration::new(30, nanos));
+            for span in rounded.into_iter().chain(odd) {
+                let ttl = terms.ttl_for(span);
+                let valid = ttl - terms.margin(ttl);
+                assert!(valid >= span, "{valid:?} of {ttl:?} for {span:?}");
+                let is_shortest = ttl == terms.ttl_min;
+                let is_tight = valid < span + Duration::from_micros(1);
+                assert!(is_shortest || is_tight, "{ttl:?} for {span:?}");
+            }
+        }
+        let endless = LeaseTerms::single().ttl_for(Duration::MAX);
+        assert!(endless > LeaseTerms::TTL_MAX);
+    }
+}

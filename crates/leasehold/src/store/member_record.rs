@@ -1,0 +1,343 @@
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::env::Entropy;
+use crate::env::clock::WallTime;
+use crate::types::MemberId;
+
+/// The configuration of a quorum: its members, and the limits that all its clients agree on. Clients
+/// write it on every member's [`MemberRecord`], so that they notice when their own sets differ.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemberSet {
+    /// The members, sorted.
+    pub ids: Vec<MemberId>,
+    /// The longest TTL of any lease. A member that may have forgotten leases must wait for this long.
+    pub max_ttl: Duration,
+    /// The largest difference allowed between the members' clocks.
+    pub clock_tolerance: Duration,
+}
+
+impl MemberSet {
+    /// Returns the set of `ids`, in any order, with these limits. Both are kept in whole milliseconds.
+    pub fn new(
+        ids: impl IntoIterator<Item = MemberId>,
+        max_ttl: Duration,
+        clock_tolerance: Duration,
+    ) -> Self {
+        let whole = |span: Duration| Duration::from_millis(span.as_millis() as u64);
+        let mut ids: Vec<_> = ids.into_iter().collect();
+        ids.sort();
+        Self {
+            ids,
+            max_ttl: whole(max_ttl),
+            clock_tolerance: whole(clock_tolerance),
+        }
+    }
+
+    /// Returns whether each majority of one set has a member in common with each majority of the other.
+    pub fn always_meets(&self, other: &Self) -> bool {
+        let joining = other.ids.iter().filter(|id| !self.ids.contains(id));
+        let all = self.ids.len() + joining.count();
+        let majority = |set: &Self| set.ids.len() / 2 + 1;
+        majority(self) + majority(other) > all
+    }
+}
+
+impl fmt::Display for MemberSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ids: Vec<_> = self.ids.iter().map(MemberId::as_str).collect();
+        write!(
+            f,
+            "{} (max_ttl {:?}, clock_tolerance {:?})",
+            ids.join(","),
+            self.max_ttl,
+            self.clock_tolerance
+        )
+    }
+}
+
+impl fmt::Debug for MemberSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MemberSet({self})")
+    }
+}
+
+/// The random name of a period in which a member forgets nothing. A member that may have lost leases or
+/// counters begins a new data generation. A member that restarts with all its data continues the old one.
+///
+/// The last of the sixteen digits counts the names of one period. A client gives the period its next name
+/// when the member is no longer durable. If the member later returns with the earlier name, it has lost
+/// what happened since.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DataGeneration(u64);
+
+impl DataGeneration {
+    /// The digit that counts the names of one period.
+    const NAMES: u64 = 0xf;
+
+    /// Draws the name of a new data generation.
+    pub fn random(entropy: &dyn Entropy) -> Self {
+        Self(entropy.next_u64() & !Self::NAMES)
+    }
+
+    /// Returns the next name of the same period; `None` after the last of its sixteen names.
+    pub fn renamed(self) -> Option<Self> {
+        let is_last = self.0 & Self::NAMES == Self::NAMES;
+        (!is_last).then(|| Self(self.0 + 1))
+    }
+
+    /// Returns whether this names the same period as `earlier`, by the same name or by a later one.
+    pub fn continues(self, earlier: Self) -> bool {
+        self.0 & !Self::NAMES == earlier.0 & !Self::NAMES && self.0 >= earlier.0
+    }
+
+    /// Reads what [`Display`](fmt::Display) wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        let hex = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = u64::from_str_radix(text, 16).ok()?;
+        hex.then_some(Self(number))
+    }
+}
+
+impl fmt::Display for DataGeneration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Debug for DataGeneration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Life({self})")
+    }
+}
+
+/// Identifies one run of a server; drawn anew at each start.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId(Arc<str>);
+
+impl RunId {
+    /// Returns the run called `text`.
+    pub fn new(text: impl AsRef<str>) -> Self {
+        Self(text.as_ref().into())
+    }
+
+    /// Returns the name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RunId({self})")
+    }
+}
+
+/// The short text in every answer that identifies the member record of the member. It changes with the member's
+/// data generation and with the set.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Epoch(Arc<str>);
+
+impl Epoch {
+    /// Returns the epoch of a member record with this data generation and generation.
+    pub fn of(data_generation: DataGeneration, generation: u64) -> Self {
+        Self(format!("{data_generation}.{generation}").into())
+    }
+
+    /// Returns the epoch as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mark({})", self.0)
+    }
+}
+
+/// What a member knows about its set, and about the other members.
+///
+/// Clients write it. The member only stores it, and may lose it together with its other data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberRecord {
+    /// The set that the member belongs to.
+    pub set: MemberSet,
+    /// Counts the changes of the set, from 1. It is 0 while the quorum is being initialized, when no
+    /// member has a vote. It is also 0 on the new member record of a member that lost its own, until all members
+    /// have a member record.
+    pub generation: u64,
+    /// When the set was last changed, by the member's clock.
+    pub changed: WallTime,
+    /// The member's data generation.
+    pub data_generation: DataGeneration,
+    /// When that data generation began, by the member's clock.
+    pub since: WallTime,
+    /// The run of the server in which the member record was last confirmed.
+    pub run: RunId,
+    /// Whether the server was durable whenever a client looked during that run.
+    pub durable: bool,
+    /// The data generations of the other members that this member knows of.
+    pub observations: BTreeMap<MemberId, Observation>,
+}
+
+impl MemberRecord {
+    /// Returns whether `witness` knows a later name of the data generation on this member record, which belongs to the member
+    /// `id`. If so, the member came back with older data.
+    pub fn is_older_than_known_to(&self, witness: &Self, id: &MemberId) -> bool {
+        let known = witness
+            .observations
+            .get(id)
+            .map(|observation| observation.data_generation);
+        known.is_some_and(|known| {
+            known != self.data_generation && known.continues(self.data_generation)
+        })
+    }
+
+    /// Returns whether all members of the set have had its member record at the same time.
+    pub fn is_formed(&self) -> bool {
+        self.generation > 0
+    }
+
+    /// Returns whether, by this member record, the member `id` belongs to a set that could grant a lock at the
+    /// same time as `ours`, which contains it too. Two sets whose majorities need not meet must not share
+    /// a member. A member record older than `generation`, the generation of `ours`, does not count: its member may
+    /// have missed a change of the set.
+    pub fn claims(&self, id: &MemberId, ours: &MemberSet, generation: u64) -> bool {
+        self.is_formed()
+            && self.generation >= generation
+            && self.set.ids.contains(id)
+            && !self.set.always_meets(ours)
+    }
+
+    /// Returns the member record's epoch.
+    pub fn epoch(&self) -> Epoch {
+        Epoch::of(self.data_generation, self.generation)
+    }
+}
+
+/// A member's observation of another member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// The data generation in which the member was last seen.
+    pub data_generation: DataGeneration,
+    /// When the witness first heard of that data generation, by the witness's clock.
+    pub at: WallTime,
+    /// Whether the witness knew an earlier data generation. If so, this data generation began shortly before `at`.
+    pub changed: bool,
+}
+
+impl Observation {
+    /// Returns what a witness that knew `known` records when it hears of `data_generation` at `at`; `None` if that
+    /// is nothing new. A later name of a known data generation keeps the recorded time.
+    pub fn noted(
+        known: Option<Self>,
+        data_generation: DataGeneration,
+        at: WallTime,
+    ) -> Option<Self> {
+        match known {
+            Some(known) if known.data_generation.continues(data_generation) => None,
+            Some(known) if data_generation.continues(known.data_generation) => Some(Self {
+                data_generation,
+                ..known
+            }),
+            _ => Some(Self {
+                data_generation,
+                at,
+                changed: known.is_some(),
+            }),
+        }
+    }
+}
+
+/// A change to a member's member record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberRecordEdit {
+    /// The member record's epoch as the client read it. The member writes nothing if its epoch differs. `None` if
+    /// there is no member record.
+    pub expected: Option<Epoch>,
+    /// The set, with its generation below. If that generation differs from the one on the member record, the
+    /// member writes its own clock to [`MemberRecord::changed`].
+    pub set: MemberSet,
+    /// See [`MemberRecord::generation`].
+    pub generation: u64,
+    /// The run in which the client writes this.
+    pub run: RunId,
+    /// See [`MemberRecord::durable`].
+    pub durable: bool,
+    /// The member's current data generation.
+    pub data_generation: DataGeneration,
+    /// How long that data generation has lasted. The member sets [`MemberRecord::since`] to its own clock minus this. `None`
+    /// leaves it unchanged.
+    pub age: Option<Duration>,
+    /// Lives of other members. The member records when it first heard of each.
+    pub seen: Vec<(MemberId, DataGeneration)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::SystemEntropy;
+
+    #[test]
+    fn member_order_does_not_matter_for_equality() {
+        let set = |ids: &[&str]| {
+            let ids = ids.iter().map(|id| MemberId::new(*id));
+            MemberSet::new(ids, Duration::from_secs(60), Duration::from_millis(250))
+        };
+        assert_eq!(set(&["b", "a"]), set(&["a", "b"]));
+        assert_ne!(set(&["a", "b"]), set(&["a", "b", "c"]));
+        assert_eq!(
+            set(&["b", "a"]).to_string(),
+            "a,b (max_ttl 60s, clock_tolerance 250ms)"
+        );
+    }
+
+    #[test]
+    fn later_name_continues_only_its_own_span() {
+        let drawn = DataGeneration::random(&SystemEntropy);
+        let [data_generation, next, last, other] = [
+            "0123456789abcde0",
+            "0123456789abcde1",
+            "0123456789abcdef",
+            "0123456789abcdf0",
+        ]
+        .map(|text| DataGeneration::parse(text).unwrap());
+        assert!(drawn.to_string().ends_with('0'));
+        assert_eq!(
+            (data_generation.renamed(), last.renamed()),
+            (Some(next), None)
+        );
+        assert!(
+            data_generation.continues(data_generation)
+                && next.continues(data_generation)
+                && last.continues(next)
+        );
+        assert!(
+            !data_generation.continues(next)
+                && !other.continues(data_generation)
+                && !data_generation.continues(other)
+        );
+    }
+
+    #[test]
+    fn a_life_is_read_as_it_was_written() {
+        let data_generation = DataGeneration::random(&SystemEntropy);
+        assert_eq!(
+            DataGeneration::parse(&data_generation.to_string()),
+            Some(data_generation)
+        );
+        for wrong in ["", "12", "+123456789abcdef", "123456789abcdefg"] {
+            assert_eq!(DataGeneration::parse(wrong), None);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The rules of one record, for every store that decides on its own: pure.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::records::{Opened, RECORD_MEMORY, Reading, RecordWrite, Stamp, WriteOutcome, Written};
+use crate::env::clock::Moment;
+use crate::types::Fence;
+
+/// The record of one key in a store that keeps [records](crate::Records): the greatest stamp and the value.
+///
+/// It takes each request and the store's time, and decides as P1 to P5 demand. `T` is the type of that
+/// time. Its clock must keep running for as long as the record is kept. A store that keeps the record
+/// elsewhere reads and restores its public fields.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use leasehold::clock::WallTime;
+/// use leasehold::{Fence, RecordState, RecordWrite, Stamp, WriteOutcome};
+///
+/// let fence = |number| Fence::new(number).unwrap();
+/// let now = WallTime::from_micros(0);
+/// let mut slot = RecordState::default();
+/// slot.open(fence(7), now);
+/// let late = Stamp { fence: fence(6), step: 1 };
+/// let late = RecordWrite::new(late, *b"late", Duration::from_secs(60))?;
+/// assert_eq!(slot.write(&late, now), WriteOutcome::Superseded(fence(7)));
+/// # Ok::<(), leasehold::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordState<T> {
+    /// The greatest stamp so far, and until when the store remembers it. Opening with a fence counts as the
+    /// step before its first write.
+    pub seen: Option<(Stamp, T)>,
+    /// The current value.
+    pub value: Option<KeptValue<T>>,
+}
+
+/// A value in a [`RecordState`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct KeptValue<T> {
+    /// The fence and the step of its writer.
+    pub stamp: Stamp,
+    /// Until when it is kept.
+    pub end: T,
+    /// The value.
+    pub bytes: Arc<[u8]>,
+}
+
+impl<T: Moment> RecordState<T> {
+    /// Opens the record and shuts out smaller fences, unless it has seen a greater one.
+    pub fn open(&mut self, fence: Fence, now: T) -> Opened {
+        self.expire(now);
+        let opening = Stamp { fence, step: 0 };
+        let greatest = self.greatest().map_or(opening, |stamp| stamp.max(opening));
+        if greatest.fence > fence {
+            return Opened::Superseded(greatest.fence);
+        }
+        self.see(greatest, now);
+        Opened::Open(self.read(now))
+    }
+
+    /// Writes the record, unless it has seen a greater stamp.
+    pub fn write(&mut self, write: &RecordWrite, now: T) -> WriteOutcome {
+        self.expire(now);
+        match self.greatest() {
+            Some(greatest) if greatest > write.stamp => WriteOutcome::Superseded(greatest.fence),
+            _ => {
+                self.see(write.stamp, now);
+                self.value = Some(KeptValue {
+                    stamp: write.stamp,
+                    end: now.after(write.retention),
+                    bytes: Arc::clone(&write.bytes),
+                });
+                WriteOutcome::Written
+            }
+        }
+    }
+
+    /// Returns the current value.
+    pub fn read(&self, now: T) -> Reading {
+        let value = self.value.as_ref().filter(|value| now < value.end);
+        Reading::settled(value.map(|value| {
+            let bytes = Arc::clone(&value.bytes);
+            Written::new(value.stamp, bytes, value.end.since(now))
+        }))
+    }
+
+    /// Returns whether the record holds nothing that the store must remember.
+    pub fn is_over(&self, now: T) -> bool {
+        let seen = self.seen.map(|(_, end)| end);
+        let ends = seen.max(self.value.as_ref().map(|value| value.end));
+        ends.is_none_or(|end| now >= end)
+    }
+
+    fn expire(&mut self, now: T) {
+        self.seen.take_if(|(_, end)| now >= *end);
+        self.value.take_if(|value| now >= value.end);
+    }
+
+    /// The stamp of the value counts too: a value is often kept for longer than `seen`.
+    fn greatest(&self) -> Option<Stamp> {
+        let seen = self.seen.map(|(stamp, _)| stamp);
+        seen.max(self.value.as_ref().map(|value| value.stamp))
+    }
+
+    fn see(&mut self, stamp: Stamp, now: T) {
+        self.seen = Some((stamp, now.after(RECORD_MEMORY)));
+    }
+}
+
+impl<T> Default for RecordState<T> {
+    /// A record that has not been opened or written.
+    fn default() -> Self {
+        Self {
+            seen: None,
+            value: None,
+        }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for KeptValue<T> {
+    /// Omits the bytes: they may be anyone's data.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptValue")
+            .field("stamp", &self.stamp)
+            .field("end", &self.end)
+            .field("bytes", &self.bytes.len())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::env::clock::{BootInstant, WallTime};
+
+    fn fence(number: u64) -> Fence {
+        Fence::new(number).unwrap()
+    }
+
+    fn stamp(number: u64, step: u32) -> Stamp {
+        let fence = fence(number);
+        Stamp { fence, step }
+    }
+
+    fn write(stamp: Stamp, seconds: u64) -> RecordWrite {
+        RecordWrite::new(stamp, *b"x", Duration::from_secs(seconds)).unwrap()
+    }
+
+    fn at(seconds: u64) -> WallTime {
+        WallTime::from_micros(seconds * 1_000_000)
+    }
+
+    const WEEK: u64 = 7 * 24 * 60 * 60;
+
+    #[test]
+    fn value_expires_before_its_writer_is_forgotten() {
+        let mut slot = RecordState::default();
+        assert_eq!(
+            slot.write(&write(stamp(7, 1), 60), at(100)),
+            WriteOutcome::Written
+        );
+        let written = slot.read(at(159)).written.unwrap();
+        assert_eq!(written.remaining, Duration::from_secs(1));
+        assert_eq!(slot.read(at(160)).written, None);
+        let late = slot.open(fence(6), at(160));
+        assert_eq!(late, Opened::Superseded(fence(7)));
+        assert_eq!(slot.value, None, "what is over is dropped");
+        assert!(!slot.is_over(at(99 + WEEK)));
+        assert!(slot.is_over(at(100 + WEEK)));
+        let opened = slot.open(fence(6), at(100 + WEEK));
+        assert_eq!(opened, Opened::Open(Reading::settled(None)));
+    }
+
+    #[test]
+    fn value_rejects_smaller_versions_after_forgetting() {
+        let mut slot = RecordState::default();
+        slot.write(&write(stamp(7, 2), 2 * WEEK), at(0));
+        let later = at(WEEK);
+        let shut_out = WriteOutcome::Superseded(fence(7));
+        for late in [stamp(6, 9), stamp(7, 1)] {
+            assert_eq!(slot.write(&write(late, 60), later), shut_out);
+            assert!(slot.seen.is_none() && slot.value.is_some());
+        }
+        let opened = slot.clone().open(fence(6), later);
+        assert_eq!(opened, Opened::Superseded(fence(7)));
+        assert!(!slot.is_over(later));
+        // Opened again, it remembers the step, too, for another week.
+        let opened = slot.open(fence(7), later);
+        assert_eq!(opened, Opened::Open(slot.read(later)));
+        assert_eq!(slot.seen, Some((stamp(7, 2), at(2 * WEEK))));
+        assert_eq!(
+            slot.write(&write(stamp(7, 3), 60), later),
+            WriteOutcome::Written
+        );
+    }
+
+    #[test]
+    fn greatest_version_rejects_only_smaller_ones() {
+        let mut slot = RecordState::default();
+        let now = BootInstant::from_nanos(0);
+        slot.write(&write(stamp(7, 2), 60), now);
+        slot.open(fence(8), now);
+        let before = slot.clone();
+        for late in [stamp(7, 3), stamp(6, 1)] {
+            let shut_out = WriteOutcome::Superseded(fence(8));
+            assert_eq!(slot.write(&write(late, 60), now), shut_out);
+        }
+        assert_eq!(slot.open(fence(7), now), Opened::Superseded(fence(8)));
+        assert_eq!(slot, before, "who is shut out changes nothing");
+        for step in [1, 1, 2] {
+            assert_eq!(
+                slot.write(&write(stamp(8, step), 60), now),
+                WriteOutcome::Written
+            );
+        }
+        let shut_out = WriteOutcome::Superseded(fence(8));
+        assert_eq!(slot.write(&write(stamp(8, 1), 60), now), shut_out);
+    }
+
+    #[test]
+    fn a_value_does_not_show_in_debug() {
+        let mut slot = RecordState::default();
+        let secret = RecordWrite::new(stamp(7, 1), *b"secret", RECORD_MEMORY).unwrap();
+        slot.write(&secret, at(0));
+        let shown = format!("{slot:?}");
+        assert!(shown.contains("7") && shown.contains("bytes: 6"), "{shown}");
+        assert!(!shown.contains("115"), "{shown}");
+    }
+}

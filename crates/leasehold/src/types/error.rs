@@ -1,0 +1,278 @@
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::error_kind::{Effect, ErrorKind};
+use super::fence::Fence;
+use super::key::Key;
+use super::member_id::MemberId;
+
+/// The reason for a failed call.
+///
+/// `Display` prints one line of text without credentials. Programs use [`kind`](Self::kind) and the
+/// predicates. A held lock is no error for [`try_acquire`](crate::Lock::try_acquire); it is one only if a
+/// wait ran out.
+#[derive(Clone)]
+pub struct Error(Arc<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    kind: ErrorKind,
+    effect: Effect,
+    message: String,
+    store: Option<String>,
+    key: Option<Key>,
+    members: Vec<MemberFailure>,
+    counts_again: Option<Duration>,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    /// Returns an error of `kind`. `message` is one line, names values and rules, and contains no
+    /// credential.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Arc::new(Inner {
+            kind,
+            effect: Effect::None,
+            message: message.into(),
+            store: None,
+            key: None,
+            members: Vec::new(),
+            counts_again: None,
+            source: None,
+        }))
+    }
+
+    /// Returns the error of a resource that refuses `fence` because it has seen `greatest`, if that is
+    /// known.
+    pub fn fenced(fence: Fence, greatest: impl Into<Option<Fence>>) -> Self {
+        let seen = match greatest.into() {
+            Some(greatest) => format!("the resource has seen {greatest}"),
+            None => "the resource has seen a greater one".into(),
+        };
+        let message = format!("fence {fence} comes too late: {seen}, of a later holder");
+        Self::new(ErrorKind::Fenced, message)
+    }
+
+    /// The same error, for a request that may have had an effect.
+    #[must_use]
+    pub fn with_unknown_effect(self) -> Self {
+        self.edit(|inner| inner.effect = Effect::Unknown)
+    }
+
+    /// The same error, for a request that had no effect.
+    #[must_use]
+    pub fn without_effect(self) -> Self {
+        self.edit(|inner| inner.effect = Effect::None)
+    }
+
+    /// The same error, naming the store (without credentials) unless it names one already.
+    #[must_use]
+    pub fn with_store(self, store: impl Into<String>) -> Self {
+        self.edit(|inner| {
+            inner.store.get_or_insert(store.into());
+        })
+    }
+
+    /// The same error, naming the lock.
+    #[must_use]
+    pub fn with_key(self, key: &Key) -> Self {
+        self.edit(|inner| inner.key = Some(key.clone()))
+    }
+
+    /// The same error, with the failure of each member.
+    #[must_use]
+    pub fn with_members(self, members: Vec<MemberFailure>) -> Self {
+        self.edit(|inner| inner.members = members)
+    }
+
+    /// The same error, which time alone resolves, after this span.
+    #[must_use]
+    pub fn with_counts_again(self, after: Option<Duration>) -> Self {
+        self.edit(|inner| inner.counts_again = after)
+    }
+
+    /// The same error, caused by `source`.
+    #[must_use]
+    pub fn with_source(self, source: impl StdError + Send + Sync + 'static) -> Self {
+        self.edit(|inner| inner.source = Some(Arc::new(source)))
+    }
+
+    /// Returns the kind of the error.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Returns what the request may have done.
+    pub fn effect(&self) -> Effect {
+        self.0.effect
+    }
+
+    /// Returns what went wrong, without the lock and the store that it happened to.
+    pub fn reason(&self) -> &str {
+        &self.0.message
+    }
+
+    /// Returns the store that failed, without credentials.
+    pub fn store(&self) -> Option<&str> {
+        self.0.store.as_deref()
+    }
+
+    /// Returns the lock that the call was for.
+    pub fn key(&self) -> Option<&Key> {
+        self.0.key.as_ref()
+    }
+
+    /// Returns after how long enough members have a vote again, if only time is missing.
+    pub fn counts_again(&self) -> Option<Duration> {
+        self.0.counts_again
+    }
+
+    /// Returns the members that failed, each with its own error. Empty unless the store is a quorum.
+    pub fn members(&self) -> &[MemberFailure] {
+        &self.0.members
+    }
+
+    /// Returns whether the wait ended while another owner held the lock.
+    pub fn is_busy(&self) -> bool {
+        self.0.kind == ErrorKind::Busy
+    }
+
+    /// Returns whether the guard is no longer valid.
+    pub fn is_lost(&self) -> bool {
+        self.0.kind == ErrorKind::Lost
+    }
+
+    /// Returns whether the resource refused the fence, because a later holder has been there.
+    pub fn is_fenced(&self) -> bool {
+        self.0.kind == ErrorKind::Fenced
+    }
+
+    /// Returns whether the store, or too many of its members, could not be asked.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(
+            self.0.kind,
+            ErrorKind::NoQuorum
+                | ErrorKind::Untrusted
+                | ErrorKind::Unreachable
+                | ErrorKind::InvalidResponse
+        )
+    }
+
+    /// Returns whether the same call may succeed later with the same arguments and setup.
+    pub fn is_retryable(&self) -> bool {
+        self.is_busy() || self.is_unreachable()
+    }
+
+    fn edit(mut self, change: impl FnOnce(&mut Inner)) -> Self {
+        change(Arc::make_mut(&mut self.0));
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(key) = &self.0.key {
+            write!(f, "lock {:?}: ", key.as_str())?;
+        }
+        if let Some(store) = &self.0.store {
+            write!(f, "{store}: ")?;
+        }
+        f.write_str(&self.0.message)?;
+        for failure in &self.0.members {
+            write!(f, "; {failure}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &*self.0;
+        f.debug_struct("Error")
+            .field("kind", &inner.kind)
+            .field("effect", &inner.effect)
+            .field("message", &inner.message)
+            .field("store", &inner.store)
+            .field("key", &inner.key)
+            .field("members", &inner.members)
+            .field("counts_again", &inner.counts_again)
+            .field("source", &inner.source)
+            .finish()
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0
+            .source
+            .as_ref()
+            .map(|source| &**source as &(dyn StdError + 'static))
+    }
+}
+
+/// Why a request failed at one member, or why the member has no vote.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MemberFailure {
+    /// The member.
+    pub id: MemberId,
+    /// What went wrong there.
+    pub error: Error,
+    /// After how long the member is eligible again, if that is known.
+    pub counts_again: Option<Duration>,
+}
+
+impl MemberFailure {
+    /// Returns the failure of `id` with `error`.
+    pub fn new(id: MemberId, error: Error) -> Self {
+        Self {
+            id,
+            error,
+            counts_again: None,
+        }
+    }
+}
+
+impl fmt::Display for MemberFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names_itself = self.error.store() == Some(self.id.as_str());
+        if !names_itself {
+            write!(f, "{}: ", self.id)?;
+        }
+        self.error.fmt(f)?;
+        match self.counts_again {
+            Some(span) => write!(f, " (no vote for {span:.0?})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns the error of every call in a forked child of the process that owns the client.
+pub(crate) fn forked() -> Error {
+    Error::new(
+        ErrorKind::Forked,
+        "this process is a forked child: open a client of its own after the fork",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_names_lock_store_and_reason() {
+        let error = Error::new(ErrorKind::Unreachable, "connection refused")
+            .with_store("127.0.0.1:6379")
+            .with_store("never replaces the first")
+            .with_key(&Key::new("deploy").unwrap())
+            .with_unknown_effect();
+        assert_eq!(
+            error.to_string(),
+            r#"lock "deploy": 127.0.0.1:6379: connection refused"#
+        );
+        assert_eq!(error.effect(), Effect::Unknown);
+        assert!(error.is_retryable() && error.is_unreachable() && !error.is_busy());
+    }
+}

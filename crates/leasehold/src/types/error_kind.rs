@@ -1,0 +1,72 @@
+use std::fmt;
+
+/// The kind of an [`Error`](crate::Error).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A value breaks a rule; the message names both. Nothing was sent.
+    InvalidInput,
+    /// The store cannot do what was asked (shared mode, a network file system, an old server).
+    Unsupported,
+    /// The lock is in use with another number of permits; the message has both.
+    PermitsDiffer,
+    /// Another owner still held the lock when the wait ended.
+    Busy,
+    /// Too few members answered to decide; [`Error::members`](crate::Error::members) gives the reason for each.
+    NoQuorum,
+    /// The member answered but has no vote at present: it may have forgotten leases, or its clock is
+    /// wrong.
+    Untrusted,
+    /// The store, or this one member, did not answer.
+    Unreachable,
+    /// The store denied the request: wrong password, missing permission, or read-only.
+    Refused,
+    /// The store's answer is invalid.
+    InvalidResponse,
+    /// The key holds another library's lock, as a different data type.
+    IncompatibleKey,
+    /// Stored data is damaged.
+    Corrupt,
+    /// The operating system reported a failure of a file or a disk.
+    Io,
+    /// The guard is no longer valid.
+    Lost,
+    /// The resource has seen a greater fence, so a later holder has been there.
+    Fenced,
+    /// The calling process is a forked child of the process that owns the client or guard.
+    Forked,
+    /// The background thread has ended, or could not be started.
+    Closed,
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::InvalidInput => "invalid input",
+            Self::Unsupported => "unsupported",
+            Self::PermitsDiffer => "another number of permits is in use",
+            Self::Busy => "busy",
+            Self::NoQuorum => "no quorum",
+            Self::Untrusted => "untrusted",
+            Self::Unreachable => "unreachable",
+            Self::Refused => "refused",
+            Self::InvalidResponse => "invalid response",
+            Self::IncompatibleKey => "incompatible key",
+            Self::Corrupt => "corrupt",
+            Self::Io => "input or output failed",
+            Self::Lost => "lost",
+            Self::Fenced => "fenced",
+            Self::Forked => "forked",
+            Self::Closed => "closed",
+        })
+    }
+}
+
+/// What a failed request may have done at the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Nothing: the request was refused or never sent.
+    None,
+    /// Unknown: no answer came, so the request may or may not have taken effect.
+    Unknown,
+}

@@ -1,0 +1,51 @@
+use std::fmt;
+use std::sync::Arc;
+
+/// The name of a lock, checked once and then trusted.
+///
+/// A key is 1 to [`Key::MAX_BYTES`] bytes of UTF-8 without control characters. It does not begin with
+/// `leasehold:`, which stores use for their own records. Keys are case-sensitive and not normalized: two
+/// keys are the same lock exactly if their bytes are equal.
+///
+/// # Examples
+///
+/// ```
+/// use leasehold::Key;
+///
+/// assert_eq!(Key::new("invoices/2026-11")?.as_str(), "invoices/2026-11");
+/// assert!(Key::new("").unwrap_err().to_string().contains("empty"));
+/// # Ok::<(), leasehold::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(pub(super) Arc<str>);
+
+impl Key {
+    /// The longest name a lock may have, in bytes of UTF-8.
+    pub const MAX_BYTES: usize = 512;
+
+    /// The prefix of the stores' own records. No name may begin with it.
+    pub const RESERVED_PREFIX: &'static str = "leasehold:";
+
+    /// Returns the name as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for Key {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({:?})", &*self.0)
+    }
+}

@@ -1,0 +1,31 @@
+//! Values that are checked once: keys, owners, fences, tickets, holders, and the error.
+
+mod error;
+mod error_kind;
+mod fence;
+mod holder;
+mod key;
+mod key_rules;
+mod member_id;
+mod mode;
+mod owner;
+mod pattern;
+mod permits;
+mod queue;
+#[cfg(feature = "serde")]
+mod serde_text;
+
+pub(crate) use error::forked;
+pub use error::{Error, MemberFailure};
+pub use error_kind::{Effect, ErrorKind};
+pub use fence::Fence;
+pub use holder::{ClientInfo, Holder};
+pub use key::Key;
+pub use member_id::MemberId;
+pub use mode::Mode;
+pub use owner::{ClientId, NotAnOwner, Owner};
+pub use pattern::Pattern;
+pub use permits::{Permits, Slot, Slots};
+pub use queue::{Ticket, Wait, Waiter};
+#[cfg(feature = "serde")]
+pub(crate) use serde_text::{parse_text, serialize_as_text};

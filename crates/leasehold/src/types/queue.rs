@@ -1,0 +1,59 @@
+use std::fmt;
+
+use super::holder::ClientInfo;
+use super::mode::Mode;
+use super::owner::Owner;
+use crate::env::clock::WallTime;
+
+/// A place in a key's queue. Smaller tickets come first, on every member alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket {
+    /// When the wait began: the lower median of the members' clocks.
+    pub since: WallTime,
+    /// The waiter: the random identity of one wait, which may take many attempts.
+    pub waiter: Owner,
+}
+
+/// How an attempt waits if the lock is held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wait {
+    /// It does not wait, or waits without a place in the queue.
+    #[default]
+    None,
+    /// In the queue. The owner of the claim is the waiter.
+    InTurn,
+    /// Ahead of the queue: it takes a free lock even if the lock is reserved for a waiter.
+    Barging,
+}
+
+/// A waiter for a lock, with what the store knows of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Waiter {
+    /// Its place in the queue.
+    pub ticket: Ticket,
+    /// The mode that it waits for.
+    pub mode: Mode,
+    /// The waiter's client; `None` if it is unknown.
+    pub client: Option<ClientInfo>,
+}
+
+impl Waiter {
+    /// Returns a waiter with nothing but its ticket and mode.
+    pub fn unknown(ticket: Ticket, mode: Mode) -> Self {
+        Self {
+            ticket,
+            mode,
+            client: None,
+        }
+    }
+}
+
+impl fmt::Display for Waiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.client {
+            Some(client) => client.fmt(f),
+            None => write!(f, "client {}", self.ticket.waiter.client()),
+        }
+    }
+}
