@@ -1,6 +1,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
+use foldhash::fast::FixedState;
 use leasehold::{Key, Mode};
 use leasehold_fakeredis::{ConnectionId, FakeRedis, Reply};
 use leasehold_quorum::{Place, Request};
@@ -65,7 +66,7 @@ impl LockKeys {
 /// The wait of each owner. Values of foreign clients are owners, too.
 #[derive(Debug, Default)]
 pub(crate) struct Owners {
-    waits: HashMap<Vec<u8>, Wait>,
+    waits: HashMap<Vec<u8>, Wait, FixedState>,
     next: Wait,
 }
 
