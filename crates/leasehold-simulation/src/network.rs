@@ -303,6 +303,15 @@ impl Simulation {
             .add(self.now + noticed, Action::CloseAtServer(number));
     }
 
+    /// Returns when the last request arrives that was sent on a connection that its client gave up.
+    pub(crate) fn last_stray(&self) -> Option<Time> {
+        let given_up = self.connections.iter().filter(|it| !it.is_open);
+        let packets = given_up.flat_map(|it| &it.to_server.packets);
+        let data =
+            packets.filter(|(_, at, packet)| matches!(packet, Packet::Data(_)) && *at < Time::MAX);
+        data.map(|(_, at, _)| *at).max()
+    }
+
     pub(crate) fn slow_down(&mut self, number: usize, extra: Time) {
         self.connections[number].extra = extra;
     }
