@@ -7,9 +7,9 @@ use leasehold_fakeredis::{ConnectionId, FakeRedis, Reply};
 use leasehold_quorum::{Place, Request};
 use leasehold_redis::protocol::{LockValue, Names};
 
+use crate::actions::network::Upload;
 use crate::history::{Execution, Kind, Lease, Wait, What};
-use crate::network::Upload;
-use crate::simulation::Simulation;
+use crate::state::simulation::Simulation;
 use crate::time::{MILLIS, MachineClock, Time};
 
 /// A server: an in-memory Redis with a clock of its own.

@@ -10,10 +10,10 @@ use leasehold_redis::protocol::{
 };
 use leasehold_redis::resp::{CommandWriter, Parser, Value};
 
-use crate::agenda::Action;
+use crate::actions::servers::ServerState;
 use crate::history::What;
-use crate::server::ServerState;
-use crate::simulation::Simulation;
+use crate::state::agenda::Action;
+use crate::state::simulation::Simulation;
 use crate::time::{MILLIS, SECOND, Time};
 
 /// The driver's state of one member: its connection, and the replies that it expects.

@@ -1,14 +1,14 @@
 use leasehold_fakeredis::Reply;
 
-use crate::agenda::Action;
-use crate::client::SimClient;
+use crate::actions::clients::SimClient;
+use crate::actions::programs::{ProgramState, Purpose};
+use crate::actions::servers::ServerState;
 use crate::faults::{FaultKind, Faults};
 use crate::history::{Wait, What};
 use crate::plan::Plan;
-use crate::server::ServerState;
-use crate::simulation::Simulation;
+use crate::state::agenda::Action;
+use crate::state::simulation::Simulation;
 use crate::time::{MILLIS, SECOND, Time};
-use crate::workload::{ProgramState, Purpose};
 
 /// The phases of a run, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

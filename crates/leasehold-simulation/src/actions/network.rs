@@ -4,8 +4,8 @@ use std::rc::Rc;
 use leasehold_fakeredis::ConnectionId;
 use leasehold_quorum::Request;
 
-use crate::agenda::Action;
-use crate::simulation::Simulation;
+use crate::state::agenda::Action;
+use crate::state::simulation::Simulation;
 use crate::time::{MILLIS, SECOND, Time};
 
 /// What a client sends at once: the bytes of each request.
