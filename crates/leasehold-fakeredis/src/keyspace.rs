@@ -1,4 +1,6 @@
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
 
 use crate::reply::{Failure, WRONG_TYPE};
 use crate::sorted_set::SortedSet;
@@ -70,10 +72,10 @@ pub(crate) struct Entry {
     pub(crate) expires_ms: Option<i64>,
 }
 
-/// All keys, in an order that is the same in every run.
+/// All keys. Their order is the same in every run.
 #[derive(Debug, Default)]
 pub(crate) struct Keyspace {
-    entries: BTreeMap<Vec<u8>, Entry>,
+    entries: HashMap<Vec<u8>, Entry, FixedState>,
     pub(crate) now_ms: i64,
 }
 

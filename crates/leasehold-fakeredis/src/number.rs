@@ -5,13 +5,41 @@ use crate::reply::{Failure, NO_FLOAT, NO_INTEGER};
 /// Reads a 64-bit integer. Redis rejects `+1`, `01` and `-0`, which Rust accepts.
 pub(crate) fn integer(text: &[u8]) -> Result<i64, Failure> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
-    let is_canonical = match digits {
-        [b'0'] => digits.len() == text.len(),
-        [b'1'..=b'9', ..] => true,
-        _ => false,
+    let is_negative = digits.len() < text.len();
+    match digits {
+        [b'0'] if !is_negative => return Ok(0),
+        [b'1'..=b'9', ..] => {}
+        _ => return Err(NO_INTEGER),
+    }
+    // The negative numbers include that of the greatest amount.
+    let add = |number: i64, digit: &u8| {
+        let digit = digit.is_ascii_digit().then(|| digit - b'0')?;
+        number.checked_mul(10)?.checked_sub(i64::from(digit))
     };
-    let number = str::from_utf8(text).ok().filter(|_| is_canonical);
-    number.and_then(|text| text.parse().ok()).ok_or(NO_INTEGER)
+    let number = digits.iter().try_fold(0, add).ok_or(NO_INTEGER)?;
+    match is_negative {
+        true => Ok(number),
+        false => number.checked_neg().ok_or(NO_INTEGER),
+    }
+}
+
+/// Appends an integer in decimal.
+pub(crate) fn write(out: &mut Vec<u8>, number: i64) {
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    let mut rest = number.unsigned_abs();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if number < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&digits[start..]);
 }
 
 /// Reads a floating-point number that is not NaN.
@@ -80,6 +108,16 @@ mod tests {
             (f64::NEG_INFINITY, "-inf"),
         ] {
             assert_eq!(text(number), expected);
+        }
+    }
+
+    #[test]
+    fn integers_are_written_in_decimal() {
+        for number in [0, 7, -10, 1_234_567, i64::MAX, i64::MIN] {
+            let mut out = Vec::new();
+            write(&mut out, number);
+            assert_eq!(out, number.to_string().into_bytes());
+            assert_eq!(integer(&out), Ok(number));
         }
     }
 

@@ -41,13 +41,18 @@ pub(crate) fn request(bytes: &[u8], start: usize) -> Result<Option<Request>, Not
 /// Reads a line with a sign and a number. Also returns where the next line begins.
 fn header(bytes: &[u8], at: usize, sign: u8) -> Result<Option<(usize, usize)>, NotRequest> {
     let line = &bytes[at..];
-    let Some(length) = line.windows(2).position(|end| end == b"\r\n") else {
+    let Some(length) = line.iter().position(|byte| *byte == b'\r') else {
         return if line.len() > 32 {
             Err(NotRequest)
         } else {
             Ok(None)
         };
     };
+    match line.get(length + 1) {
+        Some(b'\n') => {}
+        Some(_) => return Err(NotRequest),
+        None => return Ok(None),
+    }
     let number = line[..length].strip_prefix(&[sign]).ok_or(NotRequest)?;
     let number = number::integer(number).map_err(|_| NotRequest)?;
     let number = usize::try_from(number).map_err(|_| NotRequest)?;
@@ -103,7 +108,9 @@ fn line(out: &mut Vec<u8>, sign: u8, text: &[u8]) {
 }
 
 fn count(out: &mut Vec<u8>, sign: u8, number: i64) {
-    line(out, sign, number.to_string().as_bytes());
+    out.push(sign);
+    number::write(out, number);
+    out.extend_from_slice(b"\r\n");
 }
 
 #[cfg(test)]

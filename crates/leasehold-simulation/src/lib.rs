@@ -4,27 +4,16 @@
 //! network between them, and one virtual clock. The seed determines the whole run. The checks then examine
 //! the history of the run; each check reads only the history.
 
-mod agenda;
+mod actions;
 mod checks;
-mod client;
-mod driver;
 mod faults;
-mod guards;
 mod history;
-mod injector;
 mod mutation;
-mod network;
-mod phases;
 mod plan;
-mod poller;
-mod records;
 mod rng;
 mod run;
-mod server;
-mod server_faults;
-mod simulation;
+mod state;
 mod time;
-mod workload;
 
 #[cfg(test)]
 mod records_tests;

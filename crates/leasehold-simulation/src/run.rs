@@ -4,7 +4,7 @@ use crate::checks::{self, Violation};
 use crate::faults::Faults;
 use crate::history::{Event, fingerprint};
 use crate::mutation::Mutation;
-use crate::simulation::Simulation;
+use crate::state::simulation::Simulation;
 
 /// The result of one run.
 #[derive(Debug)]

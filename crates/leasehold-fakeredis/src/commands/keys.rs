@@ -63,7 +63,7 @@ pub(super) fn scan(core: &mut Core, args: &[&[u8]]) -> Outcome {
     let keys = core.keyspace.iter();
     let mut found: Vec<_> = keys.map(|(key, entry)| (hash(key), key, entry)).collect();
     found.retain(|(hash, ..)| *hash >= cursor);
-    found.sort_unstable_by_key(|(hash, ..)| *hash);
+    found.sort_unstable_by_key(|(hash, key, _)| (*hash, *key));
     let mut end = count.min(found.len());
     while end < found.len() && found[end].0 == found[end - 1].0 {
         end += 1;

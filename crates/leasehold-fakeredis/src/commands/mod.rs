@@ -13,6 +13,11 @@ mod transactions;
 mod zadd;
 mod zrange;
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use foldhash::fast::FixedState;
+
 use crate::core::Core;
 use crate::reply::Outcome;
 
@@ -123,14 +128,16 @@ static COMMANDS: &[Command] = commands! {
     "ZSCORE" 3 sorted_sets::zscore;
 };
 
+static BY_NAME: LazyLock<HashMap<&[u8], &Command, FixedState>> = LazyLock::new(|| {
+    let all = COMMANDS.iter();
+    all.map(|command| (command.name.as_bytes(), command))
+        .collect()
+});
+
 /// Finds the command with this name, in upper or lower case.
 pub(crate) fn find(name: &[u8]) -> Option<&'static Command> {
-    let order = |command: &Command| {
-        let capitals = name.iter().map(u8::to_ascii_uppercase);
-        command.name.bytes().cmp(capitals)
-    };
-    let at = COMMANDS.binary_search_by(order).ok()?;
-    Some(&COMMANDS[at])
+    let in_capitals = BY_NAME.get(name).copied();
+    in_capitals.or_else(|| BY_NAME.get(&name.to_ascii_uppercase()[..]).copied())
 }
 
 /// Whether an argument is this word, which is in upper case.

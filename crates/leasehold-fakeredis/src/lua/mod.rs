@@ -2,18 +2,19 @@
 //!
 //! Each thread compiles a script once. While the script runs, `redis.call` can reach the server's state.
 
+mod call;
 mod convert;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::mem;
-use std::rc::Rc;
 
 use mlua::chunk::ChunkMode;
 use mlua::state::{GcIncParams, GcMode};
-use mlua::{Function, Lua, LuaOptions, LuaString, MultiValue, StdLib, Value};
+use mlua::{Function, Lua, LuaOptions, LuaString, StdLib, Value};
 
-use self::convert::{Bytes, command, from_outcome, to_reply};
+use self::call::CURRENT;
+use self::convert::{Bytes, to_reply};
 use crate::core::Core;
 use crate::reply::{Failure, Outcome};
 
@@ -29,23 +30,16 @@ struct Engine {
     scripts: RefCell<HashMap<Vec<u8>, Function>>,
     /// Calls a script with its keys and arguments.
     run: Function,
-    /// The server whose script runs.
-    current: Rc<RefCell<Core>>,
 }
 
 impl Engine {
     fn new() -> mlua::Result<Self> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
-        // Little is alive between two calls, and each garbage collection cycle visits all scripts.
-        lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(1000)));
-        let current = Rc::new(RefCell::new(Core::default()));
-        let core = Rc::clone(&current);
-        let dispatch = lua.create_function(move |lua, args: MultiValue| {
-            let core = &mut *core.borrow_mut();
-            let outcome = command(&args, |words| core.run_in_script(words));
-            from_outcome(lua, outcome)
-        })?;
+        // Little is alive between two calls, and each garbage collection cycle visits all scripts. A longer
+        // pause would be slower, since the garbage would not fit in the processor's cache.
+        lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(300)));
+        let dispatch = call::function(&lua)?;
         let sha1hex = lua.create_function(|_, text: LuaString| {
             Ok(sha1_smol::Sha1::from(&text.as_bytes()[..])
                 .digest()
@@ -57,7 +51,6 @@ impl Engine {
             lua,
             scripts: RefCell::default(),
             run,
-            current,
         })
     }
 
@@ -105,9 +98,9 @@ pub(crate) fn run(core: &mut Core, sha: &[u8], keys: &[&[u8]], argv: &[&[u8]]) -
         let text = core.scripts.get(sha);
         let script = engine.script(sha, text.map_or(b"", |text| text))?;
         core.in_script = true;
-        engine.current.replace(mem::take(core));
+        CURRENT.replace(mem::take(core));
         let outcome = engine.run(&script, keys, argv);
-        *core = engine.current.take();
+        *core = CURRENT.take();
         core.in_script = false;
         outcome
             .unwrap_or_else(|error| Err(Failure::from(format!("ERR {error}"))))

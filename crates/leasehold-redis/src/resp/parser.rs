@@ -43,8 +43,13 @@ impl Parser {
 
     /// Returns a parser without bytes.
     pub fn new() -> Self {
+        Self::with_room(ROOM)
+    }
+
+    /// Returns a parser whose buffer has at first room for this many bytes, at least one.
+    pub fn with_room(room: usize) -> Self {
         Self {
-            buffer: vec![0; ROOM],
+            buffer: vec![0; room.max(1)],
             start: 0,
             end: 0,
             scan: None,

@@ -6,6 +6,10 @@ use std::ops::Range;
 use std::process::ExitCode;
 
 use leasehold_simulation::{Faults, Outcome, run, run_records};
+use mimalloc::MiMalloc;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     match Arguments::read(std::env::args().skip(1)) {

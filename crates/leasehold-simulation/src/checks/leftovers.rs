@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::Violation;
-use super::facts::{End, Facts, WaitFacts};
+use super::facts::{End, Facts, Span, WaitFacts};
 use super::servers::Servers;
 use crate::history::{Wait, What};
 use crate::time::{MILLIS, SECOND, Time};
@@ -10,12 +10,10 @@ use crate::time::{MILLIS, SECOND, Time};
 pub(super) fn left(facts: &Facts<'_>) -> Vec<Violation> {
     let mut servers = Servers::default();
     let mut violations = Vec::new();
-    let is_held = |wait: &WaitFacts| wait.span.as_ref().is_some_and(|span| span.gone.is_none());
-    let mut waits = facts.waits.values();
-    if waits.any(|wait| wait.end.is_none() || is_held(wait)) {
-        // Some programs could not end.
-        return violations;
-    }
+    let goes_on = |wait: &WaitFacts, at| {
+        let is_held = |span: &Span| span.gone.is_none_or(|gone| gone > at);
+        wait.over > at || wait.span.as_ref().is_some_and(is_held)
+    };
     for (index, event) in facts.events.iter().enumerate() {
         servers.see(event);
         let phase = match event.what {
@@ -23,6 +21,10 @@ pub(super) fn left(facts: &Facts<'_>) -> Vec<Violation> {
             What::Rested => None,
             _ => continue,
         };
+        if facts.waits.values().any(|wait| goes_on(wait, event.at)) {
+            // Some programs could not end.
+            continue;
+        }
         // The final state of the servers is logged after this event.
         let rest = facts.events[index + 1..].iter();
         let notes = rest.take_while(|next| {
@@ -146,6 +148,21 @@ mod tests {
             judge(left, events)
         };
         assert_eq!((queued(What::Settled), queued(What::Rested)), (1, 1));
+    }
+
+    #[test]
+    fn program_that_goes_on_leaves_nothing() {
+        let ends = |millis| {
+            let events = vec![
+                event(0, What::Cleared),
+                asked(3_000, 1, 0),
+                queue(3_500, 0, &[1]),
+                event(millis, What::Cancelled { wait: 1 }),
+                event(8_000, What::Settled),
+            ];
+            judge(left, events)
+        };
+        assert_eq!((ends(9_000), ends(7_000)), (0, 1));
     }
 
     #[test]

@@ -148,7 +148,7 @@ pub(super) fn kept_places(facts: &Facts<'_>) -> Vec<Violation> {
             && forgot
                 .get(&it.server)
                 .is_none_or(|at| at + PRESENCE_MAX < event.at)
-            && must_be_queued(it, &facts.waits[&it.wait])
+            && must_be_queued(event.at, it, &facts.waits[&it.wait])
         {
             due = Some((event.at, it));
         }
@@ -156,12 +156,14 @@ pub(super) fn kept_places(facts: &Facts<'_>) -> Vec<Violation> {
     violations
 }
 
-fn must_be_queued(it: &Execution, wait: &WaitFacts) -> bool {
+fn must_be_queued(at: Time, it: &Execution, wait: &WaitFacts) -> bool {
     let other_permits = it.before.iter().any(|lease| {
         matches!((lease.mode, wait.asked.mode), (Mode::Permit(held), Mode::Permit(wanted)) if held != wanted)
     });
     let asks = matches!(it.kind, Kind::Acquire | Kind::Requeue);
-    asks && it.own_after().is_none() && is_queued(wait) && !other_permits
+    // A server drops the waiters of a client whose presence ended. A late message adds no presence.
+    let is_dead = wait.died.is_some_and(|died| died <= at);
+    asks && !is_dead && it.own_after().is_none() && is_queued(wait) && !other_permits
 }
 
 fn is_queued_at(servers: &Servers, it: &Execution) -> bool {
@@ -189,15 +191,17 @@ pub(super) fn polite(facts: &Facts<'_>) -> Vec<Violation> {
             // A waiter near its turn asks at the end of the lease.
             What::Queue { waits, .. } => {
                 asked.retain(|(wait, _), _| {
-                    let place = waits.iter().position(|it| it == wait);
-                    place.is_none_or(|place| place >= near(&facts.waits[wait]))
+                    let place = place(facts, waits, *wait);
+                    place.is_none_or(|place| place > near(&facts.waits[wait]))
                 });
             }
             // A new connection begins with a question.
             What::Cancelled { .. } | What::Crashed { .. } | What::Available { .. } => asked.clear(),
             What::Executed(it) if it.kind == Kind::Acquire => {
                 let near = near(&facts.waits[&it.wait]);
-                let places = servers.places(it.wait).collect::<Vec<_>>();
+                let queues = servers.queues();
+                let places = queues.filter_map(|(.., queue)| place(facts, queue, it.wait));
+                let places = places.collect::<Vec<_>>();
                 let is_behind = !places.is_empty() && places.iter().all(|place| *place > near);
                 let before = asked.insert((it.wait, it.server), (event.at, is_behind));
                 if let Some((last, was_behind)) = before
@@ -221,6 +225,17 @@ pub(super) fn polite(facts: &Facts<'_>) -> Vec<Violation> {
         }
     }
     violations
+}
+
+/// Returns the place of a wait in a queue. Claims for a shared lease have their turn together if no other
+/// waiter is before them.
+fn place(facts: &Facts<'_>, queue: &[Wait], wait: Wait) -> Option<usize> {
+    let at = queue.iter().position(|it| *it == wait)?;
+    let mut row = queue[..=at].iter().map(|it| facts.waits[it].asked.mode);
+    Some(match row.all(|mode| mode == Mode::Shared) {
+        true => 1,
+        false => at + 1,
+    })
 }
 
 /// Returns how many waiters are near their turn. A waiter for a permit asks when the lease of that permit ends.
@@ -308,6 +323,24 @@ mod tests {
     }
 
     #[test]
+    fn dead_client_needs_no_place() {
+        let died = |millis| {
+            let crash = What::Crashed {
+                client: 0,
+                killed: false,
+            };
+            let events = vec![
+                asked(1_000, 1, 0),
+                event(millis, crash),
+                ran(1_100, 0, Kind::Requeue, 1, &[(1, 9_000)], &[]),
+                event(1_200, What::Quiet),
+            ];
+            judge(kept_places, events)
+        };
+        assert_eq!((died(1_050), died(1_150)), (0, 1));
+    }
+
+    #[test]
     fn waiter_far_from_its_turn_asks_rarely() {
         let again = |millis, told: bool| {
             let asks = |millis| ran(millis, 0, Kind::Acquire, 1, &[(9, 9_000)], &[(9, 9_000)]);
@@ -327,6 +360,23 @@ mod tests {
             (again(1_500, false), again(1_900, false), again(1_500, true)),
             (1, 0, 0)
         );
+    }
+
+    #[test]
+    fn readers_at_the_head_may_ask_together() {
+        let asks = |millis| ran(millis, 0, Kind::Acquire, 4, &[], &[]);
+        let with = |first: Mode| {
+            let others = [1, 2, 3].map(|wait| in_mode(Mode::Shared, vec![asked(500, wait, 0)]));
+            let events = [
+                vec![event(0, What::Calm)],
+                in_mode(first, vec![asked(400, 0, 0)]),
+                others.concat(),
+                in_mode(Mode::Shared, vec![asked(600, 4, 0)]),
+                vec![queue(900, 0, &[0, 1, 2, 3, 4]), asks(1_000), asks(1_100)],
+            ];
+            judge(polite, events.concat())
+        };
+        assert_eq!((with(Mode::Shared), with(Mode::Exclusive)), (0, 1));
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub(super) fn reported(facts: &Facts<'_>) -> Vec<Violation> {
                     freed.entry(it.wait).or_default().insert(it.server);
                 }
             }
+            // What was freed before that were attempts that failed.
+            What::Ended { wait } => drop(freed.remove(wait)),
             What::Released { wait, outcome } => {
                 let count = freed.get(wait).map_or(0, BTreeSet::len);
                 let is_wrong = match outcome {
@@ -159,6 +161,24 @@ mod tests {
             (0, 1)
         );
         assert_eq!(released(0, Freed::Unknown), 0);
+    }
+
+    #[test]
+    fn failed_round_is_no_release() {
+        let gave_back = (0..2).map(|it| ran(500, it, Kind::Release, 1, &[(1, 9_000)], &[]));
+        let ends = |freed: usize| {
+            let freed = (0..freed).map(|it| ran(2_500, it, Kind::Release, 1, &[(1, 9_000)], &[]));
+            let outcome = Freed::WasLost;
+            let events = [
+                gave_back.clone().collect(),
+                grant(1, 0, 1_000, 9_000),
+                vec![event(2_000, What::Ended { wait: 1 })],
+                freed.collect(),
+                vec![event(3_000, What::Released { wait: 1, outcome })],
+            ];
+            judge(reported, events.concat())
+        };
+        assert_eq!((ends(0), ends(2)), (0, 1));
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use leasehold::{Fence, Mode, Opened, RecordKey, RecordWrite, Stamp, WriteOutcome};
 use leasehold_quorum::{Operation, Outcome, RecordAction, RecordAnswer};
 
+use crate::actions::programs::{Guard, Purpose};
 use crate::history::{RecordEvent, What};
-use crate::simulation::Simulation;
+use crate::state::simulation::Simulation;
 use crate::time::Time;
-use crate::workload::{Guard, Purpose};
 
 /// The next step of a holder at the record of its lock.
 #[derive(Clone, Debug)]

@@ -7,9 +7,9 @@ use leasehold::clock::BootInstant;
 use leasehold::{Claim, Held, Renewal};
 use leasehold_quorum::{Operation, ReleaseMode};
 
+use crate::actions::programs::Purpose;
 use crate::history::{Wait, What};
-use crate::simulation::Simulation;
-use crate::workload::Purpose;
+use crate::state::simulation::Simulation;
 
 impl Simulation {
     pub(crate) fn renew(&mut self, client: usize, waits: Vec<Wait>) {

@@ -1,7 +1,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use crate::injector::Repair;
+use crate::actions::injector::Repair;
 use crate::time::Time;
 
 /// An action that is due at some instant.

@@ -1,13 +1,14 @@
 use leasehold_fakeredis::Reply;
 
-use crate::agenda::Action;
-use crate::client::SimClient;
+use crate::actions::clients::SimClient;
+use crate::actions::programs::{ProgramState, Purpose};
+use crate::actions::servers::ServerState;
 use crate::faults::{FaultKind, Faults};
 use crate::history::{Wait, What};
-use crate::server::ServerState;
-use crate::simulation::Simulation;
+use crate::plan::Plan;
+use crate::state::agenda::Action;
+use crate::state::simulation::Simulation;
 use crate::time::{MILLIS, SECOND, Time};
-use crate::workload::{ProgramState, Purpose};
 
 /// The phases of a run, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,10 @@ impl Simulation {
                 self.is_live = !self.plan.has(FaultKind::Drift) && self.has_quorum();
                 if self.plan.peace > 0 && self.is_live {
                     self.phase = Phase::Recovery;
+                    if self.running_clients().is_empty() {
+                        // Servers get their votes back from a client that observes them.
+                        self.join();
+                    }
                     self.after(self.plan.recovery());
                 } else {
                     self.quiet();
@@ -152,7 +157,8 @@ impl Simulation {
             Faults::NONE => self.now,
             _ => last
                 .unwrap_or(self.now)
-                .clamp(self.now, self.now + LEASE_MAX),
+                .clamp(self.now, self.now + LEASE_MAX)
+                .max(self.last_stray().map_or(0, |at| at + STRAY_MAX)),
         };
         self.after(last - self.now + SETTLED);
     }
@@ -203,6 +209,9 @@ const SETTLED: Time = 800 * MILLIS;
 
 /// A lease that began before a clock was stepped back lasts this long.
 const LEASE_MAX: Time = 6 * SECOND;
+
+/// A request that arrives late takes a lease of at most this length.
+const STRAY_MAX: Time = Plan::MAX_TTL + 300 * MILLIS;
 
 /// A queue that is not used vanishes after 10 s.
 const QUEUE_LIFE: Time = 11 * SECOND;

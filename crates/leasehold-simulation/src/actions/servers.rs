@@ -1,14 +1,15 @@
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
+use foldhash::fast::FixedState;
 use leasehold::{Key, Mode};
 use leasehold_fakeredis::{ConnectionId, FakeRedis, Reply};
 use leasehold_quorum::{Place, Request};
 use leasehold_redis::codec::{LockValue, Names};
 
+use crate::actions::network::Upload;
 use crate::history::{Execution, Kind, Lease, Wait, What};
-use crate::network::Upload;
-use crate::simulation::Simulation;
+use crate::state::simulation::Simulation;
 use crate::time::{MILLIS, MachineClock, Time};
 
 /// A server: an in-memory Redis with a clock of its own.
@@ -65,7 +66,7 @@ impl LockKeys {
 /// The wait of each owner. Values of foreign clients are owners, too.
 #[derive(Debug, Default)]
 pub(crate) struct Owners {
-    waits: HashMap<Vec<u8>, Wait>,
+    waits: HashMap<Vec<u8>, Wait, FixedState>,
     next: Wait,
 }
 

@@ -1,9 +1,9 @@
-use crate::agenda::Action;
-use crate::client::ClientState;
+use crate::actions::clients::ClientState;
+use crate::actions::servers::ServerState;
 use crate::faults::FaultKind;
 use crate::history::What;
-use crate::server::ServerState;
-use crate::simulation::Simulation;
+use crate::state::agenda::Action;
+use crate::state::simulation::Simulation;
 use crate::time::{MILLIS, SECOND, Time};
 
 /// What ends a fault.
@@ -244,7 +244,7 @@ impl Simulation {
             self.start_server(server, !forgets);
             self.repair(Repair::StepBack(server));
         }
-        let is_blocked = |link: &crate::network::Link, now| {
+        let is_blocked = |link: &crate::actions::network::Link, now| {
             link.to_server_blocked_until > now || link.to_client_blocked_until > now
         };
         for number in self.open_connections(None) {

@@ -10,10 +10,10 @@ use leasehold_redis::codec::{
 use leasehold_redis::resp::{CommandWriter, Parser, Value};
 use leasehold_redis::scripts::Script;
 
-use crate::agenda::Action;
+use crate::actions::servers::ServerState;
 use crate::history::What;
-use crate::server::ServerState;
-use crate::simulation::Simulation;
+use crate::state::agenda::Action;
+use crate::state::simulation::Simulation;
 use crate::time::{MILLIS, SECOND, Time};
 
 /// The driver's state of one member: its connection, and the replies that it expects.
@@ -69,7 +69,7 @@ impl Session {
             pending: Vec::new(),
             loaded: Vec::new(),
             awaited: VecDeque::new(),
-            parser: Parser::new(),
+            parser: Parser::with_room(ROOM),
             values: Vec::new(),
             replies: Vec::new(),
             notifications: Vec::new(),
@@ -333,6 +333,9 @@ fn run_id(info: &Value) -> RunId {
 }
 
 const OPENING_COMMANDS: usize = 3;
+
+/// The size of the usual replies. The driver's own buffers would take a run longer to clear than to use.
+const ROOM: usize = 2048;
 
 /// How long a client waits for the first answer on a connection.
 const CONNECT_MAX: Time = 3 * SECOND;

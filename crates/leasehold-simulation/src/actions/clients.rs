@@ -7,15 +7,15 @@ use leasehold::{ClientId, MemberId, MemberSet};
 use leasehold_quorum::{Config, Engine, MemberEvent, Now, Operation, OperationId};
 use leasehold_redis::codec::Codec;
 
-use crate::agenda::Action;
-use crate::driver::Session;
+use crate::actions::driver::Session;
+use crate::actions::programs::{Guard, Program, ProgramState, Purpose};
 use crate::faults::FaultKind;
 use crate::history::{Wait, What};
 use crate::plan::Plan;
 use crate::rng::SimRng;
-use crate::simulation::{Simulation, Stream};
+use crate::state::agenda::Action;
+use crate::state::simulation::{Simulation, Stream};
 use crate::time::{MachineClock, SECOND, Time};
-use crate::workload::{Guard, Program, ProgramState, Purpose};
 
 /// A client: an engine, its connections, and the programs that use it.
 #[derive(Debug)]

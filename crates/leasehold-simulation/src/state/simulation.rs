@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use leasehold_fakeredis::FakeRedis;
 
-use crate::agenda::{Action, Agenda};
-use crate::client::SimClient;
+use crate::actions::clients::SimClient;
+use crate::actions::network::{Connection, Link};
+use crate::actions::phases::Phase;
+use crate::actions::poller::Poller;
+use crate::actions::servers::{LockKeys, Owners, SimServer};
 use crate::faults::Faults;
 use crate::history::{Event, What};
 use crate::mutation::Mutation;
-use crate::network::{Connection, Link};
-use crate::phases::Phase;
 use crate::plan::Plan;
-use crate::poller::Poller;
 use crate::rng::SimRng;
-use crate::server::{LockKeys, Owners, SimServer};
+use crate::state::agenda::{Action, Agenda};
 use crate::time::{MachineClock, Time};
 
 /// Clients, servers and the network between them, all from one seed.

@@ -1,8 +1,8 @@
 //! Server faults: pauses, restarts, lost data, and clocks that are set.
 
+use crate::actions::servers::ServerState;
 use crate::history::What;
-use crate::server::ServerState;
-use crate::simulation::Simulation;
+use crate::state::simulation::Simulation;
 
 impl Simulation {
     pub(crate) fn pause_server(&mut self, server: usize) {

@@ -1,11 +1,11 @@
 use leasehold::Mode;
 use leasehold_fakeredis::Reply;
 
-use crate::agenda::Action;
+use crate::actions::servers::ServerState;
 use crate::history::{Asked, Manner, Wait, What};
 use crate::rng::SimRng;
-use crate::server::ServerState;
-use crate::simulation::Simulation;
+use crate::state::agenda::Action;
+use crate::state::simulation::Simulation;
 use crate::time::{MILLIS, SECOND, Time};
 
 /// A foreign client that polls the first lock with the commands of other libraries, at all servers.

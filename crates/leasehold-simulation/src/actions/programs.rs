@@ -6,12 +6,12 @@ use leasehold::{Claim, Error, Fence, Mode, Owner, Release, Renewal, Wait as Queu
 use leasehold::{Effect, Slot};
 use leasehold_quorum::{Acquired, Operation, OperationId, Outcome, ReleaseMode};
 
-use crate::agenda::Action;
+use crate::actions::records::RecordStep;
 use crate::history::{Asked, Denial, Freed, Manner, Wait, What};
 use crate::plan::LockUse;
-use crate::records::RecordStep;
 use crate::rng::SimRng;
-use crate::simulation::Simulation;
+use crate::state::agenda::Action;
+use crate::state::simulation::Simulation;
 use crate::time::{MILLIS, Time};
 
 /// A program of a client. It takes a lock, holds it for a while and releases it, again and again.

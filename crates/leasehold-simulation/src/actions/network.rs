@@ -4,8 +4,8 @@ use std::rc::Rc;
 use leasehold_fakeredis::ConnectionId;
 use leasehold_quorum::Request;
 
-use crate::agenda::Action;
-use crate::simulation::Simulation;
+use crate::state::agenda::Action;
+use crate::state::simulation::Simulation;
 use crate::time::{MILLIS, SECOND, Time};
 
 /// What a client sends at once: the bytes of each request.
@@ -301,6 +301,15 @@ impl Simulation {
             .add(self.now + KEEPALIVE, Action::CheckConnection(number));
         self.agenda
             .add(self.now + noticed, Action::CloseAtServer(number));
+    }
+
+    /// Returns when the last request arrives that was sent on a connection that its client gave up.
+    pub(crate) fn last_stray(&self) -> Option<Time> {
+        let given_up = self.connections.iter().filter(|it| !it.is_open);
+        let packets = given_up.flat_map(|it| &it.to_server.packets);
+        let data =
+            packets.filter(|(_, at, packet)| matches!(packet, Packet::Data(_)) && *at < Time::MAX);
+        data.map(|(_, at, _)| *at).max()
     }
 
     pub(crate) fn slow_down(&mut self, number: usize, extra: Time) {
