@@ -50,7 +50,7 @@ pub(crate) fn is_documented(sandbox: &Sandbox, report: &Value) {
 }
 
 #[test]
-fn files_that_are_well_are_green_and_nothing_is_made() {
+fn healthy_files_are_green_and_nothing_is_created() {
     let sandbox = Sandbox::new();
     let ended = sandbox.run(&["doctor", "--json"]);
     let found = report(&ended);
@@ -60,7 +60,7 @@ fn files_that_are_well_are_green_and_nothing_is_made() {
         "{found}"
     );
     assert_eq!(found["members"], Value::Array(vec![]));
-    assert!(found["counting"].is_null() && found["needed"].is_null());
+    assert!(found["voting"].is_null() && found["needed"].is_null());
     for check in ["folder", "file_system", "fences", "room", "locks"] {
         assert_eq!(verdict(&found, check), "green");
     }
@@ -97,7 +97,7 @@ fn locks_that_are_held_are_counted_and_stay() {
 }
 
 #[test]
-fn what_is_wrong_with_a_folder_is_red_and_78() {
+fn bad_folder_is_red_and_78() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("locks")).unwrap();
     fs::set_permissions(sandbox.path("locks"), fs::Permissions::from_mode(0o777)).unwrap();
@@ -122,7 +122,7 @@ fn what_is_wrong_with_a_folder_is_red_and_78() {
 }
 
 #[test]
-fn a_folder_that_its_user_may_not_make_is_red() {
+fn uncreatable_folder_is_red() {
     let sandbox = Sandbox::new();
     crate::nobody::copy_program(&sandbox);
     let mode = |mode| fs::Permissions::from_mode(mode);
@@ -167,23 +167,4 @@ fn an_error_is_red_on_a_terminal() {
     assert!(plain.starts_with("leasehold: "), "{plain}");
     let json = sandbox.run(&[&["--color", "always"], &wrong[..], &["--json"]].concat());
     assert!(!json.stderr.contains('\x1b'), "{json:?}");
-}
-
-#[test]
-fn values_that_make_no_sense_are_refused() {
-    let sandbox = Sandbox::new();
-    let refused = |args: &[&str], parts: &[&str]| {
-        let ended = sandbox.run(&[&["doctor"], args].concat());
-        ended.fails(64, parts);
-        assert_eq!(ended.stdout, "");
-        assert!(!ended.stderr.contains("secret"), "{ended:?}");
-    };
-    refused(&["--store", "mysql://u:secret@a"], &["unknown scheme"]);
-    refused(&["--store", "redis://:secret@a,redis://a:6379"], &["twice"]);
-    refused(&["--store", "file:relative"], &["not absolute"]);
-    refused(&["--max-ttl", "20s"], &["max_ttl applies to a quorum"]);
-    refused(&["name"], &["'name'"]);
-    let json = sandbox.run(&["doctor", "--json", "--store", "nothing"]);
-    let error: Value = serde_json::from_str(&json.stderr).unwrap();
-    assert_eq!((json.code(), &error["exit_code"]), (64, &64.into()));
 }

@@ -6,9 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use nix::sys::signal::Signal;
-use nix::sys::stat::Mode;
-use nix::unistd::mkfifo;
-use serde_json::Value;
 
 use crate::harness::{Ended, Sandbox};
 
@@ -28,133 +25,7 @@ fn files(sandbox: &Sandbox) -> Vec<String> {
 }
 
 #[test]
-fn a_fence_passes_unless_a_greater_one_was_shown() {
-    let sandbox = Sandbox::new();
-    for (token, code, stands) in [
-        (5, 0, "5\n"),
-        (5, 0, "5\n"),
-        (7, 0, "7\n"),
-        (6, 76, "7\n"),
-        (7, 0, "7\n"),
-        (u64::MAX, 0, "18446744073709551615\n"),
-    ] {
-        let ended = check(&sandbox, token);
-        assert_eq!((ended.code(), &*ended.stdout), (code, ""), "{ended:?}");
-        assert_eq!(mark(&sandbox), stands);
-    }
-    check(&sandbox, 7).fails(76, &["fence 7 is older than 18446744073709551615", "mark"]);
-    assert_eq!(files(&sandbox), ["mark"], "nothing else is left");
-}
-
-#[test]
-fn programs_get_an_object_also_of_a_refusal() {
-    let sandbox = Sandbox::new();
-    let check = |token: &str| {
-        let args = ["fence", "check", "--json", "--high-water", "mark", token];
-        let ended = sandbox.run(&args);
-        assert_eq!(ended.stderr, "");
-        let answer: Value = serde_json::from_str(&ended.stdout).unwrap();
-        assert_eq!(answer["version"], 1);
-        let fields = ["token", "passes", "high_water", "before"];
-        (ended.code(), fields.map(|field| answer[field].clone()))
-    };
-    let null = Value::Null;
-    assert_eq!(check("5"), (0, [5.into(), true.into(), 5.into(), null]));
-    assert_eq!(check("9"), (0, [9.into(), true.into(), 9.into(), 5.into()]));
-    assert_eq!(
-        check("8"),
-        (76, [8.into(), false.into(), 9.into(), 9.into()])
-    );
-}
-
-#[test]
-fn a_run_shows_its_own_fence() {
-    let sandbox = Sandbox::new();
-    let script = "\"$LEASEHOLD\" fence check --high-water mark && echo written > data";
-    let first = sandbox.run(&["run", "x", "--", "sh", "-c", script]);
-    assert_eq!(first.code(), 0, "{first:?}");
-    let fence: u64 = mark(&sandbox).trim_end().parse().unwrap();
-    assert!(fence > 1_600_000_000_000_000, "{fence}");
-    // Any holder with a greater fence is a later holder.
-    assert_eq!(check(&sandbox, fence + 3_600_000_000).code(), 0);
-    fs::remove_file(sandbox.path("data")).unwrap();
-    let late = sandbox.run(&["run", "x", "--", "sh", "-c", script]);
-    late.fails(76, &["is older than"]);
-    assert!(!sandbox.path("data").exists());
-    sandbox
-        .run(&["fence", "check", "--high-water", "mark"])
-        .fails(64, &["give TOKEN", "LEASEHOLD_FENCE"]);
-}
-
-#[test]
-fn what_is_no_fence_is_64_and_changes_nothing() {
-    let sandbox = Sandbox::new();
-    check(&sandbox, 5);
-    for token in [
-        "0",
-        "-1",
-        "+7",
-        "",
-        " 7",
-        "7 ",
-        "7\n",
-        "1e3",
-        "0x9",
-        "18446744073709551616",
-    ] {
-        let args = ["fence", "check", "--high-water", "mark", token];
-        let rule = "a fence is a number from 1 to 18446744073709551615";
-        sandbox.run(&args).fails(64, &[rule]);
-        assert_eq!(mark(&sandbox), "5\n");
-    }
-    sandbox.run(&["fence"]).fails(64, &["check"]);
-    sandbox
-        .run(&["fence", "check", "7"])
-        .fails(64, &["--high-water"]);
-    sandbox
-        .run(&["fence", "check", "--high-water", "", "7"])
-        .fails(64, &[]);
-    let json = sandbox.run(&["fence", "check", "--json", "--high-water", "mark", "0"]);
-    let error: Value = serde_json::from_str(&json.stderr).unwrap();
-    assert_eq!((json.code(), &error["exit_code"]), (64, &64.into()));
-}
-
-#[test]
-fn a_damaged_file_lets_nobody_in_and_stays_as_it_is() {
-    let sandbox = Sandbox::new();
-    let long = "9".repeat(100_000);
-    for damaged in ["", "\n", "0\n", "seven", "7\n8\n", "5\0", &long] {
-        fs::write(sandbox.path("mark"), damaged).unwrap();
-        check(&sandbox, 9).fails(65, &["mark", "damaged", "the greatest fence"]);
-        assert_eq!(mark(&sandbox), damaged);
-    }
-    // As `echo` writes it, and `printf` too.
-    for whole in ["7\n", "7"] {
-        fs::write(sandbox.path("mark"), whole).unwrap();
-        check(&sandbox, 6).fails(76, &["older than 7"]);
-    }
-}
-
-#[test]
-fn what_is_no_file_is_74() {
-    let sandbox = Sandbox::new();
-    fs::create_dir(sandbox.path("mark")).unwrap();
-    check(&sandbox, 9).fails(74, &["mark", "not a regular file"]);
-    fs::remove_dir(sandbox.path("mark")).unwrap();
-    mkfifo(&sandbox.path("mark"), Mode::S_IRWXU).unwrap();
-    check(&sandbox, 9).fails(74, &["mark", "not a regular file"]);
-    fs::remove_file(sandbox.path("mark")).unwrap();
-    symlink("nowhere", sandbox.path("mark")).unwrap();
-    check(&sandbox, 9).fails(74, &["mark", "link to a missing file"]);
-    assert!(!sandbox.path("nowhere").exists());
-    let at = |file: &str| sandbox.run(&["fence", "check", "--high-water", file, "9"]);
-    at("no/such/mark").fails(74, &["no/such/mark", "No such file or directory"]);
-    at("/").fails(74, &["folder"]);
-    at("..").fails(74, &[]);
-}
-
-#[test]
-fn a_link_stays_one_and_so_do_mode_and_owner() {
+fn link_mode_and_owner_are_kept() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("elsewhere")).unwrap();
     let target = sandbox.path("elsewhere/mark");
@@ -181,7 +52,7 @@ fn as_nobody(sandbox: &Sandbox, token: &str) -> Ended {
 }
 
 #[test]
-fn what_may_not_be_read_or_written_is_74_and_stays() {
+fn inaccessible_file_is_74_and_unchanged() {
     let sandbox = Sandbox::new();
     let folder = sandbox.path(".");
     let allow = |path: &std::path::Path, mode| {
@@ -213,7 +84,7 @@ fn what_may_not_be_read_or_written_is_74_and_stays() {
 }
 
 #[test]
-fn of_many_at_once_none_passes_behind_a_greater_one() {
+fn concurrent_checks_pass_in_fence_order() {
     const THREADS: usize = 4;
     const FENCES: u64 = 120;
     let sandbox = Sandbox::new();
@@ -251,7 +122,7 @@ fn of_many_at_once_none_passes_behind_a_greater_one() {
 }
 
 #[test]
-fn of_many_at_once_that_show_the_first_fence_all_that_are_no_older_pass() {
+fn concurrent_first_checks_pass_unless_older() {
     for _ in 0..5 {
         let sandbox = Sandbox::new();
         thread::scope(|scope| {
@@ -267,7 +138,7 @@ fn of_many_at_once_that_show_the_first_fence_all_that_are_no_older_pass() {
 }
 
 #[test]
-fn a_check_that_is_killed_leaves_a_whole_number() {
+fn killed_check_leaves_a_whole_number() {
     let sandbox = Sandbox::new();
     check(&sandbox, 1);
     let mut stood = 1;

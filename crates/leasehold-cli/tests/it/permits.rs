@@ -27,7 +27,7 @@ fn hold(sandbox: &Sandbox, permits: &str, name: &str) -> Running {
 }
 
 #[test]
-fn as_many_as_there_are_permits_run_together_and_one_more_waits() {
+fn runs_fill_the_permits_and_one_waits() {
     let sandbox = Sandbox::new();
     let holders = ["one", "two"].map(|name| hold(&sandbox, "2", name));
     let args = ["run", "-n", "--permits", "2", "workers", "touch", "ran"];
@@ -74,7 +74,7 @@ fn the_status_counts_the_permits() {
 }
 
 #[test]
-fn another_number_than_the_one_in_use_is_64_at_once_and_names_both() {
+fn other_number_of_permits_is_64_at_once() {
     let sandbox = Sandbox::new();
     let _holder = hold(&sandbox, "2", "one");
     for options in [&["-n"][..], &[]] {
@@ -97,7 +97,7 @@ fn another_number_than_the_one_in_use_is_64_at_once_and_names_both() {
 }
 
 #[test]
-fn a_killed_wrapper_keeps_its_permit_until_the_command_is_gone() {
+fn killed_wrapper_keeps_permit_until_command_ends() {
     let sandbox = Sandbox::new();
     let stubborn = "trap '' TERM; echo $$ > held; while :; do sleep 0.02; done";
     let args = [
@@ -131,15 +131,4 @@ fn a_killed_wrapper_keeps_its_permit_until_the_command_is_gone() {
     let next = sandbox.run(&args);
     assert_eq!((next.code(), &*next.stdout), (1, ""), "{next:?}");
     until_gone(command);
-}
-
-#[test]
-fn a_permit_within_a_permit_is_refused() {
-    let sandbox = Sandbox::new();
-    let script = r#""$LEASEHOLD" run --permits 2 workers -- touch ran; echo code-$?"#;
-    let args = ["run", "--permits", "2", "workers", "--", "sh", "-c", script];
-    let ended = sandbox.run(&args);
-    ended.fails(0, &["is held by an outer run", "might never end"]);
-    assert_eq!(ended.stdout, "code-64\n");
-    assert!(!sandbox.path("ran").exists());
 }

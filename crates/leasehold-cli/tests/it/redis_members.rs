@@ -30,7 +30,7 @@ fn has_member_record(server: &RedisServer) -> bool {
 }
 
 #[test]
-fn a_set_is_formed_once_and_counts_at_once() {
+fn quorum_is_initialized_once_with_immediate_votes() {
     let sandbox = Sandbox::new();
     let mut urls = RedisSet::start(2);
     let durable = RedisServer::builder().durable().start();
@@ -60,7 +60,7 @@ fn a_set_is_formed_once_and_counts_at_once() {
     let (code, shown) = members(&sandbox, &all);
     assert_eq!(code, 0);
     for (member, is_durable) in shown.as_array().unwrap().iter().zip([false, false, true]) {
-        assert_eq!(member["counts"], true, "{member}");
+        assert_eq!(member["has_vote"], true, "{member}");
         assert_eq!(member["durable"], is_durable);
         assert_eq!(member["member_record"]["generation"], 1);
         assert_eq!(member["member_record"]["differs"], false);
@@ -129,13 +129,13 @@ fn durability_set_while_running_starts_after_restart() {
     servers[0].restart();
     let (_, shown) = members(&sandbox, &urls);
     assert_eq!(shown[0]["durable"], true, "{shown}");
-    assert_eq!(shown[0]["counts"], false, "{shown}");
+    assert_eq!(shown[0]["has_vote"], false, "{shown}");
     let [restart, _] = restart_and_persistence(&sandbox, &urls);
     assert!(restart.contains("has a vote again at once"), "{restart}");
 }
 
 #[test]
-fn whatever_is_in_the_way_of_a_set_is_named_at_once_and_nothing_is_written() {
+fn obstacles_to_init_are_named_before_writing() {
     let sandbox = Sandbox::new();
     let [mut dead, member, holder, free] = std::array::from_fn(|_| RedisServer::start());
     dead.kill();
@@ -169,20 +169,8 @@ fn whatever_is_in_the_way_of_a_set_is_named_at_once_and_nothing_is_written() {
 }
 
 #[test]
-fn what_is_no_redis_set_needs_no_forming() {
+fn single_redis_server_needs_no_initialization() {
     let sandbox = Sandbox::new();
-    sandbox
-        .run(&["init"])
-        .fails(64, &["is a folder", "redis://a"]);
-    sandbox.run(&["members"]).fails(64, &["is a folder"]);
-    let one = ["redis://127.0.0.1:1".to_owned()];
-    run(&sandbox, &one, &["init"]).fails(64, &["a single server needs no quorum"]);
-    let two = [
-        "redis://127.0.0.1:1".to_owned(),
-        "redis://127.0.0.1:2".to_owned(),
-    ];
-    run(&sandbox, &two, &["init"]).fails(64, &["two servers need no initialization"]);
-    run(&sandbox, &two, &["members", "add", "redis://127.0.0.1:3"]).fails(64, &["two servers"]);
     let server = RedisServer::start();
     let shown = run(&sandbox, &[server.url()], &["members"]);
     assert_eq!(shown.code(), 0, "{shown:?}");
@@ -237,7 +225,7 @@ fn limits_are_checked_and_agreed_on() {
 }
 
 #[test]
-fn a_redis_set_that_differs_is_64_with_both_also_beside_a_dead_server() {
+fn differing_redis_quorum_is_64_with_both() {
     let sandbox = Sandbox::new();
     let mut servers = formed_set(&sandbox, 5);
     let fewer = servers.urls()[..3].to_vec();
@@ -262,7 +250,7 @@ fn a_redis_set_that_differs_is_64_with_both_also_beside_a_dead_server() {
 }
 
 #[test]
-fn a_redis_set_grows_and_shrinks_and_says_what_to_do_next() {
+fn redis_quorum_grows_shrinks_and_advises() {
     let sandbox = Sandbox::new();
     let servers = RedisSet::start(4);
     let mut newcomer = RedisServer::builder().password("secret").start();
@@ -333,7 +321,7 @@ fn a_redis_set_grows_and_shrinks_and_says_what_to_do_next() {
 }
 
 #[test]
-fn members_that_forgot_are_no_quorum_and_whoever_waits_sees_for_how_long() {
+fn waiter_sees_how_long_members_lack_votes() {
     let sandbox = Sandbox::new();
     let servers = RedisSet::start(3);
     let urls = servers.urls();
@@ -352,14 +340,14 @@ fn members_that_forgot_are_no_quorum_and_whoever_waits_sees_for_how_long() {
     terminal.shows(r#"for lock "x": enough servers have a vote in "#);
     let wait = [&["run", "--json"], &limits[..], &["x", "true"]].concat();
     let program = start(&sandbox, &urls, &wait);
-    program.says(r#""counts_again_ms":"#);
+    program.says(r#""no_vote_for_ms":"#);
 
     let busy = [&["run", "-n"], &limits[..], &["x", "touch", "ran"]].concat();
     run(&sandbox, &urls, &busy).fails(69, &["1 of 3 servers have a vote", &id(&servers[0])]);
     let (code, shown) = members_within(&sandbox, &urls, "20s");
     assert_eq!(code, 69);
-    assert_eq!(shown[2]["counts"], true, "{shown}");
-    let again = shown[0]["counts_again_ms"].as_u64();
+    assert_eq!(shown[2]["has_vote"], true, "{shown}");
+    let again = shown[0]["no_vote_for_ms"].as_u64();
     assert!(again.is_some_and(|millis| millis <= 21_000), "{shown}");
 
     terminal.shows("mine");
@@ -376,7 +364,7 @@ fn members_within(sandbox: &Sandbox, urls: &[String], max_ttl: &str) -> (i32, Va
 }
 
 #[test]
-fn a_redis_set_that_was_never_formed_says_what_to_do() {
+fn uninitialized_redis_quorum_says_what_to_do() {
     let sandbox = Sandbox::new();
     let mut servers = RedisSet::start(3);
     servers[2].kill();

@@ -27,7 +27,7 @@ impl Drop for LocalLock {
 const NOTICE: &str = "local to this machine and user";
 
 #[test]
-fn the_default_is_said_in_one_line_unless_it_is_meant() {
+fn default_store_prints_a_notice_unless_local() {
     let lock = LocalLock::new("default");
     let sandbox = Sandbox::new();
     let run = |args: &[&str]| {
@@ -60,7 +60,7 @@ fn a_required_store_is_required() {
 }
 
 #[test]
-fn the_configuration_file_names_the_store_and_the_current_folder_never_does() {
+fn configuration_file_names_the_store() {
     let sandbox = Sandbox::new();
     let folder = sandbox.path("home/.config/leasehold");
     fs::create_dir_all(&folder).unwrap();
@@ -81,43 +81,4 @@ fn the_configuration_file_names_the_store_and_the_current_folder_never_does() {
     let ended = run();
     ended.fails(64, &["leasehold.toml", "line 1", "unknown field `stor`"]);
     assert!(!ended.stderr.contains("secret"), "{ended:?}");
-}
-
-#[test]
-fn a_named_configuration_file_that_is_missing_is_an_error() {
-    let sandbox = Sandbox::new();
-    let mut command = sandbox.without_store();
-    command
-        .env("LEASEHOLD_CONFIG", sandbox.path("missing.toml"))
-        .args(["run", "x", "true"]);
-    sandbox.spawn(command).wait().fails(74, &["missing.toml"]);
-}
-
-#[test]
-fn the_option_beats_the_variable() {
-    let sandbox = Sandbox::new();
-    let mut command = sandbox.without_store();
-    command.env("LEASEHOLD_STORE", "nonsense").args([
-        "run",
-        "--store",
-        &sandbox.store(),
-        "x",
-        "true",
-    ]);
-    assert_eq!(sandbox.spawn(command).wait().code(), 0);
-}
-
-#[test]
-fn mistyped_folder_is_not_created() {
-    let sandbox = Sandbox::new();
-    let typo = sandbox.path("typo");
-    let store = format!("file://{}/locks", typo.display());
-    for subcommand in ["status", "doctor"] {
-        let args: &[&str] = if subcommand == "doctor" { &[] } else { &["x"] };
-        let ended = sandbox.run(&[&[subcommand, "--store", &store], args].concat());
-        ended.fails(64, &["there is no folder", "create it"]);
-    }
-    let ended = sandbox.run(&["run", "--store", &store, "x", "true"]);
-    ended.fails(64, &["there is no folder", "create it"]);
-    assert!(!typo.exists());
 }

@@ -1,0 +1,79 @@
+//! What facts mean: one test for each finding that is not green.
+
+mod files;
+mod quorum;
+mod server;
+
+use std::time::Duration;
+
+use leasehold::clock::WallTime;
+use leasehold::{Error, ErrorKind, MemberStatus, RunId};
+use leasehold_redis::{Examination, KeyCensus, Persistence, ServerFacts, Transport};
+
+use super::finding::{Finding, Verdict};
+
+/// A server without problems.
+fn well(run: &str) -> Examination {
+    let day = Duration::from_secs(86_400);
+    let mut presence = MemberStatus::new(RunId::new(run), WallTime::from_micros(1), day);
+    presence.durable = true;
+    Examination {
+        transport: Transport::Tls,
+        user: "ann".into(),
+        prefix: String::new(),
+        speaks_resp3: true,
+        server: Ok(ServerFacts {
+            version: "7.2.4".into(),
+            is_primary: true,
+            is_cluster_node: false,
+            max_memory: 0,
+            eviction_policy: "noeviction".into(),
+        }),
+        presence: Ok(presence),
+        persistence: Ok(Persistence {
+            append_only: "yes".into(),
+            append_fsync: "always".into(),
+            no_fsync_on_rewrite: "no".into(),
+            last_write_was_ok: true,
+            replicas: 0,
+        }),
+        round_trips: [1, 2, 3].map(Duration::from_millis).to_vec(),
+        clock_offset: Some(0),
+        missing_rights: Vec::new(),
+        refuses_locks: None,
+        keys: Ok(KeyCensus {
+            is_complete: true,
+            ..KeyCensus::default()
+        }),
+    }
+}
+
+fn refused() -> Error {
+    Error::new(ErrorKind::Refused, "the user \"ann\" lacks the right +x")
+}
+
+/// The finding of `check`, which is there and of this verdict, and has advice unless it is green.
+#[track_caller]
+fn finding<'a>(findings: &'a [Finding], check: &str, verdict: Verdict) -> &'a Finding {
+    let found = findings.iter().find(|it| it.check == check);
+    let found = found.unwrap_or_else(|| panic!("no {check} in {findings:?}"));
+    assert_eq!(found.verdict, verdict, "{found:?}");
+    assert_eq!(
+        found.advice.is_none(),
+        verdict == Verdict::Green,
+        "{found:?}"
+    );
+    found
+}
+
+#[track_caller]
+fn remedy(findings: &[Finding], check: &str, verdict: Verdict) -> String {
+    let advice = finding(findings, check, verdict).advice.as_ref();
+    advice.map(|it| it.remedy.clone()).unwrap()
+}
+
+#[track_caller]
+fn all_green(findings: &[Finding]) {
+    let ill = findings.iter().find(|it| it.verdict != Verdict::Green);
+    assert_eq!(ill, None);
+}

@@ -1,0 +1,184 @@
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use leasehold::{MemberId, MemberRecord, MemberSet, MemberStatus};
+use serde_json::{Value, json};
+
+use crate::commands::members::args::MembersArgs;
+use crate::commands::members::ask_members::ask_members;
+use crate::commands::members::servers::Servers;
+use crate::commands::members::state::{MemberState, judge};
+use crate::output;
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+use crate::output::quorum_shortfall::{NOT_INITIALIZED, have_no_record, needed};
+use crate::output::table;
+use crate::output::time_text::{millis, whole_seconds};
+use crate::runtime::runtime;
+
+/// Shows the servers. The exit code says whether a majority has a vote.
+pub(super) fn show(args: &MembersArgs) -> Result<ExitCode, Failure> {
+    let servers = Servers::choose(&args.store)?;
+    let quorum = servers.quorum()?;
+    let client = servers.client();
+    let states = runtime()?.block_on(async {
+        let seen = ask_members(quorum.members()).await;
+        judge(&client, seen).await
+    })?;
+    let set = quorum.set().clone();
+    let roll = Roll { set, states };
+    let printed = if args.json {
+        output::print_json(&roll.json(&client.describe()))
+    } else {
+        output::print(&roll.text())
+    };
+    printed.map_err(|error| Failure::of_stdout(&error))?;
+    Ok(if roll.has_majority() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::UNREACHABLE
+    })
+}
+
+/// The members of a quorum, and the state of each.
+struct Roll {
+    set: MemberSet,
+    states: Vec<MemberState>,
+}
+
+impl Roll {
+    fn voting(&self) -> usize {
+        let counts = |state: &&MemberState| state.out.is_none();
+        self.states.iter().filter(counts).count()
+    }
+
+    fn has_majority(&self) -> bool {
+        self.voting() >= needed(self.states.len())
+    }
+
+    /// Whether no server that answers has a record of the quorum.
+    fn is_uninitialized(&self) -> bool {
+        let answers = self.states.iter().filter_map(|it| it.presence.as_ref());
+        have_no_record(self.states.len(), answers)
+    }
+
+    /// With fewer servers there is no quorum to initialize.
+    fn is_quorum(&self) -> bool {
+        self.states.len() >= 3
+    }
+
+    fn text(&self) -> String {
+        let head = ["SERVER", "VOTE", "UPTIME", "DURABLE", "CLOCK", "GENERATION"];
+        let mut rows = vec![head.map(String::from)];
+        rows.extend(self.states.iter().map(row));
+        let mut text = table::columns(&rows);
+        for (why, ids) in self.reasons() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{}: {why}", ids.join(", "));
+        }
+        let (total, needed) = (self.states.len(), needed(self.states.len()));
+        let _ = writeln!(
+            text,
+            "{} of {total} servers have a vote, {needed} needed",
+            self.voting()
+        );
+        if self.is_uninitialized() {
+            let _ = writeln!(text, "{NOT_INITIALIZED}");
+        }
+        text
+    }
+
+    /// Why servers have no vote, and which.
+    fn reasons(&self) -> Vec<(&str, Vec<&str>)> {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for state in &self.states {
+            let Some(out) = &state.out else { continue };
+            let known = reasons.iter_mut().find(|(why, _)| *why == out.why);
+            match known {
+                Some((_, ids)) => ids.push(state.id.as_str()),
+                None => reasons.push((&out.why, vec![state.id.as_str()])),
+            }
+        }
+        reasons
+    }
+
+    fn json(&self, store: &str) -> Value {
+        let members: Vec<_> = self.states.iter().map(|it| self.member(it)).collect();
+        json!({
+            "version": 1,
+            "store": store,
+            "initialized": self.is_quorum() && !self.is_uninitialized(),
+            "max_ttl_ms": millis(self.set.max_ttl),
+            "clock_tolerance_ms": millis(self.set.clock_tolerance),
+            "voting": self.voting(),
+            "needed": needed(self.states.len()),
+            "members": members,
+        })
+    }
+
+    fn member(&self, state: &MemberState) -> Value {
+        let presence = state.presence.as_ref();
+        let out = state.out.as_ref();
+        let member_record = presence.and_then(|presence| presence.member_record.as_ref());
+        json!({
+            "id": state.id.as_str(),
+            "answers": presence.is_some(),
+            "has_vote": out.is_none(),
+            "reason": out.map(|out| &out.why),
+            "no_vote_for_ms": out.and_then(|out| out.again).map(millis),
+            "uptime_ms": presence.map(|presence| millis(presence.uptime)),
+            "durable": presence.map(MemberStatus::will_remember),
+            "clock_offset_us": state.clock_offset,
+            "member_record": member_record.map(|member_record| self.member_record(member_record)),
+        })
+    }
+
+    fn member_record(&self, member_record: &MemberRecord) -> Value {
+        let ids: Vec<_> = member_record.set.ids.iter().map(MemberId::as_str).collect();
+        json!({
+            "members": ids,
+            "max_ttl_ms": millis(member_record.set.max_ttl),
+            "clock_tolerance_ms": millis(member_record.set.clock_tolerance),
+            "generation": member_record.generation,
+            "differs": member_record.set != self.set,
+        })
+    }
+}
+
+fn row(state: &MemberState) -> [String; 6] {
+    let counts = match &state.out {
+        None => "yes".into(),
+        Some(out) => out
+            .again
+            .map_or("no".into(), |again| format!("in {}", whole_seconds(again))),
+    };
+    let unknown = || String::from("-");
+    let mut row = [
+        state.id.to_string(),
+        counts,
+        unknown(),
+        unknown(),
+        unknown(),
+        unknown(),
+    ];
+    if let Some(presence) = &state.presence {
+        let uptime = Duration::from_secs(presence.uptime.as_secs());
+        row[2] = humantime::format_duration(uptime).to_string();
+        row[3] = match (presence.will_remember(), presence.durable) {
+            (true, _) => "yes",
+            (false, true) => "after restart",
+            (false, false) => "no",
+        }
+        .into();
+        row[5] = presence
+            .member_record
+            .as_ref()
+            .map_or_else(unknown, |member_record| {
+                member_record.generation.to_string()
+            });
+    }
+    if let Some(micros) = state.clock_offset {
+        row[4] = format!("{:+.1}ms", micros as f64 / 1000.0);
+    }
+    row
+}

@@ -1,0 +1,44 @@
+//! `leasehold run`: waits for the lock, lets a guardian run the command, and releases the lock.
+
+pub(crate) mod args;
+
+use crate::commands::run::args::RunArgs;
+use crate::locks::context::RunContext;
+use crate::locks::held_locks::HeldLocks;
+use crate::locks::request::{LockRequest, WaitOutcome};
+use crate::output::Output;
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+use crate::process::tree::require_own_proc;
+use crate::runtime::runtime;
+use crate::runtime::signals::Signals;
+use crate::supervise::end::End;
+
+/// Runs a command while holding a lock.
+pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let lock_options = args.lock_options();
+    let command = args.command_spec(&lock_options)?;
+    require_own_proc()?;
+    let (context, blocked) = RunContext::open(&lock_options, &args.lock.store, output)?;
+    let end = runtime()?.block_on(async {
+        let signals = Signals::new(blocked)?;
+        let request = LockRequest {
+            can_borrow: true,
+            ..context.request()
+        };
+        let borrowed = context
+            .outer_runs
+            .innermost(context.store.place(), &lock_options.name);
+        let hold = match borrowed.filter(|_| args.nested) {
+            Some(lock) => request.enter(lock.clone()).await?,
+            None => match request.acquire(&signals).await? {
+                WaitOutcome::Held(guards) => HeldLocks::Own(guards),
+                WaitOutcome::Signalled(signal) => {
+                    return Ok(End::With(ExitCode::of_signal(signal)));
+                }
+            },
+        };
+        context.perform(&command, hold, &signals, None).await
+    })?;
+    Ok(context.leave(end))
+}

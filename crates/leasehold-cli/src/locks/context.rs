@@ -1,0 +1,57 @@
+use nix::sys::signalfd::SignalFd;
+
+use crate::config::{self, Environment};
+use crate::locks::outer_runs::OuterRuns;
+use crate::locks::request::LockRequest;
+use crate::options::lock_options::LockOptions;
+use crate::options::store_args::StoreArgs;
+use crate::output::Output;
+use crate::output::failure::Failure;
+use crate::runtime::signals::Signals;
+use crate::store::OpenStore;
+use crate::store::client::OwnClient;
+
+/// Everything that is needed before acquiring a lock.
+pub(crate) struct RunContext<'a> {
+    pub(crate) lock_options: &'a LockOptions,
+    pub(crate) output: &'a Output,
+    pub(crate) store: OpenStore,
+    pub(crate) client: OwnClient,
+    pub(crate) outer_runs: OuterRuns,
+}
+
+impl<'a> RunContext<'a> {
+    /// Opens the store, and blocks the signals that the program reads. Call it before starting a
+    /// thread.
+    pub(crate) fn open(
+        lock_options: &'a LockOptions,
+        store: &StoreArgs,
+        output: &'a Output,
+    ) -> Result<(Self, SignalFd), Failure> {
+        // Before the client starts its thread, which inherits what is blocked.
+        let blocked = Signals::block()?;
+        let choice = config::choose(store, &Environment::read())?;
+        let store = OpenStore::open(&choice)?;
+        lock_options.refuse_ttl_over(store.ttl_max())?;
+        store.print_notice(output);
+        let context = Self {
+            lock_options,
+            output,
+            outer_runs: OuterRuns::of_this_process(),
+            client: store.client(),
+            store,
+        };
+        Ok((context, blocked))
+    }
+
+    /// Requests the locks.
+    pub(crate) fn request(&self) -> LockRequest<'_> {
+        LockRequest {
+            client: &self.client,
+            lock_options: self.lock_options,
+            outer_runs: &self.outer_runs,
+            output: self.output,
+            can_borrow: false,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{self, ExitStatus};
+
+use leasehold::{Error, ErrorKind, MemberFailure};
+use nix::errno::Errno;
+
+/// How the program ends. Names every exit code of the program itself.
+///
+/// The numbers from 64 to 78 are those of `sysexits.h`, the ones from 125 on those of env(1) and
+/// timeout(1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ExitCode(u8);
+
+impl ExitCode {
+    pub(crate) const SUCCESS: Self = Self(0);
+    pub(crate) const USAGE: Self = Self(64);
+    pub(crate) const CORRUPT: Self = Self(65);
+    pub(crate) const UNREACHABLE: Self = Self(69);
+    pub(crate) const IO: Self = Self(74);
+    pub(crate) const BUSY: Self = Self(75);
+    pub(crate) const LOST: Self = Self(76);
+    pub(crate) const REFUSED: Self = Self(77);
+    pub(crate) const UNSOUND: Self = Self(78);
+    pub(crate) const FAILURE: Self = Self(125);
+    pub(crate) const NOT_EXECUTABLE: Self = Self(126);
+    pub(crate) const NOT_FOUND: Self = Self(127);
+
+    /// The exit code of a command, or one that the caller chose.
+    pub(crate) const fn of(code: u8) -> Self {
+        Self(code)
+    }
+
+    /// The code that a shell reports for a process that signal n ended: 128 + n.
+    pub(crate) fn of_signal(signal: i32) -> Self {
+        Self(u8::try_from(128 + signal).unwrap_or(u8::MAX))
+    }
+
+    /// The code of a command that ended with `status`.
+    pub(crate) fn of_command(status: ExitStatus) -> Self {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Self(u8::try_from(code).unwrap_or(u8::MAX)),
+            (None, Some(signal)) => Self::of_signal(signal),
+            (None, None) => Self::FAILURE,
+        }
+    }
+
+    /// The code of a command that could not be started.
+    pub(crate) fn of_start(errno: Errno) -> Self {
+        match errno {
+            Errno::ENOENT => Self::NOT_FOUND,
+            // The system has no room for another process; the command is fine.
+            Errno::EAGAIN | Errno::ENOMEM | Errno::EMFILE | Errno::ENFILE => Self::FAILURE,
+            _ => Self::NOT_EXECUTABLE,
+        }
+    }
+
+    /// The code for this kind of error.
+    pub(crate) fn of_error(error: &Error) -> Self {
+        match error.kind() {
+            ErrorKind::InvalidInput | ErrorKind::Unsupported | ErrorKind::PermitsDiffer => {
+                Self::USAGE
+            }
+            ErrorKind::Busy => Self::BUSY,
+            ErrorKind::NoQuorum => Self::of_members(error),
+            ErrorKind::Unreachable | ErrorKind::Untrusted | ErrorKind::InvalidResponse => {
+                Self::UNREACHABLE
+            }
+            ErrorKind::Refused => Self::REFUSED,
+            ErrorKind::IncompatibleKey | ErrorKind::Corrupt => Self::CORRUPT,
+            ErrorKind::Io => Self::IO,
+            // A client with an outdated fence has lost its lock.
+            ErrorKind::Lost | ErrorKind::Fenced => Self::LOST,
+            _ => Self::FAILURE,
+        }
+    }
+
+    /// The code for a missing quorum. If all failed members failed in the same way (for example a
+    /// wrong password), the code of that failure. Another quorum configuration is a usage error,
+    /// because waiting does not help.
+    fn of_members(error: &Error) -> Self {
+        let differs = |m: &MemberFailure| m.error.kind() == ErrorKind::InvalidInput;
+        if error.members().iter().any(differs) {
+            return Self::USAGE;
+        }
+        let mut codes = error.members().iter().map(|m| Self::of_error(&m.error));
+        match codes.next() {
+            Some(first) if codes.all(|code| code == first) => first,
+            _ => Self::UNREACHABLE,
+        }
+    }
+
+    pub(crate) const fn get(self) -> u8 {
+        self.0
+    }
+}
+
+impl From<ExitCode> for process::ExitCode {
+    fn from(code: ExitCode) -> Self {
+        Self::from(code.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold::MemberId;
+
+    fn no_quorum(kinds: &[ErrorKind]) -> Error {
+        let members = kinds
+            .iter()
+            .map(|kind| MemberFailure::new(MemberId::new("m"), Error::new(*kind, "failed")))
+            .collect();
+        Error::new(ErrorKind::NoQuorum, "no quorum").with_members(members)
+    }
+
+    #[test]
+    fn each_sort_of_error_has_its_code() {
+        let code = |kind| ExitCode::of_error(&Error::new(kind, "failed")).get();
+        assert_eq!(code(ErrorKind::InvalidInput), 64);
+        assert_eq!(
+            code(ErrorKind::PermitsDiffer),
+            64,
+            "another number of permits would work"
+        );
+        assert_eq!(code(ErrorKind::Corrupt), 65);
+        assert_eq!(code(ErrorKind::IncompatibleKey), 65);
+        assert_eq!(code(ErrorKind::Unreachable), 69);
+        assert_eq!(code(ErrorKind::Untrusted), 69);
+        assert_eq!(code(ErrorKind::Io), 74);
+        assert_eq!(code(ErrorKind::Busy), 75);
+        assert_eq!(code(ErrorKind::Lost), 76);
+        assert_eq!(code(ErrorKind::Refused), 77);
+        assert_eq!(code(ErrorKind::Closed), 125);
+        assert_eq!(code(ErrorKind::Fenced), 76);
+    }
+
+    #[test]
+    fn uniform_quorum_failure_has_that_code() {
+        use ErrorKind::{InvalidInput, Refused, Unreachable, Untrusted};
+        let code = |kinds: &[ErrorKind]| ExitCode::of_error(&no_quorum(kinds));
+        assert_eq!(code(&[Refused, Refused]), ExitCode::REFUSED);
+        assert_eq!(code(&[Refused, Unreachable]), ExitCode::UNREACHABLE);
+        assert_eq!(code(&[]), ExitCode::UNREACHABLE);
+        assert_eq!(code(&[Untrusted, Untrusted]), ExitCode::UNREACHABLE);
+        assert_eq!(code(&[Unreachable, InvalidInput]), ExitCode::USAGE);
+    }
+
+    #[test]
+    fn the_commands_end_becomes_the_programs_own() {
+        let code = |raw| ExitCode::of_command(ExitStatus::from_raw(raw)).get();
+        assert_eq!(code(0), 0);
+        assert_eq!(code(200 << 8), 200);
+        assert_eq!(code(15), 143);
+        assert_eq!(code(64), 192, "real-time signals too");
+        assert_eq!(code(11 | 0x80), 139, "with a core dump too");
+    }
+
+    #[test]
+    fn unstartable_command_differs_from_exhausted_machine() {
+        assert_eq!(ExitCode::of_start(Errno::ENOENT), ExitCode::NOT_FOUND);
+        assert_eq!(ExitCode::of_start(Errno::EACCES), ExitCode::NOT_EXECUTABLE);
+        assert_eq!(ExitCode::of_start(Errno::ENOTDIR), ExitCode::NOT_EXECUTABLE);
+        assert_eq!(ExitCode::of_start(Errno::EAGAIN), ExitCode::FAILURE);
+    }
+}
