@@ -14,7 +14,7 @@ mod captures;
 mod faults;
 mod fix;
 mod instructions;
-mod museum;
+mod mutants;
 mod postgres;
 mod programs;
 mod python;
@@ -37,9 +37,9 @@ Usage: cargo xtask VERB
   tidy                      the rules of ARCHITECTURE.md and CONTRIBUTING.md alone
   test    [--skip NAME]...  installs what the tests need where it may, then runs every test
   setup   [--skip NAME]...  installs what the tests need, and runs none
-  museum  [NAME]...         lets known defects into a copy of the tree: each must turn a test red
-  museum  --part            a fifth of them, another one with each commit, and what the last one changed
-  museum  --page            writes docs/museum.md anew
+  mutants  [NAME]...         lets known defects into a copy of the tree: each must turn a test red
+  mutants  --part            a fifth of them, another one with each commit, and what the last one changed
+  mutants  --page            writes docs/mutants.md anew
   fix                       formats, and applies what clippy can mend by itself
   captures [--check]        draws the README's pictures from what the program shows on terminals; or
                             says whether they are still the same
@@ -105,9 +105,9 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "tidy" => none(rest).and_then(|()| Ok(tidy::run(&workspace()?)?)),
         "test" => test::run(&workspace()?, &suite::skips(rest)?),
         "setup" => Ok(setup::run(&workspace()?, &suite::skips(rest)?)?),
-        "museum" if rest == ["--part"] => museum::run_part(&workspace()?),
-        "museum" if rest == ["--page"] => museum::write_page(&workspace()?),
-        "museum" => museum::run(&workspace()?, rest),
+        "mutants" if rest == ["--part"] => mutants::run_part(&workspace()?),
+        "mutants" if rest == ["--page"] => mutants::write_page(&workspace()?),
+        "mutants" => mutants::run(&workspace()?, rest),
         "fix" => none(rest).and_then(|()| Ok(fix::run(&workspace()?)?)),
         "sim" => sim::run(&workspace()?, rest),
         "bench" => bench::run(&workspace()?, rest),

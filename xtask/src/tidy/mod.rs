@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use crate::museum;
+use crate::mutants;
 use crate::step::step;
 use crate::workspace::Workspace;
 
@@ -42,7 +42,7 @@ type Rule = fn(&[Source]) -> Vec<Offence>;
 /// Reads the tree and checks every rule.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     step("tidy", || {
-        museum::check(workspace)?;
+        mutants::check(workspace)?;
         let tree = read(workspace.root())?;
         let offences = judge(&tree);
         for Offence { path, line, rule } in &offences {

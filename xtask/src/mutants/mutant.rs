@@ -3,7 +3,7 @@ use std::path::Path;
 /// A defect that other lock libraries have, or that the model of the protocol found: how it would look
 /// here, and the test that fails with it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Exhibit {
+pub(crate) struct Mutant {
     pub(crate) name: String,
     /// The defect, in a sentence.
     pub(crate) defect: String,
@@ -23,13 +23,13 @@ pub(crate) struct Exhibit {
     pub(crate) wrong: String,
 }
 
-impl Exhibit {
-    /// Reads an exhibit: lines `name: value`, then the right and the wrong code, each after a line
+impl Mutant {
+    /// Reads a mutant: lines `name: value`, then the right and the wrong code, each after a line
     /// that says so.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-        Self::parse(&name, &text).map_err(|what| format!("exhibit {name}: {what}"))
+        Self::parse(&name, &text).map_err(|what| format!("mutant {name}: {what}"))
     }
 
     fn parse(name: &str, text: &str) -> Result<Self, String> {
@@ -59,9 +59,9 @@ impl Exhibit {
         })
     }
 
-    /// Returns the path of the exhibit, as git names it.
+    /// Returns the path of the mutant, as git names it.
     pub(crate) fn path(&self) -> String {
-        format!("museum/{}.txt", self.name)
+        format!("mutants/{}.txt", self.name)
     }
 
     /// `text` with the defect in it.
@@ -85,20 +85,20 @@ mod tests {
                         --- right\nlet a = 1;\n--- wrong\nlet a = 2;\n";
 
     #[test]
-    fn an_exhibit_changes_just_one_place() {
-        let exhibit = Exhibit::parse("e", TEXT).unwrap();
-        assert_eq!((&*exhibit.defect, &*exhibit.test), ("d", "t"));
+    fn a_mutant_changes_just_one_place() {
+        let mutant = Mutant::parse("e", TEXT).unwrap();
+        assert_eq!((&*mutant.defect, &*mutant.test), ("d", "t"));
         assert_eq!(
-            exhibit.let_into("x\nlet a = 1;\ny").unwrap(),
+            mutant.let_into("x\nlet a = 1;\ny").unwrap(),
             "x\nlet a = 2;\ny"
         );
-        assert!(exhibit.let_into("x").is_err());
-        assert!(exhibit.let_into("let a = 1;\nlet a = 1;\n").is_err());
+        assert!(mutant.let_into("x").is_err());
+        assert!(mutant.let_into("let a = 1;\nlet a = 1;\n").is_err());
     }
 
     #[test]
     fn what_is_missing_is_named() {
-        let error = Exhibit::parse("e", &TEXT.replace("breaks: I1\n", "")).unwrap_err();
+        let error = Mutant::parse("e", &TEXT.replace("breaks: I1\n", "")).unwrap_err();
         assert_eq!(error, "no line \"breaks\"");
     }
 }

@@ -1,8 +1,8 @@
-//! The bug museum: each exhibit inserts one known defect into a copy of the tree, and a test must fail. A
+//! Mutation tests: each mutant inserts one known defect into a copy of the tree, and a test must fail. A
 //! defect that no test notices shows a missing test.
 
 mod copy;
-mod exhibit;
+mod mutant;
 mod part;
 mod third_party;
 
@@ -15,23 +15,23 @@ use crate::Failure;
 use crate::setup;
 use crate::workspace::Workspace;
 use copy::Copy;
-use exhibit::Exhibit;
+use mutant::Mutant;
 use part::Part;
 
-/// Shows the exhibits whose names contain one of `names`, or all.
+/// Shows the mutants whose names contain one of `names`, or all.
 pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<(), Failure> {
-    let all = exhibits(workspace)?;
-    let is_named = |exhibit: &&Exhibit| {
+    let all = mutants(workspace)?;
+    let is_named = |mutant: &&Mutant| {
         let mut names = names.iter();
-        names.any(|name| exhibit.name.contains(name.as_str()))
+        names.any(|name| mutant.name.contains(name.as_str()))
     };
-    let chosen: Vec<&Exhibit> = all
+    let chosen: Vec<&Mutant> = all
         .iter()
-        .filter(|exhibit| names.is_empty() || is_named(exhibit))
+        .filter(|mutant| names.is_empty() || is_named(mutant))
         .collect();
     if chosen.is_empty() {
         return Err(Failure::Usage(format!(
-            "no exhibit has {names:?} in its name"
+            "no mutant has {names:?} in its name"
         )));
     }
     visit(workspace, &chosen)
@@ -39,19 +39,19 @@ pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<(), Failure
 
 /// Shows the part for the current commit.
 pub(crate) fn run_part(workspace: &Workspace) -> Result<(), Failure> {
-    let all = exhibits(workspace)?;
+    let all = mutants(workspace)?;
     let part = Part::of_commit(workspace);
     let chosen = part.choose(&all);
     println!("{}", part.notice(chosen.len(), all.len()));
     visit(workspace, &chosen)
 }
 
-fn visit(workspace: &Workspace, chosen: &[&Exhibit]) -> Result<(), Failure> {
+fn visit(workspace: &Workspace, chosen: &[&Mutant]) -> Result<(), Failure> {
     check(workspace)?;
     setup::check(workspace, &[])?;
     let unnoticed = show(workspace, chosen)?;
     println!(
-        "museum: {} exhibits, {} unnoticed",
+        "mutants: {} tried, {} unnoticed",
         chosen.len(),
         unnoticed.len()
     );
@@ -67,25 +67,25 @@ fn visit(workspace: &Workspace, chosen: &[&Exhibit]) -> Result<(), Failure> {
 
 /// The names of those that no test noticed. Several are shown at a time, each in a copy that no other is
 /// in: to build one keeps little more than one core busy.
-fn show<'a>(workspace: &Workspace, exhibits: &[&'a Exhibit]) -> Result<Vec<&'a str>, String> {
+fn show<'a>(workspace: &Workspace, mutants: &[&'a Mutant]) -> Result<Vec<&'a str>, String> {
     let rooms = thread::available_parallelism().map_or(1, |cores| cores.get().min(ROOMS_MAX));
-    let copies = (0..rooms.min(exhibits.len())).map(|room| Copy::of(workspace, room));
+    let copies = (0..rooms.min(mutants.len())).map(|room| Copy::of(workspace, room));
     let copies: Vec<Copy> = copies.collect::<Result<_, _>>()?;
-    let waiting = Mutex::new(exhibits.iter());
+    let waiting = Mutex::new(mutants.iter());
     let unnoticed = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for copy in &copies {
             scope.spawn(|| {
-                while let Some(exhibit) = next(&waiting) {
-                    println!("==> {}: {}", exhibit.name, exhibit.defect);
-                    match copy.show(workspace, exhibit) {
-                        Ok(()) => println!("==> {}: noticed by {}", exhibit.name, exhibit.test),
+                while let Some(mutant) = next(&waiting) {
+                    println!("==> {}: {}", mutant.name, mutant.defect);
+                    match copy.show(workspace, mutant) {
+                        Ok(()) => println!("==> {}: noticed by {}", mutant.name, mutant.test),
                         Err(why) => {
-                            println!("==> {}: NOT NOTICED: {why}", exhibit.name);
+                            println!("==> {}: NOT NOTICED: {why}", mutant.name);
                             unnoticed
                                 .lock()
                                 .unwrap_or_else(PoisonError::into_inner)
-                                .push(exhibit.name.as_str());
+                                .push(mutant.name.as_str());
                         }
                     }
                 }
@@ -106,62 +106,62 @@ fn next<T>(waiting: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
 
 const ROOMS_MAX: usize = 4;
 
-/// Whether every exhibit still fits the tree, and the page the exhibits.
+/// Whether every mutant still fits the tree, and the page the mutants.
 pub(crate) fn check(workspace: &Workspace) -> Result<(), String> {
-    let all = exhibits(workspace)?;
-    for exhibit in &all {
-        let file = std::fs::read_to_string(workspace.root().join(&exhibit.file));
-        let file = file.map_err(|error| format!("{}: {error}", exhibit.file))?;
-        let fits = exhibit.let_into(&file);
-        fits.map_err(|why| format!("exhibit {}: {why}", exhibit.name))?;
+    let all = mutants(workspace)?;
+    for mutant in &all {
+        let file = std::fs::read_to_string(workspace.root().join(&mutant.file));
+        let file = file.map_err(|error| format!("{}: {error}", mutant.file))?;
+        let fits = mutant.let_into(&file);
+        fits.map_err(|why| format!("mutant {}: {why}", mutant.name))?;
     }
     check_page(workspace, &all)
 }
 
-/// Writes the page of the exhibits anew.
+/// Writes the page of the mutants anew.
 pub(crate) fn write_page(workspace: &Workspace) -> Result<(), Failure> {
-    let page = page(&exhibits(workspace)?);
+    let page = page(&mutants(workspace)?);
     std::fs::write(page_path(workspace), page).map_err(|error| error.to_string())?;
     Ok(())
 }
 
-fn exhibits(workspace: &Workspace) -> Result<Vec<Exhibit>, String> {
-    let folder = workspace.root().join("museum");
-    let entries = std::fs::read_dir(&folder).map_err(|error| format!("museum: {error}"))?;
+fn mutants(workspace: &Workspace) -> Result<Vec<Mutant>, String> {
+    let folder = workspace.root().join("mutants");
+    let entries = std::fs::read_dir(&folder).map_err(|error| format!("mutants: {error}"))?;
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
-    paths.iter().map(|path| Exhibit::read(path)).collect()
+    paths.iter().map(|path| Mutant::read(path)).collect()
 }
 
 fn page_path(workspace: &Workspace) -> PathBuf {
-    workspace.root().join("docs/museum.md")
+    workspace.root().join("docs/mutants.md")
 }
 
-fn check_page(workspace: &Workspace, exhibits: &[Exhibit]) -> Result<(), String> {
+fn check_page(workspace: &Workspace, mutants: &[Mutant]) -> Result<(), String> {
     let stands = std::fs::read_to_string(page_path(workspace)).unwrap_or_default();
-    if stands == page(exhibits) {
+    if stands == page(mutants) {
         return Ok(());
     }
-    Err("docs/museum.md is not what the exhibits say: run `cargo xtask museum --page`".into())
+    Err("docs/mutants.md is not what the mutants say: run `cargo xtask mutants --page`".into())
 }
 
-fn page(exhibits: &[Exhibit]) -> String {
+fn page(mutants: &[Mutant]) -> String {
     let mut page = String::from(
-        "# The bug museum\n\n\
+        "# Mutants\n\n\
          Known defects: of other lock libraries, of earlier versions of Leasehold, and of variants that \
-         the model rejects.\nEach is a change to our code in `museum/`. `cargo xtask museum` applies \
+         the model rejects.\nEach is a change to our code in `mutants/`. `cargo xtask mutants` applies \
          one after the other to a copy of the tree, and\nthe test that is named next to it must fail. \
          A test that still passes does not notice the defect.\n\n\
-         | exhibit | the defect | seen in | breaks | noticed by |\n|---|---|---|---|---|\n",
+         | mutant | the defect | seen in | breaks | noticed by |\n|---|---|---|---|---|\n",
     );
-    for Exhibit {
+    for Mutant {
         name,
         defect,
         seen,
         breaks,
         test,
         ..
-    } in exhibits
+    } in mutants
     {
         // Writing to a string cannot fail.
         let _ = writeln!(

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::exhibit::Exhibit;
+use super::mutant::Mutant;
 use super::third_party;
 use crate::step::{cargo, succeed};
 use crate::suite;
@@ -16,10 +16,10 @@ pub(super) struct Copy {
 
 impl Copy {
     pub(super) fn of(workspace: &Workspace, room: usize) -> Result<Self, String> {
-        let museum = workspace.target().join("museum").join(room.to_string());
+        let mutants = workspace.target().join("mutants").join(room.to_string());
         let copy = Self {
-            tree: museum.join("tree"),
-            build: museum.join("build"),
+            tree: mutants.join("tree"),
+            build: mutants.join("build"),
         };
         third_party::lend(workspace, &copy.build)?;
         let files = crate::step::answer(
@@ -70,22 +70,22 @@ impl Copy {
     }
 
     /// Inserts the defect, checks that its test fails, and removes the defect again.
-    pub(super) fn show(&self, workspace: &Workspace, exhibit: &Exhibit) -> Result<(), String> {
-        let path = self.tree.join(&exhibit.file);
-        let failed = |error: std::io::Error| format!("{}: {error}", exhibit.file);
+    pub(super) fn show(&self, workspace: &Workspace, mutant: &Mutant) -> Result<(), String> {
+        let path = self.tree.join(&mutant.file);
+        let failed = |error: std::io::Error| format!("{}: {error}", mutant.file);
         let right = std::fs::read_to_string(&path).map_err(failed)?;
-        std::fs::write(&path, exhibit.let_into(&right)?).map_err(failed)?;
-        let outcome = self.turns_red(workspace, exhibit);
+        std::fs::write(&path, mutant.let_into(&right)?).map_err(failed)?;
+        let outcome = self.turns_red(workspace, mutant);
         std::fs::write(&path, right).map_err(failed)?;
         outcome
     }
 
     /// Builds the copy, which must succeed, and runs the test, which must not.
-    fn turns_red(&self, workspace: &Workspace, exhibit: &Exhibit) -> Result<(), String> {
-        let arguments: Vec<&str> = exhibit.run.split_whitespace().collect();
+    fn turns_red(&self, workspace: &Workspace, mutant: &Mutant) -> Result<(), String> {
+        let arguments: Vec<&str> = mutant.run.split_whitespace().collect();
         succeed(self.test(workspace, &arguments).arg("--no-run"))?;
         let mut test = bounded(&self.test(workspace, &arguments));
-        test.args(["--", &exhibit.test]);
+        test.args(["--", &mutant.test]);
         suite::equip(&mut test, workspace)?;
         let output = test.output().map_err(|error| error.to_string())?;
         if output.status.code() == Some(TIMED_OUT) {
@@ -93,11 +93,11 @@ impl Copy {
         }
         let said = String::from_utf8_lossy(&output.stdout);
         let red = said.lines().any(|line| {
-            line.starts_with("test ") && line.contains(&exhibit.test) && line.ends_with("FAILED")
+            line.starts_with("test ") && line.contains(&mutant.test) && line.ends_with("FAILED")
         });
         match (red, output.status.success()) {
             (true, _) => Ok(()),
-            (false, true) if said.contains(&exhibit.test) => Err("its test is green".into()),
+            (false, true) if said.contains(&mutant.test) => Err("its test is green".into()),
             (false, _) => Err(format!("its test did not run:\n{said}")),
         }
     }
