@@ -17,7 +17,7 @@ use crate::statistics::{Spread, percentile, sorted};
 
 pub(crate) const SECTION: Section = Section {
     name: "coldstart",
-    title: "A command under a lock, from nothing",
+    title: "`leasehold run` from start to exit",
     measure,
     tell,
 };

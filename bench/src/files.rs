@@ -19,7 +19,7 @@ use crate::statistics::{Spread, percentile, sorted};
 
 pub(crate) const SECTION: Section = Section {
     name: "files",
-    title: "Locks of one machine",
+    title: "The file store",
     measure,
     tell,
 };

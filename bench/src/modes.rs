@@ -20,7 +20,7 @@ use crate::statistics::{Spread, percentile, sorted};
 
 pub(crate) const SECTION: Section = Section {
     name: "modes",
-    title: "The ways to hold a lock",
+    title: "The modes of a lock",
     measure,
     tell,
 };
@@ -87,8 +87,7 @@ fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
 fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
     let runs: Vec<Run> = lines.results()?;
     page.say(
-        "One at a time, each lock free, by the blocking interface. What the ways cost beside a mutex, \
-         and beside a bare key; ratios are of the same round.",
+        "One free lock at a time, by the blocking interface. Ratios compare each mode with a mutex in the same round.",
     );
     let mut rows = Vec::new();
     let mut groups = Vec::new();

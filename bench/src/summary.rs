@@ -100,7 +100,10 @@ fn text(value: &Value) -> String {
 
 impl Figure {
     fn cells(&self, results: &Results) -> Result<[String; 3], String> {
-        let (ours, others) = self.names.split_first().ok_or("a figure of nobody")?;
+        let (ours, others) = self
+            .names
+            .split_first()
+            .ok_or("a figure without a subject")?;
         let own = results
             .median(self, ours.0)
             .ok_or_else(|| format!("{}: {:?} was not measured", self.section, self.what))?;

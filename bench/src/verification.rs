@@ -52,6 +52,6 @@ fn soon(look: impl Fn() -> usize, done: impl Fn(usize) -> bool) -> usize {
         if done(seen) || began.elapsed() > Duration::from_secs(3) {
             return seen;
         }
-        thread::sleep(Duration::from_millis(2)); // tidy: between two looks at a condition
+        thread::sleep(Duration::from_millis(2)); // between two checks of the condition
     }
 }

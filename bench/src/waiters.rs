@@ -20,7 +20,7 @@ use crate::worker_process::{Keys, Scenario, WorkerProcess};
 
 pub(crate) const SECTION: Section = Section {
     name: "waiters",
-    title: "Waiting for a lock that does not move",
+    title: "A thousand waiters",
     measure,
     tell,
 };
@@ -75,8 +75,8 @@ fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
 
 fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
     page.say(
-        "One handle of the process holds the lock, and the others wait. Commands are the process's in \
-         all, renewals of the held lock too, and per waiter their mean: an ask may be several commands.",
+        "One handle of a process holds the lock, and the others wait. The commands are those of the whole process, including renewals of \
+         the held lock.",
     );
     let runs: Vec<Run> = lines.results()?;
     page.say(table(COLUMNS, runs.iter().map(Run::cells)));
@@ -156,5 +156,5 @@ impl Run {
 
 /// Waits for `span` while the waiters wait.
 fn pass(span: Duration) {
-    thread::sleep(span); // tidy: what is measured is what happens in this span
+    thread::sleep(span); // the benchmark counts what happens in this span
 }

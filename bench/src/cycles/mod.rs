@@ -18,7 +18,7 @@ use run::Run;
 
 pub(crate) const SECTION: Section = Section {
     name: "cycles",
-    title: "A free lock, taken and given back",
+    title: "A free lock",
     measure,
     tell: tell::tell,
 };

@@ -37,10 +37,10 @@ impl Condition {
             Self::Slow => Some(std::thread::spawn(move || {
                 while !fits.load(Ordering::Relaxed) {
                     signal(pid, Signal::SIGSTOP);
-                    // tidy: the length of the stop is what is measured.
+                    // The length of the stop is what is measured.
                     std::thread::sleep(STOPPED);
                     signal(pid, Signal::SIGCONT);
-                    // tidy: as above.
+                    // As above.
                     std::thread::sleep(RUNNING);
                 }
             })),

@@ -19,19 +19,19 @@ struct Chart {
 const CHARTS: [Chart; 4] = [
     Chart {
         name: "p50",
-        title: "Hand-over, half of them within",
+        title: "Hand-over, p50",
         axis: "p50, µs",
         value: |run| run.figures.handover_p50,
     },
     Chart {
         name: "p99",
-        title: "Hand-over, 99 of 100 within",
+        title: "Hand-over, p99",
         axis: "p99, µs",
         value: |run| run.figures.handover_p99,
     },
     Chart {
         name: "fairness",
-        title: "Grants of the waiter that got the most, of a fair share",
+        title: "Grants of the luckiest waiter, as a multiple of a fair share",
         axis: "of a fair share",
         value: |run| {
             let fair = number(run.figures.sections) / number(run.waiters);

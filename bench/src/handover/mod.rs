@@ -19,7 +19,7 @@ use run::Run;
 
 pub(crate) const SECTION: Section = Section {
     name: "handover",
-    title: "A lock that always changes hands",
+    title: "A contended lock",
     measure,
     tell: table::tell,
 };

@@ -76,7 +76,7 @@ impl Run {
         let counted = Figures::of(&record, scenario.waiters, count_from, count_to);
         if figures.sections == 0 || counted.sections == 0 {
             let why = &record.why;
-            return Err(format!("{}: nobody got the lock; {why}", subject.name));
+            return Err(format!("{}: no waiter got the lock; {why}", subject.name));
         }
         let [client_cpu, server_cpu, other_cpu] = after.since(&before, options);
         let run = Self {
@@ -140,5 +140,5 @@ fn window(options: &Options) -> Duration {
 
 /// Waits for `span` while the subject works.
 fn pass(span: Duration) {
-    thread::sleep(span); // tidy: what is measured is how much happens in this span
+    thread::sleep(span); // the benchmark counts what happens in this span
 }

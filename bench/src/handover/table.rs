@@ -44,7 +44,7 @@ pub(super) fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
                 .copied()
                 .collect();
             page.say(format!(
-                "{name}, {waiters} waiters, beside {}:",
+                "{name}, {waiters} waiters, compared with {}:",
                 reference(nodes)
             ));
             page.say(markdown(nodes, &all));
@@ -56,9 +56,8 @@ pub(super) fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
 
 fn introduction() -> String {
     format!(
-        "Each waiter holds the lock for {HOLD:?} and then stays away for {AWAY:?}, half of that more or \
-         less. A hand-over goes from just before release is called until the next holder's acquire has returned, where somebody was \
-         waiting. Idle is the time without a holder for each section."
+        "Each waiter holds the lock for {HOLD:?} and then pauses for {AWAY:?}, plus or minus half of that. A hand-over is the time from the call \
+         of release until the acquire of the next waiter returns. *Idle* is the time without a holder for each section."
     )
 }
 

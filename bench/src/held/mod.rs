@@ -14,7 +14,7 @@ use run::Run;
 
 pub(crate) const SECTION: Section = Section {
     name: "held",
-    title: "Many locks held by one process",
+    title: "Many locks in one process",
     measure,
     tell,
 };

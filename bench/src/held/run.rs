@@ -98,7 +98,7 @@ fn watch(
     let mut next = Instant::now();
     for _ in 0..seconds {
         next += Duration::from_secs(1);
-        // tidy: a figure for each second.
+        // One figure for each second.
         std::thread::sleep(next.saturating_duration_since(Instant::now()));
         let now = Done::by(servers)?;
         usage.scripts.push(number(now.scripts - before.scripts));
