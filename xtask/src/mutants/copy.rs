@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::git;
 use super::mutant::Mutant;
 use super::third_party;
 use crate::step::{cargo, succeed};
@@ -15,19 +16,15 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    pub(super) fn of(workspace: &Workspace, room: usize) -> Result<Self, String> {
-        let mutants = workspace.target().join("mutants").join(room.to_string());
+    pub(super) fn of(workspace: &Workspace, number: usize) -> Result<Self, String> {
+        let folder = workspace.target().join("mutants").join(number.to_string());
         let copy = Self {
-            tree: mutants.join("tree"),
-            build: mutants.join("build"),
+            tree: folder.join("tree"),
+            build: folder.join("build"),
         };
         third_party::lend(workspace, &copy.build)?;
-        let files = crate::step::answer(
-            Command::new("git")
-                .args(["ls-files", "--cached", "--others", "--exclude-standard"])
-                .current_dir(workspace.root()),
-        );
-        let files = files.ok_or("git does not list the files of the tree")?;
+        let files = git(workspace, "ls-files --cached --others --exclude-standard")
+            .ok_or("git does not list the files of the tree")?;
         let files: BTreeSet<&str> = files.lines().collect();
         for file in &files {
             copy.take(workspace.root(), file)?;
@@ -53,7 +50,7 @@ impl Copy {
         Ok(())
     }
 
-    /// Copies a file if it changed, so that what was built of the others stays good.
+    /// Copies a file if it changed, so that cargo does not rebuild the others.
     fn take(&self, root: &Path, file: &str) -> Result<(), String> {
         let (from, to) = (root.join(file), self.tree.join(file));
         let failed = |error: std::io::Error| format!("{file}: {error}");
@@ -70,22 +67,22 @@ impl Copy {
     }
 
     /// Inserts the defect, checks that its test fails, and removes the defect again.
-    pub(super) fn show(&self, workspace: &Workspace, mutant: &Mutant) -> Result<(), String> {
+    pub(super) fn try_out(&self, workspace: &Workspace, mutant: &Mutant) -> Result<(), String> {
         let path = self.tree.join(&mutant.file);
         let failed = |error: std::io::Error| format!("{}: {error}", mutant.file);
         let right = std::fs::read_to_string(&path).map_err(failed)?;
-        std::fs::write(&path, mutant.let_into(&right)?).map_err(failed)?;
-        let outcome = self.turns_red(workspace, mutant);
+        std::fs::write(&path, mutant.apply(&right)?).map_err(failed)?;
+        let outcome = self.is_noticed(workspace, mutant);
         std::fs::write(&path, right).map_err(failed)?;
         outcome
     }
 
     /// Builds the copy, which must succeed, and runs the test, which must not.
-    fn turns_red(&self, workspace: &Workspace, mutant: &Mutant) -> Result<(), String> {
+    fn is_noticed(&self, workspace: &Workspace, mutant: &Mutant) -> Result<(), String> {
         let arguments: Vec<&str> = mutant.run.split_whitespace().collect();
         succeed(self.test(workspace, &arguments).arg("--no-run"))?;
-        let mut test = bounded(&self.test(workspace, &arguments));
-        test.args(["--", &mutant.test]);
+        let mut test = self.test(workspace, &arguments);
+        let mut test = bounded(test.args(["--", &mutant.test]), TEST_MAX);
         suite::equip(&mut test, workspace)?;
         let output = test.output().map_err(|error| error.to_string())?;
         if output.status.code() == Some(TIMED_OUT) {
@@ -103,13 +100,19 @@ impl Copy {
     }
 
     fn test(&self, workspace: &Workspace, arguments: &[&str]) -> Command {
-        let mut test = cargo(workspace, &["test", "--locked"]);
-        test.args(QUICKLY_BUILT)
-            .args(arguments)
+        let mut test = self.cargo(workspace, "test --locked");
+        test.args(QUICKLY_BUILT).args(arguments);
+        test
+    }
+
+    /// Returns a call of cargo in the copy.
+    pub(super) fn cargo(&self, workspace: &Workspace, words: &str) -> Command {
+        let mut cargo = cargo(workspace, words);
+        cargo
             .current_dir(&self.tree)
             .env("CARGO_TARGET_DIR", &self.build)
             .env("CARGO_INCREMENTAL", "1");
-        test
+        cargo
     }
 }
 
@@ -123,9 +126,9 @@ const QUICKLY_BUILT: [&str; 4] = [
 
 /// Returns the same call with a time limit: a test that never ends reports nothing, and may fill the
 /// memory.
-fn bounded(call: &Command) -> Command {
+pub(super) fn bounded(call: &Command, seconds: &str) -> Command {
     let mut bounded = Command::new("timeout");
-    bounded.args(["--kill-after=5", TEST_MAX]);
+    bounded.args(["--signal=INT", "--kill-after=20", seconds]);
     bounded.arg(call.get_program()).args(call.get_args());
     let changes = call
         .get_envs()
@@ -141,4 +144,4 @@ fn bounded(call: &Command) -> Command {
 const TEST_MAX: &str = "180";
 
 /// The exit code of `timeout` if it ended the call.
-const TIMED_OUT: i32 = 124;
+pub(super) const TIMED_OUT: i32 = 124;

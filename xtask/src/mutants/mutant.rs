@@ -64,12 +64,15 @@ impl Mutant {
         format!("mutants/{}.txt", self.name)
     }
 
-    /// `text` with the defect in it.
-    pub(crate) fn let_into(&self, text: &str) -> Result<String, String> {
+    /// Returns `text` with the defect.
+    pub(crate) fn apply(&self, text: &str) -> Result<String, String> {
         match text.matches(&self.right).count() {
             1 => Ok(text.replacen(&self.right, &self.wrong, 1)),
-            0 => Err(format!("the right code is not in {} any more", self.file)),
-            times => Err(format!("the right code is in {} {times} times", self.file)),
+            0 => Err(format!("the correct code is no longer in {}", self.file)),
+            times => Err(format!(
+                "the correct code is in {} {times} times",
+                self.file
+            )),
         }
     }
 }
@@ -85,20 +88,19 @@ mod tests {
                         --- right\nlet a = 1;\n--- wrong\nlet a = 2;\n";
 
     #[test]
-    fn a_mutant_changes_just_one_place() {
-        let mutant = Mutant::parse("e", TEXT).unwrap();
-        assert_eq!((&*mutant.defect, &*mutant.test), ("d", "t"));
+    fn defect_replaces_the_only_place() {
+        let mutant = Mutant::parse("m", TEXT).unwrap();
         assert_eq!(
-            mutant.let_into("x\nlet a = 1;\ny").unwrap(),
+            mutant.apply("x\nlet a = 1;\ny").unwrap(),
             "x\nlet a = 2;\ny"
         );
-        assert!(mutant.let_into("x").is_err());
-        assert!(mutant.let_into("let a = 1;\nlet a = 1;\n").is_err());
+        assert!(mutant.apply("x").is_err());
+        assert!(mutant.apply("let a = 1;\nlet a = 1;\n").is_err());
     }
 
     #[test]
-    fn what_is_missing_is_named() {
-        let error = Mutant::parse("e", &TEXT.replace("breaks: I1\n", "")).unwrap_err();
+    fn missing_line_is_named() {
+        let error = Mutant::parse("m", &TEXT.replace("breaks: I1\n", "")).unwrap_err();
         assert_eq!(error, "no line \"breaks\"");
     }
 }

@@ -1,11 +1,9 @@
-use std::process::Command;
-
 use super::mutant::Mutant;
-use crate::step::answer;
+use super::{commits, git};
 use crate::workspace::Workspace;
 
-/// A part of the mutants, since all of it takes longer than a change may wait for. Each commit runs a
-/// different share, plus the mutants that the commit changed.
+/// A part of the mutants, because all of them take too long for each change. Each commit tries a different
+/// part, plus the mutants that the commit changed.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     /// Of `PARTS`.
@@ -17,19 +15,10 @@ pub(super) struct Part {
 impl Part {
     /// Returns the part for the commit that is checked out; the first part if git knows no commit.
     pub(super) fn of_commit(workspace: &Workspace) -> Self {
-        let git = |arguments: &[&str]| {
-            answer(
-                Command::new("git")
-                    .args(arguments)
-                    .current_dir(workspace.root()),
-            )
-        };
-        let commits = git(&["rev-list", "--count", "HEAD"]);
-        let commits = commits.and_then(|count| count.parse::<usize>().ok());
         // Includes uncommitted changes.
-        let changed = git(&["diff", "--name-only", "HEAD^"]).unwrap_or_default();
+        let changed = git(workspace, "diff --name-only HEAD^").unwrap_or_default();
         Self {
-            turn: commits.unwrap_or_default() % PARTS,
+            turn: commits(workspace) % PARTS,
             changed: changed.lines().map(str::to_owned).collect(),
         }
     }
@@ -53,11 +42,11 @@ impl Part {
         chosen.into_iter().map(|(_, mutant)| mutant).collect()
     }
 
-    /// What is shown, and how to see the rest.
+    /// Says which part is tried, and how to try all.
     pub(super) fn notice(&self, chosen: usize, all: usize) -> String {
         format!(
-            "mutants: part {} of {PARTS}, and what the last commit changed: {chosen} of {all} mutants. \
-             `cargo xtask mutants` shows all",
+            "mutants: part {} of {PARTS} and what the last commit changed: {chosen} of {all} \
+             (`cargo xtask mutants` tries all)",
             self.turn + 1
         )
     }
@@ -65,58 +54,46 @@ impl Part {
 
 const PARTS: usize = 5;
 
-/// A commit may touch what half of the mutants are let into.
+/// A commit may touch the files of half of the mutants.
 const CHANGED_MAX: usize = 4;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn mutants(count: usize) -> Vec<Mutant> {
+    fn chosen(turn: usize, changed: &[&str], count: usize) -> Vec<String> {
         let mutant = |at| Mutant {
-            name: format!("{at:02}-e"),
+            name: format!("{at:02}-m"),
             file: format!("src/{at}.rs"),
             ..Mutant::default()
         };
-        (0..count).map(mutant).collect()
-    }
-
-    fn chosen(turn: usize, changed: &[&str], count: usize) -> Vec<String> {
+        let all: Vec<Mutant> = (0..count).map(mutant).collect();
         let changed = changed.iter().map(ToString::to_string).collect();
-        let all = mutants(count);
         let chosen = Part { turn, changed }.choose(&all);
         chosen.iter().map(|mutant| mutant.name.clone()).collect()
     }
 
     #[test]
-    fn all_parts_together_are_all_mutants_and_none_is_in_two() {
-        for count in [0, 1, 4, 5, 57, 60] {
-            let parts: Vec<Vec<String>> = (0..PARTS).map(|turn| chosen(turn, &[], count)).collect();
-            let sizes = || parts.iter().map(Vec::len);
-            let spread = sizes().max().unwrap() - sizes().min().unwrap();
-            assert!(spread <= 1, "{count}: {parts:?}");
-            let mut shown = parts.concat();
-            shown.sort();
-            let all: Vec<String> = mutants(count).into_iter().map(|one| one.name).collect();
-            assert_eq!(shown, all);
-        }
+    fn each_mutant_is_in_one_part() {
+        let mut all: Vec<String> = (0..PARTS).flat_map(|turn| chosen(turn, &[], 57)).collect();
+        all.sort();
+        let expected: Vec<String> = (0..57).map(|at| format!("{at:02}-m")).collect();
+        assert_eq!(all, expected);
     }
 
     #[test]
-    fn what_the_commit_changed_is_shown_once_whoever_has_the_turn() {
-        let changed = ["mutants/03-e.txt", "src/5.rs", "src/8.rs", "README.md"];
-        let expected = ["00-e", "03-e", "05-e", "08-e"];
-        assert_eq!(chosen(0, &changed, 10), expected);
+    fn changed_mutants_are_in_every_part() {
+        let changed = ["mutants/03-m.txt", "src/5.rs", "src/8.rs", "README.md"];
+        assert_eq!(chosen(0, &changed, 10), ["00-m", "03-m", "05-m", "08-m"]);
     }
 
     #[test]
-    fn a_large_commit_has_its_new_mutants_shown_before_those_it_touched() {
+    fn large_commit_adds_few_mutants_and_new_ones_first() {
         let touched: Vec<String> = (0..57).map(|at| format!("src/{at}.rs")).collect();
         let mut changed: Vec<&str> = touched.iter().map(String::as_str).collect();
-        changed.push("mutants/56-e.txt");
-        let share = chosen(0, &[], 57).len();
-        let chosen = chosen(0, &changed, 57);
-        assert_eq!(chosen.len(), share + CHANGED_MAX);
-        assert!(chosen.contains(&"56-e".to_owned()));
+        changed.push("mutants/56-m.txt");
+        let names = chosen(0, &changed, 57);
+        assert_eq!(names.len(), chosen(0, &[], 57).len() + CHANGED_MAX);
+        assert!(names.contains(&"56-m".to_owned()));
     }
 }
