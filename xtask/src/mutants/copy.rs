@@ -118,10 +118,10 @@ impl Copy {
 
 /// Less optimization: the copy is built again and again to run one test, not a thousand simulations.
 const QUICKLY_BUILT: [&str; 4] = [
-    "--config",
-    "profile.dev.package.leasehold.opt-level=0",
-    "--config",
-    "profile.dev.package.leasehold-testkit.opt-level=0",
+    "--config=profile.dev.package.leasehold.opt-level=0",
+    "--config=profile.dev.package.leasehold-testkit.opt-level=0",
+    "--config=profile.dev.package.leasehold-quorum.opt-level=0",
+    "--config=profile.dev.package.leasehold-redis.opt-level=0",
 ];
 
 /// Returns the same call with a time limit: a test that never ends reports nothing, and may fill the
