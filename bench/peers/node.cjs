@@ -77,7 +77,7 @@ async function patiently(handle) {
 }
 
 // About that long: who comes back after one and the same time falls in step with others. Ten different
-// pauses in any order, and then again: so nobody stays away longer than others in all.
+// pauses in any order, and then again: so all clients pause for the same time in total.
 class Pauses {
   left = [];
 

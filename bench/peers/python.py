@@ -71,7 +71,7 @@ pending = {}
 
 def about(span):
     """About that long: who comes back after one and the same time falls in step with others. Ten different
-    pauses in any order, and then again: so nobody stays away longer than others in all."""
+    pauses in any order, and then again: so all clients pause for the same time in total."""
     while True:
         yield from random.sample([span * (0.55 + step / 10) for step in range(10)], 10)
 

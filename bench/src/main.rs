@@ -11,34 +11,11 @@
 
 use std::process::ExitCode;
 
-mod charts;
-mod coldstart;
-mod commands;
-mod cost;
-mod cycles;
-mod figures;
-mod files;
-mod frozen;
-mod handover;
-mod held;
-mod line_process;
-mod machine;
-mod modes;
+mod measure;
 mod options;
-mod page;
-mod peers;
-mod record;
 mod report;
-mod results;
-mod section;
-mod statistics;
-mod subject;
-mod summary;
-mod surroundings;
-mod verification;
-mod waiters;
+mod sections;
 mod worker;
-mod worker_process;
 
 use options::Options;
 
@@ -46,14 +23,14 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.split_first() {
         Some((verb, rest)) if verb == worker::VERB => worker::run(rest),
-        Some((verb, rest)) if verb == frozen::VERB => frozen::work(rest),
-        Some((verb, rest)) if verb == held::VERB => held::work(rest),
+        Some((verb, rest)) if verb == sections::frozen::VERB => sections::frozen::work(rest),
+        Some((verb, rest)) if verb == sections::held::VERB => sections::held::work(rest),
         Some((verb, rest)) if verb == leasehold_instructions::VERB => {
             leasehold_instructions::run_workload(rest)
         }
         Some((verb, [])) if verb == report::VERB => report::run(),
         _ => match Options::parse(&arguments) {
-            Ok(options) => section::run(&options),
+            Ok(options) => sections::run(&options),
             Err(text) => return usage(&text),
         },
     };

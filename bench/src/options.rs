@@ -1,7 +1,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::section::SECTIONS;
+use crate::sections::SECTIONS;
 
 /// The options of the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

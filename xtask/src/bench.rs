@@ -2,7 +2,6 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::Failure;
 use crate::programs::VALGRIND;
 use crate::setup;
 use crate::step::{cargo, step, succeed};
@@ -49,25 +48,25 @@ const PACKAGES: [Packages; 2] = [
 
 /// Builds the benchmarks and runs the requested ones, next to the peers that can be installed here. The
 /// program knows its own arguments, and names each peer that is missing.
-pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), String> {
     setup::run(workspace, &["redis-py", "postgres"].map(str::to_owned))?;
     for packages in PACKAGES {
         if let Err(why) = step(packages.name, || packages.install(workspace)) {
-            println!("to be done without: {why}");
+            println!("left out: {why}");
         }
     }
     if let Err(why) = step("valgrind", || setup::program(workspace, &VALGRIND)) {
-        println!("to be done without: {why}");
+        println!("left out: {why}");
     }
     // Built separately, without the features of its dependencies that only the benchmarks need.
     let words = "build --quiet --release --package leasehold-cli";
-    let mut command = cargo(workspace, &words.split(' ').collect::<Vec<_>>());
+    let mut command = cargo(workspace, words);
     step("leasehold", || succeed(&mut command))?;
     let words = "run --quiet --release --package leasehold-bench --";
-    let mut bench = cargo(workspace, &words.split(' ').collect::<Vec<_>>());
+    let mut bench = cargo(workspace, words);
     suite::equip(&mut bench, workspace)?;
     bench.env("LEASEHOLD_BENCH_DIR", workspace.target().join("bench"));
-    Ok(succeed(bench.args(arguments))?)
+    succeed(bench.args(arguments))
 }
 
 impl Packages {

@@ -1,70 +1,56 @@
-//! The project's chores. `cargo xtask` lists them; each verb is a file.
+//! The development tasks of the project. `cargo xtask` lists them.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stderr,
     clippy::print_stdout,
-    reason = "a command for developers: it times its steps, reads the environment and prints"
+    reason = "a command for developers: it measures time, reads the environment and prints"
 )]
 
 use std::process::ExitCode;
 
 mod bench;
-mod captures;
-mod faults;
-mod fix;
-mod instructions;
-mod museum;
+mod commands;
+mod lint;
+mod mutants;
 mod postgres;
 mod programs;
 mod python;
-mod servers;
 mod setup;
-mod sim;
 mod step;
 mod suite;
-mod test;
-mod tidy;
-mod verify;
 mod workspace;
 
 use workspace::Workspace;
 
 const HELP: &str = "\
-Usage: cargo xtask VERB
+Usage: cargo xtask COMMAND
 
-  verify  [--skip NAME]...  the gate, which changes nothing: tidy, format, clippy, docs, tests
-  tidy                      the rules of ARCHITECTURE.md and CONTRIBUTING.md alone
-  test    [--skip NAME]...  installs what the tests need where it may, then runs every test
-  setup   [--skip NAME]...  installs what the tests need, and runs none
-  museum  [NAME]...         lets known defects into a copy of the tree: each must turn a test red
-  museum  --part            a fifth of them, another one with each commit, and what the last one changed
-  museum  --page            writes docs/museum.md anew
-  fix                       formats, and applies what clippy can mend by itself
-  captures [--check]        draws the README's pictures from what the program shows on terminals; or
-                            says whether they are still the same
-  servers [N]               runs N Redis servers (5 if not said) until Ctrl-C
-  sim     [--seeds A..B | --trace SEED] [--faults none|all|NAMES]
-                            simulates clients, servers and a network: seeds 0..1000 with all faults,
-                            if not said
-  faults  [--minutes N] [--seed N] [--only FAULT] [--without-trust] [--elections] [--json]
-                            breaks servers, networks and processes under a lock, each way in turn
-                            for N minutes in all (1 if not said), and prints what came of it
-  bench   handover|waiters|modes [--quick] [--waiters K,K] [--nodes 1,5]
-                            sets Leasehold beside other libraries, in turn and repeatedly
-  instructions [--record] [--profile] [NAME]...
-                            counts the instructions of the hot paths, and holds them against the
-                            recorded ones
+  verify   [--skip NAME]...     everything that must hold before a change is merged
+  test     [--skip NAME]...     installs what the tests need, then runs them
+  setup    [--skip NAME]...     only installs what the tests need
+  lint                          file sizes, layers and quotes of the mutants (1 s)
+  fix                           formats, and applies clippy's fixes
+  mutants  [NAME]... | --part   inserts known defects; a test must notice each
+  mutants  --generated [K/N]    lets cargo-mutants change the modules that decide
+  mutants  --page               writes docs/mutants.md
+  sim      [--seeds A..B | --trace SEED] [--faults none|all|NAMES]
+  faults   [--minutes N] [--seed N] [--only FAULT]   breaks real servers
+  bench    [--quick] [SECTION]...   compares with other libraries; `report` writes
+  instructions [--record | --profile] [NAME]...      counts instructions of hot paths
+  captures [--check]            draws the pictures of the README
+  servers  [N]                  runs N Redis servers (default 5) until Ctrl-C
 
---skip leaves out the tests that need NAME (redis, redis-py, postgres), and says so.
+--skip leaves out tests that need NAME: redis, redis-py or postgres.
+CONTRIBUTING.md describes the daily work, docs/testing.md the larger tests.
 ";
 
-/// Why a verb failed.
+/// Why a command failed.
 #[derive(Debug)]
 enum Failure {
-    /// The command line makes no sense.
+    /// The arguments are wrong.
     Usage(String),
-    /// The work itself failed; the text says what failed and what to do.
+    /// The work failed; the text says what failed and what to do.
     Work(String),
 }
 
@@ -84,46 +70,42 @@ fn main() -> ExitCode {
         }
         Err(Failure::Usage(text)) => {
             eprintln!("xtask: {text}\n\n{HELP}");
-            // EX_USAGE of sysexits.h, as the `leasehold` command has it.
+            // EX_USAGE of sysexits.h, like the `leasehold` command.
             ExitCode::from(64)
         }
     }
 }
 
 fn run(arguments: &[String]) -> Result<(), Failure> {
-    let Some((verb, rest)) = arguments.split_first() else {
+    let Some((command, rest)) = arguments.split_first() else {
         print!("{HELP}");
         return Ok(());
     };
-    let workspace = Workspace::find;
-    match verb.as_str() {
+    let find = Workspace::find;
+    match command.as_str() {
         "help" | "-h" | "--help" => {
             print!("{HELP}");
             Ok(())
         }
-        "verify" => verify::run(&workspace()?, &suite::skips(rest)?),
-        "tidy" => none(rest).and_then(|()| Ok(tidy::run(&workspace()?)?)),
-        "test" => test::run(&workspace()?, &suite::skips(rest)?),
-        "setup" => Ok(setup::run(&workspace()?, &suite::skips(rest)?)?),
-        "museum" if rest == ["--part"] => museum::run_part(&workspace()?),
-        "museum" if rest == ["--page"] => museum::write_page(&workspace()?),
-        "museum" => museum::run(&workspace()?, rest),
-        "fix" => none(rest).and_then(|()| Ok(fix::run(&workspace()?)?)),
-        "sim" => sim::run(&workspace()?, rest),
-        "bench" => bench::run(&workspace()?, rest),
-        "instructions" => instructions::run(&workspace()?, rest),
-        "captures" => captures::run(&workspace()?, rest),
-        "servers" => servers::run(&workspace()?, rest),
-        "faults" => faults::run(&workspace()?, rest),
-        unknown => Err(Failure::Usage(format!("there is no verb {unknown:?}"))),
+        "verify" => commands::verify(&find()?, &suite::skips(rest)?),
+        "test" => commands::test(&find()?, &suite::skips(rest)?),
+        "setup" => Ok(setup::run(&find()?, &suite::skips(rest)?)?),
+        "lint" => none(rest).and_then(|()| Ok(lint::run(&find()?)?)),
+        "fix" => none(rest).and_then(|()| Ok(commands::fix(&find()?)?)),
+        "mutants" => mutants::run(&find()?, rest),
+        "sim" => Ok(commands::sim(&find()?, rest)?),
+        "faults" => Ok(commands::faults(&find()?, rest)?),
+        "bench" => Ok(bench::run(&find()?, rest)?),
+        "instructions" => Ok(commands::instructions(&find()?, rest)?),
+        "captures" => commands::captures(&find()?, rest),
+        "servers" => Ok(commands::servers(&find()?, rest)?),
+        unknown => Err(Failure::Usage(format!("unknown command {unknown:?}"))),
     }
 }
 
 fn none(rest: &[String]) -> Result<(), Failure> {
     match rest.first() {
         None => Ok(()),
-        Some(argument) => Err(Failure::Usage(format!(
-            "this verb takes no argument, and was given {argument:?}"
-        ))),
+        Some(argument) => Err(Failure::Usage(format!("unexpected argument {argument:?}"))),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::workspace::Workspace;
 
-/// Runs one named part of a chore, and prints its outcome and duration.
+/// Runs one named step of a command, and prints its outcome and duration.
 pub(crate) fn step(name: &str, work: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     println!("==> {name}");
     let started = Instant::now();
@@ -16,16 +16,17 @@ pub(crate) fn step(name: &str, work: impl FnOnce() -> Result<(), String>) -> Res
     outcome.map_err(|error| format!("{name} failed: {error}"))
 }
 
-/// A call of the cargo that called us, in the workspace, without a terminal to read from.
-pub(crate) fn cargo(workspace: &Workspace, arguments: &[&str]) -> Command {
+/// Returns a call of the cargo that runs this program, with the arguments in `words`, in the workspace and
+/// without standard input.
+pub(crate) fn cargo(workspace: &Workspace, words: &str) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command
-        .args(arguments)
+        .args(words.split(' '))
         .current_dir(workspace.root())
         .stdin(Stdio::null());
     if std::env::var_os("CARGO_TARGET_DIR").is_some() {
-        // It may be relative to another folder than our working directory.
+        // It may be relative to another folder than this working directory.
         command.env("CARGO_TARGET_DIR", workspace.target());
     }
     command
@@ -72,7 +73,7 @@ pub(crate) fn follow(command: &mut Command, mut line: impl FnMut(&str)) -> Resul
     }
 }
 
-/// The standard output of `command`, if it can be run and succeeds; nothing is shown.
+/// Returns the standard output of `command` if it succeeds; shows nothing.
 pub(crate) fn answer(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).output().ok()?;
     output

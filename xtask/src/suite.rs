@@ -74,10 +74,7 @@ pub(crate) fn skips_any(skipped: &[String], names: &[&str]) -> bool {
 /// Runs every test of the workspace, including doc tests, and prints a summary.
 pub(crate) fn run(workspace: &Workspace, skipped: &[String]) -> Result<(), String> {
     let (options, filters) = choice(skipped);
-    let mut command = step::cargo(
-        workspace,
-        &["test", "--workspace", "--locked", "--no-fail-fast"],
-    );
+    let mut command = step::cargo(workspace, "test --workspace --locked --no-fail-fast");
     command.args(options).arg("--").args(filters);
     equip(&mut command, workspace)?;
     if std::env::var_os(THREADS).is_none() {

@@ -27,7 +27,7 @@ pub(super) async fn handles(task: &Task) -> Result<Vec<Waiter>, String> {
     let [port] = task.ports.as_slice() else {
         return Err("a list of one token is on one server".into());
     };
-    let key = task.keys().next().ok_or("nobody waits")?;
+    let key = task.keys().next().ok_or("no waiter was configured")?;
     let key = key.as_str();
     let words = Arc::new(Words {
         take: request(&["BLPOP", key, "0"]),

@@ -48,7 +48,7 @@ pub(super) async fn handles(task: &Task) -> Result<Vec<Waiter>, String> {
             owed: 0,
         });
     }
-    let key = task.keys().next().ok_or("nobody waits")?;
+    let key = task.keys().next().ok_or("no waiter was configured")?;
     let line = Arc::new(Line {
         servers: Arc::new(Mutex::new(Servers(servers))),
         wanting: AtomicUsize::new(0),

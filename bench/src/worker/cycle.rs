@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use super::Handle;
-use crate::statistics::{percentile, sorted};
+use crate::report::statistics::{percentile, sorted};
 
 /// When a handle stops: after a time, or after a number of cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

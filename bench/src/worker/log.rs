@@ -2,7 +2,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt::Write;
 use std::time::Instant;
 
-use crate::record::Section;
+use crate::measure::record::Section;
 
 /// What the waiters of this process did, on one clock.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Record;
+    use crate::measure::record::Record;
 
     #[test]
     fn what_is_written_is_what_is_read() {

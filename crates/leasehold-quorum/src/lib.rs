@@ -32,6 +32,7 @@
 //! - `record` opens, writes and reads the records of locks.
 //! - `setup` decides how an operator initializes and changes a quorum.
 //! - `views` merges what members show to people.
+#![deny(clippy::disallowed_types)]
 #![forbid(unsafe_code)]
 
 mod acquire;

@@ -1,5 +1,5 @@
 //! The servers do what the other tests rely on.
-#![allow(missing_docs)]
+#![allow(missing_docs, reason = "a test program has no API")]
 
 use std::time::Duration;
 

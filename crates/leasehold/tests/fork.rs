@@ -78,7 +78,7 @@ fn fork_a_holder(before_fork: impl FnOnce()) {
 
 /// The parent is the first process of its PID namespace, the child that of another one: both are pid 1.
 #[test]
-#[ignore = "needs a PID namespace: `child_that_is_pid_1_too_is_forked` runs it"] // tidy: it is run
+#[ignore = "needs a PID namespace: `child_that_is_pid_1_too_is_forked` runs it"]
 fn inner() {
     assert_eq!(std::process::id(), 1);
     // The thread can start no other threads afterwards.

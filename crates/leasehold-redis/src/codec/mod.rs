@@ -11,6 +11,7 @@
 //!    [`Sampler::read`] reads the last [`SAMPLE_COMMANDS`] values of the batch.
 //! 4. On [`Decoded::NoScript`] it sends `SCRIPT LOAD` with the text, and the request again.
 //! 5. It hands each pushed message to [`read_notification`]. The answer to `SUBSCRIBE` is such a message.
+#![deny(clippy::disallowed_types)]
 
 mod acquire;
 mod command;

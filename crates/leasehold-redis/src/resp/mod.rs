@@ -1,4 +1,5 @@
 //! The protocol of Redis servers (RESP): commands as they are written, and values as they are read.
+#![deny(clippy::disallowed_types)]
 
 mod parser;
 mod value;

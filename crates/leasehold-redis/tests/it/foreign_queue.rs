@@ -13,7 +13,7 @@ use crate::support::client;
 
 #[expect(clippy::disallowed_methods, reason = "how long work takes, and a rest")]
 fn sleep(span: Duration) {
-    thread::sleep(span); // tidy: work that takes its time
+    thread::sleep(span); // the work under the lock
 }
 
 /// Clients that wait for `deploy`, one after the other, each on a thread of its own.

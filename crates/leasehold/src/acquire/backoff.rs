@@ -1,3 +1,5 @@
+#![deny(clippy::disallowed_types)]
+
 use std::time::Duration;
 
 /// Returns the pause before attempt number `attempt` + 1, after a failed one. It grows with the number of

@@ -1,4 +1,5 @@
 //! Decides which of an observer's reads are worth reporting.
+#![deny(clippy::disallowed_types)]
 
 use super::leader_change::{Leader, LeaderChange};
 use crate::store::Stamp;

@@ -1,3 +1,5 @@
+#![deny(clippy::disallowed_types)]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::env::clock::BootInstant;

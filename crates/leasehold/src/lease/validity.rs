@@ -1,4 +1,5 @@
 //! What a client may assume about one lease: pure arithmetic over instants that are passed in.
+#![deny(clippy::disallowed_types)]
 
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+#![deny(clippy::disallowed_types)]
+
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 

@@ -1,4 +1,5 @@
 //! The state in the record of a request: pure, and the same in every version that can read it.
+#![deny(clippy::disallowed_types)]
 
 use std::sync::Arc;
 

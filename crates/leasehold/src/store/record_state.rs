@@ -1,4 +1,5 @@
 //! The rules of one record, for every store that decides on its own: pure.
+#![deny(clippy::disallowed_types)]
 
 use std::fmt;
 use std::sync::Arc;

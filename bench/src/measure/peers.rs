@@ -1,0 +1,104 @@
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::measure::results::{failed, folder};
+use crate::measure::subject::Program;
+use crate::measure::surroundings::answer;
+use crate::worker;
+
+/// Those of the Python packages that are peers; the others are theirs.
+const PYTHON: [&str; 3] = ["redis", "pottery", "python-redis-lock"];
+
+/// How to start the program of a subject.
+pub(crate) fn command(program: Program) -> Result<Command, String> {
+    match program {
+        Program::Own(part) => {
+            let own = std::env::current_exe().map_err(|error| error.to_string())?;
+            let mut command = Command::new(own);
+            command.args([worker::VERB, part]);
+            Ok(command)
+        }
+        Program::Node(part) => {
+            // Beside the packages, where node looks for them.
+            let script = node_folder().join("node.cjs");
+            let written = std::fs::write(&script, include_str!("../../peers/node.cjs"));
+            written.map_err(|error| failed(&script, &error))?;
+            let mut command = Command::new("node");
+            command.arg(script).arg(part);
+            Ok(command)
+        }
+        Program::Python(part) => {
+            let mut command = Command::new(python());
+            command.args(["-c", include_str!("../../peers/python.py"), part]);
+            Ok(command)
+        }
+    }
+}
+
+/// What is the matter with the program of a subject, if it cannot be run here.
+pub(crate) fn lacking(program: Program) -> Option<String> {
+    let mut test = match program {
+        Program::Own(_) => return None,
+        Program::Node(_) => {
+            let mut node = Command::new("node");
+            node.args(["-e", "require('redlock'); require('ioredis')"]);
+            node.current_dir(node_folder());
+            node
+        }
+        Program::Python(part) => {
+            let mut python = Command::new(python());
+            let module = match part {
+                "redis-py" => "redis",
+                "python-redis-lock" => "redis_lock",
+                other => other,
+            };
+            python.args(["-c", &format!("import {module}")]);
+            python
+        }
+    };
+    match test.stdin(Stdio::null()).output() {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stderr);
+            let error = text.lines().find(|line| line.contains("Error"));
+            Some(error.unwrap_or("its program fails").to_owned())
+        }
+        Err(error) => Some(format!("{}: {error}", test.get_program().display())),
+    }
+}
+
+/// Of what is not Rust.
+pub(crate) fn versions() -> Vec<(String, String)> {
+    let program = |name: &str, program: PathBuf| {
+        let told = answer(Command::new(program).arg("--version"))?;
+        let version = told.trim_start_matches("Python ").trim_start_matches('v');
+        Some((name.to_owned(), version.to_owned()))
+    };
+    let mut versions: Vec<_> = program("Node.js", "node".into()).into_iter().collect();
+    let lock: Value =
+        serde_json::from_str(include_str!("../../package-lock.json")).unwrap_or_default();
+    for name in ["ioredis", "redlock"] {
+        let version = lock["packages"][format!("node_modules/{name}")]["version"].as_str();
+        versions.push((
+            format!("{name} (npm)"),
+            version.unwrap_or("unknown").to_owned(),
+        ));
+    }
+    versions.extend(program("Python", python()));
+    let chosen = include_str!("../../requirements.txt").lines();
+    let chosen = chosen.filter_map(|line| line.split_once("=="));
+    let named = chosen.filter(|(name, _)| PYTHON.contains(name));
+    versions.extend(named.map(|(name, version)| (name.to_owned(), version.to_owned())));
+    versions
+}
+
+fn node_folder() -> PathBuf {
+    folder().join("node")
+}
+
+/// Of an environment of the benchmarks' own.
+fn python() -> PathBuf {
+    folder().join("python/bin/python")
+}

@@ -1,0 +1,71 @@
+//! Writes docs/performance.md and its charts from the raw results.
+
+pub(crate) mod charts;
+pub(crate) mod figures;
+pub(crate) mod page;
+pub(crate) mod statistics;
+pub(crate) mod summary;
+
+use std::path::Path;
+
+use crate::measure::results::{Lines, failed};
+use crate::measure::surroundings::Surroundings;
+use crate::report::page::Page;
+use crate::sections::SECTIONS;
+
+/// What this program is called with to write the report.
+pub(crate) const VERB: &str = "report";
+
+const INTRODUCTION: &str = include_str!("../../pages/introduction.md");
+
+/// Writes `docs/performance.md` and its charts of what was measured last, which `target/bench`
+/// holds, and the figures of the README. Nothing is measured.
+pub(crate) fn run() -> Result<(), String> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let charts = docs.join("performance");
+    std::fs::create_dir_all(&charts).map_err(|error| failed(&charts, &error))?;
+    let (mut pages, mut surroundings) = (Vec::new(), Vec::new());
+    for section in SECTIONS {
+        let Some((page, lines)) = section.told()? else {
+            return Err(format!("{} was not measured yet", section.name));
+        };
+        page.write_charts(&charts)?;
+        pages.push(page.markdown("performance/"));
+        for run in &lines.runs {
+            let text = describe(run);
+            if !surroundings.contains(&text) {
+                surroundings.push(text);
+            }
+        }
+    }
+    let figures = summary::summary()?;
+    let short = vec![summary::marked(&figures.report)];
+    let told = [vec![INTRODUCTION.to_owned()], surroundings, short, pages].concat();
+    let path = docs.join("performance.md");
+    std::fs::write(&path, told.join("\n")).map_err(|error| failed(&path, &error))?;
+    summary::write_into(&docs.join("../README.md"), &figures.readme)?;
+    println!("{}", path.display());
+    Ok(())
+}
+
+/// Ends a section with what every section says of its run: who is missing, and how to repeat it.
+pub(crate) fn annotate(lines: &Lines, page: &mut Page) {
+    for (name, why) in lines.skipped() {
+        page.say(format!("Skipped: {name}: {why}."));
+    }
+    for why in lines.failures() {
+        page.say(format!("FAILED: {why}"));
+    }
+    let commands = lines.runs.iter().map(|run| format!("{}\n", run.settings));
+    page.say(format!("```sh\n{}```", commands.collect::<String>()));
+}
+
+/// On what, with what, when: a paragraph.
+pub(crate) fn describe(run: &Surroundings) -> String {
+    let versions = run.versions.iter();
+    let versions: Vec<String> = versions
+        .map(|(name, version)| format!("{name} {version}"))
+        .collect();
+    let (machine, versions) = (&run.machine, versions.join(", "));
+    format!("{}, on {machine}: {versions}.\n", run.date())
+}

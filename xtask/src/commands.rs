@@ -1,0 +1,112 @@
+use std::process::{Command, Stdio};
+
+use crate::Failure;
+use crate::lint;
+use crate::programs::VALGRIND;
+use crate::setup;
+use crate::step::{answer, cargo, step, succeed};
+use crate::suite;
+use crate::workspace::Workspace;
+
+/// Checks everything that must hold before a change is merged, the quick steps first. Changes no file:
+/// `--locked` keeps even Cargo.lock as it is.
+pub(crate) fn verify(workspace: &Workspace, skipped: &[String]) -> Result<(), Failure> {
+    let run = |words: &str| succeed(&mut cargo(workspace, words));
+    setup::check(workspace, skipped)?;
+    lint::run(workspace)?;
+    step("format", || run("fmt --all --check"))?;
+    step("clippy", || {
+        run("clippy --workspace --all-targets --locked -- -D warnings")
+    })?;
+    if answer(&mut cargo(workspace, "deny --version")).is_some() {
+        step("deny", || run("deny --offline check bans licenses sources"))?;
+    } else {
+        println!("SKIPPED: cargo deny is not installed (cargo install --locked cargo-deny)");
+    }
+    step("docs", || {
+        let mut doc = cargo(workspace, "doc --workspace --no-deps --locked");
+        succeed(doc.env("RUSTDOCFLAGS", "-D warnings"))
+    })?;
+    step("tests", || suite::run(workspace, skipped))?;
+    println!("verify: everything holds");
+    Ok(())
+}
+
+/// Installs what the tests need, then runs them all.
+pub(crate) fn test(workspace: &Workspace, skipped: &[String]) -> Result<(), Failure> {
+    setup::run(workspace, skipped)?;
+    step("tests", || suite::run(workspace, skipped))?;
+    Ok(())
+}
+
+/// Applies the fixes of clippy, then formats.
+pub(crate) fn fix(workspace: &Workspace) -> Result<(), String> {
+    let clippy = "clippy --workspace --all-targets --fix --allow-dirty --allow-staged";
+    for (name, words) in [("clippy --fix", clippy), ("format", "fmt --all")] {
+        step(name, || succeed(&mut cargo(workspace, words)))?;
+    }
+    Ok(())
+}
+
+/// Builds the simulator and runs it.
+pub(crate) fn sim(workspace: &Workspace, arguments: &[String]) -> Result<(), String> {
+    let words = "run --quiet --locked --release --package leasehold-simulation --bin sim --";
+    succeed(cargo(workspace, words).args(arguments))
+}
+
+/// Breaks servers, networks, and processes under a lock.
+pub(crate) fn faults(workspace: &Workspace, arguments: &[String]) -> Result<(), String> {
+    setup::run(workspace, &["redis-py".to_owned()])?;
+    let words = "test --quiet --package leasehold-redis --test faults -- soak";
+    with_servers(workspace, words, arguments)
+}
+
+/// Runs Redis servers until Ctrl-C, to try things out by hand.
+pub(crate) fn servers(workspace: &Workspace, arguments: &[String]) -> Result<(), String> {
+    setup::run(workspace, &["redis-py", "postgres"].map(str::to_owned))?;
+    let words = "run --quiet --package leasehold-testkit --bin leasehold-servers --";
+    with_servers(workspace, words, arguments)
+}
+
+fn with_servers(workspace: &Workspace, words: &str, arguments: &[String]) -> Result<(), String> {
+    let mut command = cargo(workspace, words);
+    suite::equip(&mut command, workspace)?;
+    succeed(command.args(arguments).stdin(Stdio::inherit()))
+}
+
+/// Draws the pictures of the README, or with `--check` only compares them.
+pub(crate) fn captures(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    let order = match arguments {
+        [] => "draw",
+        [check] if check == "--check" => "check",
+        _ => {
+            return Err(Failure::Usage(format!(
+                "captures takes only --check, not {arguments:?}"
+            )));
+        }
+    };
+    setup::run(workspace, &["redis-py", "postgres"].map(str::to_owned))?;
+    let words = "test --quiet --locked --package leasehold-cli --test captures -- --nocapture redis_scenes::";
+    let mut tests = cargo(workspace, words);
+    suite::equip(&mut tests, workspace)?;
+    Ok(succeed(tests.env("LEASEHOLD_CAPTURES", order))?)
+}
+
+/// Counts the instructions of the hot paths and compares them with the recorded counts.
+pub(crate) fn instructions(workspace: &Workspace, arguments: &[String]) -> Result<(), String> {
+    setup::run(workspace, &["redis-py", "postgres"].map(str::to_owned))?;
+    setup::program(workspace, &VALGRIND)?;
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let version = answer(Command::new(rustc).arg("-vV")).ok_or("`rustc -vV` failed")?;
+    // What determines the instructions of a program: the release and the target of the compiler.
+    let field = |name| version.lines().find_map(|line| line.strip_prefix(name));
+    let compiler = [field("release: "), field("host: ")].map(Option::unwrap_or_default);
+    let words = "run --quiet --locked --release --package leasehold-instructions --";
+    let counts = workspace.root().join("bench/instructions/counts.toml");
+    let mut program = cargo(workspace, words);
+    suite::equip(&mut program, workspace)?;
+    program
+        .env("LEASEHOLD_INSTRUCTIONS_COUNTS", counts)
+        .env("LEASEHOLD_INSTRUCTIONS_RUSTC", compiler.join(" "));
+    succeed(program.args(arguments))
+}

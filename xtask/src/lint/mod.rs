@@ -1,0 +1,115 @@
+//! Checks what neither clippy nor rustfmt checks: the size of files, the lints of each crate, the dependencies
+//! between the crates, and that the mutants still fit the code.
+
+mod layers;
+
+use std::path::{Path, PathBuf};
+
+use crate::mutants;
+use crate::step::step;
+use crate::workspace::Workspace;
+
+/// Lines of a file, including its unit tests.
+const FILE_MAX: usize = 350;
+/// Lines of a file under `tests/`, where one file is one subject seen from outside.
+const TEST_FILE_MAX: usize = 500;
+
+/// Runs all checks and prints each violation.
+pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
+    step("lint", || {
+        mutants::check(workspace)?;
+        let mut violations = layers::check(workspace)?;
+        for folder in ["crates", "xtask", "bench"] {
+            walk(&workspace.root().join(folder), &mut |path| {
+                let text = std::fs::read_to_string(path).map_err(|error| failed(path, &error))?;
+                let path = path.strip_prefix(workspace.root()).unwrap_or(path);
+                violations.extend(violation(&path.to_string_lossy(), &text));
+                Ok(())
+            })?;
+        }
+        for violation in &violations {
+            println!("{violation}");
+        }
+        match violations.len() {
+            0 => Ok(()),
+            count => Err(format!("{count} violations")),
+        }
+    })
+}
+
+/// Calls `visit` for each file that has rules.
+fn walk(folder: &Path, visit: &mut dyn FnMut(&Path) -> Result<(), String>) -> Result<(), String> {
+    let entries = std::fs::read_dir(folder).map_err(|error| failed(folder, &error))?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.is_dir() && name != "target" && name != "node_modules" {
+            walk(&path, visit)?;
+        } else if [".rs", ".lua", "Cargo.toml"]
+            .iter()
+            .any(|end| name.ends_with(end))
+        {
+            visit(&path)?;
+        }
+    }
+    Ok(())
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+fn violation(path: &str, text: &str) -> Option<String> {
+    if path.ends_with(".rs") {
+        let max = if path.contains("/tests/") {
+            TEST_FILE_MAX
+        } else {
+            FILE_MAX
+        };
+        let lines = text.lines().count();
+        (lines > max)
+            .then(|| format!("{path}: {lines} lines, more than {max}: split the file by subject"))
+    } else if path.ends_with(".lua") {
+        (!text.starts_with("-- ")).then(|| {
+            format!("{path}: begin with a comment that says what the script does, with which KEYS and ARGV")
+        })
+    } else {
+        let is_set = text.contains("\n[lints]\nworkspace = true\n");
+        (!is_set).then(|| format!("{path}: `[lints] workspace = true` is missing"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_files_are_reported() {
+        for (path, max) in [("crates/a/src/lib.rs", 350), ("crates/a/tests/all.rs", 500)] {
+            assert_eq!(violation(path, &"\n".repeat(max)), None);
+            assert!(violation(path, &"\n".repeat(max + 1)).is_some());
+        }
+    }
+
+    #[test]
+    fn scripts_without_a_header_are_reported() {
+        assert_eq!(violation("a.lua", "-- Frees the lock.\nreturn 1\n"), None);
+        assert!(violation("a.lua", "return 1\n-- KEYS 1 the lock\n").is_some());
+    }
+
+    #[test]
+    fn crates_without_the_lints_of_the_workspace_are_reported() {
+        assert_eq!(
+            violation("Cargo.toml", "[package]\n\n[lints]\nworkspace = true\n"),
+            None
+        );
+        assert!(
+            violation(
+                "Cargo.toml",
+                "[package]\n\n[lints.clippy]\nworkspace = true\n"
+            )
+            .is_some()
+        );
+    }
+}
