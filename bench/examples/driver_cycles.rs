@@ -1,4 +1,5 @@
-//! Compares uncontended cycles of the driver with the bare `redis` crate, in turns on the same servers.
+//! Compares uncontended cycles of the driver with the bare `redis` crate, and with the commands of the driver
+//! sent by that crate, in turns on the same servers. The latter shows what a client of our own is worth.
 //!
 //! `cargo run --release -p leasehold-bench --example driver_cycles -- [current] [ROUNDS] [5x64 …]`
 //!
@@ -25,6 +26,11 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue};
 
 const SPAN: Duration = Duration::from_millis(700);
+
+/// As `free.lua` of the driver.
+const FREE_UNLESS_QUEUED: &str = "if redis.pcall('GET', KEYS[1]) == ARGV[1] and \
+                                  redis.call('EXISTS', KEYS[2]) == 0 then \
+                                  return redis.call('DEL', KEYS[1]) end return 0";
 
 const FREE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
                     return redis.call('DEL', KEYS[1]) end return 0";
@@ -54,34 +60,50 @@ fn main() {
             if !wanted.is_empty() && !wanted.contains(&&name) {
                 continue;
             }
-            let mut rates = Vec::new();
+            let mut rounds_of = [const { Vec::new() }; 3];
             for _ in 0..rounds.unwrap_or(5) {
-                let of_bare = match alone {
-                    true => f64::NAN,
-                    false => rate(&runtime, &bare, in_flight, |bare, key| async move {
+                if !alone {
+                    rounds_of[0].push(rate(&runtime, &bare, in_flight, |bare, key| async move {
                         bare.cycle(&key).await;
-                    }),
-                };
-                let of_ours = rate(&runtime, &ours, in_flight, |ours, key| async move {
+                    }));
+                    rounds_of[1].push(rate(&runtime, &bare, in_flight, |bare, key| async move {
+                        bare.cycle_of_the_protocol(&key).await;
+                    }));
+                }
+                rounds_of[2].push(rate(&runtime, &ours, in_flight, |ours, key| async move {
                     ours.cycle(&key).await;
-                });
-                rates.push((of_bare, of_ours));
+                }));
             }
-            let median = |mut all: Vec<f64>| {
-                all.sort_by(f64::total_cmp);
-                (all[all.len() / 2], all[0], all[all.len() - 1])
-            };
-            let ratios = rates.iter().map(|(bare, ours)| ours / bare).collect();
-            let (ratio, least, greatest) = median(ratios);
-            let (bare, ..) = median(rates.iter().map(|rate| rate.0).collect());
-            let (ours, ..) = median(rates.iter().map(|rate| rate.1).collect());
+            let [bare, protocol, ours] = rounds_of;
             println!(
-                "{name}: {ratio:.2} ({least:.2}-{greatest:.2}); \
-                 bare {bare:.0}/s, driver {ours:.0}/s"
+                "{name}: bare {:.0}/s, its protocol by the crate {:.0}/s ({}), driver {:.0}/s ({})",
+                median(&bare),
+                median(&protocol),
+                ratios(&protocol, &bare),
+                median(&ours),
+                ratios(&ours, &bare),
             );
         }
         runtime.block_on(ours.driver.close());
     }
+}
+
+fn median(figures: &[f64]) -> f64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// The median, the least, and the greatest ratio within a round.
+fn ratios(figures: &[f64], reference: &[f64]) -> String {
+    let ratios = figures
+        .iter()
+        .zip(reference)
+        .map(|(one, other)| one / other);
+    let ratios: Vec<f64> = ratios.collect();
+    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    let greatest = ratios.iter().copied().fold(0.0, f64::max);
+    format!("{:.2}, {least:.2} to {greatest:.2}", median(&ratios))
 }
 
 /// Cycles per second.
@@ -195,20 +217,28 @@ impl Ours {
 struct Bare {
     nodes: Vec<MultiplexedConnection>,
     sha: String,
+    sha_unless_queued: String,
 }
 
 impl Bare {
     async fn open(urls: &[String]) -> Self {
-        let (mut nodes, mut sha) = (Vec::new(), String::new());
+        let (mut nodes, mut sha, mut sha_unless_queued) =
+            (Vec::new(), String::new(), String::new());
         for url in urls {
             let client = Client::open(url.as_str()).expect("a URL");
             let patient = AsyncConnectionConfig::new().set_response_timeout(None);
             let node = client.get_multiplexed_async_connection_with_config(&patient);
             let mut node = node.await.expect("a connection");
-            sha = query(redis::cmd("SCRIPT").arg("LOAD").arg(FREE), &mut node).await;
+            let load = |text: &str| redis::cmd("SCRIPT").arg("LOAD").arg(text).to_owned();
+            sha = query(&load(FREE), &mut node).await;
+            sha_unless_queued = query(&load(FREE_UNLESS_QUEUED), &mut node).await;
             nodes.push(node);
         }
-        Self { nodes, sha }
+        Self {
+            nodes,
+            sha,
+            sha_unless_queued,
+        }
     }
 
     async fn cycle(&self, key: &Key) {
@@ -217,21 +247,70 @@ impl Bare {
         let key = format!("bare-{key}");
         let mut set = redis::cmd("SET");
         set.arg(&key).arg(token).arg("NX").arg("PX").arg(30_000);
-        self.everywhere(set).await;
+        self.everywhere(|mut node| {
+            let set = set.clone();
+            async move { query::<bool>(&set, &mut node).await }
+        })
+        .await;
         let mut free = redis::cmd("EVALSHA");
         free.arg(&self.sha).arg(1).arg(&key).arg(token);
-        self.everywhere(free).await;
+        self.everywhere(|mut node| {
+            let free = free.clone();
+            async move { query::<bool>(&free, &mut node).await }
+        })
+        .await;
     }
 
-    async fn everywhere(&self, command: Cmd) {
+    /// The commands of the driver. The driver asks for a sample of the server once for all requests that it
+    /// writes together. The crate does not tell which these are, so this does so for every eighth request.
+    async fn cycle_of_the_protocol(&self, key: &Key) {
+        static TOKENS: AtomicU64 = AtomicU64::new(1 << 40);
+        let token = TOKENS.fetch_add(1, Ordering::Relaxed);
+        let owner = format!("0123456789abcdef.{token:032x}");
+        let fence = format!("leasehold:fence:0:{{protocol-{key}}}:protocol-{key}");
+        let queue = format!("leasehold:queue:{{protocol-{key}}}:protocol-{key}");
+        let key = format!("protocol-{key}");
+        let mut take = redis::pipe();
+        let set = take.cmd("SET").arg(&key).arg(&owner);
+        set.arg("NX").arg("GET").arg("PX").arg(30_000);
+        let raise = take.cmd("ZADD").arg(&fence).arg("GT").arg("CH");
+        raise.arg(token).arg("counter");
+        if token % 4 == 0 {
+            sample(&mut take);
+        }
+        self.everywhere(|mut node| {
+            let take = take.clone();
+            async move {
+                let replies: Vec<redis::Value> =
+                    take.query_async(&mut node).await.expect("replies");
+                replies[0] == redis::Value::Nil && replies[1] == redis::Value::Int(1)
+            }
+        })
+        .await;
+        let mut free = redis::pipe();
+        let script = free.cmd("EVALSHA").arg(&self.sha_unless_queued);
+        script.arg(2).arg(&key).arg(&queue).arg(&owner);
+        self.everywhere(|mut node| {
+            let free = free.clone();
+            async move {
+                let replies: Vec<redis::Value> =
+                    free.query_async(&mut node).await.expect("replies");
+                replies[0] == redis::Value::Int(1)
+            }
+        })
+        .await;
+    }
+
+    /// Asks all nodes, and continues once a majority agreed.
+    async fn everywhere<F>(&self, ask: impl Fn(MultiplexedConnection) -> F)
+    where
+        F: Future<Output = bool> + Send + 'static,
+    {
         if let [node] = self.nodes.as_slice() {
-            assert!(query::<bool>(&command, &mut node.clone()).await, "refused");
+            assert!(ask(node.clone()).await, "refused");
             return;
         }
-        let asks = self.nodes.iter().map(|node| {
-            let (command, mut node) = (command.clone(), node.clone());
-            async move { query::<bool>(&command, &mut node).await }
-        });
+        let asks = self.nodes.iter().map(|node| ask(node.clone()));
         let mut asks: FuturesUnordered<_> = asks.collect();
         let mut done = 0;
         while done <= self.nodes.len() / 2 {
@@ -248,6 +327,15 @@ impl Bare {
             ));
         }
     }
+}
+
+/// Adds the commands by which the driver learns which data answered.
+fn sample(pipeline: &mut redis::Pipeline) {
+    pipeline.cmd("TIME");
+    pipeline
+        .cmd("HGET")
+        .arg("leasehold:member_record")
+        .arg("epoch");
 }
 
 async fn query<T: FromRedisValue>(command: &Cmd, node: &mut MultiplexedConnection) -> T {
