@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, SystemClock};
-use leasehold_testkit::faults::Weather;
+use leasehold_testkit::faults::NetworkFault;
 use leasehold_testkit::servers::{RedisBuilder, RedisServer, Reply, until};
 
 use crate::set::TTL;
@@ -165,7 +165,7 @@ pub(crate) fn cut_connections(world: &mut World) {
     }
     // The holder's site cannot reach any majority.
     let hold = world.await_holder(TTL);
-    change_weather(world, hold.worker, Weather::Refusing);
+    set_network_fault(world, hold.worker, NetworkFault::Refusing);
     world.await_leaving();
     world.await_grants(1);
     clear_up(world, hold.worker);
@@ -173,7 +173,7 @@ pub(crate) fn cut_connections(world: &mut World) {
 
 pub(crate) fn half_open(world: &mut World) {
     let hold = world.await_holder(TTL);
-    change_weather(world, hold.worker, Weather::HalfOpen);
+    set_network_fault(world, hold.worker, NetworkFault::HalfOpen);
     world.await_leaving();
     world.await_grants(3);
     clear_up(world, hold.worker);
@@ -183,7 +183,7 @@ pub(crate) fn slow_answers(world: &mut World) {
     // These delays exceed, in this order, the limit of a member, the limit of an attempt, and the lease.
     for delay in [TTL / 10, TTL / 2, TTL + TTL / 2] {
         let hold = world.await_holder(A_WHILE / 2);
-        change_weather(world, hold.worker, Weather::SlowAnswers(delay));
+        set_network_fault(world, hold.worker, NetworkFault::SlowAnswers(delay));
         world.await_leaving();
         world.await_grants(5);
         clear_up(world, hold.worker);
@@ -192,7 +192,7 @@ pub(crate) fn slow_answers(world: &mut World) {
 
 /// Repairs the network, and waits until the site of `worker` comes back.
 fn clear_up(world: &World, worker: usize) {
-    change_weather(world, worker, Weather::Fair);
+    set_network_fault(world, worker, NetworkFault::None);
     world.await_grant_at_site_of(worker);
 }
 
@@ -209,10 +209,10 @@ fn appended_without_lock(server: &RedisServer) -> u64 {
     kept
 }
 
-/// Sets the weather between the site of `worker` and a majority of the members.
-fn change_weather(world: &World, worker: usize, weather: Weather) {
+/// Sets the fault between the site of `worker` and a majority of the members.
+fn set_network_fault(world: &World, worker: usize, fault: NetworkFault) {
     for member in 0..=MEMBERS / 2 {
-        world.path(worker, member).set(weather);
+        world.path(worker, member).set(fault);
     }
 }
 

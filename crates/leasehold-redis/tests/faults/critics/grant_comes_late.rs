@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock, SystemClock};
-use leasehold_testkit::faults::Weather;
+use leasehold_testkit::faults::NetworkFault;
 use leasehold_testkit::servers::{RedisServer, Reply, until};
 
 use super::naive::Counted;
@@ -18,7 +18,7 @@ pub(super) fn scenario() {
 /// Longer than the lease.
 fn delay(stage: &Stage, ttl: Duration) {
     let delay = ttl + Duration::from_secs(1);
-    stage.set_weather_at_alice(Weather::SlowAnswers(delay));
+    stage.set_network_fault_at_alice(NetworkFault::SlowAnswers(delay));
 }
 
 fn naive_clients_are_both_inside() {
@@ -55,7 +55,7 @@ fn ours_throws_the_attempt_away_and_frees_it() {
     let error = error.expect_err("no answer has come");
     assert!(error.is_unreachable(), "{error}");
     assert_eq!(error.effect(), leasehold::Effect::Unknown, "{error}");
-    stage.set_weather_at_alice(Weather::Fair);
+    stage.set_network_fault_at_alice(NetworkFault::None);
     let guard = bob.lock(LOCK).ttl(LEASE).wait(LONG).acquire();
     let waited = SystemClock.now().since(asked);
     assert!(waited < LEASE, "it was not freed, it expired: {waited:?}");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock, SystemClock};
 use leasehold::{Client, Error, Guard};
-use leasehold_testkit::faults::{Proxy, Weather};
+use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::until;
 
 use super::scene::{Scene, members, queued, store};
@@ -123,7 +123,7 @@ impl Abandoned {
     fn end(self, how: &str, give_up: impl FnOnce(Client, Vec<Waiting>)) {
         // Some of them are asking when the answers start to be late.
         if let [_, slow, ..] = &*self.paths {
-            slow.set(Weather::SlowAnswers(SLOW));
+            slow.set(NetworkFault::SlowAnswers(SLOW));
         }
         let count = self.paths.len();
         let begun = SystemClock.now();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_testkit::faults::{Proxy, Weather};
+use leasehold_testkit::faults::{NetworkFault, Proxy};
 
 use super::head::lease_end;
 use super::host::Host;
@@ -95,6 +95,6 @@ fn two_kinds(scene: &mut Scene, doomed: usize) -> (Vec<(Host, Vec<Proxy>)>, Host
 
 fn power_off(hosts: &[(Host, Vec<Proxy>)]) {
     for proxy in hosts.iter().flat_map(|(_, proxies)| proxies) {
-        proxy.set(Weather::HalfOpen);
+        proxy.set(NetworkFault::HalfOpen);
     }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock, SystemClock};
-use leasehold_testkit::faults::{Proxy, Weather};
+use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::until;
 
 use super::host::{Host, host_of};
@@ -26,9 +26,9 @@ const OTHERS: usize = 2;
 const NEXT: Duration = Duration::from_secs(5);
 
 pub(super) fn scenario() {
-    for (name, weather) in [
-        ("half open", Weather::HalfOpen),
-        ("refused", Weather::Refusing),
+    for (name, fault) in [
+        ("half open", NetworkFault::HalfOpen),
+        ("refused", NetworkFault::Refusing),
     ] {
         let mut scene = Scene::of(MEMBERS);
         let client = scene.client();
@@ -39,7 +39,7 @@ pub(super) fn scenario() {
         for other in &mut others {
             scene.wait(other, BEHIND);
         }
-        change_weather(&proxies, weather);
+        set_network_fault(&proxies, fault);
         let begun = SystemClock.now();
         let first = scene.time_from_release(guard);
         let all_others = OTHERS * BEHIND;
@@ -52,7 +52,7 @@ pub(super) fn scenario() {
         ));
         assert_eq!(in_vain, 0, "it reaches two members");
         assert!(first.max(gap) < NEXT, "{first:?}, {gap:?}");
-        change_weather(&proxies, Weather::Fair);
+        set_network_fault(&proxies, NetworkFault::None);
         scene.await_grants(all_others + IN_FRONT);
         scene.await_nothing_left();
         host.finish();
@@ -63,8 +63,8 @@ pub(super) fn scenario() {
     }
 }
 
-fn change_weather(proxies: &[Proxy], weather: Weather) {
+fn set_network_fault(proxies: &[Proxy], fault: NetworkFault) {
     for proxy in &proxies[..=MEMBERS / 2] {
-        proxy.set(weather);
+        proxy.set(fault);
     }
 }
