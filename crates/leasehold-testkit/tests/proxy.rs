@@ -22,7 +22,7 @@ fn server_clients(server: &RedisServer) -> usize {
 }
 
 #[test]
-fn fair_weather_passes_everything_and_a_close_goes_through() {
+fn proxy_without_fault_passes_everything() {
     let server = RedisServer::start();
     let proxy = Proxy::to(server.port());
     let mut connection = RespConnection::open(proxy.port()).unwrap();
@@ -37,7 +37,7 @@ fn fair_weather_passes_everything_and_a_close_goes_through() {
 }
 
 #[test]
-fn a_cut_resets_both_sides_and_lets_new_connections_in() {
+fn cut_resets_both_sides() {
     let server = RedisServer::start();
     let proxy = Proxy::to(server.port());
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port())).unwrap();
@@ -69,7 +69,7 @@ fn what_refuses_refuses_until_the_weather_clears() {
 }
 
 #[test]
-fn half_open_is_silent_both_ways_and_stays_so_for_what_it_swallowed() {
+fn half_open_connection_stays_silent() {
     let server = RedisServer::start();
     let proxy = Proxy::to(server.port());
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port())).unwrap();
@@ -91,7 +91,7 @@ fn half_open_is_silent_both_ways_and_stays_so_for_what_it_swallowed() {
 }
 
 #[test]
-fn slow_answers_come_late_though_the_request_took_effect_at_once() {
+fn slow_answers_delay_replies_only() {
     let server = RedisServer::start();
     let proxy = Proxy::to(server.port());
     let delay = Duration::from_millis(400);

@@ -15,7 +15,7 @@ const PASSWORD: &str = "a-word-that-nobody-may-see";
 const TTL: Duration = Duration::from_secs(1);
 
 #[test]
-fn a_client_on_a_thread_of_its_own_tells_every_step_once() {
+fn client_thread_reports_each_step_once() {
     let server = RedisServer::builder().password(PASSWORD).start();
     let recorder = TestRecorder::new();
     let client = || recorder.scope(|| blocking::Client::new(store(&server)));

@@ -10,7 +10,7 @@ use leasehold_testkit::servers::RedisServer;
 use crate::support::store_at;
 
 #[test]
-fn short_waits_do_not_cost_the_clients_other_locks() {
+fn short_waits_do_not_delay_other_locks() {
     const TTL: Duration = Duration::from_secs(4);
     let server = RedisServer::start();
     let far = Proxy::to(server.port());

@@ -74,7 +74,7 @@ pub(crate) async fn a2_a_shared_claim_excludes_exclusive_ones(fixture: &Fixture)
     released(&store, &reader).await;
 }
 
-pub(crate) async fn a2_readers_that_come_at_once_have_fences_of_their_own(fixture: &Fixture) {
+pub(crate) async fn a2_concurrent_readers_have_distinct_fences(fixture: &Fixture) {
     const READERS: usize = 12;
     if fixture.open().guarantees().sharing == Sharing::ExclusiveOnly {
         let reader = fixture.shared(&fixture.key(), LONG);
@@ -113,7 +113,7 @@ pub(crate) async fn a3_the_same_owner_is_granted_again(fixture: &Fixture) {
     released(&store, &next).await;
 }
 
-pub(crate) async fn a5_busy_is_answered_at_once_and_leaves_nothing(fixture: &Fixture) {
+pub(crate) async fn a5_busy_answer_leaves_nothing(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
     let holder = fixture.claim(&key, LONG);
     granted(&store, &holder).await;

@@ -40,7 +40,7 @@ async fn is_told(store: &Arc<dyn Store>, claim: &Claim, fence: Fence) {
     );
 }
 
-pub(crate) async fn b1_the_owner_learns_of_it_with_its_next_renewal(fixture: &Fixture) {
+pub(crate) async fn b1_next_renewal_reports_the_break(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     let ttl = short_ttl(&store);
     let claim = fixture.claim(&key, ttl);
@@ -62,7 +62,7 @@ pub(crate) async fn b1_the_owner_learns_of_it_with_its_next_renewal(fixture: &Fi
     is_told(&store, &claim, fence).await;
 }
 
-pub(crate) async fn b2_nobody_enters_before_the_lease_would_have_ended(fixture: &Fixture) {
+pub(crate) async fn b2_broken_lock_stays_shut_until_lease_end(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     let ttl = short_ttl(&store);
     let (claim, began) = (fixture.claim(&key, ttl), now());
@@ -100,7 +100,7 @@ pub(crate) async fn b2_nobody_enters_before_the_lease_would_have_ended(fixture: 
     released(&other, &next).await;
 }
 
-pub(crate) async fn b3_whoever_holds_the_lock_by_now_keeps_it(fixture: &Fixture) {
+pub(crate) async fn b3_current_holder_keeps_the_lock(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     let (gone, next) = (fixture.claim(&key, LONG), fixture.claim(&key, LONG));
     let fence = granted(&store, &gone).await;
@@ -128,7 +128,7 @@ pub(crate) async fn b3_whoever_holds_the_lock_by_now_keeps_it(fixture: &Fixture)
     released(&store, &next).await;
 }
 
-pub(crate) async fn b4_a_lock_that_is_broken_at_once_is_free(fixture: &Fixture) {
+pub(crate) async fn b4_lock_broken_at_once_is_free(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     let claim = fixture.claim(&key, LONG);
     let fence = granted(&store, &claim).await;
@@ -145,7 +145,7 @@ pub(crate) async fn b4_a_lock_that_is_broken_at_once_is_free(fixture: &Fixture) 
     released(&store, &third).await;
 }
 
-pub(crate) async fn b4_a_lock_that_is_broken_at_once_is_handed_over(fixture: &Fixture) {
+pub(crate) async fn b4_lock_broken_at_once_is_handed_over(fixture: &Fixture) {
     let Some(crowd) = Crowd::in_turn(fixture, 1) else {
         return;
     };
@@ -165,7 +165,7 @@ pub(crate) async fn b4_a_lock_that_is_broken_at_once_is_handed_over(fixture: &Fi
     guard.release().await.expect("an answer");
 }
 
-pub(crate) async fn b5_fences_go_on_and_nothing_brings_the_lease_back(fixture: &Fixture) {
+pub(crate) async fn b5_broken_lease_never_returns(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     let claim = fixture.claim(&key, LONG);
     let fence = granted(&store, &claim).await;

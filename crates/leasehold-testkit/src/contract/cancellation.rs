@@ -24,7 +24,7 @@ pub(super) async fn up_to<F: Future>(awaits: usize, future: F) -> Option<F::Outp
 /// More await points than any attempt has.
 pub(super) const MANY: usize = 200;
 
-pub(crate) async fn a7_an_attempt_dropped_at_any_await_point_leaves_nothing(fixture: &Fixture) {
+pub(crate) async fn a7_dropped_attempt_leaves_nothing(fixture: &Fixture) {
     let store = fixture.open();
     for awaits in 0..MANY {
         let key = fixture.key();
@@ -42,7 +42,7 @@ pub(crate) async fn a7_an_attempt_dropped_at_any_await_point_leaves_nothing(fixt
     panic!("the attempt did not end after {MANY} await points");
 }
 
-pub(crate) async fn a7_an_acquisition_dropped_at_any_await_point_leaves_nothing(fixture: &Fixture) {
+pub(crate) async fn a7_dropped_acquisition_leaves_nothing(fixture: &Fixture) {
     let (store, client) = (fixture.open(), Client::new(fixture.open()));
     for awaits in 0..MANY {
         let key = fixture.key();

@@ -55,15 +55,15 @@ pub(super) const CHECKS: &[Check] = checks! {
         a1_different_keys_do_not_touch_each_other,
         a2_shared_claims_hold_together_or_are_refused,
         a2_a_shared_claim_excludes_exclusive_ones,
-        a2_readers_that_come_at_once_have_fences_of_their_own,
+        a2_concurrent_readers_have_distinct_fences,
         a3_the_same_owner_is_granted_again,
-        a5_busy_is_answered_at_once_and_leaves_nothing,
+        a5_busy_answer_leaves_nothing,
     }
     permits, Nothing []::{
-        a8_as_many_hold_together_as_there_are_permits,
+        a8_each_permit_has_one_holder,
         a8_an_owner_has_one_permit,
-        a8_another_number_is_refused_while_one_is_held,
-        a8_permits_and_other_modes_keep_each_other_out,
+        a8_differing_permit_count_is_refused,
+        a8_permits_exclude_other_modes,
         a8_leases_that_end_let_as_many_in,
         a8_contenders_never_hold_more_than_there_are,
     }
@@ -79,62 +79,62 @@ pub(super) const CHECKS: &[Check] = checks! {
     fencing, Nothing []::{
         a4_every_fence_is_greater_than_all_before,
         a4_fences_grow_though_a_clock_went_back,
-        a4_fences_grow_after_the_store_forgot_the_key,
+        a4_fences_grow_after_key_is_forgotten,
     }
     expiry, Processes []::{
         a6_a_killed_holder_frees_the_lock,
     }
     expiry, Nothing []::{
-        a6_a_lease_ends_by_itself_and_not_before,
+        a6_lease_ends_by_itself,
     }
     cancellation, Nothing []::{
-        a7_an_attempt_dropped_at_any_await_point_leaves_nothing,
-        a7_an_acquisition_dropped_at_any_await_point_leaves_nothing,
+        a7_dropped_attempt_leaves_nothing,
+        a7_dropped_acquisition_leaves_nothing,
         f3_a_release_never_overtakes_its_own_attempt,
     }
     renew, Nothing []::{
         r1_renewing_never_takes_a_lock,
         r1_renewing_never_takes_from_another_holder,
-        r2_one_bad_claim_harms_no_other_in_its_batch,
+        r2_bad_claim_harms_no_other_in_batch,
         r3_a_renewed_lease_outlives_its_first_ttl,
-        r3_a_guard_is_kept_beyond_its_first_ttl,
+        r3_guard_outlives_its_first_ttl,
     }
     downgrade, Nothing []::{
-        r4_a_shared_renewal_makes_an_exclusive_lease_shared,
-        r4_a_late_message_of_the_exclusive_claim_takes_nothing_back,
-        r4_a_release_of_the_shared_claim_frees_either,
-        r4_a_shared_renewal_takes_nothing_that_is_free_or_of_others,
-        r4_no_writer_enters_while_a_lock_becomes_shared,
-        r4_a_guard_becomes_shared_or_says_that_it_cannot,
+        r4_shared_renewal_downgrades_an_exclusive_lease,
+        r4_late_exclusive_message_undoes_nothing,
+        r4_shared_release_frees_either_mode,
+        r4_shared_renewal_takes_no_lock,
+        r4_downgrade_admits_no_writer,
+        r4_guard_downgrades_or_reports_failure,
     }
     downgrade, Nothing [Inspection]::{
-        r4_a_reader_that_waits_enters_beside_a_lock_that_became_shared,
+        r4_waiting_reader_joins_a_downgraded_lock,
     }
     release, Nothing []::{
         f1_a_released_lock_is_granted_at_once,
         f1_a_dropped_guard_frees_the_lock,
         f1_the_last_share_frees_the_lock,
         f2_a_stale_release_touches_nobody,
-        f4_what_was_released_is_free_everywhere_once_settled,
+        f4_released_lock_is_free_after_flush,
     }
     wait, Nothing []::{
         w1_waiting_is_no_busy_loop,
-        w2_a_waiter_gets_a_lock_that_became_free,
+        w2_waiter_gets_a_freed_lock,
     }
     queue, Nothing [Inspection]::{
-        w3_waiters_are_served_in_the_order_in_which_they_began,
+        w3_waiters_are_served_in_arrival_order,
         w3_nobody_else_gets_the_lock_before,
-        w3_who_is_refused_is_in_the_queue_at_once,
+        w3_refused_waiter_is_queued_at_once,
         w3_a_wait_that_ended_is_passed_over,
-        w4_whoever_stops_waiting_leaves_nothing_in_the_queue,
-        w4_what_was_reserved_for_one_that_leaves_is_handed_on,
+        w4_cancelled_waiter_leaves_the_queue,
+        w4_reserved_lock_passes_on_when_waiter_leaves,
         h3_waiters_are_named_in_order,
     }
     writers, Nothing []::{
         w5_a_waiting_writer_keeps_later_readers_out,
-        w5_a_writer_that_stops_waiting_lets_readers_in,
-        w5_a_steady_stream_of_readers_starves_no_writer,
-        w5_a_steady_stream_of_writers_starves_no_reader,
+        w5_cancelled_writer_lets_readers_in,
+        w5_steady_readers_starve_no_writer,
+        w5_steady_writers_starve_no_reader,
     }
     inspection, Nothing [Inspection]::{
         h1_holders_are_named_while_they_hold,
@@ -142,12 +142,12 @@ pub(super) const CHECKS: &[Check] = checks! {
         h4_listing_names_the_held_locks_that_match,
     }
     breaking, Nothing [Admin, Inspection]::{
-        b1_the_owner_learns_of_it_with_its_next_renewal,
-        b2_nobody_enters_before_the_lease_would_have_ended,
-        b3_whoever_holds_the_lock_by_now_keeps_it,
-        b4_a_lock_that_is_broken_at_once_is_free,
-        b4_a_lock_that_is_broken_at_once_is_handed_over,
-        b5_fences_go_on_and_nothing_brings_the_lease_back,
+        b1_next_renewal_reports_the_break,
+        b2_broken_lock_stays_shut_until_lease_end,
+        b3_current_holder_keeps_the_lock,
+        b4_lock_broken_at_once_is_free,
+        b4_lock_broken_at_once_is_handed_over,
+        b5_broken_lease_never_returns,
         b6_the_record_is_kept,
     }
     records, Nothing [Records]::{
@@ -156,7 +156,7 @@ pub(super) const CHECKS: &[Check] = checks! {
         p2_a_smaller_fence_is_shut_out,
         p2_a_write_shuts_out_smaller_fences_too,
         p3_the_same_fence_goes_on,
-        p4_a_value_ends_with_its_retention_and_not_before,
+        p4_value_ends_with_its_retention,
         p4_each_write_begins_the_retention_anew,
         p5_reading_changes_nothing,
     }

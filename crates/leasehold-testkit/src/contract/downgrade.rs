@@ -9,7 +9,7 @@ fn shares(store: &Arc<dyn Store>) -> bool {
     store.guarantees().sharing != Sharing::ExclusiveOnly
 }
 
-pub(crate) async fn r4_a_shared_renewal_makes_an_exclusive_lease_shared(fixture: &Fixture) {
+pub(crate) async fn r4_shared_renewal_downgrades_an_exclusive_lease(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     if !shares(&store) {
         return;
@@ -41,7 +41,7 @@ pub(crate) async fn r4_a_shared_renewal_makes_an_exclusive_lease_shared(fixture:
     released(&other, &next).await;
 }
 
-pub(crate) async fn r4_a_late_message_of_the_exclusive_claim_takes_nothing_back(fixture: &Fixture) {
+pub(crate) async fn r4_late_exclusive_message_undoes_nothing(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     if !shares(&store) {
         return;
@@ -64,7 +64,7 @@ pub(crate) async fn r4_a_late_message_of_the_exclusive_claim_takes_nothing_back(
     released(&store, &shared).await;
 }
 
-pub(crate) async fn r4_a_release_of_the_shared_claim_frees_either(fixture: &Fixture) {
+pub(crate) async fn r4_shared_release_frees_either_mode(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
     if !shares(&store) {
         return;
@@ -77,7 +77,7 @@ pub(crate) async fn r4_a_release_of_the_shared_claim_frees_either(fixture: &Fixt
     released(&store, &next).await;
 }
 
-pub(crate) async fn r4_a_shared_renewal_takes_nothing_that_is_free_or_of_others(fixture: &Fixture) {
+pub(crate) async fn r4_shared_renewal_takes_no_lock(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
     if !shares(&store) {
         return;
@@ -109,7 +109,7 @@ pub(crate) async fn r4_a_shared_renewal_takes_nothing_that_is_free_or_of_others(
 }
 
 /// While a lock becomes shared, writers try all the time, each through a store of its own.
-pub(crate) async fn r4_no_writer_enters_while_a_lock_becomes_shared(fixture: &Fixture) {
+pub(crate) async fn r4_downgrade_admits_no_writer(fixture: &Fixture) {
     let (store, other) = (fixture.open(), fixture.open());
     if !shares(&store) {
         return;
@@ -132,7 +132,7 @@ pub(crate) async fn r4_no_writer_enters_while_a_lock_becomes_shared(fixture: &Fi
 }
 
 /// What stores without a shared mode refuse.
-pub(crate) async fn r4_a_guard_becomes_shared_or_says_that_it_cannot(fixture: &Fixture) {
+pub(crate) async fn r4_guard_downgrades_or_reports_failure(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
     let client = Client::new(fixture.open());
     let lock = client.lock(&key).ttl(LONG);
@@ -151,9 +151,7 @@ pub(crate) async fn r4_a_guard_becomes_shared_or_says_that_it_cannot(fixture: &F
     assert_eq!(guard.release().await.expect("a release"), Ended::Released);
 }
 
-pub(crate) async fn r4_a_reader_that_waits_enters_beside_a_lock_that_became_shared(
-    fixture: &Fixture,
-) {
+pub(crate) async fn r4_waiting_reader_joins_a_downgraded_lock(fixture: &Fixture) {
     if !shares(&fixture.open()) {
         return;
     }

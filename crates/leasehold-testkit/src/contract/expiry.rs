@@ -2,7 +2,7 @@ use super::fixture::{
     Fixture, LONG, PATIENCE, expires, granted, granted_in_time, now, released, short_ttl,
 };
 
-pub(crate) async fn a6_a_lease_ends_by_itself_and_not_before(fixture: &Fixture) {
+pub(crate) async fn a6_lease_ends_by_itself(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
     let ttl = short_ttl(&store);
     let asked = now();

@@ -53,7 +53,7 @@ pub(crate) async fn a4_fences_grow_across_processes(fixture: &Fixture) {
     }
 }
 
-pub(crate) async fn a4_fences_grow_after_the_store_forgot_the_key(fixture: &Fixture) {
+pub(crate) async fn a4_fences_grow_after_key_is_forgotten(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
     let claim = fixture.claim(&key, LONG);
     let before = granted(&store, &claim).await;

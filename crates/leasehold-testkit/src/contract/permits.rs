@@ -60,7 +60,7 @@ async fn refused(store: &Arc<dyn Store>, claim: &Claim) -> Error {
     store.acquire(claim).await.expect_err("a refusal")
 }
 
-pub(crate) async fn a8_as_many_hold_together_as_there_are_permits(fixture: &Fixture) {
+pub(crate) async fn a8_each_permit_has_one_holder(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     if !offers(fixture, &store).await {
         return;
@@ -112,7 +112,7 @@ pub(crate) async fn a8_an_owner_has_one_permit(fixture: &Fixture) {
     }
 }
 
-pub(crate) async fn a8_another_number_is_refused_while_one_is_held(fixture: &Fixture) {
+pub(crate) async fn a8_differing_permit_count_is_refused(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
     if !offers(fixture, &store).await {
         return;
@@ -145,7 +145,7 @@ pub(crate) async fn a8_another_number_is_refused_while_one_is_held(fixture: &Fix
     released(&store, &only).await;
 }
 
-pub(crate) async fn a8_permits_and_other_modes_keep_each_other_out(fixture: &Fixture) {
+pub(crate) async fn a8_permits_exclude_other_modes(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
     if !offers(fixture, &store).await {
         return;

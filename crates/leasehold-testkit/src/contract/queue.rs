@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 use super::crowd::{Crowd, Served, alongside, in_time, let_others_run};
 use super::fixture::{Fixture, inspection, now};
 
-pub(crate) async fn w3_waiters_are_served_in_the_order_in_which_they_began(fixture: &Fixture) {
+pub(crate) async fn w3_waiters_are_served_in_arrival_order(fixture: &Fixture) {
     const WAITERS: usize = 9;
     let Some(crowd) = Crowd::in_turn(fixture, 4) else {
         return;
@@ -87,7 +87,7 @@ async fn beside_an_outsider(crowd: &Crowd<'_>, served: &Served) {
     futures_util::join!(join_all(waits), all_wait, outsider);
 }
 
-pub(crate) async fn w3_who_is_refused_is_in_the_queue_at_once(fixture: &Fixture) {
+pub(crate) async fn w3_refused_waiter_is_queued_at_once(fixture: &Fixture) {
     const TRIES: usize = 10;
     const AT_ONCE: Duration = Duration::from_millis(500);
     let Some(crowd) = Crowd::in_turn(fixture, 2) else {
@@ -134,7 +134,7 @@ pub(crate) async fn w3_a_wait_that_ended_is_passed_over(fixture: &Fixture) {
     assert_eq!(order, [1, 3]);
 }
 
-pub(crate) async fn w4_whoever_stops_waiting_leaves_nothing_in_the_queue(fixture: &Fixture) {
+pub(crate) async fn w4_cancelled_waiter_leaves_the_queue(fixture: &Fixture) {
     let Some(crowd) = Crowd::in_turn(fixture, 3) else {
         return;
     };
@@ -154,7 +154,7 @@ pub(crate) async fn w4_whoever_stops_waiting_leaves_nothing_in_the_queue(fixture
     guard.release().await.expect("a release");
 }
 
-pub(crate) async fn w4_what_was_reserved_for_one_that_leaves_is_handed_on(fixture: &Fixture) {
+pub(crate) async fn w4_reserved_lock_passes_on_when_waiter_leaves(fixture: &Fixture) {
     let Some(crowd) = Crowd::in_turn(fixture, 3) else {
         return;
     };

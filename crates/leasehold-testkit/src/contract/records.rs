@@ -193,7 +193,7 @@ pub(crate) async fn p3_the_same_fence_goes_on(fixture: &Fixture) {
     assert_eq!(read(&store, &key).await, value(7, 10, "done"));
 }
 
-pub(crate) async fn p4_a_value_ends_with_its_retention_and_not_before(fixture: &Fixture) {
+pub(crate) async fn p4_value_ends_with_its_retention(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
     let retention = Duration::from_millis(1500);
     let began = now();

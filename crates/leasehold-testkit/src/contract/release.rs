@@ -75,7 +75,7 @@ pub(crate) async fn f2_a_stale_release_touches_nobody(fixture: &Fixture) {
     released(&other, &holder).await;
 }
 
-pub(crate) async fn f4_what_was_released_is_free_everywhere_once_settled(fixture: &Fixture) {
+pub(crate) async fn f4_released_lock_is_free_after_flush(fixture: &Fixture) {
     let (store, places) = (fixture.open(), fixture.harness.places());
     for _ in 0..10 {
         let key = fixture.key();

@@ -35,7 +35,7 @@ pub(crate) async fn r1_renewing_never_takes_from_another_holder(fixture: &Fixtur
     released(&store, &holder).await;
 }
 
-pub(crate) async fn r2_one_bad_claim_harms_no_other_in_its_batch(fixture: &Fixture) {
+pub(crate) async fn r2_bad_claim_harms_no_other_in_batch(fixture: &Fixture) {
     let store = fixture.open();
     let claims: Vec<_> = (0..5)
         .map(|_| fixture.claim(&fixture.key(), LONG))
@@ -111,7 +111,7 @@ async fn outlived_its_first_ttl(fixture: &Fixture, store: &Arc<dyn Store>) -> bo
 /// How often to repeat a test that cannot continue because the machine stalled.
 const MACHINE_STOOD_STILL_MAX: usize = 10;
 
-pub(crate) async fn r3_a_guard_is_kept_beyond_its_first_ttl(fixture: &Fixture) {
+pub(crate) async fn r3_guard_outlives_its_first_ttl(fixture: &Fixture) {
     let (store, client, key) = (fixture.open(), Client::new(fixture.open()), fixture.key());
     // The TTL is long: the guard is lost if the machine stalls for most of it.
     let ttl = Duration::from_secs(12);

@@ -21,7 +21,7 @@ pub(crate) async fn w1_waiting_is_no_busy_loop(fixture: &Fixture) {
     released(&store, &holder).await;
 }
 
-pub(crate) async fn w2_a_waiter_gets_a_lock_that_became_free(fixture: &Fixture) {
+pub(crate) async fn w2_waiter_gets_a_freed_lock(fixture: &Fixture) {
     let (store, client, key) = (fixture.open(), Client::new(fixture.open()), fixture.key());
     let holder = fixture.claim(&key, LONG);
     granted(&store, &holder).await;

@@ -72,7 +72,7 @@ pub(crate) async fn w5_a_waiting_writer_keeps_later_readers_out(fixture: &Fixtur
     assert_eq!(order.into_inner(), [1, 2]);
 }
 
-pub(crate) async fn w5_a_writer_that_stops_waiting_lets_readers_in(fixture: &Fixture) {
+pub(crate) async fn w5_cancelled_writer_lets_readers_in(fixture: &Fixture) {
     let Some(crowd) = crowd(fixture) else { return };
     let key = fixture.key();
     let first = crowd.reads(0, &key).acquire().await.expect("the lock");
@@ -91,7 +91,7 @@ pub(crate) async fn w5_a_writer_that_stops_waiting_lets_readers_in(fixture: &Fix
     freed(first).await;
 }
 
-pub(crate) async fn w5_a_steady_stream_of_readers_starves_no_writer(fixture: &Fixture) {
+pub(crate) async fn w5_steady_readers_starve_no_writer(fixture: &Fixture) {
     let Some(crowd) = crowd(fixture) else { return };
     let (key, inside, has_written) = (fixture.key(), Cell::new(0), Cell::new(false));
     let first = crowd.reads(0, &key).acquire().await.expect("the lock");
@@ -122,7 +122,7 @@ pub(crate) async fn w5_a_steady_stream_of_readers_starves_no_writer(fixture: &Fi
     futures_util::join!(join_all((0..6).map(reads)), writes);
 }
 
-pub(crate) async fn w5_a_steady_stream_of_writers_starves_no_reader(fixture: &Fixture) {
+pub(crate) async fn w5_steady_writers_starve_no_reader(fixture: &Fixture) {
     let Some(crowd) = crowd(fixture) else { return };
     let (key, has_read) = (fixture.key(), Cell::new(false));
     let first = crowd.lock(0, &key).acquire().await.expect("the lock");

@@ -20,7 +20,7 @@ use crate::set::{self, MAX_TTL, TTL};
 /// over" (the same article). No lock can prevent the attempt, but the fence can.
 pub(super) fn scenario() {
     naive_holder_writes_over_the_next_one();
-    ours_says_lost_at_once_and_is_kept_out();
+    paused_holder_reports_loss_and_is_fenced_off();
 }
 
 fn naive_holder_writes_over_the_next_one() {
@@ -50,7 +50,7 @@ fn naive_holder_writes_over_the_next_one() {
     holder.finish();
 }
 
-fn ours_says_lost_at_once_and_is_kept_out() {
+fn paused_holder_reports_loss_and_is_fenced_off() {
     let stage = Stage::of_three(&RedisServer::builder());
     let [_, bob] = stage.ours(MAX_TTL);
     let gate = Gate::open();
