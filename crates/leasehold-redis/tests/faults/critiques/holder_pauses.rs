@@ -11,8 +11,8 @@ use leasehold::clock::{Clock, SystemClock};
 use leasehold_testkit::faults::{Findings, Gate, GateClient};
 use leasehold_testkit::servers::{RedisServer, until};
 
+use super::fixture::{Fixture, LOCK, LONG};
 use super::naive::{Counted, Naive};
-use super::stage::{LOCK, LONG, Stage};
 use crate::process::Process;
 use crate::set::{self, MAX_TTL, TTL};
 
@@ -24,13 +24,16 @@ pub(super) fn scenario() {
 }
 
 fn naive_holder_writes_over_the_next_one() {
-    let stage = Stage::of_three(&RedisServer::builder());
+    let fixture = Fixture::of_three(&RedisServer::builder());
     let gate = Gate::open();
-    let ports = stage.servers.iter().map(|server| server.port().to_string());
+    let ports = fixture
+        .servers
+        .iter()
+        .map(|server| server.port().to_string());
     let mut holder = start("naive", &gate, ports);
     assert_eq!(holder.hear(), "checked");
     holder.pause();
-    let [_, mut bob] = stage.naive(Counted::FromAsking);
+    let [_, mut bob] = fixture.naive(Counted::FromAsking);
     let mut second = None;
     until("the lease is over", || {
         second = bob.acquire(LOCK, LONG);
@@ -51,10 +54,10 @@ fn naive_holder_writes_over_the_next_one() {
 }
 
 fn paused_holder_reports_loss_and_is_fenced_off() {
-    let stage = Stage::of_three(&RedisServer::builder());
-    let [_, bob] = stage.ours(MAX_TTL);
+    let fixture = Fixture::of_three(&RedisServer::builder());
+    let [_, bob] = fixture.ours(MAX_TTL);
     let gate = Gate::open();
-    let mut holder = start("ours", &gate, stage.alice_urls().into_iter());
+    let mut holder = start("ours", &gate, fixture.alice_urls().into_iter());
     assert_eq!(holder.hear(), "checked");
     holder.pause();
     let guard = bob.lock(LOCK).ttl(TTL).wait(LONG).acquire();

@@ -14,13 +14,13 @@ pub(super) const LONG: Duration = Duration::from_secs(30);
 
 /// Servers, and two clients. Each client has network paths of its own to the servers.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct Fixture {
     alice: Vec<Proxy>,
     bob: Vec<Proxy>,
     pub(super) servers: RedisSet,
 }
 
-impl Stage {
+impl Fixture {
     /// Returns three servers in one quorum.
     pub(super) fn of_three(servers: &RedisBuilder) -> Self {
         let servers = RedisSet::start_each(3, servers);
