@@ -84,7 +84,7 @@ fn what_is_forgotten_makes_no_difference() {
 
 /// The guarantees for fences end with a lost counter and wrong clocks; exclusion does not.
 #[test]
-fn wrong_clocks_and_a_lost_counter_cost_the_order_of_fences_alone() {
+fn wrong_clocks_cost_only_fence_order() {
     let model = Model {
         rules: DESIGN,
         bounds: Bounds {

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_is_the_lower_median_of_the_clocks_as_they_are_now() {
+    fn ticket_is_lower_median_of_current_clocks() {
         let mut tickets = Tickets::new(4);
         assert_eq!(drawn(&mut tickets, 0), None, "no clock was read");
         for (member, clock) in [90_000, 10_000, 20_000, 30_000].into_iter().enumerate() {

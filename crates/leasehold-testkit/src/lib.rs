@@ -8,20 +8,13 @@ pub mod harness;
 pub mod servers;
 pub mod telemetry;
 
-mod faulty;
-mod fuse;
-mod seeds;
-mod signals;
-mod terminal;
+mod fuzz_seeds;
+mod processes;
 mod virtual_time;
 
-mod worker;
-
-pub use faulty::{Call, Fault, FaultyStore};
-pub use fuse::Fuse;
-pub use seeds::feed_seeds;
-pub use signals::reset_ignored_signals;
-pub use terminal::{start_on_terminal, written_on};
+pub use faults::{Call, CrashInjector, Fault, FaultyStore};
+pub use fuzz_seeds::feed_seeds;
+pub use processes::{reset_ignored_signals, start_on_terminal, written_on};
 pub use virtual_time::{SeededEntropy, VirtualClock, virtual_ambient};
 
 /// Compiles the README's examples as tests of this crate, which may depend on all stores.

@@ -1,4 +1,4 @@
-//! The proxy makes the weather that it promises.
+//! The proxy causes the faults that it promises.
 #![allow(missing_docs, reason = "a test program has no API")]
 
 use std::io::{ErrorKind, Read, Write};
@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
 use leasehold::clock::{Clock, SystemClock};
-use leasehold_testkit::faults::{Proxy, Weather};
+use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply, RespConnection, until};
 
 fn pong() -> Reply {
@@ -22,7 +22,7 @@ fn server_clients(server: &RedisServer) -> usize {
 }
 
 #[test]
-fn fair_weather_passes_everything_and_a_close_goes_through() {
+fn proxy_without_fault_passes_everything() {
     let server = RedisServer::start();
     let proxy = Proxy::to(server.port());
     let mut connection = RespConnection::open(proxy.port()).unwrap();
@@ -37,7 +37,7 @@ fn fair_weather_passes_everything_and_a_close_goes_through() {
 }
 
 #[test]
-fn a_cut_resets_both_sides_and_lets_new_connections_in() {
+fn cut_resets_both_sides() {
     let server = RedisServer::start();
     let proxy = Proxy::to(server.port());
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port())).unwrap();
@@ -61,15 +61,15 @@ fn what_refuses_refuses_until_the_weather_clears() {
     let mut open = RespConnection::open(proxy.port()).unwrap();
     open.call(&["PING"]).unwrap();
     let ask = |connection: std::io::Result<RespConnection>| connection?.call(&["PING"]);
-    proxy.set(Weather::Refusing);
+    proxy.set(NetworkFault::Refusing);
     assert!(open.call(&["PING"]).is_err());
     assert!(ask(RespConnection::open(proxy.port())).is_err());
-    proxy.set(Weather::Fair);
+    proxy.set(NetworkFault::None);
     assert_eq!(ask(RespConnection::open(proxy.port())).unwrap(), pong());
 }
 
 #[test]
-fn half_open_is_silent_both_ways_and_stays_so_for_what_it_swallowed() {
+fn half_open_connection_stays_silent() {
     let server = RedisServer::start();
     let proxy = Proxy::to(server.port());
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port())).unwrap();
@@ -77,11 +77,11 @@ fn half_open_is_silent_both_ways_and_stays_so_for_what_it_swallowed() {
     stream.set_read_timeout(short).unwrap();
     stream.write_all(b"PING\r\n").unwrap();
     stream.read_exact(&mut [0; 7]).unwrap();
-    proxy.set(Weather::HalfOpen);
+    proxy.set(NetworkFault::HalfOpen);
     stream.write_all(b"SET k v\r\n").unwrap();
     let silence = |stream: &mut TcpStream| stream.read(&mut [0; 7]).unwrap_err().kind();
     assert_eq!(silence(&mut stream), ErrorKind::WouldBlock);
-    proxy.set(Weather::Fair);
+    proxy.set(NetworkFault::None);
     stream.write_all(b"PING\r\n").unwrap();
     assert_eq!(silence(&mut stream), ErrorKind::WouldBlock);
     assert_eq!(server.command(&["GET", "k"]), Reply::Nil, "never arrived");
@@ -91,13 +91,13 @@ fn half_open_is_silent_both_ways_and_stays_so_for_what_it_swallowed() {
 }
 
 #[test]
-fn slow_answers_come_late_though_the_request_took_effect_at_once() {
+fn slow_answers_delay_replies_only() {
     let server = RedisServer::start();
     let proxy = Proxy::to(server.port());
     let delay = Duration::from_millis(400);
     let mut connection = RespConnection::open(proxy.port()).unwrap();
     connection.call(&["PING"]).unwrap();
-    proxy.set(Weather::SlowAnswers(delay));
+    proxy.set(NetworkFault::SlowAnswers(delay));
     std::thread::scope(|scope| {
         let asked = SystemClock.now();
         let answer = scope.spawn(move || {

@@ -27,7 +27,7 @@ fn a_server_answers_until_it_is_dropped() {
 }
 
 #[test]
-fn a_frozen_server_is_silent_until_it_is_thawed_and_can_be_dropped_frozen() {
+fn frozen_server_is_silent_until_thawed() {
     let server = RedisServer::start();
     let mut connection = server.connect();
     server.freeze();
@@ -40,7 +40,7 @@ fn a_frozen_server_is_silent_until_it_is_thawed_and_can_be_dropped_frozen() {
 }
 
 #[test]
-fn a_restart_keeps_the_address_and_only_durable_data() {
+fn restart_keeps_address_and_durable_data() {
     let value = |server: &RedisServer| server.command(&["GET", "k"]);
     for (settings, kept) in [
         (RedisServer::builder(), Reply::Nil),
@@ -83,7 +83,7 @@ fn replicas_and_cluster_nodes_are_what_they_say() {
 }
 
 #[test]
-fn a_set_has_as_many_different_servers_as_asked_for() {
+fn server_set_has_distinct_servers() {
     let set = RedisSet::start(5);
     let mut urls = set.urls();
     urls.dedup();
@@ -118,7 +118,7 @@ fn servers_die_with_a_killed_program() {
 }
 
 #[test]
-fn a_postgres_server_answers_until_it_is_dropped_and_leaves_nothing() {
+fn postgres_server_runs_until_dropped() {
     let server = PostgresServer::start();
     let (pid, directory) = (server.pid(), server.directory().to_path_buf());
     let mut session = server.session();
@@ -146,7 +146,7 @@ fn seconds(server: &RedisServer) -> i64 {
 }
 
 #[test]
-fn one_servers_clock_is_stepped_while_it_runs_and_expiry_follows_it() {
+fn expiry_follows_a_stepped_server_clock() {
     let server = RedisServer::builder().steppable_clock().start();
     let other = RedisServer::start();
     let ahead = || seconds(&server) - seconds(&other);
@@ -174,7 +174,7 @@ fn one_servers_clock_is_stepped_while_it_runs_and_expiry_follows_it() {
 }
 
 #[test]
-fn a_power_cut_loses_what_had_not_reached_the_disk() {
+fn power_cut_loses_unsynced_data() {
     let settings = RedisServer::builder().append_only(AppendFsync::EverySecond);
     let mut server = settings.start();
     server.command(&["SET", "old", "v"]);

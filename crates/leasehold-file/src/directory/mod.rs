@@ -182,7 +182,7 @@ mod tests {
     };
 
     #[test]
-    fn files_may_be_used_by_those_who_may_make_them() {
+    fn file_mode_follows_the_directory() {
         assert_eq!(mode_of_files(0o755), 0o600);
         assert_eq!(mode_of_files(0o700), 0o600);
         assert_eq!(mode_of_files(0o2775), 0o660);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_directory_is_made_for_its_owner_alone() {
+    fn new_directory_is_private() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/b");
         let directory = Directory::prepare(&path, PRIVATE).unwrap();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_directory_that_others_may_write_to_is_refused() {
+    fn writable_private_directory_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o1777)).unwrap();
         let error = Directory::prepare(dir.path(), PRIVATE).unwrap_err();
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_directory_may_not_be_a_link_set_up_by_somebody() {
+    fn private_directory_behind_a_foreign_link_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let (target, link) = (dir.path().join("target"), dir.path().join("link"));
         fs::create_dir(&target).unwrap();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn another_file_system_is_refused_before_anything_is_made() {
+    fn foreign_file_system_is_refused_before_any_change() {
         let error = Directory::prepare(Path::new("/proc/locks.d/x"), PRIVATE).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         let text = error.to_string();

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn two_hundred_bytes_are_encoded_and_one_more_is_hashed() {
+    fn names_over_200_bytes_are_hashed() {
         let longest = "x".repeat(200);
         assert_eq!(of_key(&key(&longest)), format!("{longest}.lock"));
         let hashed = of_key(&key(&"x".repeat(201)));

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greater_whole_slot_counts_and_the_other_is_written_next() {
+    fn greater_valid_slot_counts() {
         assert_eq!(read(&fresh(&key(), 7), &key()), at(7, Slot::First));
         assert_eq!(read(&with_slots(7, 8), &key()), at(8, Slot::Second));
         assert_eq!(read(&with_slots(9, 8), &key()), at(9, Slot::First));
@@ -208,7 +208,7 @@ mod tests {
 
     /// No matter which part of a slot's write reached the disk, the other slot's counter is found.
     #[test]
-    fn a_write_torn_at_any_byte_leaves_the_other_slot() {
+    fn torn_write_keeps_the_other_slot() {
         let (before, after) = (with_slots(9, 8), with_slots(9, 10));
         for torn in 0..SLOT_LENGTH {
             let mut bytes = before;
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_files_and_first_writes_broken_off_are_fresh() {
+    fn empty_and_partial_first_writes_are_new() {
         let whole = fresh(&key(), 7);
         let mut only_name = whole;
         only_name[..SLOT_LENGTH].fill(0);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn another_key_and_a_later_version_are_told_apart() {
+    fn other_key_and_later_version_are_distinguished() {
         let other = Key::new("Deploy").unwrap();
         assert_eq!(read(&fresh(&other, 7), &key()), Err(Damage::OtherKey));
         let mut later = slot(&key(), 7);

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_of_a_later_version_is_not_taken_for_another() {
+    fn unknown_mode_of_a_later_version_is_rejected() {
         for text in [
             "",
             "intent",
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_not_whole_is_no_record() {
+    fn incomplete_record_is_ignored() {
         let whole = encode(&claim("host", "program"), Fence::MAX);
         let end = whole.iter().position(|byte| *byte == 0).unwrap();
         for cut in 0..end {

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_not_there_is_not_made() {
+    fn examining_creates_no_directory() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/b");
         let found = look(&path);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_looked_at_and_left_as_it_is() {
+    fn examining_changes_nothing() {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o750)).unwrap();
         let before = fs::metadata(dir.path()).unwrap();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_is_that_of_the_directory_and_not_of_a_link_to_it() {
+    fn ownership_is_checked_behind_a_link() {
         let dir = tempfile::tempdir().unwrap();
         let (real, link) = (dir.path().join("real"), dir.path().join("link"));
         fs::create_dir(&real).unwrap();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_without_a_table_of_files_has_room_for_them() {
+    fn unlimited_file_system_has_room() {
         // As on some that grow by themselves; this one has no table at all.
         assert_eq!(statvfs("/proc").unwrap().files(), 0);
         assert_eq!(room(Path::new("/proc")).unwrap().1, u64::MAX);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_on_the_directory_that_somebody_has_is_proof_enough() {
+    fn existing_directory_lock_proves_flock_works() {
         let dir = tempfile::tempdir().unwrap();
         let other = File::open(dir.path()).unwrap();
         let held = Flock::lock(other, FlockArg::LockExclusiveNonblock).unwrap();

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn all_others_are_refused_with_their_name_and_the_override() {
+    fn other_file_systems_are_refused_by_name() {
         for (magic, name) in NOT_LOCAL {
             let error = verdict(*magic).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported);

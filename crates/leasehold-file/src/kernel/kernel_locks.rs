@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_many_pages_is_read_to_its_end() {
+    fn long_lock_list_is_read_completely() {
         let dir = tempfile::tempdir().unwrap();
         let files: Vec<_> = (0..300)
             .map(|number| {

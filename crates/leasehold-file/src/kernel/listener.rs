@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whatever_may_free_a_lock_is_heard_by_all_who_watch_its_file() {
+    async fn all_watchers_are_notified_of_a_release() {
         let dir = tempfile::tempdir().unwrap();
         let (path, other) = (dir.path().join("a.lock"), dir.path().join("b.lock"));
         for path in [&path, &other] {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_watch_ends_with_the_last_who_shares_it() {
+    async fn watch_ends_with_its_last_user() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.lock");
         fs::write(&path, "").unwrap();

@@ -200,7 +200,7 @@ mod tests {
 
     /// Opens the window between opening and locking by hand.
     #[test]
-    fn a_file_removed_or_replaced_before_the_lock_was_won_is_not_held() {
+    fn replaced_file_is_not_locked() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("deploy.lock");
         let early = open(&path, 0o600).unwrap();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_stands_until_it_is_freed_or_its_file_is_removed() {
+    fn lock_is_valid_until_freed_or_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("deploy.lock");
         let win = || match lock(open(&path, 0o600).unwrap(), &path, Mode::Exclusive).unwrap() {
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_has_the_mode_it_was_given() {
+    fn new_file_has_the_given_mode() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("deploy.lock");
         let file = open(&path, 0o666).unwrap();

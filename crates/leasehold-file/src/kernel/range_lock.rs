@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_taken_by_description_and_can_be_asked_about() {
+    fn byte_locks_belong_to_the_description() {
         let place = tempfile::NamedTempFile::new().unwrap();
         let (one, two) = (place.reopen().unwrap(), place.reopen().unwrap());
         assert!(try_lock(&one, 2048).unwrap());
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_byte_is_everybodys_and_is_found_by_its_place() {
+    fn shared_byte_locks_are_found_by_offset() {
         let place = tempfile::NamedTempFile::new().unwrap();
         let [one, two, three] = [(); 3].map(|()| place.reopen().unwrap());
         assert!(share(&one, 70).unwrap() && share(&two, 70).unwrap());

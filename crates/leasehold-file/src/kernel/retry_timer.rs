@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_tries_follow_a_word_and_then_the_floor() {
+    fn few_retries_follow_a_notification() {
         let mut retry_timer = RetryTimer::new();
         for _ in 0..2 {
             let pauses: Vec<_> = (0..5)
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_come_now_and_then_are_answered_at_once() {
+    fn occasional_notifications_cause_an_immediate_retry() {
         let mut retry_timer = RetryTimer::new();
         for word in 0..1000 {
             let now = at(20 * word);

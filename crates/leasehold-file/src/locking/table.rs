@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn turns_exclude_each_other_and_are_forgotten_with_the_last() {
+    async fn turns_are_exclusive_and_forgotten_at_the_end() {
         let (table, id) = (Arc::new(Table::default()), id());
         let turn = table.turn(&id).await;
         let clock = Ambient::default().clock;

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_the_kernel_has_no_room_waiters_ask_at_random_and_say_so_once() {
+    async fn waiters_poll_when_inotify_is_exhausted() {
         let none_left = || Err(nix::errno::Errno::EMFILE.into());
         for waits in [Waiters::with(none_left), Waiters::polling()] {
             let dir = tempfile::tempdir().unwrap();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waiters_are_told_again_once_the_kernel_has_room() {
+    async fn notifications_resume_when_inotify_has_room() {
         static FULL: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(true);
         let dir = tempfile::tempdir().unwrap();
         let waits = Waiters::with(|| {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_so_many_files_are_kept_open_and_the_others_still_wait() {
+    async fn waiters_beyond_the_file_limit_poll() {
         let dir = tempfile::tempdir().unwrap();
         let store = store(dir.path(), Waiters::notified());
         let holder = waiter();

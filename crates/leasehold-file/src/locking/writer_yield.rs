@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stands_back_until_a_writer_had_its_turn() {
+    fn reader_yields_until_a_writer_was_served() {
         use Present::{Nobody, Sharers, Writer};
         assert!(stands_back(&[(0, Sharers), (90_000, Sharers)]));
         assert!(stands_back(&[(0, Nobody), (900, Nobody)]));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stands_back_for_no_writer_that_does_not_come() {
+    fn reader_stops_yielding_to_absent_writer() {
         use Present::{Nobody, Sharers};
         assert!(!stands_back(&[(0, Nobody), (1000, Nobody)]));
         assert!(!stands_back(&[(0, Nobody), (500, Nobody), (1500, Nobody)]));

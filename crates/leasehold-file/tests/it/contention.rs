@@ -34,7 +34,7 @@ fn processes_take_turns() {
 /// While a thread keeps removing the lock file, no two holders with valid locks are ever there
 /// together, and fences stay in order.
 #[test]
-fn removing_the_file_lets_nobody_in_beside_a_holder_whose_lock_stands() {
+fn removed_file_never_causes_two_holders() {
     let world = World::new();
     let path = world.lock_file("deploy");
     let over = Arc::new(AtomicBool::new(false));
@@ -101,7 +101,7 @@ fn contend(dir: &std::path::Path, inside: &AtomicU32) {
 /// A shared holder that was stopped while it drew its fence does not hold up the attempt's thread:
 /// the attempt can be dropped, and leaves nothing.
 #[tokio::test]
-async fn waiting_for_another_readers_fence_can_be_broken_off() {
+async fn wait_for_another_readers_fence_is_cancellable() {
     let world = World::new();
     world.pass("deploy", 0).await;
     let stopped = fs::File::options()

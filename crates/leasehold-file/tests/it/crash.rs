@@ -23,7 +23,7 @@ async fn a_killed_process_frees_its_locks_at_once() {
 }
 
 #[tokio::test]
-async fn a_descriptor_handed_down_keeps_the_lock_past_the_death_of_its_process() {
+async fn inherited_descriptor_keeps_the_lock() {
     let world = World::new();
     let mut helper = Helper::start();
     helper.take(world.dir.path(), "deploy", Mode::Exclusive);
@@ -43,7 +43,7 @@ async fn a_descriptor_handed_down_keeps_the_lock_past_the_death_of_its_process()
 }
 
 #[tokio::test]
-async fn a_release_frees_the_lock_although_a_child_has_its_descriptor() {
+async fn release_frees_lock_despite_inherited_descriptor() {
     let world = World::new();
     let (claim, _) = world.take("deploy", 0).await;
     let descriptor = world.store.descriptor(claim.owner).unwrap();

@@ -26,7 +26,7 @@ async fn a_torn_slot_falls_back_to_the_other() {
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_trusted_is_named_and_left_as_it_was() {
+async fn untrusted_file_is_named_and_kept() {
     let world = World::new();
     world.pass("deploy", 1000).await;
     world.pass("deploy", 0).await;
@@ -71,7 +71,7 @@ async fn a_file_that_cannot_be_trusted_is_named_and_left_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_folder_or_link_in_place_of_the_file_is_refused() {
+async fn folder_or_link_as_lock_file_is_refused() {
     let world = World::new();
     let path = world.lock_file("deploy");
     fs::create_dir(&path).unwrap();
@@ -98,7 +98,7 @@ async fn a_folder_or_link_in_place_of_the_file_is_refused() {
 
 /// A limit on the size of files simulates a full disk: the write fails in the same place.
 #[tokio::test]
-async fn a_fence_that_cannot_be_written_is_not_granted_and_harms_nothing() {
+async fn unwritable_fence_is_not_granted() {
     let world = World::new();
     let limited = &["sh", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""];
     for (name, before) in [("new", 0), ("used", 1000)] {
@@ -118,7 +118,7 @@ async fn a_fence_that_cannot_be_written_is_not_granted_and_harms_nothing() {
 
 /// A file system that is really full.
 #[tokio::test]
-async fn a_full_disk_is_an_io_error_that_names_the_file() {
+async fn full_disk_error_names_the_file() {
     let world = World::new();
     let dir = world.dir.path().to_str().unwrap();
     let script = format!(

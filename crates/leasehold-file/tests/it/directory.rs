@@ -19,7 +19,7 @@ fn unprivileged() -> Helper {
 }
 
 #[test]
-fn a_directory_that_may_not_be_read_or_written_is_refused_by_name() {
+fn unusable_directory_is_refused_by_name() {
     let world = World::new();
     let locks = world.dir.path().join("locks");
     fs::create_dir(&locks).unwrap();
@@ -42,7 +42,7 @@ fn a_directory_that_may_not_be_read_or_written_is_refused_by_name() {
 }
 
 #[test]
-fn a_lock_file_that_may_not_be_written_is_refused_by_name() {
+fn unwritable_lock_file_is_refused_by_name() {
     let world = World::new();
     let path = world.lock_file("deploy");
     fs::write(&path, "").unwrap();
@@ -53,7 +53,7 @@ fn a_lock_file_that_may_not_be_written_is_refused_by_name() {
 }
 
 #[test]
-fn a_read_only_file_system_is_refused_by_name() {
+fn read_only_file_system_is_refused() {
     let world = World::new();
     let dir = world.dir.path().to_str().unwrap();
     let script = format!("mount -t tmpfs -o ro none {dir} && exec \"$0\" \"$@\"");
@@ -78,7 +78,7 @@ fn a_read_only_file_system_is_refused_by_name() {
 }
 
 #[test]
-fn a_file_system_that_is_not_local_is_refused_unless_overridden() {
+fn remote_file_system_is_refused_unless_overridden() {
     let error = FileStore::open("/proc").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.to_string().contains("procfs"), "{error}");
@@ -90,7 +90,7 @@ fn a_file_system_that_is_not_local_is_refused_unless_overridden() {
 }
 
 #[tokio::test]
-async fn a_directory_removed_under_the_store_is_made_again() {
+async fn removed_directory_is_recreated() {
     let world = World::new();
     let path = world.dir.path().join("locks");
     let store = FileStore::open(&path).unwrap();

@@ -31,7 +31,7 @@ fn is_gone(renewal: &Renewal) -> bool {
 }
 
 #[tokio::test]
-async fn a_shared_claim_of_who_holds_alone_lets_readers_in_and_no_writer() {
+async fn downgraded_holder_admits_readers_only() {
     let world = World::new();
     let path = world.lock_file("deploy");
     for freed_as_shared in [true, false] {
@@ -94,7 +94,7 @@ async fn nothing_else_changes_its_mode() {
 }
 
 #[tokio::test]
-async fn each_lease_of_a_batch_is_downgraded_on_its_own() {
+async fn leases_of_a_batch_downgrade_individually() {
     let world = World::new();
     let (removed, removed_fence) = world.take("removed", 0).await;
     let (kept, kept_fence) = world.take("kept", 0).await;
@@ -188,7 +188,7 @@ async fn readers_that_wait_are_woken_at_once() {
 
 /// The child has the same lock, before and after.
 #[tokio::test]
-async fn a_descriptor_handed_down_is_downgraded_with_its_lock() {
+async fn inherited_descriptor_is_downgraded_with_its_lock() {
     let world = World::new();
     let mut helper = Helper::start();
     helper.take(world.dir.path(), "deploy", Mode::Exclusive);
@@ -207,7 +207,7 @@ async fn a_descriptor_handed_down_is_downgraded_with_its_lock() {
 
 /// Dropped after it was polled 0, 1, 2… times: held in one mode or the other until its release.
 #[tokio::test]
-async fn a_downgrade_dropped_at_any_point_is_made_or_not() {
+async fn dropped_downgrade_is_complete_or_absent() {
     let world = World::new();
     for polls in 0.. {
         let (alone, fence_alone) = world.take("deploy", 0).await;
@@ -259,7 +259,7 @@ async fn a_release_beside_a_downgrade_leaves_nothing() {
 
 /// A limit on the size of files, set from outside, makes the write fail.
 #[tokio::test]
-async fn a_downgrade_whose_record_cannot_be_written_is_not_made_and_can_be_repeated() {
+async fn failed_downgrade_can_be_repeated() {
     let world = World::new();
     let mut helper = Helper::start_under(&["sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""]);
     helper.take(world.dir.path(), "deploy", Mode::Exclusive);

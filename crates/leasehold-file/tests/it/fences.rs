@@ -5,7 +5,7 @@ use leasehold::{ErrorKind, Fence, Store};
 use crate::world::{World, fence, held, wall};
 
 #[tokio::test]
-async fn each_grant_is_above_the_last_and_above_its_proposal() {
+async fn fences_exceed_the_last_and_the_proposal() {
     let world = World::new();
     assert_eq!(world.pass("deploy", 1000).await, 1001);
     assert_eq!(world.pass("deploy", 1000).await, 1002);
@@ -23,7 +23,7 @@ async fn the_counter_outlives_the_store() {
 }
 
 #[tokio::test]
-async fn the_wall_clock_carries_the_fences_past_the_loss_of_the_file() {
+async fn fences_grow_after_file_loss() {
     let world = World::new();
     let before = world.pass("deploy", wall()).await;
     fs::remove_file(world.lock_file("deploy")).unwrap();
@@ -51,7 +51,7 @@ async fn a_resend_is_granted_the_same_fence() {
 }
 
 #[tokio::test]
-async fn a_resend_after_the_file_was_removed_takes_the_lock_anew() {
+async fn resent_claim_after_file_removal_is_granted() {
     let world = World::new();
     let (claim, first) = world.take("deploy", 7).await;
     fs::remove_file(world.lock_file("deploy")).unwrap();
@@ -65,7 +65,7 @@ async fn a_resend_after_the_file_was_removed_takes_the_lock_anew() {
 }
 
 #[tokio::test]
-async fn shared_holders_each_have_a_fence_of_their_own() {
+async fn shared_holders_have_distinct_fences() {
     let world = World::new();
     let mut fences = Vec::new();
     let stores: Vec<_> = (0..8).map(|_| world.another_store()).collect();

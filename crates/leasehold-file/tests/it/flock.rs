@@ -66,7 +66,7 @@ async fn a_lock_of_ours_excludes_flock() {
 }
 
 #[tokio::test]
-async fn a_lock_of_flock_excludes_ours_and_is_shown() {
+async fn flock_command_excludes_ours_and_is_shown() {
     let world = World::new();
     let path = world.lock_file("deploy");
     let holders = async || world.store.holders(&key("deploy")).await.unwrap();
@@ -110,7 +110,7 @@ async fn a_lock_of_flock_excludes_ours_and_is_shown() {
 
 /// The common idiom `exec 9>file; flock 9` truncates the file, and with it the counter.
 #[tokio::test]
-async fn a_file_truncated_by_a_shell_script_is_a_fresh_one() {
+async fn truncated_file_counts_as_new() {
     let world = World::new();
     let before = world.pass("deploy", 1000).await;
     let script = "exec 9>\"$0\"; flock -n 9";

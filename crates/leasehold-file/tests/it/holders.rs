@@ -4,7 +4,7 @@ use crate::helper::Helper;
 use crate::world::{World, fence, held, key};
 
 #[tokio::test]
-async fn a_holder_is_named_while_it_holds_and_not_after() {
+async fn holder_is_named_only_while_holding() {
     let world = World::new();
     let other = world.another_store();
     assert!(other.holders(&key("deploy")).await.unwrap().is_empty());
@@ -25,7 +25,7 @@ async fn a_holder_is_named_while_it_holds_and_not_after() {
 }
 
 #[tokio::test]
-async fn every_shared_holder_is_named_and_leaves_by_itself() {
+async fn shared_holders_are_named_individually() {
     let world = World::new();
     let mut helpers: Vec<_> = (0..3).map(|_| Helper::start()).collect();
     for helper in &mut helpers {
@@ -60,7 +60,7 @@ async fn every_shared_holder_is_named_and_leaves_by_itself() {
 }
 
 #[tokio::test]
-async fn the_record_of_a_dead_holder_does_not_speak_for_the_next() {
+async fn dead_holder_record_is_not_shown() {
     let world = World::new();
     let mut helper = Helper::start();
     helper.take(world.dir.path(), "deploy", Mode::Exclusive);
@@ -105,7 +105,7 @@ async fn looking_does_not_disturb_an_attempt() {
 }
 
 #[tokio::test]
-async fn exactly_the_held_keys_with_the_prefix_are_listed() {
+async fn listing_shows_held_keys_with_the_prefix() {
     let world = World::new();
     let long = format!("jobs/{}", "é".repeat(200));
     let names = ["jobs/a", "jobs/B", "jobs%/c", "jobs*", "other", &long];

@@ -12,7 +12,7 @@ use leasehold_testkit::servers::until;
 use leasehold_testkit::telemetry::TestRecorder;
 
 #[test]
-fn a_client_of_the_file_store_tells_every_step_once() {
+fn file_store_client_reports_each_step_once() {
     let directory = tempfile::tempdir().unwrap();
     let recorder = TestRecorder::new();
     let store = FileStore::open(directory.path()).unwrap();

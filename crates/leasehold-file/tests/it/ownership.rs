@@ -94,7 +94,7 @@ async fn each_lease_is_renewed_on_its_own() {
 /// Drops the future after it was polled 0, 1, 2… times; a release then leaves nothing held, at
 /// once.
 #[tokio::test]
-async fn an_attempt_dropped_at_any_point_leaves_nothing_held() {
+async fn dropped_attempt_holds_nothing() {
     let world = World::new();
     let other = world.another_store();
     let permit = Mode::Permit(Permits::new(1).unwrap());
@@ -126,7 +126,7 @@ async fn an_attempt_dropped_at_any_point_leaves_nothing_held() {
 
 /// As above, but without a release: a lock that the dropped future won is freed by itself.
 #[tokio::test]
-async fn a_dropped_attempt_frees_what_it_wins_without_a_release() {
+async fn dropped_attempt_frees_a_late_grant() {
     let world = World::new();
     for _ in 0..50 {
         let claim = world.claim("deploy", 0);
@@ -162,7 +162,7 @@ fn poll_once<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> bool {
 }
 
 #[tokio::test]
-async fn a_delay_is_refused_where_no_lease_stands_beyond_its_process() {
+async fn lock_delay_is_refused() {
     let world = World::new();
     let client = Client::new(world.another_store());
     let lock = client.lock("deploy").lock_delay(Duration::from_secs(5));
@@ -176,7 +176,7 @@ async fn a_delay_is_refused_where_no_lease_stands_beyond_its_process() {
 }
 
 #[tokio::test]
-async fn there_are_no_handles_where_locks_end_with_their_process() {
+async fn file_locks_have_no_handles() {
     let world = World::new();
     let client = Client::new(world.another_store());
     let guard = client.lock("deploy").try_acquire().await.unwrap().unwrap();

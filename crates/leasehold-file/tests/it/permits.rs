@@ -48,7 +48,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn as_many_hold_the_lock_as_it_has_permits_each_with_a_fence() {
+async fn each_permit_holder_has_a_fence() {
     for count in [1, 3, Permits::MAX] {
         let world = World::new();
         assert_eq!(world.store.guarantees().counting, Counting::Permits);
@@ -81,7 +81,7 @@ async fn as_many_hold_the_lock_as_it_has_permits_each_with_a_fence() {
 }
 
 #[tokio::test]
-async fn permits_and_every_other_way_to_hold_the_lock_exclude_each_other() {
+async fn permits_exclude_other_modes() {
     let world = World::new();
     let path = world.lock_file("deploy");
     let (first, second) = (world.permit(3), world.permit(3));
@@ -110,7 +110,7 @@ async fn permits_and_every_other_way_to_hold_the_lock_exclude_each_other() {
 }
 
 #[tokio::test]
-async fn another_number_of_permits_is_an_error_that_names_both() {
+async fn permit_count_error_names_both_counts() {
     let world = World::new();
     let holder = world.permit(3);
     world.holds(&holder).await;
@@ -132,7 +132,7 @@ async fn another_number_of_permits_is_an_error_that_names_both() {
 }
 
 #[tokio::test]
-async fn holders_of_permits_are_named_and_their_keys_listed() {
+async fn permit_holders_are_named_and_listed() {
     let world = World::new();
     let mut helpers = [Helper::start(), Helper::start()];
     for helper in &mut helpers {
@@ -158,7 +158,7 @@ async fn holders_of_permits_are_named_and_their_keys_listed() {
 }
 
 #[tokio::test]
-async fn a_killed_holder_frees_its_own_permit_and_no_other() {
+async fn killed_holder_frees_only_its_permit() {
     let world = World::new();
     let mut helpers = [(); 3].map(|()| Helper::start());
     for helper in &mut helpers {
@@ -173,7 +173,7 @@ async fn a_killed_holder_frees_its_own_permit_and_no_other() {
 }
 
 #[tokio::test]
-async fn when_all_holders_are_killed_at_once_all_permits_are_free() {
+async fn permits_are_free_after_all_holders_die() {
     let world = World::new();
     let mut helpers = [(); 3].map(|()| Helper::start());
     for helper in &mut helpers {
@@ -192,7 +192,7 @@ async fn when_all_holders_are_killed_at_once_all_permits_are_free() {
 }
 
 #[tokio::test]
-async fn a_descriptor_handed_down_keeps_the_permit_past_the_death_of_its_process() {
+async fn inherited_descriptor_keeps_the_permit() {
     let world = World::new();
     let path = world.lock_file("deploy");
     let mut helper = Helper::start();
@@ -210,7 +210,7 @@ async fn a_descriptor_handed_down_keeps_the_permit_past_the_death_of_its_process
 
 /// The kinds of holders depend on the kernel's locks, and not on the content of the file.
 #[tokio::test]
-async fn a_file_truncated_while_permits_are_held_lets_nobody_in_beside_them() {
+async fn truncation_keeps_permits_held() {
     let world = World::new();
     let holders = [world.permit(2), world.permit(2)];
     for claim in &holders {
@@ -229,7 +229,7 @@ async fn a_file_truncated_while_permits_are_held_lets_nobody_in_beside_them() {
 
 /// A documented limit: the kernel does not show which kind of shared holder it sees.
 #[tokio::test]
-async fn a_shared_flock_stands_beside_permits_and_is_shown() {
+async fn shared_flock_coexists_with_permits() {
     let world = World::new();
     let path = world.lock_file("deploy");
     let flock = Flock::hold(&path, Mode::Shared);
@@ -277,7 +277,7 @@ async fn a_freed_permit_wakes_a_waiter() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_of_one_kind_of_holder_wakes_the_waiters_of_another() {
+async fn holder_end_wakes_waiters_of_other_kinds() {
     let world = World::new();
     let store = by_words_alone(world.dir.path());
     for (before, after) in [
@@ -298,7 +298,7 @@ async fn the_end_of_one_kind_of_holder_wakes_the_waiters_of_another() {
 
 /// Two kinds of holders begin at once on a lock that is free. Neither keeps both out.
 #[test]
-fn of_those_who_try_at_once_as_many_get_in_as_may() {
+fn concurrent_claims_fill_all_permits() {
     const ROUNDS: usize = 50;
     let world = World::new();
     for (modes, expected) in [
@@ -353,7 +353,7 @@ fn tries_at_once(dir: &Path, mode: Mode, rounds: usize, barrier: &Barrier) -> Ve
 
 /// Over several processes; in each turn a holder waits inside until all permits are in use.
 #[test]
-fn never_more_are_inside_than_there_are_permits_and_all_get_in() {
+fn permit_holders_never_exceed_the_count() {
     const PROCESSES: u32 = 5;
     const TURNS: u32 = 20;
     let world = World::new();
@@ -377,7 +377,7 @@ fn never_more_are_inside_than_there_are_permits_and_all_get_in() {
 
 /// Contenders that only look for room never keep out another one without notifying it afterwards.
 #[tokio::test(flavor = "multi_thread")]
-async fn contenders_in_all_modes_get_through_by_words_alone() {
+async fn all_modes_succeed_by_notifications_alone() {
     const TURNS: u32 = 10;
     let world = World::new();
     let stores: Vec<_> = (0..4).map(|_| by_words_alone(world.dir.path())).collect();

@@ -40,7 +40,7 @@ fn record_file(world: &World) -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn a_record_lies_beside_the_lock_file_and_is_no_lock() {
+async fn record_file_is_no_lock() {
     let world = World::new();
     assert_eq!(text(read(&world.store).await.unwrap()), None);
     assert_eq!(
@@ -63,7 +63,7 @@ async fn a_record_lies_beside_the_lock_file_and_is_no_lock() {
 }
 
 #[tokio::test]
-async fn what_a_killed_writer_left_is_neither_read_nor_in_the_way() {
+async fn leftovers_of_a_killed_writer_are_harmless() {
     let world = World::new();
     write(&world.store, 7, "whole").await.unwrap();
     let mut left = record_file(&world).into_os_string();
@@ -145,7 +145,7 @@ async fn an_interrupted_overwrite_is_repaired_first() {
 }
 
 #[tokio::test]
-async fn a_damaged_record_is_named_and_left_as_it_was() {
+async fn damaged_record_is_named_and_kept() {
     let world = World::new();
     write(&world.store, 7, "value").await.unwrap();
     let path = record_file(&world);
@@ -178,7 +178,7 @@ async fn a_damaged_record_is_named_and_left_as_it_was() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_leaves_the_record_as_it_was() {
+async fn failed_write_keeps_the_record() {
     let world = World::new();
     write(&world.store, 7, "value").await.unwrap();
     // A folder is in the way of the new file, and cannot be removed as a file.
@@ -226,7 +226,7 @@ impl Clock for Settable {
 }
 
 #[tokio::test]
-async fn what_is_over_is_dropped_and_its_file_is_removed_by_and_by() {
+async fn expired_records_are_removed_gradually() {
     let world = World::new();
     let clock = Arc::new(Settable::default());
     let ambient = Ambient {
@@ -324,7 +324,7 @@ fn writers_and_readers_at_once_see_whole_values() {
 }
 
 #[tokio::test]
-async fn opening_is_remembered_by_another_process_that_comes_later() {
+async fn opening_is_remembered_across_processes() {
     let world = World::new();
     let record = RecordKey::new(key("deploy"));
     let fence = Fence::new(9).unwrap();

@@ -114,7 +114,7 @@ fn permits(count: u32) -> Mode {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_kinds_that_both_found_room_one_gets_in() {
+async fn one_of_two_kinds_gets_in() {
     let pairs = [
         [Mode::Shared, permits(3)],
         [permits(3), Mode::Shared],
@@ -148,7 +148,7 @@ async fn of_two_kinds_that_both_found_room_one_gets_in() {
 
 /// Its `flock` may have kept out a writer that was notified of the last close before.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_finds_its_room_taken_leaves_only_if_it_stays_so() {
+async fn attempt_retries_when_its_room_was_taken() {
     for is_left in [true, false] {
         let world = World::new();
         let path = world.lock_file("deploy");

@@ -151,7 +151,7 @@ async fn a_release_wakes_waiters_in_both_modes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_of_a_holder_wakes_waiters_in_both_modes() {
+async fn holder_end_wakes_waiters_in_both_modes() {
     let world = World::new();
     let store = by_words_alone(world.dir.path());
     for (held, wanted) in [
@@ -176,7 +176,7 @@ async fn the_end_of_a_holder_wakes_waiters_in_both_modes() {
 
 /// The child's descriptor is the last one of the lock, and stays open.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_release_wakes_waiters_although_a_child_has_its_descriptor() {
+async fn release_wakes_waiters_despite_inherited_descriptor() {
     let world = World::new();
     let mut helper = Helper::start();
     helper.take(world.dir.path(), "deploy", Mode::Exclusive);
@@ -206,7 +206,7 @@ impl Drop for Child {
 
 /// As Python's `fcntl.flock(file, LOCK_UN)` does. The kernel does not report it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lock_given_back_without_a_close_is_found() {
+async fn unlock_without_close_is_noticed() {
     let world = World::new();
     world.pass("deploy", 0).await;
     let file = File::open(world.lock_file("deploy")).unwrap();
@@ -217,7 +217,7 @@ async fn a_lock_given_back_without_a_close_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lock_whose_file_is_removed_or_replaced_is_found() {
+async fn removed_or_replaced_file_is_noticed() {
     let world = World::new();
     let store = by_words_alone(world.dir.path());
     let path = world.lock_file("deploy");
@@ -242,7 +242,7 @@ async fn a_lock_whose_file_is_removed_or_replaced_is_found() {
 
 /// Nothing that was begun for a waiter takes the lock once the waiter is gone.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dropped_waiter_leaves_no_descriptor_no_watch_and_never_holds() {
+async fn dropped_waiter_leaves_nothing() {
     let world = World::new();
     let path = world.lock_file("deploy");
     let (holder, _) = world.take("deploy", 0).await;
@@ -268,7 +268,7 @@ async fn a_dropped_waiter_leaves_no_descriptor_no_watch_and_never_holds() {
 }
 
 #[tokio::test]
-async fn leaving_waits_for_an_attempt_that_was_broken_off() {
+async fn leaving_waits_for_a_cancelled_attempt() {
     let world = World::new();
     let path = world.lock_file("deploy");
     world.take("deploy", 0).await;
@@ -288,7 +288,7 @@ async fn leaving_waits_for_an_attempt_that_was_broken_off() {
 
 /// The waiter that reads the kernel's events for all may end in the middle of it.
 #[tokio::test(flavor = "multi_thread")]
-async fn waiters_of_one_store_in_two_runtimes_do_not_need_each_other() {
+async fn waiters_in_two_runtimes_are_independent() {
     let world = World::new();
     let store = by_words_alone(world.dir.path());
     let (holder, _) = world.take("deploy", 0).await;
@@ -336,7 +336,7 @@ async fn waiters_do_not_wake_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_of_sixteen_waiters_get_through_by_words_alone() {
+async fn sixteen_waiters_succeed_by_notifications_alone() {
     const TURNS: u32 = 10;
     let world = World::new();
     let number = world.dir.path().join("number");

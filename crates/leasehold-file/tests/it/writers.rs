@@ -39,7 +39,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn who_would_share_the_lock_stands_back_for_a_writer_that_waits() {
+async fn sharing_claims_yield_to_a_waiting_writer() {
     for mode in [Mode::Shared, of(2)] {
         let world = World::new();
         let other = world.another_store();
@@ -66,7 +66,7 @@ async fn who_would_share_the_lock_stands_back_for_a_writer_that_waits() {
 }
 
 #[tokio::test]
-async fn a_writer_that_does_not_wait_keeps_nobody_out() {
+async fn non_waiting_writer_blocks_no_reader() {
     let world = World::new();
     world.shared_by(Mode::Shared).await;
     for wait in [Wait::None, Wait::Barging] {
@@ -81,7 +81,7 @@ async fn a_writer_that_does_not_wait_keeps_nobody_out() {
 
 /// The first one holds the lock all the while; only the writer kept the second one out.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_of_a_writer_that_never_got_the_lock_wakes_those_who_stood_back() {
+async fn end_of_waiting_writer_wakes_yielding_readers() {
     for mode in [Mode::Shared, of(2)] {
         let world = World::new();
         let store = by_words_alone(world.dir.path());
@@ -106,7 +106,7 @@ async fn the_end_of_a_writer_that_never_got_the_lock_wakes_those_who_stood_back(
 
 /// As if its process were stopped.
 #[tokio::test]
-async fn a_writer_that_could_come_and_does_not_is_passed_over() {
+async fn stopped_writer_is_passed_over() {
     for mode in [Mode::Shared, of(2)] {
         let world = World::new();
         let holder = world.shared_by(mode).await;
@@ -120,7 +120,7 @@ async fn a_writer_that_could_come_and_does_not_is_passed_over() {
 }
 
 #[tokio::test]
-async fn a_writer_that_waited_and_then_shares_the_lock_lets_others_in() {
+async fn waiting_writer_that_shares_lets_others_in() {
     let world = World::new();
     let holder = world.shared_by(Mode::Shared).await;
     let writer = world.writer_that_waits().await;
@@ -155,7 +155,7 @@ async fn a_writer_that_waits_is_no_holder() {
 
 /// It waited for one writer, and so not for the next.
 #[tokio::test]
-async fn who_waits_while_a_writer_has_its_turn_comes_in_beside_the_next_that_waits() {
+async fn reader_yields_to_one_writer_only() {
     for mode in [Mode::Shared, of(2)] {
         for comes_first in [true, false] {
             let world = World::new();

@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn round_is_as_long_as_the_network_is_slow() {
+    fn round_length_follows_network_latency() {
         let patience = |millis, failures| patience(Duration::from_millis(millis), failures);
         assert_eq!(patience(1, 0), Duration::from_millis(14));
         assert_eq!(patience(1, 2), Duration::from_millis(56));

@@ -171,7 +171,7 @@ fn worlds() -> impl Iterator<Item = (usize, usize, u64)> {
 }
 
 #[test]
-fn no_two_have_one_fence_and_a_later_one_has_a_greater() {
+fn fences_are_unique_and_grow() {
     let (mut all, mut granted) = (0, 0);
     for (members, claims, seed) in worlds() {
         let mut run = Run::new(members, seed);
@@ -200,7 +200,7 @@ fn no_two_have_one_fence_and_a_later_one_has_a_greater() {
 }
 
 #[test]
-fn a_bare_majority_is_enough_for_all_of_them() {
+fn bare_majority_suffices_for_all_readers() {
     let (mut all, mut granted) = (0, 0);
     for (members, claims, seed) in worlds() {
         let mut run = Run::new(members, seed);
@@ -221,7 +221,7 @@ fn a_bare_majority_is_enough_for_all_of_them() {
 }
 
 #[test]
-fn seals_that_others_may_have_made_give_two_one_fence() {
+fn unattributed_confirmations_duplicate_a_fence() {
     let twice = worlds().filter(|(members, claims, seed)| {
         let mut run = Run::new(*members, *seed);
         run.strict = false;
@@ -232,7 +232,7 @@ fn seals_that_others_may_have_made_give_two_one_fence() {
 }
 
 #[test]
-fn who_lost_a_number_at_one_of_a_bare_majority_tries_another() {
+fn conflict_in_bare_majority_leads_to_another_fence() {
     let mut ballot = torn(8, 9);
     ballot.vote(2, Vote::Busy);
     assert_eq!(ballot.step(everybody), Step::Confirm(fence(9), vec![0]));
@@ -254,7 +254,7 @@ fn torn(one: u64, two: u64) -> Ballot {
 }
 
 #[test]
-fn a_number_that_another_has_at_a_member_is_left_to_it() {
+fn fence_of_another_claim_is_skipped() {
     // A arrives first at the first and the third member, B at the second.
     let mut b = torn(9, 8);
     assert_eq!(b.step(everybody), Step::Confirm(fence(9), vec![1]));
@@ -272,7 +272,7 @@ fn a_number_that_another_has_at_a_member_is_left_to_it() {
 }
 
 #[test]
-fn an_answer_to_an_earlier_seal_seals_nothing_but_a_failure_is_one() {
+fn late_confirmation_counts_only_as_failure() {
     let mut ballot = torn(8, 9);
     ballot.vote(2, Vote::Granted(fence(8)));
     assert_eq!(ballot.step(everybody), Step::Confirm(fence(9), vec![0, 2]));
@@ -291,7 +291,7 @@ fn an_answer_to_an_earlier_seal_seals_nothing_but_a_failure_is_one() {
 }
 
 #[test]
-fn a_fence_that_is_taken_ever_again_is_given_up_in_the_end() {
+fn repeated_fence_conflicts_end_the_attempt() {
     let mut ballot = torn(8, 9);
     ballot.vote(2, Vote::Busy);
     let mut rounds = 0;

@@ -54,7 +54,7 @@ fn open_ballot_waits_whichever_grants_count() {
 }
 
 #[test]
-fn a_grant_that_does_not_count_neither_wins_nor_seals_nor_makes_the_lock_busy() {
+fn untrusted_grant_has_no_effect() {
     let mut ballot = TestBallot::without(3, 1);
     assert_eq!(ballot.vote(0, granted(9)), Step::Wait);
     assert_eq!(ballot.vote(1, granted(9)), Step::Wait);
@@ -68,7 +68,7 @@ fn a_grant_that_does_not_count_neither_wins_nor_seals_nor_makes_the_lock_busy() 
 }
 
 #[test]
-fn a_member_that_falls_into_doubt_takes_its_grant_back() {
+fn grant_of_untrusted_member_is_withdrawn() {
     let mut ballot = TestBallot::new(3);
     ballot.vote(0, granted(7));
     assert_eq!(ballot.vote(1, granted(9)), Step::Confirm(fence(9), vec![0]));
@@ -78,7 +78,7 @@ fn a_member_that_falls_into_doubt_takes_its_grant_back() {
 }
 
 #[test]
-fn a_majority_with_one_fence_wins_in_one_round_without_stragglers() {
+fn majority_with_one_fence_wins_in_one_round() {
     let mut ballot = TestBallot::new(5);
     assert_eq!(ballot.vote(0, granted(9)), Step::Wait);
     assert_eq!(ballot.vote(3, granted(9)), Step::Wait);
@@ -102,7 +102,7 @@ fn different_fences_are_sealed_where_they_are_lower() {
 }
 
 #[test]
-fn a_straggler_that_answers_exactly_the_fence_seals_it_too() {
+fn late_grant_with_same_fence_confirms_it() {
     let mut ballot = TestBallot::new(3);
     ballot.vote(0, granted(7));
     assert_eq!(ballot.vote(1, granted(9)), Step::Confirm(fence(9), vec![0]));
@@ -110,7 +110,7 @@ fn a_straggler_that_answers_exactly_the_fence_seals_it_too() {
 }
 
 #[test]
-fn a_greater_straggler_does_not_move_a_fence_that_stands_but_can_seal_it() {
+fn late_greater_grant_may_confirm_the_fence() {
     let mut ballot = TestBallot::new(3);
     ballot.vote(0, granted(7));
     ballot.vote(1, granted(9));
@@ -136,7 +136,7 @@ fn without_a_majority_that_sealed_nothing_is_granted() {
 }
 
 #[test]
-fn busy_is_decided_as_soon_as_a_majority_cannot_be_had() {
+fn busy_is_decided_once_majority_is_impossible() {
     let mut ballot = TestBallot::new(5);
     ballot.vote(0, Vote::Busy);
     ballot.vote(1, granted(3));
@@ -145,7 +145,7 @@ fn busy_is_decided_as_soon_as_a_majority_cannot_be_had() {
 }
 
 #[test]
-fn a_split_vote_is_busy_and_dead_members_are_not() {
+fn split_vote_is_busy_dead_members_are_not() {
     let mut split = TestBallot::new(3);
     split.vote(0, granted(3));
     split.vote(1, Vote::Busy);
@@ -163,7 +163,7 @@ fn a_split_vote_is_busy_and_dead_members_are_not() {
 }
 
 #[test]
-fn busy_members_beside_silent_ones_are_not_busy_before_the_silent_ones_are_known() {
+fn silent_members_delay_the_busy_decision() {
     let mut ballot = TestBallot::new(5);
     ballot.vote(0, Vote::Busy);
     ballot.vote(1, Vote::Busy);
@@ -187,7 +187,7 @@ fn busy_members_beside_silent_ones_are_not_busy_before_the_silent_ones_are_known
 }
 
 #[test]
-fn a_second_vote_of_the_same_member_counts_for_nothing() {
+fn second_vote_of_a_member_is_ignored() {
     let mut ballot = TestBallot::new(3);
     assert_eq!(ballot.vote(0, granted(3)), Step::Wait);
     assert_eq!(ballot.vote(0, granted(3)), Step::Wait);

@@ -239,7 +239,7 @@ fn change_refuses_unexpected_records() {
 }
 
 #[test]
-fn change_waits_for_the_leases_of_the_last_one() {
+fn change_waits_for_leases_of_the_previous_one() {
     let changed = |answer, seconds: u64| {
         with(answer, |status| {
             let member_record = status.member_record.as_mut().unwrap();

@@ -15,7 +15,7 @@ fn free_lock_is_taken_by_plain_commands() {
 }
 
 #[test]
-fn busy_member_gets_the_script_with_the_next_proposal() {
+fn busy_member_gets_script_with_next_proposal() {
     let mut fixture = Fixture::new(3);
     let claim = Arc::new(fixture.claim(true));
     fixture.acquire(&claim);
@@ -57,7 +57,7 @@ fn new_client_sends_no_plain_commands() {
 }
 
 #[test]
-fn new_client_takes_a_known_lock_by_plain_commands() {
+fn new_client_takes_known_lock_with_plain_commands() {
     let mut fixture = Fixture::disconnected(3);
     (0..3).for_each(|member| fixture.connect(member));
     let (claim, id) = fixture.attempt();
@@ -123,7 +123,7 @@ fn presence_goes_ahead_of_a_give_back() {
 }
 
 #[test]
-fn expiry_of_a_counter_is_set_every_ten_minutes() {
+fn counter_expiry_is_set_every_ten_minutes() {
     let mut fixture = Fixture::new(3);
     let expires = |fixture: &mut Fixture| {
         fixture.attempt();

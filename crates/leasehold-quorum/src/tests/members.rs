@@ -201,7 +201,7 @@ fn slow_member_is_not_silent_within_its_limit() {
 
 /// A request with a short limit becomes overdue on its own, even behind one with a long limit.
 #[test]
-fn limits_of_requests_do_not_depend_on_each_other() {
+fn request_limits_are_independent() {
     let mut fixture = Fixture::new(3);
     fixture.mute = vec![true; 3];
     fixture.wait_unanswered();

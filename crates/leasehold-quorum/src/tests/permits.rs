@@ -122,7 +122,7 @@ fn waiter_gives_up_permits_that_differ_without_delay() {
 }
 
 #[test]
-fn wait_goes_on_where_one_member_has_other_permits() {
+fn wait_continues_despite_one_differing_permit_count() {
     let mut fixture = Fixture::new(3);
     let (_, id) = start(&mut fixture, true);
     fixture.reply(0, granted_slot(0));

@@ -135,7 +135,7 @@ fn single_busy_server_is_busy() {
 }
 
 #[test]
-fn grants_after_the_end_of_the_lease_do_not_hold() {
+fn grants_after_lease_end_do_not_count() {
     let mut fixture = Fixture::new(3);
     let (claim, id) = fixture.wait();
     fixture.notify(0, &claim);

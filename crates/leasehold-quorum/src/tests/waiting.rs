@@ -124,7 +124,7 @@ fn heartbeat_answers_make_the_waiter_ask() {
 }
 
 #[test]
-fn busy_is_told_once_and_with_each_new_place() {
+fn busy_is_reported_once_per_place() {
     let mut fixture = Fixture::new(3);
     let (claim, _) = fixture.wait_unanswered();
     let places = |fixture: &mut Fixture| {

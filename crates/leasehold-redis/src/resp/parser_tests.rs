@@ -65,7 +65,7 @@ fn all_values() -> Vec<Value> {
 }
 
 #[test]
-fn every_kind_is_read_in_pieces_of_any_size() {
+fn values_are_parsed_from_any_split() {
     for piece in (1..20).chain([usize::MAX]) {
         assert_eq!(values(ALL_KINDS.as_bytes(), piece).unwrap(), all_values());
     }
@@ -120,7 +120,7 @@ fn buffer_does_not_grow_for_many_short_values() {
 }
 
 #[test]
-fn bytes_that_are_not_of_the_protocol_are_refused() {
+fn malformed_bytes_are_refused() {
     let deep = "*1\r\n".repeat(DEPTH_MAX + 1) + ":1\r\n";
     let very_deep = "*1\r\n".repeat(100_000) + ":1\r\n";
     let attributes = "|0\r\n".repeat(100_000) + ":1\r\n";

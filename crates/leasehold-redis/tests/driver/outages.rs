@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use leasehold_quorum::{Outcome, ReleaseMode, Request};
-use leasehold_testkit::faults::{Proxy, Weather};
+use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, until};
 
 use super::fixture::{Client, locks};
@@ -89,9 +89,9 @@ async fn forgotten_connection_is_replaced() {
     let path = Proxy::to(server.port());
     let client = Client::at(vec![format!("redis://127.0.0.1:{}", path.port())]);
     let (claim, _) = client.acquire("lock").await;
-    path.set(Weather::HalfOpen);
+    path.set(NetworkFault::HalfOpen);
     client.driver.ask(0, Request::Status).await.unwrap_err();
-    path.set(Weather::Fair);
+    path.set(NetworkFault::None);
     // The old connection stays dead.
     let waiting = client.driver.acquire(client.claim("other-lock")).await;
     assert!(matches!(waiting, Outcome::Acquired(_)), "{waiting:?}");

@@ -1,8 +1,8 @@
 use leasehold_testkit::servers::{AppendFsync, RedisBuilder, RedisServer};
 
+use crate::cluster::Cluster;
+use crate::fault_actions;
 use crate::new_disk;
-use crate::strikes;
-use crate::world::World;
 
 /// A way to break something that a lock relies on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,30 +93,30 @@ impl Fault {
         match self {
             Self::PowerCut => servers.append_only(AppendFsync::EverySecond),
             Self::KillDurable | Self::DurabilityOff | Self::NewDisk => servers.durable(),
-            Self::PromotedReplica => strikes::replicated_at_once(servers.durable()),
+            Self::PromotedReplica => fault_actions::replicated_at_once(servers.durable()),
             Self::StepClock => servers.steppable_clock(),
             _ => servers,
         }
     }
 
     /// Causes the fault once, and waits until everything works again.
-    pub(crate) fn strike(self, world: &mut World) {
+    pub(crate) fn strike(self, cluster: &mut Cluster) {
         match self {
-            Self::None => strikes::nothing(world),
-            Self::KillAndForget => strikes::kill_and_forget(world),
-            Self::PowerCut => strikes::power_cut(world),
-            Self::KillDurable => strikes::kill_durable(world),
-            Self::FreezeOne => strikes::freeze(world, 1),
-            Self::FreezeTwo => strikes::freeze(world, 2),
-            Self::PauseHolder => strikes::pause_holder(world),
-            Self::CutConnections => strikes::cut_connections(world),
-            Self::HalfOpen => strikes::half_open(world),
-            Self::SlowAnswers => strikes::slow_answers(world),
-            Self::StepClock => strikes::step_clock(world),
-            Self::FlushAll => strikes::flush_all(world),
-            Self::DurabilityOff => strikes::durability_off(world),
-            Self::PromotedReplica => strikes::promoted_replica(world),
-            Self::NewDisk => new_disk::strike(world),
+            Self::None => fault_actions::nothing(cluster),
+            Self::KillAndForget => fault_actions::kill_and_forget(cluster),
+            Self::PowerCut => fault_actions::power_cut(cluster),
+            Self::KillDurable => fault_actions::kill_durable(cluster),
+            Self::FreezeOne => fault_actions::freeze(cluster, 1),
+            Self::FreezeTwo => fault_actions::freeze(cluster, 2),
+            Self::PauseHolder => fault_actions::pause_holder(cluster),
+            Self::CutConnections => fault_actions::cut_connections(cluster),
+            Self::HalfOpen => fault_actions::half_open(cluster),
+            Self::SlowAnswers => fault_actions::slow_answers(cluster),
+            Self::StepClock => fault_actions::step_clock(cluster),
+            Self::FlushAll => fault_actions::flush_all(cluster),
+            Self::DurabilityOff => fault_actions::durability_off(cluster),
+            Self::PromotedReplica => fault_actions::promoted_replica(cluster),
+            Self::NewDisk => new_disk::strike(cluster),
         }
     }
 }

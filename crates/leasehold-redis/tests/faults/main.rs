@@ -8,17 +8,17 @@
     reason = "in a test's helpers a failure is the test's failure"
 )]
 
-mod critics;
+mod cluster;
+mod critiques;
 mod fault;
+mod fault_actions;
 mod new_disk;
 mod process;
 mod queue;
 mod row;
 mod set;
 mod soak;
-mod strikes;
 mod worker;
-mod world;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -37,14 +37,14 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.split_first() {
         Some((verb, rest)) if verb == worker::VERB => worker::main(rest),
-        Some((verb, rest)) if verb == critics::VERB => critics::main(rest),
+        Some((verb, rest)) if verb == critiques::VERB => critiques::main(rest),
         Some((verb, rest)) if verb == queue::VERB => queue::main(rest),
         Some((verb, rest)) if verb == soak::VERB => soak::main(rest),
         _ => {
             let mut arguments = Arguments::from_args();
             // Each of them has ten processes of its own, which mostly wait.
             arguments.test_threads.get_or_insert(3);
-            let trials = critics::trials()
+            let trials = critiques::trials()
                 .chain(queue::trials())
                 .chain(trials())
                 .collect();

@@ -8,30 +8,30 @@ use leasehold::{Client, Error, Fence};
 use leasehold_testkit::servers::until;
 use pollster::block_on;
 
+use crate::cluster::{AFTER_FORGETTING, Cluster};
 use crate::set::TTL;
-use crate::world::{AFTER_FORGETTING, World};
 
 /// Three members have a result, and two missed it. One of the three then loses its data. When the request
 /// is made again the other two are down, so the members that answer do not know the result.
-pub(crate) fn strike(world: &mut World) {
-    let [first, second, member, third, fourth] = world.some_members();
-    let client = world.client();
+pub(crate) fn strike(cluster: &mut Cluster) {
+    let [first, second, member, third, fourth] = cluster.some_members();
+    let client = cluster.client();
     let request = format!("request-{}", SystemClock.now().as_nanos());
-    let missed = kill(world, [first, second]);
+    let missed = kill(cluster, [first, second]);
     let fence = until_done(&client, &request);
     let since = SystemClock.now();
-    world.servers[member].command(&["FLUSHALL"]);
-    restart(world, [first, second], missed);
-    world.out_since(member, since, AFTER_FORGETTING);
-    world.await_whole();
-    let out = kill(world, [third, fourth]);
+    cluster.servers[member].command(&["FLUSHALL"]);
+    restart(cluster, [first, second], missed);
+    cluster.out_since(member, since, AFTER_FORGETTING);
+    cluster.await_whole();
+    let out = kill(cluster, [third, fourth]);
     // The three have a vote on locks.
-    world.await_grants(2);
+    cluster.await_grants(2);
     let again = once(&client, &request);
     assert!(again.is_err(), "it ran under {fence}, and now: {again:?}");
-    restart(world, [third, fourth], out);
+    restart(cluster, [third, fourth], out);
     assert_eq!(until_done(&client, &request), fence, "another result");
-    world.await_whole();
+    cluster.await_whole();
 }
 
 /// Makes a request whose result is its fence.
@@ -51,17 +51,17 @@ fn until_done(client: &Client, request: &str) -> Fence {
 }
 
 /// Kills these members, so that they never get what is sent to them in the meantime.
-fn kill(world: &mut World, members: [usize; 2]) -> BootInstant {
+fn kill(cluster: &mut Cluster, members: [usize; 2]) -> BootInstant {
     let since = SystemClock.now();
     for member in members {
-        world.servers[member].kill();
+        cluster.servers[member].kill();
     }
     since
 }
 
-fn restart(world: &mut World, members: [usize; 2], since: BootInstant) {
+fn restart(cluster: &mut Cluster, members: [usize; 2], since: BootInstant) {
     for member in members {
-        world.servers[member].restart();
-        world.out_since(member, since, Duration::ZERO);
+        cluster.servers[member].restart();
+        cluster.out_since(member, since, Duration::ZERO);
     }
 }

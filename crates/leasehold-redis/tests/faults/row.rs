@@ -4,9 +4,9 @@ use leasehold::clock::{Clock, SystemClock};
 use leasehold_redis::TrustRules;
 use leasehold_testkit::faults::Findings;
 
+use crate::cluster::Cluster;
 use crate::fault::Fault;
 use crate::worker::Way;
-use crate::world::World;
 
 /// The results of one fault.
 #[derive(Clone, Debug)]
@@ -27,16 +27,16 @@ impl Row {
     /// Starts everything anew, with workers that trust members and enter in this `manner`. Then causes
     /// `fault` again and again for `span`, at least once.
     pub(crate) fn of(fault: Fault, manner: (TrustRules, Way), span: Duration, seed: u64) -> Self {
-        let mut world = World::start(&fault.servers(), manner, seed);
+        let mut cluster = Cluster::start(&fault.servers(), manner, seed);
         let begun = SystemClock.now();
         let mut rounds = 0;
         while rounds == 0 || SystemClock.now() < begun + span {
-            fault.strike(&mut world);
+            fault.strike(&mut cluster);
             rounds += 1;
         }
-        world.await_grants(1);
+        cluster.await_grants(1);
         let ended = SystemClock.now();
-        let (history, outages) = world.finish();
+        let (history, outages) = cluster.finish();
         let held = history.holds.iter();
         let held: Vec<_> = held
             .map(|hold| (hold.granted, hold.valid_until.unwrap_or(hold.granted)))

@@ -77,7 +77,7 @@ async fn broken_lock_stays_shut_until_the_lease_ends() {
 }
 
 #[tokio::test]
-async fn lock_broken_at_once_passes_to_the_next_waiter() {
+async fn lock_broken_at_once_passes_on() {
     let server = RedisServer::start();
     let (holder, operator) = (client(&server), client(&server));
     let guard = hold(&holder, "deploy").await;

@@ -75,7 +75,7 @@ fn a_smaller_fence_is_refused_and_writes_nothing() {
 }
 
 #[test]
-fn a_claim_shuts_the_door_before_the_first_write() {
+fn claim_refuses_smaller_fences_before_a_write() {
     let server = RedisServer::start();
     let invoice = key(&server, "invoice");
     block_on(invoice.set(fence(5), "first")).unwrap();
@@ -92,7 +92,7 @@ fn a_claim_shuts_the_door_before_the_first_write() {
 }
 
 #[test]
-fn a_guard_claims_at_a_server_that_does_not_grant_its_lock() {
+fn guard_claims_on_another_server() {
     let (locks, data) = (RedisServer::start(), RedisServer::start());
     let client = crate::support::client(&locks);
     let invoice = key(&data, "invoice");
@@ -112,7 +112,7 @@ fn a_guard_claims_at_a_server_that_does_not_grant_its_lock() {
 }
 
 #[test]
-fn the_record_outlives_the_data_and_does_not_live_for_ever() {
+fn fence_record_outlives_its_data_by_a_week() {
     let server = RedisServer::start();
     let record = fence_record("invoice");
     let invoice = key(&server, "invoice");
@@ -197,7 +197,7 @@ fn fences_are_compared_to_the_last_digit() {
 }
 
 #[test]
-fn what_is_no_fence_is_refused_by_the_rule_and_changes_nothing() {
+fn invalid_fences_are_refused_and_change_nothing() {
     let server = RedisServer::start();
     let mut client = server.connect();
     let no_fences = [
@@ -254,7 +254,7 @@ fn a_damaged_record_is_named() {
 
 /// The accepted writes are in the order of the fences, even if writes reach the server in another order.
 #[test]
-fn writes_of_many_clients_land_in_the_order_of_their_fences() {
+fn concurrent_writes_follow_fence_order() {
     const CLIENTS: usize = 6;
     const EACH: usize = 300;
     let server = RedisServer::start();
@@ -283,7 +283,7 @@ fn writes_of_many_clients_land_in_the_order_of_their_fences() {
 }
 
 #[test]
-fn the_record_lies_in_the_slot_of_its_key() {
+fn fence_record_shares_the_slot_of_its_key() {
     let node = RedisServer::builder().cluster().start();
     let mut client = node.connect();
     for name in ["invoice", "{user7}/cart", "a{b", "x{y}{z}", "Ключ", "{}"] {
@@ -310,7 +310,7 @@ fn the_record_lies_in_the_slot_of_its_key() {
 }
 
 #[test]
-fn a_server_that_stands_still_is_given_up_and_what_it_does_late_harms_nobody() {
+fn late_requests_of_a_stopped_server_are_harmless() {
     let server = RedisServer::start();
     let invoice = key(&server, "invoice");
     block_on(invoice.set(fence(1), "first")).unwrap();
@@ -324,7 +324,7 @@ fn a_server_that_stands_still_is_given_up_and_what_it_does_late_harms_nobody() {
 }
 
 #[test]
-fn names_that_would_meet_our_own_records_are_refused() {
+fn names_of_internal_records_are_refused() {
     let server = FencedRedis::new("redis://127.0.0.1:1").unwrap();
     for (name, rule) in [("", "is empty"), ("leasehold:fence:0:{x}:x", "begins with")] {
         let error = server.key(name).unwrap_err();
@@ -347,7 +347,7 @@ fn names_that_would_meet_our_own_records_are_refused() {
 }
 
 #[test]
-fn the_rights_that_are_documented_for_data_suffice_and_no_password_is_shown() {
+fn documented_rights_suffice_for_fenced_data() {
     let server = RedisServer::start();
     let page = include_str!("../../src/lib.rs");
     let line = page

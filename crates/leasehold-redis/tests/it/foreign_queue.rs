@@ -89,7 +89,7 @@ impl Line {
 }
 
 #[test]
-fn the_head_alone_looks_after_a_lock_that_redis_py_holds() {
+fn only_the_head_polls_a_redis_py_lock() {
     let server = RedisServer::start();
     let mut python = RedisPy::start(server.port());
     assert!(python.acquire("deploy"));
@@ -136,7 +136,7 @@ fn shares(waits: &[Vec<Duration>]) -> (Vec<usize>, Duration) {
 }
 
 #[test]
-fn redis_py_and_those_in_the_queue_share_a_lock_that_is_never_idle() {
+fn redis_py_and_waiters_share_a_busy_lock() {
     let server = RedisServer::start();
     let work = Work {
         name: "deploy",
@@ -178,7 +178,7 @@ fn redis_py_and_those_in_the_queue_share_a_lock_that_is_never_idle() {
 }
 
 #[test]
-fn a_lock_that_redis_py_lets_expire_goes_to_the_first_in_the_queue() {
+fn expired_redis_py_lock_passes_to_the_head() {
     let server = RedisServer::start();
     let mut python = RedisPy::start(server.port());
     assert!(python.acquire_for("deploy", Duration::from_secs(6)));

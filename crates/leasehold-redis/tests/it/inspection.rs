@@ -95,7 +95,7 @@ async fn list_has_exactly_the_held_locks() {
 }
 
 #[tokio::test]
-async fn large_values_of_others_do_not_stop_a_list() {
+async fn large_foreign_values_do_not_stop_listing() {
     let server = RedisServer::start();
     let locks = client(&server);
     let _held = hold(&locks, "deploy").await;

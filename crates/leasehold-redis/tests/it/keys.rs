@@ -78,7 +78,7 @@ async fn lock_of_another_type_is_named() {
 }
 
 #[tokio::test]
-async fn damaged_counter_is_an_error_and_frees_the_lock() {
+async fn damaged_counter_fails_and_frees_the_lock() {
     let server = RedisServer::start();
     let locks = client(&server);
     server.command(&["SET", "leasehold:fence:0:{deploy}:deploy", "text"]);

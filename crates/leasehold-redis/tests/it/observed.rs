@@ -7,7 +7,7 @@ use leasehold::telemetry::{
 };
 use leasehold::{Client, LostReason, blocking};
 use leasehold_testkit::servers::{RedisServer, until};
-use leasehold_testkit::telemetry::{TestRecorder, Witness};
+use leasehold_testkit::telemetry::{TestRecorder, TraceRecorder};
 
 use crate::support::store;
 
@@ -15,7 +15,7 @@ const PASSWORD: &str = "a-word-that-nobody-may-see";
 const TTL: Duration = Duration::from_secs(1);
 
 #[test]
-fn a_client_on_a_thread_of_its_own_tells_every_step_once() {
+fn client_thread_reports_each_step_once() {
     let server = RedisServer::builder().password(PASSWORD).start();
     let recorder = TestRecorder::new();
     let client = || recorder.scope(|| blocking::Client::new(store(&server)));
@@ -82,7 +82,7 @@ fn a_client_on_a_thread_of_its_own_tells_every_step_once() {
 #[tokio::test]
 async fn spans_name_no_password_and_no_owner() {
     let server = RedisServer::builder().password(PASSWORD).start();
-    let witness = Witness::new();
+    let witness = TraceRecorder::new();
     let _watching = witness.watch();
     let client = Client::builder(store(&server)).on_current_runtime().build();
     let guard = client.lock("x").ttl(TTL).acquire().await.unwrap();

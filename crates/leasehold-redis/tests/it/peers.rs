@@ -36,7 +36,7 @@ async fn redis_py_and_locks_exclude_each_other() {
 }
 
 #[tokio::test]
-async fn redis_py_is_kept_out_by_readers_and_permits() {
+async fn readers_and_permits_exclude_redis_py() {
     let server = RedisServer::start();
     let locks = client(&server);
     let mut python = RedisPy::start(server.port());

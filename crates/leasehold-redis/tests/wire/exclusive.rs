@@ -285,7 +285,7 @@ fn fence_is_confirmed_while_the_lease_stands() {
 }
 
 #[test]
-fn lost_lease_is_restored_where_the_lock_is_free() {
+fn lost_lease_is_restored_on_free_locks() {
     let server = server();
     let mut client = TestClient::connect(&server);
     let claim = client.claim(Mode::Exclusive);

@@ -41,7 +41,7 @@ fn hands_over_with_gap(client: &mut TestClient) -> bool {
 }
 
 #[test]
-fn contended_lock_is_left_free_from_time_to_time() {
+fn contended_lock_is_free_now_and_then() {
     let server = server();
     let mut client = client(&server);
     // The period begins with the first contended release.
@@ -132,7 +132,7 @@ fn head_polls_while_a_foreign_client_holds() {
 }
 
 #[test]
-fn release_in_a_gap_calls_others_than_its_successor() {
+fn release_in_a_gap_notifies_other_waiters() {
     let server = server();
     let (mut client, mut other) = (client(&server), TestClient::connect(&server));
     hands_over_with_gap(&mut client);

@@ -87,7 +87,7 @@ fn permit_that_is_free_for_longest_comes_first() {
 }
 
 #[test]
-fn second_waiter_leaves_the_first_permit_to_the_first() {
+fn second_waiter_takes_the_second_permit() {
     let server = server();
     let mut client = TestClient::connect(&server);
     let held: Vec<_> = (0..3).map(|_| take(&mut client, 3)).collect();
@@ -103,7 +103,7 @@ fn second_waiter_leaves_the_first_permit_to_the_first() {
 }
 
 #[test]
-fn another_number_of_permits_is_refused_without_a_place() {
+fn differing_permit_count_is_refused_without_place() {
     let server = server();
     let mut client = TestClient::connect(&server);
     take(&mut client, 3);
@@ -116,7 +116,7 @@ fn another_number_of_permits_is_refused_without_a_place() {
 }
 
 #[test]
-fn waiter_for_another_number_stands_in_no_ones_way() {
+fn waiter_for_differing_permit_count_blocks_none() {
     let server = server();
     let mut client = TestClient::connect(&server);
     let held = client.hold(leasehold::Mode::Exclusive);
@@ -147,7 +147,7 @@ fn holder_that_asks_again_keeps_its_permit() {
 }
 
 #[test]
-fn release_calls_as_many_waiters_as_permits_are_free() {
+fn release_notifies_one_waiter_per_free_permit() {
     let server = server();
     let mut client = TestClient::connect(&server);
     let held: Vec<_> = (0..2).map(|_| take(&mut client, 2)).collect();
@@ -165,7 +165,7 @@ fn release_calls_as_many_waiters_as_permits_are_free() {
 }
 
 #[test]
-fn waiter_asks_when_the_permit_of_its_place_ends() {
+fn waiter_asks_when_its_permit_ends() {
     let server = server();
     let mut client = TestClient::connect(&server);
     let held: Vec<_> = (0..2).map(|_| take(&mut client, 2)).collect();

@@ -57,7 +57,7 @@ fn release_calls_the_oldest_waiter() {
 }
 
 #[test]
-fn older_waiter_takes_a_lock_kept_for_a_younger() {
+fn older_waiter_takes_a_lock_kept_for_another() {
     let server = server();
     let (mut holder, mut first) = (TestClient::connect(&server), TestClient::connect(&server));
     let held = holder.hold(Mode::Exclusive);

@@ -4,41 +4,41 @@ use futures_util::future::join_all;
 use leasehold::{Attempt, ErrorKind, Fence, Guard, Mode, Sharing};
 
 use super::crowd::Crowd;
-use super::scene::{LONG, PATIENCE, Scene, busy, granted, now, released};
+use super::fixture::{Fixture, LONG, PATIENCE, busy, granted, now, released};
 
-pub(crate) async fn a1_an_exclusive_claim_excludes_all_others(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
-    let holder = scene.claim(&key, LONG);
+pub(crate) async fn a1_an_exclusive_claim_excludes_all_others(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
+    let holder = fixture.claim(&key, LONG);
     granted(&store, &holder).await;
     for _ in 0..3 {
-        busy(&store, &scene.claim(&key, LONG)).await;
+        busy(&store, &fixture.claim(&key, LONG)).await;
     }
     if store.guarantees().sharing != Sharing::ExclusiveOnly {
-        busy(&store, &scene.shared(&key, LONG)).await;
+        busy(&store, &fixture.shared(&key, LONG)).await;
     }
     released(&store, &holder).await;
 }
 
-pub(crate) async fn a1_different_keys_do_not_touch_each_other(scene: &Scene) {
-    let store = scene.open();
-    let base = scene.key();
+pub(crate) async fn a1_different_keys_do_not_touch_each_other(fixture: &Fixture) {
+    let store = fixture.open();
+    let base = fixture.key();
     let claims: Vec<_> = ["", "/", " ", "A", "a", "*", "[a]", "{tag}", "%2F", "é", "."]
         .iter()
         .map(|end| leasehold::Key::new(format!("{base}{end}")).expect("a valid name"))
-        .map(|key| scene.claim(&key, LONG))
+        .map(|key| fixture.claim(&key, LONG))
         .collect();
     for claim in &claims {
         granted(&store, claim).await;
     }
     for claim in &claims {
-        busy(&store, &scene.claim(&claim.key, LONG)).await;
+        busy(&store, &fixture.claim(&claim.key, LONG)).await;
         released(&store, claim).await;
     }
 }
 
-pub(crate) async fn a2_shared_claims_hold_together_or_are_refused(scene: &Scene) {
-    let (store, other, key) = (scene.open(), scene.open(), scene.key());
-    let (one, two) = (scene.shared(&key, LONG), scene.shared(&key, LONG));
+pub(crate) async fn a2_shared_claims_hold_together_or_are_refused(fixture: &Fixture) {
+    let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
+    let (one, two) = (fixture.shared(&key, LONG), fixture.shared(&key, LONG));
     if store.guarantees().sharing == Sharing::ExclusiveOnly {
         let refusal = store.acquire(&one).await.expect_err("a refusal");
         assert_eq!(refusal.kind(), ErrorKind::Unsupported, "{refusal}");
@@ -51,33 +51,37 @@ pub(crate) async fn a2_shared_claims_hold_together_or_are_refused(scene: &Scene)
         "each reader has a fence of its own, in order"
     );
     released(&store, &one).await;
-    busy(&store, &scene.claim(&key, LONG)).await;
+    busy(&store, &fixture.claim(&key, LONG)).await;
     released(&other, &two).await;
-    let writer = scene.claim(&key, LONG);
+    let writer = fixture.claim(&key, LONG);
     granted(&store, &writer).await;
     released(&store, &writer).await;
 }
 
-pub(crate) async fn a2_a_shared_claim_excludes_exclusive_ones(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
+pub(crate) async fn a2_a_shared_claim_excludes_exclusive_ones(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
     if store.guarantees().sharing == Sharing::ExclusiveOnly {
-        assert!(store.acquire(&scene.shared(&key, LONG)).await.is_err());
+        assert!(store.acquire(&fixture.shared(&key, LONG)).await.is_err());
         return;
     }
-    let reader = scene.shared(&key, LONG);
+    let reader = fixture.shared(&key, LONG);
     granted(&store, &reader).await;
-    busy(&store, &scene.claim(&key, LONG).with_mode(Mode::Exclusive)).await;
+    busy(
+        &store,
+        &fixture.claim(&key, LONG).with_mode(Mode::Exclusive),
+    )
+    .await;
     released(&store, &reader).await;
 }
 
-pub(crate) async fn a2_readers_that_come_at_once_have_fences_of_their_own(scene: &Scene) {
+pub(crate) async fn a2_concurrent_readers_have_distinct_fences(fixture: &Fixture) {
     const READERS: usize = 12;
-    if scene.open().guarantees().sharing == Sharing::ExclusiveOnly {
-        let reader = scene.shared(&scene.key(), LONG);
-        assert!(scene.open().acquire(&reader).await.is_err());
+    if fixture.open().guarantees().sharing == Sharing::ExclusiveOnly {
+        let reader = fixture.shared(&fixture.key(), LONG);
+        assert!(fixture.open().acquire(&reader).await.is_err());
         return;
     }
-    let (crowd, key) = (Crowd::new(scene, 4), scene.key());
+    let (crowd, key) = (Crowd::new(fixture, 4), fixture.key());
     let read = async |number| {
         let lock = crowd.lock(number, &key).mode(Mode::Shared);
         lock.acquire().await.expect("the lock, with the others")
@@ -93,27 +97,27 @@ pub(crate) async fn a2_readers_that_come_at_once_have_fences_of_their_own(scene:
     writer.release().await.expect("a release");
 }
 
-pub(crate) async fn a3_the_same_owner_is_granted_again(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
-    let claim = scene.claim(&key, LONG);
+pub(crate) async fn a3_the_same_owner_is_granted_again(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
+    let claim = fixture.claim(&key, LONG);
     let first = granted(&store, &claim).await;
     let again = granted(&store, &claim).await;
     assert!(
         again >= first,
         "a resend never goes back: {first} then {again}"
     );
-    busy(&store, &scene.claim(&key, LONG)).await;
+    busy(&store, &fixture.claim(&key, LONG)).await;
     released(&store, &claim).await;
-    let next = scene.claim(&key, LONG);
+    let next = fixture.claim(&key, LONG);
     assert!(granted(&store, &next).await > again);
     released(&store, &next).await;
 }
 
-pub(crate) async fn a5_busy_is_answered_at_once_and_leaves_nothing(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
-    let holder = scene.claim(&key, LONG);
+pub(crate) async fn a5_busy_answer_leaves_nothing(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
+    let holder = fixture.claim(&key, LONG);
     granted(&store, &holder).await;
-    let refused: Vec<_> = (0..5).map(|_| scene.claim(&key, LONG)).collect();
+    let refused: Vec<_> = (0..5).map(|_| fixture.claim(&key, LONG)).collect();
     for claim in &refused {
         let asked = now();
         let answer = store.acquire(claim).await;
@@ -125,7 +129,7 @@ pub(crate) async fn a5_busy_is_answered_at_once_and_leaves_nothing(scene: &Scene
     }
     released(&store, &holder).await;
     // This would be busy if a refused claim were still queued or half granted.
-    let next = scene.claim(&key, LONG);
+    let next = fixture.claim(&key, LONG);
     granted(&store, &next).await;
     released(&store, &next).await;
 }

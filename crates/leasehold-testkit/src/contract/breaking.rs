@@ -4,18 +4,18 @@ use std::time::Duration;
 use leasehold::{BreakRecord, Broken, Claim, Fence, LostReason, Mode, Release, Renewal, Store};
 
 use super::crowd::Crowd;
-use super::scene::{
-    LONG, PATIENCE, Scene, admin, busy, granted, granted_in_time, held, inspection, now, released,
-    short_ttl,
+use super::fixture::{
+    Fixture, LONG, PATIENCE, admin, busy, granted, granted_in_time, held, inspection, now,
+    released, short_ttl,
 };
 
-fn record(scene: &Scene, claim: &Claim, fence: Fence) -> BreakRecord {
-    let by = scene.client();
-    BreakRecord::new(claim.owner, fence, (*by).clone(), scene.wall())
+fn record(fixture: &Fixture, claim: &Claim, fence: Fence) -> BreakRecord {
+    let by = fixture.client();
+    BreakRecord::new(claim.owner, fence, (*by).clone(), fixture.wall())
 }
 
-fn at_once(scene: &Scene, claim: &Claim, fence: Fence) -> BreakRecord {
-    let mut record = record(scene, claim, fence);
+fn at_once(fixture: &Fixture, claim: &Claim, fence: Fence) -> BreakRecord {
+    let mut record = record(fixture, claim, fence);
     record.at_once = true;
     record
 }
@@ -40,45 +40,45 @@ async fn is_told(store: &Arc<dyn Store>, claim: &Claim, fence: Fence) {
     );
 }
 
-pub(crate) async fn b1_the_owner_learns_of_it_with_its_next_renewal(scene: &Scene) {
-    let (store, other, key) = (scene.open(), scene.open(), scene.key());
+pub(crate) async fn b1_next_renewal_reports_the_break(fixture: &Fixture) {
+    let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     let ttl = short_ttl(&store);
-    let claim = scene.claim(&key, ttl);
+    let claim = fixture.claim(&key, ttl);
     let fence = granted(&store, &claim).await;
     assert!(matches!(
         renewal(&store, &claim, fence).await,
         Renewal::Renewed
     ));
-    broken(&other, &claim, &record(scene, &claim, fence)).await;
+    broken(&other, &claim, &record(fixture, &claim, fence)).await;
     is_told(&store, &claim, fence).await;
     let shared = claim.clone().with_mode(Mode::Shared);
     is_told(&store, &shared, fence).await;
     let release = store.release(&claim).await;
     assert!(matches!(release, Ok(Release::WasLost)), "{release:?}");
     // The same holds when the lock is free, or belongs to the next holder.
-    let (next, _) = granted_in_time(scene, &other, &key).await;
+    let (next, _) = granted_in_time(fixture, &other, &key).await;
     is_told(&store, &claim, fence).await;
     released(&other, &next).await;
     is_told(&store, &claim, fence).await;
 }
 
-pub(crate) async fn b2_nobody_enters_before_the_lease_would_have_ended(scene: &Scene) {
-    let (store, other, key) = (scene.open(), scene.open(), scene.key());
+pub(crate) async fn b2_broken_lock_stays_shut_until_lease_end(fixture: &Fixture) {
+    let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     let ttl = short_ttl(&store);
-    let (claim, began) = (scene.claim(&key, ttl), now());
+    let (claim, began) = (fixture.claim(&key, ttl), now());
     let fence = granted(&store, &claim).await;
     while began.elapsed() < ttl / 3 {
-        scene.pause().await;
+        fixture.pause().await;
     }
     let asked = now();
     assert!(matches!(
         renewal(&store, &claim, fence).await,
         Renewal::Renewed
     ));
-    let left = broken(&other, &claim, &record(scene, &claim, fence)).await;
+    let left = broken(&other, &claim, &record(fixture, &claim, fence)).await;
     let left = left.shut_for.expect("a time");
     assert!(left <= ttl && left > ttl / 3, "{left:?}");
-    busy(&other, &scene.claim(&key, LONG)).await;
+    busy(&other, &fixture.claim(&key, LONG)).await;
     let holders = inspection(&other).holders(&key).await.expect("an answer");
     let [holder] = holders.as_slice() else {
         panic!("one holder: {holders:?}")
@@ -91,7 +91,7 @@ pub(crate) async fn b2_nobody_enters_before_the_lease_would_have_ended(scene: &S
     // Its own late messages neither extend it nor grant it again.
     is_told(&store, &claim, fence).await;
     busy(&store, &claim).await;
-    let (next, _) = granted_in_time(scene, &other, &key).await;
+    let (next, _) = granted_in_time(fixture, &other, &key).await;
     let lived = asked.elapsed();
     assert!(lived >= ttl.mul_f64(0.95), "free again after {lived:?}");
     assert!(lived < ttl + PATIENCE);
@@ -100,15 +100,18 @@ pub(crate) async fn b2_nobody_enters_before_the_lease_would_have_ended(scene: &S
     released(&other, &next).await;
 }
 
-pub(crate) async fn b3_whoever_holds_the_lock_by_now_keeps_it(scene: &Scene) {
-    let (store, other, key) = (scene.open(), scene.open(), scene.key());
-    let (gone, next) = (scene.claim(&key, LONG), scene.claim(&key, LONG));
+pub(crate) async fn b3_current_holder_keeps_the_lock(fixture: &Fixture) {
+    let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
+    let (gone, next) = (fixture.claim(&key, LONG), fixture.claim(&key, LONG));
     let fence = granted(&store, &gone).await;
     released(&store, &gone).await;
     // In a quorum, the last member may free it after the answer.
     store.settle().await;
     let later = granted(&store, &next).await;
-    for record in [record(scene, &gone, fence), at_once(scene, &gone, fence)] {
+    for record in [
+        record(fixture, &gone, fence),
+        at_once(fixture, &gone, fence),
+    ] {
         let broken = admin(&other)
             .break_lease(&key, &record)
             .await
@@ -117,7 +120,7 @@ pub(crate) async fn b3_whoever_holds_the_lock_by_now_keeps_it(scene: &Scene) {
     }
     let answer = renewal(&store, &next, later).await;
     assert!(matches!(answer, Renewal::Renewed), "{answer:?}");
-    busy(&other, &scene.claim(&key, LONG)).await;
+    busy(&other, &fixture.claim(&key, LONG)).await;
     assert_eq!(
         admin(&other).last_break(&key).await.expect("an answer"),
         None
@@ -125,34 +128,34 @@ pub(crate) async fn b3_whoever_holds_the_lock_by_now_keeps_it(scene: &Scene) {
     released(&store, &next).await;
 }
 
-pub(crate) async fn b4_a_lock_that_is_broken_at_once_is_free(scene: &Scene) {
-    let (store, other, key) = (scene.open(), scene.open(), scene.key());
-    let claim = scene.claim(&key, LONG);
+pub(crate) async fn b4_lock_broken_at_once_is_free(fixture: &Fixture) {
+    let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
+    let claim = fixture.claim(&key, LONG);
     let fence = granted(&store, &claim).await;
-    let freed = broken(&other, &claim, &at_once(scene, &claim, fence)).await;
+    let freed = broken(&other, &claim, &at_once(fixture, &claim, fence)).await;
     assert_eq!(freed.shut_for, None);
-    let second = scene.claim(&key, LONG);
+    let second = fixture.claim(&key, LONG);
     let fence = granted(&other, &second).await;
     // A lock that is kept shut can be opened.
-    broken(&other, &second, &record(scene, &second, fence)).await;
-    busy(&store, &scene.claim(&key, LONG)).await;
-    broken(&other, &second, &at_once(scene, &second, fence)).await;
-    let third = scene.claim(&key, LONG);
+    broken(&other, &second, &record(fixture, &second, fence)).await;
+    busy(&store, &fixture.claim(&key, LONG)).await;
+    broken(&other, &second, &at_once(fixture, &second, fence)).await;
+    let third = fixture.claim(&key, LONG);
     granted(&store, &third).await;
     released(&store, &third).await;
 }
 
-pub(crate) async fn b4_a_lock_that_is_broken_at_once_is_handed_over(scene: &Scene) {
-    let Some(crowd) = Crowd::in_turn(scene, 1) else {
+pub(crate) async fn b4_lock_broken_at_once_is_handed_over(fixture: &Fixture) {
+    let Some(crowd) = Crowd::in_turn(fixture, 1) else {
         return;
     };
-    let (store, key) = (&crowd.store, scene.key());
-    let claim = scene.claim(&key, LONG);
+    let (store, key) = (&crowd.store, fixture.key());
+    let claim = fixture.claim(&key, LONG);
     let fence = granted(store, &claim).await;
     let lock = crowd.lock(0, &key);
     let breaking = async {
         crowd.until_waiting(&key, 1).await;
-        broken(store, &claim, &at_once(scene, &claim, fence)).await;
+        broken(store, &claim, &at_once(fixture, &claim, fence)).await;
     };
     let (guard, ()) = futures_util::join!(lock.acquire(), breaking);
     let guard = guard.expect("the lock");
@@ -162,15 +165,15 @@ pub(crate) async fn b4_a_lock_that_is_broken_at_once_is_handed_over(scene: &Scen
     guard.release().await.expect("an answer");
 }
 
-pub(crate) async fn b5_fences_go_on_and_nothing_brings_the_lease_back(scene: &Scene) {
-    let (store, other, key) = (scene.open(), scene.open(), scene.key());
-    let claim = scene.claim(&key, LONG);
+pub(crate) async fn b5_broken_lease_never_returns(fixture: &Fixture) {
+    let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
+    let claim = fixture.claim(&key, LONG);
     let fence = granted(&store, &claim).await;
-    broken(&other, &claim, &at_once(scene, &claim, fence)).await;
+    broken(&other, &claim, &at_once(fixture, &claim, fence)).await;
     is_told(&store, &claim, fence).await;
     let holders = inspection(&other).holders(&key).await.expect("an answer");
     assert!(holders.is_empty(), "{holders:?}");
-    let next = scene.claim(&key, LONG);
+    let next = fixture.claim(&key, LONG);
     let later = granted(&other, &next).await;
     assert!(later > fence, "{later} after {fence}");
     is_told(&store, &claim, fence).await;
@@ -180,24 +183,24 @@ pub(crate) async fn b5_fences_go_on_and_nothing_brings_the_lease_back(scene: &Sc
     released(&other, &next).await;
 }
 
-pub(crate) async fn b6_the_record_is_kept(scene: &Scene) {
-    let (store, other, key) = (scene.open(), scene.open(), scene.key());
-    let claim = scene.claim(&key, LONG);
+pub(crate) async fn b6_the_record_is_kept(fixture: &Fixture) {
+    let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
+    let claim = fixture.claim(&key, LONG);
     let fence = granted(&store, &claim).await;
     assert_eq!(
         admin(&store).last_break(&key).await.expect("an answer"),
         None
     );
-    let mut first = record(scene, &claim, fence);
+    let mut first = record(fixture, &claim, fence);
     first.user = Some("änne".into());
     first.reason = Some("its host \"a\" is gone".into());
     broken(&other, &claim, &first).await;
     let kept = admin(&store).last_break(&key).await.expect("an answer");
     assert_eq!(kept.as_ref(), Some(&first));
-    let mut second = at_once(scene, &claim, fence);
+    let mut second = at_once(fixture, &claim, fence);
     second.at = leasehold::clock::WallTime::from_micros(first.at.as_micros() + 1);
     broken(&other, &claim, &second).await;
-    let next = scene.claim(&key, LONG);
+    let next = fixture.claim(&key, LONG);
     granted(&store, &next).await;
     released(&store, &next).await;
     let kept = admin(&store).last_break(&key).await.expect("an answer");

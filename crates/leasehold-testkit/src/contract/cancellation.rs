@@ -4,7 +4,7 @@ use std::task::Poll;
 
 use leasehold::{Attempt, Client};
 
-use super::scene::{LONG, PATIENCE, Scene, free, granted_in_time, now, released};
+use super::fixture::{Fixture, LONG, PATIENCE, free, granted_in_time, now, released};
 
 /// Polls `future` until it ends, or drops it at await point number `awaits`.
 pub(super) async fn up_to<F: Future>(awaits: usize, future: F) -> Option<F::Output> {
@@ -24,15 +24,15 @@ pub(super) async fn up_to<F: Future>(awaits: usize, future: F) -> Option<F::Outp
 /// More await points than any attempt has.
 pub(super) const MANY: usize = 200;
 
-pub(crate) async fn a7_an_attempt_dropped_at_any_await_point_leaves_nothing(scene: &Scene) {
-    let store = scene.open();
+pub(crate) async fn a7_dropped_attempt_leaves_nothing(fixture: &Fixture) {
+    let store = fixture.open();
     for awaits in 0..MANY {
-        let key = scene.key();
-        let claim = scene.claim(&key, LONG);
+        let key = fixture.key();
+        let claim = fixture.claim(&key, LONG);
         let ended = up_to(awaits, store.acquire(&claim)).await;
         // The answer may be that it was freed already, or unknown. Only what follows counts.
         let _ = store.release(&claim).await;
-        let (next, _) = granted_in_time(scene, &store, &key).await;
+        let (next, _) = granted_in_time(fixture, &store, &key).await;
         released(&store, &next).await;
         if let Some(answer) = ended {
             assert!(matches!(answer, Ok(Attempt::Granted(_))), "{answer:?}");
@@ -42,15 +42,15 @@ pub(crate) async fn a7_an_attempt_dropped_at_any_await_point_leaves_nothing(scen
     panic!("the attempt did not end after {MANY} await points");
 }
 
-pub(crate) async fn a7_an_acquisition_dropped_at_any_await_point_leaves_nothing(scene: &Scene) {
-    let (store, client) = (scene.open(), Client::new(scene.open()));
+pub(crate) async fn a7_dropped_acquisition_leaves_nothing(fixture: &Fixture) {
+    let (store, client) = (fixture.open(), Client::new(fixture.open()));
     for awaits in 0..MANY {
-        let key = scene.key();
+        let key = fixture.key();
         let ended = up_to(awaits, client.lock(&key).ttl(LONG).acquire()).await;
         let complete = ended.is_some();
         // Drops a guard that was granted, as a future that held it would drop it.
         drop(ended);
-        let (next, _) = granted_in_time(scene, &store, &key).await;
+        let (next, _) = granted_in_time(fixture, &store, &key).await;
         released(&store, &next).await;
         if complete && awaits > 0 {
             return;
@@ -59,20 +59,20 @@ pub(crate) async fn a7_an_acquisition_dropped_at_any_await_point_leaves_nothing(
     panic!("the acquisition did not end after {MANY} await points");
 }
 
-pub(crate) async fn f3_a_release_never_overtakes_its_own_attempt(scene: &Scene) {
-    let store = scene.open();
+pub(crate) async fn f3_a_release_never_overtakes_its_own_attempt(fixture: &Fixture) {
+    let store = fixture.open();
     for awaits in 0..4 {
-        let key = scene.key();
-        let claim = scene.claim(&key, LONG);
+        let key = fixture.key();
+        let claim = fixture.claim(&key, LONG);
         let _ = up_to(awaits, store.acquire(&claim)).await;
         let _ = store.release(&claim).await;
         // If the release had overtaken the attempt, the attempt would take the lock now, or at the latest
         // when the next holder frees it.
-        let (next, _) = granted_in_time(scene, &store, &key).await;
+        let (next, _) = granted_in_time(fixture, &store, &key).await;
         released(&store, &next).await;
         let began = now();
         for _ in 0..5 {
-            free(scene, &store, &key).await;
+            free(fixture, &store, &key).await;
             store.wait(&claim).await;
         }
         assert!(began.elapsed() < PATIENCE);

@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::future::join_all;
 use leasehold::Client;
 
-use super::scene::{LONG, Scene};
-use crate::worker::Worker;
+use super::fixture::{Fixture, LONG};
+use super::worker::Worker;
 
-pub(crate) async fn a1_64_contenders_count_exactly(scene: &Scene) {
+pub(crate) async fn a1_64_contenders_count_exactly(fixture: &Fixture) {
     const CONTENDERS: u64 = 64;
     const SECTIONS: u64 = 3;
-    let key = scene.key();
-    let clients = [(); 4].map(|()| Client::new(scene.open()));
+    let key = fixture.key();
+    let clients = [(); 4].map(|()| Client::new(fixture.open()));
     let counter = Arc::new(AtomicU64::new(0));
     let last_fence = Arc::new(AtomicU64::new(0));
     let contenders = (0..CONTENDERS).map(|contender| {
@@ -40,17 +40,25 @@ pub(crate) async fn a1_64_contenders_count_exactly(scene: &Scene) {
     assert_eq!(counter.load(Ordering::SeqCst), CONTENDERS * SECTIONS);
 }
 
-pub(crate) async fn a1_processes_count_exactly_with_growing_fences(scene: &Scene) {
+pub(crate) async fn a1_processes_count_exactly_with_growing_fences(fixture: &Fixture) {
     const PROCESSES: u32 = 8;
     const SECTIONS: u32 = 200;
-    let (address, key) = (scene.harness.address(), scene.key());
+    let (address, key) = (fixture.harness.address(), fixture.key());
     let folder = tempfile::tempdir().expect("a folder");
     let counter = folder.path().join("counter");
     let log = counter.with_extension("fences");
     std::fs::write(&counter, "0").expect("the counter");
     std::fs::write(&log, "").expect("the log");
     let workers: Vec<Worker> = (0..PROCESSES)
-        .map(|_| Worker::counting(scene.suite.name, &address, key.as_str(), &counter, SECTIONS))
+        .map(|_| {
+            Worker::counting(
+                fixture.suite.name,
+                &address,
+                key.as_str(),
+                &counter,
+                SECTIONS,
+            )
+        })
         .collect();
     workers.into_iter().for_each(Worker::finish);
     let counted = std::fs::read_to_string(&counter).expect("the counter");

@@ -7,33 +7,33 @@ use std::time::{Duration, Instant};
 use futures_util::future::{Either, select};
 use leasehold::{Client, Key, Lock, Order, Store};
 
-use super::scene::{LONG, PATIENCE, Scene, now, until};
+use super::fixture::{Fixture, LONG, PATIENCE, now, until};
 
 /// How long a store reserves a lock at least for a waiter whose turn it is.
 const RESERVATION: Duration = Duration::from_secs(1);
 
 /// Some clients, each with its own connection to the store.
 pub(super) struct Crowd<'a> {
-    pub(super) scene: &'a Scene,
+    pub(super) fixture: &'a Fixture,
     /// For inspection only.
     pub(super) store: Arc<dyn Store>,
     pub(super) clients: Vec<Client>,
 }
 
 impl<'a> Crowd<'a> {
-    pub(super) fn new(scene: &'a Scene, clients: usize) -> Self {
-        let client = |_| Client::new(scene.open());
+    pub(super) fn new(fixture: &'a Fixture, clients: usize) -> Self {
+        let client = |_| Client::new(fixture.open());
         Self {
-            scene,
-            store: scene.open(),
+            fixture,
+            store: fixture.open(),
             clients: (0..clients).map(client).collect(),
         }
     }
 
     /// Returns a crowd that the store serves in turn. If the store promises no order, prints a notice and
     /// returns `None`.
-    pub(super) fn in_turn(scene: &'a Scene, clients: usize) -> Option<Self> {
-        let crowd = Self::new(scene, clients);
+    pub(super) fn in_turn(fixture: &'a Fixture, clients: usize) -> Option<Self> {
+        let crowd = Self::new(fixture, clients);
         let order = crowd.store.guarantees().order;
         if order == Order::Fifo {
             return Some(crowd);
@@ -41,7 +41,7 @@ impl<'a> Crowd<'a> {
         #[expect(clippy::print_stderr, reason = "says which test has nothing to test")]
         {
             let store = crowd.store.describe();
-            eprintln!("{store} is {order:?}: {} is left out", scene.name());
+            eprintln!("{store} is {order:?}: {} is left out", fixture.name());
         }
         None
     }
@@ -61,7 +61,10 @@ impl<'a> Crowd<'a> {
 
     pub(super) async fn until_waiting(&self, key: &Key, count: usize) {
         let what = format!("{count} wait");
-        until(self.scene, &what, async || self.waiting(key).await == count).await;
+        until(self.fixture, &what, async || {
+            self.waiting(key).await == count
+        })
+        .await;
     }
 }
 

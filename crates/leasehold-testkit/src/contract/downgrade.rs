@@ -3,28 +3,28 @@ use std::sync::Arc;
 use leasehold::{Client, Ended, ErrorKind, Mode, Renewal, Sharing, Store};
 
 use super::crowd::Crowd;
-use super::scene::{LONG, Scene, busy, granted, held, released};
+use super::fixture::{Fixture, LONG, busy, granted, held, released};
 
 fn shares(store: &Arc<dyn Store>) -> bool {
     store.guarantees().sharing != Sharing::ExclusiveOnly
 }
 
-pub(crate) async fn r4_a_shared_renewal_makes_an_exclusive_lease_shared(scene: &Scene) {
-    let (store, other, key) = (scene.open(), scene.open(), scene.key());
+pub(crate) async fn r4_shared_renewal_downgrades_an_exclusive_lease(fixture: &Fixture) {
+    let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     if !shares(&store) {
         return;
     }
-    let exclusive = scene.claim(&key, LONG);
+    let exclusive = fixture.claim(&key, LONG);
     let fence = granted(&store, &exclusive).await;
-    busy(&other, &scene.shared(&key, LONG)).await;
+    busy(&other, &fixture.shared(&key, LONG)).await;
     let shared = exclusive.clone().with_mode(Mode::Shared);
     let lease = held(&shared, fence);
     for _ in 0..2 {
         let answers = store.renew(std::slice::from_ref(&lease)).await;
         assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");
     }
-    busy(&other, &scene.claim(&key, LONG)).await;
-    let reader = scene.shared(&key, LONG);
+    busy(&other, &fixture.claim(&key, LONG)).await;
+    let reader = fixture.shared(&key, LONG);
     assert!(granted(&other, &reader).await > fence);
     if let Some(inspection) = store.inspection() {
         let holders = inspection.holders(&key).await.expect("an answer");
@@ -34,55 +34,55 @@ pub(crate) async fn r4_a_shared_renewal_makes_an_exclusive_lease_shared(scene: &
         );
     }
     released(&other, &reader).await;
-    busy(&other, &scene.claim(&key, LONG)).await;
+    busy(&other, &fixture.claim(&key, LONG)).await;
     released(&store, &shared).await;
-    let next = scene.claim(&key, LONG);
+    let next = fixture.claim(&key, LONG);
     granted(&other, &next).await;
     released(&other, &next).await;
 }
 
-pub(crate) async fn r4_a_late_message_of_the_exclusive_claim_takes_nothing_back(scene: &Scene) {
-    let (store, other, key) = (scene.open(), scene.open(), scene.key());
+pub(crate) async fn r4_late_exclusive_message_undoes_nothing(fixture: &Fixture) {
+    let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     if !shares(&store) {
         return;
     }
-    let exclusive = scene.claim(&key, LONG);
+    let exclusive = fixture.claim(&key, LONG);
     let fence = granted(&store, &exclusive).await;
     let shared = exclusive.clone().with_mode(Mode::Shared);
     store.renew(&[held(&shared, fence)]).await;
-    let reader = scene.shared(&key, LONG);
+    let reader = fixture.shared(&key, LONG);
     granted(&other, &reader).await;
     store.renew(&[held(&exclusive, fence)]).await;
-    let late = scene.shared(&key, LONG);
+    let late = fixture.shared(&key, LONG);
     granted(&other, &late).await;
     let answers = store.renew(&[held(&shared, fence)]).await;
     assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");
     for claim in [&reader, &late] {
         released(&other, claim).await;
     }
-    busy(&other, &scene.claim(&key, LONG)).await;
+    busy(&other, &fixture.claim(&key, LONG)).await;
     released(&store, &shared).await;
 }
 
-pub(crate) async fn r4_a_release_of_the_shared_claim_frees_either(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
+pub(crate) async fn r4_shared_release_frees_either_mode(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
     if !shares(&store) {
         return;
     }
-    let exclusive = scene.claim(&key, LONG);
+    let exclusive = fixture.claim(&key, LONG);
     granted(&store, &exclusive).await;
     released(&store, &exclusive.clone().with_mode(Mode::Shared)).await;
-    let next = scene.claim(&key, LONG);
+    let next = fixture.claim(&key, LONG);
     granted(&store, &next).await;
     released(&store, &next).await;
 }
 
-pub(crate) async fn r4_a_shared_renewal_takes_nothing_that_is_free_or_of_others(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
+pub(crate) async fn r4_shared_renewal_takes_no_lock(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
     if !shares(&store) {
         return;
     }
-    let old = scene.claim(&key, LONG);
+    let old = fixture.claim(&key, LONG);
     let fence = granted(&store, &old).await;
     released(&store, &old).await;
     let shared = held(&old.clone().with_mode(Mode::Shared), fence);
@@ -94,35 +94,35 @@ pub(crate) async fn r4_a_shared_renewal_takes_nothing_that_is_free_or_of_others(
         );
     };
     lost("free").await;
-    let next = scene.claim(&key, LONG);
+    let next = fixture.claim(&key, LONG);
     granted(&store, &next).await;
     lost("held by a writer").await;
-    busy(&store, &scene.shared(&key, LONG)).await;
+    busy(&store, &fixture.shared(&key, LONG)).await;
     released(&store, &next).await;
-    let reader = scene.shared(&key, LONG);
+    let reader = fixture.shared(&key, LONG);
     granted(&store, &reader).await;
     lost("held by a reader").await;
     released(&store, &reader).await;
-    let last = scene.claim(&key, LONG);
+    let last = fixture.claim(&key, LONG);
     granted(&store, &last).await;
     released(&store, &last).await;
 }
 
 /// While a lock becomes shared, writers try all the time, each through a store of its own.
-pub(crate) async fn r4_no_writer_enters_while_a_lock_becomes_shared(scene: &Scene) {
-    let (store, other) = (scene.open(), scene.open());
+pub(crate) async fn r4_downgrade_admits_no_writer(fixture: &Fixture) {
+    let (store, other) = (fixture.open(), fixture.open());
     if !shares(&store) {
         return;
     }
     for _ in 0..20 {
-        let key = scene.key();
-        let exclusive = scene.claim(&key, LONG);
+        let key = fixture.key();
+        let exclusive = fixture.claim(&key, LONG);
         let fence = granted(&store, &exclusive).await;
         let shared = held(&exclusive.with_mode(Mode::Shared), fence);
         let renewing = store.renew(std::slice::from_ref(&shared));
         let trying = async {
             for _ in 0..10 {
-                busy(&other, &scene.claim(&key, LONG)).await;
+                busy(&other, &fixture.claim(&key, LONG)).await;
             }
         };
         let (answers, ()) = tokio::join!(renewing, trying);
@@ -132,15 +132,15 @@ pub(crate) async fn r4_no_writer_enters_while_a_lock_becomes_shared(scene: &Scen
 }
 
 /// What stores without a shared mode refuse.
-pub(crate) async fn r4_a_guard_becomes_shared_or_says_that_it_cannot(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
-    let client = Client::new(scene.open());
+pub(crate) async fn r4_guard_downgrades_or_reports_failure(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
+    let client = Client::new(fixture.open());
     let lock = client.lock(&key).ttl(LONG);
     let guard = lock.acquire().await.expect("the lock");
     if shares(&store) {
         guard.downgrade().await.expect("a shared lock");
         assert_eq!(guard.mode(), Mode::Shared);
-        let reader = scene.shared(&key, LONG);
+        let reader = fixture.shared(&key, LONG);
         granted(&store, &reader).await;
         released(&store, &reader).await;
     } else {
@@ -151,14 +151,14 @@ pub(crate) async fn r4_a_guard_becomes_shared_or_says_that_it_cannot(scene: &Sce
     assert_eq!(guard.release().await.expect("a release"), Ended::Released);
 }
 
-pub(crate) async fn r4_a_reader_that_waits_enters_beside_a_lock_that_became_shared(scene: &Scene) {
-    if !shares(&scene.open()) {
+pub(crate) async fn r4_waiting_reader_joins_a_downgraded_lock(fixture: &Fixture) {
+    if !shares(&fixture.open()) {
         return;
     }
-    let Some(crowd) = Crowd::in_turn(scene, 2) else {
+    let Some(crowd) = Crowd::in_turn(fixture, 2) else {
         return;
     };
-    let key = scene.key();
+    let key = fixture.key();
     let guard = crowd.lock(0, &key).acquire().await.expect("the lock");
     let reading = crowd.lock(1, &key).mode(Mode::Shared);
     let downgrading = async {

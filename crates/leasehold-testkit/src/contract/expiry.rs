@@ -1,22 +1,22 @@
-use super::scene::{
-    LONG, PATIENCE, Scene, expires, granted, granted_in_time, now, released, short_ttl,
+use super::fixture::{
+    Fixture, LONG, PATIENCE, expires, granted, granted_in_time, now, released, short_ttl,
 };
 
-pub(crate) async fn a6_a_lease_ends_by_itself_and_not_before(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
+pub(crate) async fn a6_lease_ends_by_itself(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
     let ttl = short_ttl(&store);
     let asked = now();
-    let claim = scene.claim(&key, ttl);
+    let claim = fixture.claim(&key, ttl);
     granted(&store, &claim).await;
     if !expires(store.guarantees()) {
         // The kernel's locks outlive any TTL, so this watches for longer than the claim's TTL.
         while asked.elapsed() < ttl * 2 {
-            super::scene::busy(&store, &scene.claim(&key, ttl)).await;
+            super::fixture::busy(&store, &fixture.claim(&key, ttl)).await;
             store.wait(&claim).await;
         }
         return released(&store, &claim).await;
     }
-    let (next, _) = granted_in_time(scene, &store, &key).await;
+    let (next, _) = granted_in_time(fixture, &store, &key).await;
     let lived = asked.elapsed();
     assert!(
         lived >= ttl.mul_f64(0.95),
@@ -25,17 +25,17 @@ pub(crate) async fn a6_a_lease_ends_by_itself_and_not_before(scene: &Scene) {
     released(&store, &next).await;
 }
 
-pub(crate) async fn a6_a_killed_holder_frees_the_lock(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
+pub(crate) async fn a6_a_killed_holder_frees_the_lock(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
     let ttl = if expires(store.guarantees()) {
         short_ttl(&store)
     } else {
         LONG
     };
-    let (worker, fence) = scene.worker(&key, ttl);
-    super::scene::busy(&store, &scene.claim(&key, LONG)).await;
+    let (worker, fence) = fixture.worker(&key, ttl);
+    super::fixture::busy(&store, &fixture.claim(&key, LONG)).await;
     worker.kill();
-    let (claim, waited) = granted_in_time(scene, &store, &key).await;
+    let (claim, waited) = granted_in_time(fixture, &store, &key).await;
     assert!(waited < PATIENCE);
     assert!(granted(&store, &claim).await.get() > fence);
     released(&store, &claim).await;

@@ -1,14 +1,14 @@
 use leasehold::Fence;
 use leasehold::clock::WallTime;
 
-use super::scene::{LONG, Scene, granted, released};
+use super::fixture::{Fixture, LONG, granted, released};
 
-pub(crate) async fn a4_every_fence_is_greater_than_all_before(scene: &Scene) {
-    let (stores, key) = ([scene.open(), scene.open()], scene.key());
+pub(crate) async fn a4_every_fence_is_greater_than_all_before(fixture: &Fixture) {
+    let (stores, key) = ([fixture.open(), fixture.open()], fixture.key());
     let mut last = None;
     for round in 0..20 {
         let store = &stores[round % 2];
-        let claim = scene.claim(&key, LONG);
+        let claim = fixture.claim(&key, LONG);
         let fence = granted(store, &claim).await;
         assert!(
             fence.get() > claim.proposal.as_micros(),
@@ -20,12 +20,12 @@ pub(crate) async fn a4_every_fence_is_greater_than_all_before(scene: &Scene) {
     }
 }
 
-pub(crate) async fn a4_fences_grow_though_a_clock_went_back(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
-    let claim = scene.claim(&key, LONG);
+pub(crate) async fn a4_fences_grow_though_a_clock_went_back(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
+    let claim = fixture.claim(&key, LONG);
     let first = granted(&store, &claim).await;
     released(&store, &claim).await;
-    let mut late = scene.claim(&key, LONG);
+    let mut late = fixture.claim(&key, LONG);
     late.proposal = WallTime::from_micros(late.proposal.as_micros() - 3_600_000_000);
     let second = granted(&store, &late).await;
     assert!(
@@ -35,15 +35,15 @@ pub(crate) async fn a4_fences_grow_though_a_clock_went_back(scene: &Scene) {
     released(&store, &late).await;
 }
 
-pub(crate) async fn a4_fences_grow_across_processes(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
+pub(crate) async fn a4_fences_grow_across_processes(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
     let mut last: Option<Fence> = None;
     for _ in 0..2 {
-        let claim = scene.claim(&key, LONG);
+        let claim = fixture.claim(&key, LONG);
         let own = granted(&store, &claim).await;
         assert!(Some(own) > last);
         released(&store, &claim).await;
-        let (worker, theirs) = scene.worker(&key, LONG);
+        let (worker, theirs) = fixture.worker(&key, LONG);
         worker.finish();
         assert!(
             theirs > own.get(),
@@ -53,13 +53,13 @@ pub(crate) async fn a4_fences_grow_across_processes(scene: &Scene) {
     }
 }
 
-pub(crate) async fn a4_fences_grow_after_the_store_forgot_the_key(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
-    let claim = scene.claim(&key, LONG);
+pub(crate) async fn a4_fences_grow_after_key_is_forgotten(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
+    let claim = fixture.claim(&key, LONG);
     let before = granted(&store, &claim).await;
     released(&store, &claim).await;
-    scene.harness.forget(&key);
-    let claim = scene.claim(&key, LONG);
+    fixture.harness.forget(&key);
+    let claim = fixture.claim(&key, LONG);
     let after = granted(&store, &claim).await;
     assert!(
         after > before,

@@ -16,189 +16,32 @@
 mod acquire;
 mod breaking;
 mod cancellation;
+mod checks;
 mod contention;
 mod crowd;
 mod downgrade;
 mod expiry;
 mod fencing;
-mod looking;
+mod fixture;
+mod inspection;
 mod permits;
 mod queue;
 mod records;
 mod release;
 mod renew;
 mod run;
-mod scene;
 mod store;
 mod wait;
+mod worker;
 mod writers;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::Arguments;
 
-use crate::harness::{Optional, Suite};
-use crate::worker;
+use crate::harness::Suite;
 use run::{Started, trials};
-use scene::Scene;
-
-/// One test of the contract.
-struct Check {
-    name: &'static str,
-    needs: Needs,
-    /// The optional traits that the test calls. The test is ignored if the store lacks one of them.
-    calls: &'static [Optional],
-    run: for<'a> fn(&'a Scene) -> Pin<Box<dyn Future<Output = ()> + 'a>>,
-}
-
-/// What a store must be for a test to make sense. For other stores the test does not exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Needs {
-    Nothing,
-    Processes,
-}
-
-/// Lists checks by their names, so that a test always has the name of its function.
-macro_rules! checks {
-    ($($module:ident, $needs:ident $calls:tt :: { $($name:ident),+ $(,)? })+) => {
-        &[$($(Check {
-            name: stringify!($name),
-            needs: Needs::$needs,
-            calls: checks!(@calls $calls),
-            run: |scene| Box::pin($module::$name(scene)),
-        }),+),+]
-    };
-    (@calls [$($optional:ident),*]) => { &[$(Optional::$optional),*] };
-}
-
-/// Every test of the contract. The name begins with the obligation's number.
-const CHECKS: &[Check] = checks! {
-    store, Processes []::{
-        s1_two_processes_grant_the_same_locks,
-    }
-    store, Nothing []::{
-        s1_two_handles_grant_the_same_locks,
-        s2_guarantees_and_terms_never_change,
-        s3_descriptions_and_errors_hold_no_credentials,
-        s4_optional_traits_are_those_the_suite_names,
-    }
-    acquire, Nothing []::{
-        a1_an_exclusive_claim_excludes_all_others,
-        a1_different_keys_do_not_touch_each_other,
-        a2_shared_claims_hold_together_or_are_refused,
-        a2_a_shared_claim_excludes_exclusive_ones,
-        a2_readers_that_come_at_once_have_fences_of_their_own,
-        a3_the_same_owner_is_granted_again,
-        a5_busy_is_answered_at_once_and_leaves_nothing,
-    }
-    permits, Nothing []::{
-        a8_as_many_hold_together_as_there_are_permits,
-        a8_an_owner_has_one_permit,
-        a8_another_number_is_refused_while_one_is_held,
-        a8_permits_and_other_modes_keep_each_other_out,
-        a8_leases_that_end_let_as_many_in,
-        a8_contenders_never_hold_more_than_there_are,
-    }
-    contention, Processes []::{
-        a1_processes_count_exactly_with_growing_fences,
-    }
-    contention, Nothing []::{
-        a1_64_contenders_count_exactly,
-    }
-    fencing, Processes []::{
-        a4_fences_grow_across_processes,
-    }
-    fencing, Nothing []::{
-        a4_every_fence_is_greater_than_all_before,
-        a4_fences_grow_though_a_clock_went_back,
-        a4_fences_grow_after_the_store_forgot_the_key,
-    }
-    expiry, Processes []::{
-        a6_a_killed_holder_frees_the_lock,
-    }
-    expiry, Nothing []::{
-        a6_a_lease_ends_by_itself_and_not_before,
-    }
-    cancellation, Nothing []::{
-        a7_an_attempt_dropped_at_any_await_point_leaves_nothing,
-        a7_an_acquisition_dropped_at_any_await_point_leaves_nothing,
-        f3_a_release_never_overtakes_its_own_attempt,
-    }
-    renew, Nothing []::{
-        r1_renewing_never_takes_a_lock,
-        r1_renewing_never_takes_from_another_holder,
-        r2_one_bad_claim_harms_no_other_in_its_batch,
-        r3_a_renewed_lease_outlives_its_first_ttl,
-        r3_a_guard_is_kept_beyond_its_first_ttl,
-    }
-    downgrade, Nothing []::{
-        r4_a_shared_renewal_makes_an_exclusive_lease_shared,
-        r4_a_late_message_of_the_exclusive_claim_takes_nothing_back,
-        r4_a_release_of_the_shared_claim_frees_either,
-        r4_a_shared_renewal_takes_nothing_that_is_free_or_of_others,
-        r4_no_writer_enters_while_a_lock_becomes_shared,
-        r4_a_guard_becomes_shared_or_says_that_it_cannot,
-    }
-    downgrade, Nothing [Inspection]::{
-        r4_a_reader_that_waits_enters_beside_a_lock_that_became_shared,
-    }
-    release, Nothing []::{
-        f1_a_released_lock_is_granted_at_once,
-        f1_a_dropped_guard_frees_the_lock,
-        f1_the_last_share_frees_the_lock,
-        f2_a_stale_release_touches_nobody,
-        f4_what_was_released_is_free_everywhere_once_settled,
-    }
-    wait, Nothing []::{
-        w1_waiting_is_no_busy_loop,
-        w2_a_waiter_gets_a_lock_that_became_free,
-    }
-    queue, Nothing [Inspection]::{
-        w3_waiters_are_served_in_the_order_in_which_they_began,
-        w3_nobody_else_gets_the_lock_before,
-        w3_who_is_refused_is_in_the_queue_at_once,
-        w3_a_wait_that_ended_is_passed_over,
-        w4_whoever_stops_waiting_leaves_nothing_in_the_queue,
-        w4_what_was_reserved_for_one_that_leaves_is_handed_on,
-        h3_waiters_are_named_in_order,
-    }
-    writers, Nothing []::{
-        w5_a_waiting_writer_keeps_later_readers_out,
-        w5_a_writer_that_stops_waiting_lets_readers_in,
-        w5_a_steady_stream_of_readers_starves_no_writer,
-        w5_a_steady_stream_of_writers_starves_no_reader,
-    }
-    looking, Nothing [Inspection]::{
-        h1_holders_are_named_while_they_hold,
-        h2_exactly_the_held_keys_are_listed,
-        h4_listing_names_the_held_locks_that_match,
-    }
-    breaking, Nothing [Admin, Inspection]::{
-        b1_the_owner_learns_of_it_with_its_next_renewal,
-        b2_nobody_enters_before_the_lease_would_have_ended,
-        b3_whoever_holds_the_lock_by_now_keeps_it,
-        b4_a_lock_that_is_broken_at_once_is_free,
-        b4_a_lock_that_is_broken_at_once_is_handed_over,
-        b5_fences_go_on_and_nothing_brings_the_lease_back,
-        b6_the_record_is_kept,
-    }
-    records, Nothing [Records]::{
-        p1_what_was_written_last_is_shown,
-        p1_a_long_value_is_shown_whole,
-        p2_a_smaller_fence_is_shut_out,
-        p2_a_write_shuts_out_smaller_fences_too,
-        p3_the_same_fence_goes_on,
-        p4_a_value_ends_with_its_retention_and_not_before,
-        p4_each_write_begins_the_retention_anew,
-        p5_reading_changes_nothing,
-    }
-    records, Nothing [Records, Inspection]::{
-        p6_a_record_is_no_lock,
-    }
-};
 
 /// Runs the contract for each suite, as the `main` of a test program without the usual harness.
 pub fn main(suites: &'static [Suite]) -> ExitCode {

@@ -8,7 +8,7 @@ use leasehold::{
 };
 
 use super::crowd::Crowd;
-use super::scene::{LONG, Scene, busy, expires, granted, now, released, short_ttl};
+use super::fixture::{Fixture, LONG, busy, expires, granted, now, released, short_ttl};
 
 pub(super) const THREE: u32 = 3;
 
@@ -17,22 +17,22 @@ pub(super) fn permits(count: u32) -> Permits {
 }
 
 /// Returns a claim on one of three permits, of a client of its own.
-fn wants(scene: &Scene, key: &Key) -> Claim {
-    wants_of(scene, key, THREE)
+fn wants(fixture: &Fixture, key: &Key) -> Claim {
+    wants_of(fixture, key, THREE)
 }
 
-fn wants_of(scene: &Scene, key: &Key, count: u32) -> Claim {
-    scene
+fn wants_of(fixture: &Fixture, key: &Key, count: u32) -> Claim {
+    fixture
         .claim(key, LONG)
         .with_mode(Mode::Permit(permits(count)))
 }
 
 /// Returns whether the store offers permits. If not, checks that the store says so.
-async fn offers(scene: &Scene, store: &Arc<dyn Store>) -> bool {
+async fn offers(fixture: &Fixture, store: &Arc<dyn Store>) -> bool {
     if store.guarantees().counting == Counting::Permits {
         return true;
     }
-    let refused = store.acquire(&wants(scene, &scene.key())).await;
+    let refused = store.acquire(&wants(fixture, &fixture.key())).await;
     let error = refused.expect_err("a refusal");
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     assert_eq!(error.effect(), Effect::None, "{error}");
@@ -46,13 +46,13 @@ async fn try_permit(store: &Arc<dyn Store>, claim: Claim) -> Option<(Claim, Fenc
     }
 }
 
-async fn has_permit(scene: &Scene, store: &Arc<dyn Store>, key: &Key) -> (Claim, Fence) {
-    let granted = try_permit(store, wants(scene, key)).await;
+async fn has_permit(fixture: &Fixture, store: &Arc<dyn Store>, key: &Key) -> (Claim, Fence) {
+    let granted = try_permit(store, wants(fixture, key)).await;
     granted.expect("a free permit")
 }
 
-async fn is_full(scene: &Scene, store: &Arc<dyn Store>, key: &Key) {
-    let granted = try_permit(store, wants(scene, key)).await;
+async fn is_full(fixture: &Fixture, store: &Arc<dyn Store>, key: &Key) {
+    let granted = try_permit(store, wants(fixture, key)).await;
     assert!(granted.is_none(), "one too many: {granted:?}");
 }
 
@@ -60,67 +60,67 @@ async fn refused(store: &Arc<dyn Store>, claim: &Claim) -> Error {
     store.acquire(claim).await.expect_err("a refusal")
 }
 
-pub(crate) async fn a8_as_many_hold_together_as_there_are_permits(scene: &Scene) {
-    let (store, other, key) = (scene.open(), scene.open(), scene.key());
-    if !offers(scene, &store).await {
+pub(crate) async fn a8_each_permit_has_one_holder(fixture: &Fixture) {
+    let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
+    if !offers(fixture, &store).await {
         return;
     }
     let mut held = Vec::new();
     // The handle that took a permit frees it; other handles need not know of it.
     for store in [&store, &other, &store] {
-        held.push((store, has_permit(scene, store, &key).await));
+        held.push((store, has_permit(fixture, store, &key).await));
     }
-    is_full(scene, &store, &key).await;
-    is_full(scene, &other, &key).await;
+    is_full(fixture, &store, &key).await;
+    is_full(fixture, &other, &key).await;
     let fences: Vec<Fence> = held.iter().map(|(_, (_, fence))| *fence).collect();
     assert!(fences.is_sorted_by(|one, two| one < two), "{fences:?}");
     for _ in 0..4 {
         let (its, (freed, _)) = held.remove(1);
         released(its, &freed).await;
-        let (next, fence) = has_permit(scene, &other, &key).await;
+        let (next, fence) = has_permit(fixture, &other, &key).await;
         let is_earlier = |(_, (_, earlier)): &(_, (_, Fence))| *earlier < fence;
         assert!(held.iter().all(is_earlier), "{fence}");
         held.push((&other, (next, fence)));
-        is_full(scene, &store, &key).await;
+        is_full(fixture, &store, &key).await;
     }
     for (its, (claim, _)) in &held {
         released(its, claim).await;
     }
-    let writer = scene.claim(&key, LONG);
+    let writer = fixture.claim(&key, LONG);
     let (_, (_, last)) = held[2];
     assert!(granted(&store, &writer).await > last);
     released(&store, &writer).await;
 }
 
-pub(crate) async fn a8_an_owner_has_one_permit(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
-    if !offers(scene, &store).await {
+pub(crate) async fn a8_an_owner_has_one_permit(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
+    if !offers(fixture, &store).await {
         return;
     }
-    let (one, fence) = has_permit(scene, &store, &key).await;
+    let (one, fence) = has_permit(fixture, &store, &key).await;
     assert!(granted(&store, &one).await >= fence, "a resend");
-    let others = [(); 2].map(|()| wants(scene, &key));
+    let others = [(); 2].map(|()| wants(fixture, &key));
     for claim in &others {
         granted(&store, claim).await;
     }
-    is_full(scene, &store, &key).await;
+    is_full(fixture, &store, &key).await;
     released(&store, &one).await;
-    let next = has_permit(scene, &store, &key).await.0;
-    is_full(scene, &store, &key).await;
+    let next = has_permit(fixture, &store, &key).await.0;
+    is_full(fixture, &store, &key).await;
     for claim in others.iter().chain([&next]) {
         released(&store, claim).await;
     }
 }
 
-pub(crate) async fn a8_another_number_is_refused_while_one_is_held(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
-    if !offers(scene, &store).await {
+pub(crate) async fn a8_differing_permit_count_is_refused(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
+    if !offers(fixture, &store).await {
         return;
     }
-    let mut held = vec![has_permit(scene, &store, &key).await.0];
+    let mut held = vec![has_permit(fixture, &store, &key).await.0];
     for _ in 0..2 {
         for count in [1, 2, 4] {
-            let error = refused(&store, &wants_of(scene, &key, count)).await;
+            let error = refused(&store, &wants_of(fixture, &key, count)).await;
             assert_eq!(error.kind(), ErrorKind::PermitsDiffer, "{error}");
             assert!(!error.is_retryable(), "{error}");
             let text = error.to_string();
@@ -129,7 +129,7 @@ pub(crate) async fn a8_another_number_is_refused_while_one_is_held(scene: &Scene
             }
         }
         // This works whether or not all are held.
-        while let Some((claim, _)) = try_permit(&store, wants(scene, &key)).await {
+        while let Some((claim, _)) = try_permit(&store, wants(fixture, &key)).await {
             held.push(claim);
         }
     }
@@ -137,17 +137,17 @@ pub(crate) async fn a8_another_number_is_refused_while_one_is_held(scene: &Scene
     for claim in &held {
         released(&store, claim).await;
     }
-    let (only, _) = try_permit(&store, wants_of(scene, &key, 1))
+    let (only, _) = try_permit(&store, wants_of(fixture, &key, 1))
         .await
         .expect("none is held: the number may change");
-    let error = refused(&store, &wants(scene, &key)).await;
+    let error = refused(&store, &wants(fixture, &key)).await;
     assert_eq!(error.kind(), ErrorKind::PermitsDiffer, "{error}");
     released(&store, &only).await;
 }
 
-pub(crate) async fn a8_permits_and_other_modes_keep_each_other_out(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
-    if !offers(scene, &store).await {
+pub(crate) async fn a8_permits_exclude_other_modes(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
+    if !offers(fixture, &store).await {
         return;
     }
     let modes = match store.guarantees().sharing {
@@ -155,56 +155,56 @@ pub(crate) async fn a8_permits_and_other_modes_keep_each_other_out(scene: &Scene
         _ => &[Mode::Exclusive, Mode::Shared],
     };
     for mode in modes {
-        let other = || scene.claim(&key, LONG).with_mode(*mode);
-        let (holder, _) = has_permit(scene, &store, &key).await;
+        let other = || fixture.claim(&key, LONG).with_mode(*mode);
+        let (holder, _) = has_permit(fixture, &store, &key).await;
         busy(&store, &other()).await;
         released(&store, &holder).await;
         let holder = other();
         granted(&store, &holder).await;
-        busy(&store, &wants(scene, &key)).await;
+        busy(&store, &wants(fixture, &key)).await;
         released(&store, &holder).await;
     }
 }
 
-pub(crate) async fn a8_leases_that_end_let_as_many_in(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
-    if !offers(scene, &store).await || !expires(store.guarantees()) {
+pub(crate) async fn a8_leases_that_end_let_as_many_in(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
+    if !offers(fixture, &store).await || !expires(store.guarantees()) {
         return;
     }
     let ttl = short_ttl(&store);
     let began = now();
     for _ in 0..THREE {
         let short = || {
-            let mut claim = wants(scene, &key);
+            let mut claim = wants(fixture, &key);
             claim.ttl = ttl;
             claim
         };
         try_permit(&store, short()).await.expect("a free permit");
     }
-    let full = try_permit(&store, wants(scene, &key)).await;
+    let full = try_permit(&store, wants(fixture, &key)).await;
     assert!(full.is_none() || began.elapsed() >= ttl, "{full:?}");
     let mut next: Vec<Claim> = full.into_iter().map(|(claim, _)| claim).collect();
     while next.len() < THREE as usize {
-        match try_permit(&store, wants(scene, &key)).await {
+        match try_permit(&store, wants(fixture, &key)).await {
             Some((claim, _)) => next.push(claim),
-            None => scene.pause().await,
+            None => fixture.pause().await,
         }
-        assert!(began.elapsed() < super::scene::PATIENCE, "{}", next.len());
+        assert!(began.elapsed() < super::fixture::PATIENCE, "{}", next.len());
     }
     assert!(began.elapsed() >= ttl, "a lease ended before its time");
-    is_full(scene, &store, &key).await;
+    is_full(fixture, &store, &key).await;
     for claim in &next {
         released(&store, claim).await;
     }
 }
 
-pub(crate) async fn a8_contenders_never_hold_more_than_there_are(scene: &Scene) {
+pub(crate) async fn a8_contenders_never_hold_more_than_there_are(fixture: &Fixture) {
     const CONTENDERS: usize = 24;
     const SECTIONS: usize = 3;
-    if !offers(scene, &scene.open()).await {
+    if !offers(fixture, &fixture.open()).await {
         return;
     }
-    let (crowd, key) = (Crowd::new(scene, 4), scene.key());
+    let (crowd, key) = (Crowd::new(fixture, 4), fixture.key());
     let (inside, most) = (Cell::new(0), Cell::new(0));
     let contend = async |number| {
         let lock = crowd.lock(number, &key).mode(Mode::Permit(permits(THREE)));
@@ -215,7 +215,7 @@ pub(crate) async fn a8_contenders_never_hold_more_than_there_are(scene: &Scene) 
             assert!(inside.get() <= THREE, "{} are inside", inside.get());
             most.set(most.get().max(inside.get()));
             fences.push(guard.fence());
-            scene.pause().await;
+            fixture.pause().await;
             inside.set(inside.get() - 1);
             guard.release().await.expect("a release");
         }

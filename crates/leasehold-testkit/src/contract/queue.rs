@@ -5,15 +5,15 @@ use leasehold::{Mode, Sharing};
 use tokio::sync::Semaphore;
 
 use super::crowd::{Crowd, Served, alongside, in_time, let_others_run};
-use super::scene::{Scene, inspection, now};
+use super::fixture::{Fixture, inspection, now};
 
-pub(crate) async fn w3_waiters_are_served_in_the_order_in_which_they_began(scene: &Scene) {
+pub(crate) async fn w3_waiters_are_served_in_arrival_order(fixture: &Fixture) {
     const WAITERS: usize = 9;
-    let Some(crowd) = Crowd::in_turn(scene, 4) else {
+    let Some(crowd) = Crowd::in_turn(fixture, 4) else {
         return;
     };
     let order = in_time(async |served| {
-        let key = scene.key();
+        let key = fixture.key();
         let (begin, turns) = (Semaphore::new(0), 1..=WAITERS);
         let waits = turns.clone().map(async |number| {
             begin
@@ -42,11 +42,11 @@ pub(crate) async fn w3_waiters_are_served_in_the_order_in_which_they_began(scene
 /// A client that does not wait in the queue.
 const OUTSIDER: usize = 0;
 
-pub(crate) async fn w3_nobody_else_gets_the_lock_before(scene: &Scene) {
+pub(crate) async fn w3_nobody_else_gets_the_lock_before(fixture: &Fixture) {
     /// A store sometimes leaves a lock free for a moment, for clients that poll. So not every round counts.
     const ROUNDS: usize = 12;
     const KEPT_OUT: usize = 3;
-    let Some(crowd) = Crowd::in_turn(scene, 3) else {
+    let Some(crowd) = Crowd::in_turn(fixture, 3) else {
         return;
     };
     let mut kept_out = 0;
@@ -65,7 +65,7 @@ pub(crate) async fn w3_nobody_else_gets_the_lock_before(scene: &Scene) {
 /// Six clients wait, while another one does not wait and asks for the lock again and again.
 async fn beside_an_outsider(crowd: &Crowd<'_>, served: &Served) {
     const WAITERS: usize = 6;
-    let key = crowd.scene.key();
+    let key = crowd.fixture.key();
     let first = crowd.lock(0, &key).acquire().await.expect("the lock");
     let waits = (1..=WAITERS).map(|number| served.serve(number, crowd.lock(number, &key)));
     let all_wait = async {
@@ -87,15 +87,15 @@ async fn beside_an_outsider(crowd: &Crowd<'_>, served: &Served) {
     futures_util::join!(join_all(waits), all_wait, outsider);
 }
 
-pub(crate) async fn w3_who_is_refused_is_in_the_queue_at_once(scene: &Scene) {
+pub(crate) async fn w3_refused_waiter_is_queued_at_once(fixture: &Fixture) {
     const TRIES: usize = 10;
     const AT_ONCE: Duration = Duration::from_millis(500);
-    let Some(crowd) = Crowd::in_turn(scene, 2) else {
+    let Some(crowd) = Crowd::in_turn(fixture, 2) else {
         return;
     };
     let mut spans = Vec::new();
     for _ in 0..TRIES {
-        let (key, served) = (scene.key(), Served::default());
+        let (key, served) = (fixture.key(), Served::default());
         let first = crowd.lock(0, &key).acquire().await.expect("the lock");
         let wait = Box::pin(served.serve(1, crowd.lock(1, &key)));
         let began = now();
@@ -110,12 +110,12 @@ pub(crate) async fn w3_who_is_refused_is_in_the_queue_at_once(scene: &Scene) {
     panic!("never within {AT_ONCE:?}, but after {spans:?}");
 }
 
-pub(crate) async fn w3_a_wait_that_ended_is_passed_over(scene: &Scene) {
-    let Some(crowd) = Crowd::in_turn(scene, 3) else {
+pub(crate) async fn w3_a_wait_that_ended_is_passed_over(fixture: &Fixture) {
+    let Some(crowd) = Crowd::in_turn(fixture, 3) else {
         return;
     };
     let order = in_time(async |served| {
-        let key = scene.key();
+        let key = fixture.key();
         let first = crowd.lock(0, &key).acquire().await.expect("the lock");
         let waits = |number| Box::pin(served.serve(number, crowd.lock(number, &key)));
         let (one, two, three) = (waits(1), waits(2), waits(3));
@@ -134,11 +134,11 @@ pub(crate) async fn w3_a_wait_that_ended_is_passed_over(scene: &Scene) {
     assert_eq!(order, [1, 3]);
 }
 
-pub(crate) async fn w4_whoever_stops_waiting_leaves_nothing_in_the_queue(scene: &Scene) {
-    let Some(crowd) = Crowd::in_turn(scene, 3) else {
+pub(crate) async fn w4_cancelled_waiter_leaves_the_queue(fixture: &Fixture) {
+    let Some(crowd) = Crowd::in_turn(fixture, 3) else {
         return;
     };
-    let key = scene.key();
+    let key = fixture.key();
     let holder = crowd.lock(0, &key).acquire().await.expect("the lock");
     let late = crowd.lock(1, &key).wait(Duration::from_secs(1));
     let error = late.acquire().await.expect_err("a wait that is over");
@@ -154,12 +154,12 @@ pub(crate) async fn w4_whoever_stops_waiting_leaves_nothing_in_the_queue(scene: 
     guard.release().await.expect("a release");
 }
 
-pub(crate) async fn w4_what_was_reserved_for_one_that_leaves_is_handed_on(scene: &Scene) {
-    let Some(crowd) = Crowd::in_turn(scene, 3) else {
+pub(crate) async fn w4_reserved_lock_passes_on_when_waiter_leaves(fixture: &Fixture) {
+    let Some(crowd) = Crowd::in_turn(fixture, 3) else {
         return;
     };
     for _ in 0..10 {
-        let key = scene.key();
+        let key = fixture.key();
         let served = Served::default();
         let first = crowd.lock(0, &key).acquire().await.expect("the lock");
         let leaves = Box::pin(served.serve(1, crowd.lock(1, &key)));
@@ -175,11 +175,11 @@ pub(crate) async fn w4_what_was_reserved_for_one_that_leaves_is_handed_on(scene:
     }
 }
 
-pub(crate) async fn h3_waiters_are_named_in_order(scene: &Scene) {
-    let Some(crowd) = Crowd::in_turn(scene, 3) else {
+pub(crate) async fn h3_waiters_are_named_in_order(fixture: &Fixture) {
+    let Some(crowd) = Crowd::in_turn(fixture, 3) else {
         return;
     };
-    let key = scene.key();
+    let key = fixture.key();
     let nobody = inspection(&crowd.store)
         .waiters(&key)
         .await

@@ -6,7 +6,7 @@ use leasehold::{
     Written,
 };
 
-use super::scene::{LONG, PATIENCE, Scene, busy, granted, inspection, now, released};
+use super::fixture::{Fixture, LONG, PATIENCE, busy, granted, inspection, now, released};
 
 /// What a test writes must be there until its end.
 const KEPT: Duration = LONG;
@@ -28,7 +28,7 @@ async fn opened(store: &Arc<dyn Store>, key: &Key, number: u64) -> Opened {
 /// Checks that a write has no visible effect. If there are several members, some may have heard of
 /// `greatest` late. Then the writer learns only that the effect is unknown.
 async fn shut_out(
-    scene: &Scene,
+    fixture: &Fixture,
     store: &Arc<dyn Store>,
     key: &Key,
     (number, step): (u64, u32),
@@ -40,7 +40,7 @@ async fn shut_out(
         Ok(recorded) => assert_eq!(recorded, WriteOutcome::Superseded(fence(greatest))),
         Err(error) => {
             assert_eq!(error.effect(), Effect::Unknown, "{error}");
-            assert!(scene.harness.places().len() > 1, "{error}");
+            assert!(fixture.harness.places().len() > 1, "{error}");
         }
     }
 }
@@ -100,9 +100,9 @@ fn value(number: u64, step: u32, text: &str) -> Option<(Stamp, Vec<u8>)> {
     Some((stamp(number, step), text.as_bytes().to_vec()))
 }
 
-pub(crate) async fn p1_what_was_written_last_is_shown(scene: &Scene) {
-    let (one, other) = (scene.open(), scene.open());
-    let (key, next) = (scene.key(), scene.key());
+pub(crate) async fn p1_what_was_written_last_is_shown(fixture: &Fixture) {
+    let (one, other) = (fixture.open(), fixture.open());
+    let (key, next) = (fixture.key(), fixture.key());
     assert_eq!(read(&one, &key).await, None);
     assert_eq!(found(&one, &key, 7).await, None);
     assert_eq!(
@@ -123,8 +123,8 @@ pub(crate) async fn p1_what_was_written_last_is_shown(scene: &Scene) {
     assert_eq!(read(&other, &next).await, value(1, 1, ""));
 }
 
-pub(crate) async fn p1_a_long_value_is_shown_whole(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
+pub(crate) async fn p1_a_long_value_is_shown_whole(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
     let text = "0123456789abcdef".repeat(RecordWrite::BYTES_MAX / 16);
     assert_eq!(
         wrote(&store, &key, (7, 1), &text).await,
@@ -134,8 +134,8 @@ pub(crate) async fn p1_a_long_value_is_shown_whole(scene: &Scene) {
     assert_eq!(found(&store, &key, 8).await, value(7, 1, &text));
 }
 
-pub(crate) async fn p2_a_smaller_fence_is_shut_out(scene: &Scene) {
-    let (store, other, key) = (scene.open(), scene.open(), scene.key());
+pub(crate) async fn p2_a_smaller_fence_is_shut_out(fixture: &Fixture) {
+    let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     // Fences of that size cannot be closer: a store that rounds them takes the two for one.
     let (smaller, greater) = (Fence::MAX.get() - 1, Fence::MAX.get());
     assert_eq!(
@@ -150,32 +150,32 @@ pub(crate) async fn p2_a_smaller_fence_is_shut_out(scene: &Scene) {
     assert_eq!(opened(&store, &key, smaller).await, not_opened);
     assert_eq!(opened(&store, &key, 1).await, not_opened);
     for step in [1, 2, 9] {
-        shut_out(scene, &store, &key, (smaller, step), greater).await;
+        shut_out(fixture, &store, &key, (smaller, step), greater).await;
     }
-    if scene.harness.places().len() == 1 {
+    if fixture.harness.places().len() == 1 {
         assert_eq!(read(&store, &key).await, value(smaller, 1, "kept"));
     }
     assert_eq!(
         wrote(&other, &key, (greater, 1), "new").await,
         WriteOutcome::Written
     );
-    shut_out(scene, &store, &key, (smaller, 10), greater).await;
+    shut_out(fixture, &store, &key, (smaller, 10), greater).await;
     assert_eq!(read(&store, &key).await, value(greater, 1, "new"));
 }
 
-pub(crate) async fn p2_a_write_shuts_out_smaller_fences_too(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
+pub(crate) async fn p2_a_write_shuts_out_smaller_fences_too(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
     assert_eq!(
         wrote(&store, &key, (9, 1), "nine").await,
         WriteOutcome::Written
     );
     assert_eq!(opened(&store, &key, 8).await, Opened::Superseded(fence(9)));
-    shut_out(scene, &store, &key, (8, 5), 9).await;
+    shut_out(fixture, &store, &key, (8, 5), 9).await;
     assert_eq!(read(&store, &key).await, value(9, 1, "nine"));
 }
 
-pub(crate) async fn p3_the_same_fence_goes_on(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
+pub(crate) async fn p3_the_same_fence_goes_on(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
     assert_eq!(found(&store, &key, 7).await, None);
     assert_eq!(found(&store, &key, 7).await, None);
     for (step, text) in [(1, "begun"), (1, "begun"), (2, "going on"), (10, "done")] {
@@ -188,13 +188,13 @@ pub(crate) async fn p3_the_same_fence_goes_on(scene: &Scene) {
     assert_eq!(found(&store, &key, 7).await, value(7, 10, "done"));
     // A network may repeat a message, and deliver it late.
     for step in [1, 2, 9] {
-        shut_out(scene, &store, &key, (7, step), 7).await;
+        shut_out(fixture, &store, &key, (7, step), 7).await;
     }
     assert_eq!(read(&store, &key).await, value(7, 10, "done"));
 }
 
-pub(crate) async fn p4_a_value_ends_with_its_retention_and_not_before(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
+pub(crate) async fn p4_value_ends_with_its_retention(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
     let retention = Duration::from_millis(1500);
     let began = now();
     wrote_for(&store, &key, stamp(7, 1), "first", KEPT).await;
@@ -212,7 +212,7 @@ pub(crate) async fn p4_a_value_ends_with_its_retention_and_not_before(scene: &Sc
             }
         }
         assert!(age < PATIENCE, "still there after {age:?}");
-        scene.pause().await;
+        fixture.pause().await;
     }
     let shut_out = Opened::Superseded(fence(7));
     assert_eq!(
@@ -233,8 +233,8 @@ pub(crate) async fn p4_a_value_ends_with_its_retention_and_not_before(scene: &Sc
     assert_eq!(found(&store, &key, 8).await, None);
 }
 
-pub(crate) async fn p4_each_write_begins_the_retention_anew(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
+pub(crate) async fn p4_each_write_begins_the_retention_anew(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
     wrote_for(
         &store,
         &key,
@@ -250,7 +250,7 @@ pub(crate) async fn p4_each_write_begins_the_retention_anew(scene: &Scene) {
     );
     while began.elapsed() < RecordWrite::RETENTION_MIN * 2 {
         assert_eq!(read(&store, &key).await, value(7, 2, "long"));
-        scene.pause().await;
+        fixture.pause().await;
     }
     let reading = records(&store).read_record(&RecordKey::new(key)).await;
     let remaining = reading
@@ -267,8 +267,8 @@ pub(crate) async fn p4_each_write_begins_the_retention_anew(scene: &Scene) {
     );
 }
 
-pub(crate) async fn p5_reading_changes_nothing(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
+pub(crate) async fn p5_reading_changes_nothing(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
     assert_eq!(found(&store, &key, 7).await, None);
     assert_eq!(read(&store, &key).await, None);
     assert_eq!(
@@ -283,8 +283,8 @@ pub(crate) async fn p5_reading_changes_nothing(scene: &Scene) {
     assert_eq!(read(&store, &key).await, value(7, 2, "again"));
 }
 
-pub(crate) async fn p6_a_record_is_no_lock(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
+pub(crate) async fn p6_a_record_is_no_lock(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
     assert_eq!(
         wrote(&store, &key, (1, 1), "before").await,
         WriteOutcome::Written
@@ -303,14 +303,14 @@ pub(crate) async fn p6_a_record_is_no_lock(scene: &Scene) {
             .expect("an answer")
             .is_empty()
     );
-    let claim = scene.claim(&key, LONG);
+    let claim = fixture.claim(&key, LONG);
     let mine = granted(&store, &claim).await;
     assert_eq!(read(&store, &key).await, value(1, 1, "before"));
     assert_eq!(
         wrote(&store, &key, (mine.get(), 1), "held").await,
         WriteOutcome::Written
     );
-    busy(&store, &scene.claim(&key, LONG)).await;
+    busy(&store, &fixture.claim(&key, LONG)).await;
     let holders = inspection(&store).holders(&key).await.expect("an answer");
     assert_eq!(holders.len(), 1, "{holders:?}");
     let listed = inspection(&store)
@@ -320,7 +320,7 @@ pub(crate) async fn p6_a_record_is_no_lock(scene: &Scene) {
     assert_eq!(listed.as_slice(), std::slice::from_ref(&key));
     released(&store, &claim).await;
     assert_eq!(read(&store, &key).await, value(mine.get(), 1, "held"));
-    let next = scene.claim(&key, LONG);
+    let next = fixture.claim(&key, LONG);
     assert!(
         granted(&store, &next).await > mine,
         "its counter is as it was"

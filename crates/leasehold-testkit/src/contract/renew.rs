@@ -3,24 +3,24 @@ use std::time::Duration;
 
 use leasehold::{Attempt, Client, LostReason, Renewal, Store};
 
-use super::scene::{LONG, Scene, busy, expires, free, granted, held, now, released, short_ttl};
+use super::fixture::{Fixture, LONG, busy, expires, free, granted, held, now, released, short_ttl};
 
-pub(crate) async fn r1_renewing_never_takes_a_lock(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
-    let claim = scene.claim(&key, LONG);
+pub(crate) async fn r1_renewing_never_takes_a_lock(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
+    let claim = fixture.claim(&key, LONG);
     let fence = granted(&store, &claim).await;
     released(&store, &claim).await;
     let answers = store.renew(&[held(&claim, fence)]).await;
     assert!(matches!(answers[..], [Renewal::Lost(_)]), "{answers:?}");
-    free(scene, &store, &key).await;
+    free(fixture, &store, &key).await;
 }
 
-pub(crate) async fn r1_renewing_never_takes_from_another_holder(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
-    let old = scene.claim(&key, LONG);
+pub(crate) async fn r1_renewing_never_takes_from_another_holder(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
+    let old = fixture.claim(&key, LONG);
     let fence = granted(&store, &old).await;
     released(&store, &old).await;
-    let holder = scene.claim(&key, LONG);
+    let holder = fixture.claim(&key, LONG);
     let theirs = granted(&store, &holder).await;
     let answers = store.renew(&[held(&old, fence)]).await;
     let [Renewal::Lost(reason)] = answers[..] else {
@@ -35,15 +35,17 @@ pub(crate) async fn r1_renewing_never_takes_from_another_holder(scene: &Scene) {
     released(&store, &holder).await;
 }
 
-pub(crate) async fn r2_one_bad_claim_harms_no_other_in_its_batch(scene: &Scene) {
-    let store = scene.open();
-    let claims: Vec<_> = (0..5).map(|_| scene.claim(&scene.key(), LONG)).collect();
+pub(crate) async fn r2_bad_claim_harms_no_other_in_batch(fixture: &Fixture) {
+    let store = fixture.open();
+    let claims: Vec<_> = (0..5)
+        .map(|_| fixture.claim(&fixture.key(), LONG))
+        .collect();
     let mut batch = Vec::new();
     for claim in &claims {
         batch.push(held(claim, granted(&store, claim).await));
     }
     released(&store, &claims[1]).await;
-    scene.harness.forget(&claims[3].key);
+    fixture.harness.forget(&claims[3].key);
     let answers = store.renew(&batch).await;
     assert_eq!(
         answers.len(),
@@ -64,10 +66,10 @@ pub(crate) async fn r2_one_bad_claim_harms_no_other_in_its_batch(scene: &Scene) 
     assert!(store.renew(&[]).await.is_empty());
 }
 
-pub(crate) async fn r3_a_renewed_lease_outlives_its_first_ttl(scene: &Scene) {
-    let store = scene.open();
+pub(crate) async fn r3_a_renewed_lease_outlives_its_first_ttl(fixture: &Fixture) {
+    let store = fixture.open();
     for _ in 0..MACHINE_STOOD_STILL_MAX {
-        if outlived_its_first_ttl(scene, &store).await {
+        if outlived_its_first_ttl(fixture, &store).await {
             return;
         }
     }
@@ -75,10 +77,10 @@ pub(crate) async fn r3_a_renewed_lease_outlives_its_first_ttl(scene: &Scene) {
 }
 
 /// Returns false if the machine stalled for so long that the lease ended. Then the test proves nothing.
-async fn outlived_its_first_ttl(scene: &Scene, store: &Arc<dyn Store>) -> bool {
-    let (key, ttl) = (scene.key(), short_ttl(store) * 2);
+async fn outlived_its_first_ttl(fixture: &Fixture, store: &Arc<dyn Store>) -> bool {
+    let (key, ttl) = (fixture.key(), short_ttl(store) * 2);
     let asked = now();
-    let claim = scene.claim(&key, ttl);
+    let claim = fixture.claim(&key, ttl);
     let lease = held(&claim, granted(store, &claim).await);
     let mut renewed = asked;
     while asked.elapsed() < ttl.mul_f64(1.5) {
@@ -92,7 +94,7 @@ async fn outlived_its_first_ttl(scene: &Scene, store: &Arc<dyn Store>) -> bool {
             return false;
         }
         renewed = sent;
-        let other = store.acquire(&scene.claim(&key, ttl)).await;
+        let other = store.acquire(&fixture.claim(&key, ttl)).await;
         if !matches!(other, Ok(Attempt::Busy(_))) {
             assert!(
                 renewed.elapsed() > ttl.mul_f64(0.9),
@@ -109,8 +111,8 @@ async fn outlived_its_first_ttl(scene: &Scene, store: &Arc<dyn Store>) -> bool {
 /// How often to repeat a test that cannot continue because the machine stalled.
 const MACHINE_STOOD_STILL_MAX: usize = 10;
 
-pub(crate) async fn r3_a_guard_is_kept_beyond_its_first_ttl(scene: &Scene) {
-    let (store, client, key) = (scene.open(), Client::new(scene.open()), scene.key());
+pub(crate) async fn r3_guard_outlives_its_first_ttl(fixture: &Fixture) {
+    let (store, client, key) = (fixture.open(), Client::new(fixture.open()), fixture.key());
     // The TTL is long: the guard is lost if the machine stalls for most of it.
     let ttl = Duration::from_secs(12);
     let asked = now();
@@ -131,10 +133,10 @@ pub(crate) async fn r3_a_guard_is_kept_beyond_its_first_ttl(scene: &Scene) {
         assert!(moved > first, "a renewal moves the deadline forward");
         while asked.elapsed() < ttl {
             assert!(guard.is_valid());
-            store.wait(&scene.claim(&key, ttl)).await;
+            store.wait(&fixture.claim(&key, ttl)).await;
         }
     }
     assert!(guard.is_valid());
-    busy(&store, &scene.claim(&key, ttl)).await;
+    busy(&store, &fixture.claim(&key, ttl)).await;
     guard.release().await.expect("a release");
 }

@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use libtest_mimic::Trial;
 
-use super::scene::Scene;
-use super::{CHECKS, Check, Needs};
+use super::checks::{CHECKS, Check, Needs};
+use super::fixture::Fixture;
 use crate::harness::{Harness, Suite};
 
 /// A suite whose store starts with its first test.
@@ -44,11 +44,11 @@ pub(super) fn trials(started: &Arc<Started>) -> impl Iterator<Item = Trial> {
         }
         Trial::test(name, move || {
             let harness = Arc::clone(started.harness.get_or_init(suite.start));
-            let scene = Scene::new(suite, check.name, harness);
+            let fixture = Fixture::new(suite, check.name, harness);
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()?;
-            runtime.block_on((check.run)(&scene));
+            runtime.block_on((check.run)(&fixture));
             Ok(())
         })
     })

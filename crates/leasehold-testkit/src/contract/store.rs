@@ -2,67 +2,67 @@ use leasehold::{Breaking, Exclusion, Mode, Store};
 
 use crate::harness::Optional;
 
-use super::scene::{LONG, Scene, busy, granted, released};
+use super::fixture::{Fixture, LONG, busy, granted, released};
 
-pub(crate) async fn s1_two_handles_grant_the_same_locks(scene: &Scene) {
-    let (one, other) = (scene.open(), scene.open());
-    let key = scene.key();
-    let (mine, theirs) = (scene.claim(&key, LONG), scene.claim(&key, LONG));
+pub(crate) async fn s1_two_handles_grant_the_same_locks(fixture: &Fixture) {
+    let (one, other) = (fixture.open(), fixture.open());
+    let key = fixture.key();
+    let (mine, theirs) = (fixture.claim(&key, LONG), fixture.claim(&key, LONG));
     granted(&one, &mine).await;
     busy(&other, &theirs).await;
     released(&one, &mine).await;
     granted(&other, &theirs).await;
-    busy(&one, &scene.claim(&key, LONG)).await;
+    busy(&one, &fixture.claim(&key, LONG)).await;
     released(&other, &theirs).await;
 }
 
-pub(crate) async fn s1_two_processes_grant_the_same_locks(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
-    let (worker, _) = scene.worker(&key, LONG);
-    busy(&store, &scene.claim(&key, LONG)).await;
+pub(crate) async fn s1_two_processes_grant_the_same_locks(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
+    let (worker, _) = fixture.worker(&key, LONG);
+    busy(&store, &fixture.claim(&key, LONG)).await;
     worker.finish();
-    let claim = scene.claim(&key, LONG);
+    let claim = fixture.claim(&key, LONG);
     granted(&store, &claim).await;
     released(&store, &claim).await;
 }
 
-pub(crate) async fn s2_guarantees_and_terms_never_change(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
+pub(crate) async fn s2_guarantees_and_terms_never_change(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
     let before = (store.guarantees(), store.terms());
-    let claim = scene.claim(&key, LONG);
+    let claim = fixture.claim(&key, LONG);
     granted(&store, &claim).await;
     released(&store, &claim).await;
     assert_eq!((store.guarantees(), store.terms()), before);
-    let other = scene.open();
+    let other = fixture.open();
     assert_eq!((other.guarantees(), other.terms()), before);
     let terms = store.terms();
     assert!(terms.ttl_min <= terms.ttl_max && terms.ttl_max >= LONG);
     // Otherwise a suite could avoid tests by claiming less of its store than is true.
     let one_process = before.0.exclusion == Exclusion::Process;
-    assert_eq!(scene.suite.open_at.is_none(), one_process);
+    assert_eq!(fixture.suite.open_at.is_none(), one_process);
     assert!(
         terms.margin(terms.ttl_min) < terms.ttl_min / 2,
         "half a TTL is left to work in"
     );
 }
 
-pub(crate) async fn s4_optional_traits_are_those_the_suite_names(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
+pub(crate) async fn s4_optional_traits_are_those_the_suite_names(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
     let offered = |store: &dyn Store| Optional::ALL.map(|part| part.is_offered(store));
-    let named = Optional::ALL.map(|part| scene.suite.offers(part));
+    let named = Optional::ALL.map(|part| fixture.suite.offers(part));
     assert_eq!(offered(&*store), named, "of {:?}", Optional::ALL);
-    let claim = scene.claim(&key, LONG);
+    let claim = fixture.claim(&key, LONG);
     granted(&store, &claim).await;
     released(&store, &claim).await;
     assert_eq!(offered(&*store), named, "after use");
-    assert_eq!(offered(&*scene.open()), named, "opened again");
+    assert_eq!(offered(&*fixture.open()), named, "opened again");
     let breaks = store.guarantees().breaking != Breaking::Unsupported;
     assert_eq!(store.admin().is_some(), breaks, "as `guarantees` says");
 }
 
-pub(crate) async fn s3_descriptions_and_errors_hold_no_credentials(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
-    let claim = scene.claim(&key, LONG).with_mode(Mode::Exclusive);
+pub(crate) async fn s3_descriptions_and_errors_hold_no_credentials(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
+    let claim = fixture.claim(&key, LONG).with_mode(Mode::Exclusive);
     granted(&store, &claim).await;
     let mut texts = vec![
         store.describe(),
@@ -74,7 +74,7 @@ pub(crate) async fn s3_descriptions_and_errors_hold_no_credentials(scene: &Scene
     }
     released(&store, &claim).await;
     assert!(!store.describe().is_empty());
-    for secret in scene.harness.secrets() {
+    for secret in fixture.harness.secrets() {
         for text in &texts {
             assert!(!text.contains(&secret), "a credential shows in {text}");
         }

@@ -2,13 +2,13 @@ use std::time::Duration;
 
 use leasehold::Client;
 
-use super::scene::{LONG, PATIENCE, Scene, granted, now, released};
+use super::fixture::{Fixture, LONG, PATIENCE, granted, now, released};
 
-pub(crate) async fn w1_waiting_is_no_busy_loop(scene: &Scene) {
-    let (store, key) = (scene.open(), scene.key());
-    let holder = scene.claim(&key, LONG);
+pub(crate) async fn w1_waiting_is_no_busy_loop(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
+    let holder = fixture.claim(&key, LONG);
     granted(&store, &holder).await;
-    let waiter = scene.claim(&key, LONG);
+    let waiter = fixture.claim(&key, LONG);
     let began = now();
     for _ in 0..10 {
         store.wait(&waiter).await;
@@ -21,9 +21,9 @@ pub(crate) async fn w1_waiting_is_no_busy_loop(scene: &Scene) {
     released(&store, &holder).await;
 }
 
-pub(crate) async fn w2_a_waiter_gets_a_lock_that_became_free(scene: &Scene) {
-    let (store, client, key) = (scene.open(), Client::new(scene.open()), scene.key());
-    let holder = scene.claim(&key, LONG);
+pub(crate) async fn w2_waiter_gets_a_freed_lock(fixture: &Fixture) {
+    let (store, client, key) = (fixture.open(), Client::new(fixture.open()), fixture.key());
+    let holder = fixture.claim(&key, LONG);
     granted(&store, &holder).await;
     let lock = client.lock(&key).ttl(LONG).wait(PATIENCE);
     let waiting = lock.acquire();

@@ -4,12 +4,12 @@ use futures_util::future::join_all;
 use leasehold::{Counting, Guard, Key, Lock, Mode, Sharing};
 
 use super::crowd::{Crowd, alongside};
+use super::fixture::{Fixture, until};
 use super::permits::{THREE, permits};
-use super::scene::{Scene, until};
 
 /// Returns some clients, if the store prefers writers.
-fn crowd(scene: &Scene) -> Option<Crowd<'_>> {
-    let crowd = Crowd::new(scene, 3);
+fn crowd(fixture: &Fixture) -> Option<Crowd<'_>> {
+    let crowd = Crowd::new(fixture, 3);
     (crowd.store.guarantees().sharing == Sharing::WritersPreferred).then_some(crowd)
 }
 
@@ -20,7 +20,7 @@ impl Crowd<'_> {
 
     /// Waits until a waiting writer keeps readers out. Before that, readers get in.
     async fn until_shut(&self, key: &Key) {
-        until(self.scene, "readers are kept out", async || {
+        until(self.fixture, "readers are kept out", async || {
             tried(&self.reads(0, key)).await.is_none()
         })
         .await;
@@ -35,9 +35,9 @@ async fn freed(guard: Guard) {
     guard.release().await.expect("a release");
 }
 
-pub(crate) async fn w5_a_waiting_writer_keeps_later_readers_out(scene: &Scene) {
-    let Some(crowd) = crowd(scene) else { return };
-    let (key, order) = (scene.key(), RefCell::new(Vec::new()));
+pub(crate) async fn w5_a_waiting_writer_keeps_later_readers_out(fixture: &Fixture) {
+    let Some(crowd) = crowd(fixture) else { return };
+    let (key, order) = (fixture.key(), RefCell::new(Vec::new()));
     let serves = async |number: u32, lock: Lock| {
         let guard = lock.acquire().await.expect("the lock");
         order.borrow_mut().push(number);
@@ -54,7 +54,7 @@ pub(crate) async fn w5_a_waiting_writer_keeps_later_readers_out(scene: &Scene) {
                 tried(&crowd.reads(0, &key)).await.is_none(),
                 "past a writer"
             );
-            scene.pause().await;
+            fixture.pause().await;
         }
         if crowd.store.guarantees().counting == Counting::Permits {
             let permit = Mode::Permit(permits(THREE));
@@ -72,9 +72,9 @@ pub(crate) async fn w5_a_waiting_writer_keeps_later_readers_out(scene: &Scene) {
     assert_eq!(order.into_inner(), [1, 2]);
 }
 
-pub(crate) async fn w5_a_writer_that_stops_waiting_lets_readers_in(scene: &Scene) {
-    let Some(crowd) = crowd(scene) else { return };
-    let key = scene.key();
+pub(crate) async fn w5_cancelled_writer_lets_readers_in(fixture: &Fixture) {
+    let Some(crowd) = crowd(fixture) else { return };
+    let key = fixture.key();
     let first = crowd.reads(0, &key).acquire().await.expect("the lock");
     let writes = Box::pin(async {
         let guard = crowd.lock(1, &key).acquire().await;
@@ -84,16 +84,16 @@ pub(crate) async fn w5_a_writer_that_stops_waiting_lets_readers_in(scene: &Scene
     let reads = Box::pin(async {
         freed(crowd.reads(2, &key).acquire().await.expect("the lock")).await;
     });
-    let reads = alongside(reads, scene.pause()).await;
+    let reads = alongside(reads, fixture.pause()).await;
     drop(writes);
     // Reads next to the first reader, which stays.
     reads.await;
     freed(first).await;
 }
 
-pub(crate) async fn w5_a_steady_stream_of_readers_starves_no_writer(scene: &Scene) {
-    let Some(crowd) = crowd(scene) else { return };
-    let (key, inside, has_written) = (scene.key(), Cell::new(0), Cell::new(false));
+pub(crate) async fn w5_steady_readers_starve_no_writer(fixture: &Fixture) {
+    let Some(crowd) = crowd(fixture) else { return };
+    let (key, inside, has_written) = (fixture.key(), Cell::new(0), Cell::new(false));
     let first = crowd.reads(0, &key).acquire().await.expect("the lock");
     // A reader leaves only while another one reads, as long as others can come in.
     let reads = async |client| {
@@ -104,15 +104,15 @@ pub(crate) async fn w5_a_steady_stream_of_readers_starves_no_writer(scene: &Scen
                 if inside.get() > 1 {
                     break;
                 }
-                scene.pause().await;
+                fixture.pause().await;
             }
-            scene.pause().await;
+            fixture.pause().await;
             inside.set(inside.get() - 1);
             freed(guard).await;
         }
     };
     let writes = async {
-        until(scene, "somebody reads", async || inside.get() > 0).await;
+        until(fixture, "somebody reads", async || inside.get() > 0).await;
         freed(first).await;
         let guard = crowd.lock(1, &key).acquire().await.expect("the lock");
         assert_eq!(inside.get(), 0);
@@ -122,19 +122,19 @@ pub(crate) async fn w5_a_steady_stream_of_readers_starves_no_writer(scene: &Scen
     futures_util::join!(join_all((0..6).map(reads)), writes);
 }
 
-pub(crate) async fn w5_a_steady_stream_of_writers_starves_no_reader(scene: &Scene) {
-    let Some(crowd) = crowd(scene) else { return };
-    let (key, has_read) = (scene.key(), Cell::new(false));
+pub(crate) async fn w5_steady_writers_starve_no_reader(fixture: &Fixture) {
+    let Some(crowd) = crowd(fixture) else { return };
+    let (key, has_read) = (fixture.key(), Cell::new(false));
     let first = crowd.lock(0, &key).acquire().await.expect("the lock");
     let writes = async |client| {
         while !has_read.get() {
             let guard = crowd.lock(client, &key).acquire().await.expect("the lock");
-            scene.pause().await;
+            fixture.pause().await;
             freed(guard).await;
         }
     };
     let reads = async {
-        scene.pause().await;
+        fixture.pause().await;
         freed(first).await;
         let guard = crowd.reads(1, &key).acquire().await.expect("the lock");
         has_read.set(true);

@@ -213,14 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_that_stayed_past_its_end_overlaps_but_was_not_valid_with_the_next() {
+    fn overstaying_holder_is_no_double_grant() {
         let found = found(&[hold(7, 0, 10, 15, 50), hold(9, 5, 21, 25, 30)], &[]);
         assert_eq!(found.overlaps, 1);
         assert_eq!(found.violations(), [""; 0]);
     }
 
     #[test]
-    fn two_valid_guards_are_told_also_when_one_lies_within_the_other() {
+    fn nested_double_grant_is_reported() {
         let holds = [
             hold(7, 0, 10, 90, 95),
             hold(8, 0, 20, 30, 31),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_that_goes_back_or_comes_twice_is_told() {
+    fn repeated_or_smaller_fence_is_reported() {
         let asked_later = [hold(9, 0, 10, 15, 20), hold(7, 11, 21, 0, 30)];
         assert_eq!(found(&asked_later, &[]).fence_disorders.len(), 1);
         let valid_later = [hold(9, 0, 10, 15, 20), hold(7, 5, 21, 25, 30)];
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_write_is_counted_by_its_fence_and_not_by_what_was_answered() {
+    fn stale_writes_are_counted_by_fence() {
         let read = |fence, accepted| Entry::Read { fence, accepted };
         let refused = found(&[], &[read(9, true), write(7, 0, false)]);
         assert_eq!(refused.stale_refused, 1);

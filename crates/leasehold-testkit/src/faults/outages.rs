@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn without_outages_it_is_the_widest_gap_ends_included() {
+    fn widest_gap_includes_both_ends() {
         let none = Outages::new(3);
         assert_eq!(longest(&none, &[(10, 12), (20, 25), (70, 99)]), 45);
         assert_eq!(longest(&none, &[(10, 10), (20, 30)]), 70);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_majority_could_grant_is_not_waited_for() {
+    fn impossible_grants_are_not_counted_as_waits() {
         let mut outages = Outages::new(3);
         outages.note(0, at(10), at(80));
         assert_eq!(

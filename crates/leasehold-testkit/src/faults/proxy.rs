@@ -12,19 +12,19 @@ use socket2::SockRef;
 
 /// What a [`Proxy`] does with the bytes that it gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weather {
+pub enum NetworkFault {
     /// Passes everything on.
-    Fair,
+    None,
     /// Passes requests on immediately, and delays each answer by this span.
     SlowAnswers(Duration),
     /// Swallows everything that either side sends, and notifies neither, as a router that forgot a
-    /// connection does. A connection that lost something stays dead when the weather clears.
+    /// connection does. A connection that lost something stays dead when the fault clears.
     HalfOpen,
     /// Resets the open connections, and new ones immediately.
     Refusing,
 }
 
-/// A network path to one server on the loopback interface. A test decides on its weather. Dropping the
+/// A network path to one server on the loopback interface. A test decides on the fault. Dropping the
 /// handle ends it.
 #[derive(Debug)]
 pub struct Proxy {
@@ -42,7 +42,7 @@ struct Path {
 
 #[derive(Debug)]
 struct State {
-    weather: Weather,
+    fault: NetworkFault,
     open: HashMap<u64, Arc<Connection>>,
     opened: u64,
     ended: bool,
@@ -57,7 +57,7 @@ struct Connection {
 }
 
 impl Proxy {
-    /// Returns a path to the server on `port`, in fair weather.
+    /// Returns a path to the server on `port`, without a fault.
     ///
     /// # Panics
     ///
@@ -70,7 +70,7 @@ impl Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = listener.local_addr()?.port();
         let state = State {
-            weather: Weather::Fair,
+            fault: NetworkFault::None,
             open: HashMap::new(),
             opened: 0,
             ended: false,
@@ -98,11 +98,11 @@ impl Proxy {
         self.port
     }
 
-    /// Changes the weather, also for open connections.
-    pub fn set(&self, weather: Weather) {
-        self.path.state().weather = weather;
+    /// Changes the fault, also for open connections.
+    pub fn set(&self, fault: NetworkFault) {
+        self.path.state().fault = fault;
         self.path.changed.notify_all();
-        if weather == Weather::Refusing {
+        if fault == NetworkFault::Refusing {
             self.cut();
         }
     }
@@ -139,7 +139,7 @@ impl Path {
     /// Joins a client to the server, with threads for this connection.
     fn join(self: &Arc<Self>, client: TcpStream) -> io::Result<()> {
         SockRef::from(&client).set_linger(Some(Duration::ZERO))?;
-        if self.state().weather == Weather::Refusing {
+        if self.state().fault == NetworkFault::Refusing {
             return Ok(());
         }
         let server = TcpStream::connect((Ipv4Addr::LOCALHOST, self.server))?;
@@ -168,9 +168,9 @@ impl Path {
         let (answers, due) = mpsc::channel::<(BootInstant, Vec<u8>)>();
         let (path, reading) = (Arc::clone(self), Arc::clone(&connection));
         Builder::new().spawn(move || {
-            path.carry(&reading, &reading.server, |bytes, weather| {
-                let delay = match weather {
-                    Weather::SlowAnswers(delay) => delay,
+            path.carry(&reading, &reading.server, |bytes, fault| {
+                let delay = match fault {
+                    NetworkFault::SlowAnswers(delay) => delay,
                     _ => Duration::ZERO,
                 };
                 let answer = (SystemClock.now() + delay, bytes.to_vec());
@@ -192,25 +192,25 @@ impl Path {
         Ok(())
     }
 
-    /// Passes on what `from` sends, while the weather lets anything through.
+    /// Passes on what `from` sends, while the fault lets anything through.
     fn carry(
         &self,
         connection: &Connection,
         mut from: &TcpStream,
-        mut pass: impl FnMut(&[u8], Weather) -> io::Result<()>,
+        mut pass: impl FnMut(&[u8], NetworkFault) -> io::Result<()>,
     ) {
         let mut buffer = vec![0; 64 * 1024];
         while let Ok(count @ 1..) = from.read(&mut buffer) {
-            let weather = self.state().weather;
-            if weather == Weather::HalfOpen {
+            let fault = self.state().fault;
+            if fault == NetworkFault::HalfOpen {
                 connection.dead.store(true, Ordering::SeqCst);
             }
             let lost = connection.dead.load(Ordering::SeqCst);
-            if !lost && pass(&buffer[..count], weather).is_err() {
+            if !lost && pass(&buffer[..count], fault).is_err() {
                 return;
             }
         }
-        if self.state().weather == Weather::HalfOpen {
+        if self.state().fault == NetworkFault::HalfOpen {
             connection.dead.store(true, Ordering::SeqCst);
         }
     }

@@ -1,13 +1,12 @@
 use std::io;
-use std::process::Command;
 use std::sync::Arc;
 
 use tempfile::TempDir;
 
+use super::TestCa;
 use super::ports::free_port;
-use super::{RedisServer, TestCa};
 
-/// The configuration of a [`RedisServer`]. By default it keeps nothing across a restart, and accepts every
+/// The configuration of a [`RedisServer`](super::RedisServer). By default it keeps nothing across a restart, and accepts every
 /// client.
 #[derive(Clone, Debug, Default)]
 pub struct RedisBuilder {
@@ -37,13 +36,6 @@ impl AppendFsync {
         }
     }
 }
-
-/// The message for a machine without a server.
-const INSTALL: &str = "redis-server is not installed, and this test needs a real one: \
-     run `apt-get install redis-server`, or `cargo xtask test`, which does it";
-
-/// How many ports to try if another process takes each of them first.
-const PORT_TRIES: usize = 20;
 
 impl RedisBuilder {
     /// Requires this password of the default user (`requirepass`).
@@ -94,7 +86,7 @@ impl RedisBuilder {
         self
     }
 
-    /// Gives the server a wall clock of its own, which [`RedisServer::clock`] steps. Needs a C compiler.
+    /// Gives the server a wall clock of its own, which [`RedisServer::clock`](super::RedisServer::clock) steps. Needs a C compiler.
     #[must_use]
     pub fn steppable_clock(mut self) -> Self {
         self.steppable_clock = true;
@@ -108,45 +100,11 @@ impl RedisBuilder {
         self
     }
 
-    /// Follows `primary`.
-    #[must_use]
-    pub fn replica_of(self, primary: &RedisServer) -> Self {
-        self.directive("replicaof", &format!("127.0.0.1 {}", primary.port()))
-    }
-
     /// Adds a line to the server's configuration.
     #[must_use]
     pub fn directive(mut self, name: &str, value: &str) -> Self {
         self.directives.push((name.into(), value.into()));
         self
-    }
-
-    /// Starts the server and returns once it accepts connections.
-    ///
-    /// # Panics
-    ///
-    /// If the server cannot be started. The message has the command that installs it, or shows its output.
-    pub fn start(self) -> RedisServer {
-        self.try_start().unwrap_or_else(|error| panic!("{error}"))
-    }
-
-    /// Like [`start`](Self::start), for programs.
-    ///
-    /// # Errors
-    ///
-    /// If the server cannot be started. The error has the command that installs it, or shows its output.
-    pub fn try_start(self) -> io::Result<RedisServer> {
-        if let Err(error) = Command::new("redis-server").arg("--version").output() {
-            return Err(io::Error::new(error.kind(), format!("{INSTALL} ({error})")));
-        }
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match RedisServer::launch(&self) {
-                Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries < PORT_TRIES => {}
-                launched => return launched,
-            }
-        }
     }
 
     /// Writes `redis.conf` for fresh ports into `dir`.

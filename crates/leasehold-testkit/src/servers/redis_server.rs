@@ -1,7 +1,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, Command};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -21,6 +21,49 @@ pub struct RedisServer {
     dir: TempDir,
 }
 
+/// The message for a machine without a server.
+const INSTALL: &str = "redis-server is not installed, and this test needs a real one: \
+     run `apt-get install redis-server`, or `cargo xtask test`, which does it";
+
+/// How many ports to try if another process takes each of them first.
+const PORT_TRIES: usize = 20;
+
+impl RedisBuilder {
+    /// Follows `primary`.
+    #[must_use]
+    pub fn replica_of(self, primary: &RedisServer) -> Self {
+        self.directive("replicaof", &format!("127.0.0.1 {}", primary.port()))
+    }
+
+    /// Starts the server and returns once it accepts connections.
+    ///
+    /// # Panics
+    ///
+    /// If the server cannot be started. The message has the command that installs it, or shows its output.
+    pub fn start(self) -> RedisServer {
+        self.try_start().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Like [`start`](Self::start), for programs.
+    ///
+    /// # Errors
+    ///
+    /// If the server cannot be started. The error has the command that installs it, or shows its output.
+    pub fn try_start(self) -> io::Result<RedisServer> {
+        if let Err(error) = Command::new("redis-server").arg("--version").output() {
+            return Err(io::Error::new(error.kind(), format!("{INSTALL} ({error})")));
+        }
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match RedisServer::launch(&self) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries < PORT_TRIES => {}
+                launched => return launched,
+            }
+        }
+    }
+}
+
 impl RedisServer {
     /// Starts a server with default settings.
     ///
@@ -36,7 +79,7 @@ impl RedisServer {
         RedisBuilder::default()
     }
 
-    pub(super) fn launch(settings: &RedisBuilder) -> io::Result<Self> {
+    fn launch(settings: &RedisBuilder) -> io::Result<Self> {
         let dir = tempfile::Builder::new()
             .prefix("leasehold-redis-")
             .tempdir()?;

@@ -1,7 +1,7 @@
 //! What a library reports about itself, as tests see it: metrics and spans.
 
 mod recorder;
-mod witness;
+mod trace_recorder;
 
 pub use recorder::TestRecorder;
-pub use witness::{SeenEvent, SeenSpan, Witness};
+pub use trace_recorder::{SeenEvent, SeenSpan, TraceRecorder};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold::background;
 use leasehold::{Client, Effect, Error, ErrorKind, Guard, LeaderChange, Leadership};
-use leasehold_testkit::{Fault, FaultyStore, Fuse};
+use leasehold_testkit::{CrashInjector, Fault, FaultyStore};
 use tokio::task::JoinHandle;
 
 use crate::leading::election;
@@ -258,7 +258,7 @@ async fn observers_that_begin_together_do_not_look_together() {
 async fn announcement_is_retried_until_the_store_answers() {
     let scene = Scene::new();
     // More requests than these are a storm.
-    let fuse = Fuse::at(200, true);
+    let fuse = CrashInjector::at(200, true);
     let way = FaultyStore::new(scene.memory.clone(), scene.ambient.clone());
     let way = way.with_fuse(fuse.clone());
     let stormy = client(way.clone(), &scene.ambient);
@@ -270,7 +270,7 @@ async fn announcement_is_retried_until_the_store_answers() {
     assert!(!announced.is_finished(), "it goes on");
     way.set(Fault::None);
     let leadership = announced.await.unwrap().unwrap();
-    assert!(!fuse.has_blown(), "it asks without a pause");
+    assert!(!fuse.has_crashed(), "it asks without a pause");
     assert_eq!(leader(&scene.client).await, "a");
     drop(leadership);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold::ambient::Ambient;
 use leasehold::{Client, Error, Fence, MemoryStore, Once, OnceResult, OnceRun, OnceStart};
-use leasehold_testkit::{FaultyStore, Fuse, virtual_ambient};
+use leasehold_testkit::{CrashInjector, FaultyStore, virtual_ambient};
 
 use crate::scene::{TTL, client};
 
@@ -37,7 +37,7 @@ impl World {
         self.caller_with(None)
     }
 
-    pub(crate) fn caller_with(&self, fuse: Option<&Fuse>) -> Caller {
+    pub(crate) fn caller_with(&self, fuse: Option<&CrashInjector>) -> Caller {
         let mut way = FaultyStore::new(self.memory.clone(), self.ambient.clone());
         if let Some(fuse) = fuse {
             way = way.with_fuse(fuse.clone());

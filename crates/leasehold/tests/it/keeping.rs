@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leasehold::{Effect, Ended, ErrorKind, GuardState, LostReason};
-use leasehold_testkit::telemetry::Witness;
+use leasehold_testkit::telemetry::TraceRecorder;
 use leasehold_testkit::{Call, Fault};
 use tracing::Level;
 
@@ -354,7 +354,7 @@ async fn a_thousand_leases_are_renewed_in_few_messages() {
 
 #[tokio::test(start_paused = true)]
 async fn outage_of_many_locks_is_logged_once() {
-    let witness = Witness::new();
+    let witness = TraceRecorder::new();
     let _watched = witness.watch();
     let scene = Scene::new();
     let mut guards = Vec::new();

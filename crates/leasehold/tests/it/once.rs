@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold::clock::within;
 use leasehold::{Effect, Error, ErrorKind, Mode, Once, OnceStart, RecordWrite};
-use leasehold_testkit::{Fault, Fuse};
+use leasehold_testkit::{CrashInjector, Fault};
 
 use crate::callers::{Caller, World};
 use crate::scene::TTL;
@@ -52,12 +52,12 @@ async fn killed_callers_commit_one_result() {
 async fn die_at(last: u64, is_carried_out: bool) -> bool {
     let at = format!("request {last}, carried out: {is_carried_out}");
     let world = World::new();
-    let fuse = Fuse::at(last, is_carried_out);
+    let fuse = CrashInjector::at(last, is_carried_out);
     let first = world.caller_with(Some(&fuse));
     let once = first.once();
     let end = world.ambient.clock.now() + TTL * 2;
     let first_result = within(&*world.ambient.clock, end, world.call(&once)).await;
-    let has_blown = fuse.has_blown();
+    let has_blown = fuse.has_crashed();
     let mut results = Vec::new();
     if let Some(Ok(result)) = &first_result {
         results.push(result.clone());

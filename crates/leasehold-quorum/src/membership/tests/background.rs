@@ -40,7 +40,7 @@ fn failed_connection_is_reported_once() {
 }
 
 #[test]
-fn silent_member_is_closed_until_it_reports_its_status() {
+fn silent_member_is_closed_until_its_status() {
     let (mut quorum, mut client) = TestQuorum::new(3);
     let now = quorum.ours();
     client.silent(now, 1, now, &unreachable("no answer within 50ms"));
@@ -128,7 +128,7 @@ fn single_server_need_not_report_its_status() {
 }
 
 #[test]
-fn member_without_an_answer_is_silent_until_a_prompt_one() {
+fn silent_member_stays_so_until_a_prompt_reply() {
     let (mut quorum, mut client) = TestQuorum::new(3);
     quorum.servers[1].mute = true;
     let sent = quorum.ours();

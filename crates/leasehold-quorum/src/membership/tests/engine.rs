@@ -7,7 +7,7 @@ use super::*;
 use crate::{Operation, Outcome};
 
 #[test]
-fn lease_is_repaired_where_a_restarted_member_votes_again() {
+fn lease_is_repaired_once_member_votes_again() {
     let mut fixture = Fixture::new(3);
     let held = fixture.acquire().unwrap();
     fixture.restart_empty(0);
@@ -85,7 +85,7 @@ fn silent_member_gets_only_a_status_request() {
 }
 
 #[test]
-fn lease_released_during_a_lost_repair_is_released_again() {
+fn release_is_repeated_after_a_lost_repair() {
     let mut fixture = Fixture::new(3);
     let held = fixture.acquire().unwrap();
     fixture.holders[0].clear();
@@ -123,7 +123,7 @@ fn client_of_another_quorum_sends_no_lock_request() {
 }
 
 #[test]
-fn first_client_names_the_member_that_does_not_answer() {
+fn initialization_error_names_the_silent_member() {
     let mut quorum = TestQuorum::bare(3);
     quorum.servers.iter_mut().for_each(|it| it.is_new = true);
     let mut fixture = Fixture::unconnected(quorum, 3, true);

@@ -52,7 +52,7 @@ fn quorum_is_initialized_when_the_last_member_answers() {
 }
 
 #[test]
-fn restarted_member_has_no_vote_until_the_wait_is_over() {
+fn restarted_member_has_no_vote_during_the_wait() {
     for keeps_data in [false, true] {
         let (mut quorum, mut client) = TestQuorum::new(3);
         assert_eq!(quorum.votes(&mut client), ALL);
@@ -85,7 +85,7 @@ fn restarted_member_has_no_vote_until_the_wait_is_over() {
 }
 
 #[test]
-fn request_from_before_the_wait_is_over_does_not_count() {
+fn requests_from_the_wait_do_not_count() {
     let (mut quorum, mut client) = TestQuorum::new(3);
     quorum.restart(1, false);
     quorum.reconnect(&mut client, 1);
@@ -180,7 +180,7 @@ fn running_client_hears_the_witnesses_of_a_restart() {
 }
 
 #[test]
-fn silent_witness_does_not_hold_up_a_restarted_member() {
+fn silent_peer_does_not_delay_a_restarted_member() {
     for refuses in [false, true] {
         let (mut quorum, mut client) = TestQuorum::new(3);
         quorum.servers[1].durable = true;

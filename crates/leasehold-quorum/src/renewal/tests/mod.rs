@@ -167,7 +167,7 @@ fn silence_is_neither_success_nor_loss() {
 }
 
 #[test]
-fn member_that_may_not_be_asked_counts_as_failed() {
+fn excluded_member_counts_as_failed() {
     let mut fixture = Fixture::new();
     let now = fixture.quorum.ours();
     let error = Error::new(ErrorKind::Unreachable, "connection refused");

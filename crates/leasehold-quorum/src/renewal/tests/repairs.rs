@@ -18,7 +18,7 @@ fn majority_decides_and_a_straggler_is_repaired() {
 }
 
 #[test]
-fn lease_is_repaired_at_trusted_members_that_lost_it() {
+fn lease_is_repaired_at_trusted_members() {
     let repairs = |claim: Claim, states: [LeaseState; 3]| {
         let mut fixture = Fixture::new();
         fixture.renew(&held(claim), states);
@@ -103,7 +103,7 @@ fn older_renewal_repairs_nothing_after_a_newer_one() {
 }
 
 #[test]
-fn lease_is_released_again_where_a_repair_was_lost() {
+fn lost_repair_is_followed_by_a_release() {
     let (mut fixture, lease) = (Fixture::new(), held(claim()));
     fixture.renew(&lease, [STANDS, GONE, STANDS]);
     fixture.lose(1);

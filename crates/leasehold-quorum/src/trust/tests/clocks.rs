@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_clock_stepped_between_two_answers_is_out_for_one_max_ttl() {
+fn stepped_clock_excludes_member_for_max_ttl() {
     let mut fixture = Fixture::new(3);
     fixture.meet_all();
     for (member, by) in [(1, 3), (2, -3)] {
@@ -32,7 +32,7 @@ fn a_clock_stepped_between_two_answers_is_out_for_one_max_ttl() {
 }
 
 #[test]
-fn a_new_client_finds_the_stepped_clock_by_the_median() {
+fn new_client_finds_stepped_clock_by_median() {
     let mut fixture = Fixture::new(5);
     fixture.step(3, 2);
     fixture.meet(3);
@@ -45,7 +45,7 @@ fn a_new_client_finds_the_stepped_clock_by_the_median() {
 }
 
 #[test]
-fn of_two_that_differ_neither_is_blamed_for_long() {
+fn two_differing_clocks_exclude_neither_for_long() {
     let mut fixture = Fixture::new(3);
     fixture.step(1, 2);
     fixture.meet(0);
@@ -71,7 +71,7 @@ fn of_two_that_differ_neither_is_blamed_for_long() {
 }
 
 #[test]
-fn a_client_that_was_idle_with_a_drifting_clock_distrusts_nobody() {
+fn drift_while_idle_excludes_no_member() {
     let mut fixture = Fixture::new(5);
     fixture.meet_all();
     for seconds in [1, 9, 59, 3_600, 86_400] {
@@ -84,7 +84,7 @@ fn a_client_that_was_idle_with_a_drifting_clock_distrusts_nobody() {
 }
 
 #[test]
-fn a_machine_that_was_suspended_unnoticed_is_told_so_and_distrusts_nobody() {
+fn unnoticed_suspension_is_reported_and_excludes_no_member() {
     let mut fixture = Fixture::new(5);
     fixture.meet_all();
     fixture.pass(3);
@@ -112,7 +112,7 @@ fn a_machine_that_was_suspended_unnoticed_is_told_so_and_distrusts_nobody() {
 }
 
 #[test]
-fn a_server_by_itself_cannot_tell_us_that_we_stood_still() {
+fn single_server_cannot_reveal_our_suspension() {
     let mut fixture = Fixture::new(3);
     let alone = MemberSet::new(ids(1), MAX_TTL, TOLERANCE);
     fixture.trust = Trust::new(ids(1), alone, false);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_set_that_is_formed_by_its_first_client_may_be_one_that_forgot_everything() {
+fn first_client_assumes_that_members_were_flushed() {
     let mut fixture = Fixture::new(3);
     for member in 0..3 {
         fixture.servers[member].member_record = None;
@@ -26,7 +26,7 @@ fn a_set_that_is_formed_by_its_first_client_may_be_one_that_forgot_everything() 
 }
 
 #[test]
-fn a_member_that_restarts_without_its_data_waits_and_then_counts_again() {
+fn member_that_lost_its_data_waits_then_votes() {
     let mut fixture = Fixture::new(3);
     fixture.meet_all();
     fixture.restart(1, false);
@@ -49,7 +49,7 @@ fn a_member_that_restarts_without_its_data_waits_and_then_counts_again() {
 }
 
 #[test]
-fn a_client_that_comes_later_believes_card_and_witnesses() {
+fn new_client_trusts_record_and_peers() {
     let mut fixture = Fixture::new(3);
     fixture.meet_all();
     fixture.restart(1, false);
@@ -66,7 +66,7 @@ fn a_client_that_comes_later_believes_card_and_witnesses() {
 }
 
 #[test]
-fn booted_with_a_clock_an_hour_behind_then_stepped_right() {
+fn corrected_clock_does_not_hide_a_restart() {
     let mut fixture = Fixture::new(3);
     fixture.meet_all();
     // Part of its record survives, and says by the wrong clock that its new data generation began an hour ago.
@@ -85,7 +85,7 @@ fn booted_with_a_clock_an_hour_behind_then_stepped_right() {
 }
 
 #[test]
-fn a_witness_whose_clock_was_stepped_since_is_not_believed() {
+fn peer_with_a_stepped_clock_is_ignored() {
     let mut fixture = Fixture::new(3);
     fixture.meet_all();
     // As above. Also, one of the two peers now seems to have seen the change an hour ago.
@@ -103,7 +103,7 @@ fn a_witness_whose_clock_was_stepped_since_is_not_believed() {
 }
 
 #[test]
-fn what_a_member_said_before_its_latest_word_changes_nothing() {
+fn outdated_status_changes_nothing() {
     let mut fixture = Fixture::new(3);
     fixture.meet_all();
     let (late, then) = (fixture.status(1), fixture.at());
@@ -117,7 +117,7 @@ fn what_a_member_said_before_its_latest_word_changes_nothing() {
 }
 
 #[test]
-fn a_card_that_survived_a_restart_of_a_server_that_is_not_durable_proves_nothing() {
+fn record_of_restarted_volatile_member_proves_nothing() {
     let mut fixture = Fixture::new(3);
     fixture.meet_all();
     fixture.restart(2, true);
@@ -155,7 +155,7 @@ fn a_durable_member_goes_on_at_once() {
 }
 
 #[test]
-fn everysec_that_became_always_after_the_crash_was_not_durable_before_it() {
+fn durability_after_a_crash_proves_nothing_before_it() {
     let mut fixture = Fixture::new(3);
     fixture.meet_all();
     fixture.servers[2].durable = true;
@@ -171,7 +171,7 @@ fn everysec_that_became_always_after_the_crash_was_not_durable_before_it() {
 }
 
 #[test]
-fn a_server_that_ceases_to_be_durable_has_it_on_its_card() {
+fn loss_of_durability_is_recorded() {
     let mut fixture = Fixture::new(3);
     fixture.servers[0].member_record.as_mut().unwrap().durable = true;
     fixture.meet_all();
@@ -187,7 +187,7 @@ fn a_server_that_ceases_to_be_durable_has_it_on_its_card() {
 }
 
 #[test]
-fn a_rolling_restart_takes_out_one_after_the_other() {
+fn rolling_restart_excludes_one_member_at_a_time() {
     let mut fixture = Fixture::new(3);
     fixture.meet_all();
     for member in 0..3 {
@@ -225,7 +225,7 @@ fn all_restarted_unseen_must_all_wait() {
 }
 
 #[test]
-fn the_restart_of_a_witness_casts_no_doubt_on_those_it_forgot() {
+fn restarted_peer_does_not_discredit_forgotten_members() {
     let mut fixture = Fixture::new(3);
     fixture.meet_all();
     fixture.restart(0, false);
@@ -261,7 +261,7 @@ fn one_card_restores_the_others_once_all_answered() {
 }
 
 #[test]
-fn who_vouches_for_a_set_is_asked_again_first() {
+fn vouching_member_is_asked_again_first() {
     let mut fixture = Fixture::new(3);
     fixture.meet_all();
     fixture.pass(60);
@@ -281,7 +281,7 @@ fn who_vouches_for_a_set_is_asked_again_first() {
 }
 
 #[test]
-fn a_witness_that_hears_late_lets_nobody_wait_anew() {
+fn late_observation_does_not_restart_the_wait() {
     let mut fixture = Fixture::new(3);
     fixture.meet_all();
     // One peer is unreachable for most of the wait.
@@ -300,7 +300,7 @@ fn a_witness_that_hears_late_lets_nobody_wait_anew() {
 }
 
 #[test]
-fn a_time_that_a_clock_has_yet_to_reach_is_no_time() {
+fn times_in_the_future_are_ignored() {
     let mut fixture = Fixture::new(3);
     fixture.meet_all();
     // The clocks of the member and of one peer are ahead while its new data generation is recorded.

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_set_that_stands_counts_at_once_for_a_new_client() {
+fn existing_quorum_votes_at_once_for_new_client() {
     let mut fixture = Fixture::new(5);
     assert_eq!(fixture.counts(0), Err(UntrustedReason::Unknown));
     fixture.meet_all();
@@ -11,7 +11,7 @@ fn a_set_that_stands_counts_at_once_for_a_new_client() {
 }
 
 #[test]
-fn an_old_set_is_neither_served_nor_brought_back() {
+fn old_quorum_is_neither_served_nor_restored() {
     let mut fixture = Fixture::new(3);
     for member in 0..2 {
         fixture.servers[member].member_record.as_mut().unwrap().set = set(4);
@@ -47,7 +47,7 @@ fn other_limits_are_another_set_too() {
 }
 
 #[test]
-fn a_set_that_grew_or_had_a_member_replaced_counts_under_its_new_card() {
+fn changed_quorum_votes_with_its_new_record() {
     let mut fixture = Fixture::new(5);
     for server in &mut fixture.servers {
         server.member_record.as_mut().unwrap().generation = 3;
@@ -94,7 +94,7 @@ fn one_server_under_two_names_counts_under_neither() {
 }
 
 #[test]
-fn an_answer_of_other_data_than_the_known_ones_does_not_count() {
+fn reply_from_unknown_data_does_not_count() {
     let mut fixture = Fixture::new(3);
     fixture.meet_all();
     let known = fixture.status(1).incarnation();
@@ -127,7 +127,7 @@ fn rules_that_are_not_enforced_count_everybody() {
 }
 
 #[test]
-fn of_two_lists_that_begin_at_once_none_is_formed() {
+fn concurrent_initializations_of_differing_lists_fail() {
     let mut fixture = Fixture::new(4);
     for server in &mut fixture.servers {
         server.member_record = None;
@@ -206,7 +206,7 @@ pub(super) fn with_another_set(list: &[usize], generation: u64) -> Fixture {
 }
 
 #[test]
-fn of_two_sets_that_claim_a_member_neither_has_it() {
+fn member_claimed_by_two_quorums_votes_in_neither() {
     let mut fixture = with_another_set(&[0, 1, 3], 1);
     // It came back from an old copy of its data, in which it belonged to the earlier quorum.
     fixture.servers[1].member_record.as_mut().unwrap().set = set_of(&[0, 1, 2]);
@@ -235,7 +235,7 @@ fn of_two_sets_that_claim_a_member_neither_has_it() {
 }
 
 #[test]
-fn a_member_that_two_sets_claim_is_given_no_card() {
+fn member_claimed_by_two_quorums_gets_no_record() {
     let mut fixture = with_another_set(&[0, 1, 3], 1);
     fixture.servers[1].member_record.as_mut().unwrap().set = set_of(&[0, 1, 2]);
     fixture.servers[1].run = 99;
@@ -265,7 +265,7 @@ fn an_older_card_claims_nobody() {
 }
 
 #[test]
-fn who_was_not_told_yet_of_a_change_goes_on() {
+fn client_unaware_of_a_change_continues() {
     let mut fixture = with_another_set(&[0, 1, 2, 3], 2);
     for member in [1, 2] {
         let member_record = fixture.servers[member].member_record.as_mut().unwrap();

@@ -69,7 +69,7 @@ fn members_that_lost_a_majority_are_young() {
 }
 
 #[test]
-fn member_with_a_new_disk_is_too_young_for_records() {
+fn new_member_is_too_young_for_records() {
     let mut fixture = Fixture::new(3);
     fixture.meet_all();
     fixture.restart(1, false);

@@ -88,7 +88,7 @@ fn contradicted_record_restores_no_other() {
 }
 
 #[test]
-fn of_two_lists_that_restore_at_once_none_wins() {
+fn concurrent_restorations_of_differing_lists_fail() {
     // One member of each quorum kept its record. Both clients find the other two servers empty.
     let mut fixture = with_another_set(&[1, 2, 3], 1);
     for member in [1, 2] {

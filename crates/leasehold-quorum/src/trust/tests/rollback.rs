@@ -140,7 +140,7 @@ fn rolled_back_member_is_refused_by_each_client() {
 }
 
 #[test]
-fn rolled_back_member_is_refused_though_one_client_confirmed_it() {
+fn rolled_back_member_is_refused_despite_confirmation() {
     let mut fixture = with_durable_member();
     let late = fixture.servers[2].member_record.clone();
     rolled_back_after_switch(&mut fixture);

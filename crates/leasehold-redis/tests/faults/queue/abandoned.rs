@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock, SystemClock};
 use leasehold::{Client, Error, Guard};
-use leasehold_testkit::faults::{Proxy, Weather};
+use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::until;
 
-use super::scene::{Scene, members, queued, store};
+use super::fixture::{Fixture, members, queued, store};
 use super::{LOCK, TTL, note};
 
 const WAITS: usize = 20;
@@ -47,34 +47,34 @@ pub(super) fn client(count: usize) {
 /// A member that is stopped meanwhile cannot be notified. It must not reserve the lock for them later.
 pub(super) fn waits_while_a_member_stands_still() {
     let mut abandoned = Abandoned::begin(MEMBERS);
-    abandoned.scene.servers[0].freeze();
+    abandoned.fixture.servers[0].freeze();
     abandoned.waits.clear();
     let begun = SystemClock.now();
-    await_gone(&abandoned.scene, 1..MEMBERS);
+    await_gone(&abandoned.fixture, 1..MEMBERS);
     let span = SystemClock.now().since(begun);
-    abandoned.scene.servers[0].thaw();
+    abandoned.fixture.servers[0].thaw();
     let Abandoned {
-        mut scene, held, ..
+        mut fixture, held, ..
     } = abandoned;
-    let mut host = scene.host();
+    let mut host = fixture.host();
     host.wait(1);
     until("somebody waits behind them", || {
-        scene.servers.iter().all(|server| queued(server) > 0)
+        fixture.servers.iter().all(|server| queued(server) > 0)
     });
-    let left = queued(&scene.servers[0]) - 1;
-    let next = scene.time_from_release(held);
+    let left = queued(&fixture.servers[0]) - 1;
+    let next = fixture.time_from_release(held);
     note(&format!(
         "{MEMBERS} servers, waits dropped while one stands still: out of the other queues after \
          {span:?}, {left} left there, next grant {next:?} after the release"
     ));
-    scene.await_nothing_left();
+    fixture.await_nothing_left();
     host.finish();
-    scene.assert_well();
+    fixture.assert_well();
 }
 
 /// Waits for a lock that another client holds, through paths of their own.
 struct Abandoned {
-    scene: Scene,
+    fixture: Fixture,
     paths: Vec<Proxy>,
     holder: leasehold::blocking::Client,
     held: leasehold::blocking::Guard,
@@ -84,17 +84,17 @@ struct Abandoned {
 
 impl Abandoned {
     fn begin(count: usize) -> Self {
-        let scene = Scene::of(count);
-        let holder = scene.client();
-        let held = scene.hold(&holder);
-        let paths: Vec<Proxy> = scene
+        let fixture = Fixture::of(count);
+        let holder = fixture.client();
+        let held = fixture.hold(&holder);
+        let paths: Vec<Proxy> = fixture
             .servers
             .iter()
             .map(|server| Proxy::to(server.port()))
             .collect();
         let client = Client::new(store(&members(paths.iter().map(Proxy::port))));
         let mut abandoned = Self {
-            scene,
+            fixture,
             paths,
             holder,
             held,
@@ -104,7 +104,7 @@ impl Abandoned {
         // A server where no waiter has left before must first load the script for it.
         abandoned.wait();
         abandoned.waits.clear();
-        abandoned.scene.await_queued(0);
+        abandoned.fixture.await_queued(0);
         abandoned.wait();
         abandoned
     }
@@ -117,37 +117,37 @@ impl Abandoned {
             assert!(matches!(polled, Poll::Pending), "somebody else holds it");
             self.waits.push(waiting);
         }
-        self.scene.await_queued(WAITS);
+        self.fixture.await_queued(WAITS);
     }
 
     fn end(self, how: &str, give_up: impl FnOnce(Client, Vec<Waiting>)) {
         // Some of them are asking when the answers start to be late.
         if let [_, slow, ..] = &*self.paths {
-            slow.set(Weather::SlowAnswers(SLOW));
+            slow.set(NetworkFault::SlowAnswers(SLOW));
         }
         let count = self.paths.len();
         let begun = SystemClock.now();
         give_up(self.client, self.waits);
-        await_gone(&self.scene, 0..count);
+        await_gone(&self.fixture, 0..count);
         let span = SystemClock.now().since(begun);
         note(&format!(
             "{count} servers, {how}: out of every queue after {span:?}"
         ));
         let released = self.held.release();
         assert!(released.is_ok(), "{released:?}");
-        self.scene.await_nothing_left();
+        self.fixture.await_nothing_left();
         drop(self.holder);
     }
 }
 
 /// Waits until the queues of these members are empty.
-fn await_gone(scene: &Scene, members: Range<usize>) {
+fn await_gone(fixture: &Fixture, members: Range<usize>) {
     let end = SystemClock.now() + SOON;
     until("they are out of the queues", || {
         let gone = members
             .clone()
-            .all(|member| queued(&scene.servers[member]) == 0);
-        assert!(gone || SystemClock.now() < end, "{}", scene.tell());
+            .all(|member| queued(&fixture.servers[member]) == 0);
+        assert!(gone || SystemClock.now() < end, "{}", fixture.tell());
         gone
     });
 }

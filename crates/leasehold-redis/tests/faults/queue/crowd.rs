@@ -7,9 +7,9 @@ use leasehold::Owner;
 use leasehold::clock::{BootInstant, Clock, SystemClock};
 use leasehold_testkit::servers::{RedisServer, Reply, RespConnection};
 
+use super::fixture::{Fixture, waiters};
 use super::note;
-use super::scene::{Scene, waiters};
-use crate::world::pause;
+use crate::cluster::pause;
 
 const WAITS: usize = 1_000;
 
@@ -21,18 +21,18 @@ const ATTEMPTS_MAX: usize = 20;
 const COMMANDS_MAX: f64 = 50.0;
 
 pub(super) fn scenario() {
-    let mut scene = Scene::of(1);
-    let client = scene.client();
-    let guard = scene.hold(&client);
-    let mut host = scene.host();
+    let mut fixture = Fixture::of(1);
+    let client = fixture.client();
+    let guard = fixture.hold(&client);
+    let mut host = fixture.host();
     host.stay = Duration::ZERO;
-    scene.wait(&mut host, WAITS);
+    fixture.wait(&mut host, WAITS);
     // Until the replies to the first requests are read.
     pause(Duration::from_secs(1));
     let before = Usage::of(host.pid());
-    let commands = commands(&scene.servers[0]);
-    let attempts = attempts(&scene.servers[0], SystemClock.now() + SPAN);
-    let commands = self::commands(&scene.servers[0]) - commands;
+    let commands = commands(&fixture.servers[0]);
+    let attempts = attempts(&fixture.servers[0], SystemClock.now() + SPAN);
+    let commands = self::commands(&fixture.servers[0]) - commands;
     let rate = commands as f64 / SPAN.as_secs_f64();
     let after = Usage::of(host.pid());
     note(&format!(
@@ -45,17 +45,17 @@ pub(super) fn scenario() {
     ));
     assert!(attempts <= ATTEMPTS_MAX, "{attempts}");
     assert!(rate <= COMMANDS_MAX, "{rate}");
-    let order = waiters(&scene.servers[0]);
-    let mut monitor = monitor(&scene.servers[0]);
+    let order = waiters(&fixture.servers[0]);
+    let mut monitor = monitor(&fixture.servers[0]);
     let held = SystemClock.now();
-    let first = scene.time_from_release(guard);
+    let first = fixture.time_from_release(guard);
     let mut turns = Vec::new();
     while turns.len() < WAITS {
         let leaves = granted(&next_line(&mut monitor).unwrap());
         // An entry may be removed once more than necessary.
         turns.extend(leaves.filter(|waiter| !turns.contains(waiter)));
     }
-    scene.await_grants(WAITS);
+    fixture.await_grants(WAITS);
     let differs = turns
         .iter()
         .zip(&order)
@@ -64,11 +64,11 @@ pub(super) fn scenario() {
     let span = SystemClock.now().since(held);
     note(&format!(
         "{WAITS} waits: first grant after {first:?}, all in {span:?}, longest gap {:?}",
-        scene.longest_gap(held)
+        fixture.longest_gap(held)
     ));
-    scene.await_nothing_left();
+    fixture.await_nothing_left();
     host.finish();
-    scene.assert_well();
+    fixture.assert_well();
 }
 
 /// Opens a connection on which the server reports every request that it gets.

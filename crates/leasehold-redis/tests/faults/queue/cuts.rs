@@ -6,10 +6,10 @@ use leasehold::clock::{Clock, SystemClock};
 use leasehold_testkit::faults::Proxy;
 use leasehold_testkit::servers::{RedisServer, Reply, until};
 
+use super::fixture::Fixture;
 use super::host::{Host, host_of};
 use super::note;
-use super::scene::Scene;
-use crate::world::pause;
+use crate::cluster::pause;
 
 /// The host whose connections are not cut while the lock passes around. Its waiters keep their order.
 const SPARED: usize = 0;
@@ -30,35 +30,35 @@ const MORE: usize = 5;
 const NEXT: Duration = Duration::from_secs(5);
 
 pub(super) fn while_they_wait(members: usize) {
-    let mut scene = Scene::of(members);
-    let client = scene.client();
-    let guard = scene.hold(&client);
-    let mut hosts = start(&mut scene);
-    let clients = queue_up(&scene, &mut hosts);
+    let mut fixture = Fixture::of(members);
+    let client = fixture.client();
+    let guard = fixture.hold(&client);
+    let mut hosts = start(&mut fixture);
+    let clients = queue_up(&fixture, &mut hosts);
     cut_some(&hosts);
-    scene.await_queued(ALL);
+    fixture.await_queued(ALL);
     // The holder listens as well.
-    await_hearing(&scene, HOSTS + 1);
+    await_hearing(&fixture, HOSTS + 1);
     let host_of = |client: &String| clients.iter().position(|other| other == client);
-    let order: Vec<_> = scene.clients().iter().filter_map(host_of).collect();
+    let order: Vec<_> = fixture.clients().iter().filter_map(host_of).collect();
     let before = SystemClock.now();
-    let span = scene.time_from_release(guard);
-    scene.await_grants(ALL);
-    assert_eq!(scene.order(), order);
+    let span = fixture.time_from_release(guard);
+    fixture.await_grants(ALL);
+    assert_eq!(fixture.order(), order);
     note(&format!(
         "{members} servers, connections cut while waiting: first grant after {span:?}, longest \
          gap {:?}",
-        scene.longest_gap(before)
+        fixture.longest_gap(before)
     ));
-    end(&scene, hosts);
+    end(&fixture, hosts);
 }
 
 pub(super) fn while_the_lock_goes_around(members: usize) {
-    let mut scene = Scene::of(members);
-    let client = scene.client();
-    let guard = scene.hold(&client);
-    let mut hosts = start(&mut scene);
-    queue_up(&scene, &mut hosts);
+    let mut fixture = Fixture::of(members);
+    let client = fixture.client();
+    let guard = fixture.hold(&client);
+    let mut hosts = start(&mut fixture);
+    queue_up(&fixture, &mut hosts);
     let begun = SystemClock.now();
     let released = guard.release();
     assert!(released.is_ok(), "{released:?}");
@@ -76,31 +76,31 @@ pub(super) fn while_the_lock_goes_around(members: usize) {
         }
         pause(PAUSE);
     }
-    scene.await_grants(granted);
-    let spared: Vec<usize> = scene
+    fixture.await_grants(granted);
+    let spared: Vec<usize> = fixture
         .holds()
         .iter()
         .map(|hold| hold.worker)
         .filter(|worker| host_of(*worker) == SPARED)
         .collect();
     assert!(spared.is_sorted(), "{spared:?}");
-    let gap = scene.longest_gap(begun);
+    let gap = fixture.longest_gap(begun);
     note(&format!(
         "{members} servers, connections cut during {granted} hand-overs: longest gap {gap:?}"
     ));
     assert!(gap < NEXT, "{gap:?}");
-    end(&scene, hosts);
+    end(&fixture, hosts);
 }
 
-fn start(scene: &mut Scene) -> Vec<(Host, Vec<Proxy>)> {
-    (0..HOSTS).map(|_| scene.host_behind_proxies()).collect()
+fn start(fixture: &mut Fixture) -> Vec<(Host, Vec<Proxy>)> {
+    (0..HOSTS).map(|_| fixture.host_behind_proxies()).collect()
 }
 
 /// Starts all waits, by turns. Returns the clients of the hosts.
-fn queue_up(scene: &Scene, hosts: &mut [(Host, Vec<Proxy>)]) -> Vec<String> {
+fn queue_up(fixture: &Fixture, hosts: &mut [(Host, Vec<Proxy>)]) -> Vec<String> {
     let mut clients = Vec::new();
     for _ in 0..WAITS_EACH {
-        let turn = hosts.iter_mut().map(|(host, _)| scene.wait(host, 1));
+        let turn = hosts.iter_mut().map(|(host, _)| fixture.wait(host, 1));
         clients = turn.collect();
     }
     clients
@@ -117,20 +117,20 @@ fn cut_some(hosts: &[(Host, Vec<Proxy>)]) {
 }
 
 /// Waits until every server can notify that many clients again.
-fn await_hearing(scene: &Scene, clients: usize) {
+fn await_hearing(fixture: &Fixture, clients: usize) {
     let hears = |server: &RedisServer| match server.command(&["PUBSUB", "CHANNELS"]) {
         Reply::Array(channels) => channels.len() == clients,
         other => panic!("PUBSUB: {other:?}"),
     };
     until("all clients listen again", || {
-        scene.servers.iter().all(hears)
+        fixture.servers.iter().all(hears)
     });
 }
 
-fn end(scene: &Scene, hosts: Vec<(Host, Vec<Proxy>)>) {
-    scene.await_nothing_left();
+fn end(fixture: &Fixture, hosts: Vec<(Host, Vec<Proxy>)>) {
+    fixture.await_nothing_left();
     for (host, _proxies) in hosts {
         host.finish();
     }
-    scene.assert_well();
+    fixture.assert_well();
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use leasehold_testkit::faults::{Proxy, Weather};
+use leasehold_testkit::faults::{NetworkFault, Proxy};
 
+use super::fixture::Fixture;
 use super::head::lease_end;
 use super::host::Host;
 use super::note;
-use super::scene::Scene;
 
 /// How many waits each machine has that loses power.
 const CROWD: usize = 50;
@@ -53,48 +53,48 @@ pub(super) fn with_the_holder(members: usize) {
 }
 
 fn time_after_lease(members: usize) -> Duration {
-    let mut scene = Scene::of(members);
-    let client = scene.client();
-    let guard = scene.hold(&client);
-    let (doomed, alive) = two_kinds(&mut scene, 1);
-    scene.gate.ask_to_stay(FOR_EVER);
-    scene.time_from_release(guard);
+    let mut fixture = Fixture::of(members);
+    let client = fixture.client();
+    let guard = fixture.hold(&client);
+    let (doomed, alive) = two_kinds(&mut fixture, 1);
+    fixture.gate.ask_to_stay(FOR_EVER);
+    fixture.time_from_release(guard);
     power_off(&doomed);
-    let over = lease_end(&scene);
-    scene.await_grants(2);
-    let span = scene.holds()[1].granted.since(over);
-    assert_eq!(scene.order(), [0, 1], "{}", scene.tell());
+    let over = lease_end(&fixture);
+    fixture.await_grants(2);
+    let span = fixture.holds()[1].granted.since(over);
+    assert_eq!(fixture.order(), [0, 1], "{}", fixture.tell());
     alive.finish();
-    scene.assert_exclusive();
+    fixture.assert_exclusive();
     span
 }
 
 fn time_after(members: usize, dead: usize) -> Duration {
-    let mut scene = Scene::of(members);
-    let client = scene.client();
-    let guard = scene.hold(&client);
-    let (doomed, alive) = two_kinds(&mut scene, dead);
+    let mut fixture = Fixture::of(members);
+    let client = fixture.client();
+    let guard = fixture.hold(&client);
+    let (doomed, alive) = two_kinds(&mut fixture, dead);
     power_off(&doomed);
-    let span = scene.time_from_release(guard);
-    assert_eq!(scene.order(), [dead], "{}", scene.tell());
+    let span = fixture.time_from_release(guard);
+    assert_eq!(fixture.order(), [dead], "{}", fixture.tell());
     alive.finish();
-    scene.assert_exclusive();
+    fixture.assert_exclusive();
     span
 }
 
 /// Starts hosts with many waits each, followed by a host with a single wait.
-fn two_kinds(scene: &mut Scene, doomed: usize) -> (Vec<(Host, Vec<Proxy>)>, Host) {
-    let mut doomed: Vec<_> = (0..doomed).map(|_| scene.host_behind_proxies()).collect();
+fn two_kinds(fixture: &mut Fixture, doomed: usize) -> (Vec<(Host, Vec<Proxy>)>, Host) {
+    let mut doomed: Vec<_> = (0..doomed).map(|_| fixture.host_behind_proxies()).collect();
     for (host, _) in &mut doomed {
-        scene.wait(host, CROWD);
+        fixture.wait(host, CROWD);
     }
-    let mut alive = scene.host();
-    scene.wait(&mut alive, 1);
+    let mut alive = fixture.host();
+    fixture.wait(&mut alive, 1);
     (doomed, alive)
 }
 
 fn power_off(hosts: &[(Host, Vec<Proxy>)]) {
     for proxy in hosts.iter().flat_map(|(_, proxies)| proxies) {
-        proxy.set(Weather::HalfOpen);
+        proxy.set(NetworkFault::HalfOpen);
     }
 }

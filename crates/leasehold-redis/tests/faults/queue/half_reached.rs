@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock, SystemClock};
-use leasehold_testkit::faults::{Proxy, Weather};
+use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::until;
 
+use super::fixture::Fixture;
 use super::host::{Host, host_of};
 use super::note;
-use super::scene::Scene;
 
 const MEMBERS: usize = 5;
 
@@ -26,45 +26,51 @@ const OTHERS: usize = 2;
 const NEXT: Duration = Duration::from_secs(5);
 
 pub(super) fn scenario() {
-    for (name, weather) in [
-        ("half open", Weather::HalfOpen),
-        ("refused", Weather::Refusing),
+    for (name, fault) in [
+        ("half open", NetworkFault::HalfOpen),
+        ("refused", NetworkFault::Refusing),
     ] {
-        let mut scene = Scene::of(MEMBERS);
-        let client = scene.client();
-        let guard = scene.hold(&client);
-        let (mut host, proxies) = scene.host_behind_proxies();
-        scene.wait(&mut host, IN_FRONT);
-        let mut others: Vec<Host> = (0..OTHERS).map(|_| scene.host()).collect();
+        let mut fixture = Fixture::of(MEMBERS);
+        let client = fixture.client();
+        let guard = fixture.hold(&client);
+        let (mut host, proxies) = fixture.host_behind_proxies();
+        fixture.wait(&mut host, IN_FRONT);
+        let mut others: Vec<Host> = (0..OTHERS).map(|_| fixture.host()).collect();
         for other in &mut others {
-            scene.wait(other, BEHIND);
+            fixture.wait(other, BEHIND);
         }
-        change_weather(&proxies, weather);
+        set_network_fault(&proxies, fault);
         let begun = SystemClock.now();
-        let first = scene.time_from_release(guard);
+        let first = fixture.time_from_release(guard);
         let all_others = OTHERS * BEHIND;
-        let served = |scene: &Scene| scene.gate.grants_to(|worker| host_of(worker) != CUT_OFF);
-        until("all the others are served", || served(&scene) == all_others);
-        let (gap, in_vain) = (scene.longest_gap(begun), scene.gate.grants() - all_others);
+        let served =
+            |fixture: &Fixture| fixture.gate.grants_to(|worker| host_of(worker) != CUT_OFF);
+        until("all the others are served", || {
+            served(&fixture) == all_others
+        });
+        let (gap, in_vain) = (
+            fixture.longest_gap(begun),
+            fixture.gate.grants() - all_others,
+        );
         note(&format!(
             "{MEMBERS} servers, the first host cut off from a majority, {name}: first grant after \
              {first:?}, longest gap {gap:?}, {in_vain} granted to it"
         ));
         assert_eq!(in_vain, 0, "it reaches two members");
         assert!(first.max(gap) < NEXT, "{first:?}, {gap:?}");
-        change_weather(&proxies, Weather::Fair);
-        scene.await_grants(all_others + IN_FRONT);
-        scene.await_nothing_left();
+        set_network_fault(&proxies, NetworkFault::None);
+        fixture.await_grants(all_others + IN_FRONT);
+        fixture.await_nothing_left();
         host.finish();
         for other in others {
             other.finish();
         }
-        scene.assert_well();
+        fixture.assert_well();
     }
 }
 
-fn change_weather(proxies: &[Proxy], weather: Weather) {
+fn set_network_fault(proxies: &[Proxy], fault: NetworkFault) {
     for proxy in &proxies[..=MEMBERS / 2] {
-        proxy.set(weather);
+        proxy.set(fault);
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use leasehold::clock::{BootInstant, Clock, SystemClock};
 use leasehold_testkit::servers::{RedisServer, Reply, until};
 
+use super::fixture::{Fixture, queued};
 use super::host::Host;
-use super::scene::{Scene, queued};
 use super::{LOCK, note};
 
 /// The limit after a release with a dead head, and after the end of a dead holder's lease.
@@ -29,15 +29,15 @@ const LEASES: usize = 3;
 
 /// The server sees that the head's connections are closed, and notifies the next waiter.
 pub(super) fn is_killed_while_it_waits(members: usize) {
-    let mut scene = Scene::of(members);
-    let client = scene.client();
-    let mut next = scene.host();
+    let mut fixture = Fixture::of(members);
+    let client = fixture.client();
+    let mut next = fixture.host();
     let spans = (0..ROUNDS).map(|_| {
-        let guard = scene.hold(&client);
-        let head = heads(&mut scene, &mut next);
+        let guard = fixture.hold(&client);
+        let head = heads(&mut fixture, &mut next);
         head.kill();
-        let span = scene.time_from_release(guard);
-        scene.await_nothing_left();
+        let span = fixture.time_from_release(guard);
+        fixture.await_nothing_left();
         span
     });
     let spans = in_order(spans.collect());
@@ -46,17 +46,17 @@ pub(super) fn is_killed_while_it_waits(members: usize) {
     ));
     assert!(spans[ROUNDS / 2] < AT_ONCE, "{spans:?}");
     next.finish();
-    scene.assert_well();
+    fixture.assert_well();
 }
 
 /// A head that dies after its notification. The waiter behind it notices with its next heartbeat.
 pub(super) fn is_killed_in_its_turn(members: usize) {
-    let mut scene = Scene::of(members);
-    let client = scene.client();
-    let mut next = scene.host();
+    let mut fixture = Fixture::of(members);
+    let client = fixture.client();
+    let mut next = fixture.host();
     let spans = (0..ROUNDS).map(|_| {
-        let guard = scene.hold(&client);
-        let head = heads(&mut scene, &mut next);
+        let guard = fixture.hold(&client);
+        let head = heads(&mut fixture, &mut next);
         // The server notifies the head, which then does nothing.
         head.pause();
         let killed = std::thread::scope(|scope| {
@@ -64,15 +64,15 @@ pub(super) fn is_killed_in_its_turn(members: usize) {
                 until("the head is notified", || {
                     let next = Reply::Bulk("leasehold:next".into());
                     let is_told = |server: &RedisServer| server.command(&["GET", LOCK]) == next;
-                    scene.servers.iter().all(is_told)
+                    fixture.servers.iter().all(is_told)
                 });
                 head.kill();
             });
-            let span = scene.time_from_release(guard);
+            let span = fixture.time_from_release(guard);
             killing.join().expect("the head was killed");
             span
         });
-        scene.await_nothing_left();
+        fixture.await_nothing_left();
         killed
     });
     let spans = in_order(spans.collect());
@@ -81,57 +81,57 @@ pub(super) fn is_killed_in_its_turn(members: usize) {
     ));
     assert!(spans[ROUNDS / 2] < ONE_HEARTBEAT, "{spans:?}");
     next.finish();
-    scene.assert_well();
+    fixture.assert_well();
 }
 
 /// The servers drop a stopped head when its presence ends. When it continues it gets its old place.
 pub(super) fn stands_still(members: usize) {
-    let mut scene = Scene::of(members);
-    let client = scene.client();
-    let guard = scene.hold(&client);
-    let mut hosts: Vec<Host> = (0..3).map(|_| scene.host()).collect();
+    let mut fixture = Fixture::of(members);
+    let client = fixture.client();
+    let guard = fixture.hold(&client);
+    let mut hosts: Vec<Host> = (0..3).map(|_| fixture.host()).collect();
     for host in &mut hosts {
-        scene.wait(host, 1);
+        fixture.wait(host, 1);
     }
     hosts[0].pause();
     // Long enough for the first waiter to come back in the meantime.
-    scene.gate.ask_to_stay(Duration::from_secs(4));
-    let span = scene.time_from_release(guard);
+    fixture.gate.ask_to_stay(Duration::from_secs(4));
+    let span = fixture.time_from_release(guard);
     note(&format!(
         "{members} servers, head stopped: next grant after {span:?}"
     ));
     hosts[0].resume();
     until("the first has its place again", || {
-        scene.servers.iter().all(|server| queued(server) == 2)
+        fixture.servers.iter().all(|server| queued(server) == 2)
     });
-    scene.await_grants(3);
-    assert_eq!(scene.order(), [1, 0, 2]);
-    scene.await_nothing_left();
+    fixture.await_grants(3);
+    assert_eq!(fixture.order(), [1, 0, 2]);
+    fixture.await_nothing_left();
     for host in hosts {
         host.finish();
     }
-    scene.assert_well();
+    fixture.assert_well();
     assert!(span < PRESENCE, "{span:?}");
 }
 
 /// The lock passes to the next waiter when the lease of a dead holder ends.
 pub(super) fn holder_is_killed(members: usize) {
-    let mut scene = Scene::of(members);
-    let client = scene.client();
-    let mut next = scene.host();
+    let mut fixture = Fixture::of(members);
+    let client = fixture.client();
+    let mut next = fixture.host();
     let mut spans = Vec::new();
     for round in 0..LEASES {
-        let guard = scene.hold(&client);
-        let holder = heads(&mut scene, &mut next);
-        scene.gate.ask_to_stay(FOR_EVER);
-        scene.time_from_release(guard);
+        let guard = fixture.hold(&client);
+        let holder = heads(&mut fixture, &mut next);
+        fixture.gate.ask_to_stay(FOR_EVER);
+        fixture.time_from_release(guard);
         holder.kill();
-        let over = lease_end(&scene);
-        scene.await_grants(2 * (round + 1));
-        let holds = scene.holds();
+        let over = lease_end(&fixture);
+        fixture.await_grants(2 * (round + 1));
+        let holds = fixture.holds();
         let last = holds.last().expect("a grant");
         spans.push(last.granted.since(over));
-        scene.await_nothing_left();
+        fixture.await_nothing_left();
     }
     let spans = in_order(spans);
     note(&format!(
@@ -139,12 +139,12 @@ pub(super) fn holder_is_killed(members: usize) {
     ));
     assert!(spans[LEASES / 2] < AT_ONCE, "{spans:?}");
     next.finish();
-    scene.assert_exclusive();
+    fixture.assert_exclusive();
 }
 
 /// Returns when the lease has ended on a majority of the servers.
-pub(super) fn lease_end(scene: &Scene) -> BootInstant {
-    let left = scene.servers.iter().map(|server| {
+pub(super) fn lease_end(fixture: &Fixture) -> BootInstant {
+    let left = fixture.servers.iter().map(|server| {
         let now = SystemClock.now();
         match server.command(&["PTTL", LOCK]) {
             Reply::Integer(left) => {
@@ -159,10 +159,10 @@ pub(super) fn lease_end(scene: &Scene) -> BootInstant {
 }
 
 /// Starts a host that waits, followed by another wait of `next`.
-fn heads(scene: &mut Scene, next: &mut Host) -> Host {
-    let mut head = scene.host();
-    scene.wait(&mut head, 1);
-    scene.wait(next, 1);
+fn heads(fixture: &mut Fixture, next: &mut Host) -> Host {
+    let mut head = fixture.host();
+    fixture.wait(&mut head, 1);
+    fixture.wait(next, 1);
     head
 }
 

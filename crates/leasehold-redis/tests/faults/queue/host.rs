@@ -12,7 +12,7 @@ use leasehold::{Client, Error, Lock};
 use leasehold_testkit::faults::GateClient;
 use tokio::sync::mpsc;
 
-use super::scene::store;
+use super::fixture::store;
 use super::{LOCK, TTL};
 use crate::process::Process;
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use leasehold::clock::{Clock, SystemClock};
 use leasehold_testkit::servers::RedisServer;
 
+use super::fixture::Fixture;
 use super::host::Host;
 use super::note;
-use super::scene::Scene;
-use crate::world::pause;
+use crate::cluster::pause;
 
 const MEMBERS: usize = 5;
 const HOSTS: usize = 4;
@@ -37,8 +37,8 @@ pub(super) fn scenario() {
         ("killed", RedisServer::kill),
         ("back again", RedisServer::restart),
     ];
-    let mut scene = Scene::of(MEMBERS);
-    let mut hosts: Vec<Host> = (0..HOSTS).map(|_| scene.host()).collect();
+    let mut fixture = Fixture::of(MEMBERS);
+    let mut hosts: Vec<Host> = (0..HOSTS).map(|_| fixture.host()).collect();
     let mut waits = 0;
     // One member after the other, but the member that was killed comes back.
     for ((name, strike), member) in strikes.into_iter().zip([0, 1, 2, 2]) {
@@ -46,21 +46,21 @@ pub(super) fn scenario() {
         for host in &mut hosts {
             host.wait(WAITS_EACH);
         }
-        scene.await_grants(waits + FIRST);
-        strike(&mut scene.servers[member]);
-        let meanwhile = scene.gate.grants() - waits;
+        fixture.await_grants(waits + FIRST);
+        strike(&mut fixture.servers[member]);
+        let meanwhile = fixture.gate.grants() - waits;
         waits += HOSTS * WAITS_EACH;
-        scene.await_grants(waits);
-        let gap = scene.longest_gap(begun);
+        fixture.await_grants(waits);
+        let gap = fixture.longest_gap(begun);
         note(&format!(
             "a member {name}: {meanwhile} of {} grants until then, longest gap {gap:?}",
             HOSTS * WAITS_EACH
         ));
         assert!(gap < NEXT, "{name}: {gap:?}");
     }
-    scene.await_nothing_left();
+    fixture.await_nothing_left();
     for host in hosts {
         host.finish();
     }
-    scene.assert_well();
+    fixture.assert_well();
 }

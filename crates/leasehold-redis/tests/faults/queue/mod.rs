@@ -5,11 +5,11 @@ mod abandoned;
 mod crowd;
 mod cuts;
 mod dead_hosts;
+mod fixture;
 mod half_reached;
 mod head;
 mod host;
 mod members;
-mod scene;
 
 use std::time::Duration;
 

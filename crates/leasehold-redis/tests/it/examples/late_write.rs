@@ -23,7 +23,7 @@ const SHOWN: [&str; 17] = [
 ];
 
 #[test]
-fn a_late_write_lands_without_the_check_and_is_refused_with_it() {
+fn only_the_fence_check_refuses_a_late_write() {
     let tests = std::env::current_exe().unwrap();
     let example = tests
         .ancestors()

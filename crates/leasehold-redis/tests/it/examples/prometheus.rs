@@ -64,7 +64,7 @@ fn value(page: &str, name: &str, label: &str) -> Option<f64> {
 }
 
 #[test]
-fn the_page_has_every_metric_of_a_service_that_works_under_a_lock() {
+fn metrics_page_is_complete() {
     let server = RedisServer::builder().password(PASSWORD).start();
     let (_example, address) = start(&server.url());
     let mut page = String::new();

@@ -14,7 +14,7 @@ fn quorum_of(servers: &[RedisServer]) -> RedisStore {
 }
 
 #[tokio::test]
-async fn resigned_leader_stays_gone_on_a_server_that_missed_it() {
+async fn resignation_reaches_a_server_that_missed_it() {
     let start = || RedisServer::builder().durable().start();
     let mut servers = [start(), start(), start()];
     let quorum = quorum_of(&servers);

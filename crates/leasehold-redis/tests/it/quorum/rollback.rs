@@ -85,7 +85,7 @@ fn is_noticed(health: &[MemberHealth]) -> bool {
 }
 
 #[tokio::test]
-async fn member_moved_to_rdb_and_killed_has_no_vote() {
+async fn member_killed_after_rdb_move_has_no_vote() {
     let mut scene = Scene::formed(Duration::from_secs(5)).await;
     let server = &mut scene.servers[1];
     configure(server, &["CONFIG", "SET", "appendonly", "no"]);

@@ -7,7 +7,7 @@ use leasehold::telemetry::{
     RENEWAL,
 };
 use leasehold::{Ended, ErrorKind, Key, background};
-use leasehold_testkit::telemetry::{TestRecorder, Witness};
+use leasehold_testkit::telemetry::{TestRecorder, TraceRecorder};
 use leasehold_testkit::{Call, Fault};
 
 use super::told::Told;
@@ -215,7 +215,7 @@ async fn each_renewal_is_recorded_with_its_duration() {
 #[tokio::test(start_paused = true)]
 async fn batched_renewals_are_recorded_one_by_one() {
     let told = Told::new();
-    let witness = Witness::new();
+    let witness = TraceRecorder::new();
     let _watching = witness.watch();
     let mut guards = Vec::new();
     for number in 0..20 {

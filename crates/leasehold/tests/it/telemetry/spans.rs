@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use leasehold::{Break, Mode, Owner, background};
-use leasehold_testkit::telemetry::{SeenSpan, Witness};
+use leasehold_testkit::telemetry::{SeenSpan, TraceRecorder};
 use leasehold_testkit::{Call, Fault};
 use tracing::{Instrument as _, Level};
 
@@ -25,7 +25,7 @@ fn fields(span: &SeenSpan, names: &[&str]) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn concurrent_spans_are_not_mixed_up() {
     let scene = Scene::new();
-    let witness = Witness::new();
+    let witness = TraceRecorder::new();
     let _watching = witness.watch();
     scene.store.set(Fault::Jittery(SECOND / 10));
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
@@ -44,7 +44,7 @@ async fn concurrent_spans_are_not_mixed_up() {
 #[tokio::test(start_paused = true)]
 async fn a_renewal_tells_what_became_of_each_lease() {
     let scene = Scene::new();
-    let witness = Witness::new();
+    let witness = TraceRecorder::new();
     let _watching = witness.watch();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     let first = guard.deadline();
@@ -64,7 +64,7 @@ async fn a_renewal_tells_what_became_of_each_lease() {
 #[tokio::test(start_paused = true)]
 async fn manual_lists_every_span_and_field() {
     let scene = Scene::new();
-    let witness = Witness::new();
+    let witness = TraceRecorder::new();
     let _watching = witness.watch();
     let guard = scene.client.lock("x").acquire().await.unwrap();
     scene.settle().await;
@@ -87,7 +87,7 @@ async fn manual_lists_every_span_and_field() {
 #[tokio::test(start_paused = true)]
 async fn acquire_span_is_a_child_of_the_callers() {
     let scene = Scene::new();
-    let witness = Witness::new();
+    let witness = TraceRecorder::new();
     let _watching = witness.watch();
     let caller = tracing::info_span!(target: "leasehold_caller", "caller");
     let taking = scene.client.lock("x").mode(Mode::Shared).acquire();
@@ -116,7 +116,7 @@ fn owners(scene: &Scene) -> BTreeSet<Owner> {
 
 #[tokio::test(start_paused = true)]
 async fn spans_and_events_contain_no_secret() {
-    let witness = Witness::new();
+    let witness = TraceRecorder::new();
     let _watching = witness.watch();
     let scene = Scene::new();
     let other = scene.other_client();

@@ -13,7 +13,7 @@ use leasehold::{
 };
 use tokio::sync::watch;
 
-use crate::fuse::{Fate, Fuse};
+use super::crash_injector::{CrashInjector, RequestOutcome};
 use crate::virtual_time::lock;
 
 /// The fault of a store.
@@ -43,7 +43,7 @@ pub struct FaultyStore {
     ambient: Ambient,
     fault: watch::Sender<Fault>,
     calls: Arc<Mutex<Vec<Call>>>,
-    fuse: Option<Fuse>,
+    crash_injector: Option<CrashInjector>,
     name: Option<String>,
 }
 
@@ -68,14 +68,14 @@ impl FaultyStore {
             ambient,
             fault: watch::Sender::new(Fault::None),
             calls: Arc::default(),
-            fuse: None,
+            crash_injector: None,
             name: None,
         }
     }
 
-    /// Makes this the store of a client that dies when `fuse` blows.
-    pub fn with_fuse(mut self, fuse: Fuse) -> Self {
-        self.fuse = Some(fuse);
+    /// Makes this the store of a client that dies when `crash_injector` blows.
+    pub fn with_fuse(mut self, crash_injector: CrashInjector) -> Self {
+        self.crash_injector = Some(crash_injector);
         self
     }
 
@@ -113,16 +113,18 @@ impl FaultyStore {
     ) -> BoxFuture<'static, Result<T, Error>> {
         let (inner, mut fault) = (Arc::clone(&self.inner), self.fault.subscribe());
         let (ambient, current) = (self.ambient.clone(), *fault.borrow());
-        let (id, fuse) = (self.describe(), self.fuse.clone());
+        let (id, crash_injector) = (self.describe(), self.crash_injector.clone());
         let (clock, name) = (ambient.clock.clone(), id.clone());
         let answering = async move {
-            match fuse.map_or(Fate::Answered, |fuse| fuse.next()) {
-                Fate::Answered => {}
-                Fate::CarriedOut => {
+            match crash_injector.map_or(RequestOutcome::Answered, |crash_injector| {
+                crash_injector.next()
+            }) {
+                RequestOutcome::Answered => {}
+                RequestOutcome::CarriedOut => {
                     request(inner).await;
                     return std::future::pending().await;
                 }
-                Fate::Unsent => return std::future::pending().await,
+                RequestOutcome::Unsent => return std::future::pending().await,
             }
             match current {
                 Fault::None => Ok(request(inner).await),

@@ -1,12 +1,12 @@
 use leasehold::{Key, LockListing, Mode, Pattern, Sharing};
 
-use super::scene::{LONG, Scene, expires, granted, inspection, released};
+use super::fixture::{Fixture, LONG, expires, granted, inspection, released};
 
-pub(crate) async fn h1_holders_are_named_while_they_hold(scene: &Scene) {
-    let (store, other, key) = (scene.open(), scene.open(), scene.key());
+pub(crate) async fn h1_holders_are_named_while_they_hold(fixture: &Fixture) {
+    let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     let nobody = inspection(&other).holders(&key).await.expect("an answer");
     assert!(nobody.is_empty(), "{nobody:?}");
-    let claim = scene.claim(&key, LONG);
+    let claim = fixture.claim(&key, LONG);
     granted(&store, &claim).await;
     let holders = inspection(&other).holders(&key).await.expect("an answer");
     let [holder] = holders.as_slice() else {
@@ -26,7 +26,7 @@ pub(crate) async fn h1_holders_are_named_while_they_hold(scene: &Scene) {
     if store.guarantees().sharing == Sharing::ExclusiveOnly {
         return;
     }
-    let readers = [scene.shared(&key, LONG), scene.shared(&key, LONG)];
+    let readers = [fixture.shared(&key, LONG), fixture.shared(&key, LONG)];
     for reader in &readers {
         granted(&store, reader).await;
     }
@@ -56,13 +56,13 @@ pub(crate) async fn h1_holders_are_named_while_they_hold(scene: &Scene) {
     );
 }
 
-pub(crate) async fn h2_exactly_the_held_keys_are_listed(scene: &Scene) {
-    let (store, base) = (scene.open(), scene.key());
+pub(crate) async fn h2_exactly_the_held_keys_are_listed(fixture: &Fixture) {
+    let (store, base) = (fixture.open(), fixture.key());
     let key = |end: &str| Key::new(format!("{base}{end}")).expect("a valid name");
     // `*`, `?` and `[` are letters of a name, not a pattern.
     let claims: Vec<_> = ["/a*", "/a*b", "/ab", "/b"]
         .iter()
-        .map(|end| scene.claim(&key(end), LONG))
+        .map(|end| fixture.claim(&key(end), LONG))
         .collect();
     for claim in &claims {
         granted(&store, claim).await;
@@ -94,8 +94,8 @@ pub(crate) async fn h2_exactly_the_held_keys_are_listed(scene: &Scene) {
     );
 }
 
-pub(crate) async fn h4_listing_names_the_held_locks_that_match(scene: &Scene) {
-    let (store, base) = (scene.open(), scene.key());
+pub(crate) async fn h4_listing_names_the_held_locks_that_match(fixture: &Fixture) {
+    let (store, base) = (fixture.open(), fixture.key());
     let names: Vec<String> = ["/c", "/a1", "/a[2]", "/b1", "/a3"]
         .iter()
         .map(|end| format!("{base}{end}"))
@@ -103,7 +103,7 @@ pub(crate) async fn h4_listing_names_the_held_locks_that_match(scene: &Scene) {
     let keys = names
         .iter()
         .map(|name| Key::new(name).expect("a valid name"));
-    let claims: Vec<_> = keys.map(|key| scene.claim(&key, LONG)).collect();
+    let claims: Vec<_> = keys.map(|key| fixture.claim(&key, LONG)).collect();
     for claim in &claims {
         granted(&store, claim).await;
     }
@@ -123,7 +123,7 @@ pub(crate) async fn h4_listing_names_the_held_locks_that_match(scene: &Scene) {
     let all = list_locks("/*", 9).await;
     assert_eq!(found(&all), ["/a1", "/a3", "/a[2]", "/b1", "/c"]);
     assert!(!all.more && all.failures.is_empty(), "{all:?}");
-    let places = scene.harness.places().len();
+    let places = fixture.harness.places().len();
     assert_eq!(all.members, places);
     for lock in &all.locks {
         let [sight] = lock.holders.as_slice() else {

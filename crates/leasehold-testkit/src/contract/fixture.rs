@@ -9,12 +9,12 @@ use leasehold::{
     Owner, Release, Store,
 };
 
+use super::worker::Worker;
 use crate::harness::{Harness, Suite};
-use crate::worker::Worker;
 
 /// What one test works with: keys of its own, and clients that ask for them.
 #[derive(Debug)]
-pub(crate) struct Scene {
+pub(crate) struct Fixture {
     pub(crate) suite: Suite,
     pub(crate) harness: Arc<dyn Harness>,
     name: &'static str,
@@ -28,7 +28,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// A TTL that ends only after [`PATIENCE`]. A lock that is free earlier was freed, and did not expire.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-impl Scene {
+impl Fixture {
     pub(crate) fn new(suite: Suite, name: &'static str, harness: Arc<dyn Harness>) -> Self {
         Self {
             suite,
@@ -91,14 +91,14 @@ impl Scene {
 }
 
 /// Waits until `condition` holds.
-pub(crate) async fn until(scene: &Scene, what: &str, condition: impl AsyncFn() -> bool) {
+pub(crate) async fn until(fixture: &Fixture, what: &str, condition: impl AsyncFn() -> bool) {
     let began = now();
     while !condition().await {
         assert!(
             began.elapsed() < PATIENCE,
             "{what}: not within {PATIENCE:?}"
         );
-        scene.pause().await;
+        fixture.pause().await;
     }
 }
 
@@ -129,13 +129,13 @@ pub(crate) async fn released(store: &Arc<dyn Store>, claim: &Claim) {
 
 /// Asks with fresh claims until one is granted. Also returns how long that took.
 pub(crate) async fn granted_in_time(
-    scene: &Scene,
+    fixture: &Fixture,
     store: &Arc<dyn Store>,
     key: &Key,
 ) -> (Claim, Duration) {
     let began = now();
     loop {
-        let claim = scene.claim(key, LONG);
+        let claim = fixture.claim(key, LONG);
         let answer = store.acquire(&claim).await;
         if matches!(answer, Ok(Attempt::Granted(_))) {
             return (claim, began.elapsed());
@@ -166,8 +166,8 @@ pub(crate) fn admin<S: Store + ?Sized>(store: &Arc<S>) -> &dyn Admin {
 }
 
 /// Checks that the lock is free, by taking it.
-pub(crate) async fn free(scene: &Scene, store: &Arc<dyn Store>, key: &Key) {
-    let claim = scene.claim(key, LONG);
+pub(crate) async fn free(fixture: &Fixture, store: &Arc<dyn Store>, key: &Key) {
+    let claim = fixture.claim(key, LONG);
     granted(store, &claim).await;
     released(store, &claim).await;
 }

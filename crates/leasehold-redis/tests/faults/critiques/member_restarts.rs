@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use leasehold_testkit::servers::{RedisServer, until};
 
+use super::fixture::{Fixture, LOCK, LONG, refused};
 use super::naive::Counted;
-use super::stage::{LOCK, LONG, Stage, refused};
 use crate::set::{MAX_TTL, TTL};
 
 /// A member crashes and restarts without its data during a lease that it helped to grant. For this case,
@@ -14,23 +14,23 @@ pub(super) fn scenario() {
 }
 
 fn naive_clients_are_both_inside() {
-    let mut stage = Stage::of_three(&RedisServer::builder());
-    stage.split();
-    let [mut alice, mut bob] = stage.naive(Counted::FromAsking);
+    let mut fixture = Fixture::of_three(&RedisServer::builder());
+    fixture.split();
+    let [mut alice, mut bob] = fixture.naive(Counted::FromAsking);
     let first = alice.acquire(LOCK, LONG).expect("a free lock");
     assert!(bob.acquire(LOCK, LONG).is_none(), "the majorities meet");
-    stage.in_common().restart();
-    let [_, mut bob] = stage.naive(Counted::FromAsking);
+    fixture.in_common().restart();
+    let [_, mut bob] = fixture.naive(Counted::FromAsking);
     let second = bob.acquire(LOCK, LONG).expect("the broken algorithm");
     assert!(first.stands() && second.stands());
 }
 
 fn ours_waits_until_no_lease_can_be_forgotten() {
-    let mut stage = Stage::of_three(&RedisServer::builder());
-    let [alice, bob] = stage.ours(MAX_TTL);
-    stage.split();
+    let mut fixture = Fixture::of_three(&RedisServer::builder());
+    let [alice, bob] = fixture.ours(MAX_TTL);
+    fixture.split();
     let held = alice.lock(LOCK).ttl(TTL).wait(LONG).acquire().unwrap();
-    stage.in_common().restart();
+    fixture.in_common().restart();
     let lock = bob.lock(LOCK).ttl(TTL);
     let longest = MAX_TTL + Duration::from_secs(1);
     until("its restart is named, and when it counts again", || {

@@ -4,8 +4,8 @@ use leasehold::blocking;
 use leasehold::clock::{Clock, SystemClock};
 use leasehold_testkit::servers::{RedisSet, until};
 
+use super::fixture::{LOCK, LONG};
 use super::naive::{Counted, Naive};
-use super::stage::{LOCK, LONG};
 use crate::set::{self, MAX_TTL, TTL};
 
 /// Two clients whose configurations name different members. Each has a majority of its own, although

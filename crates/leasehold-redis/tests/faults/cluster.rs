@@ -28,7 +28,7 @@ const NOTICED: Duration = Duration::from_secs(1);
 /// Five servers, the paths to them, the processes that share a lock over them, and the record that
 /// the lock protects.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct Cluster {
     // Workers come first, because they must end before what they work on.
     pub(crate) workers: Vec<Process>,
     /// By site, then by member.
@@ -41,7 +41,7 @@ pub(crate) struct World {
     whole_at: BootInstant,
 }
 
-impl World {
+impl Cluster {
     /// Starts the servers, and workers that trust members and enter in this `manner`.
     pub(crate) fn start(servers: &RedisBuilder, manner: (TrustRules, Way), seed: u64) -> Self {
         let servers = RedisSet::start_each(MEMBERS, servers);
@@ -54,7 +54,7 @@ impl World {
             let seed = seed.wrapping_mul(31).wrapping_add(number as u64);
             worker::start(number, seed, &gate.path(), manner, &sites[number % SITES])
         };
-        let world = Self {
+        let cluster = Self {
             workers: (0..WORKERS).map(worker).collect(),
             paths,
             servers,
@@ -63,8 +63,8 @@ impl World {
             chance: SeededEntropy::new(seed),
             whole_at: SystemClock.now(),
         };
-        world.await_grants(1);
-        world
+        cluster.await_grants(1);
+        cluster
     }
 
     /// Returns a number below `bound`.
@@ -149,7 +149,7 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for Cluster {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let refusals = self.gate.history().refusals;

@@ -11,8 +11,8 @@ use leasehold::clock::{Clock, SystemClock};
 use leasehold_testkit::faults::{Findings, Gate, GateClient};
 use leasehold_testkit::servers::{RedisServer, until};
 
+use super::fixture::{Fixture, LOCK, LONG};
 use super::naive::{Counted, Naive};
-use super::stage::{LOCK, LONG, Stage};
 use crate::process::Process;
 use crate::set::{self, MAX_TTL, TTL};
 
@@ -20,17 +20,20 @@ use crate::set::{self, MAX_TTL, TTL};
 /// over" (the same article). No lock can prevent the attempt, but the fence can.
 pub(super) fn scenario() {
     naive_holder_writes_over_the_next_one();
-    ours_says_lost_at_once_and_is_kept_out();
+    paused_holder_reports_loss_and_is_fenced_off();
 }
 
 fn naive_holder_writes_over_the_next_one() {
-    let stage = Stage::of_three(&RedisServer::builder());
+    let fixture = Fixture::of_three(&RedisServer::builder());
     let gate = Gate::open();
-    let ports = stage.servers.iter().map(|server| server.port().to_string());
+    let ports = fixture
+        .servers
+        .iter()
+        .map(|server| server.port().to_string());
     let mut holder = start("naive", &gate, ports);
     assert_eq!(holder.hear(), "checked");
     holder.pause();
-    let [_, mut bob] = stage.naive(Counted::FromAsking);
+    let [_, mut bob] = fixture.naive(Counted::FromAsking);
     let mut second = None;
     until("the lease is over", || {
         second = bob.acquire(LOCK, LONG);
@@ -50,11 +53,11 @@ fn naive_holder_writes_over_the_next_one() {
     holder.finish();
 }
 
-fn ours_says_lost_at_once_and_is_kept_out() {
-    let stage = Stage::of_three(&RedisServer::builder());
-    let [_, bob] = stage.ours(MAX_TTL);
+fn paused_holder_reports_loss_and_is_fenced_off() {
+    let fixture = Fixture::of_three(&RedisServer::builder());
+    let [_, bob] = fixture.ours(MAX_TTL);
     let gate = Gate::open();
-    let mut holder = start("ours", &gate, stage.alice_urls().into_iter());
+    let mut holder = start("ours", &gate, fixture.alice_urls().into_iter());
     assert_eq!(holder.hear(), "checked");
     holder.pause();
     let guard = bob.lock(LOCK).ttl(TTL).wait(LONG).acquire();

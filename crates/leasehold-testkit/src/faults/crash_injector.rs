@@ -2,9 +2,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Kills a client at one of its requests. This request and all later ones get no answer. All members that
-/// the client asks share the fuse.
+/// the client asks share the injector.
 #[derive(Clone, Debug)]
-pub struct Fuse {
+pub struct CrashInjector {
     sent: Arc<AtomicU64>,
     /// The number of the last request, counted from 1.
     last: u64,
@@ -13,7 +13,7 @@ pub struct Fuse {
 
 /// The effect on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum RequestOutcome {
     /// The store carries it out and answers.
     Answered,
     /// The store carries it out, and its sender dies before the answer arrives.
@@ -22,7 +22,7 @@ pub(crate) enum Fate {
     Unsent,
 }
 
-impl Fuse {
+impl CrashInjector {
     /// Kills the client with its `last` request. `is_carried_out` says whether the store carries that
     /// request out.
     pub fn at(last: u64, is_carried_out: bool) -> Self {
@@ -34,16 +34,16 @@ impl Fuse {
     }
 
     /// Whether the client is dead.
-    pub fn has_blown(&self) -> bool {
+    pub fn has_crashed(&self) -> bool {
         self.sent.load(Ordering::SeqCst) >= self.last
     }
 
-    pub(crate) fn next(&self) -> Fate {
+    pub(crate) fn next(&self) -> RequestOutcome {
         let number = self.sent.fetch_add(1, Ordering::SeqCst) + 1;
         match number.cmp(&self.last) {
-            std::cmp::Ordering::Less => Fate::Answered,
-            std::cmp::Ordering::Equal if self.is_carried_out => Fate::CarriedOut,
-            _ => Fate::Unsent,
+            std::cmp::Ordering::Less => RequestOutcome::Answered,
+            std::cmp::Ordering::Equal if self.is_carried_out => RequestOutcome::CarriedOut,
+            _ => RequestOutcome::Unsent,
         }
     }
 }

@@ -12,13 +12,13 @@ use crate::set;
 
 /// Servers, and processes that wait for a lock over them. The gate records what they are granted.
 #[derive(Debug)]
-pub(super) struct Scene {
+pub(super) struct Fixture {
     pub(super) servers: RedisSet,
     pub(super) gate: Gate,
     hosts: usize,
 }
 
-impl Scene {
+impl Fixture {
     /// Starts this many servers in one quorum.
     pub(super) fn of(members: usize) -> Self {
         let servers = RedisSet::start(members);
@@ -165,7 +165,7 @@ impl Scene {
     }
 }
 
-impl Drop for Scene {
+impl Drop for Fixture {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let refusals = self.gate.history().refusals;

@@ -1,11 +1,11 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock, SystemClock};
-use leasehold_testkit::faults::Weather;
+use leasehold_testkit::faults::NetworkFault;
 use leasehold_testkit::servers::{RedisServer, Reply, until};
 
+use super::fixture::{Fixture, LOCK, LONG};
 use super::naive::Counted;
-use super::stage::{LOCK, LONG, Stage};
 use crate::set::TTL;
 
 /// The answers to a request travel for longer than the lease lasts. The Redlock page says to subtract the
@@ -16,18 +16,18 @@ pub(super) fn scenario() {
 }
 
 /// Longer than the lease.
-fn delay(stage: &Stage, ttl: Duration) {
+fn delay(fixture: &Fixture, ttl: Duration) {
     let delay = ttl + Duration::from_secs(1);
-    stage.set_weather_at_alice(Weather::SlowAnswers(delay));
+    fixture.set_network_fault_at_alice(NetworkFault::SlowAnswers(delay));
 }
 
 fn naive_clients_are_both_inside() {
-    let stage = Stage::of_three(&RedisServer::builder());
-    let [mut alice, mut bob] = stage.naive(Counted::FromTheAnswer);
-    delay(&stage, TTL);
+    let fixture = Fixture::of_three(&RedisServer::builder());
+    let [mut alice, mut bob] = fixture.naive(Counted::FromTheAnswer);
+    delay(&fixture, TTL);
     let asked = alice.ask(LOCK, TTL);
     until("every member has granted it", || {
-        stage.servers.iter().all(has_been_asked)
+        fixture.servers.iter().all(has_been_asked)
     });
     let mut second = None;
     until("the lease is over", || {
@@ -47,15 +47,15 @@ fn has_been_asked(server: &RedisServer) -> bool {
 }
 
 fn ours_throws_the_attempt_away_and_frees_it() {
-    let stage = Stage::of_three(&RedisServer::builder());
-    let [alice, bob] = stage.ours(LEASE);
-    delay(&stage, LEASE);
+    let fixture = Fixture::of_three(&RedisServer::builder());
+    let [alice, bob] = fixture.ours(LEASE);
+    delay(&fixture, LEASE);
     let asked = SystemClock.now();
     let error = alice.lock(LOCK).ttl(LEASE).try_acquire();
     let error = error.expect_err("no answer has come");
     assert!(error.is_unreachable(), "{error}");
     assert_eq!(error.effect(), leasehold::Effect::Unknown, "{error}");
-    stage.set_weather_at_alice(Weather::Fair);
+    fixture.set_network_fault_at_alice(NetworkFault::None);
     let guard = bob.lock(LOCK).ttl(LEASE).wait(LONG).acquire();
     let waited = SystemClock.now().since(asked);
     assert!(waited < LEASE, "it was not freed, it expired: {waited:?}");

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::{Error, ErrorKind, MemberFailure, blocking};
-use leasehold_testkit::faults::{Proxy, Weather};
+use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::{RedisBuilder, RedisServer, RedisSet};
 
 use super::naive::{Counted, Naive};
@@ -14,13 +14,13 @@ pub(super) const LONG: Duration = Duration::from_secs(30);
 
 /// Servers, and two clients. Each client has network paths of its own to the servers.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct Fixture {
     alice: Vec<Proxy>,
     bob: Vec<Proxy>,
     pub(super) servers: RedisSet,
 }
 
-impl Stage {
+impl Fixture {
     /// Returns three servers in one quorum.
     pub(super) fn of_three(servers: &RedisBuilder) -> Self {
         let servers = RedisSet::start_each(3, servers);
@@ -35,8 +35,8 @@ impl Stage {
     /// Cuts Alice off from the first member, and Bob from the second. Each keeps a majority, and
     /// they share the third: [`in_common`](Self::in_common).
     pub(super) fn split(&self) {
-        self.alice[0].set(Weather::Refusing);
-        self.bob[1].set(Weather::Refusing);
+        self.alice[0].set(NetworkFault::Refusing);
+        self.bob[1].set(NetworkFault::Refusing);
     }
 
     /// Returns the only member that the two majorities share.
@@ -44,10 +44,10 @@ impl Stage {
         &mut self.servers[2]
     }
 
-    /// Sets the weather between Alice and every member.
-    pub(super) fn set_weather_at_alice(&self, weather: Weather) {
+    /// Sets the fault between Alice and every member.
+    pub(super) fn set_network_fault_at_alice(&self, fault: NetworkFault) {
         for path in &self.alice {
-            path.set(weather);
+            path.set(fault);
         }
     }
 

@@ -2,12 +2,12 @@
 //! is usually written are inside at the same time. Then the same happens to this library's locks.
 
 mod clock_jumps;
+mod fixture;
 mod grant_comes_late;
 mod holder_pauses;
 mod lists_differ;
 mod member_restarts;
 mod naive;
-mod stage;
 
 use libtest_mimic::Trial;
 
@@ -22,7 +22,7 @@ pub(crate) fn trials() -> impl Iterator<Item = Trial> {
         ("e_member_lists_differ", lists_differ::scenario),
     ];
     scenarios.into_iter().map(|(name, scenario)| {
-        Trial::test(format!("critics::{name}"), move || {
+        Trial::test(format!("critiques::{name}"), move || {
             scenario();
             Ok(())
         })

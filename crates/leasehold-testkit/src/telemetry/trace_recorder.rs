@@ -8,7 +8,7 @@ use tracing::{Dispatch, Event, Level, Metadata, Subscriber, span};
 
 /// Records every span and event of Leasehold, of every level, on the thread that it [watches](Self::watch).
 #[derive(Clone, Debug, Default)]
-pub struct Witness(Arc<Mutex<Log>>);
+pub struct TraceRecorder(Arc<Mutex<Log>>);
 
 #[derive(Debug, Default)]
 struct Log {
@@ -46,7 +46,7 @@ pub struct SeenEvent {
     pub fields: BTreeMap<&'static str, String>,
 }
 
-impl Witness {
+impl TraceRecorder {
     /// Returns a witness that has seen nothing yet.
     pub fn new() -> Self {
         Self::default()
@@ -109,7 +109,7 @@ fn place(id: &span::Id) -> usize {
     id.into_u64() as usize - 1
 }
 
-impl Subscriber for Witness {
+impl Subscriber for TraceRecorder {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target().starts_with("leasehold")
     }

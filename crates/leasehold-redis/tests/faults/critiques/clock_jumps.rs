@@ -1,7 +1,7 @@
 use leasehold_testkit::servers::{RedisServer, until};
 
+use super::fixture::{Fixture, LOCK, LONG, refused};
 use super::naive::Counted;
-use super::stage::{LOCK, LONG, Stage, refused};
 use crate::set::{MAX_TTL, TTL};
 
 /// "The clock on node C jumps forward, causing the lock to expire" (M. Kleppmann, How to do
@@ -17,22 +17,22 @@ fn jump(server: &RedisServer) {
 }
 
 fn naive_clients_are_both_inside() {
-    let mut stage = Stage::of_three(&RedisServer::builder().steppable_clock());
-    stage.split();
-    let [mut alice, mut bob] = stage.naive(Counted::FromAsking);
+    let mut fixture = Fixture::of_three(&RedisServer::builder().steppable_clock());
+    fixture.split();
+    let [mut alice, mut bob] = fixture.naive(Counted::FromAsking);
     let first = alice.acquire(LOCK, LONG).expect("a free lock");
     assert!(bob.acquire(LOCK, LONG).is_none(), "the majorities meet");
-    jump(stage.in_common());
+    jump(fixture.in_common());
     let second = bob.acquire(LOCK, LONG).expect("the broken algorithm");
     assert!(first.stands() && second.stands());
 }
 
 fn ours_leaves_the_member_out() {
-    let mut stage = Stage::of_three(&RedisServer::builder().steppable_clock());
-    let [alice, bob] = stage.ours(MAX_TTL);
-    stage.split();
+    let mut fixture = Fixture::of_three(&RedisServer::builder().steppable_clock());
+    let [alice, bob] = fixture.ours(MAX_TTL);
+    fixture.split();
     let _held = alice.lock(LOCK).ttl(TTL).wait(LONG).acquire().unwrap();
-    jump(stage.in_common());
+    jump(fixture.in_common());
     let lock = bob.lock(LOCK).ttl(TTL);
     until("the member's clock is named", || {
         let failure = refused(lock.try_acquire());
