@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_setting_stands_at_the_end_on_a_line_of_its_own() {
+    fn setting_is_the_last_line() {
         let before = "create_main_cluster = true\nssl = on";
         let lines = none_made(before);
         assert_eq!(lines.lines().last(), Some("create_main_cluster = false"));

@@ -16,26 +16,32 @@ struct Skip {
     tests: &'static str,
 }
 
+impl Skip {
+    const fn new(
+        name: &'static str,
+        packages: &'static [&'static str],
+        tests: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            packages,
+            tests,
+        }
+    }
+}
+
 const SKIPS: [Skip; 3] = [
-    Skip {
-        name: "redis",
-        packages: &[
+    Skip::new(
+        "redis",
+        &[
             "leasehold-redis",
             "leasehold-fakeredis",
             "leasehold-testkit",
         ],
-        tests: "redis",
-    },
-    Skip {
-        name: "redis-py",
-        packages: &[],
-        tests: "redis_py",
-    },
-    Skip {
-        name: "postgres",
-        packages: &[],
-        tests: "postgres",
-    },
+        "redis",
+    ),
+    Skip::new("redis-py", &[], "redis_py"),
+    Skip::new("postgres", &[], "postgres"),
 ];
 
 /// The names after each `--skip`.
@@ -216,97 +222,67 @@ mod tests {
 
     fn tally(lines: &[&str]) -> Tally {
         let mut tally = Tally::default();
-        for line in lines {
-            tally.count(line);
-        }
+        lines.iter().for_each(|line| tally.count(line));
         tally
     }
 
     #[test]
-    fn the_closing_lines_are_summed() {
+    fn closing_lines_are_summed() {
         let sum = tally(&[
             "running 3 tests",
             "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 4 filtered out; finished in 0.12s",
             "test result: FAILED. 2 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.5s",
         ]);
-        let expected = Tally {
-            runs: 2,
-            passed: 14,
-            failed: 3,
-            ignored: 1,
-            filtered: 4,
-            excused: vec![],
-        };
-        assert_eq!(sum, expected);
+        let counts = [sum.runs, sum.passed, sum.failed, sum.ignored, sum.filtered];
+        assert_eq!(counts, [2, 14, 3, 1, 4]);
     }
 
     #[test]
-    fn ignored_test_with_a_reason_is_named() {
-        let ignored = "test a::b ... ignored, the new engine";
+    fn ignored_test_needs_a_reason() {
         let closing = "test result: ok. 1 passed; 0 failed; 1 ignored";
-        let sum = tally(&[ignored, closing]);
-        assert!(sum.verdict(false).is_ok());
-        let summary = sum.summary();
-        assert!(
-            summary.starts_with("IGNORED a::b: the new engine\n"),
-            "{summary}"
-        );
-        let two = tally(&[ignored, closing, closing]);
-        assert!(two.verdict(false).is_err(), "one gives no reason");
+        let absent = "test [no Admin] file::b1_a_test      ... ignored";
+        for (line, named) in [
+            (
+                "test a::b ... ignored, the new engine",
+                "IGNORED a::b: the new engine\n",
+            ),
+            (absent, "IGNORED contract of file: no Admin\n"),
+        ] {
+            let sum = tally(&[line, closing]);
+            assert!(sum.verdict(false).is_ok());
+            assert!(sum.summary().starts_with(named), "{}", sum.summary());
+            assert!(tally(&[line, closing, closing]).verdict(false).is_err());
+        }
+        assert!(tally(&[closing]).verdict(false).is_err());
+        assert!(tally(&[closing]).verdict(true).is_ok());
+        assert!(tally(&[]).verdict(false).is_err(), "no test ran");
     }
 
     #[test]
-    fn tests_of_absent_traits_are_counted() {
-        let lines = [
-            "test [no Admin] file::b1_a_test      ... ignored",
-            "test [no Admin] file::b2_another     ... ignored",
-            "test result: ok. 1 passed; 0 failed; 2 ignored",
-        ];
-        let sum = tally(&lines);
-        assert!(sum.verdict(false).is_ok());
-        let summary = sum.summary();
-        let first = "IGNORED contract of file: no Admin (2 tests)\n";
-        assert!(summary.starts_with(first), "{summary}");
-        assert!(tally(&[lines[0], lines[2]]).verdict(false).is_err());
-    }
-
-    #[test]
-    fn an_ignored_test_fails_the_run_unless_something_is_skipped() {
-        let ignored = tally(&["test result: ok. 1 passed; 0 failed; 1 ignored"]);
-        assert!(ignored.verdict(false).is_err());
-        assert!(ignored.verdict(true).is_ok());
-        assert!(tally(&[]).verdict(false).is_err(), "nothing ran");
-    }
-
-    #[test]
-    fn what_is_skipped_is_left_out_by_package_and_by_name() {
-        let nothing = choice(&[]);
-        assert!(nothing.0.is_empty() && nothing.1.is_empty());
+    fn skipped_tests_are_left_out() {
+        assert_eq!(choice(&[]), (vec![], vec![]));
         let (options, filters) = choice(&["redis".into()]);
         assert!(options.contains(&"leasehold-redis"));
         assert_eq!(filters, ["--skip", "redis"]);
-        let (options, filters) = choice(&["redis-py".into()]);
-        assert!(options.is_empty());
-        assert_eq!(filters, ["--skip", "redis_py"]);
-        let (options, filters) = choice(&["postgres".into()]);
-        assert!(options.is_empty());
-        assert_eq!(filters, ["--skip", "postgres"]);
+        let redis_py = choice(&["redis-py".into()]);
+        assert_eq!(redis_py, (vec![], vec!["--skip", "redis_py"]));
     }
 
     #[test]
-    fn skips_are_taken_by_name_only() {
+    fn unknown_skips_are_refused() {
         let given = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(ToString::to_string).collect();
             skips(&words).ok()
         };
-        assert_eq!(given(&[]), Some(vec![]));
-        assert_eq!(
-            given(&["--skip", "redis", "--skip=redis-py"]),
-            Some(vec!["redis".into(), "redis-py".into()])
-        );
-        assert_eq!(given(&["--skip", "everything"]), None);
-        assert_eq!(given(&["--skip"]), None);
-        assert_eq!(given(&["--skipredis"]), None);
-        assert_eq!(given(&["redis"]), None);
+        let both = given(&["--skip", "redis", "--skip=redis-py"]);
+        assert_eq!(both, Some(vec!["redis".into(), "redis-py".into()]));
+        for wrong in [
+            &["--skip", "everything"][..],
+            &["--skip"],
+            &["--skipredis"],
+            &["redis"],
+        ] {
+            assert_eq!(given(wrong), None);
+        }
     }
 }

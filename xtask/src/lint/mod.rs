@@ -1,6 +1,7 @@
 //! Checks what neither clippy nor rustfmt checks: the size of files, the lints of each crate, the dependencies
-//! between the crates, and that the mutants still fit the code.
+//! between crates, the imports of the core, and that the mutants still fit the code.
 
+mod imports;
 mod layers;
 
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::mutants;
 use crate::step::step;
 use crate::workspace::Workspace;
+use imports::Imports;
 
 /// Lines of a file, including its unit tests.
 const FILE_MAX: usize = 350;
@@ -19,13 +21,24 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     step("lint", || {
         mutants::check(workspace)?;
         let mut violations = layers::check(workspace)?;
+        let mut imports = Imports::default();
         for folder in ["crates", "xtask", "bench"] {
             walk(&workspace.root().join(folder), &mut |path| {
                 let text = std::fs::read_to_string(path).map_err(|error| failed(path, &error))?;
                 let path = path.strip_prefix(workspace.root()).unwrap_or(path);
-                violations.extend(violation(&path.to_string_lossy(), &text));
+                let path = path.to_string_lossy();
+                if let Some(below) = path.strip_prefix("crates/leasehold/src/") {
+                    imports.add(below, &text);
+                }
+                violations.extend(violation(&path, &text));
                 Ok(())
             })?;
+        }
+        let cycle = imports.cycle();
+        if !cycle.is_empty() {
+            violations.push(format!(
+                "crates/leasehold/src: a cycle of imports among {cycle:?}"
+            ));
         }
         for violation in &violations {
             println!("{violation}");
