@@ -36,6 +36,9 @@ impl Engine {
             return;
         };
         let is_queued = acquisition.is_queued();
+        if acquisition.round.is_some() && acquisition.has_ended_grant(now.instant) {
+            return self.hold_too_late(now, id);
+        }
         let Some(round) = &mut acquisition.round else {
             return;
         };
@@ -98,9 +101,6 @@ impl Engine {
         let Some(since) = acquisition.since(counted, majority(acquisition.places.len())) else {
             return;
         };
-        if since + acquisition.claim.term() <= now.instant {
-            return self.hold_too_late(now, id);
-        }
         acquisition.phase = Phase::Held;
         acquisition.fence = Some(fence);
         acquisition.round = None;
@@ -122,7 +122,8 @@ impl Engine {
         }
     }
 
-    /// The answers took so long that the lease has already ended.
+    /// The answers took so long that the lease has already ended at a member. That member may have granted
+    /// the lock to another claim since, so it no longer says which fence is the greatest.
     fn hold_too_late(&mut self, now: Now, id: OperationId) {
         if self
             .acquisitions

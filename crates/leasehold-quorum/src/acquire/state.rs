@@ -180,6 +180,15 @@ impl Acquisition {
         sent().filter(is_early_enough).max()
     }
 
+    /// Whether a lease may have ended at a member that granted it. The clocks of members may run faster than
+    /// this one.
+    pub(crate) fn has_ended_grant(&self, now: BootInstant) -> bool {
+        let term = self.claim.term();
+        let granted = self.places.iter().filter_map(Place::granted);
+        let mut ends = granted.map(|it| it.sent + (term - term / 10));
+        ends.any(|end| end <= now)
+    }
+
     /// Whether that many members granted a permit, even if the permits differ.
     pub(crate) fn is_granted_by(&self, needed: usize) -> bool {
         let granted = self.places.iter().filter_map(Place::granted);

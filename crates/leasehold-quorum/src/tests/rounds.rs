@@ -147,3 +147,20 @@ fn grants_after_lease_end_do_not_count() {
     assert!(fixture.outcome(id).is_none());
     assert_eq!(fixture.kinds(1).last(), Some(&"requeue"));
 }
+
+/// Otherwise fences come out of order: another claim may have held the lock since the old grant.
+#[test]
+fn ended_lease_decides_no_fence() {
+    let mut fixture = Fixture::new(3);
+    let (claim, id) = fixture.wait();
+    fixture.notify(1, &claim);
+    fixture.reply(1, granted(9));
+    // The process is stopped.
+    fixture.pass_without_timers(9_500);
+    fixture.notify(0, &claim);
+    fixture.notify(2, &claim);
+    fixture.reply(0, granted(7));
+    assert_eq!(fixture.kinds(0), ["requeue"]);
+    fixture.reply(2, granted(11));
+    assert!(fixture.outcome(id).is_none());
+}

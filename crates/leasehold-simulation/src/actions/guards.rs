@@ -7,8 +7,8 @@ use leasehold::clock::BootInstant;
 use leasehold::{Claim, Held, Renewal};
 use leasehold_quorum::{Operation, ReleaseMode};
 
-use crate::actions::programs::Purpose;
 use crate::history::{Wait, What};
+use crate::state::program::Purpose;
 use crate::state::simulation::Simulation;
 
 impl Simulation {

@@ -1,25 +1,11 @@
-use crate::actions::clients::ClientState;
-use crate::actions::servers::ServerState;
 use crate::faults::FaultKind;
 use crate::history::What;
-use crate::state::agenda::Action;
+use crate::state::agenda::{Action, Repair};
+use crate::state::client::ClientState;
+use crate::state::connection::Link;
+use crate::state::server::ServerState;
 use crate::state::simulation::Simulation;
 use crate::time::{MILLIS, SECOND, Time};
-
-/// What ends a fault.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Repair {
-    ResumeServer(usize),
-    StartServer {
-        server: usize,
-        keeps_data: bool,
-    },
-    StepBack(usize),
-    SpeedUp(usize),
-    Wake(usize),
-    /// A client replaces one that died.
-    Join,
-}
 
 impl Simulation {
     pub(crate) fn plan_fault(&mut self) {
@@ -244,7 +230,7 @@ impl Simulation {
             self.start_server(server, !forgets);
             self.repair(Repair::StepBack(server));
         }
-        let is_blocked = |link: &crate::actions::network::Link, now| {
+        let is_blocked = |link: &Link, now| {
             link.to_server_blocked_until > now || link.to_client_blocked_until > now
         };
         for number in self.open_connections(None) {

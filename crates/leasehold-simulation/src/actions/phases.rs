@@ -1,32 +1,14 @@
 use leasehold_fakeredis::Reply;
 
-use crate::actions::clients::SimClient;
-use crate::actions::programs::{ProgramState, Purpose};
-use crate::actions::servers::ServerState;
 use crate::faults::{FaultKind, Faults};
 use crate::history::{Wait, What};
 use crate::plan::Plan;
 use crate::state::agenda::Action;
-use crate::state::simulation::Simulation;
+use crate::state::client::SimClient;
+use crate::state::program::{ProgramState, Purpose};
+use crate::state::server::ServerState;
+use crate::state::simulation::{Phase, Simulation};
 use crate::time::{MILLIS, SECOND, Time};
-
-/// The phases of a run, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// Clients work, and faults occur.
-    Work,
-    /// The faults have ended, and servers regain their votes.
-    Recovery,
-    /// No fault disturbs the clients, but a minority of servers may be down.
-    Peace,
-    /// Programs end.
-    Quiet,
-    /// Leases end.
-    Settling,
-    /// Queues end.
-    Rest,
-    Over,
-}
 
 impl Simulation {
     pub(crate) fn begin_phases(&mut self) {

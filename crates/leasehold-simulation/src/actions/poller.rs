@@ -1,26 +1,11 @@
 use leasehold::Mode;
 use leasehold_fakeredis::Reply;
 
-use crate::actions::servers::ServerState;
 use crate::history::{Asked, Manner, Wait, What};
-use crate::rng::SimRng;
 use crate::state::agenda::Action;
+use crate::state::server::ServerState;
 use crate::state::simulation::Simulation;
 use crate::time::{MILLIS, SECOND, Time};
-
-/// A foreign client that polls the first lock with the commands of other libraries, at all servers.
-/// Its messages take no time.
-#[derive(Debug)]
-pub(crate) struct Poller {
-    rng: SimRng,
-    held: Option<Wait>,
-}
-
-impl Poller {
-    pub(crate) fn new(rng: SimRng) -> Self {
-        Self { rng, held: None }
-    }
-}
 
 impl Simulation {
     pub(crate) fn poller_due(&mut self, number: usize) {

@@ -1,76 +1,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::clock::BootInstant;
-use leasehold::{Claim, Error, Fence, Mode, Owner, Release, Renewal, Wait as QueueMode};
+use leasehold::{Claim, Error, Mode, Owner, Release, Renewal, Wait as QueueMode};
 use leasehold::{Effect, Slot};
-use leasehold_quorum::{Acquired, Operation, OperationId, Outcome, ReleaseMode};
+use leasehold_quorum::{Acquired, Operation, Outcome, ReleaseMode};
 
-use crate::actions::records::RecordStep;
 use crate::history::{Asked, Denial, Freed, Manner, Wait, What};
 use crate::plan::LockUse;
-use crate::rng::SimRng;
 use crate::state::agenda::Action;
+use crate::state::program::{Guard, Program, ProgramState, Purpose};
 use crate::state::simulation::Simulation;
 use crate::time::{MILLIS, Time};
-
-/// A program of a client. It takes a lock, holds it for a while and releases it, again and again.
-#[derive(Debug)]
-pub(crate) struct Program {
-    pub(crate) rng: SimRng,
-    pub(crate) state: ProgramState,
-    /// Timers with other tokens are void.
-    token: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ProgramState {
-    Idle,
-    Waiting(Wait, OperationId),
-    Holding(Wait),
-    Releasing,
-    Over,
-}
-
-/// Why a client began an operation.
-#[derive(Debug)]
-pub(crate) enum Purpose {
-    Acquire {
-        program: usize,
-        wait: Wait,
-        claim: Arc<Claim>,
-    },
-    Renew {
-        waits: Vec<Wait>,
-        sent: BootInstant,
-    },
-    Release {
-        wait: Wait,
-        program: Option<usize>,
-    },
-    Record(RecordStep),
-}
-
-/// A lease that a program holds. It follows the rules of `leasehold/src/lease.rs`.
-#[derive(Debug)]
-pub(crate) struct Guard {
-    pub(crate) program: usize,
-    pub(crate) claim: Arc<Claim>,
-    pub(crate) fence: Fence,
-    pub(crate) deadline: BootInstant,
-    pub(crate) renew_at: BootInstant,
-    pub(crate) renewing: bool,
-}
-
-impl Program {
-    pub(crate) fn new(rng: SimRng) -> Self {
-        Self {
-            rng,
-            state: ProgramState::Idle,
-            token: 0,
-        }
-    }
-}
 
 impl Simulation {
     fn program(&mut self, client: usize, program: usize) -> &mut Program {

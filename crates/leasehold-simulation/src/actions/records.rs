@@ -3,21 +3,9 @@
 use leasehold::{Fence, Mode, Opened, RecordKey, RecordWrite, Stamp, WriteOutcome};
 use leasehold_quorum::{Operation, Outcome, RecordAction, RecordAnswer};
 
-use crate::actions::programs::{Guard, Purpose};
 use crate::history::{RecordEvent, What};
+use crate::state::program::{Guard, Purpose, RecordStep};
 use crate::state::simulation::Simulation;
-use crate::time::Time;
-
-/// The next step of a holder at the record of its lock.
-#[derive(Clone, Debug)]
-pub(crate) struct RecordStep {
-    lock: usize,
-    fence: Fence,
-    /// How many writes came before.
-    writes: u32,
-    began: Time,
-    action: RecordAction,
-}
 
 /// The greatest number of writes by one holder.
 const WRITES_MAX: u32 = 4;

@@ -1,7 +1,7 @@
 //! Server faults: pauses, restarts, lost data, and clocks that are set.
 
-use crate::actions::servers::ServerState;
 use crate::history::What;
+use crate::state::server::ServerState;
 use crate::state::simulation::Simulation;
 
 impl Simulation {

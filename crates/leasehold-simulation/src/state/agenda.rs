@@ -1,7 +1,6 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use crate::actions::injector::Repair;
 use crate::time::Time;
 
 /// An action that is due at some instant.
@@ -43,6 +42,21 @@ pub(crate) enum Action {
     Phase,
     /// Nothing disturbs the clients from now on.
     Calm,
+}
+
+/// What ends a fault.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Repair {
+    ResumeServer(usize),
+    StartServer {
+        server: usize,
+        keeps_data: bool,
+    },
+    StepBack(usize),
+    SpeedUp(usize),
+    Wake(usize),
+    /// A client replaces one that died.
+    Join,
 }
 
 #[derive(Debug)]

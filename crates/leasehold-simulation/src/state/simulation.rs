@@ -4,17 +4,16 @@ use std::time::Duration;
 
 use leasehold_fakeredis::FakeRedis;
 
-use crate::actions::clients::SimClient;
-use crate::actions::network::{Connection, Link};
-use crate::actions::phases::Phase;
-use crate::actions::poller::Poller;
-use crate::actions::servers::{LockKeys, Owners, SimServer};
 use crate::faults::Faults;
 use crate::history::{Event, What};
 use crate::mutation::Mutation;
 use crate::plan::Plan;
 use crate::rng::SimRng;
-use crate::state::agenda::{Action, Agenda};
+use crate::state::agenda::Agenda;
+use crate::state::client::SimClient;
+use crate::state::connection::{Connection, Link};
+use crate::state::poller::Poller;
+use crate::state::server::{LockKeys, Owners, SimServer};
 use crate::time::{MachineClock, Time};
 
 /// Clients, servers and the network between them, all from one seed.
@@ -58,6 +57,24 @@ pub(crate) struct Rngs {
     pub(crate) faults: SimRng,
 }
 
+/// The phases of a run, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Clients work, and faults occur.
+    Work,
+    /// The faults have ended, and servers regain their votes.
+    Recovery,
+    /// No fault disturbs the clients, but a minority of servers may be down.
+    Peace,
+    /// Programs end.
+    Quiet,
+    /// Leases end.
+    Settling,
+    /// Queues end.
+    Rest,
+    Over,
+}
+
 /// The counters of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
@@ -91,9 +108,6 @@ impl Stream {
         number as u64
     }
 }
-
-/// A run with more actions than this does not end by itself.
-const ACTIONS_MAX: u64 = 3_000_000;
 
 impl Simulation {
     pub(crate) fn new(seed: u64, allowed: Faults, mutation: Mutation) -> Self {
@@ -138,52 +152,6 @@ impl Simulation {
             is_quiet: false,
             is_live: true,
             stats: Counts::default(),
-        }
-    }
-
-    /// Runs the simulation to the end.
-    pub(crate) fn run(&mut self) {
-        let plan = Arc::clone(&self.plan);
-        self.note(|| format!("{plan:?}"));
-        for _ in 0..self.plan.clients {
-            self.join();
-        }
-        for number in 0..self.pollers.len() {
-            self.agenda.add(0, Action::Poller(number));
-        }
-        self.plan_fault();
-        self.begin_phases();
-        let mut actions = 0;
-        while self.phase != Phase::Over
-            && let Some((at, action)) = self.agenda.next()
-        {
-            self.now = at;
-            self.act(action);
-            actions += 1;
-            assert!(actions < ACTIONS_MAX, "seed {} does not end", self.seed);
-        }
-    }
-
-    fn act(&mut self, action: Action) {
-        match action {
-            Action::ToServer(number) => self.arrive_at_server(number),
-            Action::ToClient(number) => self.arrive_at_client(number),
-            Action::CheckConnection(number) => self.check_connection(number),
-            Action::CheckOpening(number) => self.check_opening(number),
-            Action::CloseAtServer(number) => self.close_at_server(number),
-            Action::Connect { client, member } => self.connect(client, member),
-            Action::Wake { client, token } => self.wake(client, token),
-            Action::Flush { client } => self.flush(client),
-            Action::Program {
-                client,
-                program,
-                token,
-            } => self.program_due(client, program, token),
-            Action::Poller(number) => self.poller_due(number),
-            Action::Fault => self.inject_fault(),
-            Action::Repair(repair) => self.repair(repair),
-            Action::Phase => self.phase_due(),
-            Action::Calm => self.add(What::Calm),
         }
     }
 
