@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
-use crate::run::once::read_stored;
-use crate::{args, config_file, store_url};
+use crate::commands::once::read_stored;
+use crate::config::file;
+use crate::options::span::span;
+use crate::store::files;
 
 /// The configuration file, the addresses and spans in it, and what `once` stores.
 pub(crate) fn config(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    if let Err(failure) = config_file::parse(&text, Path::new("leasehold.toml")) {
+    if let Err(failure) = file::parse(&text, Path::new("leasehold.toml")) {
         let _ = failure.to_string();
     }
-    let _ = (store_url::file_path(&text), args::span(&text));
+    let _ = (files::file_path(&text), span(&text));
     read_stored(bytes);
 }
 

@@ -1,0 +1,117 @@
+//! The command line as a whole: parsing, help, man pages and completions.
+
+pub(crate) mod completions;
+mod help;
+pub(crate) mod man;
+
+use std::ffi::OsString;
+use std::io;
+
+use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser};
+
+use crate::commands::Subcommand;
+use crate::output::Output;
+use crate::output::colour::ColourChoice;
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+use crate::output::message::Message;
+
+/// Run a command under a lock that spans machines.
+///
+/// Locks are leases: the command is ended in time if its lease is lost.
+#[derive(Debug, Parser)]
+#[command(
+    name = "leasehold",
+    version,
+    help_expected = true,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) subcommand: Subcommand,
+
+    /// Use colours: auto, always or never.
+    ///
+    /// `auto` uses them on a terminal, unless NO_COLOR is set.
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t = ColourChoice::Auto,
+        hide_possible_values = true
+    )]
+    pub(crate) color: ColourChoice,
+}
+
+/// The program with all subcommands and the whole text of their help.
+pub(crate) fn program() -> Command {
+    help::with_sections(Cli::command(), &[])
+}
+
+/// Parses the arguments of this process.
+pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    let mut program = program();
+    let matches = program.try_get_matches_from_mut(std::env::args_os())?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut program))
+}
+
+/// Prints what clap answers in place of a subcommand: help or version on stdout, or an error on stderr.
+pub(crate) fn explain(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && asks_for_json(std::env::args_os()) {
+        let text = error.render().to_string();
+        let paragraph = text.split("\n\n").next().unwrap_or_default();
+        let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        let failure = Failure::usage(line.trim_start_matches("error: "));
+        Output::new(true).say(&Message::Error(&failure));
+        return failure.code;
+    }
+    match error.print() {
+        _ if error.use_stderr() => ExitCode::USAGE,
+        // A reader that has gone, such as `head`, has seen what it wanted.
+        Err(failed) if failed.kind() != io::ErrorKind::BrokenPipe => {
+            let failure = Failure::of_stdout(&failed);
+            Output::new(false).say(&Message::Error(&failure));
+            failure.code
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Whether `--json` is among the arguments of the program itself. A guess, because the arguments could
+/// not be parsed.
+fn asks_for_json(args: impl Iterator<Item = OsString>) -> bool {
+    args.take_while(|arg| arg != "--")
+        .any(|arg| arg == "--json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        program().debug_assert();
+    }
+
+    fn assert_short(command: &Command) {
+        let name = command.get_name();
+        for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            assert!(
+                help.chars().count() <= 60,
+                "{name} {}: {help}",
+                arg.get_id()
+            );
+        }
+        for inner in command.get_subcommands() {
+            assert_short(inner);
+        }
+    }
+
+    #[test]
+    fn first_lines_have_at_most_sixty_characters() {
+        assert_short(&program());
+    }
+}

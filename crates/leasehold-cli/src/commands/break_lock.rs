@@ -1,0 +1,190 @@
+use clap::Args;
+use leasehold::{Breach, Break, BreakRecord, Broken, Client, Fence, Holder};
+use nix::unistd::{Uid, User};
+use serde_json::json;
+
+use crate::config::{self, Environment};
+use crate::options::store_args::StoreArgs;
+use crate::output::break_text;
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+use crate::output::holder_text;
+use crate::output::time_text;
+use crate::output::{self, Output};
+use crate::runtime::runtime;
+use crate::store::OpenStore;
+
+/// The arguments of `break`.
+#[derive(Debug, Args)]
+pub(crate) struct BreakArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    /// Break the lease with this fence, as in `leasehold status`.
+    ///
+    /// A later holder has another fence, and is not hit by mistake. Without --fence nothing is broken,
+    /// and the holder is shown.
+    #[arg(long, value_name = "N", value_parser = fence, allow_negative_numbers = true)]
+    pub(crate) fence: Option<Fence>,
+
+    /// Release the lock at once.
+    ///
+    /// The old holder may work until its next renewal, at the same time as the next holder. Only a check
+    /// of fences protects against that.
+    #[arg(long)]
+    pub(crate) now: bool,
+
+    /// Record a reason: one line of at most 512 bytes.
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub(crate) reason: Option<String>,
+
+    /// Print one JSON object on stdout.
+    ///
+    /// `version` is 1; later versions may add fields, but change none. `lock`, `store`; `shut_for_ms`,
+    /// how long the lock stays reserved, null if it is free; `members`, the number of servers on which
+    /// it was broken, and `of`, the number of servers; `broken`, the record, as in `status`.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// The name of the lock.
+    pub(crate) name: String,
+}
+
+fn fence(text: &str) -> Result<Fence, String> {
+    let number = text.parse().ok().and_then(Fence::new);
+    number.ok_or_else(|| "a fence is a whole number of at least 1; see `leasehold status`".into())
+}
+
+fn reason(text: &str) -> Result<String, String> {
+    let checked = Break::at_its_end().because(text);
+    checked.map_err(|error| error.reason().to_owned())?;
+    Ok(text.to_owned())
+}
+
+/// Takes a lock away from its holder.
+pub(crate) fn break_lock(args: &BreakArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let choice = config::choose(&args.store, &Environment::read())?;
+    let store = OpenStore::open(&choice)?;
+    store.print_notice(output);
+    let client = store.client();
+    let (broken, record) = runtime()?.block_on(perform(args, &client))?;
+    let of = store.member_count();
+    let printed = if args.json {
+        output::print_json(&json!({
+            "version": 1,
+            "lock": args.name,
+            "store": client.describe(),
+            "shut_for_ms": broken.shut_for.map(time_text::millis),
+            "members": broken.members,
+            "of": of,
+            "broken": break_text::json(&record),
+        }))
+    } else {
+        output::print(&text(&args.name, &broken, &record, of))
+    };
+    printed.map_err(|error| Failure::of_stdout(&error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn perform(args: &BreakArgs, client: &Client) -> Result<(Broken, BreakRecord), Failure> {
+    let Some(fence) = args.fence else {
+        let holder = client.breakable(&args.name).await?;
+        return Err(without_fence(&args.name, holder.as_ref()));
+    };
+    let mut how = if args.now {
+        Break::at_once()
+    } else {
+        Break::at_its_end()
+    };
+    how = how.by_user(user())?;
+    if let Some(reason) = &args.reason {
+        how = how.because(reason)?;
+    }
+    let refused = match client.break_lock(&args.name, fence, how).await? {
+        Breach::Done(broken, record) => return Ok((broken, record)),
+        Breach::Free => format!("lock {:?} is free; nothing is broken", args.name),
+        Breach::HeldBy(holder) => {
+            let why = match holder.fence {
+                Some(_) => format!("not with fence {fence}"),
+                None => {
+                    "whose fence is unknown before its first renewal; try again then".to_owned()
+                }
+            };
+            format!(
+                "lock {:?} is held by {}, {why}; nothing is broken",
+                args.name,
+                holder_text::phrase(&holder)
+            )
+        }
+    };
+    Err(Failure::usage(refused))
+}
+
+fn without_fence(name: &str, holder: Option<&Holder>) -> Failure {
+    let Some(holder) = holder else {
+        return Failure::usage(format!("lock {name:?} is free; nothing is broken"));
+    };
+    let fence = holder
+        .fence
+        .map_or("N".to_owned(), |fence| fence.to_string());
+    Failure::usage(format!(
+        "lock {name:?} is held by {}; nothing is broken without --fence; give --fence {fence} to break \
+         this lease",
+        holder_text::phrase(holder)
+    ))
+}
+
+/// The user of this process, by name or otherwise by number.
+fn user() -> String {
+    let uid = Uid::current();
+    let known = User::from_uid(uid).ok().flatten();
+    known.map_or_else(|| format!("uid {uid}"), |user| user.name)
+}
+
+fn text(name: &str, broken: &Broken, record: &BreakRecord, of: usize) -> String {
+    let fence = record.fence;
+    let members = if broken.members < of {
+        format!(" on {} of {of} servers", broken.members)
+    } else {
+        String::new()
+    };
+    if record.at_once {
+        return format!(
+            "{name}: broken{members}, fence {fence}; free at once\n{name}: the old holder may work until \
+             its next renewal; only a check of fences protects now\n"
+        );
+    }
+    let shut = match broken.shut_for {
+        Some(span) => format!("reserved for {}", time_text::whole_millis(span)),
+        None => "free".into(),
+    };
+    format!(
+        "{name}: broken{members}, fence {fence}; {shut}, until its lease would have expired\n\
+         {name}: the holder learns of it at its next renewal\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold::ambient::{Ambient, SystemEntropy};
+    use leasehold::clock::WallTime;
+    use leasehold::{ClientInfo, Fence, Owner};
+    use std::time::Duration;
+
+    fn told(members: usize, of: usize) -> String {
+        let by = ClientInfo::of_this_process(&Ambient::default(), None);
+        let owner = Owner::random(by.id, &SystemEntropy);
+        let fence = Fence::new(12).unwrap();
+        let record = BreakRecord::new(owner, fence, by, WallTime::from_micros(0));
+        let mut broken = Broken::new(true, Some(Duration::from_micros(1_500_900)));
+        broken.members = members;
+        text("deploy", &broken, &record, of)
+    }
+
+    #[test]
+    fn a_break_that_missed_members_says_how_many_carried_it_out() {
+        assert!(told(5, 5).starts_with("deploy: broken, fence 12; reserved for 1s 500ms, "));
+        assert!(told(3, 5).starts_with("deploy: broken on 3 of 5 servers, fence 12; "));
+    }
+}

@@ -1,0 +1,130 @@
+use std::fmt::Write as _;
+
+use leasehold::MemberStatus;
+use serde_json::{Value, json};
+
+use super::finding::{Finding, Verdict};
+use super::scene::Server;
+use crate::output::colour::Style;
+use crate::output::time_text::millis;
+
+/// All findings of one call.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) store: String,
+    /// How many servers have a vote, and how many are needed; `None` for files.
+    pub(super) majority: Option<(usize, usize)>,
+    pub(super) checks: Vec<Finding>,
+    pub(super) members: Vec<Subject>,
+}
+
+/// One server, with its findings.
+#[derive(Debug)]
+pub(super) struct Subject {
+    pub(super) id: String,
+    pub(super) checks: Vec<Finding>,
+    pub(super) facts: Value,
+}
+
+impl Report {
+    /// The worst verdict.
+    pub(super) fn verdict(&self) -> Verdict {
+        let verdicts = self.all().map(|finding| finding.verdict);
+        verdicts.max().unwrap_or(Verdict::Green)
+    }
+
+    /// Whether a majority of the servers has a vote.
+    pub(super) fn has_majority(&self) -> bool {
+        self.majority
+            .is_none_or(|(counting, needed)| counting >= needed)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Finding> {
+        let of_members = self.members.iter().flat_map(|member| &member.checks);
+        self.checks.iter().chain(of_members)
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let checks = |findings: &[Finding]| findings.iter().map(json_of).collect::<Vec<_>>();
+        let members = self.members.iter().map(|member| {
+            json!({"id": member.id, "checks": checks(&member.checks), "facts": member.facts})
+        });
+        json!({
+            "version": 1,
+            "store": self.store,
+            "verdict": self.verdict().word(),
+            "counting": self.majority.map(|(counting, _)| counting),
+            "needed": self.majority.map(|(_, needed)| needed),
+            "checks": checks(&self.checks),
+            "members": members.collect::<Vec<_>>(),
+        })
+    }
+
+    pub(super) fn text(&self, in_colour: bool) -> String {
+        let mut text = format!("{}\n", self.store);
+        lines(&mut text, &self.checks, in_colour);
+        for member in &self.members {
+            text += &format!("\n{}\n", member.id);
+            lines(&mut text, &member.checks, in_colour);
+        }
+        let count = |verdict| self.all().filter(|it| it.verdict == verdict).count();
+        let [green, yellow, red] = [Verdict::Green, Verdict::Yellow, Verdict::Red].map(count);
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "\n{green} green, {yellow} yellow, {red} red");
+        text
+    }
+}
+
+fn lines(text: &mut String, findings: &[Finding], in_colour: bool) {
+    for finding in findings {
+        let word = format!("{:6}", finding.verdict.word());
+        let word = if in_colour {
+            style(finding.verdict).paint(&word)
+        } else {
+            word
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {word} {:11} {}", finding.check, finding.found);
+        if let Some(advice) = &finding.advice {
+            let _ = writeln!(text, "{:21}{}", "", advice.why);
+            let _ = writeln!(text, "{:21}-> {}", "", advice.remedy);
+        }
+    }
+}
+
+fn style(verdict: Verdict) -> Style {
+    match verdict {
+        Verdict::Green => Style::Green,
+        Verdict::Yellow => Style::Yellow,
+        Verdict::Red => Style::Red,
+    }
+}
+
+fn json_of(finding: &Finding) -> Value {
+    let advice = finding.advice.as_ref();
+    json!({
+        "id": finding.check,
+        "verdict": finding.verdict.word(),
+        "found": finding.found,
+        "why": advice.map(|advice| &advice.why),
+        "remedy": advice.map(|advice| &advice.remedy),
+    })
+}
+
+/// The facts behind the findings, as numbers for programs.
+pub(super) fn facts(server: &Server) -> Value {
+    let found = server.found.as_ref().ok();
+    let presence = server.presence();
+    let median = found.and_then(|found| found.round_trips.get(found.round_trips.len() / 2));
+    let version = found.and_then(|found| Some(&found.server.as_ref().ok()?.version));
+    let again = server.out.as_ref().and_then(|out| out.again);
+    json!({
+        "counts": server.out.is_none(),
+        "counts_again_ms": again.map(millis),
+        "version": version,
+        "uptime_ms": presence.map(|presence| millis(presence.uptime)),
+        "durable": presence.map(MemberStatus::will_remember),
+        "round_trip_us": median.map(|median| u64::try_from(median.as_micros()).unwrap_or(u64::MAX)),
+        "clock_offset_us": server.clock_offset(),
+    })
+}

@@ -1,0 +1,185 @@
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use leasehold::{Error, Health, MemberHealth, MemberId, MemberRecord, MemberSet, MemberStatus};
+use leasehold_redis::{Examination, Need, RedisMember};
+
+use crate::config::Addresses;
+use crate::output::failure::Failure;
+use crate::output::quorum_shortfall::{have_no_record, needed};
+use crate::store::limit::limited;
+use crate::store::place;
+
+/// The servers of a store, as they were found. Nothing was written to any of them.
+#[derive(Debug)]
+pub(super) struct Scene {
+    pub(super) set: MemberSet,
+    /// Whether it is a quorum that is not initialized.
+    pub(super) is_unformed: bool,
+    pub(super) servers: Vec<Server>,
+}
+
+/// One server.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) id: MemberId,
+    pub(super) found: Result<Examination, Error>,
+    /// Why it has no vote, if so.
+    pub(super) out: Option<Out>,
+}
+
+/// Why a server has no vote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Out {
+    pub(super) why: String,
+    /// The time until it has a vote again, if known.
+    pub(super) again: Option<Duration>,
+}
+
+/// The time limit for all questions to one server.
+const LIMIT: Duration = Duration::from_secs(5);
+
+impl Scene {
+    /// Asks all servers at once.
+    pub(super) async fn find(addresses: &Addresses) -> Result<Self, Failure> {
+        let store = addresses
+            .blame(place::servers(&addresses.urls, addresses.limits))?
+            .read_only();
+        let examined = join_all(store.members().iter().map(examine)).await;
+        let is_unformed = is_unformed(&examined);
+        let health = if is_unformed {
+            Vec::new()
+        } else {
+            Health::members(&store).await
+        };
+        let servers = store.member_ids().cloned().zip(examined).enumerate();
+        let servers = servers.map(|(place, (id, found))| {
+            let out = Out::of(&found, health.get(place));
+            Server { id, found, out }
+        });
+        let mut scene = Self {
+            set: store.set().clone(),
+            is_unformed,
+            servers: servers.collect(),
+        };
+        scene.expect_nothing_of_wrong_clocks();
+        Ok(scene)
+    }
+
+    /// Whether there are enough servers for a majority without all of them.
+    pub(super) fn is_set(&self) -> bool {
+        self.servers.len() >= 3
+    }
+
+    pub(super) fn counting(&self) -> usize {
+        let counts = |server: &&Server| server.out.is_none();
+        self.servers.iter().filter(counts).count()
+    }
+
+    pub(super) fn needed(&self) -> usize {
+        needed(self.servers.len())
+    }
+
+    /// The lower median of the clocks of the servers, relative to this machine, in microseconds.
+    pub(super) fn median(&self) -> Option<i64> {
+        let offsets = self.servers.iter().filter_map(Server::clock_offset);
+        let mut offsets: Vec<i64> = offsets.collect();
+        offsets.sort_unstable();
+        let middle = offsets.len().checked_sub(1)? / 2;
+        offsets.get(middle).copied()
+    }
+
+    /// The clock of `server` relative to that median.
+    pub(super) fn clock_off(&self, server: &Server) -> Option<i64> {
+        Some(server.clock_offset()?.saturating_sub(self.median()?))
+    }
+
+    /// Whether that is more than the quorum tolerates.
+    pub(super) fn has_wrong_clock(&self, server: &Server) -> bool {
+        let off = self.clock_off(server).filter(|_| self.is_set());
+        off.is_some_and(|off| Duration::from_micros(off.unsigned_abs()) > self.set.clock_tolerance)
+    }
+
+    /// A server with a wrong clock has no vote until an operator sets the clock, at an unknown time.
+    pub(super) fn expect_nothing_of_wrong_clocks(&mut self) {
+        for place in 0..self.servers.len() {
+            if self.has_wrong_clock(&self.servers[place])
+                && let Some(out) = &mut self.servers[place].out
+            {
+                out.again = None;
+            }
+        }
+    }
+
+    /// Whether the servers that answer are enough for a client to give one of them a new member record.
+    pub(super) fn can_restore(&self) -> bool {
+        let has_member_record = |it: &&Server| {
+            it.member_record()
+                .is_some_and(|member_record| member_record.set == self.set)
+        };
+        let answer = self.servers.iter().all(|it| it.presence().is_some());
+        answer || self.servers.iter().filter(has_member_record).count() >= self.needed()
+    }
+
+    /// How long a server that may have forgotten locks has no vote.
+    pub(super) fn penalty(&self) -> Duration {
+        self.set.max_ttl + Duration::from_secs(1)
+    }
+}
+
+async fn examine(member: &RedisMember) -> Result<Examination, Error> {
+    limited(LIMIT, member.examine()).await
+}
+
+/// Whether the quorum is not initialized. False if the user may not read the records.
+pub(super) fn is_unformed(examined: &[Result<Examination, Error>]) -> bool {
+    let hides_its_record = examined.iter().flatten().any(hides_its_record);
+    !hides_its_record && have_no_record(examined.len(), examined.iter().filter_map(presence))
+}
+
+fn hides_its_record(found: &Examination) -> bool {
+    let mut rights = found.missing_rights.iter();
+    rights.any(|right| right.need == Need::Sets)
+}
+
+fn presence(found: &Result<Examination, Error>) -> Option<&MemberStatus> {
+    found.as_ref().ok()?.presence.as_ref().ok()
+}
+
+impl Server {
+    pub(super) fn presence(&self) -> Option<&MemberStatus> {
+        presence(&self.found)
+    }
+
+    pub(super) fn member_record(&self) -> Option<&MemberRecord> {
+        self.presence()?.member_record.as_ref()
+    }
+
+    /// Whether the user may not read its record of the quorum.
+    pub(super) fn hides_its_record(&self) -> bool {
+        self.found.as_ref().is_ok_and(hides_its_record)
+    }
+
+    pub(super) fn clock_offset(&self) -> Option<i64> {
+        self.found.as_ref().ok()?.clock_offset
+    }
+}
+
+impl Out {
+    fn of(found: &Result<Examination, Error>, health: Option<&MemberHealth>) -> Option<Self> {
+        let (error, again) = match (found, health) {
+            (Err(error), _) => (error, None),
+            (Ok(_), None) => {
+                let why = "the quorum is not initialized".to_owned();
+                return Some(Self { why, again: None });
+            }
+            (Ok(_), Some(health)) => match (&health.presence, &health.distrust) {
+                (Err(error), _) => (error, None),
+                (Ok(_), Some(out)) => (&out.error, out.counts_again),
+                (Ok(_), None) => return None,
+            },
+        };
+        let why = error.reason().to_owned();
+        Some(Self { why, again })
+    }
+}

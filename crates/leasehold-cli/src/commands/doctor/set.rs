@@ -1,0 +1,350 @@
+//! Pure: what the facts of the servers mean together.
+
+use std::time::Duration;
+
+use super::finding::{Finding, Verdict};
+use super::restart;
+use super::scene::{Out, Scene, Server};
+use super::server::{self, Place};
+use crate::output::{quorum_shortfall::NOT_FORMED, time_text::whole_seconds};
+
+/// A day. A client whose clock is off by more proposes fences that are refused.
+const DAY: i64 = 24 * 60 * 60 * 1_000_000;
+
+/// A larger offset of the clock of this machine is reported, in microseconds.
+const OFF: i64 = 1_000_000;
+
+/// A smaller offset is not worth a number, and is near what can be measured, in microseconds.
+const IN_SYNC: i64 = 10_000;
+
+/// The checks of the store as a whole.
+pub(super) fn of_store(scene: &Scene) -> Vec<Finding> {
+    let mut findings = vec![members(scene), quorum(scene)];
+    findings.extend(generation(scene));
+    findings.extend(own_clock(scene));
+    findings
+}
+
+/// All checks of the server in this place.
+pub(super) fn of_server(scene: &Scene, place: usize) -> Vec<Finding> {
+    let server = &scene.servers[place];
+    let mut findings = match &server.found {
+        Err(error) => return server::of_unreachable(error),
+        Ok(found) => {
+            let penalty = scene.penalty();
+            let is_set = scene.is_set();
+            server::judge(found, Place { is_set, penalty })
+        }
+    };
+    findings.extend(clock(scene, server));
+    findings.extend(same_server(scene, place));
+    findings.extend(member_record(scene, place));
+    if !scene.is_unformed {
+        // Before initialization, no server has a vote to lose.
+        findings.push(counts(server, &findings));
+        findings.extend(restart::restart(scene, place));
+    }
+    findings
+}
+
+fn members(scene: &Scene) -> Finding {
+    let count = scene.servers.len();
+    let three = "use three or five independent servers, then leasehold init";
+    match count {
+        1 => {
+            let why = "if it fails over or loses its data, a lock can be granted twice";
+            Finding::yellow("members", "one server", why, three)
+        }
+        2 => {
+            let why = "if one fails, no lock can be acquired; restarts and clocks are not checked";
+            Finding::yellow("members", "two servers", why, three)
+        }
+        _ if count.is_multiple_of(2) => {
+            let why = format!(
+                "{} may fail, the same as with {} servers",
+                (count - 1) / 2,
+                count - 1
+            );
+            let remedy =
+                "add or remove one server: leasehold members add, leasehold members remove";
+            Finding::yellow("members", format!("{count} servers"), why, remedy)
+        }
+        _ => {
+            let may_fail = (count - 1) / 2;
+            Finding::green("members", format!("{count} servers; {may_fail} may fail"))
+        }
+    }
+}
+
+fn quorum(scene: &Scene) -> Finding {
+    let (counting, needed) = (scene.counting(), scene.needed());
+    let text = format!(
+        "{counting} of {} servers have a vote, {needed} needed",
+        scene.servers.len()
+    );
+    if counting >= needed {
+        return Finding::green("quorum", text);
+    }
+    let why = "no lock is granted or renewed";
+    if scene.is_unformed {
+        return Finding::red(
+            "quorum",
+            format!("{text}: {NOT_FORMED}"),
+            why,
+            "leasehold init",
+        );
+    }
+    let remedy = match enough_again(scene) {
+        Some(again) => format!("wait {}", whole_seconds(again)),
+        None => "fix what is red below".into(),
+    };
+    Finding::red("quorum", text, why, remedy)
+}
+
+/// When a majority has a vote, if only time is missing.
+fn enough_again(scene: &Scene) -> Option<Duration> {
+    let outs = scene.servers.iter().filter_map(|it| it.out.as_ref());
+    let mut spans: Vec<Duration> = outs.filter_map(|out| out.again).collect();
+    spans.sort_unstable();
+    let lacking = scene.needed().checked_sub(scene.counting() + 1)?;
+    spans.get(lacking).copied()
+}
+
+fn generation(scene: &Scene) -> Option<Finding> {
+    let member_records = scene
+        .servers
+        .iter()
+        .filter_map(|it| Some((it.id.as_str(), it.member_record()?)));
+    let mut known: Vec<(u64, &str)> = member_records
+        .map(|(id, member_record)| (member_record.generation, id))
+        .collect();
+    known.sort_unstable();
+    let ((least, behind), (most, ahead)) = (known.first()?, known.last()?);
+    if !scene.is_set() || scene.is_unformed {
+        return None;
+    }
+    if least == most {
+        return Some(Finding::green(
+            "generation",
+            format!("{most} on all servers"),
+        ));
+    }
+    let text = format!("{least} on {behind}, {most} on {ahead}");
+    let why =
+        "a change of members was interrupted; some servers refuse the old list, others the new one";
+    let remedy = "repeat the last leasehold members add or remove";
+    Some(Finding::yellow("generation", text, why, remedy))
+}
+
+fn own_clock(scene: &Scene) -> Option<Finding> {
+    let off = scene.median()?.saturating_neg();
+    let whose = if scene.servers.len() == 1 {
+        "the server"
+    } else {
+        "the servers"
+    };
+    let text = if off.abs() < IN_SYNC {
+        format!("in sync with {whose}")
+    } else {
+        format!("this machine's clock is {} {whose}", relative(off))
+    };
+    if off.abs() >= DAY {
+        let why = "a client whose clock is a day off cannot acquire locks";
+        return Some(Finding::red(
+            "own_clock",
+            text,
+            why,
+            "synchronize the clocks with chrony or ntpd",
+        ));
+    }
+    if off.abs() > OFF {
+        let why = "after a server loses its counters, the order of fences depends on the clocks of the clients";
+        return Some(Finding::yellow(
+            "own_clock",
+            text,
+            why,
+            "synchronize the clocks with chrony or ntpd",
+        ));
+    }
+    Some(Finding::green("own_clock", text))
+}
+
+fn relative(micros: i64) -> String {
+    let span = Duration::from_micros(micros.unsigned_abs());
+    let word = if micros < 0 { "behind" } else { "ahead of" };
+    format!("{span:.1?} {word}")
+}
+
+fn clock(scene: &Scene, server: &Server) -> Option<Finding> {
+    if !scene.is_set() {
+        return None;
+    }
+    let off = scene.clock_off(server)?;
+    let span = Duration::from_micros(off.unsigned_abs());
+    let tolerance = scene.set.clock_tolerance;
+    let text = if off.abs() < IN_SYNC {
+        "in sync".into()
+    } else {
+        format!(
+            "{} the servers' median (tolerance {tolerance:?})",
+            relative(off)
+        )
+    };
+    let remedy = "synchronize its clock with chrony or ntpd";
+    if scene.has_wrong_clock(server) {
+        let text = format!(
+            "{} the servers' median; the tolerance is {tolerance:?}",
+            relative(off)
+        );
+        let why = "with this clock it has no vote";
+        return Some(Finding::red("clock", text, why, remedy));
+    }
+    if span > tolerance / 2 {
+        let why = "beyond the tolerance it has no vote";
+        return Some(Finding::yellow("clock", text, why, remedy));
+    }
+    Some(Finding::green("clock", text))
+}
+
+fn same_server(scene: &Scene, place: usize) -> Option<Finding> {
+    if scene.servers.len() == 1 {
+        return None;
+    }
+    let run = &scene.servers[place].presence()?.run;
+    let others = scene.servers.iter().enumerate();
+    let twin = others
+        .filter(|(other, _)| *other != place)
+        .find(|(_, other)| other.presence().is_some_and(|it| it.run == *run));
+    Some(match twin {
+        None => Finding::green("same_server", "no other address leads to the same server"),
+        Some((_, twin)) => Finding::red(
+            "same_server",
+            format!("is the same server as {}", twin.id),
+            "two addresses of one server fail together, so they must not both vote",
+            "list each server once; behind a proxy or NAT, use the servers' own addresses",
+        ),
+    })
+}
+
+fn member_record(scene: &Scene, place: usize) -> Option<Finding> {
+    let server = &scene.servers[place];
+    let presence = server.presence()?;
+    match (&presence.member_record, scene.is_set()) {
+        (None, false) => None,
+        // `rights` says so.
+        (None, true) if server.hides_its_record() => None,
+        (Some(record), false) if record.is_formed() => {
+            let text = format!("belongs to the quorum {}", record.set);
+            let why =
+                "a client that uses it alone does not see the locks of the quorum, and is refused";
+            Some(Finding::red(
+                "record",
+                text,
+                why,
+                "list all servers of the quorum; if that no longer exists: DEL leasehold:member_record",
+            ))
+        }
+        (Some(_), false) => None,
+        (None, true) if scene.is_unformed => Some(Finding::yellow(
+            "record",
+            "none",
+            "the quorum is not initialized",
+            "leasehold init",
+        )),
+        (None, true) => Some(Finding::yellow(
+            "record",
+            "none, although others have one",
+            "it lost its data, or was never a member of the quorum",
+            if scene.can_restore() {
+                "none needed: the next client that acquires a lock writes one".to_owned()
+            } else {
+                format!(
+                    "start the servers that do not answer; if they cannot come back: leasehold \
+                     members readmit {}",
+                    server.id
+                )
+            },
+        )),
+        (Some(record), true) if record.set == scene.set => {
+            if let Some(claimed) = claimed(scene, place, record.generation) {
+                return Some(claimed);
+            }
+            let text = format!("generation {} of {}", record.generation, record.set);
+            Some(Finding::green("record", text))
+        }
+        (Some(record), true) => Some(Finding::red(
+            "record",
+            format!(
+                "the server says (generation {}): {}",
+                record.generation, record.set
+            ),
+            format!(
+                "this client is configured with {}, and is refused",
+                scene.set
+            ),
+            "configure all clients as the server says; leasehold members changes the list",
+        )),
+    }
+}
+
+/// Whether the record of another server says that this one belongs to another quorum.
+fn claimed(scene: &Scene, place: usize, generation: u64) -> Option<Finding> {
+    let id = &scene.servers[place].id;
+    let others = scene.servers.iter().enumerate();
+    let mut others = others.filter(|(other, _)| *other != place);
+    let (by, theirs) = others.find_map(|(_, other)| {
+        let theirs = other.member_record()?;
+        let claims = theirs.claims(id, &scene.set, generation);
+        claims.then_some((&other.id, theirs))
+    })?;
+    Some(Finding::red(
+        "record",
+        format!(
+            "belongs to two quorums: its own record (generation {generation}) names this one, the \
+             record of {by} (generation {}) names {}",
+            theirs.generation, theirs.set
+        ),
+        "both could grant the same lock, so it has a vote in neither",
+        format!(
+            "stop the clients of the wrong quorum; if that is the one of {by}, run DEL leasehold:member_record there"
+        ),
+    ))
+}
+
+fn counts(server: &Server, others: &[Finding]) -> Finding {
+    let Some(Out { why, again }) = &server.out else {
+        return Finding::green("counts", "has a vote");
+    };
+    match again {
+        Some(again) => {
+            let text = format!("no vote for {}: {why}", whole_seconds(*again));
+            Finding::yellow(
+                "counts",
+                text,
+                "fewer other servers may fail until then",
+                "wait",
+            )
+        }
+        None if server.found.as_ref().is_ok_and(|it| it.presence.is_err()) => {
+            let text = format!("no vote: {why}");
+            Finding::red("counts", text, "it grants no locks", "fix the error")
+        }
+        None if others.iter().any(|it| it.verdict == Verdict::Red) => Finding::red(
+            "counts",
+            format!("no vote: {why}"),
+            "it grants no locks",
+            "fix what is red above",
+        ),
+        None => {
+            let text = format!("no vote yet: {why}");
+            let remedy =
+                "none needed: once clients use it, they write its record, and it gets a vote later";
+            Finding::yellow(
+                "counts",
+                text,
+                "fewer other servers may fail until then",
+                remedy,
+            )
+        }
+    }
+}

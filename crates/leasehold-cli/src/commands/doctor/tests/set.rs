@@ -1,0 +1,366 @@
+use std::time::Duration;
+
+use leasehold::clock::WallTime;
+use leasehold::{DataGeneration, Error, ErrorKind, MemberId, MemberRecord, MemberSet};
+use leasehold_redis::{MissingRight, Need};
+
+use super::{all_green, finding, remedy, well};
+use crate::commands::doctor::finding::Finding;
+use crate::commands::doctor::finding::Verdict::{Green, Red, Yellow};
+use crate::commands::doctor::scene::{Out, Scene, Server, is_unformed};
+use crate::commands::doctor::set::{of_server, of_store};
+
+const IDS: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+fn set(count: usize, max_ttl: u64) -> MemberSet {
+    let ids = IDS[..count].iter().map(|id| MemberId::new(*id));
+    let tolerance = Duration::from_millis(250);
+    MemberSet::new(ids, Duration::from_secs(max_ttl), tolerance)
+}
+
+fn member_record(set: MemberSet, generation: u64) -> MemberRecord {
+    let clock = WallTime::from_micros(1);
+    MemberRecord {
+        set,
+        generation,
+        changed: clock,
+        data_generation: DataGeneration::parse("0123456789abcdef").unwrap(),
+        since: clock,
+        run: leasehold::RunId::new("run"),
+        durable: true,
+        observations: Default::default(),
+    }
+}
+
+/// This many servers without problems.
+fn scene(count: usize) -> Scene {
+    let server = |id: &&str| {
+        let mut found = well(id);
+        let presence = found.presence.as_mut().unwrap();
+        presence.member_record = (count >= 3).then(|| member_record(set(count, 60), 1));
+        Server {
+            id: MemberId::new(*id),
+            found: Ok(found),
+            out: None,
+        }
+    };
+    Scene {
+        set: set(count, 60),
+        is_unformed: false,
+        servers: IDS[..count].iter().map(server).collect(),
+    }
+}
+
+fn put_out(scene: &mut Scene, place: usize, again: Option<u64>) {
+    scene.servers[place].out = Some(Out {
+        why: "restarted".into(),
+        again: again.map(Duration::from_secs),
+    });
+}
+
+fn kill(scene: &mut Scene, place: usize) {
+    scene.servers[place].found = Err(Error::new(ErrorKind::Unreachable, "no connection"));
+    put_out(scene, place, None);
+}
+
+fn of_first(scene: &Scene) -> Vec<Finding> {
+    of_server(scene, 0)
+}
+
+#[test]
+fn three_that_are_well_are_green() {
+    let three = scene(3);
+    all_green(&of_store(&three));
+    for place in 0..3 {
+        all_green(&of_server(&three, place));
+    }
+    let restart = of_first(&three);
+    let text = &finding(&restart, "restart", Green).found;
+    assert!(text.contains("may be restarted now"), "{text}");
+}
+
+#[test]
+fn few_servers_and_an_even_number_are_yellow() {
+    for count in [1, 2] {
+        assert!(remedy(&of_store(&scene(count)), "members", Yellow).contains("init"));
+    }
+    assert!(remedy(&of_store(&scene(4)), "members", Yellow).contains("one server"));
+}
+
+#[test]
+fn no_majority_is_red_and_says_when_there_is_one_again() {
+    let mut three = scene(3);
+    kill(&mut three, 2);
+    finding(&of_store(&three), "quorum", Green);
+    put_out(&mut three, 0, Some(30));
+    let store = of_store(&three);
+    assert_eq!(remedy(&store, "quorum", Red), "wait 30s");
+    put_out(&mut three, 0, None);
+    assert!(remedy(&of_store(&three), "quorum", Red).contains("fix what is red"));
+    let gone = of_server(&three, 2);
+    assert_eq!(gone.len(), 1, "nothing else is known of it");
+    // Two must regain their votes, and the second one does after 40 s.
+    let mut five = scene(5);
+    for (place, again) in [(0, Some(50)), (1, None), (2, Some(10)), (3, Some(40))] {
+        put_out(&mut five, place, again);
+    }
+    let store = of_store(&five);
+    assert_eq!(remedy(&store, "quorum", Red), "wait 40s");
+}
+
+#[test]
+fn a_set_without_cards_is_to_be_formed() {
+    let mut three = scene(3);
+    three.is_unformed = true;
+    for place in 0..3 {
+        let found = three.servers[place].found.as_mut().unwrap();
+        found.presence.as_mut().unwrap().member_record = None;
+        put_out(&mut three, place, None);
+    }
+    assert_eq!(remedy(&of_store(&three), "quorum", Red), "leasehold init");
+    let first = of_first(&three);
+    assert_eq!(remedy(&first, "record", Yellow), "leasehold init");
+    assert!(
+        first
+            .iter()
+            .all(|it| !["counts", "restart"].contains(&it.check))
+    );
+}
+
+#[test]
+fn a_card_that_differs_is_red_with_both() {
+    let mut three = scene(3);
+    let found = three.servers[0].found.as_mut().unwrap();
+    found.presence.as_mut().unwrap().member_record = Some(member_record(set(3, 20), 1));
+    let findings = of_first(&three);
+    let record_of_set = finding(&findings, "record", Red);
+    let why = &record_of_set.advice.as_ref().unwrap().why;
+    assert!(record_of_set.found.contains("max_ttl 20s") && why.contains("max_ttl 60s"));
+    let found = three.servers[0].found.as_mut().unwrap();
+    found.presence.as_mut().unwrap().member_record = None;
+    finding(&of_first(&three), "record", Yellow);
+    let mut alone = scene(1);
+    let found = alone.servers[0].found.as_mut().unwrap();
+    found.presence.as_mut().unwrap().member_record = Some(member_record(set(3, 60), 1));
+    assert!(remedy(&of_first(&alone), "record", Red).contains("all servers of the quorum"));
+}
+
+#[test]
+fn a_server_that_another_ones_card_puts_into_another_set_is_red() {
+    let of_others = |ids: [&str; 3], generation| {
+        let mut three = scene(3);
+        let mut theirs = set(3, 60);
+        theirs.ids = ids.map(MemberId::new).to_vec();
+        let found = three.servers[2].found.as_mut().unwrap();
+        found.presence.as_mut().unwrap().member_record = Some(member_record(theirs, generation));
+        three
+    };
+    let findings = of_first(&of_others(["a", "c", "x"], 1));
+    let text = &finding(&findings, "record", Red).found;
+    assert!(
+        text.contains("two quorums") && text.contains("record of c (generation 1) names a,c,x"),
+        "{text}"
+    );
+    assert!(
+        remedy(&findings, "record", Red)
+            .ends_with("that is the one of c, run DEL leasehold:member_record there")
+    );
+    // A server that the member record does not name, or whose own member record is newer, gets no such finding.
+    finding(
+        &of_server(&of_others(["a", "c", "x"], 1), 1),
+        "record",
+        Green,
+    );
+    finding(&of_first(&of_others(["c", "x", "y"], 1)), "record", Green);
+    finding(&of_first(&of_others(["a", "c", "x"], 0)), "record", Green);
+}
+
+#[test]
+fn cards_of_two_generations_are_yellow() {
+    let mut three = scene(3);
+    let found = three.servers[1].found.as_mut().unwrap();
+    found.presence.as_mut().unwrap().member_record = Some(member_record(set(3, 60), 2));
+    let store = of_store(&three);
+    let text = &finding(&store, "generation", Yellow).found;
+    assert_eq!(text, "1 on a, 2 on b");
+    // There is no such finding for a quorum that is not initialized, or for too few servers.
+    three.is_unformed = true;
+    let mut two = scene(2);
+    for server in &mut two.servers {
+        let found = server.found.as_mut().unwrap();
+        found.presence.as_mut().unwrap().member_record = Some(member_record(set(3, 60), 1));
+    }
+    for scene in [three, two] {
+        assert!(of_store(&scene).iter().all(|it| it.check != "generation"));
+    }
+}
+
+#[test]
+fn one_server_with_two_addresses_is_red_on_both() {
+    let mut three = scene(3);
+    let run = three.servers[1].presence().unwrap().run.clone();
+    let found = three.servers[0].found.as_mut().unwrap();
+    found.presence.as_mut().unwrap().run = run;
+    for (place, twin) in [(0, "b"), (1, "a")] {
+        let findings = of_server(&three, place);
+        let text = &finding(&findings, "same_server", Red).found;
+        assert!(text.ends_with(twin), "{text}");
+    }
+    finding(&of_server(&three, 2), "same_server", Green);
+}
+
+#[test]
+fn clocks_are_held_against_the_lower_median() {
+    let with = |micros: [i64; 3]| {
+        let mut three = scene(3);
+        for (server, offset) in three.servers.iter_mut().zip(micros) {
+            server.found.as_mut().unwrap().clock_offset = Some(offset);
+        }
+        three
+    };
+    finding(&of_first(&with([100_000, 0, 0])), "clock", Green);
+    finding(&of_first(&with([-200_000, 0, 0])), "clock", Yellow);
+    finding(&of_first(&with([300_000, 0, 0])), "clock", Red);
+    let mut four = scene(4);
+    for place in [0, 1] {
+        four.servers[place].found.as_mut().unwrap().clock_offset = Some(300_000);
+    }
+    for (place, verdict) in [(1, Red), (2, Green)] {
+        finding(&of_server(&four, place), "clock", verdict);
+    }
+    let all = with([5_000_000; 3]);
+    finding(&of_first(&all), "clock", Green);
+    let store = of_store(&all);
+    let text = &finding(&store, "own_clock", Yellow).found;
+    assert!(text.contains("5.0s behind the servers"), "{text}");
+    for days in [3, -3] {
+        let days = with([days * 86_400_000_000; 3]);
+        finding(&of_store(&days), "own_clock", Red);
+    }
+}
+
+#[test]
+fn a_clock_that_stays_wrong_is_not_waited_for() {
+    let mut three = scene(3);
+    let wrong = three.servers[1].found.as_mut().unwrap();
+    wrong.clock_offset = Some(5_000_000);
+    put_out(&mut three, 1, Some(61));
+    put_out(&mut three, 2, Some(61));
+    three.expect_nothing_of_wrong_clocks();
+    let again = three.servers.iter().map(|it| it.out.clone()?.again);
+    let minute = Some(Duration::from_secs(61));
+    assert_eq!(again.collect::<Vec<_>>(), [None, None, minute]);
+    let findings = of_server(&three, 1);
+    let found = &finding(&findings, "counts", Red).found;
+    assert_eq!(found, "no vote: restarted");
+    assert!(remedy(&of_first(&three), "restart", Yellow).contains("fix the other servers"));
+    // The other one is enough for a majority.
+    let store = of_store(&three);
+    assert_eq!(remedy(&store, "quorum", Red), "wait 1m 1s");
+    // The rules of clocks do not apply to only two servers.
+    let mut two = scene(2);
+    two.servers[1].found.as_mut().unwrap().clock_offset = Some(5_000_000);
+    put_out(&mut two, 1, Some(61));
+    two.expect_nothing_of_wrong_clocks();
+    assert_eq!(two.servers[1].out.as_ref().unwrap().again, minute);
+}
+
+#[test]
+fn who_does_not_count_says_why_and_for_how_long() {
+    let mut three = scene(3);
+    put_out(&mut three, 0, Some(30));
+    let findings = of_first(&three);
+    let text = &finding(&findings, "counts", Yellow).found;
+    assert_eq!(text, "no vote for 30s: restarted");
+    put_out(&mut three, 0, None);
+    finding(&of_first(&three), "counts", Yellow);
+    let found = three.servers[0].found.as_mut().unwrap();
+    found.server.as_mut().unwrap().is_primary = false;
+    finding(&of_first(&three), "counts", Red);
+}
+
+#[test]
+fn a_card_that_is_damaged_is_red_also_in_a_minority() {
+    let mut three = scene(3);
+    let text = "its member record is damaged: DEL leasehold:member_record";
+    let found = three.servers[0].found.as_mut().unwrap();
+    found.presence = Err(Error::new(ErrorKind::Corrupt, text));
+    three.servers[0].out = Some(Out {
+        why: text.into(),
+        again: None,
+    });
+    let findings = of_first(&three);
+    let text = &finding(&findings, "counts", Red).found;
+    assert!(text.contains("its member record is damaged"), "{text}");
+}
+
+#[test]
+fn a_card_that_may_not_be_read_is_not_taken_for_none() {
+    let mut three = scene(3);
+    for server in &mut three.servers {
+        let found = server.found.as_mut().unwrap();
+        found.presence.as_mut().unwrap().member_record = None;
+    }
+    let examined = |scene: &Scene| -> Vec<_> {
+        let servers = scene.servers.iter();
+        servers.map(|server| server.found.clone()).collect()
+    };
+    assert!(is_unformed(&examined(&three)));
+    let found = three.servers[0].found.as_mut().unwrap();
+    found.missing_rights.push(MissingRight {
+        rule: "+hgetall".into(),
+        need: Need::Sets,
+    });
+    assert!(!is_unformed(&examined(&three)));
+    let findings = of_first(&three);
+    finding(&findings, "rights", Red);
+    assert!(
+        findings.iter().all(|it| it.check != "record"),
+        "{findings:?}"
+    );
+    finding(&of_server(&three, 1), "record", Yellow);
+}
+
+#[test]
+fn with_five_a_restart_may_cost_no_majority_yet() {
+    let mut five = scene(5);
+    let why = |scene: &Scene, place| {
+        let findings = of_server(scene, place);
+        let restart = finding(&findings, "restart", Yellow);
+        restart.advice.as_ref().unwrap().why.clone()
+    };
+    put_out(&mut five, 1, Some(30));
+    let text = "b has no vote: after a restart, no further server may fail";
+    assert_eq!(why(&five, 0), text);
+    put_out(&mut five, 2, Some(30));
+    let text = "b, c have no vote: without this server there is no majority";
+    assert_eq!(why(&five, 0), text);
+    // The restart of a server without a vote loses no vote.
+    let text = "b has no vote: after a restart, no further server may fail";
+    assert_eq!(why(&five, 2), text);
+}
+
+#[test]
+fn a_restart_waits_for_the_others() {
+    let mut three = scene(3);
+    put_out(&mut three, 1, Some(30));
+    let waits = remedy(&of_first(&three), "restart", Yellow);
+    assert_eq!(waits, "wait 30s before a restart");
+    finding(&of_server(&three, 1), "restart", Green);
+    put_out(&mut three, 2, Some(45));
+    let waits = remedy(&of_first(&three), "restart", Yellow);
+    assert_eq!(waits, "wait 45s before a restart");
+    put_out(&mut three, 2, None);
+    assert!(remedy(&of_first(&three), "restart", Yellow).contains("fix the other servers"));
+    let mut forgetful = scene(3);
+    let found = forgetful.servers[0].found.as_mut().unwrap();
+    found.presence.as_mut().unwrap().durable = false;
+    let findings = of_first(&forgetful);
+    let cost = &finding(&findings, "restart", Green).found;
+    assert!(cost.ends_with("has no vote for 1m 1s"), "{cost}");
+    let mut alone = scene(1);
+    finding(&of_first(&alone), "restart", Green);
+    let found = alone.servers[0].found.as_mut().unwrap();
+    found.presence.as_mut().unwrap().durable = false;
+    finding(&of_first(&alone), "restart", Yellow);
+}

@@ -1,0 +1,188 @@
+use std::convert::Infallible;
+use std::future::pending;
+use std::time::Duration;
+
+use leasehold::ambient::{Entropy as _, SystemEntropy};
+use leasehold::clock::{Clock as _, SystemClock, within};
+use leasehold::{Election, Ended, Error, GuardSet, Leadership, LostReason};
+
+use crate::commands::elect::args::ElectArgs;
+use crate::commands::elect::pauses::Pauses;
+use crate::locks::context::Stage;
+use crate::locks::hold::Hold;
+use crate::locks::request::Wait;
+use crate::options::command_spec::CommandSpec;
+use crate::output::Output;
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+use crate::output::message::Message;
+use crate::runtime::signals::Signals;
+use crate::supervise::end::End;
+
+/// A candidate, which runs a command while it leads.
+pub(super) struct Candidate<'a> {
+    pub(super) args: &'a ElectArgs,
+    pub(super) work: &'a CommandSpec,
+    pub(super) stage: &'a Stage<'a>,
+    pub(super) signals: &'a Signals,
+}
+
+/// How a campaign ended.
+enum Term {
+    /// The program ends.
+    Over(End),
+    /// The leadership was lost after this time.
+    Lost { led: Duration, told_to_end: bool },
+}
+
+/// The result of the announcement.
+enum Announced {
+    Leads(Leadership),
+    /// The leadership was lost before it was announced.
+    Lost(Error),
+    /// This signal asked the program to end.
+    Signalled(i32),
+}
+
+impl Candidate<'_> {
+    /// Campaigns and leads until the command ends by itself or a signal ends the program.
+    pub(super) async fn campaign(&self) -> Result<End, Failure> {
+        let mut pauses = Pauses::default();
+        let mut has_led = false;
+        loop {
+            let led = match self.term().await {
+                Ok(Term::Over(end)) => return Ok(end),
+                Ok(Term::Lost { led, told_to_end }) => {
+                    if self.args.once || told_to_end {
+                        return Ok(End::Lost {
+                            told_to_end,
+                            broken: None,
+                        });
+                    }
+                    has_led = true;
+                    led
+                }
+                // At first, the address may be wrong.
+                Err(failure) if has_led && failure.code == ExitCode::UNREACHABLE => {
+                    self.output().say(&Message::Warning(&failure.to_string()));
+                    Duration::ZERO
+                }
+                Err(failure) => return Err(failure),
+            };
+            let pause = pauses.after(led, SystemEntropy.next_u64());
+            self.output().say(&Message::Campaigns {
+                name: &self.args.name,
+                after: pause,
+            });
+            tokio::select! {
+                biased;
+                signal = self.signals.ending(self.output()) => {
+                    return Ok(End::With(ExitCode::of_signal(signal?)));
+                }
+                () = SystemClock.sleep_until(SystemClock.now() + pause) => {}
+            }
+        }
+    }
+
+    /// Waits until it is elected, and leads as long as possible.
+    async fn term(&self) -> Result<Term, Failure> {
+        let signalled = |signal| Ok(Term::Over(End::With(ExitCode::of_signal(signal))));
+        let guards = match self.stage.request().acquire(self.signals).await? {
+            Wait::Held(guards) => guards,
+            Wait::Signalled(signal) => return signalled(signal),
+        };
+        let leadership = match self.announce(&guards).await? {
+            Announced::Leads(leadership) => leadership,
+            Announced::Signalled(signal) => return signalled(signal),
+            Announced::Lost(error) => {
+                self.say_lost(error.reason());
+                return Ok(Term::Lost {
+                    led: Duration::ZERO,
+                    told_to_end: false,
+                });
+            }
+        };
+        self.lead(leadership, guards).await
+    }
+
+    /// Announces that it leads.
+    async fn announce(&self, guards: &GuardSet) -> Result<Announced, Failure> {
+        let Some(guard) = guards.guard(&self.args.name) else {
+            return Err(Failure::of("cannot lead", &"its lock is not held"));
+        };
+        let election = self.election();
+        tokio::select! {
+            biased;
+            signal = self.signals.ending(self.output()) => signal.map(Announced::Signalled),
+            announced = election.announce(guard.share()) => match announced {
+                Ok(leadership) => Ok(Announced::Leads(leadership)),
+                Err(error) if error.is_lost() => Ok(Announced::Lost(error)),
+                Err(error) => Err(error.into()),
+            },
+        }
+    }
+
+    /// Runs the command, and resigns when the command has ended.
+    async fn lead(&self, leadership: Leadership, guards: GuardSet) -> Result<Term, Failure> {
+        self.output().say(&Message::Leads {
+            name: &self.args.name,
+            fence: leadership.fence(),
+            value: &self.args.value,
+        });
+        let began = SystemClock.now();
+        let end = tokio::select! {
+            biased;
+            end = self.stage.perform(self.work, Hold::Own(guards), self.signals, None) => end?,
+            never = keep_announced(&leadership) => match never {},
+        };
+        let led = SystemClock.now().since(began);
+        if let End::Lost { told_to_end, .. } = end {
+            return Ok(Term::Lost { led, told_to_end });
+        }
+        // The wrapper has released its share; this is the last one.
+        let limit = SystemClock.now() + RELEASE_LIMIT;
+        match within(&SystemClock, limit, leadership.resign()).await {
+            Some(Ok(Ended::WasLost)) => {
+                // The command has ended: by itself, or after a signal to the program.
+                self.say_lost(&LostReason::Gone.to_string());
+                return Ok(Term::Over(End::Lost {
+                    told_to_end: false,
+                    broken: None,
+                }));
+            }
+            Some(Ok(_)) => {}
+            Some(Err(error)) => self.warn(&format!("cannot release the lock: {error}")),
+            None => self.warn(UNANSWERED),
+        }
+        Ok(Term::Over(end))
+    }
+
+    fn election(&self) -> Election {
+        let election = self.stage.client.election(&self.args.name);
+        election.ttl(self.args.ttl).value(self.args.value.clone())
+    }
+
+    fn output(&self) -> &Output {
+        self.stage.output
+    }
+
+    fn say_lost(&self, reason: &str) {
+        let lock = &self.args.name;
+        self.output().say(&Message::Lost { lock, reason });
+    }
+
+    fn warn(&self, text: &str) {
+        self.output().say(&Message::Warning(text));
+    }
+}
+
+/// Repeats the announcement, for servers that forgot it. Never returns; another future reports the
+/// loss.
+async fn keep_announced(leadership: &Leadership) -> Infallible {
+    let _ = leadership.lead(pending::<Infallible>()).await;
+    pending().await
+}
+
+const UNANSWERED: &str = "the store does not answer; no candidate leads until this lease expires";
+/// How long the end of the program waits for the release.
+const RELEASE_LIMIT: Duration = Duration::from_secs(3);

@@ -1,0 +1,38 @@
+//! `leasehold elect`: runs a command while this program leads, or prints who leads.
+
+pub(crate) mod args;
+mod candidate;
+mod observe;
+mod pauses;
+
+pub(crate) use observe::observe;
+
+use crate::commands::elect::args::ElectArgs;
+use crate::commands::elect::candidate::Candidate;
+use crate::locks::context::Stage;
+use crate::output::Output;
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+use crate::process::descendants::require_own_proc;
+use crate::runtime::runtime;
+use crate::runtime::signals::Signals;
+
+/// Runs a command while this program leads, again after each loss.
+pub(crate) fn elect(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failure> {
+    args.check_value()?;
+    let lock_options = args.lock_options();
+    let work = args.work(&lock_options)?;
+    require_own_proc()?;
+    let (stage, blocked) = Stage::set(&lock_options, &args.store, output)?;
+    let end = runtime()?.block_on(async {
+        let signals = Signals::new(blocked)?;
+        let candidate = Candidate {
+            args,
+            work: &work,
+            stage: &stage,
+            signals: &signals,
+        };
+        candidate.campaign().await
+    })?;
+    Ok(stage.leave(end))
+}

@@ -1,0 +1,77 @@
+//! `leasehold elect --observe`: prints the leader and each change.
+
+use leasehold::{Client, LeaderChange, LeaderWatch};
+
+use crate::commands::elect::args::ElectArgs;
+use crate::config::{self, Environment};
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+use crate::output::leader_text;
+use crate::output::{self, Output};
+use crate::runtime::runtime;
+use crate::runtime::signals::Signals;
+use crate::store::OpenStore;
+
+/// Prints the leader until a signal arrives; with --once, only the current one.
+pub(crate) fn observe(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failure> {
+    // Before the client starts its thread, which inherits the blocked signals. With --once, signals
+    // kill the program.
+    let blocked = (!args.once).then(Signals::block).transpose()?;
+    let choice = config::choose(&args.store, &Environment::read())?;
+    let store = OpenStore::open(&choice)?;
+    store.print_notice(output);
+    let client = store.client();
+    let Some(blocked) = blocked else {
+        return runtime()?.block_on(look_once(args, &client));
+    };
+    let watch = client
+        .election(&args.name)
+        .look_every(args.every)
+        .observe()?;
+    runtime()?.block_on(async {
+        let signals = Signals::new(blocked)?;
+        tokio::select! {
+            biased;
+            signal = signals.ending(output) => Ok(ExitCode::of_signal(signal?)),
+            failure = tell_all(args, watch) => Err(failure),
+        }
+    })
+}
+
+async fn look_once(args: &ElectArgs, client: &Client) -> Result<ExitCode, Failure> {
+    let leader = client.election(&args.name).leader().await?;
+    let (change, code) = match leader {
+        Some(leader) => (LeaderChange::Leads(leader), ExitCode::SUCCESS),
+        None => (LeaderChange::Nobody, ExitCode::BUSY),
+    };
+    tell(args, &change)?;
+    Ok(code)
+}
+
+/// Prints every change, until that fails.
+async fn tell_all(args: &ElectArgs, mut watch: LeaderWatch) -> Failure {
+    let mut is_first = true;
+    loop {
+        let change = match watch.next().await {
+            // Report an error that does not pass by itself at once.
+            Some(LeaderChange::Unknown(error)) if is_first && !error.is_retryable() => {
+                return error.into();
+            }
+            Some(change) => change,
+            None => return Failure::of("cannot observe", &"the client has ended"),
+        };
+        is_first = false;
+        if let Err(failure) = tell(args, &change) {
+            return failure;
+        }
+    }
+}
+
+fn tell(args: &ElectArgs, change: &LeaderChange) -> Result<(), Failure> {
+    let printed = if args.json {
+        output::print_json(&leader_text::json(&args.name, change))
+    } else {
+        output::print(&format!("{}\n", leader_text::line(&args.name, change)))
+    };
+    printed.map_err(|error| Failure::of_stdout(&error))
+}

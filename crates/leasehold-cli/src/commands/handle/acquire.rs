@@ -1,0 +1,63 @@
+use std::fs;
+
+use leasehold::{Client, Handle};
+
+use crate::commands::handle::args::AcquireArgs;
+use crate::commands::handle::handle_file::HandleFile;
+use crate::commands::handle::report;
+use crate::locks::context::Stage;
+use crate::locks::request::Wait;
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+use crate::output::{self, Output};
+use crate::runtime::runtime;
+use crate::runtime::signals::Signals;
+
+/// Acquires a lock, and leaves it held with a handle.
+pub(crate) fn acquire(args: &AcquireArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let lock_options = args.take.lock_options(args.json);
+    let (stage, blocked) = Stage::set(&lock_options, &args.take.store, output)?;
+    stage.store.require_leases("acquire")?;
+    // Before acquiring, because a handle that cannot be written would be lost.
+    let file = args.handle_file.as_deref();
+    let file = file.map(HandleFile::prepare).transpose()?;
+    runtime()?.block_on(async {
+        let signals = Signals::new(blocked)?;
+        let guards = match stage.request().acquire(&signals).await? {
+            Wait::Held(guards) => guards,
+            Wait::Signalled(signal) => return Ok(ExitCode::of_signal(signal)),
+        };
+        let Some(guard) = guards.into_guards().next() else {
+            return Err(Failure::of("cannot acquire", &"no lock was named"));
+        };
+        let handle = guard.into_handle()?;
+        if let Err(failure) = hand_over(&handle, &stage.client, file, args.json) {
+            // The handle was not delivered, so release the lock.
+            let _ = stage.client.release(&handle).await;
+            return Err(failure);
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn hand_over(
+    handle: &Handle,
+    client: &Client,
+    file: Option<HandleFile>,
+    json: bool,
+) -> Result<(), Failure> {
+    let is_shown = file.is_none();
+    let kept = file.map(|file| file.keep(handle)).transpose()?;
+    let printed = match (json, is_shown) {
+        (true, _) => output::print_json(&report::handle(handle, &client.describe(), is_shown)),
+        (false, true) => output::print(&format!("{}\n", handle.reveal())),
+        (false, false) => Ok(()),
+    };
+    printed.map_err(|error| {
+        if let Some(path) = kept {
+            // Its handle is useless.
+            let _ = fs::remove_file(path);
+        }
+        Failure::of_stdout(&error)
+    })
+}

@@ -1,0 +1,84 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::options::lock_args::TakeArgs;
+use crate::options::span::span;
+use crate::options::store_args::StoreArgs;
+
+/// The arguments of `acquire`.
+#[derive(Debug, Args)]
+pub(crate) struct AcquireArgs {
+    #[command(flatten)]
+    pub(crate) take: TakeArgs,
+
+    /// Write the handle to FILE (mode 0600) and not to stdout.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) handle_file: Option<PathBuf>,
+
+    /// Print one JSON object on stdout.
+    ///
+    /// `version` is 1; later versions may add fields, but change none. `lock`, `store`, `mode`
+    /// (`exclusive`, `shared` or `permit`), `permits`, `fence`, `ttl_ms`, `expires_in_ms` (how long the
+    /// handle is valid without renewal) and `handle`, which is null if it went into a file. Values that
+    /// do not apply are null.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The source of the handle for `renew` and `release`.
+#[derive(Debug, Args)]
+pub(crate) struct HandleArgs {
+    /// Read the handle from FILE.
+    ///
+    /// Default: LEASEHOLD_HANDLE, then stdin.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) handle_file: Option<PathBuf>,
+
+    /// A mistake that gets its own error: other users can read the arguments of a process.
+    #[arg(hide = true, num_args = 0.., value_name = "HANDLE")]
+    pub(crate) bare: Vec<OsString>,
+
+    /// The same mistake, as an option.
+    #[arg(long = "handle", hide = true, value_name = "HANDLE")]
+    pub(crate) named: Option<OsString>,
+}
+
+/// The arguments of `renew`.
+#[derive(Debug, Args)]
+pub(crate) struct RenewArgs {
+    #[command(flatten)]
+    pub(crate) handle: HandleArgs,
+
+    /// The TTL from now on [default: as before].
+    ///
+    /// Never shortens the lease.
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub(crate) ttl: Option<Duration>,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    /// Print one JSON object on stdout, as `acquire` does.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The arguments of `release`.
+#[derive(Debug, Args)]
+pub(crate) struct ReleaseArgs {
+    #[command(flatten)]
+    pub(crate) handle: HandleArgs,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    /// Print one JSON object on stdout.
+    ///
+    /// `version` (1), `lock`, `store` and `released`, which is false if the lock was no longer held by
+    /// this handle.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,13 @@
+//! `leasehold acquire`, `renew` and `release`: a lock that is held through a handle, without a process.
+
+mod acquire;
+pub(crate) mod args;
+mod handle_file;
+mod handle_source;
+mod release;
+mod renew;
+mod report;
+
+pub(crate) use acquire::acquire;
+pub(crate) use release::release;
+pub(crate) use renew::renew;

@@ -1,0 +1,43 @@
+use crate::commands::handle::args::RenewArgs;
+use crate::commands::handle::handle_file::HandleFile;
+use crate::commands::handle::handle_source::HandleSource;
+use crate::commands::handle::report;
+use crate::config::{self, Environment};
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+use crate::output::time_text;
+use crate::output::{self, Output};
+use crate::runtime::runtime;
+use crate::store::OpenStore;
+
+/// Renews the lease of a handle once.
+pub(crate) fn renew(args: &RenewArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let source = HandleSource::of(&args.handle, "renew")?;
+    let choice = config::choose(&args.store, &Environment::read())?;
+    let store = OpenStore::open(&choice)?;
+    store.require_leases("renew")?;
+    store.print_notice(output);
+    let handle = source.read(output)?;
+    let handle = match args.ttl {
+        Some(ttl) => handle.with_ttl(ttl),
+        None => handle,
+    };
+    // Before renewing, because a new handle that cannot be written would be lost.
+    let file = source.file().map(HandleFile::prepare).transpose()?;
+    let client = store.client();
+    let renewed = runtime()?.block_on(client.renew(&handle))?;
+    let is_shown = file.is_none();
+    if let Some(file) = file {
+        file.keep(&renewed)?;
+    }
+    let printed = if args.json {
+        output::print_json(&report::handle(&renewed, &client.describe(), is_shown))
+    } else if is_shown {
+        output::print(&format!("{}\n", renewed.reveal()))
+    } else {
+        let left = time_text::whole_millis(report::remaining(&renewed));
+        output::print(&format!("{left} left\n"))
+    };
+    printed.map_err(|error| Failure::of_stdout(&error))?;
+    Ok(ExitCode::SUCCESS)
+}

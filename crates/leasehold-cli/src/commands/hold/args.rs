@@ -1,0 +1,20 @@
+use clap::Args;
+
+use crate::options::lock_args::TakeArgs;
+
+/// The arguments of `hold`.
+#[derive(Debug, Args)]
+pub(crate) struct HoldArgs {
+    #[command(flatten)]
+    pub(crate) take: TakeArgs,
+
+    /// Ignore stdin: only a signal ends the hold.
+    ///
+    /// If the script is killed without sending a signal, the lock stays held.
+    #[arg(long)]
+    pub(crate) ignore_stdin: bool,
+
+    /// Print other messages as JSON too, on stderr.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

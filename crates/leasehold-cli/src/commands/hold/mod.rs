@@ -1,0 +1,86 @@
+//! `leasehold hold`: holds a lock for a script.
+
+pub(crate) mod args;
+mod report;
+mod stdin;
+
+use leasehold::GuardSet;
+use leasehold::clock::{Clock as _, SystemClock};
+
+use crate::commands::hold::args::HoldArgs;
+use crate::locks::context::Stage;
+use crate::locks::hold::{Loss, free};
+use crate::locks::request::Wait;
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+use crate::output::message::Message;
+use crate::output::{self, Output};
+use crate::runtime::runtime;
+use crate::runtime::signals::Signals;
+use stdin::{Stdin, Watched};
+
+/// Holds a lock until stdin closes, a signal arrives, or the lock is lost.
+pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let stdin = match args.ignore_stdin {
+        true => None,
+        false => Some(Stdin::to_be_watched()?),
+    };
+    let lock_options = args.take.lock_options(args.json);
+    let (stage, blocked) = Stage::set(&lock_options, &args.take.store, output)?;
+    runtime()?.block_on(async {
+        let signals = Signals::new(blocked)?;
+        let stdin = stdin.map(Stdin::watch).transpose();
+        let stdin = stdin.map_err(|error| Failure::of_start(&error))?;
+        let request = stage.request();
+        let began = SystemClock.now();
+        let wait = tokio::select! {
+            biased;
+            () = stdin::closed(stdin.as_ref()) => {
+                let text = format!("lock {:?} was not acquired before stdin was closed", lock_options.name);
+                return Err(Failure::new(ExitCode::of(lock_options.busy_code), text));
+            }
+            wait = request.acquire(&signals) => wait?,
+        };
+        let guards = match wait {
+            Wait::Held(guards) => guards,
+            Wait::Signalled(signal) => return Ok(ExitCode::of_signal(signal)),
+        };
+        let waited = SystemClock.now().since(began);
+        let held = report::held(&lock_options, &guards, &stage.client.describe(), waited);
+        if let Err(error) = output::print_json(&held) {
+            // The script does not know that the lock is held, so release it.
+            free(guards, output).await;
+            return Err(Failure::of_stdout(&error));
+        }
+        keep(guards, &signals, stdin.as_ref(), output).await
+    })
+}
+
+/// Holds the lock, and releases it at the end.
+async fn keep(
+    guards: GuardSet,
+    signals: &Signals,
+    stdin: Option<&Watched>,
+    output: &Output,
+) -> Result<ExitCode, Failure> {
+    let code = tokio::select! {
+        biased;
+        lost = guards.lost() => return Ok(tell_loss(&Loss::of(lost), output)),
+        signal = signals.ending(output) => ExitCode::of_signal(signal?),
+        () = stdin::closed(stdin) => ExitCode::SUCCESS,
+    };
+    Ok(match free(guards, output).await {
+        Some(loss) => tell_loss(&loss, output),
+        None => code,
+    })
+}
+
+fn tell_loss(loss: &Loss, output: &Output) -> ExitCode {
+    // A script that does not read it still gets the exit code.
+    let _ = output::print_json(&report::lost(loss));
+    output.say(&Message::Lost {
+        lock: &loss.lock,
+        reason: &loss.reason,
+    });
+    ExitCode::LOST
+}

@@ -1,0 +1,99 @@
+use std::fmt::Write as _;
+
+use clap::Args;
+use leasehold::{MemberSet, MemberStatus};
+use serde_json::{Value, json};
+
+use crate::commands::members::ask_members::{Seen, ask_members};
+use crate::commands::members::servers::{Servers, wait_after_change};
+use crate::options::store_args::StoreArgs;
+use crate::output;
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+use crate::output::time_text::millis;
+use crate::output::time_text::whole_seconds;
+use crate::runtime::runtime;
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    /// Print one JSON object on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Initializes a quorum. Does nothing if it is already initialized with the same configuration.
+pub(crate) fn init(args: &InitArgs) -> Result<ExitCode, Failure> {
+    let servers = Servers::choose_set(&args.store)?;
+    let quorum = servers.quorum()?;
+    let (is_new, seen) = runtime()?.block_on(async {
+        let seen = ask_members(quorum.members()).await;
+        if seen.iter().all(|one| is_initialized(one, quorum.set())) {
+            return Ok((false, seen));
+        }
+        quorum.init().await?;
+        Ok::<_, Failure>((true, ask_members(quorum.members()).await))
+    })?;
+    let printed = if args.json {
+        output::print_json(&json(quorum.set(), &seen))
+    } else {
+        output::print(&text(quorum.set(), &seen, is_new))
+    };
+    printed.map_err(|error| Failure::of_stdout(&error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_initialized(seen: &Seen, set: &MemberSet) -> bool {
+    let member_record = seen
+        .presence
+        .as_ref()
+        .ok()
+        .and_then(|it| it.member_record.as_ref());
+    member_record
+        .is_some_and(|member_record| member_record.set == *set && member_record.is_formed())
+}
+
+fn is_durable(seen: &Seen) -> bool {
+    seen.presence
+        .as_ref()
+        .is_ok_and(MemberStatus::will_remember)
+}
+
+fn text(set: &MemberSet, seen: &[Seen], is_new: bool) -> String {
+    let mut text = if is_new {
+        format!("initialized the quorum {set}\n")
+    } else {
+        format!("nothing to do: the quorum is initialized: {set}\n")
+    };
+    for one in seen {
+        let durable = if is_durable(one) {
+            "durable"
+        } else {
+            "not durable"
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{}: {durable}", one.id);
+    }
+    if !seen.iter().all(is_durable) {
+        let wait = whole_seconds(wait_after_change(set));
+        let _ = writeln!(
+            text,
+            "A server that is not durable has no vote for {wait} after each restart. To make it durable, \
+             set appendonly yes, appendfsync always and no-appendfsync-on-rewrite no in its configuration, \
+             and run it without replicas; from its second restart on it keeps its vote."
+        );
+    }
+    text
+}
+
+fn json(set: &MemberSet, seen: &[Seen]) -> Value {
+    let member = |one: &Seen| json!({"id": one.id.as_str(), "durable": is_durable(one)});
+    json!({
+        "version": 1,
+        "members": seen.iter().map(member).collect::<Vec<_>>(),
+        "max_ttl_ms": millis(set.max_ttl),
+        "clock_tolerance_ms": millis(set.clock_tolerance),
+    })
+}

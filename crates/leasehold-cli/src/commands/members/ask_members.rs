@@ -1,0 +1,51 @@
+use futures_util::future::join_all;
+use leasehold::clock::{Clock as _, SystemClock, WallTime};
+use leasehold::{Error, MemberId, MemberStatus};
+use leasehold_redis::RedisMember;
+
+use crate::output::quorum_shortfall::have_no_record;
+use crate::store::limit::{MEMBER_LIMIT, limited};
+
+/// The state of one server as it reports it. Asking for this writes nothing, whereas a client updates the
+/// records of the servers.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) id: MemberId,
+    pub(crate) presence: Result<MemberStatus, Error>,
+    /// Its clock relative to ours, in microseconds, within half the round trip.
+    pub(crate) clock_offset: Option<i64>,
+}
+
+/// Asks all members at once.
+pub(crate) async fn ask_members(members: &[RedisMember]) -> Vec<Seen> {
+    let asking = members.iter().map(|member| async {
+        // The first answer includes the time to connect; only the second one can measure the clock.
+        let first = limited(MEMBER_LIMIT, member.presence()).await;
+        let asked = SystemClock.wall();
+        let presence = match first {
+            Ok(_) => limited(MEMBER_LIMIT, member.presence()).await,
+            Err(error) => Err(error),
+        };
+        let answered = SystemClock.wall();
+        let clock_offset = presence.as_ref().ok().map(|presence| {
+            let ours = micros(asked).midpoint(micros(answered));
+            micros(presence.clock) - ours
+        });
+        Seen {
+            id: member.id().clone(),
+            presence: presence.map_err(|error| error.with_store(member.id().as_str())),
+            clock_offset,
+        }
+    });
+    join_all(asking).await
+}
+
+/// Whether no server that answers has a record of the quorum.
+pub(crate) fn is_unformed(seen: &[Seen]) -> bool {
+    let answers = seen.iter().filter_map(|seen| seen.presence.as_ref().ok());
+    have_no_record(seen.len(), answers)
+}
+
+fn micros(time: WallTime) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,83 @@
+use std::fmt::Write as _;
+
+use leasehold::MemberId;
+use leasehold_redis::RedisStore;
+use serde_json::json;
+
+use crate::commands::members::args::MembersArgs;
+use crate::commands::members::ask_members::ask_members;
+use crate::commands::members::servers::place_of;
+use crate::commands::members::servers::{Servers, wait_after_change};
+use crate::output;
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+use crate::output::time_text::millis;
+use crate::output::time_text::whole_seconds;
+use crate::runtime::runtime;
+
+/// Gives a server that lost its data a new record, and says what that risks.
+pub(super) fn readmit(
+    args: &MembersArgs,
+    servers: &Servers,
+    member: &str,
+    quorum: &RedisStore,
+) -> Result<ExitCode, Failure> {
+    let place = place_of(servers, member, quorum)?;
+    let id = quorum.members()[place].id();
+    let (is_new, seen) = runtime()?.block_on(async {
+        let is_new = quorum.readmit(id).await?;
+        Ok::<_, Failure>((is_new, ask_members(quorum.members()).await))
+    })?;
+    let silent = seen.iter().filter(|seen| seen.presence.is_err());
+    let outcome = Outcome {
+        id,
+        is_new,
+        silent: silent.map(|seen| seen.id.as_str()).collect(),
+    };
+    let printed = if args.json {
+        output::print_json(&outcome.json(quorum))
+    } else {
+        output::print(&outcome.text(quorum))
+    };
+    printed.map_err(|error| Failure::of_stdout(&error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Outcome<'a> {
+    id: &'a MemberId,
+    /// Whether a record was written.
+    is_new: bool,
+    /// The servers that do not answer.
+    silent: Vec<&'a str>,
+}
+
+impl Outcome<'_> {
+    fn text(&self, quorum: &RedisStore) -> String {
+        let id = self.id;
+        if !self.is_new {
+            return format!("{id} has its record of this quorum already: nothing was written\n");
+        }
+        let wait = whole_seconds(wait_after_change(quorum.set()));
+        let mut text = format!("{id} has a new record of this quorum, and no vote for {wait}\n");
+        if !self.silent.is_empty() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                text,
+                "Not checked, because silent: {}. If one of them belongs to another quorum by now, \
+                 two clients can hold the same lock: stop {id} within {wait}.",
+                self.silent.join(", ")
+            );
+        }
+        text
+    }
+
+    fn json(&self, quorum: &RedisStore) -> serde_json::Value {
+        let wait = self.is_new.then(|| millis(wait_after_change(quorum.set())));
+        json!({
+            "member": self.id.as_str(),
+            "readmitted": self.is_new,
+            "no_vote_for_ms": wait,
+            "silent": self.silent,
+        })
+    }
+}

@@ -1,0 +1,184 @@
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use leasehold::{MemberId, MemberRecord, MemberSet, MemberStatus};
+use serde_json::{Value, json};
+
+use crate::commands::members::args::MembersArgs;
+use crate::commands::members::ask_members::ask_members;
+use crate::commands::members::servers::Servers;
+use crate::commands::members::standing::{Standing, judge};
+use crate::output;
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+use crate::output::quorum_shortfall::{NOT_FORMED, have_no_record, needed};
+use crate::output::table;
+use crate::output::time_text::{millis, whole_seconds};
+use crate::runtime::runtime;
+
+/// Shows the servers. The exit code says whether a majority has a vote.
+pub(super) fn show(args: &MembersArgs) -> Result<ExitCode, Failure> {
+    let servers = Servers::choose(&args.store)?;
+    let quorum = servers.quorum()?;
+    let client = servers.client();
+    let standings = runtime()?.block_on(async {
+        let seen = ask_members(quorum.members()).await;
+        judge(&client, seen).await
+    })?;
+    let set = quorum.set().clone();
+    let roll = Roll { set, standings };
+    let printed = if args.json {
+        output::print_json(&roll.json(&client.describe()))
+    } else {
+        output::print(&roll.text())
+    };
+    printed.map_err(|error| Failure::of_stdout(&error))?;
+    Ok(if roll.has_majority() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::UNREACHABLE
+    })
+}
+
+/// The members of a quorum, and the state of each.
+struct Roll {
+    set: MemberSet,
+    standings: Vec<Standing>,
+}
+
+impl Roll {
+    fn counting(&self) -> usize {
+        let counts = |standing: &&Standing| standing.out.is_none();
+        self.standings.iter().filter(counts).count()
+    }
+
+    fn has_majority(&self) -> bool {
+        self.counting() >= needed(self.standings.len())
+    }
+
+    /// Whether no server that answers has a record of the quorum.
+    fn is_unformed(&self) -> bool {
+        let answers = self.standings.iter().filter_map(|it| it.presence.as_ref());
+        have_no_record(self.standings.len(), answers)
+    }
+
+    /// With fewer servers there is no quorum to initialize.
+    fn is_set(&self) -> bool {
+        self.standings.len() >= 3
+    }
+
+    fn text(&self) -> String {
+        let head = ["SERVER", "VOTE", "UPTIME", "DURABLE", "CLOCK", "GENERATION"];
+        let mut rows = vec![head.map(String::from)];
+        rows.extend(self.standings.iter().map(row));
+        let mut text = table::columns(&rows);
+        for (why, ids) in self.reasons() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{}: {why}", ids.join(", "));
+        }
+        let (total, needed) = (self.standings.len(), needed(self.standings.len()));
+        let _ = writeln!(
+            text,
+            "{} of {total} servers have a vote, {needed} needed",
+            self.counting()
+        );
+        if self.is_unformed() {
+            let _ = writeln!(text, "{NOT_FORMED}");
+        }
+        text
+    }
+
+    /// Why servers have no vote, and which.
+    fn reasons(&self) -> Vec<(&str, Vec<&str>)> {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for standing in &self.standings {
+            let Some(out) = &standing.out else { continue };
+            let known = reasons.iter_mut().find(|(why, _)| *why == out.why);
+            match known {
+                Some((_, ids)) => ids.push(standing.id.as_str()),
+                None => reasons.push((&out.why, vec![standing.id.as_str()])),
+            }
+        }
+        reasons
+    }
+
+    fn json(&self, store: &str) -> Value {
+        let members: Vec<_> = self.standings.iter().map(|it| self.member(it)).collect();
+        json!({
+            "version": 1,
+            "store": store,
+            "formed": self.is_set() && !self.is_unformed(),
+            "max_ttl_ms": millis(self.set.max_ttl),
+            "clock_tolerance_ms": millis(self.set.clock_tolerance),
+            "counting": self.counting(),
+            "needed": needed(self.standings.len()),
+            "members": members,
+        })
+    }
+
+    fn member(&self, standing: &Standing) -> Value {
+        let presence = standing.presence.as_ref();
+        let out = standing.out.as_ref();
+        let member_record = presence.and_then(|presence| presence.member_record.as_ref());
+        json!({
+            "id": standing.id.as_str(),
+            "answers": presence.is_some(),
+            "counts": out.is_none(),
+            "reason": out.map(|out| &out.why),
+            "counts_again_ms": out.and_then(|out| out.again).map(millis),
+            "uptime_ms": presence.map(|presence| millis(presence.uptime)),
+            "durable": presence.map(MemberStatus::will_remember),
+            "clock_offset_us": standing.clock_offset,
+            "member_record": member_record.map(|member_record| self.member_record(member_record)),
+        })
+    }
+
+    fn member_record(&self, member_record: &MemberRecord) -> Value {
+        let ids: Vec<_> = member_record.set.ids.iter().map(MemberId::as_str).collect();
+        json!({
+            "members": ids,
+            "max_ttl_ms": millis(member_record.set.max_ttl),
+            "clock_tolerance_ms": millis(member_record.set.clock_tolerance),
+            "generation": member_record.generation,
+            "differs": member_record.set != self.set,
+        })
+    }
+}
+
+fn row(standing: &Standing) -> [String; 6] {
+    let counts = match &standing.out {
+        None => "yes".into(),
+        Some(out) => out
+            .again
+            .map_or("no".into(), |again| format!("in {}", whole_seconds(again))),
+    };
+    let unknown = || String::from("-");
+    let mut row = [
+        standing.id.to_string(),
+        counts,
+        unknown(),
+        unknown(),
+        unknown(),
+        unknown(),
+    ];
+    if let Some(presence) = &standing.presence {
+        let uptime = Duration::from_secs(presence.uptime.as_secs());
+        row[2] = humantime::format_duration(uptime).to_string();
+        row[3] = match (presence.will_remember(), presence.durable) {
+            (true, _) => "yes",
+            (false, true) => "after restart",
+            (false, false) => "no",
+        }
+        .into();
+        row[5] = presence
+            .member_record
+            .as_ref()
+            .map_or_else(unknown, |member_record| {
+                member_record.generation.to_string()
+            });
+    }
+    if let Some(micros) = standing.clock_offset {
+        row[4] = format!("{:+.1}ms", micros as f64 / 1000.0);
+    }
+    row
+}

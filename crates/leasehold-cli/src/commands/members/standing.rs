@@ -1,0 +1,99 @@
+use std::time::Duration;
+
+use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::{Client, Error, ErrorKind, MemberHealth, MemberId, MemberStatus};
+
+use crate::commands::members::ask_members::{Seen, is_unformed};
+use crate::output::failure::Failure;
+
+/// One server, and whether it has a vote.
+#[derive(Debug)]
+pub(super) struct Standing {
+    pub(super) id: MemberId,
+    pub(super) presence: Option<MemberStatus>,
+    /// See [`Seen::clock_offset`].
+    pub(super) clock_offset: Option<i64>,
+    /// Why it has no vote, if so.
+    pub(super) out: Option<Out>,
+}
+
+/// Why a server has no vote.
+#[derive(Debug)]
+pub(super) struct Out {
+    pub(super) why: String,
+    /// The time until it has a vote again, if known.
+    pub(super) again: Option<Duration>,
+}
+
+/// The state of each server in `seen`, as `client` judges it. A quorum that is not initialized is not
+/// judged, because a client would initialize it.
+pub(super) async fn judge(client: &Client, seen: Vec<Seen>) -> Result<Vec<Standing>, Failure> {
+    if is_unformed(&seen) {
+        return Ok(seen.into_iter().map(Standing::without_set).collect());
+    }
+    let health = settled_health(client).await?;
+    let offsets = seen.into_iter().map(|seen| seen.clock_offset);
+    let standings = health.into_iter().zip(offsets);
+    Ok(standings
+        .map(|(health, clock_offset)| Standing::judged(health, clock_offset))
+        .collect())
+}
+
+/// The health of the servers, after the client has updated the records of those that restarted. Before
+/// that, it is not known when they have a vote again.
+async fn settled_health(client: &Client) -> Result<Vec<MemberHealth>, Error> {
+    let end = SystemClock.now() + SETTLING;
+    loop {
+        let health = client.health().await?;
+        let is_settling = health.iter().any(|member| {
+            let out = member.distrust.as_ref();
+            out.is_some_and(|out| {
+                out.counts_again.is_none() && out.error.kind() == ErrorKind::Untrusted
+            })
+        });
+        if !is_settling || SystemClock.now() >= end {
+            return Ok(health);
+        }
+        let next = SystemClock.now() + Duration::from_millis(50);
+        SystemClock.sleep_until(next).await;
+    }
+}
+
+const SETTLING: Duration = Duration::from_secs(2);
+
+impl Standing {
+    fn without_set(seen: Seen) -> Self {
+        let (presence, why) = match seen.presence {
+            Ok(presence) => (Some(presence), "the quorum is not initialized".into()),
+            Err(error) => (None, error.reason().into()),
+        };
+        Self {
+            id: seen.id,
+            presence,
+            clock_offset: seen.clock_offset,
+            out: Some(Out { why, again: None }),
+        }
+    }
+
+    fn judged(health: MemberHealth, clock_offset: Option<i64>) -> Self {
+        let (presence, out) = match health.presence {
+            Ok(presence) => {
+                let out = health.distrust.map(|out| Out {
+                    why: out.error.reason().into(),
+                    again: out.counts_again,
+                });
+                (Some(presence), out)
+            }
+            Err(error) => {
+                let why = error.reason().into();
+                (None, Some(Out { why, again: None }))
+            }
+        };
+        Self {
+            id: health.id,
+            presence,
+            clock_offset,
+            out,
+        }
+    }
+}

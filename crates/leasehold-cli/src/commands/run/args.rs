@@ -1,0 +1,148 @@
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::options::command_spec::CommandSpec;
+use crate::options::lock_args::TakeArgs;
+use crate::options::lock_options::LockOptions;
+use crate::options::span::span;
+use crate::output::failure::Failure;
+
+/// The arguments of `run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) take: TakeArgs,
+
+    /// Also hold this lock, in the same mode; may be repeated.
+    #[arg(long, value_name = "NAME", conflicts_with = "permits")]
+    pub(crate) also: Vec<String>,
+
+    /// Use the lease of an outer `run` that holds the lock.
+    ///
+    /// Without --nested, a run whose outer run holds the same lock is refused, because it would wait
+    /// forever. TTL, --max-hold and --lock-delay are those of the outer run. Exits with 76 if the outer
+    /// run no longer holds the lock.
+    #[arg(long, conflicts_with = "also")]
+    pub(crate) nested: bool,
+
+    /// The time between SIGTERM and SIGKILL on loss.
+    ///
+    /// Less than a third of the TTL, or of --max-hold. Default: a sixth of the TTL, at most 5s.
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub(crate) grace: Option<Duration>,
+
+    /// Maximum hold time; the lock counts as lost afterwards.
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub(crate) max_hold: Option<Duration>,
+
+    /// Delay the next holder by this time after an unclean end.
+    ///
+    /// An unclean end is a lost lock or a killed leasehold. Late writes then arrive before the next
+    /// holder begins, also at targets that cannot compare fences. TTL and delay together may not exceed
+    /// the longest TTL of the store. Not for files: their locks end with their process.
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub(crate) lock_delay: Option<Duration>,
+
+    /// Minimum hold time, even if CMD ends earlier.
+    ///
+    /// For scheduled jobs that take less time than the difference between the clocks of their machines.
+    ///
+    /// When CMD ends, leasehold exits with its code at once and leaves the lock to a lease that is not
+    /// renewed. No other run begins before SPAN is over. The lock is free at most a second and a ninth of the
+    /// remaining time later. leasehold stays for the remaining time, and then releases the lock, if that is
+    /// less than a second or than the TTL, and on files, whose locks end with their process. It also stays
+    /// while more is left than the longest TTL. A signal ends the stay and leaves the lease; a lock file is
+    /// released. A CMD that could not be started leaves the lock free.
+    #[arg(long, value_name = "SPAN", value_parser = span, conflicts_with = "nested")]
+    pub(crate) min_hold: Option<Duration>,
+
+    /// Print own messages as JSON, one object a line, on stderr.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// The command and its arguments.
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+impl RunArgs {
+    /// The locks to hold.
+    pub(crate) fn lock_options(&self) -> LockOptions {
+        LockOptions {
+            also: self.also.clone(),
+            max_hold: self.max_hold,
+            lock_delay: self.lock_delay,
+            ..self.take.lock_options(self.json)
+        }
+    }
+
+    /// The command to run while holding them.
+    pub(crate) fn work(&self, lock_options: &LockOptions) -> Result<CommandSpec, Failure> {
+        let work = CommandSpec::new(&self.command, lock_options, self.grace)?;
+        match self.min_hold {
+            Some(span) => work.keeping(span, lock_options),
+            None => Ok(work),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+    use crate::commands::Subcommand;
+    use clap::Parser as _;
+    use clap::error::ErrorKind;
+
+    fn run(args: &[&str]) -> Result<RunArgs, clap::Error> {
+        let args = ["leasehold", "run"].iter().chain(args);
+        match Cli::try_parse_from(args)?.subcommand {
+            Subcommand::Run(run) => Ok(run),
+            subcommand => panic!("{subcommand:?}"),
+        }
+    }
+
+    #[test]
+    fn the_commands_own_dashes_belong_to_it() {
+        for args in [
+            &["-n", "x", "--", "ls", "-n", "--json"][..],
+            &["-n", "x", "ls", "-n", "--json"],
+            &["x", "-n", "ls", "-n", "--json"],
+            &["x", "-n", "--", "ls", "-n", "--json"],
+        ] {
+            let run = run(args).unwrap();
+            assert!(run.take.no_wait && !run.json, "{args:?}");
+            assert_eq!(run.take.name, "x");
+            assert_eq!(run.command, ["ls", "-n", "--json"], "{args:?}");
+        }
+        assert_eq!(run(&["x", "--", "--", "a"]).unwrap().command, ["--", "a"]);
+    }
+
+    #[test]
+    fn spans_need_a_unit() {
+        let refused = run(&["-w", "30", "x", "true"]).unwrap_err().to_string();
+        assert!(refused.contains("write 30s"), "{refused}");
+        assert!(refused.contains("'30'"), "{refused}");
+        let wait = run(&["-w", "1m30s", "x", "true"]).unwrap().take.wait;
+        assert_eq!(wait, Some(Duration::from_secs(90)));
+        assert!(run(&["--ttl", "soon", "x", "true"]).is_err());
+    }
+
+    #[test]
+    fn waiting_and_not_waiting_exclude_each_other() {
+        let kind = run(&["-n", "-w", "1s", "x", "true"]).unwrap_err().kind();
+        assert_eq!(kind, ErrorKind::ArgumentConflict);
+        let kind = run(&["--local", "--store", "file:/x", "x", "true"])
+            .unwrap_err()
+            .kind();
+        assert_eq!(kind, ErrorKind::ArgumentConflict);
+    }
+
+    #[test]
+    fn a_command_is_required() {
+        let kind = run(&["x"]).unwrap_err().kind();
+        assert_eq!(kind, ErrorKind::MissingRequiredArgument);
+    }
+}

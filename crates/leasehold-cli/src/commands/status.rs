@@ -1,0 +1,97 @@
+use clap::Args;
+use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::{Error, Holder};
+use serde_json::json;
+
+use crate::config::{self, Environment};
+use crate::options::store_args::StoreArgs;
+use crate::output::break_text;
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+use crate::output::holder_text;
+use crate::output::waiter_text;
+use crate::output::{self, Output};
+use crate::runtime::runtime;
+use crate::store::OpenStore;
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    /// Print one JSON object on stdout.
+    ///
+    /// `version` is 1; later versions may add fields, but change none. `lock`, `store`; `held`, whether the lock
+    /// is held; `permits` with `total` and `held`; `holders`, each with `mode`, `permits`, `owner`, `host`,
+    /// `pid`, `program`, `since` (when it took the lock), `fence`, `remaining_ms`, `broken`, `foreign` (whether
+    /// another library holds the lock) and `form` (what the value of a foreign lock looks like); `waiters`, as in
+    /// `leasehold waiters`; `broken`, the last break of the lock, with `fence`, `owner`, `now`, `at`, `user`,
+    /// `host`, `pid`, `program` and `reason`. Unknown values are null.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// The name of the lock.
+    pub(crate) name: String,
+}
+
+/// Shows the holders and waiters of a lock.
+pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let choice = config::choose(&args.store, &Environment::read())?;
+    let store = OpenStore::open(&choice)?;
+    store.print_notice(output);
+    let client = store.client();
+    let (waiters, holders, broken) = runtime()?.block_on(async {
+        // In this order, a client that acquires the lock meanwhile appears twice; in the other order,
+        // not at all.
+        let waiters = client.waiters(&args.name).await?;
+        let holders = client.holders(&args.name).await?;
+        Ok::<_, Error>((waiters, holders, client.last_break(&args.name).await?))
+    })?;
+    let now = SystemClock.wall();
+    let printed = if args.json {
+        output::print_json(&json!({
+            "version": 1,
+            "lock": args.name,
+            "store": client.describe(),
+            "held": !holders.is_empty(),
+            "permits": permits(&holders).map(|total| json!({
+                "total": total,
+                "held": holders.len(),
+            })),
+            "holders": holders.iter().map(holder_text::json).collect::<Vec<_>>(),
+            "waiters": waiter_text::json(&waiters, now),
+            "broken": broken.as_ref().map(break_text::json),
+        }))
+    } else {
+        let mut lines = String::new();
+        if holders.is_empty() {
+            lines += &format!("{}: free\n", args.name);
+        }
+        if let Some(total) = permits(&holders) {
+            lines += &format!(
+                "{}: {} of {total} permits are held\n",
+                args.name,
+                holders.len()
+            );
+        }
+        for holder in &holders {
+            let held = if holder.broken { "was held" } else { "held" };
+            lines += &format!("{}: {held} by {}\n", args.name, holder_text::phrase(holder));
+        }
+        let shown = waiter_text::SHOWN_MAX;
+        lines += &waiter_text::lines(&args.name, &waiters, shown, now);
+        if let Some(record) = &broken {
+            lines += &break_text::line(&args.name, record);
+        }
+        output::print(&lines)
+    };
+    printed.map_err(|error| Failure::of_stdout(&error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The number of permits of the lock that `holders` hold, if it is used with permits.
+fn permits(holders: &[Holder]) -> Option<u32> {
+    holders
+        .first()
+        .and_then(|holder| holder_text::permits(holder.mode))
+}

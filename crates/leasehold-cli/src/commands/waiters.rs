@@ -1,0 +1,63 @@
+use clap::Args;
+use leasehold::Order;
+use leasehold::clock::{Clock as _, SystemClock};
+use serde_json::json;
+
+use crate::config::{self, Environment};
+use crate::options::store_args::StoreArgs;
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+use crate::output::waiter_text;
+use crate::output::{self, Output};
+use crate::runtime::runtime;
+use crate::store::OpenStore;
+
+/// The arguments of `waiters`.
+#[derive(Debug, Args)]
+pub(crate) struct WaitersArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    /// Print one JSON object on stdout.
+    ///
+    /// `version` is 1; later versions may add fields, but change none. `lock`, `store`; `queue`, whether
+    /// the store has a queue; `waiters`, the next one first, each with `place` (from 1), `mode`,
+    /// `permits`, `client` (`id`, `host`, `pid`, `program`, `since`), `since` and `waiting_ms`. Unknown
+    /// values are null.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// The name of the lock.
+    pub(crate) name: String,
+}
+
+/// Shows the waiters of a lock in order: all that the store returns, on Redis the first 1000.
+pub(crate) fn waiters(args: &WaitersArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let choice = config::choose(&args.store, &Environment::read())?;
+    let store = OpenStore::open(&choice)?;
+    store.print_notice(output);
+    let client = store.client();
+    let waiters = runtime()?.block_on(client.waiters(&args.name))?;
+    let has_queue = client.guarantees().order != Order::Unordered;
+    let now = SystemClock.wall();
+    let printed = if args.json {
+        output::print_json(&json!({
+            "version": 1,
+            "lock": args.name,
+            "store": client.describe(),
+            "queue": has_queue,
+            "waiters": waiter_text::json(&waiters, now),
+        }))
+    } else if !has_queue {
+        output::print(&format!(
+            "{}: this store keeps no queue, so its waiters are unknown\n",
+            args.name
+        ))
+    } else if waiters.is_empty() {
+        output::print(&format!("{}: no waiters\n", args.name))
+    } else {
+        output::print(&waiter_text::table(&waiters, now))
+    };
+    printed.map_err(|error| Failure::of_stdout(&error))?;
+    Ok(ExitCode::SUCCESS)
+}

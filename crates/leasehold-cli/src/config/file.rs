@@ -1,0 +1,122 @@
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::config::addresses::{Addresses, Limits};
+use crate::options::span::span;
+use crate::output::failure::Failure;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfigFile {
+    store: OneOrMany,
+    max_ttl: Option<String>,
+    clock_tolerance: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "expected an address or a list of addresses")]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// Reads the configuration file at `path`, which holds `text`.
+pub(crate) fn parse(text: &str, path: &Path) -> Result<Addresses, Failure> {
+    let source = path.display().to_string();
+    let refuse = |what: String| Failure::usage(format!("{source}: {what}"));
+    // The file may contain passwords, so the error has the line number without the line.
+    let file: ConfigFile = toml::from_str(text).map_err(|error| {
+        let before = error.span().map_or("", |span| &text[..span.start]);
+        let line = before.matches('\n').count() + 1;
+        refuse(format!("line {line}: {}", error.message()))
+    })?;
+    let read = |name: &str, text: &Option<String>| {
+        let Some(text) = text else { return Ok(None) };
+        let span = span(text);
+        span.map(Some)
+            .map_err(|error| refuse(format!("{name} {text:?}: {error}")))
+    };
+    let limits = Limits {
+        max_ttl: read("max_ttl", &file.max_ttl)?,
+        clock_tolerance: read("clock_tolerance", &file.clock_tolerance)?,
+    };
+    let urls = match file.store {
+        OneOrMany::One(url) => vec![url],
+        OneOrMany::Many(urls) => urls,
+    };
+    Addresses::new(urls, limits, source)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::output::exit_code::ExitCode;
+
+    fn read(text: &str) -> Result<Addresses, Failure> {
+        parse(text, Path::new("/etc/leasehold/leasehold.toml"))
+    }
+
+    fn refusal(outcome: Result<Addresses, Failure>) -> String {
+        let failure = outcome.unwrap_err();
+        assert_eq!(failure.code, ExitCode::USAGE);
+        failure.to_string()
+    }
+
+    #[test]
+    fn a_file_names_one_store_or_many() {
+        assert_eq!(read("store = 'redis://a'").unwrap().urls, ["redis://a"]);
+        let text = "store = ['redis://a', 'redis://b']\nclock_tolerance = '100ms'\n";
+        let addresses = read(text).unwrap();
+        assert_eq!(addresses.urls.len(), 2);
+        let tolerance = addresses.limits.clock_tolerance;
+        assert_eq!(tolerance, Some(Duration::from_millis(100)));
+    }
+
+    #[test]
+    fn the_example_of_the_documentation_is_a_file() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let example = page.split("```toml\n").nth(1).unwrap();
+        let example = example.split("```").next().unwrap();
+        let addresses = read(example).unwrap();
+        assert_eq!(addresses.urls.len(), 3);
+        assert_eq!(addresses.limits.max_ttl, Some(Duration::from_secs(60)));
+        let tolerance = addresses.limits.clock_tolerance;
+        assert_eq!(tolerance, Some(Duration::from_millis(250)));
+    }
+
+    #[test]
+    fn the_documentation_names_every_field() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let text = refusal(read("nonsense = 1"));
+        let (_, fields) = text.split_once("expected one of ").unwrap();
+        let fields: Vec<&str> = fields.split('`').skip(1).step_by(2).collect();
+        assert!(fields.contains(&"store"), "{text}");
+        for field in fields {
+            assert!(page.contains(&format!("\n{field} = ")), "{field}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_in_a_file_is_placed_but_never_quoted() {
+        let text = refusal(read("store = 'redis://a'\nstores = 'redis://:secret@b'\n"));
+        assert!(
+            text.contains("leasehold.toml: line 2: unknown field `stores`"),
+            "{text}"
+        );
+        assert!(!text.contains("secret"), "{text}");
+        let text = refusal(read("store = 7"));
+        assert!(
+            text.contains("line 1: expected an address or a list"),
+            "{text}"
+        );
+        assert!(refusal(read("store = []")).contains("names no store"));
+        let text = refusal(read("store = 'redis://a'\nclock_tolerance = '5'"));
+        assert!(text.contains(r#"clock_tolerance "5""#), "{text}");
+        assert!(refusal(read("")).contains("missing field `store`"));
+    }
+}

@@ -1,0 +1,250 @@
+//! Which store to use: from the options, the environment and the configuration file.
+
+mod addresses;
+pub(crate) mod file;
+
+pub(crate) use addresses::{Addresses, Choice, Limits};
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use crate::options::span::span;
+use crate::options::store_args::StoreArgs;
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+
+/// The variables about the store. Read once, so that the rules can be tested.
+#[derive(Debug, Default)]
+pub(crate) struct Environment {
+    store: Option<OsString>,
+    require_store: Option<OsString>,
+    max_ttl: Option<OsString>,
+    clock_tolerance: Option<OsString>,
+    config: Option<OsString>,
+    config_home: Option<OsString>,
+    home: Option<OsString>,
+}
+
+impl Environment {
+    pub(crate) fn read() -> Self {
+        let variable = |name| std::env::var_os(name);
+        Self {
+            store: variable("LEASEHOLD_STORE"),
+            require_store: variable("LEASEHOLD_REQUIRE_STORE"),
+            max_ttl: variable("LEASEHOLD_MAX_TTL"),
+            clock_tolerance: variable("LEASEHOLD_CLOCK_TOLERANCE"),
+            config: variable("LEASEHOLD_CONFIG"),
+            config_home: variable("XDG_CONFIG_HOME"),
+            home: variable("HOME"),
+        }
+    }
+
+    fn limits(&self) -> Result<Limits, Failure> {
+        let read = |name: &str, value: &Option<OsString>| {
+            let Some(value) = value else { return Ok(None) };
+            let text = value.to_string_lossy();
+            let span = span(&text);
+            span.map(Some)
+                .map_err(|error| Failure::usage(format!("{name} {text:?}: {error}")))
+        };
+        Ok(Limits {
+            max_ttl: read("LEASEHOLD_MAX_TTL", &self.max_ttl)?,
+            clock_tolerance: read("LEASEHOLD_CLOCK_TOLERANCE", &self.clock_tolerance)?,
+        })
+    }
+
+    /// The possible configuration files; the first that exists is used. The current folder is not among
+    /// them, because it may belong to another user.
+    fn files(&self) -> Vec<PathBuf> {
+        if let Some(config) = &self.config {
+            return vec![config.into()];
+        }
+        let absolute = |folder: &OsString| {
+            let folder = PathBuf::from(folder);
+            folder.is_absolute().then_some(folder)
+        };
+        let user = self.config_home.as_ref().and_then(absolute).or_else(|| {
+            let home = self.home.as_ref().and_then(absolute)?;
+            Some(home.join(".config"))
+        });
+        let folders = user.into_iter().chain([PathBuf::from("/etc")]);
+        folders
+            .map(|folder| folder.join("leasehold").join("leasehold.toml"))
+            .collect()
+    }
+}
+
+/// Finds the store: the option, the variable, the configuration file, and then the default. Limits in a
+/// file apply only to the store in the same file.
+pub(crate) fn choose(args: &StoreArgs, environment: &Environment) -> Result<Choice, Failure> {
+    let said = Limits {
+        max_ttl: args.max_ttl,
+        clock_tolerance: args.clock_tolerance,
+    };
+    match find(args, environment)? {
+        Choice::Stores(mut addresses) => {
+            let limits = said.or(match addresses.urls.len() {
+                // Variables may be set permanently, and for another store.
+                1 => Limits::default(),
+                _ => environment.limits()?,
+            });
+            addresses.limits = limits.or(addresses.limits);
+            Ok(Choice::Stores(addresses))
+        }
+        choice => match said.any() {
+            Some(limit) => Err(Failure::usage(format!(
+                "{limit} applies to a quorum of servers, but no servers are configured; give --store or remove it"
+            ))),
+            None => Ok(choice),
+        },
+    }
+}
+
+fn find(args: &StoreArgs, environment: &Environment) -> Result<Choice, Failure> {
+    if args.local {
+        return Ok(Choice::Local);
+    }
+    if let Some(list) = &args.store {
+        return split(list, "--store").map(Choice::Stores);
+    }
+    if let Some(list) = &environment.store {
+        let Some(list) = list.to_str() else {
+            return Err(Failure::usage("LEASEHOLD_STORE is not valid UTF-8"));
+        };
+        return split(list, "LEASEHOLD_STORE").map(Choice::Stores);
+    }
+    for file in environment.files() {
+        match fs::read_to_string(&file) {
+            Ok(text) => return file::parse(&text, &file).map(Choice::Stores),
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && environment.config.is_none() => {}
+            Err(error) => {
+                let text = format!("cannot read {}: {error}", file.display());
+                return Err(Failure::new(ExitCode::IO, text));
+            }
+        }
+    }
+    let required = environment.require_store.as_ref();
+    if required.is_some_and(|value| value != "0" && !value.is_empty()) {
+        return Err(Failure::usage(
+            "no store configured, but LEASEHOLD_REQUIRE_STORE is set; give --store, LEASEHOLD_STORE or a \
+             leasehold.toml, or pass --local",
+        ));
+    }
+    Ok(Choice::Unsaid)
+}
+
+fn split(list: &str, source: &str) -> Result<Addresses, Failure> {
+    let urls: Vec<String> = list.split(',').map(|url| url.trim().into()).collect();
+    Addresses::new(urls, Limits::default(), source.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn refusal(outcome: Result<Choice, Failure>) -> String {
+        let failure = outcome.unwrap_err();
+        assert_eq!(failure.code, ExitCode::USAGE);
+        failure.to_string()
+    }
+
+    fn urls(choice: Choice) -> Vec<String> {
+        match choice {
+            Choice::Stores(addresses) => addresses.urls,
+            choice => panic!("{choice:?}"),
+        }
+    }
+
+    #[test]
+    fn the_option_beats_the_variable_and_local_beats_both() {
+        let environment = Environment {
+            store: Some("redis://variable".into()),
+            ..Environment::default()
+        };
+        let mut args = StoreArgs::default();
+        let said = urls(choose(&args, &environment).unwrap());
+        assert_eq!(said, ["redis://variable"]);
+        args.store = Some("redis://a, redis://b".into());
+        let said = urls(choose(&args, &environment).unwrap());
+        assert_eq!(said, ["redis://a", "redis://b"]);
+        args.store = None;
+        args.local = true;
+        assert_eq!(choose(&args, &environment).unwrap(), Choice::Local);
+    }
+
+    #[test]
+    fn an_empty_variable_is_a_mistake_and_not_the_default() {
+        let environment = Environment {
+            store: Some("".into()),
+            ..Environment::default()
+        };
+        let text = refusal(choose(&StoreArgs::default(), &environment));
+        assert!(
+            text.starts_with("LEASEHOLD_STORE names no store; "),
+            "{text}"
+        );
+        assert!(split("redis://a,,redis://b", "--store").is_err());
+    }
+
+    fn limits(choice: Choice) -> [Option<u64>; 2] {
+        let Choice::Stores(Addresses { limits, .. }) = choice else {
+            panic!("{choice:?}");
+        };
+        [limits.max_ttl, limits.clock_tolerance].map(|span| Some(span?.as_millis() as u64))
+    }
+
+    #[test]
+    fn limits_come_from_the_option_the_variable_and_the_file_of_the_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("leasehold.toml");
+        let text = "store = ['redis://a', 'redis://b']\nmax_ttl = '9s'\nclock_tolerance = '90ms'";
+        fs::write(&file, text).unwrap();
+        let mut environment = Environment {
+            config: Some(file.into()),
+            ..Environment::default()
+        };
+        let mut args = StoreArgs::default();
+        let said = |args: &StoreArgs, environment: &Environment| {
+            limits(choose(args, environment).unwrap())
+        };
+        assert_eq!(said(&args, &environment), [Some(9_000), Some(90)]);
+        environment.max_ttl = Some("8s".into());
+        assert_eq!(said(&args, &environment), [Some(8_000), Some(90)]);
+        args.max_ttl = Some(Duration::from_secs(7));
+        assert_eq!(said(&args, &environment), [Some(7_000), Some(90)]);
+        args.store = Some("redis://a,redis://b".into());
+        assert_eq!(said(&args, &environment), [Some(7_000), None]);
+        environment.clock_tolerance = Some("soon".into());
+        let text = refusal(choose(&args, &environment));
+        assert!(
+            text.contains(r#"LEASEHOLD_CLOCK_TOLERANCE "soon""#),
+            "{text}"
+        );
+        args.store = Some("redis://a".into());
+        assert_eq!(said(&args, &environment), [Some(7_000), None]);
+    }
+
+    #[test]
+    fn files_are_looked_for_in_the_users_folder_and_then_the_systems() {
+        let environment = |config_home: Option<&str>, home: Option<&str>| Environment {
+            config_home: config_home.map(Into::into),
+            home: home.map(Into::into),
+            ..Environment::default()
+        };
+        let system = PathBuf::from("/etc/leasehold/leasehold.toml");
+        let user = PathBuf::from("/home/u/.config/leasehold/leasehold.toml");
+        assert_eq!(
+            environment(None, None).files(),
+            std::slice::from_ref(&system)
+        );
+        let files = environment(None, Some("/home/u")).files();
+        assert_eq!(files, [user, system.clone()]);
+        // A relative path would mean the current folder.
+        assert_eq!(environment(Some("."), Some("x")).files(), [system]);
+    }
+}

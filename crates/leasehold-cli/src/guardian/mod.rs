@@ -1,0 +1,336 @@
+//! The guardian: the process between the wrapper, which holds the lock, and CMD.
+//!
+//! The wrapper may be killed at any time, and a killed process cannot clean up after itself. So another
+//! process watches over it. The guardian has a process group of its own. A SIGKILL to the group of CMD
+//! does not kill the guardian, which must wait for the end of that group; nor does `kill -9 %job`,
+//! which goes to the group of the wrapper.
+//!
+//! It needs no store. The wrapper sends it each new deadline. It ends the group of CMD and all other
+//! descendants early enough that they are gone at the deadline; at once if the wrapper reports that the
+//! lock is lost, or if the pipe closes because the wrapper is gone. For lock files it keeps the
+//! descriptors open, so that the kernel releases the locks only after all guarded processes are gone.
+
+pub(crate) mod args;
+mod control_pipe;
+mod ending;
+pub(crate) mod protocol;
+mod raw;
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
+
+use leasehold::clock::{BootInstant, Clock as _, SystemClock};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, Signal, kill, killpg};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::{Pid, getppid};
+
+use crate::guardian::args::GuardianArgs;
+use crate::guardian::control_pipe::Orders;
+use crate::guardian::ending::{Ending, Step};
+use crate::guardian::protocol::{Order, Report};
+use crate::locks::nesting::{self, Nesting};
+use crate::output::exit_code::ExitCode;
+use crate::process::descendants::ProcessTree;
+use crate::process::terminal::Terminal;
+
+/// Guards one command from its start to its end.
+pub(crate) fn guard(args: &GuardianArgs) -> ExitCode {
+    match start(args) {
+        Ok(Some(mut guardian)) => guardian.watch_to_the_end(),
+        Ok(None) => ExitCode::FAILURE,
+        // Without its pipes it cannot report why; the wrapper notices that it is gone.
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
+    let orders = Orders::new(File::from(raw::adopt(args.control)?));
+    let mut report = File::from(raw::adopt(args.report)?);
+    let locks = args.keep.iter().map(|fd| raw::adopt(*fd));
+    let locks = locks.collect::<io::Result<_>>()?;
+    SigSet::all().thread_block()?;
+    let signals = SignalFd::with_flags(
+        &SigSet::from(Signal::SIGCHLD),
+        SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC,
+    )?;
+    prctl::set_child_subreaper(true)?;
+    let mut ending = Ending::new(
+        Duration::from_nanos(args.grace),
+        Duration::from_nanos(args.margin),
+        args.deadline.map(BootInstant::from_nanos),
+    );
+    if ending.step(SystemClock.now(), false) == Step::Terminate {
+        writeln!(report, "{}", Report::TooLate)?;
+        return Ok(None);
+    }
+    let timer = TimerFd::new(ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_CLOEXEC)?;
+    let mut family = ProcessTree::below_this_process()?;
+    let child = match command(args).spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            let errno = error.raw_os_error().unwrap_or(Errno::EINVAL as i32);
+            writeln!(report, "{}", Report::NotStarted(errno))?;
+            return Ok(None);
+        }
+    };
+    let pid = Pid::from_raw(child.id().cast_signed());
+    let group = args.nested_in.is_none().then_some(pid);
+    if let Some(group) = group {
+        family.set_group(group);
+    }
+    let mut guardian = Guardian {
+        orders,
+        report,
+        signals,
+        timer,
+        child,
+        pid,
+        group,
+        family,
+        ending,
+        lost: false,
+        stop: Stop::None,
+        _locks: locks,
+    };
+    guardian.report(Report::Started(pid.as_raw()));
+    Ok(Some(guardian))
+}
+
+fn command(args: &GuardianArgs) -> Command {
+    let (program, arguments) = match args.command.split_first() {
+        Some((program, arguments)) => (program.as_os_str(), arguments),
+        None => ("".as_ref(), &[][..]),
+    };
+    let mut command = Command::new(program);
+    let group_guardian = args.nested_in.map_or(Pid::this(), Pid::from_raw);
+    command.args(arguments).env(
+        nesting::VARIABLE,
+        Nesting::variable(group_guardian, &args.outer_lock),
+    );
+    if args.nested_in.is_none() {
+        command.process_group(0);
+    }
+    let tty = args.foreground.then(Terminal::open).flatten();
+    raw::bind_to_this_process(&mut command, tty.map(Terminal::into_fd));
+    command
+}
+
+struct Guardian {
+    orders: Orders,
+    report: File,
+    signals: SignalFd,
+    timer: TimerFd,
+    /// Reaped last, so that neither its id nor its group id is reused while they get signals.
+    child: Child,
+    pid: Pid,
+    group: Option<Pid>,
+    family: ProcessTree,
+    ending: Ending,
+    /// The lock is lost, or the wrapper is gone.
+    lost: bool,
+    stop: Stop,
+    _locks: Vec<OwnedFd>,
+}
+
+/// How the wrapper reacts to a stop of the command. It stops itself some time after the report, so a
+/// wake-up is repeated until the wrapper shows that it continues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    /// No stop was reported since it last continued.
+    None,
+    /// A stop was reported, and it has not continued yet.
+    Told,
+    /// A stop was reported, but there is no longer a reason to stay stopped.
+    Over,
+}
+
+impl Guardian {
+    fn watch_to_the_end(&mut self) -> ExitCode {
+        match self.watch().and_then(|status| self.say_goodbye(status)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => {
+                // It can no longer watch, so no guarded process may be left.
+                let _ = self.family.signal(Signal::SIGKILL);
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    fn watch(&mut self) -> io::Result<ExitStatus> {
+        let mut killing = false;
+        loop {
+            let mut wake = match self.ending.step(SystemClock.now(), self.lost) {
+                Step::Wait(instant) => instant,
+                Step::Terminate => {
+                    self.terminate()?;
+                    continue;
+                }
+                Step::Kill => {
+                    killing = true;
+                    None
+                }
+            };
+            if killing {
+                // Repeated, because a process that was just being forked may be missed.
+                self.family.signal(Signal::SIGKILL)?;
+                wake = Some(SystemClock.now() + KILL_AGAIN);
+            }
+            if self.stop == Stop::Over {
+                self.wake_the_wrapper();
+                let again = SystemClock.now() + WAKE_AGAIN;
+                wake = Some(wake.map_or(again, |wake| wake.min(again)));
+            }
+            if self.is_over()? {
+                return self.child.wait();
+            }
+            self.sleep_until(wake)?;
+            self.notice_stops()?;
+        }
+    }
+
+    /// Reports the end to the wrapper, and wakes it if it is stopped.
+    fn say_goodbye(&mut self, status: ExitStatus) -> io::Result<()> {
+        self.report(Report::Ended(status));
+        while self.stop != Stop::None && self.orders.are_open() {
+            self.wake_the_wrapper();
+            self.sleep_until(Some(SystemClock.now() + WAKE_AGAIN))?;
+        }
+        Ok(())
+    }
+
+    fn wake_the_wrapper(&self) {
+        // While it has the pipe open, it is alive and is the parent.
+        if self.orders.are_open() {
+            let _ = kill(getppid(), Signal::SIGCONT);
+        }
+    }
+
+    fn terminate(&mut self) -> io::Result<()> {
+        if !self.lost {
+            self.report(Report::Ending);
+        }
+        self.family.signal(Signal::SIGTERM)?;
+        // A stopped process gets the other signal only when it continues.
+        self.family.signal(Signal::SIGCONT)
+    }
+
+    /// Whether CMD ended by itself; once the ending has begun, whether no process is left.
+    fn is_over(&self) -> io::Result<bool> {
+        if self.ending.has_begun() {
+            return Ok(self.family.survivors()?.is_empty());
+        }
+        self.has_ended()
+    }
+
+    /// Whether CMD ended.
+    fn has_ended(&self) -> io::Result<bool> {
+        let ended = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        match waitid(Id::Pid(self.pid), ended) {
+            Ok(WaitStatus::StillAlive) => Ok(false),
+            // EINVAL: killed by a real-time signal, which has no name.
+            Ok(_) | Err(Errno::EINVAL) => Ok(true),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Sleeps until `wake`, an order, or a change among the children.
+    fn sleep_until(&mut self, wake: Option<BootInstant>) -> io::Result<()> {
+        match wake {
+            Some(instant) => {
+                // An expiration of zero would turn the timer off.
+                let at = Duration::from_nanos(instant.as_nanos().max(1));
+                self.timer.set(
+                    Expiration::OneShot(at.into()),
+                    TimerSetTimeFlags::TFD_TIMER_ABSTIME,
+                )?;
+            }
+            None => self.timer.unset()?,
+        }
+        let mut sources = vec![
+            PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.timer.as_fd(), PollFlags::POLLIN),
+        ];
+        sources.extend(
+            self.orders
+                .fd()
+                .map(|fd| PollFd::new(fd, PollFlags::POLLIN)),
+        );
+        match poll(&mut sources, PollTimeout::NONE) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let ordered = sources.get(2).and_then(PollFd::any) == Some(true);
+        let is_told = self.signals.read_signal()?.is_some();
+        // This process adopts orphans below it as long as the command lives. Afterwards the wrapper
+        // adopts them.
+        if is_told && (self.ending.has_begun() || !self.has_ended()?) {
+            self.family.reap_orphans(Some(self.pid))?;
+        }
+        if ordered {
+            for order in self.orders.take()? {
+                self.obey(order);
+            }
+        }
+        Ok(())
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Deadline(deadline) => self.ending.deadline_moved(deadline),
+            Order::Lost => self.lost = true,
+            Order::Signal(number) => {
+                let Ok(signal) = Signal::try_from(number) else {
+                    return;
+                };
+                if signal == Signal::SIGCONT {
+                    self.stop = Stop::None;
+                }
+                // A process that has ended meanwhile needs no signal.
+                let _ = match self.group {
+                    Some(group) => killpg(group, signal),
+                    None => kill(self.pid, signal),
+                };
+            }
+        }
+    }
+
+    /// Reports a stop of CMD to the wrapper, so that it stops too. Wakes the wrapper if CMD was
+    /// continued from outside, because a stopped wrapper does not renew.
+    fn notice_stops(&mut self) -> io::Result<()> {
+        let changed = WaitPidFlag::WSTOPPED | WaitPidFlag::WCONTINUED | WaitPidFlag::WNOHANG;
+        loop {
+            match waitid(Id::Pid(self.pid), changed) {
+                Ok(WaitStatus::Stopped(_, signal)) => {
+                    self.stop = Stop::Told;
+                    self.report(Report::Stopped(signal as i32));
+                }
+                Ok(WaitStatus::Continued(_)) => {
+                    if self.stop == Stop::Told {
+                        self.stop = Stop::Over;
+                    }
+                }
+                Ok(_) | Err(Errno::ECHILD) => return Ok(()),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    fn report(&mut self, report: Report) {
+        // If the wrapper is gone, the closed pipe of orders shows that as well.
+        let _ = writeln!(self.report, "{report}");
+    }
+}
+
+/// How long to wait after SIGKILL before it is sent again to the remaining processes.
+const KILL_AGAIN: Duration = Duration::from_millis(20);
+/// How long the wrapper may take to continue before it is woken again.
+const WAKE_AGAIN: Duration = Duration::from_millis(50);

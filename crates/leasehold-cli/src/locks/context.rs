@@ -1,0 +1,57 @@
+use nix::sys::signalfd::SignalFd;
+
+use crate::config::{self, Environment};
+use crate::locks::nesting::Nesting;
+use crate::locks::request::Request;
+use crate::options::lock_options::LockOptions;
+use crate::options::store_args::StoreArgs;
+use crate::output::Output;
+use crate::output::failure::Failure;
+use crate::runtime::signals::Signals;
+use crate::store::OpenStore;
+use crate::store::client::OwnClient;
+
+/// Everything that is needed before acquiring a lock.
+pub(crate) struct Stage<'a> {
+    pub(crate) lock_options: &'a LockOptions,
+    pub(crate) output: &'a Output,
+    pub(crate) store: OpenStore,
+    pub(crate) client: OwnClient,
+    pub(crate) nesting: Nesting,
+}
+
+impl<'a> Stage<'a> {
+    /// Opens the store, and blocks the signals that the program reads. Call it before starting a
+    /// thread.
+    pub(crate) fn set(
+        lock_options: &'a LockOptions,
+        store: &StoreArgs,
+        output: &'a Output,
+    ) -> Result<(Self, SignalFd), Failure> {
+        // Before the client starts its thread, which inherits what is blocked.
+        let blocked = Signals::block()?;
+        let choice = config::choose(store, &Environment::read())?;
+        let store = OpenStore::open(&choice)?;
+        lock_options.refuse_ttl_over(store.ttl_max())?;
+        store.print_notice(output);
+        let stage = Self {
+            lock_options,
+            output,
+            nesting: Nesting::of_this_process(),
+            client: store.client(),
+            store,
+        };
+        Ok((stage, blocked))
+    }
+
+    /// Requests the locks.
+    pub(crate) fn request(&self) -> Request<'_> {
+        Request {
+            client: &self.client,
+            lock_options: self.lock_options,
+            nesting: &self.nesting,
+            output: self.output,
+            lends: false,
+        }
+    }
+}

@@ -1,0 +1,185 @@
+use std::future::pending;
+use std::time::Duration;
+
+use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
+use leasehold::{Ended, Guard, GuardSet, Key, LostReason, Owner};
+use serde_json::{Map, Value};
+
+use crate::locks::nesting::LockAround;
+use crate::locks::outer_lock::OuterLock;
+use crate::output::Output;
+use crate::output::message::{self, Message};
+
+/// The locks under which the command runs.
+pub(crate) enum Hold {
+    /// Locks that this run took.
+    Own(GuardSet),
+    /// A lock of an outer run.
+    OuterLock(OuterLock),
+}
+
+/// A lock that is lost, and why.
+pub(crate) struct Loss {
+    pub(crate) lock: String,
+    pub(crate) reason: String,
+    /// An operator broke it.
+    pub(crate) broken: bool,
+}
+
+impl Hold {
+    /// Each lock with its fence.
+    pub(crate) fn fences(&self) -> Map<String, Value> {
+        match self {
+            Self::Own(guards) => message::fences(guards),
+            Self::OuterLock(outer_lock) => {
+                let lock = outer_lock.lock();
+                [(lock.name().to_owned(), lock.fence().into())]
+                    .into_iter()
+                    .collect()
+            }
+        }
+    }
+
+    /// The locks that this run took in the store with its locks there.
+    pub(crate) fn taken(&self, store: &str) -> Vec<LockAround> {
+        match self {
+            Self::Own(guards) => guards
+                .guards()
+                .map(|guard| LockAround::of(guard, store))
+                .collect(),
+            Self::OuterLock(_) => Vec::new(),
+        }
+    }
+
+    /// The attempts that acquired the locks of this run.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = Owner> {
+        let guards = match self {
+            Self::Own(guards) => Some(guards.guards().map(Guard::owner)),
+            Self::OuterLock(_) => None,
+        };
+        guards.into_iter().flatten()
+    }
+
+    /// The instant at which the command must be gone; `None` if there is none, or if the outer run
+    /// watches it.
+    pub(crate) fn deadline(&self) -> Option<BootInstant> {
+        match self {
+            Self::Own(guards) => guards.deadline(),
+            Self::OuterLock(_) => None,
+        }
+    }
+
+    /// As [`GuardSet::deadline_moved`].
+    pub(crate) async fn deadline_moved(&self, from: Option<BootInstant>) -> Option<BootInstant> {
+        match self {
+            Self::Own(guards) => guards.deadline_moved(from).await,
+            Self::OuterLock(_) => pending().await,
+        }
+    }
+
+    /// Resolves once a lock is lost. Cancel safe.
+    pub(crate) async fn lost(&self) -> Loss {
+        match self {
+            Self::Own(guards) => Loss::of(guards.lost().await),
+            Self::OuterLock(outer_lock) => Loss::outer_lock(outer_lock, outer_lock.lost().await),
+        }
+    }
+
+    /// Whether no lock is known to be lost.
+    pub(crate) fn seems_valid(&self) -> bool {
+        match self {
+            Self::Own(guards) => guards.is_valid(),
+            Self::OuterLock(_) => true,
+        }
+    }
+
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        match self {
+            Self::Own(guards) => guards.is_in_doubt(),
+            Self::OuterLock(_) => false,
+        }
+    }
+
+    /// The lock whose lease expires first without renewal.
+    pub(crate) fn first_to_end(&self) -> String {
+        match self {
+            Self::Own(guards) => {
+                let ending = guards.guards().filter(|guard| guard.deadline().is_some());
+                let first = ending.min_by_key(|guard| guard.deadline());
+                first
+                    .map(|guard| guard.key().to_string())
+                    .unwrap_or_default()
+            }
+            Self::OuterLock(outer_lock) => outer_lock.lock().name().to_owned(),
+        }
+    }
+
+    /// Leaves the locks to their leases, without releasing them.
+    pub(crate) fn give_up(&self) {
+        if let Self::Own(guards) = self {
+            guards.give_up();
+        }
+    }
+
+    /// Ends the hold after the command has ended. Returns a lock that was lost before.
+    pub(crate) async fn end(self, output: &Output) -> Option<Loss> {
+        match self {
+            Self::Own(guards) => {
+                let lost = match guards.is_valid() {
+                    true => None,
+                    false => Some(Loss::of(guards.lost().await)),
+                };
+                let gone = free(guards, output).await;
+                lost.or(gone)
+            }
+            Self::OuterLock(outer_lock) => {
+                let reason = outer_lock.last_look().await?;
+                Some(Loss::outer_lock(&outer_lock, reason))
+            }
+        }
+    }
+}
+
+impl Loss {
+    pub(crate) fn of((key, reason): (Key, LostReason)) -> Self {
+        Self {
+            lock: key.to_string(),
+            reason: reason.to_string(),
+            broken: reason == LostReason::Broken,
+        }
+    }
+
+    fn outer_lock(outer_lock: &OuterLock, reason: &str) -> Self {
+        Self {
+            lock: outer_lock.lock().name().to_owned(),
+            reason: reason.to_owned(),
+            broken: false,
+        }
+    }
+}
+
+/// Releases the locks. Returns a lock that was no longer held. A store that does not answer delays the
+/// end only briefly: the releases continue in the background, and otherwise the leases expire.
+pub(crate) async fn free(guards: GuardSet, output: &Output) -> Option<Loss> {
+    let limit = SystemClock.now() + RELEASE_LIMIT;
+    let Some(endings) = within(&SystemClock, limit, guards.release()).await else {
+        output.say(&Message::Warning(
+            "the store does not answer; the lock stays held until its lease expires",
+        ));
+        return None;
+    };
+    let mut gone = None;
+    for (key, ended) in endings {
+        match ended {
+            Ok(Ended::WasLost) => gone = gone.or(Some(Loss::of((key, LostReason::Gone)))),
+            Ok(_) => {}
+            Err(error) => output.say(&Message::Warning(&format!(
+                "cannot release the lock: {error}"
+            ))),
+        }
+    }
+    gone
+}
+
+/// How long the end of the program waits for the releases.
+const RELEASE_LIMIT: Duration = Duration::from_secs(3);

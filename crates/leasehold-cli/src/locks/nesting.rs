@@ -1,0 +1,197 @@
+use std::env;
+
+use leasehold::{Guard, Holder, Mode};
+use nix::unistd::{Pid, getpgrp};
+use serde::{Deserialize, Serialize};
+
+use crate::process::descendants::Process;
+
+/// The outer runs according to the environment. Private to this program.
+///
+/// `LEASEHOLD_RUN` contains `<guardian>:<locks>`: the guardian of the process group, and the locks of
+/// the outer runs, the outermost first, as a JSON array.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Nesting {
+    guardian: Option<Pid>,
+    locks: Vec<LockAround>,
+}
+
+/// A lock of an outer run, and the attempt that acquired it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LockAround {
+    /// The place of the locks of the store.
+    store: String,
+    name: String,
+    owner: String,
+    fence: u64,
+}
+
+pub(crate) const VARIABLE: &str = "LEASEHOLD_RUN";
+
+impl Nesting {
+    /// Reads the environment. Without a valid value, there are no outer runs.
+    pub(crate) fn of_this_process() -> Self {
+        let text = env::var(VARIABLE).ok();
+        text.and_then(|text| Self::parse(&text)).unwrap_or_default()
+    }
+
+    /// The value of the variable for a command of `guardian` under `locks`.
+    pub(crate) fn variable(guardian: Pid, locks: &str) -> String {
+        format!("{guardian}:{locks}")
+    }
+
+    /// The guardian of the process group of this process, if it has one. Then this run is nested and
+    /// stays in the group. A shell with job control inside a run puts its jobs into their own groups,
+    /// which are not nested.
+    pub(crate) fn guardian_of_this_group(&self) -> Option<Pid> {
+        let leader = Process::find(getpgrp())?;
+        self.guardian.filter(|guardian| leader.parent == *guardian)
+    }
+
+    /// The locks of the outer runs with these as the innermost ones, for the guardian.
+    pub(crate) fn with(&self, locks: impl IntoIterator<Item = LockAround>) -> String {
+        let all: Vec<LockAround> = self.locks.iter().cloned().chain(locks).collect();
+        // Texts and numbers can always be serialized.
+        serde_json::to_string(&all).unwrap_or_default()
+    }
+
+    /// Whether there is an outer run.
+    pub(crate) fn is_nested(&self) -> bool {
+        !self.locks.is_empty()
+    }
+
+    /// The innermost lock `name` of this store that an outer run acquired.
+    pub(crate) fn innermost(&self, store: &str, name: &str) -> Option<&LockAround> {
+        let mut locks = self.locks.iter().rev();
+        locks.find(|lock| lock.store == store && lock.name == name)
+    }
+
+    /// The holder that can release the lock only after this run ends: an outer run. Another permit
+    /// might become free, but runs that each hold one and want another would deadlock.
+    pub(crate) fn deadlock<'a>(&self, holders: &'a [Holder], wanted: Mode) -> Option<&'a Holder> {
+        holders.iter().find(|holder| {
+            let together = holder.mode == Mode::Shared && wanted == Mode::Shared;
+            !together && self.is_around(holder)
+        })
+    }
+
+    /// Whether an outer run is one of the shared holders.
+    pub(crate) fn shares(&self, holders: &[Holder]) -> bool {
+        let mut shared = holders.iter().filter(|holder| holder.mode == Mode::Shared);
+        shared.any(|holder| self.is_around(holder))
+    }
+
+    fn is_around(&self, holder: &Holder) -> bool {
+        self.locks.iter().any(|lock| lock.is_held_by(holder))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (guardian, locks) = text.split_once(':')?;
+        Some(Self {
+            guardian: Some(Pid::from_raw(guardian.parse().ok()?)),
+            locks: serde_json::from_str(locks).ok()?,
+        })
+    }
+}
+
+impl LockAround {
+    /// The lock of `guard` in the store with its locks there.
+    pub(crate) fn of(guard: &Guard, store: &str) -> Self {
+        Self {
+            store: store.to_owned(),
+            name: guard.key().to_string(),
+            owner: guard.owner().to_string(),
+            fence: guard.fence().get(),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn fence(&self) -> u64 {
+        self.fence
+    }
+
+    /// Whether `holder` is the attempt that acquired the lock, and the lock was not broken.
+    pub(crate) fn is_held_by(&self, holder: &Holder) -> bool {
+        let owner = holder.owner.filter(|_| !holder.broken);
+        owner.is_some_and(|owner| owner.to_string() == self.owner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold::ambient::SystemEntropy;
+    use leasehold::{ClientId, Owner, Permits};
+
+    fn owner() -> Owner {
+        Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy)
+    }
+
+    fn lock(store: &str, name: &str, owner: Owner) -> LockAround {
+        LockAround {
+            store: store.into(),
+            name: name.into(),
+            owner: owner.to_string(),
+            fence: 7,
+        }
+    }
+
+    /// A run inside a command of guardian 7 under these locks.
+    fn inside(locks: &[LockAround]) -> Nesting {
+        let outer_lock = Nesting::default().with(locks.to_vec());
+        Nesting::parse(&Nesting::variable(Pid::from_raw(7), &outer_lock)).unwrap()
+    }
+
+    fn holder(owner: Owner, mode: Mode) -> [Holder; 1] {
+        let mut holder = Holder::unknown(mode);
+        holder.owner = Some(owner);
+        [holder]
+    }
+
+    #[test]
+    fn the_variable_survives_its_text_form() {
+        let (outer, inner) = (lock("a,b", "x \"'{:", owner()), lock("a,b", "y", owner()));
+        let outer_lock = inside(std::slice::from_ref(&outer));
+        assert_eq!(outer_lock.locks, std::slice::from_ref(&outer));
+        assert!(outer_lock.is_nested());
+        let within = format!("9:{}", outer_lock.with([inner.clone()]));
+        assert_eq!(Nesting::parse(&within).unwrap().locks, [outer, inner]);
+    }
+
+    #[test]
+    fn nonsense_is_no_nesting() {
+        for text in ["", "7", "7:", "x:[]", "7:abc", "7:[{}]"] {
+            assert_eq!(Nesting::parse(text), None, "{text:?}");
+        }
+        assert!(!Nesting::default().is_nested());
+    }
+
+    #[test]
+    fn the_innermost_lock_of_the_name_and_the_store_counts() {
+        let (outer, inner) = (lock("a", "x", owner()), lock("a", "x", owner()));
+        let outer_lock = inside(&[outer, inner.clone(), lock("b", "x", owner())]);
+        assert_eq!(outer_lock.innermost("a", "x"), Some(&inner));
+        assert_eq!(outer_lock.innermost("a", "y"), None);
+        assert_eq!(outer_lock.innermost("c", "x"), None);
+    }
+
+    #[test]
+    fn only_holders_around_this_run_that_would_keep_it_out_are_a_deadlock() {
+        let (outer, stranger) = (owner(), owner());
+        let nesting = inside(&[lock("a", "x", outer)]);
+        let (alone, shared) = (Mode::Exclusive, Mode::Shared);
+        let permit = Mode::Permit(Permits::new(2).unwrap());
+        let deadlock =
+            |owner, mode, wanted| nesting.deadlock(&holder(owner, mode), wanted).is_some();
+        assert!(deadlock(outer, alone, shared) && deadlock(outer, shared, alone));
+        assert!(deadlock(outer, permit, permit) && deadlock(outer, permit, shared));
+        assert!(!deadlock(outer, shared, shared) && !deadlock(stranger, alone, alone));
+        assert!(nesting.shares(&holder(outer, shared)));
+        assert!(!nesting.shares(&holder(outer, alone)));
+        assert!(!nesting.shares(&holder(stranger, shared)));
+        assert!(nesting.deadlock(&[Holder::unknown(alone)], alone).is_none());
+    }
+}

@@ -1,0 +1,318 @@
+use std::future::pending;
+use std::time::Duration;
+
+use leasehold::clock::{Clock as _, SystemClock, within};
+use leasehold::{
+    Client, Error, ErrorKind, GuardSet, Holder, LockSet, MemberId, Mode, Order, Owner, Waiter,
+};
+
+use crate::locks::hold::Hold;
+use crate::locks::nesting::{LockAround, Nesting};
+use crate::locks::outer_lock::{self, OuterLock};
+use crate::options::lock_options::LockOptions;
+use crate::output::Output;
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+use crate::output::holder_text;
+use crate::output::message::Message;
+use crate::output::quorum_shortfall::QuorumShortfall;
+use crate::output::waiter_text;
+use crate::runtime::signals::Signals;
+
+/// The request for locks, and the messages while it waits.
+pub(crate) struct Request<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) lock_options: &'a LockOptions,
+    pub(crate) nesting: &'a Nesting,
+    pub(crate) output: &'a Output,
+    /// Whether --nested can run the command under a lock of an outer run.
+    pub(crate) lends: bool,
+}
+
+/// Why a wait continues. A change of it is worth a new message.
+#[derive(PartialEq, Eq)]
+enum Why {
+    HeldBy {
+        owners: Vec<Option<Owner>>,
+        place: Option<u64>,
+    },
+    TooFew(Vec<MemberId>),
+}
+
+impl Why {
+    fn of(
+        holders: &[Holder],
+        place: Option<u64>,
+        quorum_shortfall: Option<&QuorumShortfall>,
+    ) -> Option<Self> {
+        match quorum_shortfall {
+            Some(quorum_shortfall) => {
+                let out = quorum_shortfall
+                    .failures
+                    .iter()
+                    .map(|failure| failure.id.clone());
+                Some(Self::TooFew(out.collect()))
+            }
+            None if holders.is_empty() => None,
+            None => {
+                let owners = holders.iter().map(|holder| holder.owner).collect();
+                Some(Self::HeldBy { owners, place })
+            }
+        }
+    }
+}
+
+/// How a wait ended, unless it failed.
+pub(crate) enum Wait {
+    Held(GuardSet),
+    /// This signal asked the program to end. No lock is held or queued for.
+    Signalled(i32),
+}
+
+impl Request<'_> {
+    pub(crate) async fn acquire(&self, signals: &Signals) -> Result<Wait, Failure> {
+        let began = SystemClock.now();
+        let outcome = tokio::select! {
+            biased;
+            signal = signals.ending(self.output) => signal.map(Wait::Signalled),
+            guards = self.hold() => guards.map(Wait::Held),
+        };
+        self.output.clear_status();
+        if let Ok(Wait::Held(guards)) = &outcome {
+            self.output.say(&Message::Acquired {
+                lock: &self.lock_options.name,
+                guards,
+                store: &self.client.describe(),
+                after: SystemClock.now().since(began),
+            });
+        }
+        outcome
+    }
+
+    /// Uses the lock that an outer run holds.
+    pub(crate) async fn enter(&self, lock: LockAround) -> Result<Hold, Failure> {
+        let (client, wanted) = (self.client.clone(), self.lock_options.mode());
+        let outer_lock = OuterLock::enter(client, lock, wanted, self.lock_options.ttl / 3).await?;
+        self.output.say(&Message::Nested {
+            lock: &self.lock_options.name,
+            fence: outer_lock.lock().fence(),
+            store: &self.client.describe(),
+        });
+        Ok(Hold::OuterLock(outer_lock))
+    }
+
+    async fn hold(&self) -> Result<GuardSet, Failure> {
+        let locks = self.locks_beside_those_around().await?;
+        let granted = if self.lock_options.no_wait {
+            match locks.try_acquire().await {
+                Ok(guards) => guards,
+                Err(error) => return Err(self.failed(error).await),
+            }
+        } else {
+            tokio::select! {
+                biased;
+                granted = locks.acquire() => match granted {
+                    Ok(guards) => Some(guards),
+                    Err(error) if error.is_busy() => None,
+                    Err(error) => return Err(self.failed(error).await),
+                },
+                () = self.report_progress() => None,
+            }
+        };
+        match granted {
+            Some(guards) => Ok(guards),
+            None => Err(self.busy().await),
+        }
+    }
+
+    /// The locks. Refuses a lock of an outer run, which is released only after this run: the wait would
+    /// never end. If an outer run shares a lock, this run acquires it ahead of the queue, because the
+    /// waiters in the queue get it only after the outer run.
+    async fn locks_beside_those_around(&self) -> Result<LockSet, Failure> {
+        let mut is_shared = false;
+        if self.nesting.is_nested() {
+            for name in self.lock_options.names() {
+                // The next attempt reports a store that does not answer.
+                let holders = self.client.holders(name).await.unwrap_or_default();
+                if let Some(holder) = self.nesting.deadlock(&holders, self.lock_options.mode()) {
+                    return Err(Failure::usage(format!(
+                        "lock {name:?} is held by an outer run, {}; waiting for it {}{}",
+                        holder_text::phrase(holder),
+                        without_end(holder.mode, self.lock_options.mode()),
+                        self.way_out(holder.mode),
+                    )));
+                }
+                is_shared |= self.nesting.shares(&holders);
+            }
+        }
+        Ok(self.lock_options.locks(self.client).barging(is_shared))
+    }
+
+    /// The option that would run the command under the lock of the outer run, if it would.
+    fn way_out(&self, held: Mode) -> &'static str {
+        match outer_lock::refusal(held, self.lock_options.mode()) {
+            None if self.lock_options.also.is_empty() && self.lends => {
+                " (--nested runs the command under that lease)"
+            }
+            _ => "",
+        }
+    }
+
+    /// The lock that this run waits for, and its holders: the first lock that it does not hold itself.
+    /// `None` if it holds all.
+    async fn missing(&self) -> Option<(&str, Vec<Holder>)> {
+        for name in self.lock_options.names() {
+            let holders = self.client.holders(name).await.unwrap_or_default();
+            let is_ours = |owner: Owner| owner.client() == self.client.id();
+            if !holders
+                .iter()
+                .any(|holder| holder.owner.is_some_and(is_ours))
+            {
+                return Some((name, holders));
+            }
+        }
+        None
+    }
+
+    /// Prints who holds the lock and the place in the queue, or why no client can hold it: on a
+    /// terminal repeatedly, otherwise once, for programs on each change. Never returns.
+    async fn report_progress(&self) {
+        let began = SystemClock.now();
+        let terminal = self.output.has_terminal();
+        let mut said: Option<Why> = None;
+        SystemClock.sleep_until(began + FIRST_REPORT).await;
+        loop {
+            // The lock was granted meanwhile, and the request completes next. Or this is an earlier
+            // lease of this run, which was lost and has not expired yet.
+            let Some((name, holders)) = self.missing().await else {
+                SystemClock
+                    .sleep_until(SystemClock.now() + NEXT_REPORT)
+                    .await;
+                continue;
+            };
+            let waiters = self.waiters(name).await;
+            let place = waiter_text::place_of(self.client.id(), &waiters);
+            let quorum_shortfall = match holders.is_empty() && place.is_none() {
+                true => self.quorum_shortfall().await,
+                false => None,
+            };
+            let message = Message::Waiting {
+                lock: name,
+                holders: &holders,
+                place,
+                quorum_shortfall: quorum_shortfall.as_ref(),
+                so_far: SystemClock.now().since(began),
+            };
+            let why = Why::of(&holders, place, quorum_shortfall.as_ref());
+            if terminal {
+                self.output.show_status(&message);
+            } else if why.is_some() && said != why {
+                self.output.say(&message);
+                if !self.lock_options.json && quorum_shortfall.is_none() {
+                    return pending().await;
+                }
+                said = why;
+            }
+            let count = u32::try_from(waiters.len()).unwrap_or(u32::MAX);
+            let pause = NEXT_REPORT.max(PER_WAITER.saturating_mul(count));
+            SystemClock.sleep_until(SystemClock.now() + pause).await;
+        }
+    }
+
+    async fn busy(&self) -> Failure {
+        let limit = SystemClock.now() + LAST_LOOK;
+        let held = match within(&SystemClock, limit, self.held_by_others())
+            .await
+            .flatten()
+        {
+            Some((name, holders)) => {
+                format!(
+                    "lock {name:?} is held by {}",
+                    holder_text::phrases(&holders)
+                )
+            }
+            None => {
+                let names = self.lock_options.names();
+                let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
+                let names = names.join(" or ");
+                format!("lock {names} was held by another client a moment ago")
+            }
+        };
+        let waited = match self.lock_options.wait {
+            Some(wait) if !self.lock_options.no_wait => {
+                format!("gave up after {}: ", humantime::format_duration(wait))
+            }
+            _ => String::new(),
+        };
+        let code = ExitCode::of(self.lock_options.busy_code);
+        Failure::new(code, format!("{waited}{held}"))
+    }
+
+    /// Why the request failed, and what to do about it.
+    async fn failed(&self, error: Error) -> Failure {
+        let code = ExitCode::of_error(&error);
+        let quorum_shortfall = match error.kind() {
+            ErrorKind::NoQuorum => {
+                let limit = SystemClock.now() + LAST_HEALTH;
+                within(&SystemClock, limit, self.quorum_shortfall())
+                    .await
+                    .flatten()
+            }
+            _ => None,
+        };
+        match quorum_shortfall.and_then(|quorum_shortfall| quorum_shortfall.advice()) {
+            Some(advice) => Failure::new(code, format!("{error}; {advice}")),
+            None => error.into(),
+        }
+    }
+
+    async fn quorum_shortfall(&self) -> Option<QuorumShortfall> {
+        let health = self.client.health().await;
+        QuorumShortfall::of(&health.unwrap_or_default())
+    }
+
+    /// The first lock that other clients seem to hold in a way that excludes this run.
+    async fn held_by_others(&self) -> Option<(&str, Vec<Holder>)> {
+        let mut held = Vec::new();
+        for name in self.lock_options.names() {
+            let holders = self.client.holders(name).await.unwrap_or_default();
+            if !holders.is_empty() {
+                held.push((name, holders));
+            }
+        }
+        let wanted = self.lock_options.mode();
+        // A lock that could be shared may be refused too, in favour of an exclusive waiter.
+        let in_the_way = held.iter().position(|(_, holders)| {
+            let together = |holder: &Holder| (holder.mode, wanted) == (Mode::Shared, Mode::Shared);
+            !holders.iter().all(together)
+        });
+        (!held.is_empty()).then(|| held.swap_remove(in_the_way.unwrap_or(0)))
+    }
+
+    async fn waiters(&self, name: &str) -> Vec<Waiter> {
+        if self.client.guarantees().order == Order::Unordered {
+            return Vec::new();
+        }
+        let waiters = self.client.waiters(name).await;
+        waiters.unwrap_or_default()
+    }
+}
+
+/// How a wait for a lock of an outer run would end.
+fn without_end(held: Mode, wanted: Mode) -> &'static str {
+    match (held, wanted) {
+        (Mode::Permit(_), Mode::Permit(_)) => "might never end",
+        _ => "would never end",
+    }
+}
+
+/// Shorter waits are not reported.
+const FIRST_REPORT: Duration = Duration::from_millis(300);
+const NEXT_REPORT: Duration = Duration::from_secs(1);
+/// Each report reads all waiters, so a longer queue gets fewer reports.
+const PER_WAITER: Duration = Duration::from_millis(100);
+/// How long reading the holders of a busy lock may delay the error.
+const LAST_LOOK: Duration = Duration::from_millis(500);
+/// How long reading the health of the servers may delay the error about a missing quorum. A frozen
+/// server takes a second.
+const LAST_HEALTH: Duration = Duration::from_millis(1_500);

@@ -1,0 +1,63 @@
+use std::ffi::OsString;
+use std::time::Duration;
+
+use crate::options::lock_options::LockOptions;
+use crate::output::failure::Failure;
+
+/// The command to run while the locks are held.
+#[derive(Debug)]
+pub(crate) struct CommandSpec {
+    pub(crate) command: Vec<OsString>,
+    /// The time between SIGTERM and SIGKILL.
+    pub(crate) grace: Duration,
+    /// The time from SIGKILL to the deadline, enough for the last process to disappear.
+    pub(crate) margin: Duration,
+    /// The minimum hold time, even if the command ends earlier.
+    pub(crate) min_hold: Option<Duration>,
+}
+
+impl CommandSpec {
+    /// The work, if `grace` leaves time for renewals.
+    pub(crate) fn new(
+        command: &[OsString],
+        lock_options: &LockOptions,
+        grace: Option<Duration>,
+    ) -> Result<Self, Failure> {
+        let span = lock_options.shortest_hold();
+        let grace = match grace {
+            None => (span / 6).min(Duration::from_secs(5)),
+            // Renewals begin at ttl/3 at the latest. A longer grace would leave no time for a second try.
+            Some(grace) if grace >= span / 3 => {
+                let of = match span < lock_options.ttl {
+                    true => "--max-hold",
+                    false => "TTL",
+                };
+                return Err(Failure::usage(format!(
+                    "--grace {grace:?} is too long; it must be less than a third of {of}, {span:?}"
+                )));
+            }
+            Some(grace) => grace,
+        };
+        Ok(Self {
+            command: command.to_vec(),
+            grace,
+            margin: (span / 30).min(Duration::from_secs(1)),
+            min_hold: None,
+        })
+    }
+
+    /// Keeps the locks for at least `span`, which must not exceed the maximum hold time.
+    pub(crate) fn keeping(
+        mut self,
+        span: Duration,
+        lock_options: &LockOptions,
+    ) -> Result<Self, Failure> {
+        if let Some(most) = lock_options.max_hold.filter(|most| span > *most) {
+            return Err(Failure::usage(format!(
+                "--min-hold {span:?} exceeds --max-hold {most:?}"
+            )));
+        }
+        self.min_hold = Some(span);
+        Ok(self)
+    }
+}

@@ -1,0 +1,94 @@
+use std::time::Duration;
+
+use leasehold::{Client, LockSet, Mode, Permits};
+
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+
+/// Which locks to acquire, how, and how long to wait.
+#[derive(Clone, Debug)]
+pub(crate) struct LockOptions {
+    pub(crate) name: String,
+    /// Further locks.
+    pub(crate) also: Vec<String>,
+    pub(crate) shared: bool,
+    pub(crate) permits: Option<Permits>,
+    pub(crate) ttl: Duration,
+    /// The maximum hold time.
+    pub(crate) max_hold: Option<Duration>,
+    /// The delay for the next holder after an unclean end.
+    pub(crate) lock_delay: Option<Duration>,
+    pub(crate) no_wait: bool,
+    pub(crate) wait: Option<Duration>,
+    pub(crate) busy_code: u8,
+    pub(crate) json: bool,
+}
+
+impl LockOptions {
+    /// One exclusive lock, without a limit for the wait.
+    pub(crate) fn alone(name: &str, ttl: Duration) -> Self {
+        Self {
+            name: name.to_owned(),
+            also: Vec::new(),
+            shared: false,
+            permits: None,
+            ttl,
+            max_hold: None,
+            lock_delay: None,
+            no_wait: false,
+            wait: None,
+            busy_code: ExitCode::BUSY.get(),
+            json: false,
+        }
+    }
+
+    /// The names of all locks, in the order of acquisition.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.also.iter().map(String::as_str).collect();
+        names.push(&self.name);
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        match self.permits {
+            Some(permits) => Mode::Permit(permits),
+            None if self.shared => Mode::Shared,
+            None => Mode::Exclusive,
+        }
+    }
+
+    /// The locks of `client` with these options.
+    pub(crate) fn locks(&self, client: &Client) -> LockSet {
+        let locks = client.lock_all(self.names());
+        let mut locks = locks.ttl(self.ttl).mode(self.mode());
+        if let Some(wait) = self.wait {
+            locks = locks.wait(wait);
+        }
+        if let Some(max_hold) = self.max_hold {
+            locks = locks.max_hold(max_hold);
+        }
+        if let Some(delay) = self.lock_delay {
+            locks = locks.lock_delay(delay);
+        }
+        locks
+    }
+
+    /// How long they are held without renewals, roughly.
+    pub(crate) fn shortest_hold(&self) -> Duration {
+        self.max_hold.map_or(self.ttl, |hold| hold.min(self.ttl))
+    }
+
+    /// Refuses a TTL above the maximum of the store. The default may be too long as well.
+    pub(crate) fn refuse_ttl_over(&self, longest: Duration) -> Result<(), Failure> {
+        if self.ttl <= longest {
+            return Ok(());
+        }
+        Err(Failure::usage(format!(
+            "TTL {} exceeds this store's maximum, {}; give a shorter --ttl",
+            humantime::format_duration(self.ttl),
+            humantime::format_duration(longest),
+        )))
+    }
+}

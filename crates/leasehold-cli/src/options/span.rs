@@ -1,0 +1,11 @@
+use std::time::Duration;
+
+/// Parses a duration as people write it: `30s`, `1m30s`, `500ms`.
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
+    if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) && text != "0" {
+        return Err(format!(
+            "a duration needs a unit; write {text}s for seconds"
+        ));
+    }
+    humantime::parse_duration(text).map_err(|error| error.to_string())
+}

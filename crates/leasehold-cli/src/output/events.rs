@@ -1,0 +1,123 @@
+use std::fmt::{self, Write as _};
+
+use tracing::field::{Field, Visit};
+use tracing::span;
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use crate::output::Output;
+use crate::output::message::Message;
+
+/// Prints the warnings of the library, and the end of their cause, as messages of the program.
+#[derive(Debug)]
+pub(crate) struct Events {
+    output: Output,
+}
+
+impl Events {
+    /// Prints all events from now on through `output`.
+    pub(crate) fn show_on(output: &Output) {
+        let output = output.clone();
+        // Only the first subscriber of a process is used, and this is the only one.
+        let _ = tracing::subscriber::set_global_default(Self { output });
+    }
+}
+
+impl Subscriber for Events {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event()
+            && *metadata.level() <= Level::INFO
+            && metadata.target().starts_with("leasehold")
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        let is_warning = *event.metadata().level() <= Level::WARN;
+        // A loss has a separate message, which mentions the command.
+        if is_warning && line.message != LOSS {
+            self.output.say(&Message::Warning(&line.text()));
+        } else if RECOVERIES.contains(&&*line.message) {
+            self.output.say(&Message::Notice(&line.text()));
+        }
+    }
+
+    // Spans are not enabled, so none of the following is ever called.
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+/// An event as one line: its message, then its fields.
+#[derive(Default)]
+struct Line {
+    message: String,
+    fields: Vec<(&'static str, String)>,
+}
+
+impl Line {
+    /// `NAME has no vote for 61s: it restarted`, from an event about a member; of other events the
+    /// message, then the fields in parentheses.
+    fn text(mut self) -> String {
+        let mut text = match self.message.strip_prefix("member ") {
+            Some(rest) => {
+                let rest = rest.to_owned();
+                let member = self.take("member").unwrap_or_else(|| "a server".into());
+                let span = self.take("again").filter(|span| !span.is_empty());
+                let span = span.map_or(String::new(), |span| format!(" for {span}"));
+                format!("{member} {rest}{span}")
+            }
+            None => std::mem::take(&mut self.message),
+        };
+        let reason = self.take("reason").or_else(|| self.take("error"));
+        let fields: Vec<_> = self
+            .fields
+            .iter()
+            .map(|(name, it)| format!("{name}: {it}"))
+            .collect();
+        if !fields.is_empty() {
+            text += &format!(" ({})", fields.join(", "));
+        }
+        match reason {
+            Some(reason) => format!("{text}: {reason}"),
+            None => text,
+        }
+    }
+
+    fn take(&mut self, name: &str) -> Option<String> {
+        let place = self.fields.iter().position(|(it, _)| *it == name)?;
+        Some(self.fields.remove(place).1)
+    }
+}
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            // Writing to a string cannot fail.
+            let _ = write!(self.message, "{value:?}");
+        } else {
+            self.fields.push((field.name(), format!("{value:?}")));
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record_debug(field, &format_args!("{value}"));
+    }
+}
+
+/// The events of the library that end a state with a warning.
+const RECOVERIES: [&str; 3] = [
+    "renewals succeed again",
+    "member answers again",
+    "member has a vote again",
+];
+
+/// The event of a lost guard.
+const LOSS: &str = "lost";

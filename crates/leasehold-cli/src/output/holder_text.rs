@@ -1,0 +1,175 @@
+use leasehold::{Holder, Mode};
+use serde_json::{Value, json};
+
+use crate::output::time_text::{expiry, millis, timestamp, whole_seconds};
+
+/// A holder in one phrase, for people.
+pub(crate) fn phrase(holder: &Holder) -> String {
+    let mut text = holder.to_string();
+    if let Some(form) = holder.form {
+        text += &format!(" (the key holds {form})");
+    }
+    if let Some(since) = holder.since {
+        text += &format!(" since {}", timestamp(since));
+    }
+    text += &manner(holder.mode);
+    if let Some(fence) = holder.fence {
+        text += &format!(", fence {fence}");
+    }
+    if let Some(left) = holder.remaining {
+        text += &match holder.broken {
+            true => format!(", broken: reserved for {}", whole_seconds(left)),
+            false => format!(", expires in {} unless renewed", expiry(left)),
+        };
+    } else if holder.form.is_some() {
+        text += ", which never expires; the lock is free once the key is deleted";
+    }
+    text
+}
+
+/// How a lock is held or wanted, unless exclusively.
+pub(crate) fn manner(mode: Mode) -> String {
+    match mode {
+        Mode::Exclusive => String::new(),
+        Mode::Shared => ", shared".into(),
+        Mode::Permit(permits) => format!(", one of {permits} permits"),
+    }
+}
+
+/// How a lock is held or wanted, as a column of a table.
+pub(crate) fn mode_phrase(mode: Mode) -> String {
+    match mode {
+        Mode::Permit(permits) => format!("1 of {permits} permits"),
+        Mode::Exclusive | Mode::Shared => mode_name(mode).into(),
+    }
+}
+
+/// The name of a mode, without its number.
+pub(crate) fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Exclusive => "exclusive",
+        Mode::Shared => "shared",
+        Mode::Permit(_) => "permit",
+    }
+}
+
+/// The number of permits of the lock, for a permit.
+pub(crate) fn permits(mode: Mode) -> Option<u32> {
+    match mode {
+        Mode::Permit(permits) => Some(permits.get()),
+        Mode::Exclusive | Mode::Shared => None,
+    }
+}
+
+/// The first holders in one phrase, for people.
+pub(crate) fn phrases(holders: &[Holder]) -> String {
+    let named = holders.iter().take(NAMED_MAX);
+    let mut phrases: Vec<String> = named.map(phrase).collect();
+    if holders.len() > NAMED_MAX {
+        phrases.push(format!("{} more", holders.len() - NAMED_MAX));
+    }
+    phrases.join(" and ")
+}
+
+/// At most this many holders are named in one phrase.
+const NAMED_MAX: usize = 3;
+
+/// A holder for programs; unknown values are null.
+pub(crate) fn json(holder: &Holder) -> Value {
+    let client = holder.client.as_ref();
+    json!({
+        "mode": mode_name(holder.mode),
+        "permits": permits(holder.mode),
+        "owner": holder.owner.map(|owner| owner.to_string()),
+        "host": client.map(|client| &client.host),
+        "pid": client.map(|client| client.pid),
+        "program": client.map(|client| &client.program),
+        "since": holder.since.map(timestamp),
+        "fence": holder.fence.map(leasehold::Fence::get),
+        "remaining_ms": holder.remaining.map(millis),
+        "broken": holder.broken,
+        "foreign": holder.owner.is_none(),
+        "form": holder.form,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use leasehold::ambient::SystemEntropy;
+    use leasehold::clock::WallTime;
+    use leasehold::{ClientId, ClientInfo, Fence, Owner, Permits};
+
+    fn known() -> Holder {
+        let id = ClientId::random(&SystemEntropy);
+        let started = WallTime::from_micros(1_600_000_000_000_000);
+        let client = ClientInfo::new(id, "host1".into(), 7, "cron".into(), started);
+        let granted = WallTime::from_micros(1_700_000_000_000_000);
+        let mut holder = Holder::of(Owner::at(id, granted, &SystemEntropy), Mode::Shared);
+        holder.client = Some(client);
+        holder.fence = Fence::new(12);
+        holder.remaining = Some(Duration::from_micros(21_500_900));
+        holder
+    }
+
+    #[test]
+    fn all_that_is_known_is_said() {
+        assert_eq!(
+            phrase(&known()),
+            "cron (pid 7 on host1) since 2023-11-14T22:13:20Z, shared, fence 12, \
+             expires in 21s unless renewed"
+        );
+        let mut broken = known();
+        broken.broken = true;
+        assert!(phrase(&broken).ends_with(", fence 12, broken: reserved for 22s"));
+        assert_eq!(json(&broken)["broken"], true);
+        let mut foreign = Holder::unknown(Mode::Exclusive);
+        foreign.form = Some("a number");
+        assert_eq!(
+            phrase(&foreign),
+            "a client of another library (the key holds a number), which never expires; the lock is free \
+             once the key is deleted"
+        );
+        foreign.remaining = Some(Duration::from_secs(2));
+        assert!(
+            phrase(&foreign).ends_with(" (the key holds a number), expires in 2s unless renewed")
+        );
+        assert_eq!(json(&foreign)["form"], "a number");
+        let unknown = Holder::unknown(Mode::Exclusive);
+        assert_eq!(phrase(&unknown), "a client of another library");
+        assert_eq!(json(&unknown)["foreign"], true);
+        assert_eq!(
+            phrases(&[unknown.clone(), unknown]),
+            "a client of another library and a client of another library"
+        );
+        let many = vec![Holder::unknown(Mode::Shared); 128];
+        assert_eq!(phrases(&many[..3]).matches("another library").count(), 3);
+        let text = phrases(&many);
+        assert_eq!(text.matches("another library").count(), 3);
+        assert!(text.ends_with(" and 125 more"), "{text}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_null() {
+        let value = json(&known());
+        assert_eq!(value["pid"], 7);
+        assert_eq!(value["remaining_ms"], 21_500);
+        let value = json(&Holder::unknown(Mode::Exclusive));
+        assert_eq!(value["mode"], "exclusive");
+        assert!(value["permits"].is_null());
+        assert!(value["host"].is_null() && value["fence"].is_null());
+    }
+
+    #[test]
+    fn a_permit_is_shown_with_how_many_there_are() {
+        let permit = Holder::unknown(Mode::Permit(Permits::new(3).unwrap()));
+        assert!(phrase(&permit).ends_with(", one of 3 permits"));
+        let value = json(&permit);
+        assert_eq!(
+            (&value["mode"], &value["permits"]),
+            (&"permit".into(), &3.into())
+        );
+    }
+}

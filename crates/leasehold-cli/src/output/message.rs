@@ -1,0 +1,247 @@
+use std::time::Duration;
+
+use leasehold::{BreakRecord, Fence, GuardSet, Holder};
+use serde_json::{Map, Value, json};
+
+use crate::output::break_text;
+use crate::output::colour::Style;
+use crate::output::failure::Failure;
+use crate::output::holder_text;
+use crate::output::leader_text;
+use crate::output::once_answer::OnceAnswer;
+use crate::output::quorum_shortfall::QuorumShortfall;
+use crate::output::time_text;
+use crate::output::waiter_text;
+
+/// A message of the program: a text for people, or a JSON object for programs.
+#[derive(Debug)]
+pub(crate) enum Message<'a> {
+    /// The lock is machine-local by default.
+    Notice(&'a str),
+    /// A problem that does not stop the program.
+    Warning(&'a str),
+    /// Another client seems to hold the lock, or too few servers have a vote.
+    Waiting {
+        lock: &'a str,
+        holders: &'a [Holder],
+        /// In the queue, from 1; `None` if there is no queue or it is not known.
+        place: Option<u64>,
+        /// Why it cannot be granted to any client, if so.
+        quorum_shortfall: Option<&'a QuorumShortfall>,
+        so_far: Duration,
+    },
+    /// All requested locks are held from now on.
+    Acquired {
+        lock: &'a str,
+        guards: &'a GuardSet,
+        store: &'a str,
+        after: Duration,
+    },
+    /// The command runs under a lock that an outer run holds.
+    Nested {
+        lock: &'a str,
+        fence: u64,
+        store: &'a str,
+    },
+    /// The lock is lost, or will be in a moment; the command is being ended.
+    Lost { lock: &'a str, reason: &'a str },
+    /// This program leads, and observers can see it.
+    Leads {
+        name: &'a str,
+        fence: Fence,
+        value: &'a str,
+    },
+    /// It no longer leads, and campaigns again after a pause.
+    Campaigns { name: &'a str, after: Duration },
+    /// The record of the operator who broke the lost lock.
+    Broken {
+        lock: &'a str,
+        record: &'a BreakRecord,
+    },
+    /// The result of a request.
+    Once(OnceAnswer<'a>),
+    /// This part of a measurement has begun.
+    Measuring {
+        part: &'a str,
+        /// From 1.
+        number: usize,
+        of: usize,
+    },
+    /// The reason for the end of the program.
+    Error(&'a Failure),
+}
+
+impl Message<'_> {
+    /// One line for people; `None` for messages that only programs need.
+    pub(crate) fn text(&self) -> Option<String> {
+        match self {
+            Self::Notice(text) => Some((*text).into()),
+            Self::Warning(text) => Some(format!("warning: {text}")),
+            Self::Waiting {
+                lock,
+                holders,
+                place,
+                quorum_shortfall,
+                so_far,
+            } => Some(waiting(lock, holders, *place, *quorum_shortfall, *so_far)),
+            Self::Acquired { .. } | Self::Nested { .. } | Self::Leads { .. } | Self::Once(_) => {
+                None
+            }
+            Self::Lost { lock, reason } => Some(format!("lost lock {lock:?}: {reason}")),
+            Self::Campaigns { name, after } => {
+                let after = time_text::whole_millis(*after);
+                Some(format!("campaigning for {name:?} again in {after}"))
+            }
+            Self::Broken { lock, record } => Some(format!("lock {lock:?} was broken by {record}")),
+            Self::Measuring { part, number, of } => {
+                Some(format!("measuring, {number} of {of}: {part}"))
+            }
+            Self::Error(failure) => Some(failure.to_string()),
+        }
+    }
+
+    /// The style of the prefix in the text.
+    pub(crate) fn style(&self) -> Option<Style> {
+        match self {
+            Self::Warning(_) => Some(Style::Yellow),
+            Self::Error(_) | Self::Lost { .. } => Some(Style::Red),
+            _ => None,
+        }
+    }
+
+    /// One object for programs; `event` names the message.
+    pub(crate) fn json(&self) -> Value {
+        match self {
+            Self::Notice(text) => json!({"event": "notice", "message": text}),
+            Self::Warning(text) => json!({"event": "warning", "message": text}),
+            Self::Waiting {
+                lock,
+                holders,
+                place,
+                quorum_shortfall,
+                so_far,
+            } => json!({
+                "event": "waiting",
+                "lock": lock,
+                "holders": holders.iter().map(holder_text::json).collect::<Vec<_>>(),
+                "place": place,
+                "reason": quorum_shortfall.map(ToString::to_string),
+                "counts_again_ms": quorum_shortfall
+                    .and_then(QuorumShortfall::counts_again)
+                    .map(time_text::millis),
+                "waited_ms": time_text::millis(*so_far),
+            }),
+            Self::Acquired {
+                lock,
+                guards,
+                store,
+                after,
+            } => json!({
+                "event": "acquired",
+                "lock": lock,
+                "fence": guards.fence(lock).map(Fence::get),
+                "fences": fences(guards),
+                "store": store,
+                "waited_ms": time_text::millis(*after),
+            }),
+            Self::Nested { lock, fence, store } => {
+                json!({"event": "nested", "lock": lock, "fence": fence, "store": store})
+            }
+            Self::Lost { lock, reason } => {
+                json!({"event": "lost", "lock": lock, "reason": reason})
+            }
+            Self::Leads { name, fence, value } => json!({
+                "version": leader_text::VERSION,
+                "event": "leads",
+                "name": name,
+                "fence": fence.get(),
+                "value": value,
+            }),
+            Self::Campaigns { name, after } => json!({
+                "version": leader_text::VERSION,
+                "event": "campaigns",
+                "name": name,
+                "after_ms": time_text::millis(*after),
+            }),
+            Self::Broken { lock, record } => json!({
+                "event": "broken",
+                "lock": lock,
+                "broken": break_text::json(record),
+            }),
+            Self::Measuring { part, number, of } => {
+                json!({"event": "measuring", "part": part, "number": number, "of": of})
+            }
+            Self::Once(answer) => answer.json(),
+            Self::Error(failure) => json!({
+                "event": "error",
+                "message": failure.to_string(),
+                "exit_code": failure.code.get(),
+            }),
+        }
+    }
+}
+
+/// The names of the held locks, each with its fence.
+pub(crate) fn fences(guards: &GuardSet) -> Map<String, Value> {
+    let fences = guards.fences();
+    fences
+        .map(|(key, fence)| (key.to_string(), fence.get().into()))
+        .collect()
+}
+
+/// The state of a wait in one line.
+fn waiting(
+    lock: &str,
+    holders: &[Holder],
+    place: Option<u64>,
+    quorum_shortfall: Option<&QuorumShortfall>,
+    so_far: Duration,
+) -> String {
+    let why = match quorum_shortfall {
+        // A warning has named each server and its reason.
+        Some(quorum_shortfall) => format!(": {}", quorum_shortfall.summary()),
+        None if holders.is_empty() => String::new(),
+        None => format!(", held by {}", holder_text::phrases(holders)),
+    };
+    let so_far = match so_far.as_secs() {
+        0 => String::new(),
+        secs => {
+            let span = humantime::format_duration(Duration::from_secs(secs));
+            format!(" for {span}")
+        }
+    };
+    // Before the holders, which a narrow terminal may cut off.
+    let place = match place {
+        Some(place) => format!(", {} in the queue", waiter_text::nth(place)),
+        None => String::new(),
+    };
+    format!("waiting{so_far} for lock {lock:?}{place}{why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold::Mode;
+
+    #[test]
+    fn a_wait_says_how_long_and_for_whom() {
+        let holders = [Holder::unknown(Mode::Exclusive)];
+        let message = Message::Waiting {
+            lock: "deploy",
+            holders: &holders,
+            place: Some(2),
+            quorum_shortfall: None,
+            so_far: Duration::from_millis(61_900),
+        };
+        assert_eq!(
+            message.text().unwrap(),
+            "waiting for 1m 1s for lock \"deploy\", 2nd in the queue, held by a client of another \
+             library"
+        );
+        assert_eq!(message.json()["waited_ms"], 61_900);
+        assert_eq!(message.json()["place"], 2);
+        assert_eq!(message.json()["holders"][0]["mode"], "exclusive");
+        let first = waiting("deploy", &[], None, None, Duration::ZERO);
+        assert_eq!(first, r#"waiting for lock "deploy""#);
+    }
+}

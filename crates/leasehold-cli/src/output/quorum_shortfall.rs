@@ -1,0 +1,226 @@
+use std::fmt;
+use std::time::Duration;
+
+use leasehold::{MemberFailure, MemberHealth, MemberRecord, MemberStatus};
+
+use crate::output::time_text::whole_seconds;
+
+/// Why a quorum grants no lock at present: too few of its servers have a vote.
+#[derive(Clone, Debug)]
+pub(crate) struct QuorumShortfall {
+    total: usize,
+    /// The servers without a vote.
+    pub(crate) failures: Vec<MemberFailure>,
+    /// No server that answers has a record of the quorum.
+    is_unformed: bool,
+    /// No server has a vote, because a client has just initialized the quorum.
+    is_new: bool,
+}
+
+/// Whether no server that answers has a record of the quorum, although there are enough `members` for one.
+pub(crate) fn have_no_record<'a>(
+    members: usize,
+    mut answers: impl Iterator<Item = &'a MemberStatus> + Clone,
+) -> bool {
+    members >= 3
+        && answers.clone().next().is_some()
+        && answers.all(|it| {
+            !it.member_record
+                .as_ref()
+                .is_some_and(MemberRecord::is_formed)
+        })
+}
+
+/// How many of `members` must have a vote.
+pub(crate) fn needed(members: usize) -> usize {
+    members / 2 + 1
+}
+
+impl QuorumShortfall {
+    /// The shortage according to the health of the servers, if there is one. Files have none.
+    pub(crate) fn of(health: &[MemberHealth]) -> Option<Self> {
+        let failure = |member: &MemberHealth| match &member.presence {
+            Err(error) => Some(MemberFailure::new(member.id.clone(), error.clone())),
+            Ok(_) => member.distrust.clone(),
+        };
+        let total = health.len();
+        let failures: Vec<_> = health.iter().filter_map(failure).collect();
+        let answers = health
+            .iter()
+            .filter_map(|member| member.presence.as_ref().ok());
+        let is_short = total > 0 && total - failures.len() < needed(total);
+        is_short.then(|| Self {
+            total,
+            is_new: failures.len() == total
+                && answers.clone().filter(|it| is_new(it)).count() == total,
+            is_unformed: have_no_record(total, answers),
+            failures,
+        })
+    }
+
+    /// When enough servers have a vote again, if only time is missing.
+    pub(crate) fn counts_again(&self) -> Option<Duration> {
+        let lacking = needed(self.total) + self.failures.len() - self.total;
+        let known = self
+            .failures
+            .iter()
+            .filter_map(|failure| failure.counts_again);
+        let mut spans: Vec<_> = known.collect();
+        spans.sort_unstable();
+        spans.get(lacking - 1).copied()
+    }
+
+    /// What to do if the quorum is not initialized, or was just initialized by a client.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        match (self.is_unformed, self.is_new) {
+            (true, _) => Some(NOT_FORMED),
+            (_, true) => Some(NEW),
+            _ => None,
+        }
+    }
+
+    /// How many servers have a vote, and when enough of them do. The most important part comes first,
+    /// because a terminal cuts off the line.
+    pub(crate) fn summary(&self) -> String {
+        let (total, needed) = (self.total, needed(self.total));
+        let voting = total - self.failures.len();
+        let state = match self.counts_again() {
+            Some(span) => format!(
+                "enough servers have a vote in {} (now {voting} of {total}, {needed} needed)",
+                whole_seconds(span)
+            ),
+            None => format!("{voting} of {total} servers have a vote, {needed} needed"),
+        };
+        match (self.is_unformed, self.is_new) {
+            (true, _) => format!("{NOT_FORMED}; {state}"),
+            (_, true) => format!("{state}; {NEW}"),
+            _ => state,
+        }
+    }
+}
+
+/// Whether the server joined its quorum recently, which then was initialized.
+fn is_new(presence: &MemberStatus) -> bool {
+    presence
+        .member_record
+        .as_ref()
+        .is_some_and(|member_record| {
+            let age = presence.clock.distance(member_record.changed);
+            member_record.generation == 1 && age < member_record.set.max_ttl * 2
+        })
+}
+
+/// Printed if new servers have no vote yet.
+const NEW: &str = "a client has just initialized this quorum; with `leasehold init` before the first use, there \
+                   is no such wait";
+
+/// Printed for a quorum without records.
+pub(crate) const NOT_FORMED: &str = "the quorum is not initialized; run `leasehold init` to give new servers a vote at once \
+                                     (otherwise clients initialize it once all servers answer)";
+
+impl fmt::Display for QuorumShortfall {
+    /// Ends with the reason of each server that has no vote.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.summary())?;
+        for failure in &self.failures {
+            write!(f, "; {failure}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold::clock::WallTime;
+    use leasehold::{DataGeneration, Error, ErrorKind, MemberId, MemberRecord, MemberSet, RunId};
+
+    fn member(id: &str, out_for: Option<u64>) -> MemberHealth {
+        let clock = WallTime::from_micros(1);
+        let second = Duration::from_secs(1);
+        let mut presence = MemberStatus::new(RunId::new(id), clock, second);
+        presence.member_record = Some(MemberRecord {
+            set: MemberSet::new([MemberId::new(id)], second, second),
+            generation: 1,
+            changed: clock,
+            data_generation: DataGeneration::parse("0123456789abcdef").unwrap(),
+            since: clock,
+            run: presence.run.clone(),
+            durable: false,
+            observations: Default::default(),
+        });
+        let mut health = MemberHealth::new(MemberId::new(id), Ok(presence));
+        health.distrust = out_for.map(|millis| {
+            let error = Error::new(ErrorKind::Untrusted, "restarted");
+            let mut failure = MemberFailure::new(MemberId::new(id), error);
+            failure.counts_again = Some(Duration::from_millis(millis));
+            failure
+        });
+        health
+    }
+
+    fn silent(id: &str) -> MemberHealth {
+        let error = Error::new(ErrorKind::Unreachable, "connection refused");
+        MemberHealth::new(MemberId::new(id), Err(error))
+    }
+
+    #[test]
+    fn a_majority_is_enough_and_no_members_lack_nothing() {
+        assert!(QuorumShortfall::of(&[]).is_none());
+        let two = [member("a", None), silent("b"), member("c", None)];
+        assert!(QuorumShortfall::of(&two).is_none());
+    }
+
+    #[test]
+    fn it_ends_when_as_many_count_again_as_are_needed() {
+        let out = [
+            member("a", Some(30_000)),
+            member("b", Some(5_200)),
+            member("c", Some(9_000)),
+        ];
+        let quorum_shortfall = QuorumShortfall::of(&out).unwrap();
+        assert_eq!(
+            quorum_shortfall.counts_again(),
+            Some(Duration::from_secs(9))
+        );
+        let dead = [member("a", Some(30_000)), silent("b"), silent("c")];
+        let quorum_shortfall = QuorumShortfall::of(&dead).unwrap();
+        assert_eq!(quorum_shortfall.counts_again(), None);
+        let text = QuorumShortfall::of(&[member("a", Some(5_200)), silent("b"), member("c", None)]);
+        assert!(text.unwrap().to_string().starts_with(
+            "enough servers have a vote in 6s (now 1 of 3, 2 needed); a: restarted (no vote for 5s); b: "
+        ));
+    }
+
+    #[test]
+    fn new_quorum_without_votes_names_init() {
+        let new = ["a", "b", "c"].map(|id| member(id, Some(1_000)));
+        let quorum_shortfall = QuorumShortfall::of(&new).unwrap();
+        assert_eq!(quorum_shortfall.advice(), Some(NEW));
+        assert!(quorum_shortfall.to_string().contains("leasehold init"));
+        let mut old = new;
+        for member in &mut old {
+            member.presence.as_mut().unwrap().clock = WallTime::from_micros(9_000_000);
+        }
+        assert_eq!(QuorumShortfall::of(&old).unwrap().advice(), None);
+    }
+
+    #[test]
+    fn what_to_do_is_said_where_no_member_has_a_card() {
+        let mut first = member("a", Some(1));
+        let of = |first: &MemberHealth| {
+            QuorumShortfall::of(&[first.clone(), silent("b"), silent("c")]).unwrap()
+        };
+        assert_eq!(of(&first).advice(), None);
+        first.presence.as_mut().unwrap().member_record = None;
+        assert!(of(&first).to_string().starts_with(NOT_FORMED));
+        let dead = QuorumShortfall::of(&[silent("a"), silent("b"), silent("c")]).unwrap();
+        assert_eq!(
+            dead.advice(),
+            None,
+            "it is unknown whether they have records"
+        );
+        let two = QuorumShortfall::of(&[silent("a"), silent("b")]).unwrap();
+        assert_eq!(two.advice(), None, "no set");
+    }
+}

@@ -1,0 +1,239 @@
+//! The only list of stores.
+
+pub(crate) mod client;
+pub(crate) mod files;
+pub(crate) mod limit;
+pub(crate) mod place;
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::{Client, Expiry, LeaseTerms, Owner, Store};
+use leasehold_file::FileStore;
+use leasehold_redis::{RedisMember, RedisStore};
+
+use crate::config::{Addresses, Choice};
+use crate::output::Output;
+use crate::output::failure::Failure;
+use crate::output::message::Message;
+use crate::store::client::OwnClient;
+use crate::store::files::open_files;
+use crate::store::place::{Place, within};
+
+/// A store with valid addresses. Nothing was sent to it yet.
+#[derive(Debug)]
+pub(crate) struct OpenStore {
+    store: Arc<dyn Store>,
+    /// The file store, for its own operations.
+    files: Option<FileStore>,
+    members: Vec<String>,
+    /// The place of its locks, the same for all spellings of the same addresses.
+    place: String,
+    /// Whether it is the default, which was not configured.
+    is_unsaid: bool,
+}
+
+impl OpenStore {
+    pub(crate) fn open(choice: &Choice) -> Result<Self, Failure> {
+        match choice {
+            Choice::Local => Ok(Self::files(FileStore::open_default()?)),
+            Choice::Unsaid => Ok(Self {
+                is_unsaid: true,
+                ..Self::files(FileStore::open_default()?)
+            }),
+            Choice::Stores(addresses) => Self::at(addresses),
+        }
+    }
+
+    pub(crate) fn at(addresses: &Addresses) -> Result<Self, Failure> {
+        match Place::of(addresses)? {
+            Place::Folder(url) => {
+                let files = addresses.blame(open_files(url))?;
+                Ok(Self::files(files))
+            }
+            Place::Servers(urls) => Self::redis(urls, addresses),
+        }
+    }
+
+    fn files(files: FileStore) -> Self {
+        let store: Arc<dyn Store> = files.clone().into();
+        Self {
+            members: vec![store.describe()],
+            place: store.describe(),
+            store,
+            files: Some(files),
+            is_unsaid: false,
+        }
+    }
+
+    fn redis(urls: &[String], addresses: &Addresses) -> Result<Self, Failure> {
+        let store = addresses.blame(RedisStore::new(urls))?;
+        let mut places: Vec<String> = store.members().iter().map(RedisMember::describe).collect();
+        places.sort_unstable();
+        let store = within(store, addresses.limits)?;
+        Ok(Self {
+            members: store.member_ids().map(ToString::to_string).collect(),
+            place: places.join("; "),
+            store: store.into(),
+            files: None,
+            is_unsaid: false,
+        })
+    }
+
+    /// Prints a notice if the store is the default.
+    pub(crate) fn print_notice(&self, output: &Output) {
+        if self.is_unsaid {
+            output.say(&Message::Notice(
+                "no store configured; using a lock local to this machine and user (pass --local to silence \
+                 this notice)",
+            ));
+        }
+    }
+
+    /// A client of the store, with a thread of its own.
+    pub(crate) fn client(&self) -> OwnClient {
+        let client = Client::builder(Arc::clone(&self.store)).program("leasehold");
+        OwnClient::new(client.build())
+    }
+
+    /// The store itself, for operations that a client does not offer.
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+
+    /// The store of files, if it is one.
+    pub(crate) fn into_files(self) -> Option<FileStore> {
+        self.files
+    }
+
+    /// The longest TTL of this store.
+    pub(crate) fn ttl_max(&self) -> Duration {
+        self.store.terms().ttl_max
+    }
+
+    /// The number of servers; 1 for files.
+    pub(crate) fn member_count(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The terms of its leases; `None` if locks end with their process.
+    pub(crate) fn leases(&self) -> Option<LeaseTerms> {
+        match self.store.guarantees().expiry {
+            Expiry::WithProcess => None,
+            _ => Some(self.store.terms()),
+        }
+    }
+
+    /// The ids of the members, without credentials.
+    pub(crate) fn members(&self) -> String {
+        self.members.join(",")
+    }
+
+    /// The place of its locks, without credentials. Two stores with the same locks have the same.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// The descriptor that holds the lock, for stores that use `flock`.
+    pub(crate) fn descriptor(&self, owner: Owner) -> Option<OwnedFd> {
+        self.files.as_ref()?.descriptor(owner)
+    }
+
+    /// Refuses a store without leases for `subcommand`: a handle needs a lease, which lasts without a process.
+    pub(crate) fn require_leases(&self, subcommand: &str) -> Result<(), Failure> {
+        if self.leases().is_some() {
+            return Ok(());
+        }
+        Err(Failure::usage(format!(
+            "`{subcommand}` needs a store with leases: in {} a lock ends with the process that holds it; use \
+             `leasehold hold` or `leasehold run`",
+            self.members()
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Limits;
+    use crate::output::exit_code::ExitCode;
+    use crate::store::files::file_path;
+
+    fn open(urls: &[&str]) -> Result<OpenStore, Failure> {
+        OpenStore::open(&Choice::Stores(Addresses {
+            urls: urls.iter().map(|url| (*url).to_owned()).collect(),
+            limits: Limits::default(),
+            source: "--store".into(),
+        }))
+    }
+
+    fn refusal(urls: &[&str]) -> String {
+        let failure = open(urls).unwrap_err();
+        assert_eq!(failure.code, ExitCode::USAGE, "{failure}");
+        failure.to_string()
+    }
+
+    #[test]
+    fn folders_are_absolute_and_on_this_machine() {
+        let path = |url| file_path(url).unwrap();
+        assert_eq!(path("file:/a/b"), ("/a/b".into(), false));
+        assert_eq!(path("file:///a/b?unsafe_fs=1"), ("/a/b".into(), true));
+        for url in [
+            "file:a",
+            "file://host/a",
+            "file:",
+            "file:/a?x=1",
+            "file:/a%20b",
+        ] {
+            let text = refusal(&[url]);
+            assert!(
+                text.starts_with("--store: ") && text.contains(url),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_quorum_is_of_servers() {
+        let text = refusal(&["redis://a", "file:/b"]);
+        assert!(text.contains("use it alone"), "{text}");
+        let text = refusal(&["redis://a", "redis://a:6379"]);
+        assert!(text.contains("a:6379") && text.contains("twice"), "{text}");
+        let many: Vec<String> = (0..32).map(|n| format!("redis://host{n}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(refusal(&many).contains("31"));
+    }
+
+    #[test]
+    fn an_address_that_makes_no_sense_is_named_without_its_password() {
+        let text = refusal(&["mysql://user:secret@host"]);
+        assert!(text.contains("mysql") && !text.contains("secret"), "{text}");
+        let text = refusal(&["redis://:secret@host:99999"]);
+        assert!(text.contains("port") && !text.contains("secret"), "{text}");
+        assert!(refusal(&["somewhere"]).contains("somewhere"));
+    }
+
+    #[test]
+    fn stores_with_other_locks_are_other_places() {
+        let place = |urls: &[&str]| open(urls).unwrap().place().to_owned();
+        let three = ["redis://u:pw@a", "redis://b", "redis://c"];
+        let again = ["redis://c:6379", "redis://A", "redis://u:other@b/0"];
+        assert_eq!(place(&three), place(&again));
+        assert!(!place(&three).contains("pw"));
+        for other in [
+            ["redis://a", "redis://b", "redis://c?prefix=app"],
+            ["redis://a", "redis://b", "redis://c/1"],
+            ["redis://a", "redis://b", "redis://d"],
+        ] {
+            assert_ne!(place(&three), place(&other), "{other:?}");
+        }
+        assert_ne!(place(&three), place(&three[..1]));
+    }
+
+    #[test]
+    fn members_are_named_without_credentials() {
+        let store = open(&["redis://u:pw@a", "redis://b:7000", "redis://c?id=third"]).unwrap();
+        assert_eq!(store.members(), "a:6379,b:7000,third");
+    }
+}

@@ -1,0 +1,115 @@
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use leasehold::clock::{BootInstant, SystemClock};
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
+use nix::unistd::{Pid, pipe2};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::net::unix::pipe;
+
+use crate::guardian::args::GUARDIAN;
+use crate::guardian::protocol::{Order, Report};
+
+/// The guardian, for the wrapper: a child process and two pipes.
+#[derive(Debug)]
+pub(crate) struct GuardianProcess {
+    control: pipe::Sender,
+    reports: Lines<BufReader<pipe::Receiver>>,
+}
+
+/// The ends of the pipes that the command writes to.
+#[derive(Debug)]
+pub(crate) struct Pipes {
+    pub(crate) stdout: OwnedFd,
+    pub(crate) stderr: OwnedFd,
+}
+
+/// The tasks of the guardian.
+#[derive(Debug)]
+pub(crate) struct Duty<'a> {
+    pub(crate) command: &'a [OsString],
+    pub(crate) environment: Vec<(&'static str, String)>,
+    pub(crate) deadline: Option<BootInstant>,
+    pub(crate) grace: Duration,
+    pub(crate) margin: Duration,
+    /// The descriptors that hold the locks.
+    pub(crate) locks: Vec<OwnedFd>,
+    pub(crate) nested_in: Option<Pid>,
+    pub(crate) outer_lock: String,
+    pub(crate) foreground: bool,
+    /// The pipes for the output of the command, unless it has the streams of this process.
+    pub(crate) output: Option<Pipes>,
+}
+
+impl GuardianProcess {
+    /// Starts the guardian, which starts the command. Must be called inside a tokio runtime.
+    pub(crate) fn start(duty: Duty<'_>) -> io::Result<Self> {
+        let (control_reader, control_writer) = pipe2(OFlag::O_CLOEXEC)?;
+        let (report_reader, report_writer) = pipe2(OFlag::O_CLOEXEC)?;
+        // This program, even if its file has been replaced.
+        let mut guardian = Command::new("/proc/self/exe");
+        guardian
+            .arg0("leasehold")
+            .arg(GUARDIAN)
+            .arg(format!("--control={}", pass_on(&control_reader)?))
+            .arg(format!("--report={}", pass_on(&report_writer)?))
+            .arg(format!("--grace={}", nanos(duty.grace)))
+            .arg(format!("--margin={}", nanos(duty.margin)))
+            .arg(format!("--outer-lock={}", duty.outer_lock));
+        for lock in &duty.locks {
+            guardian.arg(format!("--keep={}", pass_on(lock)?));
+        }
+        if let Some(deadline) = duty.deadline.map(SystemClock::as_other_processes_read) {
+            guardian.arg(format!("--deadline={}", deadline.as_nanos()));
+        }
+        if duty.foreground {
+            guardian.arg("--foreground");
+        }
+        match duty.nested_in {
+            Some(outer) => guardian.arg(format!("--nested-in={outer}")),
+            None => guardian.process_group(0),
+        };
+        guardian
+            .arg("--")
+            .args(duty.command)
+            .envs(duty.environment)
+            .stdin(Stdio::inherit());
+        if let Some(Pipes { stdout, stderr }) = duty.output {
+            guardian.stdout(stdout).stderr(stderr);
+        }
+        drop(guardian.spawn()?);
+        Ok(Self {
+            control: pipe::Sender::from_owned_fd(control_writer)?,
+            reports: BufReader::new(pipe::Receiver::from_owned_fd(report_reader)?).lines(),
+        })
+    }
+
+    /// Sends an order. Never blocks: a guardian that does not read is stopped or gone, and a guardian
+    /// that is gone closes its pipe of reports.
+    pub(crate) fn tell(&self, order: Order) {
+        let _ = self.control.try_write(format!("{order}\n").as_bytes());
+    }
+
+    /// The next report; `None` once the guardian is gone.
+    ///
+    /// Cancel safe: a report is taken only when it is returned.
+    pub(crate) async fn next(&mut self) -> Option<Report> {
+        let line = self.reports.next_line().await.ok()??;
+        // An invalid report is treated as the end of a guardian that failed.
+        line.parse().ok()
+    }
+}
+
+/// Leaves `fd` open in processes started from now on, and returns its number.
+fn pass_on(fd: &OwnedFd) -> io::Result<i32> {
+    fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty()))?;
+    Ok(fd.as_raw_fd())
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,95 @@
+//! Runs a command under locks, and ends it in time if a lock is lost.
+//!
+//! The wrapper, this process, holds the locks. A second process, the [guardian](crate::guardian), runs the
+//! command, so that the command ends even if the wrapper is killed.
+
+pub(crate) mod end;
+pub(crate) mod guardian_process;
+mod job_control;
+mod wrapper;
+
+use std::time::Duration;
+
+use leasehold::clock::{Clock as _, SystemClock, within};
+use nix::sys::prctl;
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::locks::context::Stage;
+use crate::locks::hold::Hold;
+use crate::options::command_spec::CommandSpec;
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+use crate::output::message::Message;
+use crate::runtime::signals::Signals;
+use crate::supervise::end::End;
+use crate::supervise::guardian_process::Pipes;
+use crate::supervise::wrapper::{Job, Wrapper};
+
+impl Stage<'_> {
+    /// Runs the command under `hold`, and releases the locks. The command writes to `pipes`, or to the
+    /// streams of this process.
+    pub(crate) async fn perform(
+        &self,
+        work: &CommandSpec,
+        hold: Hold,
+        signals: &Signals,
+        pipes: Option<Pipes>,
+    ) -> Result<End, Failure> {
+        // If the guardian is killed, this process adopts the processes below it.
+        prctl::set_child_subreaper(true).map_err(|errno| Failure::of_start(&errno))?;
+        let job = Job {
+            lock_options: self.lock_options,
+            work,
+            keep_until: work.min_hold.map(|span| SystemClock.now() + span),
+            leases: self.store.leases(),
+            descriptors: hold
+                .owners()
+                .filter_map(|owner| self.store.descriptor(owner))
+                .collect(),
+            outer_lock: self.nesting.with(hold.taken(self.store.place())),
+            members: self.store.members(),
+            outer: self.nesting.guardian_of_this_group(),
+            output: pipes,
+        };
+        let fences = hold.fences();
+        let wrapper = Wrapper::start(hold, job, signals, self.output)
+            .map_err(|error| Failure::of("cannot start the guardian", &error))?;
+        let end = wrapper.supervise().await?;
+        if let End::Lost {
+            broken: Some(lock), ..
+        } = &end
+        {
+            self.say_who_broke(lock, fences.get(lock)).await;
+        }
+        Ok(end)
+    }
+
+    /// Prints who broke the lease with this fence, if the store answers soon.
+    async fn say_who_broke(&self, lock: &str, fence: Option<&Value>) {
+        let limit = SystemClock.now() + WHO_LIMIT;
+        let found = within(&SystemClock, limit, self.client.last_break(lock)).await;
+        if let Some(Ok(Some(record))) = &found
+            && fence == Some(&record.fence.get().into())
+        {
+            self.output.say(&Message::Broken { lock, record });
+        }
+    }
+
+    /// Waits for releases in progress, and returns the exit code.
+    pub(crate) fn leave(self, end: End) -> ExitCode {
+        drop(self.client);
+        match end {
+            End::With(code) => code,
+            End::Ended { status, .. } => ExitCode::of_command(status),
+            End::Lost { .. } => ExitCode::LOST,
+            End::Interrupted => {
+                job_control::die_of_the_interrupt();
+                ExitCode::of_signal(Signal::SIGINT as i32)
+            }
+        }
+    }
+}
+
+/// How long reading the record of a break may delay the end.
+const WHO_LIMIT: Duration = Duration::from_secs(2);

@@ -1,0 +1,342 @@
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use leasehold::LeaseTerms;
+use leasehold::clock::{BootInstant, Clock as _, SystemClock};
+use nix::errno::Errno;
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+
+use crate::guardian::protocol::{Order, Report};
+use crate::locks::hold::{Hold, Loss};
+use crate::locks::min_hold::MinHold;
+use crate::options::command_spec::CommandSpec;
+use crate::options::lock_options::LockOptions;
+use crate::output::Output;
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
+use crate::output::message::Message;
+use crate::process::descendants::ProcessTree;
+use crate::runtime::signals::{Arrived, Signals};
+use crate::supervise::end::End;
+use crate::supervise::guardian_process::{Duty, GuardianProcess, Pipes};
+use crate::supervise::job_control::JobControl;
+
+/// The command to run under the lock, and how.
+#[derive(Debug)]
+pub(crate) struct Job<'a> {
+    pub(crate) lock_options: &'a LockOptions,
+    pub(crate) work: &'a CommandSpec,
+    /// Until when the locks are kept, even if the command ends earlier.
+    pub(crate) keep_until: Option<BootInstant>,
+    /// The terms of leases that outlive this process; `None` if locks end with it.
+    pub(crate) leases: Option<LeaseTerms>,
+    /// The ids of the servers, for the command.
+    pub(crate) members: String,
+    /// The descriptors that hold the locks, for lock files.
+    pub(crate) descriptors: Vec<OwnedFd>,
+    /// The locks that are held around the command, including those of this run.
+    pub(crate) outer_lock: String,
+    /// The guardian of the process group, if the run is nested.
+    pub(crate) outer: Option<Pid>,
+    /// The pipes for the output of the command; `None` for the streams of this process.
+    pub(crate) output: Option<Pipes>,
+}
+
+/// The process that holds the locks while the command runs. It passes on deadlines, signals and the
+/// terminal, and releases the locks at the end.
+pub(crate) struct Wrapper<'a> {
+    hold: Hold,
+    guardian: GuardianProcess,
+    signals: &'a Signals,
+    output: &'a Output,
+    lock_options: &'a LockOptions,
+    work: &'a CommandSpec,
+    keep_until: Option<BootInstant>,
+    leases: Option<LeaseTerms>,
+    /// A signal that asks for the end was passed on.
+    hurried: bool,
+    family: ProcessTree,
+    job_control: JobControl,
+    outer: Option<Pid>,
+    command: Option<Pid>,
+    /// The last deadline that was sent to the guardian.
+    deadline: Option<BootInstant>,
+    lost: bool,
+    /// A signal asked the program to end. SIGHUP does not count, because daemons reload their settings
+    /// on it.
+    told_to_end: bool,
+    /// The lock that was lost because an operator broke it.
+    broken: Option<String>,
+}
+
+/// How the guardian ended.
+enum Outcome {
+    Ended(ExitStatus),
+    NotStarted(Errno),
+    GuardianGone,
+}
+
+impl Outcome {
+    fn into_end(
+        self,
+        work: &CommandSpec,
+        had_terminal: bool,
+        told_to_end: bool,
+    ) -> Result<End, Failure> {
+        match self {
+            Self::Ended(status) if had_terminal && is_interrupt(status) => Ok(End::Interrupted),
+            Self::Ended(status) => Ok(End::Ended {
+                status,
+                told_to_end,
+            }),
+            Self::NotStarted(errno) => {
+                let program = work.command.first().cloned().unwrap_or_default();
+                Err(Failure::new(
+                    ExitCode::of_start(errno),
+                    format!("cannot run {program:?}: {}", errno.desc()),
+                ))
+            }
+            Self::GuardianGone => Err(Failure::new(
+                ExitCode::FAILURE,
+                "the guardian process was killed, so the command was killed too",
+            )),
+        }
+    }
+}
+
+fn is_interrupt(status: ExitStatus) -> bool {
+    status.signal() == Some(Signal::SIGINT as i32)
+}
+
+impl<'a> Wrapper<'a> {
+    /// Starts the guardian, which starts the command. Releases the locks on failure.
+    pub(crate) fn start(
+        hold: Hold,
+        job: Job<'a>,
+        signals: &'a Signals,
+        output: &'a Output,
+    ) -> io::Result<Self> {
+        let family = ProcessTree::below_this_process()?;
+        let job_control = JobControl::new(job.outer.is_some());
+        let deadline = hold.deadline();
+        let fences = hold.fences();
+        let fence = fences.get(&job.lock_options.name).map(ToString::to_string);
+        let guardian = GuardianProcess::start(Duty {
+            command: &job.work.command,
+            environment: vec![
+                ("LEASEHOLD_NAME", job.lock_options.name.clone()),
+                ("LEASEHOLD_FENCE", fence.unwrap_or_default()),
+                (
+                    "LEASEHOLD_FENCES",
+                    serde_json::Value::Object(fences).to_string(),
+                ),
+                ("LEASEHOLD_MEMBERS", job.members),
+            ],
+            deadline,
+            grace: job.work.grace,
+            margin: job.work.margin,
+            locks: job.descriptors,
+            nested_in: job.outer,
+            outer_lock: job.outer_lock,
+            output: job.output,
+            foreground: job_control.begins_in_the_foreground(),
+        })?;
+        Ok(Self {
+            hold,
+            guardian,
+            signals,
+            output,
+            lock_options: job.lock_options,
+            work: job.work,
+            keep_until: job.keep_until,
+            leases: job.leases,
+            hurried: false,
+            family,
+            job_control,
+            outer: job.outer,
+            command: None,
+            deadline,
+            lost: false,
+            told_to_end: false,
+            broken: None,
+        })
+    }
+
+    /// Waits until the command has ended, and releases the locks.
+    pub(crate) async fn supervise(mut self) -> Result<End, Failure> {
+        let outcome = self.watch().await?;
+        let had_terminal = self
+            .command
+            .is_some_and(|group| self.job_control.take_back_from(group));
+        let is_guardian_gone = matches!(outcome, Some(Outcome::GuardianGone));
+        if is_guardian_gone {
+            self.end_the_orphans().await?;
+        }
+        let is_unclean = self.lost || is_guardian_gone;
+        let stays_shut = is_unclean && self.lock_options.lock_delay.is_some();
+        if stays_shut {
+            // Even if renewals have recovered meanwhile, late writes of the command may still arrive.
+            self.hold.give_up();
+        }
+        let min_hold = self.min_hold(outcome.as_ref(), had_terminal);
+        let ending = match min_hold {
+            Some(min_hold) => min_hold.end(self.hold).await,
+            None => self.hold.end(self.output).await,
+        };
+        if let Some(loss) = ending
+            && !self.lost
+            && !stays_shut
+        {
+            note_loss(self.output, &loss);
+            self.lost = true;
+        }
+        match outcome {
+            Some(outcome) if !self.lost => {
+                outcome.into_end(self.work, had_terminal, self.told_to_end)
+            }
+            _ => Ok(End::Lost {
+                told_to_end: self.told_to_end,
+                broken: self.broken,
+            }),
+        }
+    }
+
+    /// How the locks outlive the command with --min-hold, if it ran and they were not lost.
+    fn min_hold(&self, outcome: Option<&Outcome>, had_terminal: bool) -> Option<MinHold<'a>> {
+        let Some(Outcome::Ended(status)) = outcome else {
+            return None;
+        };
+        let until = self.keep_until.filter(|_| !self.lost)?;
+        Some(MinHold {
+            until,
+            leases: self.leases,
+            lasting: self.lock_options.ttl + self.lock_options.lock_delay.unwrap_or_default(),
+            hurried: self.hurried || had_terminal && is_interrupt(*status),
+            signals: self.signals,
+            output: self.output,
+        })
+    }
+
+    /// `None` if the deadline was too near to start the command.
+    async fn watch(&mut self) -> Result<Option<Outcome>, Failure> {
+        loop {
+            tokio::select! {
+                biased;
+                report = self.guardian.next() => match report {
+                    Some(Report::Started(pid)) => self.started(Pid::from_raw(pid)),
+                    Some(Report::NotStarted(errno)) => {
+                        return Ok(Some(Outcome::NotStarted(Errno::from_raw(errno))));
+                    }
+                    Some(Report::TooLate) => {
+                        self.note_loss(&self.loss_that_is_near());
+                        return Ok(None);
+                    }
+                    Some(Report::Stopped(signal)) => self.stop(signal)?,
+                    Some(Report::Ending) => self.note_loss(&self.loss_that_is_near()),
+                    Some(Report::Ended(status)) => return Ok(Some(Outcome::Ended(status))),
+                    None => return Ok(Some(Outcome::GuardianGone)),
+                },
+                signal = self.signals.next() => self.pass_on(signal?),
+                deadline = self.hold.deadline_moved(self.deadline) => {
+                    self.deadline = deadline;
+                    let deadline = deadline.map(SystemClock::as_other_processes_read);
+                    self.guardian.tell(Order::Deadline(deadline));
+                }
+                loss = self.hold.lost(), if !self.lost => {
+                    self.guardian.tell(Order::Lost);
+                    self.note_loss(&loss);
+                }
+            }
+        }
+    }
+
+    fn started(&mut self, command: Pid) {
+        self.command = Some(command);
+        if self.outer.is_none() {
+            self.family.set_group(command);
+        }
+    }
+
+    /// Passes a signal on to the command. In a nested run, the signals of the terminal and of the outer
+    /// guardian already went to the whole group, including the command.
+    fn pass_on(&mut self, signal: Arrived) {
+        self.told_to_end |= signal.ends() && signal.number != Signal::SIGHUP as i32;
+        self.hurried |= signal.ends();
+        let reached_all = match (self.outer, signal.sender) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(outer), Some(sender)) => outer.as_raw() == sender,
+        };
+        if !reached_all {
+            self.guardian.tell(Order::Signal(signal.number));
+        }
+    }
+
+    /// Stops after the command was stopped, and continues with it unless the lock was lost meanwhile.
+    fn stop(&mut self, signal: i32) -> Result<(), Failure> {
+        let Some(group) = self.command else {
+            return Ok(());
+        };
+        self.job_control
+            .stop_with(group, signal)
+            .map_err(|error| Failure::of("cannot stop", &error))?;
+        if self.hold.seems_valid() {
+            self.job_control.go_on_with(group);
+            self.guardian.tell(Order::Signal(Signal::SIGCONT as i32));
+        }
+        // Otherwise the loss, which is reported next, ends the command.
+        Ok(())
+    }
+
+    /// Why the guardian began to end the command although the wrapper reported no loss.
+    fn loss_that_is_near(&self) -> Loss {
+        let reason = if self.lock_options.max_hold.is_some() && !self.hold.is_in_doubt() {
+            HELD_TOO_LONG
+        } else {
+            NO_RENEWAL
+        };
+        Loss {
+            lock: self.hold.first_to_end(),
+            reason: reason.to_owned(),
+            broken: false,
+        }
+    }
+
+    fn note_loss(&mut self, loss: &Loss) {
+        if !self.lost {
+            note_loss(self.output, loss);
+            self.broken = loss.broken.then(|| loss.lock.clone());
+        }
+        self.lost = true;
+    }
+
+    /// Kills the processes that a killed guardian left behind.
+    async fn end_the_orphans(&self) -> Result<(), Failure> {
+        let failed = |error: io::Error| Failure::of("cannot end the command", &error);
+        loop {
+            self.family.signal(Signal::SIGKILL).map_err(failed)?;
+            self.family.reap_orphans(None).map_err(failed)?;
+            if self.family.survivors().map_err(failed)?.is_empty() {
+                return Ok(());
+            }
+            SystemClock
+                .sleep_until(SystemClock.now() + KILL_AGAIN)
+                .await;
+        }
+    }
+}
+
+fn note_loss(output: &Output, loss: &Loss) {
+    output.say(&Message::Lost {
+        lock: &loss.lock,
+        reason: &loss.reason,
+    });
+}
+
+const NO_RENEWAL: &str = "could not renew it in time; ending the command";
+const HELD_TOO_LONG: &str = "--max-hold reached; ending the command";
+const KILL_AGAIN: Duration = Duration::from_millis(20);
