@@ -12,7 +12,7 @@ use crate::store::OpenStore;
 use crate::store::client::OwnClient;
 
 /// Everything that is needed before acquiring a lock.
-pub(crate) struct Stage<'a> {
+pub(crate) struct RunContext<'a> {
     pub(crate) lock_options: &'a LockOptions,
     pub(crate) output: &'a Output,
     pub(crate) store: OpenStore,
@@ -20,10 +20,10 @@ pub(crate) struct Stage<'a> {
     pub(crate) nesting: Nesting,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> RunContext<'a> {
     /// Opens the store, and blocks the signals that the program reads. Call it before starting a
     /// thread.
-    pub(crate) fn set(
+    pub(crate) fn open(
         lock_options: &'a LockOptions,
         store: &StoreArgs,
         output: &'a Output,
@@ -34,14 +34,14 @@ impl<'a> Stage<'a> {
         let store = OpenStore::open(&choice)?;
         lock_options.refuse_ttl_over(store.ttl_max())?;
         store.print_notice(output);
-        let stage = Self {
+        let context = Self {
             lock_options,
             output,
             nesting: Nesting::of_this_process(),
             client: store.client(),
             store,
         };
-        Ok((stage, blocked))
+        Ok((context, blocked))
     }
 
     /// Requests the locks.

@@ -15,7 +15,7 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::locks::context::Stage;
+use crate::locks::context::RunContext;
 use crate::locks::hold::Hold;
 use crate::options::command_spec::CommandSpec;
 use crate::output::exit_code::ExitCode;
@@ -26,7 +26,7 @@ use crate::supervise::end::End;
 use crate::supervise::guardian_process::Pipes;
 use crate::supervise::wrapper::{Job, Wrapper};
 
-impl Stage<'_> {
+impl RunContext<'_> {
     /// Runs the command under `hold`, and releases the locks. The command writes to `pipes`, or to the
     /// streams of this process.
     pub(crate) async fn perform(

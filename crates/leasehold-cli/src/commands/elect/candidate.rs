@@ -8,7 +8,7 @@ use leasehold::{Election, Ended, Error, GuardSet, Leadership, LostReason};
 
 use crate::commands::elect::args::ElectArgs;
 use crate::commands::elect::pauses::Pauses;
-use crate::locks::context::Stage;
+use crate::locks::context::RunContext;
 use crate::locks::hold::Hold;
 use crate::locks::request::Wait;
 use crate::options::command_spec::CommandSpec;
@@ -23,7 +23,7 @@ use crate::supervise::end::End;
 pub(super) struct Candidate<'a> {
     pub(super) args: &'a ElectArgs,
     pub(super) work: &'a CommandSpec,
-    pub(super) stage: &'a Stage<'a>,
+    pub(super) context: &'a RunContext<'a>,
     pub(super) signals: &'a Signals,
 }
 
@@ -87,7 +87,7 @@ impl Candidate<'_> {
     /// Waits until it is elected, and leads as long as possible.
     async fn term(&self) -> Result<Term, Failure> {
         let signalled = |signal| Ok(Term::Over(End::With(ExitCode::of_signal(signal))));
-        let guards = match self.stage.request().acquire(self.signals).await? {
+        let guards = match self.context.request().acquire(self.signals).await? {
             Wait::Held(guards) => guards,
             Wait::Signalled(signal) => return signalled(signal),
         };
@@ -132,7 +132,7 @@ impl Candidate<'_> {
         let began = SystemClock.now();
         let end = tokio::select! {
             biased;
-            end = self.stage.perform(self.work, Hold::Own(guards), self.signals, None) => end?,
+            end = self.context.perform(self.work, Hold::Own(guards), self.signals, None) => end?,
             never = keep_announced(&leadership) => match never {},
         };
         let led = SystemClock.now().since(began);
@@ -158,12 +158,12 @@ impl Candidate<'_> {
     }
 
     fn election(&self) -> Election {
-        let election = self.stage.client.election(&self.args.name);
+        let election = self.context.client.election(&self.args.name);
         election.ttl(self.args.ttl).value(self.args.value.clone())
     }
 
     fn output(&self) -> &Output {
-        self.stage.output
+        self.context.output
     }
 
     fn say_lost(&self, reason: &str) {

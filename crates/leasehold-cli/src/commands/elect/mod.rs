@@ -9,7 +9,7 @@ pub(crate) use observe::observe;
 
 use crate::commands::elect::args::ElectArgs;
 use crate::commands::elect::candidate::Candidate;
-use crate::locks::context::Stage;
+use crate::locks::context::RunContext;
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
@@ -23,16 +23,16 @@ pub(crate) fn elect(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failu
     let lock_options = args.lock_options();
     let work = args.work(&lock_options)?;
     require_own_proc()?;
-    let (stage, blocked) = Stage::set(&lock_options, &args.store, output)?;
+    let (context, blocked) = RunContext::open(&lock_options, &args.store, output)?;
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
         let candidate = Candidate {
             args,
             work: &work,
-            stage: &stage,
+            context: &context,
             signals: &signals,
         };
         candidate.campaign().await
     })?;
-    Ok(stage.leave(end))
+    Ok(context.leave(end))
 }

@@ -5,7 +5,7 @@ use leasehold::{Client, Handle};
 use crate::commands::handle::args::AcquireArgs;
 use crate::commands::handle::handle_file::HandleFile;
 use crate::commands::handle::report;
-use crate::locks::context::Stage;
+use crate::locks::context::RunContext;
 use crate::locks::request::Wait;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
@@ -16,14 +16,14 @@ use crate::runtime::signals::Signals;
 /// Acquires a lock, and leaves it held with a handle.
 pub(crate) fn acquire(args: &AcquireArgs, output: &Output) -> Result<ExitCode, Failure> {
     let lock_options = args.take.lock_options(args.json);
-    let (stage, blocked) = Stage::set(&lock_options, &args.take.store, output)?;
-    stage.store.require_leases("acquire")?;
+    let (context, blocked) = RunContext::open(&lock_options, &args.take.store, output)?;
+    context.store.require_leases("acquire")?;
     // Before acquiring, because a handle that cannot be written would be lost.
     let file = args.handle_file.as_deref();
     let file = file.map(HandleFile::prepare).transpose()?;
     runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
-        let guards = match stage.request().acquire(&signals).await? {
+        let guards = match context.request().acquire(&signals).await? {
             Wait::Held(guards) => guards,
             Wait::Signalled(signal) => return Ok(ExitCode::of_signal(signal)),
         };
@@ -31,9 +31,9 @@ pub(crate) fn acquire(args: &AcquireArgs, output: &Output) -> Result<ExitCode, F
             return Err(Failure::of("cannot acquire", &"no lock was named"));
         };
         let handle = guard.into_handle()?;
-        if let Err(failure) = hand_over(&handle, &stage.client, file, args.json) {
+        if let Err(failure) = hand_over(&handle, &context.client, file, args.json) {
             // The handle was not delivered, so release the lock.
-            let _ = stage.client.release(&handle).await;
+            let _ = context.client.release(&handle).await;
             return Err(failure);
         }
         Ok(ExitCode::SUCCESS)

@@ -8,7 +8,7 @@ use leasehold::GuardSet;
 use leasehold::clock::{Clock as _, SystemClock};
 
 use crate::commands::hold::args::HoldArgs;
-use crate::locks::context::Stage;
+use crate::locks::context::RunContext;
 use crate::locks::hold::{Loss, free};
 use crate::locks::request::Wait;
 use crate::output::exit_code::ExitCode;
@@ -26,12 +26,12 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
         false => Some(Stdin::to_be_watched()?),
     };
     let lock_options = args.take.lock_options(args.json);
-    let (stage, blocked) = Stage::set(&lock_options, &args.take.store, output)?;
+    let (context, blocked) = RunContext::open(&lock_options, &args.take.store, output)?;
     runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
         let stdin = stdin.map(Stdin::watch).transpose();
         let stdin = stdin.map_err(|error| Failure::of_start(&error))?;
-        let request = stage.request();
+        let request = context.request();
         let began = SystemClock.now();
         let wait = tokio::select! {
             biased;
@@ -46,7 +46,7 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
             Wait::Signalled(signal) => return Ok(ExitCode::of_signal(signal)),
         };
         let waited = SystemClock.now().since(began);
-        let held = report::held(&lock_options, &guards, &stage.client.describe(), waited);
+        let held = report::held(&lock_options, &guards, &context.client.describe(), waited);
         if let Err(error) = output::print_json(&held) {
             // The script does not know that the lock is held, so release it.
             free(guards, output).await;

@@ -13,7 +13,7 @@ use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::{Effect, Error, GuardSet, Once, OnceResult, OnceRun, OnceStart};
 
 use crate::commands::once::args::{Failed, OnceArgs};
-use crate::locks::context::Stage;
+use crate::locks::context::RunContext;
 use crate::locks::hold::Hold;
 use crate::locks::request::Wait;
 use crate::options::command_spec::CommandSpec;
@@ -35,20 +35,20 @@ pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure
     let lock_options = args.lock_options();
     let work = args.work(&lock_options)?;
     require_own_proc()?;
-    let (stage, blocked) = Stage::set(&lock_options, &args.store, output)?;
+    let (context, blocked) = RunContext::open(&lock_options, &args.store, output)?;
     let runtime = runtime()?;
     let end = runtime.block_on(async {
         let signals = Signals::new(blocked)?;
         let call = Call {
             args,
             work: &work,
-            stage: &stage,
+            context: &context,
         };
         call.answer(&signals).await
     });
     // Output without a reader may still be in a write.
     runtime.shutdown_background();
-    Ok(stage.leave(end?))
+    Ok(context.leave(end?))
 }
 
 #[cfg(any(test, fuzzing))]
@@ -62,7 +62,7 @@ pub(crate) fn read_stored(bytes: &[u8]) {
 struct Call<'a> {
     args: &'a OnceArgs,
     work: &'a CommandSpec,
-    stage: &'a Stage<'a>,
+    context: &'a RunContext<'a>,
 }
 
 /// The result of an attempt, once it is in the store.
@@ -81,7 +81,7 @@ struct Told {
 
 impl Call<'_> {
     async fn answer(&self, signals: &Signals) -> Result<End, Failure> {
-        let once = self.stage.client.once(&self.args.name);
+        let once = self.context.client.once(&self.args.name);
         let once = once.payload(self.args.payload());
         let once = once.retention(self.args.retain).ttl(self.args.ttl);
         let looked = match self.unless_ended(signals, once.result()).await? {
@@ -94,7 +94,7 @@ impl Call<'_> {
             Err(error) if !error.is_unreachable() => return Err(error.into()),
             Ok(None) | Err(_) => {}
         }
-        let request = self.stage.request();
+        let request = self.context.request();
         let guards = match request.acquire(signals).await? {
             Wait::Held(guards) => guards,
             Wait::Signalled(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
@@ -138,7 +138,7 @@ impl Call<'_> {
         tokio::select! {
             biased;
             answer = waiting => Ok(Ok(answer)),
-            signal = signals.ending(self.stage.output) => signal.map(Err),
+            signal = signals.ending(self.context.output) => signal.map(Err),
         }
     }
 
@@ -152,7 +152,7 @@ impl Call<'_> {
     ) -> Result<End, Failure> {
         let (mut capture, pipes) = Capture::new().map_err(|error| Failure::of_start(&error))?;
         let performing = self
-            .stage
+            .context
             .perform(self.work, Hold::Own(guards), signals, Some(pipes));
         let ended = capture.beside(performing).await;
         let ended = ended.map_err(|error| Failure::of("cannot pass on what CMD writes", &error))?;
@@ -258,7 +258,7 @@ impl Call<'_> {
         };
         // The next call with this payload finds the request begun, and runs it as well.
         let text = format!("could not tell the store that the attempt ended: {why}");
-        self.stage.output.say(&Message::Warning(&text));
+        self.context.output.say(&Message::Warning(&text));
     }
 
     /// Replays the output of the command, and ends as it ended.
@@ -290,7 +290,7 @@ impl Call<'_> {
         for (name, kept) in [("stdout", &stored.stdout), ("stderr", &stored.stderr)] {
             if kept.is_cut {
                 let text = format!("only the first {} bytes of {name} are kept", Kept::MAX);
-                self.stage.output.say(&Message::Warning(&text));
+                self.context.output.say(&Message::Warning(&text));
             }
         }
     }
@@ -302,7 +302,7 @@ impl Call<'_> {
             self.warn_of_cuts(stored);
         }
         let kept = |kept: &Kept| (kept.bytes.len(), kept.is_cut);
-        self.stage.output.say(&Message::Once(OnceAnswer {
+        self.context.output.say(&Message::Once(OnceAnswer {
             key: &self.args.name,
             outcome: told.outcome,
             fence: told.fence,

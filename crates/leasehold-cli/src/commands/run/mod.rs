@@ -3,7 +3,7 @@
 pub(crate) mod args;
 
 use crate::commands::run::args::RunArgs;
-use crate::locks::context::Stage;
+use crate::locks::context::RunContext;
 use crate::locks::hold::Hold;
 use crate::locks::request::{Request, Wait};
 use crate::output::Output;
@@ -19,16 +19,16 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
     let lock_options = args.lock_options();
     let work = args.work(&lock_options)?;
     require_own_proc()?;
-    let (stage, blocked) = Stage::set(&lock_options, &args.take.store, output)?;
+    let (context, blocked) = RunContext::open(&lock_options, &args.take.store, output)?;
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
         let request = Request {
             lends: true,
-            ..stage.request()
+            ..context.request()
         };
-        let lent = stage
+        let lent = context
             .nesting
-            .innermost(stage.store.place(), &lock_options.name);
+            .innermost(context.store.place(), &lock_options.name);
         let hold = match lent.filter(|_| args.nested) {
             Some(lock) => request.enter(lock.clone()).await?,
             None => match request.acquire(&signals).await? {
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
                 Wait::Signalled(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
             },
         };
-        stage.perform(&work, hold, &signals, None).await
+        context.perform(&work, hold, &signals, None).await
     })?;
-    Ok(stage.leave(end))
+    Ok(context.leave(end))
 }
