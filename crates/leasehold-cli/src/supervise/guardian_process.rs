@@ -28,9 +28,9 @@ pub(crate) struct Pipes {
     pub(crate) stderr: OwnedFd,
 }
 
-/// The tasks of the guardian.
+/// How the guardian runs the command.
 #[derive(Debug)]
-pub(crate) struct Duty<'a> {
+pub(crate) struct SupervisorConfig<'a> {
     pub(crate) command: &'a [OsString],
     pub(crate) environment: Vec<(&'static str, String)>,
     pub(crate) deadline: Option<BootInstant>,
@@ -47,7 +47,7 @@ pub(crate) struct Duty<'a> {
 
 impl GuardianProcess {
     /// Starts the guardian, which starts the command. Must be called inside a tokio runtime.
-    pub(crate) fn start(duty: Duty<'_>) -> io::Result<Self> {
+    pub(crate) fn start(config: SupervisorConfig<'_>) -> io::Result<Self> {
         let (control_reader, control_writer) = pipe2(OFlag::O_CLOEXEC)?;
         let (report_reader, report_writer) = pipe2(OFlag::O_CLOEXEC)?;
         // This program, even if its file has been replaced.
@@ -57,28 +57,28 @@ impl GuardianProcess {
             .arg(GUARDIAN)
             .arg(format!("--control={}", pass_on(&control_reader)?))
             .arg(format!("--report={}", pass_on(&report_writer)?))
-            .arg(format!("--grace={}", nanos(duty.grace)))
-            .arg(format!("--margin={}", nanos(duty.margin)))
-            .arg(format!("--outer-lock={}", duty.outer_lock));
-        for lock in &duty.locks {
+            .arg(format!("--grace={}", nanos(config.grace)))
+            .arg(format!("--margin={}", nanos(config.margin)))
+            .arg(format!("--outer-lock={}", config.outer_lock));
+        for lock in &config.locks {
             guardian.arg(format!("--keep={}", pass_on(lock)?));
         }
-        if let Some(deadline) = duty.deadline.map(SystemClock::as_other_processes_read) {
+        if let Some(deadline) = config.deadline.map(SystemClock::as_other_processes_read) {
             guardian.arg(format!("--deadline={}", deadline.as_nanos()));
         }
-        if duty.foreground {
+        if config.foreground {
             guardian.arg("--foreground");
         }
-        match duty.nested_in {
+        match config.nested_in {
             Some(outer) => guardian.arg(format!("--nested-in={outer}")),
             None => guardian.process_group(0),
         };
         guardian
             .arg("--")
-            .args(duty.command)
-            .envs(duty.environment)
+            .args(config.command)
+            .envs(config.environment)
             .stdin(Stdio::inherit());
-        if let Some(Pipes { stdout, stderr }) = duty.output {
+        if let Some(Pipes { stdout, stderr }) = config.output {
             guardian.stdout(stdout).stderr(stderr);
         }
         drop(guardian.spawn()?);

@@ -22,7 +22,7 @@ use crate::output::message::Message;
 use crate::process::descendants::ProcessTree;
 use crate::runtime::signals::{Arrived, Signals};
 use crate::supervise::end::End;
-use crate::supervise::guardian_process::{Duty, GuardianProcess, Pipes};
+use crate::supervise::guardian_process::{GuardianProcess, Pipes, SupervisorConfig};
 use crate::supervise::job_control::JobControl;
 
 /// The command to run under the lock, and how.
@@ -125,7 +125,7 @@ impl<'a> Wrapper<'a> {
         let deadline = hold.deadline();
         let fences = hold.fences();
         let fence = fences.get(&job.lock_options.name).map(ToString::to_string);
-        let guardian = GuardianProcess::start(Duty {
+        let guardian = GuardianProcess::start(SupervisorConfig {
             command: &job.work.command,
             environment: vec![
                 ("LEASEHOLD_NAME", job.lock_options.name.clone()),
