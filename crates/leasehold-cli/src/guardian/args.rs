@@ -10,7 +10,7 @@ pub(crate) const GUARDIAN: &str = "__guardian";
 #[derive(Debug, Parser)]
 #[command(name = GUARDIAN)]
 pub(crate) struct GuardianArgs {
-    /// The descriptor of the pipe with orders.
+    /// The descriptor of the control pipe.
     #[arg(long)]
     pub(crate) control: i32,
 

@@ -2,18 +2,18 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use crate::guardian::protocol::Order;
+use crate::guardian::protocol::ControlMessage;
 
-/// The guardian's end of the pipe with the orders of the wrapper.
+/// The guardian's end of the pipe for control messages from the wrapper.
 #[derive(Debug)]
-pub(crate) struct Orders {
+pub(crate) struct ControlPipe {
     /// `None` once the wrapper is gone.
     pipe: Option<File>,
-    /// The start of an order that was not read completely yet.
+    /// The start of an message that was not read completely yet.
     unread: Vec<u8>,
 }
 
-impl Orders {
+impl ControlPipe {
     pub(crate) fn new(pipe: File) -> Self {
         Self {
             pipe: Some(pipe),
@@ -22,19 +22,19 @@ impl Orders {
     }
 
     /// Whether the wrapper was alive at the last read.
-    pub(crate) fn are_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.pipe.is_some()
     }
 
-    /// What to poll for the next order.
+    /// What to poll for the next message.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().map(File::as_fd)
     }
 
-    /// Takes the available orders; blocks if there is none. The end of the wrapper counts as
-    /// [`Order::Lost`]. So does an invalid order, because a wrapper that sends it may not keep the
+    /// Takes the available messages; blocks if there is none. The end of the wrapper counts as
+    /// [`ControlMessage::Lost`]. So does an invalid message, because a wrapper that sends it may not keep the
     /// lock.
-    pub(crate) fn take(&mut self) -> io::Result<Vec<Order>> {
+    pub(crate) fn take(&mut self) -> io::Result<Vec<ControlMessage>> {
         let Some(pipe) = &mut self.pipe else {
             return Ok(Vec::new());
         };
@@ -45,16 +45,16 @@ impl Orders {
         };
         if length == 0 {
             self.pipe = None;
-            return Ok(vec![Order::Lost]);
+            return Ok(vec![ControlMessage::Lost]);
         }
         self.unread.extend_from_slice(&chunk[..length]);
-        let mut orders = Vec::new();
+        let mut messages = Vec::new();
         while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.unread.drain(..=end).collect();
             let line = String::from_utf8_lossy(&line);
-            orders.push(line.trim_end().parse().unwrap_or(Order::Lost));
+            messages.push(line.trim_end().parse().unwrap_or(ControlMessage::Lost));
         }
-        Ok(orders)
+        Ok(messages)
     }
 }
 
@@ -65,20 +65,23 @@ mod tests {
     use std::io::Write as _;
 
     #[test]
-    fn orders_come_whole_and_in_order_and_the_end_is_a_loss() {
+    fn messages_arrive_whole_and_the_end_is_a_loss() {
         let (reader, writer) = pipe().unwrap();
-        let (mut orders, mut wrapper) = (Orders::new(reader.into()), File::from(writer));
+        let (mut control, mut wrapper) = (ControlPipe::new(reader.into()), File::from(writer));
         wrapper.write_all(b"signal 15\nsignal 1\nsig").unwrap();
         assert_eq!(
-            orders.take().unwrap(),
-            [Order::Signal(15), Order::Signal(1)]
+            control.take().unwrap(),
+            [ControlMessage::Signal(15), ControlMessage::Signal(1)]
         );
         wrapper.write_all(b"nal 2\nnonsense\n").unwrap();
-        assert_eq!(orders.take().unwrap(), [Order::Signal(2), Order::Lost]);
+        assert_eq!(
+            control.take().unwrap(),
+            [ControlMessage::Signal(2), ControlMessage::Lost]
+        );
         drop(wrapper);
-        assert!(orders.are_open());
-        assert_eq!(orders.take().unwrap(), [Order::Lost]);
-        assert!(!orders.are_open() && orders.fd().is_none());
-        assert_eq!(orders.take().unwrap(), []);
+        assert!(control.is_open());
+        assert_eq!(control.take().unwrap(), [ControlMessage::Lost]);
+        assert!(!control.is_open() && control.fd().is_none());
+        assert_eq!(control.take().unwrap(), []);
     }
 }

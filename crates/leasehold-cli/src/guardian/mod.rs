@@ -34,9 +34,9 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, getppid};
 
 use crate::guardian::args::GuardianArgs;
-use crate::guardian::control_pipe::Orders;
+use crate::guardian::control_pipe::ControlPipe;
 use crate::guardian::ending::{Ending, Step};
-use crate::guardian::protocol::{Order, Report};
+use crate::guardian::protocol::{ControlMessage, Report};
 use crate::locks::nesting::{self, Nesting};
 use crate::output::exit_code::ExitCode;
 use crate::process::descendants::ProcessTree;
@@ -53,7 +53,7 @@ pub(crate) fn guard(args: &GuardianArgs) -> ExitCode {
 }
 
 fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
-    let orders = Orders::new(File::from(raw::adopt(args.control)?));
+    let control = ControlPipe::new(File::from(raw::adopt(args.control)?));
     let mut report = File::from(raw::adopt(args.report)?);
     let locks = args.keep.iter().map(|fd| raw::adopt(*fd));
     let locks = locks.collect::<io::Result<_>>()?;
@@ -88,7 +88,7 @@ fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
         family.set_group(group);
     }
     let mut guardian = Guardian {
-        orders,
+        control,
         report,
         signals,
         timer,
@@ -125,7 +125,7 @@ fn command(args: &GuardianArgs) -> Command {
 }
 
 struct Guardian {
-    orders: Orders,
+    control: ControlPipe,
     report: File,
     signals: SignalFd,
     timer: TimerFd,
@@ -200,7 +200,7 @@ impl Guardian {
     /// Reports the end to the wrapper, and wakes it if it is stopped.
     fn say_goodbye(&mut self, status: ExitStatus) -> io::Result<()> {
         self.report(Report::Ended(status));
-        while self.stop != Stop::None && self.orders.are_open() {
+        while self.stop != Stop::None && self.control.is_open() {
             self.wake_the_wrapper();
             self.sleep_until(Some(SystemClock.now() + WAKE_AGAIN))?;
         }
@@ -209,7 +209,7 @@ impl Guardian {
 
     fn wake_the_wrapper(&self) {
         // While it has the pipe open, it is alive and is the parent.
-        if self.orders.are_open() {
+        if self.control.is_open() {
             let _ = kill(getppid(), Signal::SIGCONT);
         }
     }
@@ -242,7 +242,7 @@ impl Guardian {
         }
     }
 
-    /// Sleeps until `wake`, an order, or a change among the children.
+    /// Sleeps until `wake`, an message, or a change among the children.
     fn sleep_until(&mut self, wake: Option<BootInstant>) -> io::Result<()> {
         match wake {
             Some(instant) => {
@@ -260,7 +260,7 @@ impl Guardian {
             PollFd::new(self.timer.as_fd(), PollFlags::POLLIN),
         ];
         sources.extend(
-            self.orders
+            self.control
                 .fd()
                 .map(|fd| PollFd::new(fd, PollFlags::POLLIN)),
         );
@@ -268,26 +268,26 @@ impl Guardian {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
         }
-        let ordered = sources.get(2).and_then(PollFd::any) == Some(true);
+        let has_control = sources.get(2).and_then(PollFd::any) == Some(true);
         let is_told = self.signals.read_signal()?.is_some();
         // This process adopts orphans below it as long as the command lives. Afterwards the wrapper
         // adopts them.
         if is_told && (self.ending.has_begun() || !self.has_ended()?) {
             self.family.reap_orphans(Some(self.pid))?;
         }
-        if ordered {
-            for order in self.orders.take()? {
-                self.obey(order);
+        if has_control {
+            for message in self.control.take()? {
+                self.handle(message);
             }
         }
         Ok(())
     }
 
-    fn obey(&mut self, order: Order) {
-        match order {
-            Order::Deadline(deadline) => self.ending.deadline_moved(deadline),
-            Order::Lost => self.lost = true,
-            Order::Signal(number) => {
+    fn handle(&mut self, message: ControlMessage) {
+        match message {
+            ControlMessage::Deadline(deadline) => self.ending.deadline_moved(deadline),
+            ControlMessage::Lost => self.lost = true,
+            ControlMessage::Signal(number) => {
                 let Ok(signal) = Signal::try_from(number) else {
                     return;
                 };
@@ -325,7 +325,7 @@ impl Guardian {
     }
 
     fn report(&mut self, report: Report) {
-        // If the wrapper is gone, the closed pipe of orders shows that as well.
+        // If the wrapper is gone, the closed control pipe shows that as well.
         let _ = writeln!(self.report, "{report}");
     }
 }

@@ -8,9 +8,9 @@ use std::str::FromStr;
 
 use leasehold::clock::BootInstant;
 
-/// From the wrapper to the guardian. The end of the pipe is the last order: the wrapper is gone.
+/// From the wrapper to the guardian. The end of the pipe is the last message: the wrapper is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum ControlMessage {
     /// The lease now ends at this deadline; `None`: it has no end.
     Deadline(Option<BootInstant>),
     /// The lock is lost: end the processes.
@@ -41,7 +41,7 @@ pub(crate) enum Report {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unintelligible;
 
-impl fmt::Display for Order {
+impl fmt::Display for ControlMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Deadline(Some(deadline)) => write!(f, "deadline {}", deadline.as_nanos()),
@@ -52,7 +52,7 @@ impl fmt::Display for Order {
     }
 }
 
-impl FromStr for Order {
+impl FromStr for ControlMessage {
     type Err = Unintelligible;
 
     fn from_str(line: &str) -> Result<Self, Unintelligible> {
@@ -116,13 +116,13 @@ mod tests {
 
     #[test]
     fn every_message_survives_its_text_form() {
-        for order in [
-            Order::Deadline(Some(BootInstant::from_nanos(u64::MAX))),
-            Order::Deadline(None),
-            Order::Lost,
-            Order::Signal(15),
+        for message in [
+            ControlMessage::Deadline(Some(BootInstant::from_nanos(u64::MAX))),
+            ControlMessage::Deadline(None),
+            ControlMessage::Lost,
+            ControlMessage::Signal(15),
         ] {
-            assert_eq!(order.to_string().parse(), Ok(order));
+            assert_eq!(message.to_string().parse(), Ok(message));
         }
         for report in [
             Report::Started(4711),
@@ -140,7 +140,11 @@ mod tests {
     #[test]
     fn anything_else_is_refused() {
         for line in ["", "lost 1", "signal", "signal x", "deadline -1", "stop"] {
-            assert_eq!(line.parse::<Order>(), Err(Unintelligible), "{line:?}");
+            assert_eq!(
+                line.parse::<ControlMessage>(),
+                Err(Unintelligible),
+                "{line:?}"
+            );
         }
         for line in ["", "started", "ended x", "ending 1"] {
             assert_eq!(line.parse::<Report>(), Err(Unintelligible), "{line:?}");

@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::unix::pipe;
 
 use crate::guardian::args::GUARDIAN;
-use crate::guardian::protocol::{Order, Report};
+use crate::guardian::protocol::{ControlMessage, Report};
 
 /// The guardian, for the wrapper: a child process and two pipes.
 #[derive(Debug)]
@@ -88,10 +88,10 @@ impl GuardianProcess {
         })
     }
 
-    /// Sends an order. Never blocks: a guardian that does not read is stopped or gone, and a guardian
+    /// Sends an message. Never blocks: a guardian that does not read is stopped or gone, and a guardian
     /// that is gone closes its pipe of reports.
-    pub(crate) fn tell(&self, order: Order) {
-        let _ = self.control.try_write(format!("{order}\n").as_bytes());
+    pub(crate) fn send(&self, message: ControlMessage) {
+        let _ = self.control.try_write(format!("{message}\n").as_bytes());
     }
 
     /// The next report; `None` once the guardian is gone.

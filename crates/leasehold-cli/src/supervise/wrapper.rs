@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-use crate::guardian::protocol::{Order, Report};
+use crate::guardian::protocol::{ControlMessage, Report};
 use crate::locks::hold::{Hold, Loss};
 use crate::locks::min_hold::MinHold;
 use crate::options::command_spec::CommandSpec;
@@ -244,10 +244,10 @@ impl<'a> Wrapper<'a> {
                 deadline = self.hold.deadline_moved(self.deadline) => {
                     self.deadline = deadline;
                     let deadline = deadline.map(SystemClock::as_other_processes_read);
-                    self.guardian.tell(Order::Deadline(deadline));
+                    self.guardian.send(ControlMessage::Deadline(deadline));
                 }
                 loss = self.hold.lost(), if !self.lost => {
-                    self.guardian.tell(Order::Lost);
+                    self.guardian.send(ControlMessage::Lost);
                     self.note_loss(&loss);
                 }
             }
@@ -272,7 +272,7 @@ impl<'a> Wrapper<'a> {
             (Some(outer), Some(sender)) => outer.as_raw() == sender,
         };
         if !reached_all {
-            self.guardian.tell(Order::Signal(signal.number));
+            self.guardian.send(ControlMessage::Signal(signal.number));
         }
     }
 
@@ -286,7 +286,8 @@ impl<'a> Wrapper<'a> {
             .map_err(|error| Failure::of("cannot stop", &error))?;
         if self.hold.seems_valid() {
             self.job_control.go_on_with(group);
-            self.guardian.tell(Order::Signal(Signal::SIGCONT as i32));
+            self.guardian
+                .send(ControlMessage::Signal(Signal::SIGCONT as i32));
         }
         // Otherwise the loss, which is reported next, ends the command.
         Ok(())
