@@ -39,8 +39,8 @@ use crate::guardian::ending::{Ending, Step};
 use crate::guardian::protocol::{ControlMessage, Report};
 use crate::locks::nesting::{self, Nesting};
 use crate::output::exit_code::ExitCode;
-use crate::process::descendants::ProcessTree;
 use crate::process::terminal::Terminal;
+use crate::process::tree::ProcessTree;
 
 /// Guards one command from its start to its end.
 pub(crate) fn guard(args: &GuardianArgs) -> ExitCode {
@@ -73,7 +73,7 @@ fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
         return Ok(None);
     }
     let timer = TimerFd::new(ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_CLOEXEC)?;
-    let mut family = ProcessTree::below_this_process()?;
+    let mut process_tree = ProcessTree::below_this_process()?;
     let child = match command(args).spawn() {
         Ok(child) => child,
         Err(error) => {
@@ -85,7 +85,7 @@ fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
     let pid = Pid::from_raw(child.id().cast_signed());
     let group = args.nested_in.is_none().then_some(pid);
     if let Some(group) = group {
-        family.set_group(group);
+        process_tree.set_group(group);
     }
     let mut guardian = Guardian {
         control,
@@ -95,7 +95,7 @@ fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
         child,
         pid,
         group,
-        family,
+        process_tree,
         ending,
         lost: false,
         stop: Stop::None,
@@ -133,7 +133,7 @@ struct Guardian {
     child: Child,
     pid: Pid,
     group: Option<Pid>,
-    family: ProcessTree,
+    process_tree: ProcessTree,
     ending: Ending,
     /// The lock is lost, or the wrapper is gone.
     lost: bool,
@@ -159,7 +159,7 @@ impl Guardian {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => {
                 // It can no longer watch, so no guarded process may be left.
-                let _ = self.family.signal(Signal::SIGKILL);
+                let _ = self.process_tree.signal(Signal::SIGKILL);
                 ExitCode::FAILURE
             }
         }
@@ -181,7 +181,7 @@ impl Guardian {
             };
             if killing {
                 // Repeated, because a process that was just being forked may be missed.
-                self.family.signal(Signal::SIGKILL)?;
+                self.process_tree.signal(Signal::SIGKILL)?;
                 wake = Some(SystemClock.now() + KILL_AGAIN);
             }
             if self.stop == Stop::Over {
@@ -218,15 +218,15 @@ impl Guardian {
         if !self.lost {
             self.report(Report::Ending);
         }
-        self.family.signal(Signal::SIGTERM)?;
+        self.process_tree.signal(Signal::SIGTERM)?;
         // A stopped process gets the other signal only when it continues.
-        self.family.signal(Signal::SIGCONT)
+        self.process_tree.signal(Signal::SIGCONT)
     }
 
     /// Whether CMD ended by itself; once the ending has begun, whether no process is left.
     fn is_over(&self) -> io::Result<bool> {
         if self.ending.has_begun() {
-            return Ok(self.family.survivors()?.is_empty());
+            return Ok(self.process_tree.survivors()?.is_empty());
         }
         self.has_ended()
     }
@@ -273,7 +273,7 @@ impl Guardian {
         // This process adopts orphans below it as long as the command lives. Afterwards the wrapper
         // adopts them.
         if is_told && (self.ending.has_begun() || !self.has_ended()?) {
-            self.family.reap_orphans(Some(self.pid))?;
+            self.process_tree.reap_orphans(Some(self.pid))?;
         }
         if has_control {
             for message in self.control.take()? {

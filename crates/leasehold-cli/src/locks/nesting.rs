@@ -4,7 +4,7 @@ use leasehold::{Guard, Holder, Mode};
 use nix::unistd::{Pid, getpgrp};
 use serde::{Deserialize, Serialize};
 
-use crate::process::descendants::Process;
+use crate::process::tree::Process;
 
 /// The outer runs according to the environment. Private to this program.
 ///

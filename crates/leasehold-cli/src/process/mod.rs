@@ -1,4 +1,4 @@
 //! The processes of a command, and its terminal.
 
-pub(crate) mod descendants;
 pub(crate) mod terminal;
+pub(crate) mod tree;

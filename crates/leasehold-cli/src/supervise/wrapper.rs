@@ -19,7 +19,7 @@ use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
-use crate::process::descendants::ProcessTree;
+use crate::process::tree::ProcessTree;
 use crate::runtime::signals::{Arrived, Signals};
 use crate::supervise::end::End;
 use crate::supervise::guardian_process::{GuardianProcess, Pipes, SupervisorConfig};
@@ -59,7 +59,7 @@ pub(crate) struct Wrapper<'a> {
     leases: Option<LeaseTerms>,
     /// A signal that asks for the end was passed on.
     hurried: bool,
-    family: ProcessTree,
+    process_tree: ProcessTree,
     job_control: JobControl,
     outer: Option<Pid>,
     command: Option<Pid>,
@@ -120,7 +120,7 @@ impl<'a> Wrapper<'a> {
         signals: &'a Signals,
         output: &'a Output,
     ) -> io::Result<Self> {
-        let family = ProcessTree::below_this_process()?;
+        let process_tree = ProcessTree::below_this_process()?;
         let job_control = JobControl::new(job.outer.is_some());
         let deadline = hold.deadline();
         let fences = hold.fences();
@@ -155,7 +155,7 @@ impl<'a> Wrapper<'a> {
             keep_until: job.keep_until,
             leases: job.leases,
             hurried: false,
-            family,
+            process_tree,
             job_control,
             outer: job.outer,
             command: None,
@@ -257,7 +257,7 @@ impl<'a> Wrapper<'a> {
     fn started(&mut self, command: Pid) {
         self.command = Some(command);
         if self.outer.is_none() {
-            self.family.set_group(command);
+            self.process_tree.set_group(command);
         }
     }
 
@@ -319,9 +319,9 @@ impl<'a> Wrapper<'a> {
     async fn end_the_orphans(&self) -> Result<(), Failure> {
         let failed = |error: io::Error| Failure::of("cannot end the command", &error);
         loop {
-            self.family.signal(Signal::SIGKILL).map_err(failed)?;
-            self.family.reap_orphans(None).map_err(failed)?;
-            if self.family.survivors().map_err(failed)?.is_empty() {
+            self.process_tree.signal(Signal::SIGKILL).map_err(failed)?;
+            self.process_tree.reap_orphans(None).map_err(failed)?;
+            if self.process_tree.survivors().map_err(failed)?.is_empty() {
                 return Ok(());
             }
             SystemClock

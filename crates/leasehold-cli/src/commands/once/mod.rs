@@ -23,7 +23,7 @@ use crate::output::message::Message;
 use crate::output::once_answer::OnceAnswer;
 use crate::output::time_text::millis;
 use crate::output::{self, Output};
-use crate::process::descendants::require_own_proc;
+use crate::process::tree::require_own_proc;
 use crate::runtime::runtime;
 use crate::runtime::signals::Signals;
 use crate::supervise::end::End;

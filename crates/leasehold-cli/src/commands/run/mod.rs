@@ -9,7 +9,7 @@ use crate::locks::request::{Request, Wait};
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::process::descendants::require_own_proc;
+use crate::process::tree::require_own_proc;
 use crate::runtime::runtime;
 use crate::runtime::signals::Signals;
 use crate::supervise::end::End;

@@ -25,7 +25,7 @@ pub(crate) struct ProcessTree {
 }
 
 impl ProcessTree {
-    /// A family that has no member yet.
+    /// A tree that has no member yet.
     pub(crate) fn below_this_process() -> io::Result<Self> {
         let root = Pid::this();
         // The kernel knows at once that there is none, whereas reading the table takes time for each
