@@ -37,7 +37,7 @@ use crate::guardian::args::GuardianArgs;
 use crate::guardian::control_pipe::ControlPipe;
 use crate::guardian::ending::{Ending, Step};
 use crate::guardian::protocol::{ControlMessage, Report};
-use crate::locks::nesting::{self, Nesting};
+use crate::locks::outer_runs::{self, OuterRuns};
 use crate::output::exit_code::ExitCode;
 use crate::process::terminal::Terminal;
 use crate::process::tree::ProcessTree;
@@ -113,8 +113,8 @@ fn command(args: &GuardianArgs) -> Command {
     let mut command = Command::new(program);
     let group_guardian = args.nested_in.map_or(Pid::this(), Pid::from_raw);
     command.args(arguments).env(
-        nesting::VARIABLE,
-        Nesting::variable(group_guardian, &args.outer_lock),
+        outer_runs::VARIABLE,
+        OuterRuns::variable(group_guardian, &args.outer_lock),
     );
     if args.nested_in.is_none() {
         command.process_group(0);

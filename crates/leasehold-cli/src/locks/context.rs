@@ -1,7 +1,7 @@
 use nix::sys::signalfd::SignalFd;
 
 use crate::config::{self, Environment};
-use crate::locks::nesting::Nesting;
+use crate::locks::outer_runs::OuterRuns;
 use crate::locks::request::Request;
 use crate::options::lock_options::LockOptions;
 use crate::options::store_args::StoreArgs;
@@ -17,7 +17,7 @@ pub(crate) struct RunContext<'a> {
     pub(crate) output: &'a Output,
     pub(crate) store: OpenStore,
     pub(crate) client: OwnClient,
-    pub(crate) nesting: Nesting,
+    pub(crate) outer_runs: OuterRuns,
 }
 
 impl<'a> RunContext<'a> {
@@ -37,7 +37,7 @@ impl<'a> RunContext<'a> {
         let context = Self {
             lock_options,
             output,
-            nesting: Nesting::of_this_process(),
+            outer_runs: OuterRuns::of_this_process(),
             client: store.client(),
             store,
         };
@@ -49,9 +49,9 @@ impl<'a> RunContext<'a> {
         Request {
             client: &self.client,
             lock_options: self.lock_options,
-            nesting: &self.nesting,
+            outer_runs: &self.outer_runs,
             output: self.output,
-            lends: false,
+            can_borrow: false,
         }
     }
 }

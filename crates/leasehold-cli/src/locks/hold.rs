@@ -5,8 +5,8 @@ use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
 use leasehold::{Ended, Guard, GuardSet, Key, LostReason, Owner};
 use serde_json::{Map, Value};
 
-use crate::locks::nesting::LockAround;
-use crate::locks::outer_lock::OuterLock;
+use crate::locks::borrowed_lock::BorrowedLock;
+use crate::locks::outer_runs::OuterLock;
 use crate::output::Output;
 use crate::output::message::{self, Message};
 
@@ -15,7 +15,7 @@ pub(crate) enum Hold {
     /// Locks that this run took.
     Own(GuardSet),
     /// A lock of an outer run.
-    OuterLock(OuterLock),
+    BorrowedLock(BorrowedLock),
 }
 
 /// A lock that is lost, and why.
@@ -31,7 +31,7 @@ impl Hold {
     pub(crate) fn fences(&self) -> Map<String, Value> {
         match self {
             Self::Own(guards) => message::fences(guards),
-            Self::OuterLock(outer_lock) => {
+            Self::BorrowedLock(outer_lock) => {
                 let lock = outer_lock.lock();
                 [(lock.name().to_owned(), lock.fence().into())]
                     .into_iter()
@@ -41,13 +41,13 @@ impl Hold {
     }
 
     /// The locks that this run took in the store with its locks there.
-    pub(crate) fn taken(&self, store: &str) -> Vec<LockAround> {
+    pub(crate) fn taken(&self, store: &str) -> Vec<OuterLock> {
         match self {
             Self::Own(guards) => guards
                 .guards()
-                .map(|guard| LockAround::of(guard, store))
+                .map(|guard| OuterLock::of(guard, store))
                 .collect(),
-            Self::OuterLock(_) => Vec::new(),
+            Self::BorrowedLock(_) => Vec::new(),
         }
     }
 
@@ -55,7 +55,7 @@ impl Hold {
     pub(crate) fn owners(&self) -> impl Iterator<Item = Owner> {
         let guards = match self {
             Self::Own(guards) => Some(guards.guards().map(Guard::owner)),
-            Self::OuterLock(_) => None,
+            Self::BorrowedLock(_) => None,
         };
         guards.into_iter().flatten()
     }
@@ -65,7 +65,7 @@ impl Hold {
     pub(crate) fn deadline(&self) -> Option<BootInstant> {
         match self {
             Self::Own(guards) => guards.deadline(),
-            Self::OuterLock(_) => None,
+            Self::BorrowedLock(_) => None,
         }
     }
 
@@ -73,7 +73,7 @@ impl Hold {
     pub(crate) async fn deadline_moved(&self, from: Option<BootInstant>) -> Option<BootInstant> {
         match self {
             Self::Own(guards) => guards.deadline_moved(from).await,
-            Self::OuterLock(_) => pending().await,
+            Self::BorrowedLock(_) => pending().await,
         }
     }
 
@@ -81,7 +81,7 @@ impl Hold {
     pub(crate) async fn lost(&self) -> Loss {
         match self {
             Self::Own(guards) => Loss::of(guards.lost().await),
-            Self::OuterLock(outer_lock) => Loss::outer_lock(outer_lock, outer_lock.lost().await),
+            Self::BorrowedLock(outer_lock) => Loss::outer_lock(outer_lock, outer_lock.lost().await),
         }
     }
 
@@ -89,14 +89,14 @@ impl Hold {
     pub(crate) fn seems_valid(&self) -> bool {
         match self {
             Self::Own(guards) => guards.is_valid(),
-            Self::OuterLock(_) => true,
+            Self::BorrowedLock(_) => true,
         }
     }
 
     pub(crate) fn is_in_doubt(&self) -> bool {
         match self {
             Self::Own(guards) => guards.is_in_doubt(),
-            Self::OuterLock(_) => false,
+            Self::BorrowedLock(_) => false,
         }
     }
 
@@ -110,7 +110,7 @@ impl Hold {
                     .map(|guard| guard.key().to_string())
                     .unwrap_or_default()
             }
-            Self::OuterLock(outer_lock) => outer_lock.lock().name().to_owned(),
+            Self::BorrowedLock(outer_lock) => outer_lock.lock().name().to_owned(),
         }
     }
 
@@ -132,7 +132,7 @@ impl Hold {
                 let gone = free(guards, output).await;
                 lost.or(gone)
             }
-            Self::OuterLock(outer_lock) => {
+            Self::BorrowedLock(outer_lock) => {
                 let reason = outer_lock.last_look().await?;
                 Some(Loss::outer_lock(&outer_lock, reason))
             }
@@ -149,7 +149,7 @@ impl Loss {
         }
     }
 
-    fn outer_lock(outer_lock: &OuterLock, reason: &str) -> Self {
+    fn outer_lock(outer_lock: &BorrowedLock, reason: &str) -> Self {
         Self {
             lock: outer_lock.lock().name().to_owned(),
             reason: reason.to_owned(),

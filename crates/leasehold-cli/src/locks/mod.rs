@@ -1,8 +1,8 @@
 //! Acquires the locks of a command, and holds them until it ends.
 
+pub(crate) mod borrowed_lock;
 pub(crate) mod context;
 pub(crate) mod hold;
 pub(crate) mod min_hold;
-pub(crate) mod nesting;
-pub(crate) mod outer_lock;
+pub(crate) mod outer_runs;
 pub(crate) mod request;

@@ -6,9 +6,9 @@ use leasehold::{
     Client, Error, ErrorKind, GuardSet, Holder, LockSet, MemberId, Mode, Order, Owner, Waiter,
 };
 
+use crate::locks::borrowed_lock::{self, BorrowedLock};
 use crate::locks::hold::Hold;
-use crate::locks::nesting::{LockAround, Nesting};
-use crate::locks::outer_lock::{self, OuterLock};
+use crate::locks::outer_runs::{OuterLock, OuterRuns};
 use crate::options::lock_options::LockOptions;
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
@@ -23,10 +23,10 @@ use crate::runtime::signals::Signals;
 pub(crate) struct Request<'a> {
     pub(crate) client: &'a Client,
     pub(crate) lock_options: &'a LockOptions,
-    pub(crate) nesting: &'a Nesting,
+    pub(crate) outer_runs: &'a OuterRuns,
     pub(crate) output: &'a Output,
     /// Whether --nested can run the command under a lock of an outer run.
-    pub(crate) lends: bool,
+    pub(crate) can_borrow: bool,
 }
 
 /// Why a wait continues. A change of it is worth a new message.
@@ -90,19 +90,20 @@ impl Request<'_> {
     }
 
     /// Uses the lock that an outer run holds.
-    pub(crate) async fn enter(&self, lock: LockAround) -> Result<Hold, Failure> {
+    pub(crate) async fn enter(&self, lock: OuterLock) -> Result<Hold, Failure> {
         let (client, wanted) = (self.client.clone(), self.lock_options.mode());
-        let outer_lock = OuterLock::enter(client, lock, wanted, self.lock_options.ttl / 3).await?;
+        let outer_lock =
+            BorrowedLock::enter(client, lock, wanted, self.lock_options.ttl / 3).await?;
         self.output.say(&Message::Nested {
             lock: &self.lock_options.name,
             fence: outer_lock.lock().fence(),
             store: &self.client.describe(),
         });
-        Ok(Hold::OuterLock(outer_lock))
+        Ok(Hold::BorrowedLock(outer_lock))
     }
 
     async fn hold(&self) -> Result<GuardSet, Failure> {
-        let locks = self.locks_beside_those_around().await?;
+        let locks = self.locks_without_outer_ones().await?;
         let granted = if self.lock_options.no_wait {
             match locks.try_acquire().await {
                 Ok(guards) => guards,
@@ -128,13 +129,13 @@ impl Request<'_> {
     /// The locks. Refuses a lock of an outer run, which is released only after this run: the wait would
     /// never end. If an outer run shares a lock, this run acquires it ahead of the queue, because the
     /// waiters in the queue get it only after the outer run.
-    async fn locks_beside_those_around(&self) -> Result<LockSet, Failure> {
+    async fn locks_without_outer_ones(&self) -> Result<LockSet, Failure> {
         let mut is_shared = false;
-        if self.nesting.is_nested() {
+        if self.outer_runs.is_nested() {
             for name in self.lock_options.names() {
                 // The next attempt reports a store that does not answer.
                 let holders = self.client.holders(name).await.unwrap_or_default();
-                if let Some(holder) = self.nesting.deadlock(&holders, self.lock_options.mode()) {
+                if let Some(holder) = self.outer_runs.deadlock(&holders, self.lock_options.mode()) {
                     return Err(Failure::usage(format!(
                         "lock {name:?} is held by an outer run, {}; waiting for it {}{}",
                         holder_text::phrase(holder),
@@ -142,7 +143,7 @@ impl Request<'_> {
                         self.way_out(holder.mode),
                     )));
                 }
-                is_shared |= self.nesting.shares(&holders);
+                is_shared |= self.outer_runs.shares(&holders);
             }
         }
         Ok(self.lock_options.locks(self.client).barging(is_shared))
@@ -150,8 +151,8 @@ impl Request<'_> {
 
     /// The option that would run the command under the lock of the outer run, if it would.
     fn way_out(&self, held: Mode) -> &'static str {
-        match outer_lock::refusal(held, self.lock_options.mode()) {
-            None if self.lock_options.also.is_empty() && self.lends => {
+        match borrowed_lock::refusal(held, self.lock_options.mode()) {
+            None if self.lock_options.also.is_empty() && self.can_borrow => {
                 " (--nested runs the command under that lease)"
             }
             _ => "",

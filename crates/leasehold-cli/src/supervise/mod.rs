@@ -47,9 +47,9 @@ impl RunContext<'_> {
                 .owners()
                 .filter_map(|owner| self.store.descriptor(owner))
                 .collect(),
-            outer_lock: self.nesting.with(hold.taken(self.store.place())),
+            outer_lock: self.outer_runs.with(hold.taken(self.store.place())),
             members: self.store.members(),
-            outer: self.nesting.guardian_of_this_group(),
+            outer: self.outer_runs.guardian_of_this_group(),
             output: pipes,
         };
         let fences = hold.fences();

@@ -23,13 +23,13 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
         let request = Request {
-            lends: true,
+            can_borrow: true,
             ..context.request()
         };
-        let lent = context
-            .nesting
+        let borrowed = context
+            .outer_runs
             .innermost(context.store.place(), &lock_options.name);
-        let hold = match lent.filter(|_| args.nested) {
+        let hold = match borrowed.filter(|_| args.nested) {
             Some(lock) => request.enter(lock.clone()).await?,
             None => match request.acquire(&signals).await? {
                 Wait::Held(guards) => Hold::Own(guards),

@@ -11,14 +11,14 @@ use crate::process::tree::Process;
 /// `LEASEHOLD_RUN` contains `<guardian>:<locks>`: the guardian of the process group, and the locks of
 /// the outer runs, the outermost first, as a JSON array.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Nesting {
+pub(crate) struct OuterRuns {
     guardian: Option<Pid>,
-    locks: Vec<LockAround>,
+    locks: Vec<OuterLock>,
 }
 
 /// A lock of an outer run, and the attempt that acquired it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LockAround {
+pub(crate) struct OuterLock {
     /// The place of the locks of the store.
     store: String,
     name: String,
@@ -28,7 +28,7 @@ pub(crate) struct LockAround {
 
 pub(crate) const VARIABLE: &str = "LEASEHOLD_RUN";
 
-impl Nesting {
+impl OuterRuns {
     /// Reads the environment. Without a valid value, there are no outer runs.
     pub(crate) fn of_this_process() -> Self {
         let text = env::var(VARIABLE).ok();
@@ -49,8 +49,8 @@ impl Nesting {
     }
 
     /// The locks of the outer runs with these as the innermost ones, for the guardian.
-    pub(crate) fn with(&self, locks: impl IntoIterator<Item = LockAround>) -> String {
-        let all: Vec<LockAround> = self.locks.iter().cloned().chain(locks).collect();
+    pub(crate) fn with(&self, locks: impl IntoIterator<Item = OuterLock>) -> String {
+        let all: Vec<OuterLock> = self.locks.iter().cloned().chain(locks).collect();
         // Texts and numbers can always be serialized.
         serde_json::to_string(&all).unwrap_or_default()
     }
@@ -61,7 +61,7 @@ impl Nesting {
     }
 
     /// The innermost lock `name` of this store that an outer run acquired.
-    pub(crate) fn innermost(&self, store: &str, name: &str) -> Option<&LockAround> {
+    pub(crate) fn innermost(&self, store: &str, name: &str) -> Option<&OuterLock> {
         let mut locks = self.locks.iter().rev();
         locks.find(|lock| lock.store == store && lock.name == name)
     }
@@ -94,7 +94,7 @@ impl Nesting {
     }
 }
 
-impl LockAround {
+impl OuterLock {
     /// The lock of `guard` in the store with its locks there.
     pub(crate) fn of(guard: &Guard, store: &str) -> Self {
         Self {
@@ -130,8 +130,8 @@ mod tests {
         Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy)
     }
 
-    fn lock(store: &str, name: &str, owner: Owner) -> LockAround {
-        LockAround {
+    fn lock(store: &str, name: &str, owner: Owner) -> OuterLock {
+        OuterLock {
             store: store.into(),
             name: name.into(),
             owner: owner.to_string(),
@@ -140,9 +140,9 @@ mod tests {
     }
 
     /// A run inside a command of guardian 7 under these locks.
-    fn inside(locks: &[LockAround]) -> Nesting {
-        let outer_lock = Nesting::default().with(locks.to_vec());
-        Nesting::parse(&Nesting::variable(Pid::from_raw(7), &outer_lock)).unwrap()
+    fn inside(locks: &[OuterLock]) -> OuterRuns {
+        let outer_lock = OuterRuns::default().with(locks.to_vec());
+        OuterRuns::parse(&OuterRuns::variable(Pid::from_raw(7), &outer_lock)).unwrap()
     }
 
     fn holder(owner: Owner, mode: Mode) -> [Holder; 1] {
@@ -158,15 +158,15 @@ mod tests {
         assert_eq!(outer_lock.locks, std::slice::from_ref(&outer));
         assert!(outer_lock.is_nested());
         let within = format!("9:{}", outer_lock.with([inner.clone()]));
-        assert_eq!(Nesting::parse(&within).unwrap().locks, [outer, inner]);
+        assert_eq!(OuterRuns::parse(&within).unwrap().locks, [outer, inner]);
     }
 
     #[test]
     fn nonsense_is_no_nesting() {
         for text in ["", "7", "7:", "x:[]", "7:abc", "7:[{}]"] {
-            assert_eq!(Nesting::parse(text), None, "{text:?}");
+            assert_eq!(OuterRuns::parse(text), None, "{text:?}");
         }
-        assert!(!Nesting::default().is_nested());
+        assert!(!OuterRuns::default().is_nested());
     }
 
     #[test]
@@ -181,17 +181,21 @@ mod tests {
     #[test]
     fn only_holders_around_this_run_that_would_keep_it_out_are_a_deadlock() {
         let (outer, stranger) = (owner(), owner());
-        let nesting = inside(&[lock("a", "x", outer)]);
+        let outer_runs = inside(&[lock("a", "x", outer)]);
         let (alone, shared) = (Mode::Exclusive, Mode::Shared);
         let permit = Mode::Permit(Permits::new(2).unwrap());
         let deadlock =
-            |owner, mode, wanted| nesting.deadlock(&holder(owner, mode), wanted).is_some();
+            |owner, mode, wanted| outer_runs.deadlock(&holder(owner, mode), wanted).is_some();
         assert!(deadlock(outer, alone, shared) && deadlock(outer, shared, alone));
         assert!(deadlock(outer, permit, permit) && deadlock(outer, permit, shared));
         assert!(!deadlock(outer, shared, shared) && !deadlock(stranger, alone, alone));
-        assert!(nesting.shares(&holder(outer, shared)));
-        assert!(!nesting.shares(&holder(outer, alone)));
-        assert!(!nesting.shares(&holder(stranger, shared)));
-        assert!(nesting.deadlock(&[Holder::unknown(alone)], alone).is_none());
+        assert!(outer_runs.shares(&holder(outer, shared)));
+        assert!(!outer_runs.shares(&holder(outer, alone)));
+        assert!(!outer_runs.shares(&holder(stranger, shared)));
+        assert!(
+            outer_runs
+                .deadlock(&[Holder::unknown(alone)], alone)
+                .is_none()
+        );
     }
 }

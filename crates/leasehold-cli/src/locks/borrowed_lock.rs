@@ -4,7 +4,7 @@ use std::time::Duration;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
 use leasehold::{Client, Error, Holder, Mode};
 
-use crate::locks::nesting::LockAround;
+use crate::locks::outer_runs::OuterLock;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::holder_text;
@@ -14,9 +14,9 @@ use crate::output::holder_text;
 /// The outer run renews it, and ends all its child processes on loss, including this command. This run
 /// only checks, at its start and repeatedly, that the outer run still holds it, because that may have
 /// ended and left this run behind.
-pub(crate) struct OuterLock {
+pub(crate) struct BorrowedLock {
     client: Client,
-    lock: LockAround,
+    lock: OuterLock,
     /// How long the result of a check is valid.
     every: Duration,
     next_look: Cell<BootInstant>,
@@ -24,11 +24,11 @@ pub(crate) struct OuterLock {
     missed: Cell<bool>,
 }
 
-impl OuterLock {
+impl BorrowedLock {
     /// Checks that the holder still holds the lock, in a mode that includes `wanted`.
     pub(crate) async fn enter(
         client: Client,
-        lock: LockAround,
+        lock: OuterLock,
         wanted: Mode,
         every: Duration,
     ) -> Result<Self, Failure> {
@@ -56,7 +56,7 @@ impl OuterLock {
         }
     }
 
-    pub(crate) fn lock(&self) -> &LockAround {
+    pub(crate) fn lock(&self) -> &OuterLock {
         &self.lock
     }
 
