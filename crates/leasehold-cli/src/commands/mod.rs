@@ -21,7 +21,7 @@ use crate::commands::bench::args::BenchArgs;
 use crate::commands::break_lock::BreakArgs;
 use crate::commands::doctor::args::DoctorArgs;
 use crate::commands::elect::args::ElectArgs;
-use crate::commands::fence::args::{FenceArgs, FenceDeed};
+use crate::commands::fence::args::{FenceAction, FenceArgs};
 use crate::commands::handle::args::{AcquireArgs, ReleaseArgs, RenewArgs};
 use crate::commands::hold::args::HoldArgs;
 use crate::commands::init::InitArgs;
@@ -282,8 +282,8 @@ impl Subcommand {
             Self::Members(args) => args.json,
             Self::Bench(args) => args.json,
             Self::Doctor(args) => args.json,
-            Self::Fence(args) => match &args.deed {
-                FenceDeed::Check(args) => args.json,
+            Self::Fence(args) => match &args.action {
+                FenceAction::Check(args) => args.json,
             },
             Self::Elect(args) => args.json,
             _ => false,

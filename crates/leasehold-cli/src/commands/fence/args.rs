@@ -7,12 +7,12 @@ use leasehold::Fence;
 #[derive(Debug, Args)]
 pub(crate) struct FenceArgs {
     #[command(subcommand)]
-    pub(crate) deed: FenceDeed,
+    pub(crate) action: FenceAction,
 }
 
 /// The subcommands of `fence`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum FenceDeed {
+pub(crate) enum FenceAction {
     /// Check that no later fence has been seen, and remember it.
     ///
     /// Protects data that cannot compare fences itself. A script calls it right before each write, and

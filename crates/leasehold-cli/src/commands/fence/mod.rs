@@ -9,7 +9,7 @@ use std::time::Duration;
 use leasehold::Fence;
 use serde_json::json;
 
-use crate::commands::fence::args::{FenceArgs, FenceCheckArgs, FenceDeed};
+use crate::commands::fence::args::{FenceAction, FenceArgs, FenceCheckArgs};
 use crate::output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
@@ -17,12 +17,12 @@ use crate::runtime::runtime;
 use high_water::{HighWater, Verdict};
 
 /// How long to wait for another check of the same file, which may be slow or stopped.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Runs a subcommand of `fence`.
 pub(crate) fn fence(args: &FenceArgs) -> Result<ExitCode, Failure> {
-    match &args.deed {
-        FenceDeed::Check(args) => check(args),
+    match &args.action {
+        FenceAction::Check(args) => check(args),
     }
 }
 
@@ -32,7 +32,7 @@ fn check(args: &FenceCheckArgs) -> Result<ExitCode, Failure> {
         None => of_environment(std::env::var_os("LEASEHOLD_FENCE"))?,
     };
     let file = HighWater::at(&args.high_water)?;
-    let verdict = runtime()?.block_on(file.check(token, PATIENCE))?;
+    let verdict = runtime()?.block_on(file.check(token, WAIT_MAX))?;
     if args.json {
         let (before, high_water) = match verdict {
             Verdict::Passes { before } => (before, token),
