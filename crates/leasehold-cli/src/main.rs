@@ -45,12 +45,12 @@ fn main() -> Status {
         Err(error) => return cli::explain(&error).into(),
     };
     colour::set_colour(cli.color);
-    let output = Output::new(cli.subcommand.speaks_json());
-    if !cli.subcommand.tells_all_by_itself() {
-        events::Events::show_on(&output);
+    let output = Output::new(cli.subcommand.prints_json());
+    if !cli.subcommand.reports_warnings() {
+        events::Events::subscribe(&output);
     }
     let code = perform(&cli.subcommand, &output).unwrap_or_else(|failure| {
-        output.say(&Message::Error(&failure));
+        output.print_message(&Message::Error(&failure));
         failure.code
     });
     code.into()

@@ -64,7 +64,7 @@ pub(crate) fn explain(error: &clap::Error) -> ExitCode {
         let paragraph = text.split("\n\n").next().unwrap_or_default();
         let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
         let failure = Failure::usage(line.trim_start_matches("error: "));
-        Output::new(true).say(&Message::Error(&failure));
+        Output::new(true).print_message(&Message::Error(&failure));
         return failure.code;
     }
     match error.print() {
@@ -72,7 +72,7 @@ pub(crate) fn explain(error: &clap::Error) -> ExitCode {
         // A reader that has gone, such as `head`, has seen what it wanted.
         Err(failed) if failed.kind() != io::ErrorKind::BrokenPipe => {
             let failure = Failure::of_stdout(&failed);
-            Output::new(false).say(&Message::Error(&failure));
+            Output::new(false).print_message(&Message::Error(&failure));
             failure.code
         }
         _ => ExitCode::SUCCESS,

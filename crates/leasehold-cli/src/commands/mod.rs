@@ -258,7 +258,7 @@ pub(crate) enum Subcommand {
 
 impl Subcommand {
     /// Whether the result repeats all that the library reports on the way.
-    pub(crate) fn tells_all_by_itself(&self) -> bool {
+    pub(crate) fn reports_warnings(&self) -> bool {
         matches!(
             self,
             Self::Members(MembersArgs { change: None, .. }) | Self::Doctor(_)
@@ -266,7 +266,7 @@ impl Subcommand {
     }
 
     /// Whether the messages of the program are JSON.
-    pub(crate) fn speaks_json(&self) -> bool {
+    pub(crate) fn prints_json(&self) -> bool {
         match self {
             Self::Run(args) => args.json,
             Self::Hold(args) => args.json,

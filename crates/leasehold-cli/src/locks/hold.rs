@@ -163,7 +163,7 @@ impl Loss {
 pub(crate) async fn free(guards: GuardSet, output: &Output) -> Option<Loss> {
     let limit = SystemClock.now() + RELEASE_LIMIT;
     let Some(endings) = within(&SystemClock, limit, guards.release()).await else {
-        output.say(&Message::Warning(
+        output.print_message(&Message::Warning(
             "the store does not answer; the lock stays held until its lease expires",
         ));
         return None;
@@ -173,7 +173,7 @@ pub(crate) async fn free(guards: GuardSet, output: &Output) -> Option<Loss> {
         match ended {
             Ok(Ended::WasLost) => gone = gone.or(Some(Loss::of((key, LostReason::Gone)))),
             Ok(_) => {}
-            Err(error) => output.say(&Message::Warning(&format!(
+            Err(error) => output.print_message(&Message::Warning(&format!(
                 "cannot release the lock: {error}"
             ))),
         }

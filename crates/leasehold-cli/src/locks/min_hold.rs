@@ -65,7 +65,7 @@ impl MinHold<'_> {
                         let text = format!(
                             "the command has ended: --min-hold keeps the lock for {rest} more"
                         );
-                        self.output.say(&Message::Notice(&text));
+                        self.output.print_message(&Message::Notice(&text));
                     }
                     tokio::select! {
                         biased;
@@ -106,7 +106,7 @@ impl MinHold<'_> {
 
     fn warn(&self, lock: &str, why: &dyn fmt::Display) {
         let text = format!("lock {lock:?} is not kept for --min-hold: {why}");
-        self.output.say(&Message::Warning(&text));
+        self.output.print_message(&Message::Warning(&text));
     }
 }
 

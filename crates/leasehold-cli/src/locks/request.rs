@@ -79,7 +79,7 @@ impl Request<'_> {
         };
         self.output.clear_status();
         if let Ok(Wait::Held(guards)) = &outcome {
-            self.output.say(&Message::Acquired {
+            self.output.print_message(&Message::Acquired {
                 lock: &self.lock_options.name,
                 guards,
                 store: &self.client.describe(),
@@ -94,7 +94,7 @@ impl Request<'_> {
         let (client, wanted) = (self.client.clone(), self.lock_options.mode());
         let outer_lock =
             BorrowedLock::enter(client, lock, wanted, self.lock_options.ttl / 3).await?;
-        self.output.say(&Message::Nested {
+        self.output.print_message(&Message::Nested {
             lock: &self.lock_options.name,
             fence: outer_lock.lock().fence(),
             store: &self.client.describe(),
@@ -208,7 +208,7 @@ impl Request<'_> {
             if terminal {
                 self.output.show_status(&message);
             } else if why.is_some() && said != why {
-                self.output.say(&message);
+                self.output.print_message(&message);
                 if !self.lock_options.json && quorum_shortfall.is_none() {
                     return pending().await;
                 }

@@ -15,7 +15,7 @@ pub(crate) struct Events {
 
 impl Events {
     /// Prints all events from now on through `output`.
-    pub(crate) fn show_on(output: &Output) {
+    pub(crate) fn subscribe(output: &Output) {
         let output = output.clone();
         // Only the first subscriber of a process is used, and this is the only one.
         let _ = tracing::subscriber::set_global_default(Self { output });
@@ -35,9 +35,9 @@ impl Subscriber for Events {
         let is_warning = *event.metadata().level() <= Level::WARN;
         // A loss has a separate message, which mentions the command.
         if is_warning && line.message != LOSS {
-            self.output.say(&Message::Warning(&line.text()));
+            self.output.print_message(&Message::Warning(&line.text()));
         } else if RECOVERIES.contains(&&*line.message) {
-            self.output.say(&Message::Notice(&line.text()));
+            self.output.print_message(&Message::Notice(&line.text()));
         }
     }
 

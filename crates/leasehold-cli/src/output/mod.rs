@@ -44,7 +44,7 @@ impl Output {
     }
 
     /// Writes a message as one line.
-    pub(crate) fn say(&self, message: &Message<'_>) {
+    pub(crate) fn print_message(&self, message: &Message<'_>) {
         let line = if self.json {
             Some(message.json().to_string())
         } else {

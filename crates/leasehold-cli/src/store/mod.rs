@@ -84,7 +84,7 @@ impl OpenStore {
     /// Prints a notice if the store is the default.
     pub(crate) fn print_notice(&self, output: &Output) {
         if self.is_unsaid {
-            output.say(&Message::Notice(
+            output.print_message(&Message::Notice(
                 "no store configured; using a lock local to this machine and user (pass --local to silence \
                  this notice)",
             ));

@@ -60,19 +60,19 @@ impl RunContext<'_> {
             broken: Some(lock), ..
         } = &end
         {
-            self.say_who_broke(lock, fences.get(lock)).await;
+            self.print_who_broke(lock, fences.get(lock)).await;
         }
         Ok(end)
     }
 
     /// Prints who broke the lease with this fence, if the store answers soon.
-    async fn say_who_broke(&self, lock: &str, fence: Option<&Value>) {
+    async fn print_who_broke(&self, lock: &str, fence: Option<&Value>) {
         let limit = SystemClock.now() + WHO_LIMIT;
         let found = within(&SystemClock, limit, self.client.last_break(lock)).await;
         if let Some(Ok(Some(record))) = &found
             && fence == Some(&record.fence.get().into())
         {
-            self.output.say(&Message::Broken { lock, record });
+            self.output.print_message(&Message::Broken { lock, record });
         }
     }
 

@@ -332,7 +332,7 @@ impl<'a> Wrapper<'a> {
 }
 
 fn note_loss(output: &Output, loss: &Loss) {
-    output.say(&Message::Lost {
+    output.print_message(&Message::Lost {
         lock: &loss.lock,
         reason: &loss.reason,
     });

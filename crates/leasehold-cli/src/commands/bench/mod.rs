@@ -51,7 +51,7 @@ pub(crate) fn bench(args: &BenchArgs, output: &Output) -> Result<ExitCode, Failu
     let store = site.clients[0].describe();
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
-        let stopped = || output.say(&Message::Warning(STOPPED));
+        let stopped = || output.print_message(&Message::Warning(STOPPED));
         let end = tokio::select! {
             biased;
             signal = signals.ending_past_stops(output, stopped) => signal.map(End::Signalled),

@@ -73,7 +73,7 @@ impl BenchTarget {
             && let Err(error) = remove(files, &keys).await
         {
             let text = format!("cannot remove a lock file of the measurement: {error}");
-            output.say(&Message::Warning(&text));
+            output.print_message(&Message::Warning(&text));
         }
         let reached = self.reached.into_inner().unwrap_or_default();
         let answering = self.members.iter().zip(&reached);
@@ -85,7 +85,7 @@ impl BenchTarget {
             .into_iter()
             .filter_map(Result::err)
         {
-            output.say(&Message::Warning(&left));
+            output.print_message(&Message::Warning(&left));
         }
     }
 }

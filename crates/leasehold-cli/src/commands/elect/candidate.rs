@@ -64,13 +64,14 @@ impl Candidate<'_> {
                 }
                 // At first, the address may be wrong.
                 Err(failure) if has_led && failure.code == ExitCode::UNREACHABLE => {
-                    self.output().say(&Message::Warning(&failure.to_string()));
+                    self.output()
+                        .print_message(&Message::Warning(&failure.to_string()));
                     Duration::ZERO
                 }
                 Err(failure) => return Err(failure),
             };
             let pause = pauses.after(led, SystemEntropy.next_u64());
-            self.output().say(&Message::Campaigns {
+            self.output().print_message(&Message::Campaigns {
                 name: &self.args.name,
                 after: pause,
             });
@@ -95,7 +96,7 @@ impl Candidate<'_> {
             Announced::Leads(leadership) => leadership,
             Announced::Signalled(signal) => return signalled(signal),
             Announced::Lost(error) => {
-                self.say_lost(error.reason());
+                self.print_lost(error.reason());
                 return Ok(Term::Lost {
                     led: Duration::ZERO,
                     told_to_end: false,
@@ -124,7 +125,7 @@ impl Candidate<'_> {
 
     /// Runs the command, and resigns when the command has ended.
     async fn lead(&self, leadership: Leadership, guards: GuardSet) -> Result<Term, Failure> {
-        self.output().say(&Message::Leads {
+        self.output().print_message(&Message::Leads {
             name: &self.args.name,
             fence: leadership.fence(),
             value: &self.args.value,
@@ -144,7 +145,7 @@ impl Candidate<'_> {
         match within(&SystemClock, limit, leadership.resign()).await {
             Some(Ok(Ended::WasLost)) => {
                 // The command has ended: by itself, or after a signal to the program.
-                self.say_lost(&LostReason::Gone.to_string());
+                self.print_lost(&LostReason::Gone.to_string());
                 return Ok(Term::Over(End::Lost {
                     told_to_end: false,
                     broken: None,
@@ -166,13 +167,13 @@ impl Candidate<'_> {
         self.context.output
     }
 
-    fn say_lost(&self, reason: &str) {
+    fn print_lost(&self, reason: &str) {
         let lock = &self.args.name;
-        self.output().say(&Message::Lost { lock, reason });
+        self.output().print_message(&Message::Lost { lock, reason });
     }
 
     fn warn(&self, text: &str) {
-        self.output().say(&Message::Warning(text));
+        self.output().print_message(&Message::Warning(text));
     }
 }
 

@@ -70,7 +70,7 @@ impl HandleSource {
                         "{} is readable by other users, and its handle can release the lock; run chmod 600",
                         path.display()
                     );
-                    output.say(&Message::Warning(&text));
+                    output.print_message(&Message::Warning(&text));
                 }
                 limited(file).map_err(failed)?
             }

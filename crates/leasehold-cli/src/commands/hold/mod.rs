@@ -65,20 +65,20 @@ async fn keep(
 ) -> Result<ExitCode, Failure> {
     let code = tokio::select! {
         biased;
-        lost = guards.lost() => return Ok(tell_loss(&Loss::of(lost), output)),
+        lost = guards.lost() => return Ok(print_loss(&Loss::of(lost), output)),
         signal = signals.ending(output) => ExitCode::of_signal(signal?),
         () = stdin::closed(stdin) => ExitCode::SUCCESS,
     };
     Ok(match free(guards, output).await {
-        Some(loss) => tell_loss(&loss, output),
+        Some(loss) => print_loss(&loss, output),
         None => code,
     })
 }
 
-fn tell_loss(loss: &Loss, output: &Output) -> ExitCode {
+fn print_loss(loss: &Loss, output: &Output) -> ExitCode {
     // A script that does not read it still gets the exit code.
     let _ = output::print_json(&report::lost(loss));
-    output.say(&Message::Lost {
+    output.print_message(&Message::Lost {
         lock: &loss.lock,
         reason: &loss.reason,
     });

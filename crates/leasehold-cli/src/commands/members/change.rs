@@ -52,7 +52,7 @@ async fn warn_holders(servers: &Servers, output: &Output) {
         return;
     }
     let more = if listing.more { " and more" } else { "" };
-    output.say(&Message::Warning(&format!(
+    output.print_message(&Message::Warning(&format!(
         "holders with the old list lose their locks, and `run` ends their commands: {}{more}",
         names.join(", ")
     )));

@@ -258,7 +258,7 @@ impl Call<'_> {
         };
         // The next call with this payload finds the request begun, and runs it as well.
         let text = format!("could not tell the store that the attempt ended: {why}");
-        self.context.output.say(&Message::Warning(&text));
+        self.context.output.print_message(&Message::Warning(&text));
     }
 
     /// Replays the output of the command, and ends as it ended.
@@ -290,7 +290,7 @@ impl Call<'_> {
         for (name, kept) in [("stdout", &stored.stdout), ("stderr", &stored.stderr)] {
             if kept.is_cut {
                 let text = format!("only the first {} bytes of {name} are kept", Kept::MAX);
-                self.context.output.say(&Message::Warning(&text));
+                self.context.output.print_message(&Message::Warning(&text));
             }
         }
     }
@@ -302,15 +302,17 @@ impl Call<'_> {
             self.warn_of_cuts(stored);
         }
         let kept = |kept: &Kept| (kept.bytes.len(), kept.is_cut);
-        self.context.output.say(&Message::Once(OnceAnswer {
-            key: &self.args.name,
-            outcome: told.outcome,
-            fence: told.fence,
-            exit_code: stored.exit_code,
-            stdout: kept(&stored.stdout),
-            stderr: kept(&stored.stderr),
-            kept_for_ms: told.kept_for.map(millis),
-        }));
+        self.context
+            .output
+            .print_message(&Message::Once(OnceAnswer {
+                key: &self.args.name,
+                outcome: told.outcome,
+                fence: told.fence,
+                exit_code: stored.exit_code,
+                stdout: kept(&stored.stdout),
+                stderr: kept(&stored.stderr),
+                kept_for_ms: told.kept_for.map(millis),
+            }));
     }
 }
 
