@@ -3,11 +3,11 @@
 pub(crate) mod args;
 mod files;
 mod finding;
+mod quorum;
 mod report;
 mod restart;
-mod scene;
 mod server;
-mod set;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 
@@ -23,7 +23,7 @@ use crate::store::place::Place;
 use crate::store::{OpenStore, files as file_store};
 use finding::Verdict;
 use report::{Report, Subject};
-use scene::Scene;
+use snapshot::Snapshot;
 
 /// Checks a store. The exit code says whether locks can be acquired and are safe.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
@@ -60,17 +60,17 @@ fn of_files(facts: &DirectoryFacts) -> Report {
 fn of_servers(addresses: &Addresses) -> Result<Report, Failure> {
     // For its name only; sends nothing.
     let store = OpenStore::at(addresses)?.store().describe();
-    let scene = runtime()?.block_on(Scene::find(addresses))?;
-    let servers = scene.servers.iter().enumerate();
+    let snapshot = runtime()?.block_on(Snapshot::find(addresses))?;
+    let servers = snapshot.servers.iter().enumerate();
     let members = servers.map(|(place, server)| Subject {
         id: server.id.to_string(),
-        checks: set::of_server(&scene, place),
+        checks: quorum::of_server(&snapshot, place),
         facts: report::facts(server),
     });
     Ok(Report {
         store,
-        majority: Some((scene.counting(), scene.needed())),
-        checks: set::of_store(&scene),
+        majority: Some((snapshot.voting(), snapshot.needed())),
+        checks: quorum::of_store(&snapshot),
         members: members.collect(),
     })
 }

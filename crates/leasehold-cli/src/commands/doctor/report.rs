@@ -4,7 +4,7 @@ use leasehold::MemberStatus;
 use serde_json::{Value, json};
 
 use super::finding::{Finding, Verdict};
-use super::scene::Server;
+use super::snapshot::Server;
 use crate::output::colour::Style;
 use crate::output::time_text::millis;
 

@@ -3,20 +3,23 @@
 use std::time::Duration;
 
 use super::finding::Finding;
-use super::scene::{Out, Scene};
+use super::snapshot::{NoVote, Snapshot};
 use crate::output::time_text::whole_seconds;
 
 /// Whether the server in this place may be restarted now.
-pub(super) fn restart(scene: &Scene, place: usize) -> Option<Finding> {
-    let server = &scene.servers[place];
+pub(super) fn restart(snapshot: &Snapshot, place: usize) -> Option<Finding> {
+    let server = &snapshot.servers[place];
     let presence = server.presence()?;
     let uptime = humantime::format_duration(Duration::from_secs(presence.uptime.as_secs()));
     let cost = if presence.will_remember() {
         "it has a vote again at once".to_owned()
     } else {
-        format!("it then has no vote for {}", whole_seconds(scene.penalty()))
+        format!(
+            "it then has no vote for {}",
+            whole_seconds(snapshot.penalty())
+        )
     };
-    if !scene.is_set() {
+    if !snapshot.is_quorum() {
         let text = format!("runs for {uptime}");
         if presence.will_remember() {
             return Some(Finding::green(
@@ -28,12 +31,12 @@ pub(super) fn restart(scene: &Scene, place: usize) -> Option<Finding> {
         let remedy = "restart it while no lock is held, or make it durable (see persistence)";
         return Some(Finding::yellow("restart", text, why, remedy));
     }
-    let others = scene
+    let others = snapshot
         .servers
         .iter()
         .enumerate()
         .filter(|(it, _)| *it != place);
-    let out: Vec<(&str, &Out)> = others
+    let out: Vec<(&str, &NoVote)> = others
         .filter_map(|(_, it)| Some((it.id.as_str(), it.out.as_ref()?)))
         .collect();
     if out.is_empty() {
@@ -52,8 +55,8 @@ pub(super) fn restart(scene: &Scene, place: usize) -> Option<Finding> {
         None => "fix the other servers before a restart".into(),
     };
     let text = format!("runs for {uptime}; do not restart it now");
-    let left = scene.counting() - usize::from(server.out.is_none());
-    let cost = match left.checked_sub(scene.needed()) {
+    let left = snapshot.voting() - usize::from(server.out.is_none());
+    let cost = match left.checked_sub(snapshot.needed()) {
         Some(0) => "after a restart, no further server may fail".into(),
         Some(more) => format!("after a restart, at most {more} more may fail"),
         None => "without this server there is no majority".into(),

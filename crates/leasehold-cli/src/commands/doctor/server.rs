@@ -13,7 +13,7 @@ use crate::output::time_text::whole_seconds;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     /// Whether it is one of three or more.
-    pub(super) is_set: bool,
+    pub(super) is_quorum: bool,
     /// How long it has no vote after a restart that may have lost locks.
     pub(super) penalty: Duration,
 }
@@ -185,7 +185,7 @@ fn persistence(kept: &Persistence, found: &Examination, place: Place) -> Finding
             "fix the disk error in the log of the server",
         );
     }
-    let why = if place.is_set {
+    let why = if place.is_quorum {
         let penalty = whole_seconds(place.penalty);
         format!("a restart may forget locks, and the server then has no vote for {penalty}")
     } else {
@@ -206,7 +206,7 @@ fn persistence(kept: &Persistence, found: &Examination, place: Place) -> Finding
         (true, 0, true) => format!("{is}, but it was a replica in this run"),
         (true, 0, false) => format!("{is}, but not since it started"),
     };
-    if place.is_set || remedy.is_empty() {
+    if place.is_quorum || remedy.is_empty() {
         // What its member record says holds for as long as it runs.
         remedy.push("restart it: it is durable from then on".into());
     }
@@ -229,7 +229,7 @@ fn rights(found: &Examination, place: Place) -> Finding {
             "locks cannot be acquired or released",
             remedy,
         ),
-        Need::Sets if place.is_set => {
+        Need::Sets if place.is_quorum => {
             let why = "its record of the quorum cannot be written, and without one it has no vote";
             Finding::red("rights", text, why, remedy)
         }

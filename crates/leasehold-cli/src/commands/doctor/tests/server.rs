@@ -8,9 +8,9 @@ use crate::commands::doctor::finding::Verdict::{Green, Red, Yellow};
 use crate::commands::doctor::finding::{Finding, Verdict};
 use crate::commands::doctor::server::{Place, judge, of_unreachable};
 
-fn place(is_set: bool) -> Place {
+fn place(is_quorum: bool) -> Place {
     let penalty = Duration::from_secs(61);
-    Place { is_set, penalty }
+    Place { is_quorum, penalty }
 }
 
 fn judged(spoil: impl FnOnce(&mut Examination)) -> Vec<Finding> {
@@ -182,7 +182,7 @@ fn a_command_that_nobody_has_is_not_a_missing_right() {
 
 #[test]
 fn a_missing_right_is_as_bad_as_what_needs_it() {
-    let lacking = |needs: &[Need], is_set: bool| {
+    let lacking = |needs: &[Need], is_quorum: bool| {
         let mut found = well("run");
         found.missing_rights = needs
             .iter()
@@ -191,10 +191,10 @@ fn a_missing_right_is_as_bad_as_what_needs_it() {
                 need: *need,
             })
             .collect();
-        judge(&found, place(is_set))
+        judge(&found, place(is_quorum))
     };
-    let check = |needs: &[Need], is_set, verdict: Verdict| {
-        remedy(&lacking(needs, is_set), "rights", verdict)
+    let check = |needs: &[Need], is_quorum, verdict: Verdict| {
+        remedy(&lacking(needs, is_quorum), "rights", verdict)
     };
     let both = check(&[Need::Waking, Need::Locks], true, Red);
     assert_eq!(both, "ACL SETUSER ann +waking +locks");

@@ -12,10 +12,10 @@ use crate::store::place;
 
 /// The servers of a store, as they were found. Nothing was written to any of them.
 #[derive(Debug)]
-pub(super) struct Scene {
+pub(super) struct Snapshot {
     pub(super) set: MemberSet,
     /// Whether it is a quorum that is not initialized.
-    pub(super) is_unformed: bool,
+    pub(super) is_uninitialized: bool,
     pub(super) servers: Vec<Server>,
 }
 
@@ -25,12 +25,12 @@ pub(super) struct Server {
     pub(super) id: MemberId,
     pub(super) found: Result<Examination, Error>,
     /// Why it has no vote, if so.
-    pub(super) out: Option<Out>,
+    pub(super) out: Option<NoVote>,
 }
 
 /// Why a server has no vote.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Out {
+pub(super) struct NoVote {
     pub(super) why: String,
     /// The time until it has a vote again, if known.
     pub(super) again: Option<Duration>,
@@ -39,39 +39,39 @@ pub(super) struct Out {
 /// The time limit for all questions to one server.
 const LIMIT: Duration = Duration::from_secs(5);
 
-impl Scene {
+impl Snapshot {
     /// Asks all servers at once.
     pub(super) async fn find(addresses: &Addresses) -> Result<Self, Failure> {
         let store = addresses
             .blame(place::servers(&addresses.urls, addresses.limits))?
             .read_only();
         let examined = join_all(store.members().iter().map(examine)).await;
-        let is_unformed = is_unformed(&examined);
-        let health = if is_unformed {
+        let is_uninitialized = is_uninitialized(&examined);
+        let health = if is_uninitialized {
             Vec::new()
         } else {
             Health::members(&store).await
         };
         let servers = store.member_ids().cloned().zip(examined).enumerate();
         let servers = servers.map(|(place, (id, found))| {
-            let out = Out::of(&found, health.get(place));
+            let out = NoVote::of(&found, health.get(place));
             Server { id, found, out }
         });
-        let mut scene = Self {
+        let mut snapshot = Self {
             set: store.set().clone(),
-            is_unformed,
+            is_uninitialized,
             servers: servers.collect(),
         };
-        scene.expect_nothing_of_wrong_clocks();
-        Ok(scene)
+        snapshot.expect_nothing_of_wrong_clocks();
+        Ok(snapshot)
     }
 
     /// Whether there are enough servers for a majority without all of them.
-    pub(super) fn is_set(&self) -> bool {
+    pub(super) fn is_quorum(&self) -> bool {
         self.servers.len() >= 3
     }
 
-    pub(super) fn counting(&self) -> usize {
+    pub(super) fn voting(&self) -> usize {
         let counts = |server: &&Server| server.out.is_none();
         self.servers.iter().filter(counts).count()
     }
@@ -96,7 +96,7 @@ impl Scene {
 
     /// Whether that is more than the quorum tolerates.
     pub(super) fn has_wrong_clock(&self, server: &Server) -> bool {
-        let off = self.clock_off(server).filter(|_| self.is_set());
+        let off = self.clock_off(server).filter(|_| self.is_quorum());
         off.is_some_and(|off| Duration::from_micros(off.unsigned_abs()) > self.set.clock_tolerance)
     }
 
@@ -132,7 +132,7 @@ async fn examine(member: &RedisMember) -> Result<Examination, Error> {
 }
 
 /// Whether the quorum is not initialized. False if the user may not read the records.
-pub(super) fn is_unformed(examined: &[Result<Examination, Error>]) -> bool {
+pub(super) fn is_uninitialized(examined: &[Result<Examination, Error>]) -> bool {
     let hides_its_record = examined.iter().flatten().any(hides_its_record);
     !hides_its_record && have_no_record(examined.len(), examined.iter().filter_map(presence))
 }
@@ -165,7 +165,7 @@ impl Server {
     }
 }
 
-impl Out {
+impl NoVote {
     fn of(found: &Result<Examination, Error>, health: Option<&MemberHealth>) -> Option<Self> {
         let (error, again) = match (found, health) {
             (Err(error), _) => (error, None),

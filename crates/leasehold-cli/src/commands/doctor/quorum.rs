@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::finding::{Finding, Verdict};
 use super::restart;
-use super::scene::{Out, Scene, Server};
 use super::server::{self, Place};
+use super::snapshot::{NoVote, Server, Snapshot};
 use crate::output::{quorum_shortfall::NOT_FORMED, time_text::whole_seconds};
 
 /// A day. A client whose clock is off by more proposes fences that are refused.
@@ -18,37 +18,37 @@ const OFF: i64 = 1_000_000;
 const IN_SYNC: i64 = 10_000;
 
 /// The checks of the store as a whole.
-pub(super) fn of_store(scene: &Scene) -> Vec<Finding> {
-    let mut findings = vec![members(scene), quorum(scene)];
-    findings.extend(generation(scene));
-    findings.extend(own_clock(scene));
+pub(super) fn of_store(snapshot: &Snapshot) -> Vec<Finding> {
+    let mut findings = vec![members(snapshot), quorum(snapshot)];
+    findings.extend(generation(snapshot));
+    findings.extend(own_clock(snapshot));
     findings
 }
 
 /// All checks of the server in this place.
-pub(super) fn of_server(scene: &Scene, place: usize) -> Vec<Finding> {
-    let server = &scene.servers[place];
+pub(super) fn of_server(snapshot: &Snapshot, place: usize) -> Vec<Finding> {
+    let server = &snapshot.servers[place];
     let mut findings = match &server.found {
         Err(error) => return server::of_unreachable(error),
         Ok(found) => {
-            let penalty = scene.penalty();
-            let is_set = scene.is_set();
-            server::judge(found, Place { is_set, penalty })
+            let penalty = snapshot.penalty();
+            let is_quorum = snapshot.is_quorum();
+            server::judge(found, Place { is_quorum, penalty })
         }
     };
-    findings.extend(clock(scene, server));
-    findings.extend(same_server(scene, place));
-    findings.extend(member_record(scene, place));
-    if !scene.is_unformed {
+    findings.extend(clock(snapshot, server));
+    findings.extend(same_server(snapshot, place));
+    findings.extend(member_record(snapshot, place));
+    if !snapshot.is_uninitialized {
         // Before initialization, no server has a vote to lose.
         findings.push(counts(server, &findings));
-        findings.extend(restart::restart(scene, place));
+        findings.extend(restart::restart(snapshot, place));
     }
     findings
 }
 
-fn members(scene: &Scene) -> Finding {
-    let count = scene.servers.len();
+fn members(snapshot: &Snapshot) -> Finding {
+    let count = snapshot.servers.len();
     let three = "use three or five independent servers, then leasehold init";
     match count {
         1 => {
@@ -76,17 +76,17 @@ fn members(scene: &Scene) -> Finding {
     }
 }
 
-fn quorum(scene: &Scene) -> Finding {
-    let (counting, needed) = (scene.counting(), scene.needed());
+fn quorum(snapshot: &Snapshot) -> Finding {
+    let (counting, needed) = (snapshot.voting(), snapshot.needed());
     let text = format!(
         "{counting} of {} servers have a vote, {needed} needed",
-        scene.servers.len()
+        snapshot.servers.len()
     );
     if counting >= needed {
         return Finding::green("quorum", text);
     }
     let why = "no lock is granted or renewed";
-    if scene.is_unformed {
+    if snapshot.is_uninitialized {
         return Finding::red(
             "quorum",
             format!("{text}: {NOT_FORMED}"),
@@ -94,7 +94,7 @@ fn quorum(scene: &Scene) -> Finding {
             "leasehold init",
         );
     }
-    let remedy = match enough_again(scene) {
+    let remedy = match enough_again(snapshot) {
         Some(again) => format!("wait {}", whole_seconds(again)),
         None => "fix what is red below".into(),
     };
@@ -102,16 +102,16 @@ fn quorum(scene: &Scene) -> Finding {
 }
 
 /// When a majority has a vote, if only time is missing.
-fn enough_again(scene: &Scene) -> Option<Duration> {
-    let outs = scene.servers.iter().filter_map(|it| it.out.as_ref());
+fn enough_again(snapshot: &Snapshot) -> Option<Duration> {
+    let outs = snapshot.servers.iter().filter_map(|it| it.out.as_ref());
     let mut spans: Vec<Duration> = outs.filter_map(|out| out.again).collect();
     spans.sort_unstable();
-    let lacking = scene.needed().checked_sub(scene.counting() + 1)?;
+    let lacking = snapshot.needed().checked_sub(snapshot.voting() + 1)?;
     spans.get(lacking).copied()
 }
 
-fn generation(scene: &Scene) -> Option<Finding> {
-    let member_records = scene
+fn generation(snapshot: &Snapshot) -> Option<Finding> {
+    let member_records = snapshot
         .servers
         .iter()
         .filter_map(|it| Some((it.id.as_str(), it.member_record()?)));
@@ -120,7 +120,7 @@ fn generation(scene: &Scene) -> Option<Finding> {
         .collect();
     known.sort_unstable();
     let ((least, behind), (most, ahead)) = (known.first()?, known.last()?);
-    if !scene.is_set() || scene.is_unformed {
+    if !snapshot.is_quorum() || snapshot.is_uninitialized {
         return None;
     }
     if least == most {
@@ -136,9 +136,9 @@ fn generation(scene: &Scene) -> Option<Finding> {
     Some(Finding::yellow("generation", text, why, remedy))
 }
 
-fn own_clock(scene: &Scene) -> Option<Finding> {
-    let off = scene.median()?.saturating_neg();
-    let whose = if scene.servers.len() == 1 {
+fn own_clock(snapshot: &Snapshot) -> Option<Finding> {
+    let off = snapshot.median()?.saturating_neg();
+    let whose = if snapshot.servers.len() == 1 {
         "the server"
     } else {
         "the servers"
@@ -175,13 +175,13 @@ fn relative(micros: i64) -> String {
     format!("{span:.1?} {word}")
 }
 
-fn clock(scene: &Scene, server: &Server) -> Option<Finding> {
-    if !scene.is_set() {
+fn clock(snapshot: &Snapshot, server: &Server) -> Option<Finding> {
+    if !snapshot.is_quorum() {
         return None;
     }
-    let off = scene.clock_off(server)?;
+    let off = snapshot.clock_off(server)?;
     let span = Duration::from_micros(off.unsigned_abs());
-    let tolerance = scene.set.clock_tolerance;
+    let tolerance = snapshot.set.clock_tolerance;
     let text = if off.abs() < IN_SYNC {
         "in sync".into()
     } else {
@@ -191,7 +191,7 @@ fn clock(scene: &Scene, server: &Server) -> Option<Finding> {
         )
     };
     let remedy = "synchronize its clock with chrony or ntpd";
-    if scene.has_wrong_clock(server) {
+    if snapshot.has_wrong_clock(server) {
         let text = format!(
             "{} the servers' median; the tolerance is {tolerance:?}",
             relative(off)
@@ -206,12 +206,12 @@ fn clock(scene: &Scene, server: &Server) -> Option<Finding> {
     Some(Finding::green("clock", text))
 }
 
-fn same_server(scene: &Scene, place: usize) -> Option<Finding> {
-    if scene.servers.len() == 1 {
+fn same_server(snapshot: &Snapshot, place: usize) -> Option<Finding> {
+    if snapshot.servers.len() == 1 {
         return None;
     }
-    let run = &scene.servers[place].presence()?.run;
-    let others = scene.servers.iter().enumerate();
+    let run = &snapshot.servers[place].presence()?.run;
+    let others = snapshot.servers.iter().enumerate();
     let twin = others
         .filter(|(other, _)| *other != place)
         .find(|(_, other)| other.presence().is_some_and(|it| it.run == *run));
@@ -226,10 +226,10 @@ fn same_server(scene: &Scene, place: usize) -> Option<Finding> {
     })
 }
 
-fn member_record(scene: &Scene, place: usize) -> Option<Finding> {
-    let server = &scene.servers[place];
+fn member_record(snapshot: &Snapshot, place: usize) -> Option<Finding> {
+    let server = &snapshot.servers[place];
     let presence = server.presence()?;
-    match (&presence.member_record, scene.is_set()) {
+    match (&presence.member_record, snapshot.is_quorum()) {
         (None, false) => None,
         // `rights` says so.
         (None, true) if server.hides_its_record() => None,
@@ -245,7 +245,7 @@ fn member_record(scene: &Scene, place: usize) -> Option<Finding> {
             ))
         }
         (Some(_), false) => None,
-        (None, true) if scene.is_unformed => Some(Finding::yellow(
+        (None, true) if snapshot.is_uninitialized => Some(Finding::yellow(
             "record",
             "none",
             "the quorum is not initialized",
@@ -255,7 +255,7 @@ fn member_record(scene: &Scene, place: usize) -> Option<Finding> {
             "record",
             "none, although others have one",
             "it lost its data, or was never a member of the quorum",
-            if scene.can_restore() {
+            if snapshot.can_restore() {
                 "none needed: the next client that acquires a lock writes one".to_owned()
             } else {
                 format!(
@@ -265,8 +265,8 @@ fn member_record(scene: &Scene, place: usize) -> Option<Finding> {
                 )
             },
         )),
-        (Some(record), true) if record.set == scene.set => {
-            if let Some(claimed) = claimed(scene, place, record.generation) {
+        (Some(record), true) if record.set == snapshot.set => {
+            if let Some(claimed) = claimed(snapshot, place, record.generation) {
                 return Some(claimed);
             }
             let text = format!("generation {} of {}", record.generation, record.set);
@@ -280,7 +280,7 @@ fn member_record(scene: &Scene, place: usize) -> Option<Finding> {
             ),
             format!(
                 "this client is configured with {}, and is refused",
-                scene.set
+                snapshot.set
             ),
             "configure all clients as the server says; leasehold members changes the list",
         )),
@@ -288,13 +288,13 @@ fn member_record(scene: &Scene, place: usize) -> Option<Finding> {
 }
 
 /// Whether the record of another server says that this one belongs to another quorum.
-fn claimed(scene: &Scene, place: usize, generation: u64) -> Option<Finding> {
-    let id = &scene.servers[place].id;
-    let others = scene.servers.iter().enumerate();
+fn claimed(snapshot: &Snapshot, place: usize, generation: u64) -> Option<Finding> {
+    let id = &snapshot.servers[place].id;
+    let others = snapshot.servers.iter().enumerate();
     let mut others = others.filter(|(other, _)| *other != place);
     let (by, theirs) = others.find_map(|(_, other)| {
         let theirs = other.member_record()?;
-        let claims = theirs.claims(id, &scene.set, generation);
+        let claims = theirs.claims(id, &snapshot.set, generation);
         claims.then_some((&other.id, theirs))
     })?;
     Some(Finding::red(
@@ -312,7 +312,7 @@ fn claimed(scene: &Scene, place: usize, generation: u64) -> Option<Finding> {
 }
 
 fn counts(server: &Server, others: &[Finding]) -> Finding {
-    let Some(Out { why, again }) = &server.out else {
+    let Some(NoVote { why, again }) = &server.out else {
         return Finding::green("counts", "has a vote");
     };
     match again {

@@ -7,8 +7,8 @@ use leasehold_redis::{MissingRight, Need};
 use super::{all_green, finding, remedy, well};
 use crate::commands::doctor::finding::Finding;
 use crate::commands::doctor::finding::Verdict::{Green, Red, Yellow};
-use crate::commands::doctor::scene::{Out, Scene, Server, is_unformed};
-use crate::commands::doctor::set::{of_server, of_store};
+use crate::commands::doctor::quorum::{of_server, of_store};
+use crate::commands::doctor::snapshot::{NoVote, Server, Snapshot, is_uninitialized};
 
 const IDS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
@@ -33,7 +33,7 @@ fn member_record(set: MemberSet, generation: u64) -> MemberRecord {
 }
 
 /// This many servers without problems.
-fn scene(count: usize) -> Scene {
+fn snapshot(count: usize) -> Snapshot {
     let server = |id: &&str| {
         let mut found = well(id);
         let presence = found.presence.as_mut().unwrap();
@@ -44,32 +44,32 @@ fn scene(count: usize) -> Scene {
             out: None,
         }
     };
-    Scene {
+    Snapshot {
         set: set(count, 60),
-        is_unformed: false,
+        is_uninitialized: false,
         servers: IDS[..count].iter().map(server).collect(),
     }
 }
 
-fn put_out(scene: &mut Scene, place: usize, again: Option<u64>) {
-    scene.servers[place].out = Some(Out {
+fn put_out(snapshot: &mut Snapshot, place: usize, again: Option<u64>) {
+    snapshot.servers[place].out = Some(NoVote {
         why: "restarted".into(),
         again: again.map(Duration::from_secs),
     });
 }
 
-fn kill(scene: &mut Scene, place: usize) {
-    scene.servers[place].found = Err(Error::new(ErrorKind::Unreachable, "no connection"));
-    put_out(scene, place, None);
+fn kill(snapshot: &mut Snapshot, place: usize) {
+    snapshot.servers[place].found = Err(Error::new(ErrorKind::Unreachable, "no connection"));
+    put_out(snapshot, place, None);
 }
 
-fn of_first(scene: &Scene) -> Vec<Finding> {
-    of_server(scene, 0)
+fn of_first(snapshot: &Snapshot) -> Vec<Finding> {
+    of_server(snapshot, 0)
 }
 
 #[test]
 fn three_that_are_well_are_green() {
-    let three = scene(3);
+    let three = snapshot(3);
     all_green(&of_store(&three));
     for place in 0..3 {
         all_green(&of_server(&three, place));
@@ -82,14 +82,14 @@ fn three_that_are_well_are_green() {
 #[test]
 fn few_servers_and_an_even_number_are_yellow() {
     for count in [1, 2] {
-        assert!(remedy(&of_store(&scene(count)), "members", Yellow).contains("init"));
+        assert!(remedy(&of_store(&snapshot(count)), "members", Yellow).contains("init"));
     }
-    assert!(remedy(&of_store(&scene(4)), "members", Yellow).contains("one server"));
+    assert!(remedy(&of_store(&snapshot(4)), "members", Yellow).contains("one server"));
 }
 
 #[test]
 fn no_majority_is_red_and_says_when_there_is_one_again() {
-    let mut three = scene(3);
+    let mut three = snapshot(3);
     kill(&mut three, 2);
     finding(&of_store(&three), "quorum", Green);
     put_out(&mut three, 0, Some(30));
@@ -100,7 +100,7 @@ fn no_majority_is_red_and_says_when_there_is_one_again() {
     let gone = of_server(&three, 2);
     assert_eq!(gone.len(), 1, "nothing else is known of it");
     // Two must regain their votes, and the second one does after 40 s.
-    let mut five = scene(5);
+    let mut five = snapshot(5);
     for (place, again) in [(0, Some(50)), (1, None), (2, Some(10)), (3, Some(40))] {
         put_out(&mut five, place, again);
     }
@@ -110,8 +110,8 @@ fn no_majority_is_red_and_says_when_there_is_one_again() {
 
 #[test]
 fn a_set_without_cards_is_to_be_formed() {
-    let mut three = scene(3);
-    three.is_unformed = true;
+    let mut three = snapshot(3);
+    three.is_uninitialized = true;
     for place in 0..3 {
         let found = three.servers[place].found.as_mut().unwrap();
         found.presence.as_mut().unwrap().member_record = None;
@@ -129,7 +129,7 @@ fn a_set_without_cards_is_to_be_formed() {
 
 #[test]
 fn a_card_that_differs_is_red_with_both() {
-    let mut three = scene(3);
+    let mut three = snapshot(3);
     let found = three.servers[0].found.as_mut().unwrap();
     found.presence.as_mut().unwrap().member_record = Some(member_record(set(3, 20), 1));
     let findings = of_first(&three);
@@ -139,7 +139,7 @@ fn a_card_that_differs_is_red_with_both() {
     let found = three.servers[0].found.as_mut().unwrap();
     found.presence.as_mut().unwrap().member_record = None;
     finding(&of_first(&three), "record", Yellow);
-    let mut alone = scene(1);
+    let mut alone = snapshot(1);
     let found = alone.servers[0].found.as_mut().unwrap();
     found.presence.as_mut().unwrap().member_record = Some(member_record(set(3, 60), 1));
     assert!(remedy(&of_first(&alone), "record", Red).contains("all servers of the quorum"));
@@ -148,7 +148,7 @@ fn a_card_that_differs_is_red_with_both() {
 #[test]
 fn a_server_that_another_ones_card_puts_into_another_set_is_red() {
     let of_others = |ids: [&str; 3], generation| {
-        let mut three = scene(3);
+        let mut three = snapshot(3);
         let mut theirs = set(3, 60);
         theirs.ids = ids.map(MemberId::new).to_vec();
         let found = three.servers[2].found.as_mut().unwrap();
@@ -177,27 +177,31 @@ fn a_server_that_another_ones_card_puts_into_another_set_is_red() {
 
 #[test]
 fn cards_of_two_generations_are_yellow() {
-    let mut three = scene(3);
+    let mut three = snapshot(3);
     let found = three.servers[1].found.as_mut().unwrap();
     found.presence.as_mut().unwrap().member_record = Some(member_record(set(3, 60), 2));
     let store = of_store(&three);
     let text = &finding(&store, "generation", Yellow).found;
     assert_eq!(text, "1 on a, 2 on b");
     // There is no such finding for a quorum that is not initialized, or for too few servers.
-    three.is_unformed = true;
-    let mut two = scene(2);
+    three.is_uninitialized = true;
+    let mut two = snapshot(2);
     for server in &mut two.servers {
         let found = server.found.as_mut().unwrap();
         found.presence.as_mut().unwrap().member_record = Some(member_record(set(3, 60), 1));
     }
-    for scene in [three, two] {
-        assert!(of_store(&scene).iter().all(|it| it.check != "generation"));
+    for snapshot in [three, two] {
+        assert!(
+            of_store(&snapshot)
+                .iter()
+                .all(|it| it.check != "generation")
+        );
     }
 }
 
 #[test]
 fn one_server_with_two_addresses_is_red_on_both() {
-    let mut three = scene(3);
+    let mut three = snapshot(3);
     let run = three.servers[1].presence().unwrap().run.clone();
     let found = three.servers[0].found.as_mut().unwrap();
     found.presence.as_mut().unwrap().run = run;
@@ -212,7 +216,7 @@ fn one_server_with_two_addresses_is_red_on_both() {
 #[test]
 fn clocks_are_held_against_the_lower_median() {
     let with = |micros: [i64; 3]| {
-        let mut three = scene(3);
+        let mut three = snapshot(3);
         for (server, offset) in three.servers.iter_mut().zip(micros) {
             server.found.as_mut().unwrap().clock_offset = Some(offset);
         }
@@ -221,7 +225,7 @@ fn clocks_are_held_against_the_lower_median() {
     finding(&of_first(&with([100_000, 0, 0])), "clock", Green);
     finding(&of_first(&with([-200_000, 0, 0])), "clock", Yellow);
     finding(&of_first(&with([300_000, 0, 0])), "clock", Red);
-    let mut four = scene(4);
+    let mut four = snapshot(4);
     for place in [0, 1] {
         four.servers[place].found.as_mut().unwrap().clock_offset = Some(300_000);
     }
@@ -241,7 +245,7 @@ fn clocks_are_held_against_the_lower_median() {
 
 #[test]
 fn a_clock_that_stays_wrong_is_not_waited_for() {
-    let mut three = scene(3);
+    let mut three = snapshot(3);
     let wrong = three.servers[1].found.as_mut().unwrap();
     wrong.clock_offset = Some(5_000_000);
     put_out(&mut three, 1, Some(61));
@@ -258,7 +262,7 @@ fn a_clock_that_stays_wrong_is_not_waited_for() {
     let store = of_store(&three);
     assert_eq!(remedy(&store, "quorum", Red), "wait 1m 1s");
     // The rules of clocks do not apply to only two servers.
-    let mut two = scene(2);
+    let mut two = snapshot(2);
     two.servers[1].found.as_mut().unwrap().clock_offset = Some(5_000_000);
     put_out(&mut two, 1, Some(61));
     two.expect_nothing_of_wrong_clocks();
@@ -267,7 +271,7 @@ fn a_clock_that_stays_wrong_is_not_waited_for() {
 
 #[test]
 fn who_does_not_count_says_why_and_for_how_long() {
-    let mut three = scene(3);
+    let mut three = snapshot(3);
     put_out(&mut three, 0, Some(30));
     let findings = of_first(&three);
     let text = &finding(&findings, "counts", Yellow).found;
@@ -281,11 +285,11 @@ fn who_does_not_count_says_why_and_for_how_long() {
 
 #[test]
 fn a_card_that_is_damaged_is_red_also_in_a_minority() {
-    let mut three = scene(3);
+    let mut three = snapshot(3);
     let text = "its member record is damaged: DEL leasehold:member_record";
     let found = three.servers[0].found.as_mut().unwrap();
     found.presence = Err(Error::new(ErrorKind::Corrupt, text));
-    three.servers[0].out = Some(Out {
+    three.servers[0].out = Some(NoVote {
         why: text.into(),
         again: None,
     });
@@ -296,22 +300,22 @@ fn a_card_that_is_damaged_is_red_also_in_a_minority() {
 
 #[test]
 fn a_card_that_may_not_be_read_is_not_taken_for_none() {
-    let mut three = scene(3);
+    let mut three = snapshot(3);
     for server in &mut three.servers {
         let found = server.found.as_mut().unwrap();
         found.presence.as_mut().unwrap().member_record = None;
     }
-    let examined = |scene: &Scene| -> Vec<_> {
-        let servers = scene.servers.iter();
+    let examined = |snapshot: &Snapshot| -> Vec<_> {
+        let servers = snapshot.servers.iter();
         servers.map(|server| server.found.clone()).collect()
     };
-    assert!(is_unformed(&examined(&three)));
+    assert!(is_uninitialized(&examined(&three)));
     let found = three.servers[0].found.as_mut().unwrap();
     found.missing_rights.push(MissingRight {
         rule: "+hgetall".into(),
         need: Need::Sets,
     });
-    assert!(!is_unformed(&examined(&three)));
+    assert!(!is_uninitialized(&examined(&three)));
     let findings = of_first(&three);
     finding(&findings, "rights", Red);
     assert!(
@@ -323,9 +327,9 @@ fn a_card_that_may_not_be_read_is_not_taken_for_none() {
 
 #[test]
 fn with_five_a_restart_may_cost_no_majority_yet() {
-    let mut five = scene(5);
-    let why = |scene: &Scene, place| {
-        let findings = of_server(scene, place);
+    let mut five = snapshot(5);
+    let why = |snapshot: &Snapshot, place| {
+        let findings = of_server(snapshot, place);
         let restart = finding(&findings, "restart", Yellow);
         restart.advice.as_ref().unwrap().why.clone()
     };
@@ -342,7 +346,7 @@ fn with_five_a_restart_may_cost_no_majority_yet() {
 
 #[test]
 fn a_restart_waits_for_the_others() {
-    let mut three = scene(3);
+    let mut three = snapshot(3);
     put_out(&mut three, 1, Some(30));
     let waits = remedy(&of_first(&three), "restart", Yellow);
     assert_eq!(waits, "wait 30s before a restart");
@@ -352,13 +356,13 @@ fn a_restart_waits_for_the_others() {
     assert_eq!(waits, "wait 45s before a restart");
     put_out(&mut three, 2, None);
     assert!(remedy(&of_first(&three), "restart", Yellow).contains("fix the other servers"));
-    let mut forgetful = scene(3);
+    let mut forgetful = snapshot(3);
     let found = forgetful.servers[0].found.as_mut().unwrap();
     found.presence.as_mut().unwrap().durable = false;
     let findings = of_first(&forgetful);
     let cost = &finding(&findings, "restart", Green).found;
     assert!(cost.ends_with("has no vote for 1m 1s"), "{cost}");
-    let mut alone = scene(1);
+    let mut alone = snapshot(1);
     finding(&of_first(&alone), "restart", Green);
     let found = alone.servers[0].found.as_mut().unwrap();
     found.presence.as_mut().unwrap().durable = false;
