@@ -26,7 +26,7 @@ pub(crate) struct InitArgs {
 
 /// Initializes a quorum. Does nothing if it is already initialized with the same configuration.
 pub(crate) fn init(args: &InitArgs) -> Result<ExitCode, Failure> {
-    let servers = Servers::choose_set(&args.store)?;
+    let servers = Servers::choose_quorum(&args.store)?;
     let quorum = servers.quorum()?;
     let (is_new, seen) = runtime()?.block_on(async {
         let seen = ask_members(quorum.members()).await;

@@ -127,7 +127,7 @@ impl Message<'_> {
                 "place": place,
                 "reason": quorum_shortfall.map(ToString::to_string),
                 "counts_again_ms": quorum_shortfall
-                    .and_then(QuorumShortfall::counts_again)
+                    .and_then(QuorumShortfall::no_vote_for)
                     .map(time_text::millis),
                 "waited_ms": time_text::millis(*so_far),
             }),

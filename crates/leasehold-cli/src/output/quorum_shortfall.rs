@@ -12,7 +12,7 @@ pub(crate) struct QuorumShortfall {
     /// The servers without a vote.
     pub(crate) failures: Vec<MemberFailure>,
     /// No server that answers has a record of the quorum.
-    is_unformed: bool,
+    is_uninitialized: bool,
     /// No server has a vote, because a client has just initialized the quorum.
     is_new: bool,
 }
@@ -53,13 +53,13 @@ impl QuorumShortfall {
             total,
             is_new: failures.len() == total
                 && answers.clone().filter(|it| is_new(it)).count() == total,
-            is_unformed: have_no_record(total, answers),
+            is_uninitialized: have_no_record(total, answers),
             failures,
         })
     }
 
     /// When enough servers have a vote again, if only time is missing.
-    pub(crate) fn counts_again(&self) -> Option<Duration> {
+    pub(crate) fn no_vote_for(&self) -> Option<Duration> {
         let lacking = needed(self.total) + self.failures.len() - self.total;
         let known = self
             .failures
@@ -72,8 +72,8 @@ impl QuorumShortfall {
 
     /// What to do if the quorum is not initialized, or was just initialized by a client.
     pub(crate) fn advice(&self) -> Option<&'static str> {
-        match (self.is_unformed, self.is_new) {
-            (true, _) => Some(NOT_FORMED),
+        match (self.is_uninitialized, self.is_new) {
+            (true, _) => Some(NOT_INITIALIZED),
             (_, true) => Some(NEW),
             _ => None,
         }
@@ -84,15 +84,15 @@ impl QuorumShortfall {
     pub(crate) fn summary(&self) -> String {
         let (total, needed) = (self.total, needed(self.total));
         let voting = total - self.failures.len();
-        let state = match self.counts_again() {
+        let state = match self.no_vote_for() {
             Some(span) => format!(
                 "enough servers have a vote in {} (now {voting} of {total}, {needed} needed)",
                 whole_seconds(span)
             ),
             None => format!("{voting} of {total} servers have a vote, {needed} needed"),
         };
-        match (self.is_unformed, self.is_new) {
-            (true, _) => format!("{NOT_FORMED}; {state}"),
+        match (self.is_uninitialized, self.is_new) {
+            (true, _) => format!("{NOT_INITIALIZED}; {state}"),
             (_, true) => format!("{state}; {NEW}"),
             _ => state,
         }
@@ -115,7 +115,7 @@ const NEW: &str = "a client has just initialized this quorum; with `leasehold in
                    is no such wait";
 
 /// Printed for a quorum without records.
-pub(crate) const NOT_FORMED: &str = "the quorum is not initialized; run `leasehold init` to give new servers a vote at once \
+pub(crate) const NOT_INITIALIZED: &str = "the quorum is not initialized; run `leasehold init` to give new servers a vote at once \
                                      (otherwise clients initialize it once all servers answer)";
 
 impl fmt::Display for QuorumShortfall {
@@ -179,13 +179,10 @@ mod tests {
             member("c", Some(9_000)),
         ];
         let quorum_shortfall = QuorumShortfall::of(&out).unwrap();
-        assert_eq!(
-            quorum_shortfall.counts_again(),
-            Some(Duration::from_secs(9))
-        );
+        assert_eq!(quorum_shortfall.no_vote_for(), Some(Duration::from_secs(9)));
         let dead = [member("a", Some(30_000)), silent("b"), silent("c")];
         let quorum_shortfall = QuorumShortfall::of(&dead).unwrap();
-        assert_eq!(quorum_shortfall.counts_again(), None);
+        assert_eq!(quorum_shortfall.no_vote_for(), None);
         let text = QuorumShortfall::of(&[member("a", Some(5_200)), silent("b"), member("c", None)]);
         assert!(text.unwrap().to_string().starts_with(
             "enough servers have a vote in 6s (now 1 of 3, 2 needed); a: restarted (no vote for 5s); b: "
@@ -213,7 +210,7 @@ mod tests {
         };
         assert_eq!(of(&first).advice(), None);
         first.presence.as_mut().unwrap().member_record = None;
-        assert!(of(&first).to_string().starts_with(NOT_FORMED));
+        assert!(of(&first).to_string().starts_with(NOT_INITIALIZED));
         let dead = QuorumShortfall::of(&[silent("a"), silent("b"), silent("c")]).unwrap();
         assert_eq!(
             dead.advice(),

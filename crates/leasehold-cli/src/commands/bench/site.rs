@@ -15,7 +15,7 @@ use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
-use crate::output::quorum_shortfall::{NOT_FORMED, have_no_record};
+use crate::output::quorum_shortfall::{NOT_INITIALIZED, have_no_record};
 use crate::store::OpenStore;
 use crate::store::client::OwnClient;
 use crate::store::limit::{MEMBER_LIMIT, limited};
@@ -59,7 +59,7 @@ impl BenchTarget {
         let answers = join_all(asking).await;
         let heard = answers.iter().filter_map(|answer| answer.as_ref().ok());
         if have_no_record(self.members.len(), heard) {
-            return Err(Failure::new(ExitCode::UNREACHABLE, NOT_FORMED));
+            return Err(Failure::new(ExitCode::UNREACHABLE, NOT_INITIALIZED));
         }
         Ok(self.reached.get_or_init(|| answers))
     }

@@ -6,7 +6,7 @@ use super::finding::{Finding, Verdict};
 use super::restart;
 use super::server::{self, Place};
 use super::snapshot::{NoVote, Server, Snapshot};
-use crate::output::{quorum_shortfall::NOT_FORMED, time_text::whole_seconds};
+use crate::output::{quorum_shortfall::NOT_INITIALIZED, time_text::whole_seconds};
 
 /// A day. A client whose clock is off by more proposes fences that are refused.
 const DAY: i64 = 24 * 60 * 60 * 1_000_000;
@@ -89,7 +89,7 @@ fn quorum(snapshot: &Snapshot) -> Finding {
     if snapshot.is_uninitialized {
         return Finding::red(
             "quorum",
-            format!("{text}: {NOT_FORMED}"),
+            format!("{text}: {NOT_INITIALIZED}"),
             why,
             "leasehold init",
         );

@@ -41,7 +41,7 @@ pub(crate) async fn ask_members(members: &[RedisMember]) -> Vec<Seen> {
 }
 
 /// Whether no server that answers has a record of the quorum.
-pub(crate) fn is_unformed(seen: &[Seen]) -> bool {
+pub(crate) fn is_uninitialized(seen: &[Seen]) -> bool {
     let answers = seen.iter().filter_map(|seen| seen.presence.as_ref().ok());
     have_no_record(seen.len(), answers)
 }

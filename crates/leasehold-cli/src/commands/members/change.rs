@@ -20,7 +20,7 @@ pub(super) fn change(
     lock_options: &MembersChange,
     output: &Output,
 ) -> Result<ExitCode, Failure> {
-    let servers = Servers::choose_set(&args.store)?;
+    let servers = Servers::choose_quorum(&args.store)?;
     let old = servers.quorum()?;
     let urls = match lock_options {
         MembersChange::Add { url } => with(&servers, url)?,

@@ -47,7 +47,7 @@ impl Servers {
     }
 
     /// The same, but at least three: with fewer, a majority is all of them.
-    pub(crate) fn choose_set(args: &StoreArgs) -> Result<Self, Failure> {
+    pub(crate) fn choose_quorum(args: &StoreArgs) -> Result<Self, Failure> {
         let servers = Self::choose(args)?;
         let count = servers.urls().len();
         if count < 3 {

@@ -11,7 +11,7 @@ use crate::commands::members::standing::{Standing, judge};
 use crate::output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::output::quorum_shortfall::{NOT_FORMED, have_no_record, needed};
+use crate::output::quorum_shortfall::{NOT_INITIALIZED, have_no_record, needed};
 use crate::output::table;
 use crate::output::time_text::{millis, whole_seconds};
 use crate::runtime::runtime;
@@ -47,23 +47,23 @@ struct Roll {
 }
 
 impl Roll {
-    fn counting(&self) -> usize {
+    fn voting(&self) -> usize {
         let counts = |standing: &&Standing| standing.out.is_none();
         self.standings.iter().filter(counts).count()
     }
 
     fn has_majority(&self) -> bool {
-        self.counting() >= needed(self.standings.len())
+        self.voting() >= needed(self.standings.len())
     }
 
     /// Whether no server that answers has a record of the quorum.
-    fn is_unformed(&self) -> bool {
+    fn is_uninitialized(&self) -> bool {
         let answers = self.standings.iter().filter_map(|it| it.presence.as_ref());
         have_no_record(self.standings.len(), answers)
     }
 
     /// With fewer servers there is no quorum to initialize.
-    fn is_set(&self) -> bool {
+    fn is_quorum(&self) -> bool {
         self.standings.len() >= 3
     }
 
@@ -80,10 +80,10 @@ impl Roll {
         let _ = writeln!(
             text,
             "{} of {total} servers have a vote, {needed} needed",
-            self.counting()
+            self.voting()
         );
-        if self.is_unformed() {
-            let _ = writeln!(text, "{NOT_FORMED}");
+        if self.is_uninitialized() {
+            let _ = writeln!(text, "{NOT_INITIALIZED}");
         }
         text
     }
@@ -107,10 +107,10 @@ impl Roll {
         json!({
             "version": 1,
             "store": store,
-            "formed": self.is_set() && !self.is_unformed(),
+            "formed": self.is_quorum() && !self.is_uninitialized(),
             "max_ttl_ms": millis(self.set.max_ttl),
             "clock_tolerance_ms": millis(self.set.clock_tolerance),
-            "counting": self.counting(),
+            "counting": self.voting(),
             "needed": needed(self.standings.len()),
             "members": members,
         })

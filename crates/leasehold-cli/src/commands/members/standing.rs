@@ -3,7 +3,7 @@ use std::time::Duration;
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::{Client, Error, ErrorKind, MemberHealth, MemberId, MemberStatus};
 
-use crate::commands::members::ask_members::{Seen, is_unformed};
+use crate::commands::members::ask_members::{Seen, is_uninitialized};
 use crate::output::failure::Failure;
 
 /// One server, and whether it has a vote.
@@ -14,12 +14,12 @@ pub(super) struct Standing {
     /// See [`Seen::clock_offset`].
     pub(super) clock_offset: Option<i64>,
     /// Why it has no vote, if so.
-    pub(super) out: Option<Out>,
+    pub(super) out: Option<NoVote>,
 }
 
 /// Why a server has no vote.
 #[derive(Debug)]
-pub(super) struct Out {
+pub(super) struct NoVote {
     pub(super) why: String,
     /// The time until it has a vote again, if known.
     pub(super) again: Option<Duration>,
@@ -28,8 +28,8 @@ pub(super) struct Out {
 /// The state of each server in `seen`, as `client` judges it. A quorum that is not initialized is not
 /// judged, because a client would initialize it.
 pub(super) async fn judge(client: &Client, seen: Vec<Seen>) -> Result<Vec<Standing>, Failure> {
-    if is_unformed(&seen) {
-        return Ok(seen.into_iter().map(Standing::without_set).collect());
+    if is_uninitialized(&seen) {
+        return Ok(seen.into_iter().map(Standing::uninitialized).collect());
     }
     let health = settled_health(client).await?;
     let offsets = seen.into_iter().map(|seen| seen.clock_offset);
@@ -62,7 +62,7 @@ async fn settled_health(client: &Client) -> Result<Vec<MemberHealth>, Error> {
 const SETTLING: Duration = Duration::from_secs(2);
 
 impl Standing {
-    fn without_set(seen: Seen) -> Self {
+    fn uninitialized(seen: Seen) -> Self {
         let (presence, why) = match seen.presence {
             Ok(presence) => (Some(presence), "the quorum is not initialized".into()),
             Err(error) => (None, error.reason().into()),
@@ -71,14 +71,14 @@ impl Standing {
             id: seen.id,
             presence,
             clock_offset: seen.clock_offset,
-            out: Some(Out { why, again: None }),
+            out: Some(NoVote { why, again: None }),
         }
     }
 
     fn judged(health: MemberHealth, clock_offset: Option<i64>) -> Self {
         let (presence, out) = match health.presence {
             Ok(presence) => {
-                let out = health.distrust.map(|out| Out {
+                let out = health.distrust.map(|out| NoVote {
                     why: out.error.reason().into(),
                     again: out.counts_again,
                 });
@@ -86,7 +86,7 @@ impl Standing {
             }
             Err(error) => {
                 let why = error.reason().into();
-                (None, Some(Out { why, again: None }))
+                (None, Some(NoVote { why, again: None }))
             }
         };
         Self {
