@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
 use leasehold::{ErrorKind, GuardSet, LeaseTerms};
 
-use crate::locks::hold::{Hold, Loss, free};
+use crate::locks::held_locks::{HeldLocks, LostLock, release};
 use crate::output::Output;
 use crate::output::message::Message;
 use crate::runtime::signals::Signals;
@@ -37,9 +37,9 @@ enum Step {
 
 impl MinHold<'_> {
     /// Ends the hold now or in time. Returns a lock that was lost while the command ran.
-    pub(crate) async fn end(mut self, hold: Hold) -> Option<Loss> {
+    pub(crate) async fn end(mut self, hold: HeldLocks) -> Option<LostLock> {
         let guards = match hold {
-            Hold::Own(guards) if guards.is_valid() => guards,
+            HeldLocks::Own(guards) if guards.is_valid() => guards,
             hold => return hold.end(self.output).await,
         };
         let mut has_stayed = false;
@@ -47,7 +47,7 @@ impl MinHold<'_> {
             let rest = self.until.since(SystemClock.now());
             match step(rest, self.leases.as_ref(), self.lasting, self.hurried) {
                 Step::Free => {
-                    let loss = free(guards, self.output).await;
+                    let loss = release(guards, self.output).await;
                     if let Some(loss) = loss.as_ref().filter(|_| has_stayed) {
                         self.warn(&loss.lock, &loss.reason);
                     }
@@ -84,7 +84,7 @@ impl MinHold<'_> {
     }
 
     /// Leaves the locks to leases. Returns a lock that the store no longer had when the command ended.
-    async fn leave(&self, guards: GuardSet, span: Duration, has_stayed: bool) -> Option<Loss> {
+    async fn leave(&self, guards: GuardSet, span: Duration, has_stayed: bool) -> Option<LostLock> {
         let deadline = guards.deadline();
         let mut gone = None;
         for (key, left) in guards.leave_for(span).await {
@@ -92,7 +92,7 @@ impl MinHold<'_> {
             // Before the deadline, only the store can have reported a loss.
             let is_ahead = deadline.is_some_and(|end| SystemClock.now() < end);
             if error.kind() == ErrorKind::Lost && is_ahead && !has_stayed {
-                gone = gone.or(Some(Loss {
+                gone = gone.or(Some(LostLock {
                     lock: key.to_string(),
                     reason: error.reason().trim_start_matches("lost: ").to_owned(),
                     broken: false,
@@ -155,7 +155,7 @@ mod tests {
                 signals: &signals.unwrap(),
                 output: &Output::new(false),
             };
-            let loss = min_hold.end(Hold::Own(guards)).await;
+            let loss = min_hold.end(HeldLocks::Own(guards)).await;
             assert_eq!(loss.expect("a loss").lock, "x");
         });
     }

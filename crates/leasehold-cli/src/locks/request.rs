@@ -7,7 +7,7 @@ use leasehold::{
 };
 
 use crate::locks::borrowed_lock::{self, BorrowedLock};
-use crate::locks::hold::Hold;
+use crate::locks::held_locks::HeldLocks;
 use crate::locks::outer_runs::{OuterLock, OuterRuns};
 use crate::options::lock_options::LockOptions;
 use crate::output::Output;
@@ -90,7 +90,7 @@ impl Request<'_> {
     }
 
     /// Uses the lock that an outer run holds.
-    pub(crate) async fn enter(&self, lock: OuterLock) -> Result<Hold, Failure> {
+    pub(crate) async fn enter(&self, lock: OuterLock) -> Result<HeldLocks, Failure> {
         let (client, wanted) = (self.client.clone(), self.lock_options.mode());
         let outer_lock =
             BorrowedLock::enter(client, lock, wanted, self.lock_options.ttl / 3).await?;
@@ -99,7 +99,7 @@ impl Request<'_> {
             fence: outer_lock.lock().fence(),
             store: &self.client.describe(),
         });
-        Ok(Hold::BorrowedLock(outer_lock))
+        Ok(HeldLocks::Borrowed(outer_lock))
     }
 
     async fn hold(&self) -> Result<GuardSet, Failure> {

@@ -16,7 +16,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::locks::context::RunContext;
-use crate::locks::hold::Hold;
+use crate::locks::held_locks::HeldLocks;
 use crate::options::command_spec::CommandSpec;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
@@ -32,7 +32,7 @@ impl RunContext<'_> {
     pub(crate) async fn perform(
         &self,
         work: &CommandSpec,
-        hold: Hold,
+        hold: HeldLocks,
         signals: &Signals,
         pipes: Option<Pipes>,
     ) -> Result<End, Failure> {

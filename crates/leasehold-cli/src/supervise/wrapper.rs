@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use crate::guardian::protocol::{ControlMessage, Report};
-use crate::locks::hold::{Hold, Loss};
+use crate::locks::held_locks::{HeldLocks, LostLock};
 use crate::locks::min_hold::MinHold;
 use crate::options::command_spec::CommandSpec;
 use crate::options::lock_options::LockOptions;
@@ -49,7 +49,7 @@ pub(crate) struct Job<'a> {
 /// The process that holds the locks while the command runs. It passes on deadlines, signals and the
 /// terminal, and releases the locks at the end.
 pub(crate) struct Wrapper<'a> {
-    hold: Hold,
+    hold: HeldLocks,
     guardian: GuardianProcess,
     signals: &'a Signals,
     output: &'a Output,
@@ -115,7 +115,7 @@ fn is_interrupt(status: ExitStatus) -> bool {
 impl<'a> Wrapper<'a> {
     /// Starts the guardian, which starts the command. Releases the locks on failure.
     pub(crate) fn start(
-        hold: Hold,
+        hold: HeldLocks,
         job: Job<'a>,
         signals: &'a Signals,
         output: &'a Output,
@@ -294,20 +294,20 @@ impl<'a> Wrapper<'a> {
     }
 
     /// Why the guardian began to end the command although the wrapper reported no loss.
-    fn loss_that_is_near(&self) -> Loss {
+    fn loss_that_is_near(&self) -> LostLock {
         let reason = if self.lock_options.max_hold.is_some() && !self.hold.is_in_doubt() {
             HELD_TOO_LONG
         } else {
             NO_RENEWAL
         };
-        Loss {
+        LostLock {
             lock: self.hold.first_to_end(),
             reason: reason.to_owned(),
             broken: false,
         }
     }
 
-    fn note_loss(&mut self, loss: &Loss) {
+    fn note_loss(&mut self, loss: &LostLock) {
         if !self.lost {
             note_loss(self.output, loss);
             self.broken = loss.broken.then(|| loss.lock.clone());
@@ -331,7 +331,7 @@ impl<'a> Wrapper<'a> {
     }
 }
 
-fn note_loss(output: &Output, loss: &Loss) {
+fn note_loss(output: &Output, loss: &LostLock) {
     output.print_message(&Message::Lost {
         lock: &loss.lock,
         reason: &loss.reason,

@@ -9,7 +9,7 @@ use leasehold::{Election, Ended, Error, GuardSet, Leadership, LostReason};
 use crate::commands::elect::args::ElectArgs;
 use crate::commands::elect::pauses::Pauses;
 use crate::locks::context::RunContext;
-use crate::locks::hold::Hold;
+use crate::locks::held_locks::HeldLocks;
 use crate::locks::request::Wait;
 use crate::options::command_spec::CommandSpec;
 use crate::output::Output;
@@ -133,7 +133,7 @@ impl Candidate<'_> {
         let began = SystemClock.now();
         let end = tokio::select! {
             biased;
-            end = self.context.perform(self.work, Hold::Own(guards), self.signals, None) => end?,
+            end = self.context.perform(self.work, HeldLocks::Own(guards), self.signals, None) => end?,
             never = keep_announced(&leadership) => match never {},
         };
         let led = SystemClock.now().since(began);

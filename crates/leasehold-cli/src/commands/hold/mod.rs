@@ -9,7 +9,7 @@ use leasehold::clock::{Clock as _, SystemClock};
 
 use crate::commands::hold::args::HoldArgs;
 use crate::locks::context::RunContext;
-use crate::locks::hold::{Loss, free};
+use crate::locks::held_locks::{LostLock, release};
 use crate::locks::request::Wait;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
@@ -49,7 +49,7 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
         let held = report::held(&lock_options, &guards, &context.client.describe(), waited);
         if let Err(error) = output::print_json(&held) {
             // The script does not know that the lock is held, so release it.
-            free(guards, output).await;
+            release(guards, output).await;
             return Err(Failure::of_stdout(&error));
         }
         keep(guards, &signals, stdin.as_ref(), output).await
@@ -65,17 +65,17 @@ async fn keep(
 ) -> Result<ExitCode, Failure> {
     let code = tokio::select! {
         biased;
-        lost = guards.lost() => return Ok(print_loss(&Loss::of(lost), output)),
+        lost = guards.lost() => return Ok(print_loss(&LostLock::of(lost), output)),
         signal = signals.ending(output) => ExitCode::of_signal(signal?),
         () = stdin::closed(stdin) => ExitCode::SUCCESS,
     };
-    Ok(match free(guards, output).await {
+    Ok(match release(guards, output).await {
         Some(loss) => print_loss(&loss, output),
         None => code,
     })
 }
 
-fn print_loss(loss: &Loss, output: &Output) -> ExitCode {
+fn print_loss(loss: &LostLock, output: &Output) -> ExitCode {
     // A script that does not read it still gets the exit code.
     let _ = output::print_json(&report::lost(loss));
     output.print_message(&Message::Lost {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::{Fence, GuardSet};
 use serde_json::{Value, json};
 
-use crate::locks::hold::Loss;
+use crate::locks::held_locks::LostLock;
 use crate::options::lock_options::LockOptions;
 use crate::output::holder_text::{mode_name, permits};
 use crate::output::time_text::millis;
@@ -36,7 +36,7 @@ pub(super) fn held(
 }
 
 /// The line of `hold` when the lock is lost.
-pub(super) fn lost(loss: &Loss) -> Value {
+pub(super) fn lost(loss: &LostLock) -> Value {
     json!({
         "version": VERSION,
         "event": "lost",

@@ -14,7 +14,7 @@ use leasehold::{Effect, Error, GuardSet, Once, OnceResult, OnceRun, OnceStart};
 
 use crate::commands::once::args::{Failed, OnceArgs};
 use crate::locks::context::RunContext;
-use crate::locks::hold::Hold;
+use crate::locks::held_locks::HeldLocks;
 use crate::locks::request::Wait;
 use crate::options::command_spec::CommandSpec;
 use crate::output::exit_code::ExitCode;
@@ -151,9 +151,9 @@ impl Call<'_> {
         signals: &Signals,
     ) -> Result<End, Failure> {
         let (mut capture, pipes) = Capture::new().map_err(|error| Failure::of_start(&error))?;
-        let performing = self
-            .context
-            .perform(self.work, Hold::Own(guards), signals, Some(pipes));
+        let performing =
+            self.context
+                .perform(self.work, HeldLocks::Own(guards), signals, Some(pipes));
         let ended = capture.beside(performing).await;
         let ended = ended.map_err(|error| Failure::of("cannot pass on what CMD writes", &error))?;
         let is_hurried = matches!(

@@ -4,7 +4,7 @@ pub(crate) mod args;
 
 use crate::commands::run::args::RunArgs;
 use crate::locks::context::RunContext;
-use crate::locks::hold::Hold;
+use crate::locks::held_locks::HeldLocks;
 use crate::locks::request::{Request, Wait};
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
         let hold = match borrowed.filter(|_| args.nested) {
             Some(lock) => request.enter(lock.clone()).await?,
             None => match request.acquire(&signals).await? {
-                Wait::Held(guards) => Hold::Own(guards),
+                Wait::Held(guards) => HeldLocks::Own(guards),
                 Wait::Signalled(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
             },
         };

@@ -11,27 +11,27 @@ use crate::output::Output;
 use crate::output::message::{self, Message};
 
 /// The locks under which the command runs.
-pub(crate) enum Hold {
+pub(crate) enum HeldLocks {
     /// Locks that this run took.
     Own(GuardSet),
     /// A lock of an outer run.
-    BorrowedLock(BorrowedLock),
+    Borrowed(BorrowedLock),
 }
 
 /// A lock that is lost, and why.
-pub(crate) struct Loss {
+pub(crate) struct LostLock {
     pub(crate) lock: String,
     pub(crate) reason: String,
     /// An operator broke it.
     pub(crate) broken: bool,
 }
 
-impl Hold {
+impl HeldLocks {
     /// Each lock with its fence.
     pub(crate) fn fences(&self) -> Map<String, Value> {
         match self {
             Self::Own(guards) => message::fences(guards),
-            Self::BorrowedLock(outer_lock) => {
+            Self::Borrowed(outer_lock) => {
                 let lock = outer_lock.lock();
                 [(lock.name().to_owned(), lock.fence().into())]
                     .into_iter()
@@ -47,7 +47,7 @@ impl Hold {
                 .guards()
                 .map(|guard| OuterLock::of(guard, store))
                 .collect(),
-            Self::BorrowedLock(_) => Vec::new(),
+            Self::Borrowed(_) => Vec::new(),
         }
     }
 
@@ -55,7 +55,7 @@ impl Hold {
     pub(crate) fn owners(&self) -> impl Iterator<Item = Owner> {
         let guards = match self {
             Self::Own(guards) => Some(guards.guards().map(Guard::owner)),
-            Self::BorrowedLock(_) => None,
+            Self::Borrowed(_) => None,
         };
         guards.into_iter().flatten()
     }
@@ -65,7 +65,7 @@ impl Hold {
     pub(crate) fn deadline(&self) -> Option<BootInstant> {
         match self {
             Self::Own(guards) => guards.deadline(),
-            Self::BorrowedLock(_) => None,
+            Self::Borrowed(_) => None,
         }
     }
 
@@ -73,15 +73,15 @@ impl Hold {
     pub(crate) async fn deadline_moved(&self, from: Option<BootInstant>) -> Option<BootInstant> {
         match self {
             Self::Own(guards) => guards.deadline_moved(from).await,
-            Self::BorrowedLock(_) => pending().await,
+            Self::Borrowed(_) => pending().await,
         }
     }
 
     /// Resolves once a lock is lost. Cancel safe.
-    pub(crate) async fn lost(&self) -> Loss {
+    pub(crate) async fn lost(&self) -> LostLock {
         match self {
-            Self::Own(guards) => Loss::of(guards.lost().await),
-            Self::BorrowedLock(outer_lock) => Loss::outer_lock(outer_lock, outer_lock.lost().await),
+            Self::Own(guards) => LostLock::of(guards.lost().await),
+            Self::Borrowed(outer_lock) => LostLock::borrowed(outer_lock, outer_lock.lost().await),
         }
     }
 
@@ -89,14 +89,14 @@ impl Hold {
     pub(crate) fn seems_valid(&self) -> bool {
         match self {
             Self::Own(guards) => guards.is_valid(),
-            Self::BorrowedLock(_) => true,
+            Self::Borrowed(_) => true,
         }
     }
 
     pub(crate) fn is_in_doubt(&self) -> bool {
         match self {
             Self::Own(guards) => guards.is_in_doubt(),
-            Self::BorrowedLock(_) => false,
+            Self::Borrowed(_) => false,
         }
     }
 
@@ -110,7 +110,7 @@ impl Hold {
                     .map(|guard| guard.key().to_string())
                     .unwrap_or_default()
             }
-            Self::BorrowedLock(outer_lock) => outer_lock.lock().name().to_owned(),
+            Self::Borrowed(outer_lock) => outer_lock.lock().name().to_owned(),
         }
     }
 
@@ -122,25 +122,25 @@ impl Hold {
     }
 
     /// Ends the hold after the command has ended. Returns a lock that was lost before.
-    pub(crate) async fn end(self, output: &Output) -> Option<Loss> {
+    pub(crate) async fn end(self, output: &Output) -> Option<LostLock> {
         match self {
             Self::Own(guards) => {
                 let lost = match guards.is_valid() {
                     true => None,
-                    false => Some(Loss::of(guards.lost().await)),
+                    false => Some(LostLock::of(guards.lost().await)),
                 };
-                let gone = free(guards, output).await;
+                let gone = release(guards, output).await;
                 lost.or(gone)
             }
-            Self::BorrowedLock(outer_lock) => {
+            Self::Borrowed(outer_lock) => {
                 let reason = outer_lock.last_look().await?;
-                Some(Loss::outer_lock(&outer_lock, reason))
+                Some(LostLock::borrowed(&outer_lock, reason))
             }
         }
     }
 }
 
-impl Loss {
+impl LostLock {
     pub(crate) fn of((key, reason): (Key, LostReason)) -> Self {
         Self {
             lock: key.to_string(),
@@ -149,7 +149,7 @@ impl Loss {
         }
     }
 
-    fn outer_lock(outer_lock: &BorrowedLock, reason: &str) -> Self {
+    fn borrowed(outer_lock: &BorrowedLock, reason: &str) -> Self {
         Self {
             lock: outer_lock.lock().name().to_owned(),
             reason: reason.to_owned(),
@@ -160,7 +160,7 @@ impl Loss {
 
 /// Releases the locks. Returns a lock that was no longer held. A store that does not answer delays the
 /// end only briefly: the releases continue in the background, and otherwise the leases expire.
-pub(crate) async fn free(guards: GuardSet, output: &Output) -> Option<Loss> {
+pub(crate) async fn release(guards: GuardSet, output: &Output) -> Option<LostLock> {
     let limit = SystemClock.now() + RELEASE_LIMIT;
     let Some(endings) = within(&SystemClock, limit, guards.release()).await else {
         output.print_message(&Message::Warning(
@@ -171,7 +171,7 @@ pub(crate) async fn free(guards: GuardSet, output: &Output) -> Option<Loss> {
     let mut gone = None;
     for (key, ended) in endings {
         match ended {
-            Ok(Ended::WasLost) => gone = gone.or(Some(Loss::of((key, LostReason::Gone)))),
+            Ok(Ended::WasLost) => gone = gone.or(Some(LostLock::of((key, LostReason::Gone)))),
             Ok(_) => {}
             Err(error) => output.print_message(&Message::Warning(&format!(
                 "cannot release the lock: {error}"
