@@ -2,7 +2,7 @@ use nix::sys::signalfd::SignalFd;
 
 use crate::config::{self, Environment};
 use crate::locks::outer_runs::OuterRuns;
-use crate::locks::request::Request;
+use crate::locks::request::LockRequest;
 use crate::options::lock_options::LockOptions;
 use crate::options::store_args::StoreArgs;
 use crate::output::Output;
@@ -45,8 +45,8 @@ impl<'a> RunContext<'a> {
     }
 
     /// Requests the locks.
-    pub(crate) fn request(&self) -> Request<'_> {
-        Request {
+    pub(crate) fn request(&self) -> LockRequest<'_> {
+        LockRequest {
             client: &self.client,
             lock_options: self.lock_options,
             outer_runs: &self.outer_runs,

@@ -20,7 +20,7 @@ use crate::output::waiter_text;
 use crate::runtime::signals::Signals;
 
 /// The request for locks, and the messages while it waits.
-pub(crate) struct Request<'a> {
+pub(crate) struct LockRequest<'a> {
     pub(crate) client: &'a Client,
     pub(crate) lock_options: &'a LockOptions,
     pub(crate) outer_runs: &'a OuterRuns,
@@ -31,15 +31,15 @@ pub(crate) struct Request<'a> {
 
 /// Why a wait continues. A change of it is worth a new message.
 #[derive(PartialEq, Eq)]
-enum Why {
+enum WaitReason {
     HeldBy {
         owners: Vec<Option<Owner>>,
         place: Option<u64>,
     },
-    TooFew(Vec<MemberId>),
+    NoQuorum(Vec<MemberId>),
 }
 
-impl Why {
+impl WaitReason {
     fn of(
         holders: &[Holder],
         place: Option<u64>,
@@ -51,7 +51,7 @@ impl Why {
                     .failures
                     .iter()
                     .map(|failure| failure.id.clone());
-                Some(Self::TooFew(out.collect()))
+                Some(Self::NoQuorum(out.collect()))
             }
             None if holders.is_empty() => None,
             None => {
@@ -63,22 +63,22 @@ impl Why {
 }
 
 /// How a wait ended, unless it failed.
-pub(crate) enum Wait {
+pub(crate) enum WaitOutcome {
     Held(GuardSet),
     /// This signal asked the program to end. No lock is held or queued for.
     Signalled(i32),
 }
 
-impl Request<'_> {
-    pub(crate) async fn acquire(&self, signals: &Signals) -> Result<Wait, Failure> {
+impl LockRequest<'_> {
+    pub(crate) async fn acquire(&self, signals: &Signals) -> Result<WaitOutcome, Failure> {
         let began = SystemClock.now();
         let outcome = tokio::select! {
             biased;
-            signal = signals.ending(self.output) => signal.map(Wait::Signalled),
-            guards = self.hold() => guards.map(Wait::Held),
+            signal = signals.ending(self.output) => signal.map(WaitOutcome::Signalled),
+            guards = self.hold() => guards.map(WaitOutcome::Held),
         };
         self.output.clear_status();
-        if let Ok(Wait::Held(guards)) = &outcome {
+        if let Ok(WaitOutcome::Held(guards)) = &outcome {
             self.output.print_message(&Message::Acquired {
                 lock: &self.lock_options.name,
                 guards,
@@ -180,7 +180,7 @@ impl Request<'_> {
     async fn report_progress(&self) {
         let began = SystemClock.now();
         let terminal = self.output.has_terminal();
-        let mut said: Option<Why> = None;
+        let mut said: Option<WaitReason> = None;
         SystemClock.sleep_until(began + FIRST_REPORT).await;
         loop {
             // The lock was granted meanwhile, and the request completes next. Or this is an earlier
@@ -204,7 +204,7 @@ impl Request<'_> {
                 quorum_shortfall: quorum_shortfall.as_ref(),
                 so_far: SystemClock.now().since(began),
             };
-            let why = Why::of(&holders, place, quorum_shortfall.as_ref());
+            let why = WaitReason::of(&holders, place, quorum_shortfall.as_ref());
             if terminal {
                 self.output.show_status(&message);
             } else if why.is_some() && said != why {

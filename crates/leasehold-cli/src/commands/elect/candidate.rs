@@ -10,7 +10,7 @@ use crate::commands::elect::args::ElectArgs;
 use crate::commands::elect::pauses::Pauses;
 use crate::locks::context::RunContext;
 use crate::locks::held_locks::HeldLocks;
-use crate::locks::request::Wait;
+use crate::locks::request::WaitOutcome;
 use crate::options::command_spec::CommandSpec;
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
@@ -89,8 +89,8 @@ impl Candidate<'_> {
     async fn term(&self) -> Result<Term, Failure> {
         let signalled = |signal| Ok(Term::Over(End::With(ExitCode::of_signal(signal))));
         let guards = match self.context.request().acquire(self.signals).await? {
-            Wait::Held(guards) => guards,
-            Wait::Signalled(signal) => return signalled(signal),
+            WaitOutcome::Held(guards) => guards,
+            WaitOutcome::Signalled(signal) => return signalled(signal),
         };
         let leadership = match self.announce(&guards).await? {
             Announced::Leads(leadership) => leadership,

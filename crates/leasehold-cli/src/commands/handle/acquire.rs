@@ -6,7 +6,7 @@ use crate::commands::handle::args::AcquireArgs;
 use crate::commands::handle::handle_file::HandleFile;
 use crate::commands::handle::report;
 use crate::locks::context::RunContext;
-use crate::locks::request::Wait;
+use crate::locks::request::WaitOutcome;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::{self, Output};
@@ -24,8 +24,8 @@ pub(crate) fn acquire(args: &AcquireArgs, output: &Output) -> Result<ExitCode, F
     runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
         let guards = match context.request().acquire(&signals).await? {
-            Wait::Held(guards) => guards,
-            Wait::Signalled(signal) => return Ok(ExitCode::of_signal(signal)),
+            WaitOutcome::Held(guards) => guards,
+            WaitOutcome::Signalled(signal) => return Ok(ExitCode::of_signal(signal)),
         };
         let Some(guard) = guards.into_guards().next() else {
             return Err(Failure::of("cannot acquire", &"no lock was named"));

@@ -10,7 +10,7 @@ use leasehold::clock::{Clock as _, SystemClock};
 use crate::commands::hold::args::HoldArgs;
 use crate::locks::context::RunContext;
 use crate::locks::held_locks::{LostLock, release};
-use crate::locks::request::Wait;
+use crate::locks::request::WaitOutcome;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
@@ -42,8 +42,8 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
             wait = request.acquire(&signals) => wait?,
         };
         let guards = match wait {
-            Wait::Held(guards) => guards,
-            Wait::Signalled(signal) => return Ok(ExitCode::of_signal(signal)),
+            WaitOutcome::Held(guards) => guards,
+            WaitOutcome::Signalled(signal) => return Ok(ExitCode::of_signal(signal)),
         };
         let waited = SystemClock.now().since(began);
         let held = report::held(&lock_options, &guards, &context.client.describe(), waited);

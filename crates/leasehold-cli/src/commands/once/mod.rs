@@ -15,7 +15,7 @@ use leasehold::{Effect, Error, GuardSet, Once, OnceResult, OnceRun, OnceStart};
 use crate::commands::once::args::{Failed, OnceArgs};
 use crate::locks::context::RunContext;
 use crate::locks::held_locks::HeldLocks;
-use crate::locks::request::Wait;
+use crate::locks::request::WaitOutcome;
 use crate::options::command_spec::CommandSpec;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
@@ -96,8 +96,8 @@ impl Call<'_> {
         }
         let request = self.context.request();
         let guards = match request.acquire(signals).await? {
-            Wait::Held(guards) => guards,
-            Wait::Signalled(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
+            WaitOutcome::Held(guards) => guards,
+            WaitOutcome::Signalled(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
         };
         // If dropped, it releases the lock, and leaves the request as it is or begun.
         let begun = match self

@@ -5,7 +5,7 @@ pub(crate) mod args;
 use crate::commands::run::args::RunArgs;
 use crate::locks::context::RunContext;
 use crate::locks::held_locks::HeldLocks;
-use crate::locks::request::{Request, Wait};
+use crate::locks::request::{LockRequest, WaitOutcome};
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
     let (context, blocked) = RunContext::open(&lock_options, &args.take.store, output)?;
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
-        let request = Request {
+        let request = LockRequest {
             can_borrow: true,
             ..context.request()
         };
@@ -32,8 +32,10 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
         let hold = match borrowed.filter(|_| args.nested) {
             Some(lock) => request.enter(lock.clone()).await?,
             None => match request.acquire(&signals).await? {
-                Wait::Held(guards) => HeldLocks::Own(guards),
-                Wait::Signalled(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
+                WaitOutcome::Held(guards) => HeldLocks::Own(guards),
+                WaitOutcome::Signalled(signal) => {
+                    return Ok(End::With(ExitCode::of_signal(signal)));
+                }
             },
         };
         context.perform(&work, hold, &signals, None).await
