@@ -12,9 +12,9 @@
 
 pub(crate) mod args;
 mod control_pipe;
-mod ending;
 pub(crate) mod protocol;
 mod raw;
+mod termination;
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -35,8 +35,8 @@ use nix::unistd::{Pid, getppid};
 
 use crate::guardian::args::GuardianArgs;
 use crate::guardian::control_pipe::ControlPipe;
-use crate::guardian::ending::{Ending, Step};
 use crate::guardian::protocol::{ControlMessage, Report};
+use crate::guardian::termination::{Action, Termination};
 use crate::locks::outer_runs::{self, OuterRuns};
 use crate::output::exit_code::ExitCode;
 use crate::process::terminal::Terminal;
@@ -63,12 +63,12 @@ fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
         SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC,
     )?;
     prctl::set_child_subreaper(true)?;
-    let mut ending = Ending::new(
+    let mut termination = Termination::new(
         Duration::from_nanos(args.grace),
         Duration::from_nanos(args.margin),
         args.deadline.map(BootInstant::from_nanos),
     );
-    if ending.step(SystemClock.now(), false) == Step::Terminate {
+    if termination.step(SystemClock.now(), false) == Action::Terminate {
         writeln!(report, "{}", Report::TooLate)?;
         return Ok(None);
     }
@@ -96,7 +96,7 @@ fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
         pid,
         group,
         process_tree,
-        ending,
+        termination,
         lost: false,
         stop: Stop::None,
         _locks: locks,
@@ -134,7 +134,7 @@ struct Guardian {
     pid: Pid,
     group: Option<Pid>,
     process_tree: ProcessTree,
-    ending: Ending,
+    termination: Termination,
     /// The lock is lost, or the wrapper is gone.
     lost: bool,
     stop: Stop,
@@ -168,13 +168,13 @@ impl Guardian {
     fn watch(&mut self) -> io::Result<ExitStatus> {
         let mut killing = false;
         loop {
-            let mut wake = match self.ending.step(SystemClock.now(), self.lost) {
-                Step::Wait(instant) => instant,
-                Step::Terminate => {
+            let mut wake = match self.termination.step(SystemClock.now(), self.lost) {
+                Action::Wait(instant) => instant,
+                Action::Terminate => {
                     self.terminate()?;
                     continue;
                 }
-                Step::Kill => {
+                Action::Kill => {
                     killing = true;
                     None
                 }
@@ -225,7 +225,7 @@ impl Guardian {
 
     /// Whether CMD ended by itself; once the ending has begun, whether no process is left.
     fn is_over(&self) -> io::Result<bool> {
-        if self.ending.has_begun() {
+        if self.termination.has_begun() {
             return Ok(self.process_tree.survivors()?.is_empty());
         }
         self.has_ended()
@@ -272,7 +272,7 @@ impl Guardian {
         let is_told = self.signals.read_signal()?.is_some();
         // This process adopts orphans below it as long as the command lives. Afterwards the wrapper
         // adopts them.
-        if is_told && (self.ending.has_begun() || !self.has_ended()?) {
+        if is_told && (self.termination.has_begun() || !self.has_ended()?) {
             self.process_tree.reap_orphans(Some(self.pid))?;
         }
         if has_control {
@@ -285,7 +285,7 @@ impl Guardian {
 
     fn handle(&mut self, message: ControlMessage) {
         match message {
-            ControlMessage::Deadline(deadline) => self.ending.deadline_moved(deadline),
+            ControlMessage::Deadline(deadline) => self.termination.deadline_moved(deadline),
             ControlMessage::Lost => self.lost = true,
             ControlMessage::Signal(number) => {
                 let Ok(signal) = Signal::try_from(number) else {

@@ -7,7 +7,7 @@ use leasehold::clock::BootInstant;
 /// Pure: maps events and the time to the next step. Once the ending has begun it is final, even if a
 /// late renewal arrives.
 #[derive(Debug)]
-pub(crate) struct Ending {
+pub(crate) struct Termination {
     /// The time between SIGTERM and SIGKILL.
     grace: Duration,
     /// The time from SIGKILL to the deadline, so that the processes are gone by then.
@@ -25,7 +25,7 @@ enum Phase {
 
 /// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum Action {
     /// Nothing before this instant; `None` if nothing until the next event.
     Wait(Option<BootInstant>),
     /// Send SIGTERM.
@@ -34,7 +34,7 @@ pub(crate) enum Step {
     Kill,
 }
 
-impl Ending {
+impl Termination {
     pub(crate) fn new(grace: Duration, margin: Duration, deadline: Option<BootInstant>) -> Self {
         Self {
             grace,
@@ -53,9 +53,9 @@ impl Ending {
         self.phase != Phase::Running
     }
 
-    /// What to do at `now`, given whether the lock is known to be `lost`. Returns [`Step::Terminate`]
-    /// and [`Step::Kill`] once each.
-    pub(crate) fn step(&mut self, now: BootInstant, lost: bool) -> Step {
+    /// What to do at `now`, given whether the lock is known to be `lost`. Returns [`Action::Terminate`]
+    /// and [`Action::Kill`] once each.
+    pub(crate) fn step(&mut self, now: BootInstant, lost: bool) -> Action {
         match self.phase {
             Phase::Running => {
                 let begin = self.deadline.map(|d| d - self.grace.max(self.margin));
@@ -65,17 +65,17 @@ impl Ending {
                         .deadline
                         .map_or(latest, |d| latest.min(d - self.margin));
                     self.phase = Phase::Terminating { kill_at };
-                    Step::Terminate
+                    Action::Terminate
                 } else {
-                    Step::Wait(begin)
+                    Action::Wait(begin)
                 }
             }
             Phase::Terminating { kill_at } if now >= kill_at => {
                 self.phase = Phase::Killing;
-                Step::Kill
+                Action::Kill
             }
-            Phase::Terminating { kill_at } => Step::Wait(Some(kill_at)),
-            Phase::Killing => Step::Wait(None),
+            Phase::Terminating { kill_at } => Action::Wait(Some(kill_at)),
+            Phase::Killing => Action::Wait(None),
         }
     }
 }
@@ -91,60 +91,60 @@ mod tests {
         BootInstant::from_nanos(millis * 1_000_000)
     }
 
-    fn ending(deadline: Option<u64>) -> Ending {
-        Ending::new(GRACE, MARGIN, deadline.map(at))
+    fn termination(deadline: Option<u64>) -> Termination {
+        Termination::new(GRACE, MARGIN, deadline.map(at))
     }
 
     #[test]
     fn without_renewal_everything_is_over_before_the_deadline() {
-        let mut ending = ending(Some(3_000));
-        assert_eq!(ending.step(at(0), false), Step::Wait(Some(at(2_500))));
-        assert_eq!(ending.step(at(2_499), false), Step::Wait(Some(at(2_500))));
+        let mut ending = termination(Some(3_000));
+        assert_eq!(ending.step(at(0), false), Action::Wait(Some(at(2_500))));
+        assert_eq!(ending.step(at(2_499), false), Action::Wait(Some(at(2_500))));
         assert!(!ending.has_begun());
-        assert_eq!(ending.step(at(2_500), false), Step::Terminate);
+        assert_eq!(ending.step(at(2_500), false), Action::Terminate);
         assert!(ending.has_begun());
-        assert_eq!(ending.step(at(2_501), false), Step::Wait(Some(at(2_900))));
-        assert_eq!(ending.step(at(2_900), false), Step::Kill);
-        assert_eq!(ending.step(at(2_901), false), Step::Wait(None));
+        assert_eq!(ending.step(at(2_501), false), Action::Wait(Some(at(2_900))));
+        assert_eq!(ending.step(at(2_900), false), Action::Kill);
+        assert_eq!(ending.step(at(2_901), false), Action::Wait(None));
     }
 
     #[test]
     fn renewals_put_it_off_but_never_take_it_back() {
-        let mut ending = ending(Some(3_000));
+        let mut ending = termination(Some(3_000));
         ending.deadline_moved(Some(at(4_000)));
-        assert_eq!(ending.step(at(2_900), false), Step::Wait(Some(at(3_500))));
-        assert_eq!(ending.step(at(3_500), false), Step::Terminate);
+        assert_eq!(ending.step(at(2_900), false), Action::Wait(Some(at(3_500))));
+        assert_eq!(ending.step(at(3_500), false), Action::Terminate);
         ending.deadline_moved(Some(at(9_000)));
-        assert_eq!(ending.step(at(3_900), false), Step::Kill);
+        assert_eq!(ending.step(at(3_900), false), Action::Kill);
     }
 
     #[test]
     fn a_loss_begins_it_at_once_and_grants_the_grace_within_the_deadline() {
-        let mut early = ending(Some(10_000));
-        assert_eq!(early.step(at(1_000), true), Step::Terminate);
-        assert_eq!(early.step(at(1_000), true), Step::Wait(Some(at(1_500))));
-        let mut late = ending(Some(2_200));
-        assert_eq!(late.step(at(1_650), true), Step::Terminate);
-        assert_eq!(late.step(at(1_650), true), Step::Wait(Some(at(2_100))));
-        let mut after = ending(Some(1_000));
-        assert_eq!(after.step(at(5_000), false), Step::Terminate);
-        assert_eq!(after.step(at(5_000), false), Step::Kill);
+        let mut early = termination(Some(10_000));
+        assert_eq!(early.step(at(1_000), true), Action::Terminate);
+        assert_eq!(early.step(at(1_000), true), Action::Wait(Some(at(1_500))));
+        let mut late = termination(Some(2_200));
+        assert_eq!(late.step(at(1_650), true), Action::Terminate);
+        assert_eq!(late.step(at(1_650), true), Action::Wait(Some(at(2_100))));
+        let mut after = termination(Some(1_000));
+        assert_eq!(after.step(at(5_000), false), Action::Terminate);
+        assert_eq!(after.step(at(5_000), false), Action::Kill);
     }
 
     #[test]
     fn without_a_deadline_only_a_loss_begins_it() {
-        let mut ending = ending(None);
-        assert_eq!(ending.step(at(1 << 30), false), Step::Wait(None));
-        assert_eq!(ending.step(at(1_000), true), Step::Terminate);
-        assert_eq!(ending.step(at(1_400), true), Step::Wait(Some(at(1_500))));
-        assert_eq!(ending.step(at(1_500), true), Step::Kill);
+        let mut ending = termination(None);
+        assert_eq!(ending.step(at(1 << 30), false), Action::Wait(None));
+        assert_eq!(ending.step(at(1_000), true), Action::Terminate);
+        assert_eq!(ending.step(at(1_400), true), Action::Wait(Some(at(1_500))));
+        assert_eq!(ending.step(at(1_500), true), Action::Kill);
     }
 
     #[test]
     fn no_grace_still_leaves_the_margin() {
-        let mut ending = Ending::new(Duration::ZERO, MARGIN, Some(at(1_000)));
-        assert_eq!(ending.step(at(0), false), Step::Wait(Some(at(900))));
-        assert_eq!(ending.step(at(900), false), Step::Terminate);
-        assert_eq!(ending.step(at(900), false), Step::Kill);
+        let mut ending = Termination::new(Duration::ZERO, MARGIN, Some(at(1_000)));
+        assert_eq!(ending.step(at(0), false), Action::Wait(Some(at(900))));
+        assert_eq!(ending.step(at(900), false), Action::Terminate);
+        assert_eq!(ending.step(at(900), false), Action::Kill);
     }
 }
