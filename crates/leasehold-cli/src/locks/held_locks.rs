@@ -31,8 +31,8 @@ impl HeldLocks {
     pub(crate) fn fences(&self) -> Map<String, Value> {
         match self {
             Self::Own(guards) => message::fences(guards),
-            Self::Borrowed(outer_lock) => {
-                let lock = outer_lock.lock();
+            Self::Borrowed(borrowed) => {
+                let lock = borrowed.lock();
                 [(lock.name().to_owned(), lock.fence().into())]
                     .into_iter()
                     .collect()
@@ -81,7 +81,7 @@ impl HeldLocks {
     pub(crate) async fn lost(&self) -> LostLock {
         match self {
             Self::Own(guards) => LostLock::of(guards.lost().await),
-            Self::Borrowed(outer_lock) => LostLock::borrowed(outer_lock, outer_lock.lost().await),
+            Self::Borrowed(borrowed) => LostLock::borrowed(borrowed, borrowed.lost().await),
         }
     }
 
@@ -110,7 +110,7 @@ impl HeldLocks {
                     .map(|guard| guard.key().to_string())
                     .unwrap_or_default()
             }
-            Self::Borrowed(outer_lock) => outer_lock.lock().name().to_owned(),
+            Self::Borrowed(borrowed) => borrowed.lock().name().to_owned(),
         }
     }
 
@@ -132,9 +132,9 @@ impl HeldLocks {
                 let gone = release(guards, output).await;
                 lost.or(gone)
             }
-            Self::Borrowed(outer_lock) => {
-                let reason = outer_lock.last_look().await?;
-                Some(LostLock::borrowed(&outer_lock, reason))
+            Self::Borrowed(borrowed) => {
+                let reason = borrowed.last_look().await?;
+                Some(LostLock::borrowed(&borrowed, reason))
             }
         }
     }
@@ -149,9 +149,9 @@ impl LostLock {
         }
     }
 
-    fn borrowed(outer_lock: &BorrowedLock, reason: &str) -> Self {
+    fn borrowed(borrowed: &BorrowedLock, reason: &str) -> Self {
         Self {
-            lock: outer_lock.lock().name().to_owned(),
+            lock: borrowed.lock().name().to_owned(),
             reason: reason.to_owned(),
             broken: false,
         }

@@ -10,7 +10,7 @@ use crate::output::exit_code::ExitCode;
 
 /// Which lock to acquire, how, and how long to wait: common to `run`, `hold` and `acquire`.
 #[derive(Debug, Args)]
-pub(crate) struct TakeArgs {
+pub(crate) struct LockArgs {
     /// Do not wait: exit with 75 if the lock is held.
     #[arg(short = 'n', long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
@@ -55,7 +55,7 @@ pub(crate) struct TakeArgs {
     pub(crate) name: String,
 }
 
-impl TakeArgs {
+impl LockArgs {
     /// The request for this one lock.
     pub(crate) fn lock_options(&self, json: bool) -> LockOptions {
         LockOptions {

@@ -15,8 +15,8 @@ use crate::runtime::signals::Signals;
 
 /// Acquires a lock, and leaves it held with a handle.
 pub(crate) fn acquire(args: &AcquireArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let lock_options = args.take.lock_options(args.json);
-    let (context, blocked) = RunContext::open(&lock_options, &args.take.store, output)?;
+    let lock_options = args.lock.lock_options(args.json);
+    let (context, blocked) = RunContext::open(&lock_options, &args.lock.store, output)?;
     context.store.require_leases("acquire")?;
     // Before acquiring, because a handle that cannot be written would be lost.
     let file = args.handle_file.as_deref();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::options::lock_args::TakeArgs;
+use crate::options::lock_args::LockArgs;
 use crate::options::span::span;
 use crate::options::store_args::StoreArgs;
 
@@ -12,7 +12,7 @@ use crate::options::store_args::StoreArgs;
 #[derive(Debug, Args)]
 pub(crate) struct AcquireArgs {
     #[command(flatten)]
-    pub(crate) take: TakeArgs,
+    pub(crate) lock: LockArgs,
 
     /// Write the handle to FILE (mode 0600) and not to stdout.
     #[arg(long, value_name = "FILE")]

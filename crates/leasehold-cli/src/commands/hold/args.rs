@@ -1,12 +1,12 @@
 use clap::Args;
 
-use crate::options::lock_args::TakeArgs;
+use crate::options::lock_args::LockArgs;
 
 /// The arguments of `hold`.
 #[derive(Debug, Args)]
 pub(crate) struct HoldArgs {
     #[command(flatten)]
-    pub(crate) take: TakeArgs,
+    pub(crate) lock: LockArgs,
 
     /// Ignore stdin: only a signal ends the hold.
     ///

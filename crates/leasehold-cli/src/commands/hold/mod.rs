@@ -25,8 +25,8 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
         true => None,
         false => Some(Stdin::to_be_watched()?),
     };
-    let lock_options = args.take.lock_options(args.json);
-    let (context, blocked) = RunContext::open(&lock_options, &args.take.store, output)?;
+    let lock_options = args.lock.lock_options(args.json);
+    let (context, blocked) = RunContext::open(&lock_options, &args.lock.store, output)?;
     runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
         let stdin = stdin.map(Stdin::watch).transpose();

@@ -4,7 +4,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::options::command_spec::CommandSpec;
-use crate::options::lock_args::TakeArgs;
+use crate::options::lock_args::LockArgs;
 use crate::options::lock_options::LockOptions;
 use crate::options::span::span;
 use crate::output::failure::Failure;
@@ -13,7 +13,7 @@ use crate::output::failure::Failure;
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
-    pub(crate) take: TakeArgs,
+    pub(crate) lock: LockArgs,
 
     /// Also hold this lock, in the same mode; may be repeated.
     #[arg(long, value_name = "NAME", conflicts_with = "permits")]
@@ -74,7 +74,7 @@ impl RunArgs {
             also: self.also.clone(),
             max_hold: self.max_hold,
             lock_delay: self.lock_delay,
-            ..self.take.lock_options(self.json)
+            ..self.lock.lock_options(self.json)
         }
     }
 
@@ -113,8 +113,8 @@ mod tests {
             &["x", "-n", "--", "ls", "-n", "--json"],
         ] {
             let run = run(args).unwrap();
-            assert!(run.take.no_wait && !run.json, "{args:?}");
-            assert_eq!(run.take.name, "x");
+            assert!(run.lock.no_wait && !run.json, "{args:?}");
+            assert_eq!(run.lock.name, "x");
             assert_eq!(run.command, ["ls", "-n", "--json"], "{args:?}");
         }
         assert_eq!(run(&["x", "--", "--", "a"]).unwrap().command, ["--", "a"]);
@@ -125,7 +125,7 @@ mod tests {
         let refused = run(&["-w", "30", "x", "true"]).unwrap_err().to_string();
         assert!(refused.contains("write 30s"), "{refused}");
         assert!(refused.contains("'30'"), "{refused}");
-        let wait = run(&["-w", "1m30s", "x", "true"]).unwrap().take.wait;
+        let wait = run(&["-w", "1m30s", "x", "true"]).unwrap().lock.wait;
         assert_eq!(wait, Some(Duration::from_secs(90)));
         assert!(run(&["--ttl", "soon", "x", "true"]).is_err());
     }

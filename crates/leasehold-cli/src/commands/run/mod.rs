@@ -19,7 +19,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
     let lock_options = args.lock_options();
     let work = args.work(&lock_options)?;
     require_own_proc()?;
-    let (context, blocked) = RunContext::open(&lock_options, &args.take.store, output)?;
+    let (context, blocked) = RunContext::open(&lock_options, &args.lock.store, output)?;
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
         let request = LockRequest {
