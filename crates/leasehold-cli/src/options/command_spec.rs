@@ -17,7 +17,7 @@ pub(crate) struct CommandSpec {
 }
 
 impl CommandSpec {
-    /// The work, if `grace` leaves time for renewals.
+    /// The command, if `grace` leaves time for renewals.
     pub(crate) fn new(
         command: &[OsString],
         lock_options: &LockOptions,

@@ -31,7 +31,7 @@ impl RunContext<'_> {
     /// streams of this process.
     pub(crate) async fn perform(
         &self,
-        work: &CommandSpec,
+        command: &CommandSpec,
         hold: HeldLocks,
         signals: &Signals,
         pipes: Option<Pipes>,
@@ -40,8 +40,8 @@ impl RunContext<'_> {
         prctl::set_child_subreaper(true).map_err(|errno| Failure::of_start(&errno))?;
         let job = Job {
             lock_options: self.lock_options,
-            work,
-            keep_until: work.min_hold.map(|span| SystemClock.now() + span),
+            command,
+            keep_until: command.min_hold.map(|span| SystemClock.now() + span),
             leases: self.store.leases(),
             descriptors: hold
                 .owners()

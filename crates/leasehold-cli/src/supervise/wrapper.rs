@@ -29,7 +29,7 @@ use crate::supervise::job_control::JobControl;
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
     pub(crate) lock_options: &'a LockOptions,
-    pub(crate) work: &'a CommandSpec,
+    pub(crate) command: &'a CommandSpec,
     /// Until when the locks are kept, even if the command ends earlier.
     pub(crate) keep_until: Option<BootInstant>,
     /// The terms of leases that outlive this process; `None` if locks end with it.
@@ -54,7 +54,7 @@ pub(crate) struct Wrapper<'a> {
     signals: &'a Signals,
     output: &'a Output,
     lock_options: &'a LockOptions,
-    work: &'a CommandSpec,
+    command: &'a CommandSpec,
     keep_until: Option<BootInstant>,
     leases: Option<LeaseTerms>,
     /// A signal that asks for the end was passed on.
@@ -62,7 +62,7 @@ pub(crate) struct Wrapper<'a> {
     process_tree: ProcessTree,
     job_control: JobControl,
     outer: Option<Pid>,
-    command: Option<Pid>,
+    pid: Option<Pid>,
     /// The last deadline that was sent to the guardian.
     deadline: Option<BootInstant>,
     lost: bool,
@@ -83,7 +83,7 @@ enum Outcome {
 impl Outcome {
     fn into_end(
         self,
-        work: &CommandSpec,
+        command: &CommandSpec,
         had_terminal: bool,
         told_to_end: bool,
     ) -> Result<End, Failure> {
@@ -94,7 +94,7 @@ impl Outcome {
                 told_to_end,
             }),
             Self::NotStarted(errno) => {
-                let program = work.command.first().cloned().unwrap_or_default();
+                let program = command.command.first().cloned().unwrap_or_default();
                 Err(Failure::new(
                     ExitCode::of_start(errno),
                     format!("cannot run {program:?}: {}", errno.desc()),
@@ -126,7 +126,7 @@ impl<'a> Wrapper<'a> {
         let fences = hold.fences();
         let fence = fences.get(&job.lock_options.name).map(ToString::to_string);
         let guardian = GuardianProcess::start(SupervisorConfig {
-            command: &job.work.command,
+            command: &job.command.command,
             environment: vec![
                 ("LEASEHOLD_NAME", job.lock_options.name.clone()),
                 ("LEASEHOLD_FENCE", fence.unwrap_or_default()),
@@ -137,8 +137,8 @@ impl<'a> Wrapper<'a> {
                 ("LEASEHOLD_MEMBERS", job.members),
             ],
             deadline,
-            grace: job.work.grace,
-            margin: job.work.margin,
+            grace: job.command.grace,
+            margin: job.command.margin,
             locks: job.descriptors,
             nested_in: job.outer,
             outer_lock: job.outer_lock,
@@ -151,14 +151,14 @@ impl<'a> Wrapper<'a> {
             signals,
             output,
             lock_options: job.lock_options,
-            work: job.work,
+            command: job.command,
             keep_until: job.keep_until,
             leases: job.leases,
             hurried: false,
             process_tree,
             job_control,
             outer: job.outer,
-            command: None,
+            pid: None,
             deadline,
             lost: false,
             told_to_end: false,
@@ -170,7 +170,7 @@ impl<'a> Wrapper<'a> {
     pub(crate) async fn supervise(mut self) -> Result<End, Failure> {
         let outcome = self.watch().await?;
         let had_terminal = self
-            .command
+            .pid
             .is_some_and(|group| self.job_control.take_back_from(group));
         let is_guardian_gone = matches!(outcome, Some(Outcome::GuardianGone));
         if is_guardian_gone {
@@ -196,7 +196,7 @@ impl<'a> Wrapper<'a> {
         }
         match outcome {
             Some(outcome) if !self.lost => {
-                outcome.into_end(self.work, had_terminal, self.told_to_end)
+                outcome.into_end(self.command, had_terminal, self.told_to_end)
             }
             _ => Ok(End::Lost {
                 told_to_end: self.told_to_end,
@@ -254,10 +254,10 @@ impl<'a> Wrapper<'a> {
         }
     }
 
-    fn started(&mut self, command: Pid) {
-        self.command = Some(command);
+    fn started(&mut self, pid: Pid) {
+        self.pid = Some(pid);
         if self.outer.is_none() {
-            self.process_tree.set_group(command);
+            self.process_tree.set_group(pid);
         }
     }
 
@@ -278,7 +278,7 @@ impl<'a> Wrapper<'a> {
 
     /// Stops after the command was stopped, and continues with it unless the lock was lost meanwhile.
     fn stop(&mut self, signal: i32) -> Result<(), Failure> {
-        let Some(group) = self.command else {
+        let Some(group) = self.pid else {
             return Ok(());
         };
         self.job_control

@@ -116,7 +116,7 @@ impl ElectArgs {
     }
 
     /// The command to run while leading.
-    pub(crate) fn work(&self, lock_options: &LockOptions) -> Result<CommandSpec, Failure> {
+    pub(crate) fn command_spec(&self, lock_options: &LockOptions) -> Result<CommandSpec, Failure> {
         CommandSpec::new(&self.command, lock_options, self.grace)
     }
 }

@@ -22,7 +22,7 @@ use crate::supervise::end::End;
 /// A candidate, which runs a command while it leads.
 pub(super) struct Candidate<'a> {
     pub(super) args: &'a ElectArgs,
-    pub(super) work: &'a CommandSpec,
+    pub(super) command: &'a CommandSpec,
     pub(super) context: &'a RunContext<'a>,
     pub(super) signals: &'a Signals,
 }
@@ -133,7 +133,7 @@ impl Candidate<'_> {
         let began = SystemClock.now();
         let end = tokio::select! {
             biased;
-            end = self.context.perform(self.work, HeldLocks::Own(guards), self.signals, None) => end?,
+            end = self.context.perform(self.command, HeldLocks::Own(guards), self.signals, None) => end?,
             never = keep_announced(&leadership) => match never {},
         };
         let led = SystemClock.now().since(began);

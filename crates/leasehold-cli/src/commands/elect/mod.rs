@@ -21,14 +21,14 @@ use crate::runtime::signals::Signals;
 pub(crate) fn elect(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failure> {
     args.check_value()?;
     let lock_options = args.lock_options();
-    let work = args.work(&lock_options)?;
+    let command = args.command_spec(&lock_options)?;
     require_own_proc()?;
     let (context, blocked) = RunContext::open(&lock_options, &args.store, output)?;
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
         let candidate = Candidate {
             args,
-            work: &work,
+            command: &command,
             context: &context,
             signals: &signals,
         };

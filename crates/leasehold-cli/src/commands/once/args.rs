@@ -101,7 +101,7 @@ impl OnceArgs {
     }
 
     /// The command to run unless its result exists.
-    pub(crate) fn work(&self, lock_options: &LockOptions) -> Result<CommandSpec, Failure> {
+    pub(crate) fn command_spec(&self, lock_options: &LockOptions) -> Result<CommandSpec, Failure> {
         CommandSpec::new(&self.command, lock_options, self.grace)
     }
 

@@ -33,7 +33,7 @@ use stored::{Kept, NoResult, Stored};
 /// Runs a command once, or replays its result.
 pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure> {
     let lock_options = args.lock_options();
-    let work = args.work(&lock_options)?;
+    let command = args.command_spec(&lock_options)?;
     require_own_proc()?;
     let (context, blocked) = RunContext::open(&lock_options, &args.store, output)?;
     let runtime = runtime()?;
@@ -41,7 +41,7 @@ pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure
         let signals = Signals::new(blocked)?;
         let call = Call {
             args,
-            work: &work,
+            command: &command,
             context: &context,
         };
         call.answer(&signals).await
@@ -61,7 +61,7 @@ pub(crate) fn read_stored(bytes: &[u8]) {
 /// One call of the request.
 struct Call<'a> {
     args: &'a OnceArgs,
-    work: &'a CommandSpec,
+    command: &'a CommandSpec,
     context: &'a RunContext<'a>,
 }
 
@@ -153,7 +153,7 @@ impl Call<'_> {
         let (mut capture, pipes) = Capture::new().map_err(|error| Failure::of_start(&error))?;
         let performing =
             self.context
-                .perform(self.work, HeldLocks::Own(guards), signals, Some(pipes));
+                .perform(self.command, HeldLocks::Own(guards), signals, Some(pipes));
         let ended = capture.beside(performing).await;
         let ended = ended.map_err(|error| Failure::of("cannot pass on what CMD writes", &error))?;
         let is_hurried = matches!(

@@ -79,11 +79,11 @@ impl RunArgs {
     }
 
     /// The command to run while holding them.
-    pub(crate) fn work(&self, lock_options: &LockOptions) -> Result<CommandSpec, Failure> {
-        let work = CommandSpec::new(&self.command, lock_options, self.grace)?;
+    pub(crate) fn command_spec(&self, lock_options: &LockOptions) -> Result<CommandSpec, Failure> {
+        let spec = CommandSpec::new(&self.command, lock_options, self.grace)?;
         match self.min_hold {
-            Some(span) => work.keeping(span, lock_options),
-            None => Ok(work),
+            Some(span) => spec.keeping(span, lock_options),
+            None => Ok(spec),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::supervise::end::End;
 /// Runs a command while holding a lock.
 pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> {
     let lock_options = args.lock_options();
-    let work = args.work(&lock_options)?;
+    let command = args.command_spec(&lock_options)?;
     require_own_proc()?;
     let (context, blocked) = RunContext::open(&lock_options, &args.lock.store, output)?;
     let end = runtime()?.block_on(async {
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
                 }
             },
         };
-        context.perform(&work, hold, &signals, None).await
+        context.perform(&command, hold, &signals, None).await
     })?;
     Ok(context.leave(end))
 }
