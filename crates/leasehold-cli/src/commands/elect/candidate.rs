@@ -7,7 +7,7 @@ use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::{Election, Ended, Error, GuardSet, Leadership, LostReason};
 
 use crate::commands::elect::args::ElectArgs;
-use crate::commands::elect::pauses::Pauses;
+use crate::commands::elect::backoff::Backoff;
 use crate::locks::context::RunContext;
 use crate::locks::held_locks::HeldLocks;
 use crate::locks::request::WaitOutcome;
@@ -47,7 +47,7 @@ enum Announced {
 impl Candidate<'_> {
     /// Campaigns and leads until the command ends by itself or a signal ends the program.
     pub(super) async fn campaign(&self) -> Result<End, Failure> {
-        let mut pauses = Pauses::default();
+        let mut backoff = Backoff::default();
         let mut has_led = false;
         loop {
             let led = match self.term().await {
@@ -70,7 +70,7 @@ impl Candidate<'_> {
                 }
                 Err(failure) => return Err(failure),
             };
-            let pause = pauses.after(led, SystemEntropy.next_u64());
+            let pause = backoff.after(led, SystemEntropy.next_u64());
             self.output().print_message(&Message::Campaigns {
                 name: &self.args.name,
                 after: pause,

@@ -1,9 +1,9 @@
 //! `leasehold elect`: runs a command while this program leads, or prints who leads.
 
 pub(crate) mod args;
+mod backoff;
 mod candidate;
 mod observe;
-mod pauses;
 
 pub(crate) use observe::observe;
 

@@ -3,12 +3,12 @@ use std::time::Duration;
 /// The pauses before a lost leader campaigns again: longer each time, so that a broken store gets few
 /// requests. Pure.
 #[derive(Debug, Default)]
-pub(super) struct Pauses {
+pub(super) struct Backoff {
     /// The number of losses in quick succession.
     losses: u32,
 }
 
-impl Pauses {
+impl Backoff {
     /// The next pause, after a leadership that lasted for `led`; `random` spreads it, so that candidates that lost
     /// their store together do not come back together.
     pub(super) fn after(&mut self, led: Duration, random: u64) -> Duration {
@@ -38,26 +38,26 @@ mod tests {
     #[test]
     fn pauses_double_up_to_a_ceiling_and_are_spread() {
         for random in [0, 1, 250, u64::MAX] {
-            let mut pauses = Pauses::default();
+            let mut backoff = Backoff::default();
             for ceiling in [1, 2, 4, 8, 16, 30, 30] {
                 let ceiling = Duration::from_secs(ceiling);
-                let pause = pauses.after(Duration::ZERO, random);
+                let pause = backoff.after(Duration::ZERO, random);
                 assert!(pause >= ceiling / 2 && pause <= ceiling, "{pause:?}");
             }
         }
-        assert_eq!(Pauses::default().after(LONG, 500), FIRST);
-        let mut many = Pauses { losses: u32::MAX };
+        assert_eq!(Backoff::default().after(LONG, 500), FIRST);
+        let mut many = Backoff { losses: u32::MAX };
         assert_eq!(many.after(Duration::ZERO, 0), LONGEST / 2);
     }
 
     #[test]
     fn who_led_for_long_begins_anew() {
-        let mut pauses = Pauses::default();
+        let mut backoff = Backoff::default();
         for _ in 0..9 {
-            pauses.after(Duration::from_secs(59), 0);
+            backoff.after(Duration::from_secs(59), 0);
         }
-        assert_eq!(pauses.after(Duration::from_secs(59), 0), LONGEST / 2);
-        assert_eq!(pauses.after(LONG, 0), FIRST / 2);
-        assert_eq!(pauses.after(Duration::ZERO, 0), FIRST);
+        assert_eq!(backoff.after(Duration::from_secs(59), 0), LONGEST / 2);
+        assert_eq!(backoff.after(LONG, 0), FIRST / 2);
+        assert_eq!(backoff.after(Duration::ZERO, 0), FIRST);
     }
 }
