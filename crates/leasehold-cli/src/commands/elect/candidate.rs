@@ -32,7 +32,7 @@ enum Term {
     /// The program ends.
     Over(End),
     /// The leadership was lost after this time.
-    Lost { led: Duration, told_to_end: bool },
+    Lost { led: Duration, end_requested: bool },
 }
 
 /// The result of the announcement.
@@ -52,10 +52,10 @@ impl Candidate<'_> {
         loop {
             let led = match self.term().await {
                 Ok(Term::Over(end)) => return Ok(end),
-                Ok(Term::Lost { led, told_to_end }) => {
-                    if self.args.once || told_to_end {
+                Ok(Term::Lost { led, end_requested }) => {
+                    if self.args.once || end_requested {
                         return Ok(End::Lost {
-                            told_to_end,
+                            end_requested,
                             broken: None,
                         });
                     }
@@ -99,7 +99,7 @@ impl Candidate<'_> {
                 self.print_lost(error.reason());
                 return Ok(Term::Lost {
                     led: Duration::ZERO,
-                    told_to_end: false,
+                    end_requested: false,
                 });
             }
         };
@@ -137,8 +137,8 @@ impl Candidate<'_> {
             never = keep_announced(&leadership) => match never {},
         };
         let led = SystemClock.now().since(began);
-        if let End::Lost { told_to_end, .. } = end {
-            return Ok(Term::Lost { led, told_to_end });
+        if let End::Lost { end_requested, .. } = end {
+            return Ok(Term::Lost { led, end_requested });
         }
         // The wrapper has released its share; this is the last one.
         let limit = SystemClock.now() + RELEASE_LIMIT;
@@ -147,7 +147,7 @@ impl Candidate<'_> {
                 // The command has ended: by itself, or after a signal to the program.
                 self.print_lost(&LostReason::Gone.to_string());
                 return Ok(Term::Over(End::Lost {
-                    told_to_end: false,
+                    end_requested: false,
                     broken: None,
                 }));
             }

@@ -22,7 +22,7 @@ pub(crate) fn observe(args: &ElectArgs, output: &Output) -> Result<ExitCode, Fai
     store.print_notice(output);
     let client = store.client();
     let Some(blocked) = blocked else {
-        return runtime()?.block_on(look_once(args, &client));
+        return runtime()?.block_on(print_leader(args, &client));
     };
     let watch = client
         .election(&args.name)
@@ -33,23 +33,23 @@ pub(crate) fn observe(args: &ElectArgs, output: &Output) -> Result<ExitCode, Fai
         tokio::select! {
             biased;
             signal = signals.ending(output) => Ok(ExitCode::of_signal(signal?)),
-            failure = tell_all(args, watch) => Err(failure),
+            failure = print_changes(args, watch) => Err(failure),
         }
     })
 }
 
-async fn look_once(args: &ElectArgs, client: &Client) -> Result<ExitCode, Failure> {
+async fn print_leader(args: &ElectArgs, client: &Client) -> Result<ExitCode, Failure> {
     let leader = client.election(&args.name).leader().await?;
     let (change, code) = match leader {
         Some(leader) => (LeaderChange::Leads(leader), ExitCode::SUCCESS),
         None => (LeaderChange::Nobody, ExitCode::BUSY),
     };
-    tell(args, &change)?;
+    print_change(args, &change)?;
     Ok(code)
 }
 
 /// Prints every change, until that fails.
-async fn tell_all(args: &ElectArgs, mut watch: LeaderWatch) -> Failure {
+async fn print_changes(args: &ElectArgs, mut watch: LeaderWatch) -> Failure {
     let mut is_first = true;
     loop {
         let change = match watch.next().await {
@@ -61,13 +61,13 @@ async fn tell_all(args: &ElectArgs, mut watch: LeaderWatch) -> Failure {
             None => return Failure::of("cannot observe", &"the client has ended"),
         };
         is_first = false;
-        if let Err(failure) = tell(args, &change) {
+        if let Err(failure) = print_change(args, &change) {
             return failure;
         }
     }
 }
 
-fn tell(args: &ElectArgs, change: &LeaderChange) -> Result<(), Failure> {
+fn print_change(args: &ElectArgs, change: &LeaderChange) -> Result<(), Failure> {
     let printed = if args.json {
         output::print_json(&leader_text::json(&args.name, change))
     } else {

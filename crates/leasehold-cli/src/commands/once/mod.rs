@@ -66,13 +66,13 @@ struct Call<'a> {
 }
 
 /// The result of an attempt, once it is in the store.
-struct Settled {
+struct Committed {
     end: End,
-    told: Option<Told>,
+    report: Option<ResultReport>,
 }
 
 /// The message about a result.
-struct Told {
+struct ResultReport {
     outcome: &'static str,
     fence: u64,
     stored: Stored,
@@ -160,15 +160,15 @@ impl Call<'_> {
             ended,
             Ok(End::Interrupted
                 | End::Ended {
-                    told_to_end: true,
+                    end_requested: true,
                     ..
                 }
                 | End::Lost {
-                    told_to_end: true,
+                    end_requested: true,
                     ..
                 })
         );
-        let settled = self.settle(run, ended, capture.take_kept()).await;
+        let committed = self.commit(run, ended, capture.take_kept()).await;
         let showing = capture.show_the_rest();
         let shown = if is_hurried {
             let limit = SystemClock.now() + READING_MAX;
@@ -177,14 +177,14 @@ impl Call<'_> {
         } else {
             self.unless_ended(signals, showing).await?
         };
-        let Settled { end, told } = settled?;
+        let Committed { end, report } = committed?;
         if capture.stderr_is_shown()
-            && let Some(told) = &told
+            && let Some(report) = &report
         {
-            self.tell(told);
+            self.print_report(report);
         }
-        if let (Some(error), Some(told)) = (capture.take_stdout_error(), &told) {
-            return Err(not_shown(&error, told));
+        if let (Some(error), Some(report)) = (capture.take_stdout_error(), &report) {
+            return Err(not_shown(&error, report));
         }
         match (shown, &end) {
             // Its result is committed, but was not read completely.
@@ -196,25 +196,25 @@ impl Call<'_> {
     }
 
     /// Commits the result of the command, or that there is none to keep.
-    async fn settle(
+    async fn commit(
         &self,
         run: OnceRun,
         ended: Result<End, Failure>,
         (stdout, stderr): (Kept, Kept),
-    ) -> Result<Settled, Failure> {
-        let (end, status, told_to_end) = match ended {
+    ) -> Result<Committed, Failure> {
+        let (end, status, end_requested) = match ended {
             Ok(
                 end @ End::Ended {
                     status,
-                    told_to_end,
+                    end_requested,
                 },
-            ) => (end, status, told_to_end),
+            ) => (end, status, end_requested),
             Ok(end) => {
                 // The user who pressed the key did not want the result.
                 if let End::Interrupted = end {
                     self.give_up(run).await;
                 }
-                return Ok(Settled { end, told: None });
+                return Ok(Committed { end, report: None });
             }
             Err(failure) => {
                 if [ExitCode::NOT_FOUND, ExitCode::NOT_EXECUTABLE].contains(&failure.code) {
@@ -230,7 +230,7 @@ impl Call<'_> {
         };
         let fence = run.guard().fence().get();
         // A failure after a signal to this program is not a result of the request.
-        let is_retried = self.args.failed == Failed::Retry || told_to_end;
+        let is_retried = self.args.failed == Failed::Retry || end_requested;
         let (outcome, kept_for) = if !status.success() && is_retried {
             self.give_up(run).await;
             ("failed", None)
@@ -240,13 +240,13 @@ impl Call<'_> {
                 Err(error) => return Err(not_kept(&stored, &error)),
             }
         };
-        let told = Some(Told {
+        let report = Some(ResultReport {
             outcome,
             fence,
             stored,
             kept_for,
         });
-        Ok(Settled { end, told })
+        Ok(Committed { end, report })
     }
 
     async fn give_up(&self, run: OnceRun) {
@@ -257,7 +257,7 @@ impl Call<'_> {
             None => format!("no answer within {GIVING_UP_MAX:?}"),
         };
         // The next call with this payload finds the request begun, and runs it as well.
-        let text = format!("could not tell the store that the attempt ended: {why}");
+        let text = format!("could not report to the store that the attempt ended: {why}");
         self.context.output.print_message(&Message::Warning(&text));
     }
 
@@ -272,18 +272,18 @@ impl Call<'_> {
         })?;
         let (stdout, stderr) = (stored.stdout.bytes.clone(), stored.stderr.bytes.clone());
         let writing = blocking(move || output::replay(&stdout, &stderr));
-        let told = Told {
+        let report = ResultReport {
             outcome: "replayed",
             fence: result.fence.get(),
             stored,
             kept_for: Some(result.remaining),
         };
         match self.unless_ended(signals, writing).await? {
-            Ok(written) => written?.map_err(|error| not_shown(&error, &told))?,
+            Ok(written) => written?.map_err(|error| not_shown(&error, &report))?,
             Err(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
         }
-        self.tell(&told);
-        Ok(End::With(ExitCode::of(told.stored.exit_code)))
+        self.print_report(&report);
+        Ok(End::With(ExitCode::of(report.stored.exit_code)))
     }
 
     fn warn_of_cuts(&self, stored: &Stored) {
@@ -295,10 +295,10 @@ impl Call<'_> {
         }
     }
 
-    fn tell(&self, told: &Told) {
-        let stored = &told.stored;
+    fn print_report(&self, report: &ResultReport) {
+        let stored = &report.stored;
         // Output that is not kept was not cut.
-        if told.kept_for.is_some() {
+        if report.kept_for.is_some() {
             self.warn_of_cuts(stored);
         }
         let kept = |kept: &Kept| (kept.bytes.len(), kept.is_cut);
@@ -306,12 +306,12 @@ impl Call<'_> {
             .output
             .print_message(&Message::Once(OnceAnswer {
                 key: &self.args.name,
-                outcome: told.outcome,
-                fence: told.fence,
+                outcome: report.outcome,
+                fence: report.fence,
                 exit_code: stored.exit_code,
                 stdout: kept(&stored.stdout),
                 stderr: kept(&stored.stderr),
-                kept_for_ms: told.kept_for.map(millis),
+                kept_for_ms: report.kept_for.map(millis),
             }));
     }
 }
@@ -323,15 +323,15 @@ const GIVING_UP_MAX: Duration = Duration::from_secs(3);
 const READING_MAX: Duration = Duration::from_secs(1);
 
 /// The result is decided, but its output could not be written to stdout.
-fn not_shown(error: &io::Error, told: &Told) -> Failure {
+fn not_shown(error: &io::Error, report: &ResultReport) -> Failure {
     let failure = Failure::of_stdout(error);
-    let fate = match told.kept_for {
+    let fate = match report.kept_for {
         Some(_) => "its result is kept; the same call replays it",
         None => "its result is not kept",
     };
     let text = format!(
         "{failure}; CMD ended with {}, and {fate}",
-        told.stored.exit_code
+        report.stored.exit_code
     );
     Failure::new(failure.code, text)
 }
