@@ -8,7 +8,7 @@ pub(crate) enum End {
     /// A lock was lost, and the command ended.
     Lost {
         /// Whether a signal had also asked the program to end.
-        told_to_end: bool,
+        end_requested: bool,
         /// The lock, if it was lost because an operator broke it.
         broken: Option<String>,
     },
@@ -16,7 +16,7 @@ pub(crate) enum End {
     Ended {
         status: ExitStatus,
         /// Whether a signal had asked the program to end, and was passed on to the command.
-        told_to_end: bool,
+        end_requested: bool,
     },
     /// The interrupt key ended the command.
     Interrupted,

@@ -68,7 +68,7 @@ pub(crate) struct Wrapper<'a> {
     lost: bool,
     /// A signal asked the program to end. SIGHUP does not count, because daemons reload their settings
     /// on it.
-    told_to_end: bool,
+    end_requested: bool,
     /// The lock that was lost because an operator broke it.
     broken: Option<String>,
 }
@@ -85,13 +85,13 @@ impl Outcome {
         self,
         command: &CommandSpec,
         had_terminal: bool,
-        told_to_end: bool,
+        end_requested: bool,
     ) -> Result<End, Failure> {
         match self {
             Self::Ended(status) if had_terminal && is_interrupt(status) => Ok(End::Interrupted),
             Self::Ended(status) => Ok(End::Ended {
                 status,
-                told_to_end,
+                end_requested,
             }),
             Self::NotStarted(errno) => {
                 let program = command.command.first().cloned().unwrap_or_default();
@@ -161,7 +161,7 @@ impl<'a> Wrapper<'a> {
             pid: None,
             deadline,
             lost: false,
-            told_to_end: false,
+            end_requested: false,
             broken: None,
         })
     }
@@ -196,10 +196,10 @@ impl<'a> Wrapper<'a> {
         }
         match outcome {
             Some(outcome) if !self.lost => {
-                outcome.into_end(self.command, had_terminal, self.told_to_end)
+                outcome.into_end(self.command, had_terminal, self.end_requested)
             }
             _ => Ok(End::Lost {
-                told_to_end: self.told_to_end,
+                end_requested: self.end_requested,
                 broken: self.broken,
             }),
         }
@@ -264,7 +264,7 @@ impl<'a> Wrapper<'a> {
     /// Passes a signal on to the command. In a nested run, the signals of the terminal and of the outer
     /// guardian already went to the whole group, including the command.
     fn pass_on(&mut self, signal: Arrived) {
-        self.told_to_end |= signal.ends() && signal.number != Signal::SIGHUP as i32;
+        self.end_requested |= signal.ends() && signal.number != Signal::SIGHUP as i32;
         self.hurried |= signal.ends();
         let reached_all = match (self.outer, signal.sender) {
             (None, _) => false,
