@@ -9,8 +9,8 @@ mod members;
 mod plan;
 mod renewals;
 mod report;
-mod site;
 mod statistics;
+mod target;
 
 use leasehold::{Client, Error, ErrorKind};
 
@@ -25,7 +25,7 @@ use crate::runtime::runtime;
 use crate::runtime::signals::Signals;
 use plan::{Part, Plan};
 use report::Figures;
-use site::BenchTarget;
+use target::BenchTarget;
 
 /// How a measurement ended, unless it failed.
 enum End {
@@ -40,27 +40,27 @@ pub(crate) fn bench(args: &BenchArgs, output: &Output) -> Result<ExitCode, Failu
     // Before a client starts its thread, which inherits what is blocked.
     let blocked = Signals::block()?;
     let choice = config::choose(&args.store, &Environment::read())?;
-    let (site, longest) = BenchTarget::open(&choice, output)?;
+    let (target, longest) = BenchTarget::open(&choice, output)?;
     let plan = Plan {
         duration: args.duration,
         in_flight: args.in_flight,
         ttl: args.ttl(longest),
-        prefix: format!("leasehold-bench/{}", site.clients[0].id()),
+        prefix: format!("leasehold-bench/{}", target.clients[0].id()),
     };
     let keys = plan.keys()?;
-    let store = site.clients[0].describe();
+    let store = target.clients[0].describe();
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
         let stopped = || output.print_message(&Message::Warning(STOPPED));
         let end = tokio::select! {
             biased;
             signal = signals.ending_past_stops(output, stopped) => signal.map(End::Signalled),
-            figures = measure(&site, &plan, output) => figures.map(|figures| {
+            figures = measure(&target, &plan, output) => figures.map(|figures| {
                 End::Measured(figures.render(args.json, &store, &plan))
             }),
         };
         output.clear_status();
-        site.clean_up(keys, output).await;
+        target.clean_up(keys, output).await;
         end
     })?;
     match end {
@@ -72,23 +72,23 @@ pub(crate) fn bench(args: &BenchArgs, output: &Output) -> Result<ExitCode, Failu
     }
 }
 
-async fn measure(site: &BenchTarget, plan: &Plan, output: &Output) -> Result<Figures, Failure> {
+async fn measure(target: &BenchTarget, plan: &Plan, output: &Output) -> Result<Figures, Failure> {
     show(output, Part::RoundTrips);
-    let reached = site.reach().await?;
-    for client in &site.clients {
+    let reached = target.reach().await?;
+    for client in &target.clients {
         warm_up(client, plan).await?;
     }
-    let client = &site.clients[0];
-    let members = members::round_trips(&site.members, reached, client, plan).await?;
+    let client = &target.clients[0];
+    let members = members::round_trips(&target.members, reached, client, plan).await?;
     show(output, Part::OneAtATime);
     let one_at_a_time = cycles::one_at_a_time(client, plan).await?;
     show(output, Part::InFlight);
     let in_flight = cycles::in_flight(client, plan, one_at_a_time.cycle).await?;
     show(output, Part::HandOver);
-    let hand_over = hand_over::hand_over(&site.clients, plan, one_at_a_time.acquire).await?;
-    let renewals = if site.leases.are_renewed() {
+    let hand_over = hand_over::hand_over(&target.clients, plan, one_at_a_time.acquire).await?;
+    let renewals = if target.leases.are_renewed() {
         show(output, Part::Renewals);
-        Some(site.leases.measure(plan).await?)
+        Some(target.leases.measure(plan).await?)
     } else {
         None
     };

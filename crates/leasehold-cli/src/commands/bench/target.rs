@@ -39,14 +39,14 @@ impl BenchTarget {
         stores[0].print_notice(output);
         let longest = stores[0].ttl_max();
         let third = OpenStore::open(choice)?;
-        let site = Self {
+        let target = Self {
             clients: stores.each_ref().map(OpenStore::client),
             leases: Leases::new(third.store()),
             members: servers(choice)?,
             reached: OnceCell::new(),
             files: third.into_files(),
         };
-        Ok((site, longest))
+        Ok((target, longest))
     }
 
     /// Asks all members at once, which opens the connections and writes nothing. Refuses a quorum that is
