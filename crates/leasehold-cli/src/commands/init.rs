@@ -4,7 +4,7 @@ use clap::Args;
 use leasehold::{MemberSet, MemberStatus};
 use serde_json::{Value, json};
 
-use crate::commands::members::ask_members::{Seen, ask_members};
+use crate::commands::members::ask_members::{MemberReply, ask_members};
 use crate::commands::members::servers::{Servers, wait_after_change};
 use crate::options::store_args::StoreArgs;
 use crate::output;
@@ -45,7 +45,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn is_initialized(seen: &Seen, set: &MemberSet) -> bool {
+fn is_initialized(seen: &MemberReply, set: &MemberSet) -> bool {
     let member_record = seen
         .presence
         .as_ref()
@@ -55,13 +55,13 @@ fn is_initialized(seen: &Seen, set: &MemberSet) -> bool {
         .is_some_and(|member_record| member_record.set == *set && member_record.is_formed())
 }
 
-fn is_durable(seen: &Seen) -> bool {
+fn is_durable(seen: &MemberReply) -> bool {
     seen.presence
         .as_ref()
         .is_ok_and(MemberStatus::will_remember)
 }
 
-fn text(set: &MemberSet, seen: &[Seen], is_new: bool) -> String {
+fn text(set: &MemberSet, seen: &[MemberReply], is_new: bool) -> String {
     let mut text = if is_new {
         format!("initialized the quorum {set}\n")
     } else {
@@ -88,8 +88,8 @@ fn text(set: &MemberSet, seen: &[Seen], is_new: bool) -> String {
     text
 }
 
-fn json(set: &MemberSet, seen: &[Seen]) -> Value {
-    let member = |one: &Seen| json!({"id": one.id.as_str(), "durable": is_durable(one)});
+fn json(set: &MemberSet, seen: &[MemberReply]) -> Value {
+    let member = |one: &MemberReply| json!({"id": one.id.as_str(), "durable": is_durable(one)});
     json!({
         "version": 1,
         "members": seen.iter().map(member).collect::<Vec<_>>(),

@@ -9,7 +9,7 @@ use crate::store::limit::{MEMBER_LIMIT, limited};
 /// The state of one server as it reports it. Asking for this writes nothing, whereas a client updates the
 /// records of the servers.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct MemberReply {
     pub(crate) id: MemberId,
     pub(crate) presence: Result<MemberStatus, Error>,
     /// Its clock relative to ours, in microseconds, within half the round trip.
@@ -17,7 +17,7 @@ pub(crate) struct Seen {
 }
 
 /// Asks all members at once.
-pub(crate) async fn ask_members(members: &[RedisMember]) -> Vec<Seen> {
+pub(crate) async fn ask_members(members: &[RedisMember]) -> Vec<MemberReply> {
     let asking = members.iter().map(|member| async {
         // The first answer includes the time to connect; only the second one can measure the clock.
         let first = limited(MEMBER_LIMIT, member.presence()).await;
@@ -31,7 +31,7 @@ pub(crate) async fn ask_members(members: &[RedisMember]) -> Vec<Seen> {
             let ours = micros(asked).midpoint(micros(answered));
             micros(presence.clock) - ours
         });
-        Seen {
+        MemberReply {
             id: member.id().clone(),
             presence: presence.map_err(|error| error.with_store(member.id().as_str())),
             clock_offset,
@@ -41,7 +41,7 @@ pub(crate) async fn ask_members(members: &[RedisMember]) -> Vec<Seen> {
 }
 
 /// Whether no server that answers has a record of the quorum.
-pub(crate) fn is_uninitialized(seen: &[Seen]) -> bool {
+pub(crate) fn is_uninitialized(seen: &[MemberReply]) -> bool {
     let answers = seen.iter().filter_map(|seen| seen.presence.as_ref().ok());
     have_no_record(seen.len(), answers)
 }

@@ -6,7 +6,7 @@ mod change;
 mod readmit;
 pub(crate) mod servers;
 mod show;
-mod standing;
+mod state;
 
 use crate::commands::members::args::MembersArgs;
 use crate::output::Output;

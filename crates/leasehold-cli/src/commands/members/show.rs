@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::commands::members::args::MembersArgs;
 use crate::commands::members::ask_members::ask_members;
 use crate::commands::members::servers::Servers;
-use crate::commands::members::standing::{Standing, judge};
+use crate::commands::members::state::{MemberState, judge};
 use crate::output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
@@ -21,12 +21,12 @@ pub(super) fn show(args: &MembersArgs) -> Result<ExitCode, Failure> {
     let servers = Servers::choose(&args.store)?;
     let quorum = servers.quorum()?;
     let client = servers.client();
-    let standings = runtime()?.block_on(async {
+    let states = runtime()?.block_on(async {
         let seen = ask_members(quorum.members()).await;
         judge(&client, seen).await
     })?;
     let set = quorum.set().clone();
-    let roll = Roll { set, standings };
+    let roll = Roll { set, states };
     let printed = if args.json {
         output::print_json(&roll.json(&client.describe()))
     } else {
@@ -43,40 +43,40 @@ pub(super) fn show(args: &MembersArgs) -> Result<ExitCode, Failure> {
 /// The members of a quorum, and the state of each.
 struct Roll {
     set: MemberSet,
-    standings: Vec<Standing>,
+    states: Vec<MemberState>,
 }
 
 impl Roll {
     fn voting(&self) -> usize {
-        let counts = |standing: &&Standing| standing.out.is_none();
-        self.standings.iter().filter(counts).count()
+        let counts = |state: &&MemberState| state.out.is_none();
+        self.states.iter().filter(counts).count()
     }
 
     fn has_majority(&self) -> bool {
-        self.voting() >= needed(self.standings.len())
+        self.voting() >= needed(self.states.len())
     }
 
     /// Whether no server that answers has a record of the quorum.
     fn is_uninitialized(&self) -> bool {
-        let answers = self.standings.iter().filter_map(|it| it.presence.as_ref());
-        have_no_record(self.standings.len(), answers)
+        let answers = self.states.iter().filter_map(|it| it.presence.as_ref());
+        have_no_record(self.states.len(), answers)
     }
 
     /// With fewer servers there is no quorum to initialize.
     fn is_quorum(&self) -> bool {
-        self.standings.len() >= 3
+        self.states.len() >= 3
     }
 
     fn text(&self) -> String {
         let head = ["SERVER", "VOTE", "UPTIME", "DURABLE", "CLOCK", "GENERATION"];
         let mut rows = vec![head.map(String::from)];
-        rows.extend(self.standings.iter().map(row));
+        rows.extend(self.states.iter().map(row));
         let mut text = table::columns(&rows);
         for (why, ids) in self.reasons() {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{}: {why}", ids.join(", "));
         }
-        let (total, needed) = (self.standings.len(), needed(self.standings.len()));
+        let (total, needed) = (self.states.len(), needed(self.states.len()));
         let _ = writeln!(
             text,
             "{} of {total} servers have a vote, {needed} needed",
@@ -91,19 +91,19 @@ impl Roll {
     /// Why servers have no vote, and which.
     fn reasons(&self) -> Vec<(&str, Vec<&str>)> {
         let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-        for standing in &self.standings {
-            let Some(out) = &standing.out else { continue };
+        for state in &self.states {
+            let Some(out) = &state.out else { continue };
             let known = reasons.iter_mut().find(|(why, _)| *why == out.why);
             match known {
-                Some((_, ids)) => ids.push(standing.id.as_str()),
-                None => reasons.push((&out.why, vec![standing.id.as_str()])),
+                Some((_, ids)) => ids.push(state.id.as_str()),
+                None => reasons.push((&out.why, vec![state.id.as_str()])),
             }
         }
         reasons
     }
 
     fn json(&self, store: &str) -> Value {
-        let members: Vec<_> = self.standings.iter().map(|it| self.member(it)).collect();
+        let members: Vec<_> = self.states.iter().map(|it| self.member(it)).collect();
         json!({
             "version": 1,
             "store": store,
@@ -111,24 +111,24 @@ impl Roll {
             "max_ttl_ms": millis(self.set.max_ttl),
             "clock_tolerance_ms": millis(self.set.clock_tolerance),
             "counting": self.voting(),
-            "needed": needed(self.standings.len()),
+            "needed": needed(self.states.len()),
             "members": members,
         })
     }
 
-    fn member(&self, standing: &Standing) -> Value {
-        let presence = standing.presence.as_ref();
-        let out = standing.out.as_ref();
+    fn member(&self, state: &MemberState) -> Value {
+        let presence = state.presence.as_ref();
+        let out = state.out.as_ref();
         let member_record = presence.and_then(|presence| presence.member_record.as_ref());
         json!({
-            "id": standing.id.as_str(),
+            "id": state.id.as_str(),
             "answers": presence.is_some(),
             "counts": out.is_none(),
             "reason": out.map(|out| &out.why),
             "counts_again_ms": out.and_then(|out| out.again).map(millis),
             "uptime_ms": presence.map(|presence| millis(presence.uptime)),
             "durable": presence.map(MemberStatus::will_remember),
-            "clock_offset_us": standing.clock_offset,
+            "clock_offset_us": state.clock_offset,
             "member_record": member_record.map(|member_record| self.member_record(member_record)),
         })
     }
@@ -145,8 +145,8 @@ impl Roll {
     }
 }
 
-fn row(standing: &Standing) -> [String; 6] {
-    let counts = match &standing.out {
+fn row(state: &MemberState) -> [String; 6] {
+    let counts = match &state.out {
         None => "yes".into(),
         Some(out) => out
             .again
@@ -154,14 +154,14 @@ fn row(standing: &Standing) -> [String; 6] {
     };
     let unknown = || String::from("-");
     let mut row = [
-        standing.id.to_string(),
+        state.id.to_string(),
         counts,
         unknown(),
         unknown(),
         unknown(),
         unknown(),
     ];
-    if let Some(presence) = &standing.presence {
+    if let Some(presence) = &state.presence {
         let uptime = Duration::from_secs(presence.uptime.as_secs());
         row[2] = humantime::format_duration(uptime).to_string();
         row[3] = match (presence.will_remember(), presence.durable) {
@@ -177,7 +177,7 @@ fn row(standing: &Standing) -> [String; 6] {
                 member_record.generation.to_string()
             });
     }
-    if let Some(micros) = standing.clock_offset {
+    if let Some(micros) = state.clock_offset {
         row[4] = format!("{:+.1}ms", micros as f64 / 1000.0);
     }
     row

@@ -3,15 +3,15 @@ use std::time::Duration;
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::{Client, Error, ErrorKind, MemberHealth, MemberId, MemberStatus};
 
-use crate::commands::members::ask_members::{Seen, is_uninitialized};
+use crate::commands::members::ask_members::{MemberReply, is_uninitialized};
 use crate::output::failure::Failure;
 
 /// One server, and whether it has a vote.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct MemberState {
     pub(super) id: MemberId,
     pub(super) presence: Option<MemberStatus>,
-    /// See [`Seen::clock_offset`].
+    /// See [`MemberReply::clock_offset`].
     pub(super) clock_offset: Option<i64>,
     /// Why it has no vote, if so.
     pub(super) out: Option<NoVote>,
@@ -27,15 +27,18 @@ pub(super) struct NoVote {
 
 /// The state of each server in `seen`, as `client` judges it. A quorum that is not initialized is not
 /// judged, because a client would initialize it.
-pub(super) async fn judge(client: &Client, seen: Vec<Seen>) -> Result<Vec<Standing>, Failure> {
+pub(super) async fn judge(
+    client: &Client,
+    seen: Vec<MemberReply>,
+) -> Result<Vec<MemberState>, Failure> {
     if is_uninitialized(&seen) {
-        return Ok(seen.into_iter().map(Standing::uninitialized).collect());
+        return Ok(seen.into_iter().map(MemberState::uninitialized).collect());
     }
     let health = settled_health(client).await?;
     let offsets = seen.into_iter().map(|seen| seen.clock_offset);
-    let standings = health.into_iter().zip(offsets);
-    Ok(standings
-        .map(|(health, clock_offset)| Standing::judged(health, clock_offset))
+    let states = health.into_iter().zip(offsets);
+    Ok(states
+        .map(|(health, clock_offset)| MemberState::judged(health, clock_offset))
         .collect())
 }
 
@@ -61,8 +64,8 @@ async fn settled_health(client: &Client) -> Result<Vec<MemberHealth>, Error> {
 
 const SETTLING: Duration = Duration::from_secs(2);
 
-impl Standing {
-    fn uninitialized(seen: Seen) -> Self {
+impl MemberState {
+    fn uninitialized(seen: MemberReply) -> Self {
         let (presence, why) = match seen.presence {
             Ok(presence) => (Some(presence), "the quorum is not initialized".into()),
             Err(error) => (None, error.reason().into()),
