@@ -40,7 +40,7 @@ pub(crate) struct BreakArgs {
 
     /// Print one JSON object on stdout.
     ///
-    /// `version` is 1; later versions may add fields, but change none. `lock`, `store`; `shut_for_ms`,
+    /// `version` is 1; later versions may add fields, but change none. `lock`, `store`; `reserved_for_ms`,
     /// how long the lock stays reserved, null if it is free; `members`, the number of servers on which
     /// it was broken, and `of`, the number of servers; `broken`, the record, as in `status`.
     #[arg(long)]
@@ -74,7 +74,7 @@ pub(crate) fn break_lock(args: &BreakArgs, output: &Output) -> Result<ExitCode, 
             "version": 1,
             "lock": args.name,
             "store": client.describe(),
-            "shut_for_ms": broken.shut_for.map(time_text::millis),
+            "reserved_for_ms": broken.shut_for.map(time_text::millis),
             "members": broken.members,
             "of": of,
             "broken": break_text::json(&record),

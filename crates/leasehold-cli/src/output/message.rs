@@ -126,7 +126,7 @@ impl Message<'_> {
                 "holders": holders.iter().map(holder_text::json).collect::<Vec<_>>(),
                 "place": place,
                 "reason": quorum_shortfall.map(ToString::to_string),
-                "counts_again_ms": quorum_shortfall
+                "no_vote_for_ms": quorum_shortfall
                     .and_then(QuorumShortfall::no_vote_for)
                     .map(time_text::millis),
                 "waited_ms": time_text::millis(*so_far),

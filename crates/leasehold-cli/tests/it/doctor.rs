@@ -60,7 +60,7 @@ fn files_that_are_well_are_green_and_nothing_is_made() {
         "{found}"
     );
     assert_eq!(found["members"], Value::Array(vec![]));
-    assert!(found["counting"].is_null() && found["needed"].is_null());
+    assert!(found["voting"].is_null() && found["needed"].is_null());
     for check in ["folder", "file_system", "fences", "room", "locks"] {
         assert_eq!(verdict(&found, check), "green");
     }

@@ -36,7 +36,7 @@ fn one_server_is_measured_and_nothing_is_left() {
     let member = &figures["members"][0];
     assert_eq!(member["id"], format!("127.0.0.1:{}", server.port()));
     assert_eq!(
-        (&member["answers"], &member["counts"]),
+        (&member["answers"], &member["has_vote"]),
         (&true.into(), &true.into())
     );
     is_timed(&member["round_trip"]);
@@ -88,7 +88,7 @@ fn a_frozen_member_is_named_and_does_not_stop_it() {
     servers[1].thaw();
     let member = &figures(&ended)["members"][1];
     assert_eq!(
-        (&member["answers"], &member["counts"]),
+        (&member["answers"], &member["has_vote"]),
         (&false.into(), &false.into())
     );
     assert!(member["reason"].as_str().unwrap().contains("no answer"));

@@ -55,7 +55,7 @@ fn assert_broken_at_its_end(sandbox: &Sandbox, urls: &[String]) {
     );
     assert_eq!(broken["members"], urls.len());
     assert!(
-        broken["shut_for_ms"]
+        broken["reserved_for_ms"]
             .as_u64()
             .is_some_and(|left| left <= 6000)
     );

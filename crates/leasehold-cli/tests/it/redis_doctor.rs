@@ -70,7 +70,7 @@ fn one_redis_is_looked_at_and_nothing_is_changed() {
         "{report}"
     );
     assert_eq!(
-        (&report["counting"], &report["needed"]),
+        (&report["voting"], &report["needed"]),
         (&1.into(), &1.into())
     );
     assert_eq!(verdict(&report, "members"), "yellow");
@@ -86,14 +86,14 @@ fn one_redis_is_looked_at_and_nothing_is_changed() {
         "rights",
         "push",
         "keys",
-        "counts",
+        "vote",
     ] {
         assert_eq!(verdict(one, check), "green", "{check}");
     }
     assert_eq!(verdict(one, "persistence"), "yellow");
     let facts = &one["facts"];
     assert_eq!(
-        (&facts["counts"], &facts["durable"]),
+        (&facts["has_vote"], &facts["durable"]),
         (&true.into(), &false.into())
     );
     assert!(facts["round_trip_us"].as_u64().unwrap() > 0, "{facts}");
@@ -124,7 +124,7 @@ fn five_that_are_well_are_green_and_stay_as_they_are() {
     assert_eq!(code, 0, "{report}");
     all_green(&report);
     assert_eq!(
-        (&report["counting"], &report["needed"]),
+        (&report["voting"], &report["needed"]),
         (&5.into(), &3.into())
     );
     for member in report["members"].as_array().unwrap() {
@@ -156,7 +156,7 @@ fn dead_frozen_and_restarted_servers_are_told_in_time() {
     let (code, report) = doctor(&sandbox, &urls);
     let took = SystemClock.now().since(began);
     assert!(took < Duration::from_secs(30), "{took:?}");
-    assert_eq!((code, &report["counting"]), (69, &2.into()), "{report}");
+    assert_eq!((code, &report["voting"]), (69, &2.into()), "{report}");
     let members = &report["members"];
     for (place, part) in [(0, "no connection"), (1, "no answer within")] {
         assert_eq!(verdict(&members[place], "reachable"), "red");
@@ -165,9 +165,9 @@ fn dead_frozen_and_restarted_servers_are_told_in_time() {
             "{report}"
         );
     }
-    assert_eq!(members[2]["facts"]["counts"], false);
+    assert_eq!(members[2]["facts"]["has_vote"], false);
     assert_eq!(verdict(&members[2], "record"), "yellow");
-    assert_eq!(verdict(&members[2], "counts"), "yellow", "{report}");
+    assert_eq!(verdict(&members[2], "vote"), "yellow", "{report}");
     assert_eq!(verdict(&members[3], "restart"), "yellow");
     assert_eq!(state(&servers[2]), before, "no member record is written");
     servers[1].thaw();
@@ -195,10 +195,10 @@ fn a_server_whose_card_is_damaged_does_not_count() {
     servers[0].command(&["DEL", "leasehold:member_record"]);
     servers[0].command(&["SET", "leasehold:member_record", "x"]);
     let (code, report) = doctor(&sandbox, &servers.urls());
-    assert_eq!((code, &report["counting"]), (78, &2.into()), "{report}");
+    assert_eq!((code, &report["voting"]), (78, &2.into()), "{report}");
     let damaged = &report["members"][0];
-    assert_eq!(damaged["facts"]["counts"], false);
-    assert_eq!(verdict(damaged, "counts"), "red", "{damaged}");
+    assert_eq!(damaged["facts"]["has_vote"], false);
+    assert_eq!(verdict(damaged, "vote"), "red", "{damaged}");
 }
 
 #[test]
@@ -272,10 +272,10 @@ fn a_stepped_clock_is_red() {
     );
     // Time alone does not correct a clock.
     let stepped = &report["members"][1];
-    assert_eq!(stepped["facts"]["counts"], false, "{stepped}");
-    assert!(stepped["facts"]["counts_again_ms"].is_null(), "{stepped}");
-    let counts = found(stepped, "counts");
-    assert!(counts.contains("fix what is red above"), "{counts}");
+    assert_eq!(stepped["facts"]["has_vote"], false, "{stepped}");
+    assert!(stepped["facts"]["no_vote_for_ms"].is_null(), "{stepped}");
+    let vote = found(stepped, "vote");
+    assert!(vote.contains("fix what is red above"), "{vote}");
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn a_set_is_formed_once_and_counts_at_once() {
     let (code, shown) = members(&sandbox, &all);
     assert_eq!(code, 0);
     for (member, is_durable) in shown.as_array().unwrap().iter().zip([false, false, true]) {
-        assert_eq!(member["counts"], true, "{member}");
+        assert_eq!(member["has_vote"], true, "{member}");
         assert_eq!(member["durable"], is_durable);
         assert_eq!(member["member_record"]["generation"], 1);
         assert_eq!(member["member_record"]["differs"], false);
@@ -129,7 +129,7 @@ fn durability_set_while_running_starts_after_restart() {
     servers[0].restart();
     let (_, shown) = members(&sandbox, &urls);
     assert_eq!(shown[0]["durable"], true, "{shown}");
-    assert_eq!(shown[0]["counts"], false, "{shown}");
+    assert_eq!(shown[0]["has_vote"], false, "{shown}");
     let [restart, _] = restart_and_persistence(&sandbox, &urls);
     assert!(restart.contains("has a vote again at once"), "{restart}");
 }
@@ -352,14 +352,14 @@ fn members_that_forgot_are_no_quorum_and_whoever_waits_sees_for_how_long() {
     terminal.shows(r#"for lock "x": enough servers have a vote in "#);
     let wait = [&["run", "--json"], &limits[..], &["x", "true"]].concat();
     let program = start(&sandbox, &urls, &wait);
-    program.says(r#""counts_again_ms":"#);
+    program.says(r#""no_vote_for_ms":"#);
 
     let busy = [&["run", "-n"], &limits[..], &["x", "touch", "ran"]].concat();
     run(&sandbox, &urls, &busy).fails(69, &["1 of 3 servers have a vote", &id(&servers[0])]);
     let (code, shown) = members_within(&sandbox, &urls, "20s");
     assert_eq!(code, 69);
-    assert_eq!(shown[2]["counts"], true, "{shown}");
-    let again = shown[0]["counts_again_ms"].as_u64();
+    assert_eq!(shown[2]["has_vote"], true, "{shown}");
+    let again = shown[0]["no_vote_for_ms"].as_u64();
     assert!(again.is_some_and(|millis| millis <= 21_000), "{shown}");
 
     terminal.shows("mine");

@@ -37,7 +37,7 @@ pub(crate) struct BenchArgs {
     /// Print one JSON object on stdout.
     ///
     /// `version` is 1; later versions may add fields, but change none. `store`, `ttl_ms`, `duration_ms`;
-    /// `members`, each with `id`, `answers`, `counts` (has a vote), `reason` (why it does not answer or
+    /// `members`, each with `id`, `answers`, `has_vote`, `reason` (why it does not answer or
     /// has no vote) and `round_trip`; `one_at_a_time` with `acquire`, `release` and `cycles_per_s`;
     /// `in_flight` with `in_flight`, `cycle`, `cycles_per_s` and `limited_by`; `hand_over`; `renewals`
     /// with `locks`, `locks_per_message`, `message`, `renewals_per_s` and `limited_by`; `estimate` with

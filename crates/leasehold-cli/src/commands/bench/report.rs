@@ -157,7 +157,7 @@ fn member(member: &MemberFigures) -> Value {
     json!({
         "id": member.id.as_str(),
         "answers": member.round_trip.is_some(),
-        "counts": member.counts,
+        "has_vote": member.counts,
         "reason": member.reason,
         "round_trip": member.round_trip.map(spread),
     })

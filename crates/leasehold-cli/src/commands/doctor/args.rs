@@ -11,15 +11,15 @@ pub(crate) struct DoctorArgs {
     /// Print one JSON object on stdout.
     ///
     /// `version` is 1; later versions may add fields, but change no field and no id. `store`; `verdict`,
-    /// the worst of all checks: `green`, `yellow` or `red`; `counting` and `needed` (how many servers
+    /// the worst of all checks: `green`, `yellow` or `red`; `voting` and `needed` (how many servers
     /// have a vote and how many must; null for files); `checks` of the store as a whole; `members`, each
-    /// with `id`, `checks` and `facts`: `counts` (has a vote), `counts_again_ms`, `version`,
+    /// with `id`, `checks` and `facts`: `has_vote`, `no_vote_for_ms`, `version`,
     /// `uptime_ms`, `durable`, `round_trip_us`, `clock_offset_us` (null if unknown).
     ///
     /// A check has `id`, `verdict`, `found`, `why` (why it matters) and `remedy`; the last two are null
     /// if nothing is wrong. Ids for a store of servers: `members`, `quorum`, `generation`, `own_clock`;
     /// for each server: `reachable`, `encryption`, `version`, `role`, `eviction`, `writes`,
-    /// `persistence`, `rights`, `push`, `keys`, `round_trip`, `clock`, `same_server`, `record`, `counts`,
+    /// `persistence`, `rights`, `push`, `keys`, `round_trip`, `clock`, `same_server`, `record`, `vote`,
     /// `restart`; for files: `folder`, `owner`, `file_system`, `fences`, `flock`, `room`, `locks`. A
     /// check that does not apply is left out.
     #[arg(long)]

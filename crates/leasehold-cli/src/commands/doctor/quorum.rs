@@ -41,7 +41,7 @@ pub(super) fn of_server(snapshot: &Snapshot, place: usize) -> Vec<Finding> {
     findings.extend(member_record(snapshot, place));
     if !snapshot.is_uninitialized {
         // Before initialization, no server has a vote to lose.
-        findings.push(counts(server, &findings));
+        findings.push(vote(server, &findings));
         findings.extend(restart::restart(snapshot, place));
     }
     findings
@@ -311,15 +311,15 @@ fn claimed(snapshot: &Snapshot, place: usize, generation: u64) -> Option<Finding
     ))
 }
 
-fn counts(server: &Server, others: &[Finding]) -> Finding {
+fn vote(server: &Server, others: &[Finding]) -> Finding {
     let Some(NoVote { why, again }) = &server.out else {
-        return Finding::green("counts", "has a vote");
+        return Finding::green("vote", "has a vote");
     };
     match again {
         Some(again) => {
             let text = format!("no vote for {}: {why}", whole_seconds(*again));
             Finding::yellow(
-                "counts",
+                "vote",
                 text,
                 "fewer other servers may fail until then",
                 "wait",
@@ -327,10 +327,10 @@ fn counts(server: &Server, others: &[Finding]) -> Finding {
         }
         None if server.found.as_ref().is_ok_and(|it| it.presence.is_err()) => {
             let text = format!("no vote: {why}");
-            Finding::red("counts", text, "it grants no locks", "fix the error")
+            Finding::red("vote", text, "it grants no locks", "fix the error")
         }
         None if others.iter().any(|it| it.verdict == Verdict::Red) => Finding::red(
-            "counts",
+            "vote",
             format!("no vote: {why}"),
             "it grants no locks",
             "fix what is red above",
@@ -340,7 +340,7 @@ fn counts(server: &Server, others: &[Finding]) -> Finding {
             let remedy =
                 "none needed: once clients use it, they write its record, and it gets a vote later";
             Finding::yellow(
-                "counts",
+                "vote",
                 text,
                 "fewer other servers may fail until then",
                 remedy,

@@ -53,7 +53,7 @@ impl Report {
             "version": 1,
             "store": self.store,
             "verdict": self.verdict().word(),
-            "counting": self.majority.map(|(counting, _)| counting),
+            "voting": self.majority.map(|(counting, _)| counting),
             "needed": self.majority.map(|(_, needed)| needed),
             "checks": checks(&self.checks),
             "members": members.collect::<Vec<_>>(),
@@ -119,8 +119,8 @@ pub(super) fn facts(server: &Server) -> Value {
     let version = found.and_then(|found| Some(&found.server.as_ref().ok()?.version));
     let again = server.out.as_ref().and_then(|out| out.again);
     json!({
-        "counts": server.out.is_none(),
-        "counts_again_ms": again.map(millis),
+        "has_vote": server.out.is_none(),
+        "no_vote_for_ms": again.map(millis),
         "version": version,
         "uptime_ms": presence.map(|presence| millis(presence.uptime)),
         "durable": presence.map(MemberStatus::will_remember),

@@ -107,10 +107,10 @@ impl Roll {
         json!({
             "version": 1,
             "store": store,
-            "formed": self.is_quorum() && !self.is_uninitialized(),
+            "initialized": self.is_quorum() && !self.is_uninitialized(),
             "max_ttl_ms": millis(self.set.max_ttl),
             "clock_tolerance_ms": millis(self.set.clock_tolerance),
-            "counting": self.voting(),
+            "voting": self.voting(),
             "needed": needed(self.states.len()),
             "members": members,
         })
@@ -123,9 +123,9 @@ impl Roll {
         json!({
             "id": state.id.as_str(),
             "answers": presence.is_some(),
-            "counts": out.is_none(),
+            "has_vote": out.is_none(),
             "reason": out.map(|out| &out.why),
-            "counts_again_ms": out.and_then(|out| out.again).map(millis),
+            "no_vote_for_ms": out.and_then(|out| out.again).map(millis),
             "uptime_ms": presence.map(|presence| millis(presence.uptime)),
             "durable": presence.map(MemberStatus::will_remember),
             "clock_offset_us": state.clock_offset,

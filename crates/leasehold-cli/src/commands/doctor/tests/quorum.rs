@@ -123,7 +123,7 @@ fn a_set_without_cards_is_to_be_formed() {
     assert!(
         first
             .iter()
-            .all(|it| !["counts", "restart"].contains(&it.check))
+            .all(|it| !["vote", "restart"].contains(&it.check))
     );
 }
 
@@ -255,7 +255,7 @@ fn a_clock_that_stays_wrong_is_not_waited_for() {
     let minute = Some(Duration::from_secs(61));
     assert_eq!(again.collect::<Vec<_>>(), [None, None, minute]);
     let findings = of_server(&three, 1);
-    let found = &finding(&findings, "counts", Red).found;
+    let found = &finding(&findings, "vote", Red).found;
     assert_eq!(found, "no vote: restarted");
     assert!(remedy(&of_first(&three), "restart", Yellow).contains("fix the other servers"));
     // The other one is enough for a majority.
@@ -274,13 +274,13 @@ fn who_does_not_count_says_why_and_for_how_long() {
     let mut three = snapshot(3);
     put_out(&mut three, 0, Some(30));
     let findings = of_first(&three);
-    let text = &finding(&findings, "counts", Yellow).found;
+    let text = &finding(&findings, "vote", Yellow).found;
     assert_eq!(text, "no vote for 30s: restarted");
     put_out(&mut three, 0, None);
-    finding(&of_first(&three), "counts", Yellow);
+    finding(&of_first(&three), "vote", Yellow);
     let found = three.servers[0].found.as_mut().unwrap();
     found.server.as_mut().unwrap().is_primary = false;
-    finding(&of_first(&three), "counts", Red);
+    finding(&of_first(&three), "vote", Red);
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn a_card_that_is_damaged_is_red_also_in_a_minority() {
         again: None,
     });
     let findings = of_first(&three);
-    let text = &finding(&findings, "counts", Red).found;
+    let text = &finding(&findings, "vote", Red).found;
     assert!(text.contains("its member record is damaged"), "{text}");
 }
 
