@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_break_that_missed_members_says_how_many_carried_it_out() {
+    fn partial_break_names_the_number_of_members() {
         assert!(told(5, 5).starts_with("deploy: broken, fence 12; reserved for 1s 500ms, "));
         assert!(told(3, 5).starts_with("deploy: broken on 3 of 5 servers, fence 12; "));
     }

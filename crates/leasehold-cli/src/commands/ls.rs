@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(text, "no lock is held whose name matches \"*\"\n");
     }
     #[test]
-    fn who_did_not_answer_is_named_and_disagrees_with_nobody() {
+    fn silent_members_are_named_and_do_not_disagree() {
         let mut listing = list_locks(&[3]);
         for name in ["m3", "m4"] {
             let error = Error::new(ErrorKind::Unreachable, "connection refused");
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_who_share_a_lock_the_first_are_named() {
+    fn only_the_first_shared_holders_are_named() {
         let rows = holders(&[5; 128]);
         assert_eq!(rows.len(), 4);
         assert_eq!(rows[3], "125 more");

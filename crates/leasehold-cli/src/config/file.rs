@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_in_a_file_is_placed_but_never_quoted() {
+    fn error_names_the_line_but_never_quotes_it() {
         let text = refusal(read("store = 'redis://a'\nstores = 'redis://:secret@b'\n"));
         assert!(
             text.contains("leasehold.toml: line 2: unknown field `stores`"),

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_option_beats_the_variable_and_local_beats_both() {
+    fn option_beats_variable_and_local_beats_both() {
         let environment = Environment {
             store: Some("redis://variable".into()),
             ..Environment::default()
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_variable_is_a_mistake_and_not_the_default() {
+    fn empty_variable_is_an_error() {
         let environment = Environment {
             store: Some("".into()),
             ..Environment::default()
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_come_from_the_option_the_variable_and_the_file_of_the_store() {
+    fn limits_come_from_option_then_variable_then_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("leasehold.toml");
         let text = "store = ['redis://a', 'redis://b']\nmax_ttl = '9s'\nclock_tolerance = '90ms'";
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_looked_for_in_the_users_folder_and_then_the_systems() {
+    fn user_file_comes_before_system_file() {
         let environment = |config_home: Option<&str>, home: Option<&str>| Environment {
             config_home: config_home.map(Into::into),
             home: home.map(Into::into),

@@ -65,7 +65,7 @@ mod tests {
     use std::io::Write as _;
 
     #[test]
-    fn messages_arrive_whole_and_the_end_is_a_loss() {
+    fn messages_arrive_whole_and_eof_means_loss() {
         let (reader, writer) = pipe().unwrap();
         let (mut control, mut wrapper) = (ControlPipe::new(reader.into()), File::from(writer));
         wrapper.write_all(b"signal 15\nsignal 1\nsig").unwrap();

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn renewals_put_it_off_but_never_take_it_back() {
+    fn renewal_delays_termination_but_never_reverts_it() {
         let mut ending = termination(Some(3_000));
         ending.deadline_moved(Some(at(4_000)));
         assert_eq!(ending.step(at(2_900), false), Action::Wait(Some(at(3_500))));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_begins_it_at_once_and_grants_the_grace_within_the_deadline() {
+    fn loss_terminates_at_once_with_grace_before_deadline() {
         let mut early = termination(Some(10_000));
         assert_eq!(early.step(at(1_000), true), Action::Terminate);
         assert_eq!(early.step(at(1_000), true), Action::Wait(Some(at(1_500))));

@@ -140,7 +140,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn what_is_lost_when_the_command_ends_is_told() {
+    fn loss_at_command_end_is_reported() {
         let blocked = Signals::block().map_err(|failure| failure.to_string());
         crate::runtime::runtime().unwrap().block_on(async {
             let client = Client::new(MemoryStore::new());
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_bridges_what_it_can_and_the_rest_is_stayed_for() {
+    fn lease_bridges_the_rest_after_a_stay() {
         let terms = LeaseTerms::single();
         let step = |rest| step(rest, Some(&terms), 30 * SECOND, false);
         assert_eq!(step(Duration::ZERO), Step::Free);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_asked_to_end_leaves_what_it_can() {
+    fn hurried_run_leaves_the_longest_lease() {
         let terms = LeaseTerms::single();
         let step = |rest| step(rest, Some(&terms), 30 * SECOND, true);
         assert_eq!(step(SECOND / 2), Step::Leave(SECOND / 2));

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_lock_of_the_name_and_the_store_counts() {
+    fn innermost_lock_of_name_and_store_is_found() {
         let (outer, inner) = (lock("a", "x", owner()), lock("a", "x", owner()));
         let outer_lock = inside(&[outer, inner.clone(), lock("b", "x", owner())]);
         assert_eq!(outer_lock.innermost("a", "x"), Some(&inner));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn only_holders_around_this_run_that_would_keep_it_out_are_a_deadlock() {
+    fn only_conflicting_outer_locks_are_a_deadlock() {
         let (outer, stranger) = (owner(), owner());
         let outer_runs = inside(&[lock("a", "x", outer)]);
         let (alone, shared) = (Mode::Exclusive, Mode::Shared);

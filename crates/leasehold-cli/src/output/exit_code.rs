@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quorum_that_failed_in_one_way_takes_that_ways_code() {
+    fn uniform_quorum_failure_has_that_code() {
         use ErrorKind::{InvalidInput, Refused, Unreachable, Untrusted};
         let code = |kinds: &[ErrorKind]| ExitCode::of_error(&no_quorum(kinds));
         assert_eq!(code(&[Refused, Refused]), ExitCode::REFUSED);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_cannot_start_is_told_apart_from_a_machine_that_cannot() {
+    fn unstartable_command_differs_from_exhausted_machine() {
         assert_eq!(ExitCode::of_start(Errno::ENOENT), ExitCode::NOT_FOUND);
         assert_eq!(ExitCode::of_start(Errno::EACCES), ExitCode::NOT_EXECUTABLE);
         assert_eq!(ExitCode::of_start(Errno::ENOTDIR), ExitCode::NOT_EXECUTABLE);

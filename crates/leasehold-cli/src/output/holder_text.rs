@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_permit_is_shown_with_how_many_there_are() {
+    fn permit_is_shown_with_the_total() {
         let permit = Holder::unknown(Mode::Permit(Permits::new(3).unwrap()));
         assert!(phrase(&permit).ends_with(", one of 3 permits"));
         let value = json(&permit);

@@ -65,7 +65,7 @@ mod tests {
     use leasehold::{Error, ErrorKind};
 
     #[test]
-    fn what_is_not_known_is_said_with_its_reason() {
+    fn unknown_leader_is_printed_with_the_reason() {
         let error = Error::new(ErrorKind::NoQuorum, "2 of 3 members do not answer");
         let unknown = LeaderChange::Unknown(error);
         assert_eq!(

@@ -165,14 +165,14 @@ mod tests {
     }
 
     #[test]
-    fn a_majority_is_enough_and_no_members_lack_nothing() {
+    fn majority_of_members_is_no_shortfall() {
         assert!(QuorumShortfall::of(&[]).is_none());
         let two = [member("a", None), silent("b"), member("c", None)];
         assert!(QuorumShortfall::of(&two).is_none());
     }
 
     #[test]
-    fn it_ends_when_as_many_count_again_as_are_needed() {
+    fn shortfall_ends_when_enough_members_have_votes() {
         let out = [
             member("a", Some(30_000)),
             member("b", Some(5_200)),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_to_do_is_said_where_no_member_has_a_card() {
+    fn advice_is_given_when_no_member_has_records() {
         let mut first = member("a", Some(1));
         let of = |first: &MemberHealth| {
             QuorumShortfall::of(&[first.clone(), silent("b"), silent("c")]).unwrap()

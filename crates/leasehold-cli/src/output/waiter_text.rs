@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_begins_later_by_another_clock_has_just_begun() {
+    fn wait_from_the_future_counts_as_zero() {
         let late = [waiter(5_000_000)];
         let now = WallTime::from_micros(4_000_000);
         assert!(lines("x", &late, SHOWN_MAX, now).ends_with(&format!("{}\n", late[0])));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_queue_is_cut_for_people_and_not_for_programs() {
+    fn long_queue_is_cut_in_text_only() {
         let now = WallTime::from_micros(0);
         let many: Vec<Waiter> = (0..42).map(waiter).collect();
         let text = lines("x", &many, SHOWN_MAX, now);

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_of_ancestors_begins_here_and_ends_at_the_top() {
+    fn ancestors_reach_from_this_process_to_the_root() {
         let table = tree::table().unwrap();
         let line = ancestors(&table, Pid::this());
         assert_eq!(line[..2], [Pid::this(), Pid::parent()]);

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_read_whatever_the_program_is_called() {
+    fn stat_line_is_parsed_for_any_program_name() {
         let line = b"71 (a) b (c) Z 70 69 5 34816 71 4194304 1 2 3 4 5 6 7 8 20 0 3 0 99 1 1\n";
         let parsed = Process::parse(line).unwrap();
         assert_eq!(parsed.pid, Pid::from_raw(71));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn children_are_noticed_while_they_run_and_until_they_are_reaped() {
+    fn children_are_found_until_they_are_reaped() {
         let mut child = std::process::Command::new("cat")
             .stdin(std::process::Stdio::piped())
             .spawn()
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn descendants_are_found_at_any_depth_and_strangers_are_not() {
+    fn descendants_are_found_at_any_depth_without_strangers() {
         let table = [
             process(5, 4),
             process(4, 2),

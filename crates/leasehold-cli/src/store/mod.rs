@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_makes_no_sense_is_named_without_its_password() {
+    fn invalid_address_is_named_without_password() {
         let text = refusal(&["mysql://user:secret@host"]);
         assert!(text.contains("mysql") && !text.contains("secret"), "{text}");
         let text = refusal(&["redis://:secret@host:99999"]);

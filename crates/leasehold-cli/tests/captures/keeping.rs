@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_byte_is_enough_to_differ_and_nothing_is_written() {
+    fn differing_byte_fails_without_writing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.svg");
         fs::write(&path, "<svg>\n<text>a</text>\n</svg>\n").unwrap();
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_end_and_a_missing_file_differ_too() {
+    fn missing_end_and_missing_file_differ() {
         assert!(difference("a\n", "a").starts_with("line 2\n"));
         assert!(difference("a", "a\nb").contains("(no such line)"));
         let folder = tempfile::tempdir().unwrap();

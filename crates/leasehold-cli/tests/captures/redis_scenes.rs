@@ -217,7 +217,7 @@ fn a_stall_is_told_from_an_illness() {
 }
 
 #[test]
-fn of_a_server_that_is_ill_only_the_illness_is_drawn() {
+fn unhealthy_server_shows_only_its_problems() {
     let mut part = Part::default();
     let lines = [
         ("$ leasehold doctor", true),

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_line_is_cut_at_the_edge_and_another_line_goes_on_below() {
+    fn status_line_is_cut_at_the_edge() {
         let long = "0123456789abcdefghijklmno";
         let screen = Screen::after(&format!("\x1b[?7l{long}\x1b[K\x1b[?7h"), SIZE);
         assert_eq!(texts(&screen), ["0123456789abcdefghi"]);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_at_the_end_is_left_out_and_nothing_else() {
+    fn only_the_final_prompt_is_left_out() {
         let screen = Screen::after("$ x\r\ny\r\n$ ", SIZE);
         assert_eq!(texts(&screen.without_last("$")), ["$ x", "y"]);
         let screen = Screen::after("$\r\n$ x", SIZE);

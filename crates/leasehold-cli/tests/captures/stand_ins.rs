@@ -263,7 +263,7 @@ mod tests {
     ];
 
     #[test]
-    fn each_rule_puts_its_stand_in_and_leaves_it_there() {
+    fn each_redaction_is_applied_once() {
         for (rule, (name, written, drawn)) in RULES.iter().zip(EXAMPLES) {
             assert_eq!(rule.name, name);
             assert_eq!(rule.apply(written), drawn, "{name}");
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_has_one_number_in_all_panes_of_a_scene() {
+    fn process_has_one_number_in_all_panes() {
         let mut scene = StandIns::default();
         let first = scene.put_into("held by a (pid 900 on vm) and b (pid 7 on vm), or c");
         assert_eq!(

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_in_words_what_is_to_be_seen() {
+    fn picture_has_a_text_description() {
         let text = picture(vec![pane("x")]);
         assert!(
             text.contains(r#"<title id="title">What &amp; why</title>"#),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn panes_are_below_each_other_and_all_in_sight() {
+    fn panes_are_stacked_and_visible() {
         let one = picture(vec![pane("x")]);
         assert!(
             one.contains(r#"viewBox="0 0 350 70" width="350" height="70""#),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_marked_as_no_part_of_the_screen() {
+    fn omission_is_marked_outside_the_screen() {
         let screen = Screen::after("a\r\nb\r\nc\r\nd", (40, 9));
         let abridged = |pane: Pane, kept: &'static [&'static str]| Pane {
             screen: screen.clone().abridged(|_, text| kept.contains(&text)),

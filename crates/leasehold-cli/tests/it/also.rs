@@ -21,7 +21,7 @@ fn hold(sandbox: &Sandbox, names: &[&str]) -> Running {
 }
 
 #[test]
-fn all_are_held_while_the_command_runs_and_free_after_it() {
+fn all_locks_are_held_while_the_command_runs() {
     let sandbox = Sandbox::new();
     let holder = hold(&sandbox, &["b", "c", "a", "b"]);
     for name in ["a", "b", "c"] {
@@ -73,7 +73,7 @@ fn the_command_is_told_the_fence_of_each() {
 }
 
 #[test]
-fn who_waits_says_for_which_lock_and_holds_only_those_before_it() {
+fn waiter_names_its_lock_and_holds_earlier_ones() {
     let sandbox = Sandbox::new();
     let holder = hold(&sandbox, &["b"]);
     let args = ["run", "--json", "c", "--also", "b", "--also", "a", "true"];
@@ -107,7 +107,7 @@ fn who_waits_says_for_which_lock_and_holds_only_those_before_it() {
 }
 
 #[test]
-fn runs_that_want_the_same_in_opposite_orders_all_come_to_an_end() {
+fn opposite_orders_do_not_deadlock() {
     let sandbox = Sandbox::new();
     opposite_orders(&sandbox, 12, |args| sandbox.start(args));
 }
@@ -132,7 +132,7 @@ pub(crate) fn opposite_orders(sandbox: &Sandbox, runs: usize, start: impl Fn(&[&
 }
 
 #[test]
-fn the_one_that_is_in_the_way_is_named_and_not_one_that_could_be_shared() {
+fn only_the_blocking_lock_is_named() {
     let sandbox = Sandbox::new();
     let reader = "echo $$ > reading; while [ ! -e go ]; do sleep 0.02; done";
     let reader = sandbox.start(&["run", "-s", "a", "--", "sh", "-c", reader]);
@@ -167,7 +167,7 @@ fn one_that_is_held_around_is_named() {
 }
 
 #[test]
-fn a_killed_wrapper_frees_none_before_the_command_is_gone() {
+fn killed_wrapper_releases_after_the_command_ended() {
     let sandbox = Sandbox::new();
     let stubborn = "trap '' TERM; echo $$ > held; while :; do sleep 0.02; done";
     let args = [

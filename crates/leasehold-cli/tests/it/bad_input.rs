@@ -130,12 +130,12 @@ fn addresses() {
 }
 
 #[test]
-fn a_lock_folder_on_a_file_system_that_is_not_local() {
+fn folder_on_a_remote_file_system() {
     refused(&["run", "--store", "file:///proc/locks", "x"], &["/proc"]);
 }
 
 #[test]
-fn a_lock_folder_that_may_not_be_written_is_77() {
+fn unwritable_lock_folder_is_77() {
     let sandbox = Sandbox::new();
     let open = fs::Permissions::from_mode(0o755);
     fs::set_permissions(sandbox.path("."), open).unwrap();

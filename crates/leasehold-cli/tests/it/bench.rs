@@ -55,7 +55,7 @@ fn lock_files(sandbox: &Sandbox) -> Vec<String> {
 }
 
 #[test]
-fn files_are_measured_and_what_does_not_apply_is_said() {
+fn files_are_measured_without_inapplicable_parts() {
     let sandbox = Sandbox::new();
     let ended = sandbox.run(&SHORT);
     assert_eq!((ended.code(), &*ended.stderr), (0, ""), "{ended:?}");

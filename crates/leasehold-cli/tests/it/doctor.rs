@@ -50,7 +50,7 @@ pub(crate) fn is_documented(sandbox: &Sandbox, report: &Value) {
 }
 
 #[test]
-fn files_that_are_well_are_green_and_nothing_is_made() {
+fn healthy_files_are_green_and_nothing_is_created() {
     let sandbox = Sandbox::new();
     let ended = sandbox.run(&["doctor", "--json"]);
     let found = report(&ended);
@@ -97,7 +97,7 @@ fn locks_that_are_held_are_counted_and_stay() {
 }
 
 #[test]
-fn what_is_wrong_with_a_folder_is_red_and_78() {
+fn bad_folder_is_red_and_78() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("locks")).unwrap();
     fs::set_permissions(sandbox.path("locks"), fs::Permissions::from_mode(0o777)).unwrap();
@@ -122,7 +122,7 @@ fn what_is_wrong_with_a_folder_is_red_and_78() {
 }
 
 #[test]
-fn a_folder_that_its_user_may_not_make_is_red() {
+fn uncreatable_folder_is_red() {
     let sandbox = Sandbox::new();
     crate::nobody::copy_program(&sandbox);
     let mode = |mode| fs::Permissions::from_mode(mode);

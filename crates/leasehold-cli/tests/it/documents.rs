@@ -3,7 +3,7 @@ use std::process::Command;
 use crate::harness::Sandbox;
 
 #[test]
-fn completions_are_made_for_every_shell_and_bash_takes_its_own() {
+fn every_shell_has_completions_that_bash_loads() {
     let sandbox = Sandbox::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let ended = sandbox.run(&["completions", shell]);
@@ -22,7 +22,7 @@ fn completions_are_made_for_every_shell_and_bash_takes_its_own() {
 }
 
 #[test]
-fn the_manual_has_a_page_for_the_program_and_for_each_verb() {
+fn man_pages_have_options_and_sections() {
     let sandbox = Sandbox::new();
     let page = sandbox.run(&["man"]).stdout;
     assert!(page.contains(".TH leasehold 1"), "{page}");
@@ -107,7 +107,7 @@ fn all_verbs(sandbox: &Sandbox) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_verb_has_a_page_and_completions_with_all_its_options() {
+fn pages_and_completions_have_all_options() {
     let sandbox = Sandbox::new();
     let shells = ["bash", "zsh", "fish", "elvish", "powershell"];
     let scripts = shells.map(|shell| sandbox.run(&["completions", shell]).stdout);
@@ -216,7 +216,7 @@ fn commands_page_names_every_verb() {
 }
 
 #[test]
-fn a_verb_of_a_verb_has_a_page_of_its_own() {
+fn nested_subcommand_has_its_own_page() {
     let sandbox = Sandbox::new();
     let page = sandbox.run(&["man", "fence", "check"]).stdout;
     assert!(page.contains(".TH leasehold-fence-check 1"), "{page}");

@@ -48,7 +48,7 @@ pub(crate) fn changes(sandbox: &Sandbox, file: &str) -> Vec<Value> {
 }
 
 #[test]
-fn one_leads_and_when_its_command_ends_the_next_one_does() {
+fn next_candidate_leads_after_the_command_ended() {
     let sandbox = Sandbox::new();
     sandbox.gate("a");
     sandbox.gate("b");
@@ -115,7 +115,7 @@ fn observers_print_each_change_until_a_signal() {
 }
 
 #[test]
-fn a_leadership_that_is_lost_is_said_and_campaigned_for_again() {
+fn lost_leadership_is_reported_and_campaigned_for() {
     let sandbox = Sandbox::new();
     let script = "echo $LEASEHOLD_FENCE >> fences; echo $$ > pid; exec sleep 1000";
     let leader = start(&sandbox, &["--ttl", "600ms"], script);
@@ -158,7 +158,7 @@ fn once_means_that_a_loss_is_the_end() {
 }
 
 #[test]
-fn who_is_told_to_end_does_not_campaign_again() {
+fn candidate_asked_to_end_does_not_campaign() {
     let sandbox = Sandbox::new();
     let script = "trap 'echo got >> got' TERM; echo $LEASEHOLD_FENCE >> fences
         while :; do sleep 0.02; done";
@@ -181,7 +181,7 @@ fn who_is_told_to_end_does_not_campaign_again() {
 }
 
 #[test]
-fn who_is_told_to_end_does_not_campaign_again_though_the_loss_shows_last() {
+fn loss_after_a_signal_ends_the_candidate() {
     let sandbox = Sandbox::new();
     let script = "echo $LEASEHOLD_FENCE >> fences; exec sleep 1000";
     // Long before the next renewal would show that the lease is gone.
@@ -194,7 +194,7 @@ fn who_is_told_to_end_does_not_campaign_again_though_the_loss_shows_last() {
 }
 
 #[test]
-fn a_single_look_can_be_ended_while_the_store_is_silent() {
+fn observe_once_can_be_ended_without_answer() {
     let sandbox = Sandbox::new();
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("redis://{}", silent.local_addr().unwrap());
@@ -223,7 +223,7 @@ fn an_observer_that_nobody_can_hear_ends() {
 }
 
 #[test]
-fn who_waits_to_lead_can_be_ended_and_leaves_nothing() {
+fn waiting_candidate_can_be_ended_without_trace() {
     let sandbox = Sandbox::new();
     sandbox.gate("a");
     let leader = start(&sandbox, &[], &stay("a"));
@@ -238,7 +238,7 @@ fn who_waits_to_lead_can_be_ended_and_leaves_nothing() {
 }
 
 #[test]
-fn signals_and_the_end_of_the_command_are_as_with_run() {
+fn signals_and_exit_codes_match_run() {
     let sandbox = Sandbox::new();
     let script = "trap 'exit 5' USR1; echo $LEASEHOLD_NAME > name; while :; do sleep 0.02; done";
     let leader = start(&sandbox, &[], script);
@@ -258,7 +258,7 @@ fn signals_and_the_end_of_the_command_are_as_with_run() {
 }
 
 #[test]
-fn within_a_run_that_holds_the_lock_nobody_can_be_elected() {
+fn election_inside_a_holding_run_is_refused() {
     let sandbox = Sandbox::new();
     let script = "\"$LEASEHOLD\" elect x -- touch ran; echo code-$?";
     let ended = sandbox.run(&["run", "x", "--", "sh", "-c", script]);
@@ -302,7 +302,7 @@ fn values_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn names_and_times_that_break_a_rule_are_refused_and_no_lock_is_made() {
+fn invalid_names_and_times_are_refused() {
     let sandbox = Sandbox::new();
     for args in [
         &["leasehold:x", "touch", "ran"][..],

@@ -33,7 +33,7 @@ fn stubborn(sandbox: &Sandbox, options: &[&str]) -> (Running, [i32; 3]) {
 }
 
 #[test]
-fn a_killed_wrapper_takes_the_command_along_and_the_next_gets_in_after_it() {
+fn command_of_killed_wrapper_ends_before_the_next() {
     let sandbox = Sandbox::new();
     let (run, processes) = stubborn(&sandbox, &["--grace", "300ms"]);
     let script = format!(
@@ -48,7 +48,7 @@ fn a_killed_wrapper_takes_the_command_along_and_the_next_gets_in_after_it() {
 }
 
 #[test]
-fn a_command_that_obeys_sigterm_is_given_the_chance() {
+fn command_gets_the_chance_to_obey_sigterm() {
     let sandbox = Sandbox::new();
     let script =
         "trap 'echo tidy > tidied; exit' TERM; echo $$ > pid; while :; do sleep 0.02; done";
@@ -61,7 +61,7 @@ fn a_command_that_obeys_sigterm_is_given_the_chance() {
 }
 
 #[test]
-fn killing_the_whole_job_of_the_wrapper_still_ends_the_command() {
+fn killing_the_wrappers_job_ends_the_command() {
     use std::os::unix::process::CommandExt as _;
     let sandbox = Sandbox::new();
     let mut job = sandbox.leasehold();
@@ -75,7 +75,7 @@ fn killing_the_whole_job_of_the_wrapper_still_ends_the_command() {
 }
 
 #[test]
-fn killing_wrapper_and_guardian_together_still_ends_the_command() {
+fn killing_wrapper_and_guardian_ends_the_command() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(&[
         "run",
@@ -96,7 +96,7 @@ fn killing_wrapper_and_guardian_together_still_ends_the_command() {
 }
 
 #[test]
-fn a_killed_guardian_is_125_and_nobody_is_left() {
+fn killed_guardian_is_125_without_survivors() {
     let sandbox = Sandbox::new();
     let (run, processes) = stubborn(&sandbox, &[]);
     signal(guardian_of(processes[0]), Signal::SIGKILL);
@@ -124,7 +124,7 @@ fn a_killed_guardian_costs_no_stranger_its_life() {
 }
 
 #[test]
-fn orphans_of_a_command_that_runs_on_leave_no_zombies() {
+fn orphans_of_a_running_command_are_reaped() {
     let sandbox = Sandbox::new();
     sandbox.gate("go");
     let script =
@@ -142,7 +142,7 @@ fn orphans_of_a_command_that_runs_on_leave_no_zombies() {
 }
 
 #[test]
-fn an_orphan_that_died_of_a_signal_without_a_name_is_reaped_too() {
+fn orphan_killed_by_realtime_signal_is_reaped() {
     let sandbox = Sandbox::new();
     sandbox.gate("go");
     // The least real-time signal.
@@ -172,7 +172,7 @@ fn the_guardian_stands_beside_the_commands_group() {
 }
 
 #[test]
-fn the_longest_hold_ends_a_stubborn_command_in_time_with_76() {
+fn max_hold_ends_a_stubborn_command_with_76() {
     let sandbox = Sandbox::new();
     let began = SystemClock.now();
     let (run, processes) = stubborn(&sandbox, &["--max-hold", "3s"]);
@@ -186,7 +186,7 @@ fn the_longest_hold_ends_a_stubborn_command_in_time_with_76() {
 }
 
 #[test]
-fn a_lock_file_that_was_removed_is_a_lost_lock() {
+fn removed_lock_file_is_a_lost_lock() {
     let sandbox = Sandbox::new();
     let (run, processes) = stubborn(&sandbox, &["--ttl", "900ms"]);
     std::fs::remove_dir_all(sandbox.path("locks")).unwrap();

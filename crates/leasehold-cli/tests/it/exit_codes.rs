@@ -17,7 +17,7 @@ fn the_commands_code_comes_through_exactly() {
 }
 
 #[test]
-fn a_death_by_signal_is_128_and_its_number() {
+fn death_by_signal_is_128_plus_number() {
     let sandbox = Sandbox::new();
     for signal in [1, 2, 9, 13, 15, 36] {
         let script = format!("kill -{signal} $$; sleep 1000");
@@ -27,7 +27,7 @@ fn a_death_by_signal_is_128_and_its_number() {
 }
 
 #[test]
-fn a_command_that_is_not_there_is_127_and_one_that_is_none_is_126() {
+fn missing_command_is_127_and_unusable_is_126() {
     let sandbox = Sandbox::new();
     let ended = sandbox.run(&["run", "x", "--", "no-such-command"]);
     ended.fails(127, &["no-such-command", "No such file or directory"]);
@@ -59,7 +59,7 @@ fn a_mistake_in_the_arguments_is_64() {
 }
 
 #[test]
-fn a_damaged_lock_file_is_65_and_left_as_it_is() {
+fn damaged_lock_file_is_65_and_unchanged() {
     let sandbox = Sandbox::new();
     let store = FileStore::open(sandbox.path("locks")).unwrap();
     let file = store.lock_file(&Key::new("x").unwrap());

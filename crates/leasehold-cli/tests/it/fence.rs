@@ -28,7 +28,7 @@ fn files(sandbox: &Sandbox) -> Vec<String> {
 }
 
 #[test]
-fn a_fence_passes_unless_a_greater_one_was_shown() {
+fn fence_passes_unless_a_greater_was_seen() {
     let sandbox = Sandbox::new();
     for (token, code, stands) in [
         (5, 0, "5\n"),
@@ -87,7 +87,7 @@ fn a_run_shows_its_own_fence() {
 }
 
 #[test]
-fn what_is_no_fence_is_64_and_changes_nothing() {
+fn invalid_fence_is_64_and_changes_nothing() {
     let sandbox = Sandbox::new();
     check(&sandbox, 5);
     for token in [
@@ -120,7 +120,7 @@ fn what_is_no_fence_is_64_and_changes_nothing() {
 }
 
 #[test]
-fn a_damaged_file_lets_nobody_in_and_stays_as_it_is() {
+fn damaged_file_refuses_all_and_is_kept() {
     let sandbox = Sandbox::new();
     let long = "9".repeat(100_000);
     for damaged in ["", "\n", "0\n", "seven", "7\n8\n", "5\0", &long] {
@@ -154,7 +154,7 @@ fn what_is_no_file_is_74() {
 }
 
 #[test]
-fn a_link_stays_one_and_so_do_mode_and_owner() {
+fn link_mode_and_owner_are_kept() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("elsewhere")).unwrap();
     let target = sandbox.path("elsewhere/mark");
@@ -181,7 +181,7 @@ fn as_nobody(sandbox: &Sandbox, token: &str) -> Ended {
 }
 
 #[test]
-fn what_may_not_be_read_or_written_is_74_and_stays() {
+fn inaccessible_file_is_74_and_unchanged() {
     let sandbox = Sandbox::new();
     let folder = sandbox.path(".");
     let allow = |path: &std::path::Path, mode| {
@@ -213,7 +213,7 @@ fn what_may_not_be_read_or_written_is_74_and_stays() {
 }
 
 #[test]
-fn of_many_at_once_none_passes_behind_a_greater_one() {
+fn concurrent_checks_pass_in_fence_order() {
     const THREADS: usize = 4;
     const FENCES: u64 = 120;
     let sandbox = Sandbox::new();
@@ -251,7 +251,7 @@ fn of_many_at_once_none_passes_behind_a_greater_one() {
 }
 
 #[test]
-fn of_many_at_once_that_show_the_first_fence_all_that_are_no_older_pass() {
+fn concurrent_first_checks_pass_unless_older() {
     for _ in 0..5 {
         let sandbox = Sandbox::new();
         thread::scope(|scope| {
@@ -267,7 +267,7 @@ fn of_many_at_once_that_show_the_first_fence_all_that_are_no_older_pass() {
 }
 
 #[test]
-fn a_check_that_is_killed_leaves_a_whole_number() {
+fn killed_check_leaves_a_whole_number() {
     let sandbox = Sandbox::new();
     check(&sandbox, 1);
     let mut stood = 1;

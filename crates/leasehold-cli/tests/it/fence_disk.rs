@@ -63,7 +63,7 @@ fn without_room(sandbox: &Sandbox, token: u64) -> Ended {
 }
 
 #[test]
-fn a_full_disk_is_74_and_leaves_what_there_was() {
+fn full_disk_is_74_and_changes_nothing() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("kept")).unwrap();
     let names = || fs::read_dir(sandbox.path("kept")).unwrap().count();

@@ -14,7 +14,7 @@ fn with_handle(sandbox: &Sandbox, handle: &str, args: &[&str]) -> Ended {
 }
 
 #[test]
-fn a_handle_in_the_arguments_is_refused_and_not_repeated() {
+fn handle_in_arguments_is_refused_without_echo() {
     let sandbox = Sandbox::new();
     for subcommand in ["renew", "release"] {
         for args in [
@@ -33,7 +33,7 @@ fn a_handle_in_the_arguments_is_refused_and_not_repeated() {
 }
 
 #[test]
-fn a_handle_that_is_none_is_refused_and_not_repeated() {
+fn invalid_handle_is_refused_without_echo() {
     let sandbox = Sandbox::new();
     for subcommand in ["renew", "release"] {
         for (handle, rule) in [
@@ -63,7 +63,7 @@ fn a_handle_that_is_none_is_refused_and_not_repeated() {
 }
 
 #[test]
-fn where_locks_end_with_their_process_there_are_no_handles() {
+fn file_store_refuses_handles() {
     let sandbox = Sandbox::new();
     for args in [&["acquire", "x"][..], &["renew"], &["release"]] {
         let ended = sandbox.run(args);

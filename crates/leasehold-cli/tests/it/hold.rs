@@ -96,7 +96,7 @@ pub(crate) fn check_its_generation(sandbox: &Sandbox, store: &str, has_leases: b
 }
 
 #[test]
-fn a_lock_is_held_until_stdin_is_closed_or_a_signal_comes() {
+fn lock_is_held_until_stdin_or_signal() {
     let sandbox = Sandbox::new();
     check_its_generation(&sandbox, &sandbox.store(), false);
 }
@@ -127,7 +127,7 @@ fn without_stdin_only_a_signal_ends_it() {
 }
 
 #[test]
-fn a_script_that_ends_while_it_waits_leaves_nobody_waiting() {
+fn hold_stops_waiting_when_its_script_ends() {
     let sandbox = Sandbox::new();
     let holder = Holding::start(&sandbox, &sandbox.store(), &["x"]);
     holder.held(&sandbox);
@@ -162,7 +162,7 @@ fn who_cannot_be_told_holds_nothing() {
 }
 
 #[test]
-fn a_lock_that_is_held_around_is_not_waited_for() {
+fn hold_does_not_wait_for_outer_locks() {
     let sandbox = Sandbox::new();
     // Opened for both directions it never ends.
     sandbox.gate("stdin");
@@ -196,7 +196,7 @@ pub(crate) fn bash(sandbox: &Sandbox, script: &str) -> Command {
 }
 
 #[test]
-fn the_script_in_the_help_does_what_it_says() {
+fn script_in_the_help_works() {
     let sandbox = Sandbox::new();
     let script = example(&sandbox, "hold");
     assert!(script.contains("./deploy.sh"), "{script}");

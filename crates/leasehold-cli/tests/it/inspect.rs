@@ -90,7 +90,7 @@ fn ls_shows_the_locks_that_match_by_name() {
 }
 
 #[test]
-fn values_that_break_a_rule_are_named_with_it() {
+fn invalid_values_are_named_with_the_rule() {
     let sandbox = Sandbox::new();
     for (args, parts) in [
         (&["ls", ""][..], ["the pattern is empty", "PATTERN"]),
@@ -132,7 +132,7 @@ fn values_that_break_a_rule_are_named_with_it() {
 }
 
 #[test]
-fn a_lock_that_is_a_file_is_not_broken_and_its_process_is_named() {
+fn file_lock_is_not_broken_but_names_holder() {
     let sandbox = Sandbox::new();
     let holder = hold(&sandbox, "x");
     let fence = sandbox.line_in("fence-x");

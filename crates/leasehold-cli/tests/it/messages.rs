@@ -11,7 +11,7 @@ fn events(ended: &Ended) -> Vec<Value> {
 }
 
 #[test]
-fn every_line_is_an_object_that_says_what_happened() {
+fn every_line_is_an_event_object() {
     let sandbox = Sandbox::new();
     let script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done";
     let first = sandbox.start(&["run", "--json", "x", "--", "sh", "-c", script]);

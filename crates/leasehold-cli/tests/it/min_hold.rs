@@ -10,7 +10,7 @@ use crate::harness::Sandbox;
 use crate::processes::{guardian_of, signal};
 
 #[test]
-fn where_the_lock_ends_with_its_process_it_stays() {
+fn min_hold_keeps_file_locks_by_staying() {
     let sandbox = Sandbox::new();
     let began = SystemClock.now();
     let script = "echo ran; exit 3";
@@ -25,7 +25,7 @@ fn where_the_lock_ends_with_its_process_it_stays() {
 }
 
 #[test]
-fn a_signal_ends_the_stay_with_the_code_of_the_command() {
+fn signal_ends_the_stay_with_the_commands_code() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(&["run", "--min-hold", "1h", "x", "--", "sh", "-c", "exit 3"]);
     run.says("--min-hold keeps the lock for");
@@ -36,7 +36,7 @@ fn a_signal_ends_the_stay_with_the_code_of_the_command() {
 }
 
 #[test]
-fn what_goes_while_it_stays_costs_the_command_nothing() {
+fn loss_during_the_stay_keeps_the_code() {
     let sandbox = Sandbox::new();
     let run = sandbox.start(&["run", "--min-hold", "1h", "x", "--", "sh", "-c", "exit 3"]);
     run.says("--min-hold keeps the lock for");
@@ -46,7 +46,7 @@ fn what_goes_while_it_stays_costs_the_command_nothing() {
 }
 
 #[test]
-fn a_run_that_is_asked_to_end_does_not_stay() {
+fn run_asked_to_end_does_not_stay() {
     let sandbox = Sandbox::new();
     sandbox.gate("gate");
     let script = "trap 'exit 4' TERM; echo $$ > pid; read line < gate";

@@ -12,7 +12,7 @@ fn within(sandbox: &Sandbox, outer: &[&str], inner: &str) -> Ended {
 }
 
 #[test]
-fn the_command_runs_under_the_lease_that_is_held_already() {
+fn nested_command_runs_under_the_outer_lease() {
     let sandbox = Sandbox::new();
     let fences = "sh -c 'echo $LEASEHOLD_NAME $LEASEHOLD_FENCE; exit 3'";
     let script = format!(
@@ -26,7 +26,7 @@ fn the_command_runs_under_the_lease_that_is_held_already() {
 }
 
 #[test]
-fn the_name_is_found_around_other_runs_too_and_in_them_again() {
+fn outer_lock_is_found_through_other_runs() {
     let sandbox = Sandbox::new();
     let inner =
         r#"inner -- "$LEASEHOLD" run --nested b -- "$LEASEHOLD" run --nested inner -- echo in"#;
@@ -37,7 +37,7 @@ fn the_name_is_found_around_other_runs_too_and_in_them_again() {
 }
 
 #[test]
-fn without_a_run_around_it_is_a_plain_run() {
+fn nested_without_outer_run_is_plain() {
     let sandbox = Sandbox::new();
     let ended = sandbox.run(&[
         "run",
@@ -61,7 +61,7 @@ fn without_a_run_around_it_is_a_plain_run() {
 }
 
 #[test]
-fn a_lock_of_the_same_name_in_another_store_is_another_lock() {
+fn same_name_in_another_store_is_another_lock() {
     let sandbox = Sandbox::new();
     let inner = r#"--store "file://$BOX/other" --nested x -- "$LEASEHOLD" status --store "file://$BOX/other" x"#;
     let ended = within(&sandbox, &["x"], inner);
@@ -92,7 +92,7 @@ fn nobody_lends_more_than_it_has() {
 }
 
 #[test]
-fn nested_is_advised_only_where_it_would_be_accepted() {
+fn nested_is_advised_only_where_it_works() {
     let sandbox = Sandbox::new();
     let advised = |outer: &[&str], inner: &str| {
         let ended = within(&sandbox, outer, &format!("-n {inner} -- touch ran"));
@@ -108,7 +108,7 @@ fn nested_is_advised_only_where_it_would_be_accepted() {
 }
 
 #[test]
-fn a_holder_that_is_none_any_more_is_76() {
+fn outer_run_without_the_lock_is_76() {
     let sandbox = Sandbox::new();
     // Left behind by a run that ended: it has the run's environment, and the lock is free.
     let left = r#"while [ ! -e go ]; do sleep 0.02; done
@@ -131,7 +131,7 @@ fn a_holder_that_is_none_any_more_is_76() {
 }
 
 #[test]
-fn a_command_is_ended_once_the_run_around_it_is_gone() {
+fn nested_command_ends_with_the_outer_run() {
     let sandbox = Sandbox::new();
     let left = r#""$LEASEHOLD" run --json --ttl 600ms --nested x -- sh -c 'echo $$ > pid; sleep 1000' 2> said
         echo code-$? > code"#;
@@ -150,7 +150,7 @@ fn a_command_is_ended_once_the_run_around_it_is_gone() {
 }
 
 #[test]
-fn killing_the_outer_wrapper_ends_the_nested_command_too() {
+fn killing_outer_wrapper_ends_nested_command() {
     let sandbox = Sandbox::new();
     let inner = "trap '' TERM; echo $$ > inner; while :; do sleep 0.02; done";
     let script = format!(

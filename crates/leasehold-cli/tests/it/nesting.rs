@@ -5,7 +5,7 @@ use crate::harness::{COUNTER, Sandbox};
 use crate::processes::{parent_and_group, until_gone, until_running, until_stopped};
 
 #[test]
-fn the_command_finds_lock_fence_and_members_in_its_environment() {
+fn environment_has_lock_fence_and_members() {
     let sandbox = Sandbox::new();
     let script = "echo $LEASEHOLD_NAME $LEASEHOLD_MEMBERS $LEASEHOLD_STORE; echo $LEASEHOLD_FENCE";
     let fence = || -> u64 {
@@ -21,7 +21,7 @@ fn the_command_finds_lock_fence_and_members_in_its_environment() {
 }
 
 #[test]
-fn a_nested_run_sees_its_own_variables_and_stays_in_the_group() {
+fn nested_run_has_own_variables_same_group() {
     let sandbox = Sandbox::new();
     let inner = "echo $LEASEHOLD_NAME; cut -d' ' -f5 /proc/self/stat";
     let script = format!(
@@ -35,7 +35,7 @@ fn a_nested_run_sees_its_own_variables_and_stays_in_the_group() {
 }
 
 #[test]
-fn the_same_lock_again_is_refused_and_names_its_holder() {
+fn same_lock_again_is_refused_with_holder() {
     let sandbox = Sandbox::new();
     let script = r#""$LEASEHOLD" run inner -- "$LEASEHOLD" run outer -- true; echo code-$?"#;
     let run = sandbox.start(&["run", "outer", "--", "sh", "-c", script]);
@@ -59,7 +59,7 @@ fn shared_within_shared_is_no_deadlock() {
 }
 
 #[test]
-fn killing_the_inner_wrapper_ends_only_the_inner_command() {
+fn killing_inner_wrapper_ends_only_inner_command() {
     let sandbox = Sandbox::new();
     let inner = "trap '' TERM; echo $$ > inner; while :; do sleep 0.02; done";
     let script = format!(
@@ -98,7 +98,7 @@ fn killing_the_outer_wrapper_ends_all_of_them() {
 }
 
 #[test]
-fn a_stop_reaches_through_both_and_so_does_the_continuing() {
+fn stop_and_continue_reach_both_runs() {
     let sandbox = Sandbox::new();
     sandbox.gate("go");
     let inner = "echo $$ > inner; read go < go; exit 6";
@@ -123,7 +123,7 @@ fn a_stop_reaches_through_both_and_so_does_the_continuing() {
 }
 
 #[test]
-fn a_signal_to_the_outer_wrapper_reaches_the_inner_command_once() {
+fn signal_reaches_the_inner_command_once() {
     let sandbox = Sandbox::new();
     let outer = "trap : USR1; \"$LEASEHOLD\" run inner -- sh -c \"$COUNTER\" & \
                  while :; do wait $! && exit 0; done";

@@ -42,7 +42,7 @@ pub(crate) fn assert_one_result(sandbox: &Sandbox, shown: &[&Ended]) {
 }
 
 #[test]
-fn a_second_call_writes_and_ends_as_the_first_did() {
+fn second_call_replays_output_and_code() {
     let sandbox = Sandbox::new();
     let first = call(&sandbox, &[]);
     let again = call(&sandbox, &[]);
@@ -57,7 +57,7 @@ fn a_second_call_writes_and_ends_as_the_first_did() {
 }
 
 #[test]
-fn a_failure_is_run_again_unless_it_is_to_be_kept() {
+fn failure_runs_again_unless_kept() {
     let sandbox = Sandbox::new();
     fs::write(sandbox.path("code"), "3").unwrap();
     for runs in 1..=2 {
@@ -86,7 +86,7 @@ fn a_failure_is_run_again_unless_it_is_to_be_kept() {
 }
 
 #[test]
-fn another_command_under_the_same_key_is_refused_unless_the_payload_is_the_same() {
+fn other_command_under_same_key_needs_same_payload() {
     let sandbox = Sandbox::new();
     call(&sandbox, &[]).fails(0, &[]);
     let other = ["once", "pay/17", "--", "touch", "touched"];
@@ -106,7 +106,7 @@ fn another_command_under_the_same_key_is_refused_unless_the_payload_is_the_same(
 }
 
 #[test]
-fn who_comes_meanwhile_waits_for_the_result_or_is_told() {
+fn concurrent_call_waits_or_is_busy() {
     let sandbox = Sandbox::new();
     sandbox.gate("gate");
     let command = ["pay/17", "--", "sh", "-c", GATED];
@@ -124,7 +124,7 @@ fn who_comes_meanwhile_waits_for_the_result_or_is_told() {
 }
 
 #[test]
-fn killed_while_the_command_runs_it_is_followed_by_the_next_call() {
+fn call_killed_while_running_is_followed() {
     let sandbox = Sandbox::new();
     sandbox.gate("gate");
     let command = ["once", "pay/17", "--", "sh", "-c", GATED];
@@ -141,7 +141,7 @@ fn killed_while_the_command_runs_it_is_followed_by_the_next_call() {
 }
 
 #[test]
-fn killed_after_the_command_has_ended_it_has_committed_nothing() {
+fn call_killed_after_the_command_commits_nothing() {
     let sandbox = Sandbox::new();
     sandbox.gate("gate");
     let command = ["once", "pay/17", "--", "sh", "-c", GATED];
@@ -166,7 +166,7 @@ fn killed_after_the_command_has_ended_it_has_committed_nothing() {
 }
 
 #[test]
-fn killed_at_any_moment_of_its_beginning_or_end_one_result_is_committed() {
+fn kills_at_any_moment_commit_one_result() {
     // Each call is killed a little later; where exactly that meets it is chance, what must hold is not.
     for round in 0..40 {
         let sandbox = Sandbox::new();
@@ -264,7 +264,7 @@ fn of_a_long_output_the_beginning_is_kept() {
 }
 
 #[test]
-fn what_is_left_behind_in_the_background_is_not_waited_for() {
+fn background_processes_are_not_awaited() {
     let sandbox = Sandbox::new();
     sandbox.gate("gate");
     let script = "sh -c 'echo $$ > left; read line < gate; echo late' & echo done; while [ ! -s left ]; do :; done";
@@ -278,7 +278,7 @@ fn what_is_left_behind_in_the_background_is_not_waited_for() {
 }
 
 #[test]
-fn values_that_break_a_rule_are_refused_and_nothing_is_run() {
+fn invalid_values_are_refused_before_running() {
     let sandbox = Sandbox::new();
     let refused = |args: &[&str], code, parts: &[&str]| {
         let command = [&["once"], args, &["--", "touch", "touched"]].concat();
@@ -306,7 +306,7 @@ fn values_that_break_a_rule_are_refused_and_nothing_is_run() {
 }
 
 #[test]
-fn a_damaged_result_is_told_and_nothing_is_run() {
+fn damaged_result_is_reported_without_running() {
     let sandbox = Sandbox::new();
     call(&sandbox, &[]).fails(0, &[]);
     let path = sandbox.path("locks/pay%2F17.lock.record");
@@ -323,7 +323,7 @@ fn a_damaged_result_is_told_and_nothing_is_run() {
 }
 
 #[test]
-fn a_signal_ends_the_command_and_the_next_call_runs_it() {
+fn next_call_runs_after_a_signal() {
     let sandbox = Sandbox::new();
     sandbox.gate("gate");
     let command = ["once", "pay/17", "--", "sh", "-c", GATED];

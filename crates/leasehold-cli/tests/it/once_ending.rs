@@ -14,7 +14,7 @@ read line < gate
 echo "done under $LEASEHOLD_FENCE""#;
 
 #[test]
-fn what_writes_on_in_the_background_is_not_waited_for() {
+fn background_writers_are_not_awaited() {
     let sandbox = Sandbox::new();
     let script = "yes & echo $! > left; echo done >&2";
     let command = ["once", "x", "--", "sh", "-c", script];
@@ -28,7 +28,7 @@ fn what_writes_on_in_the_background_is_not_waited_for() {
 }
 
 #[test]
-fn a_command_that_was_ended_from_outside_is_run_again_though_failures_are_kept() {
+fn command_ended_from_outside_runs_again() {
     let sandbox = Sandbox::new();
     sandbox.gate("gate");
     let command = ["once", "--failed", "keep", "x", "--", "sh", "-c", GATED];
@@ -45,7 +45,7 @@ fn a_command_that_was_ended_from_outside_is_run_again_though_failures_are_kept()
 }
 
 #[test]
-fn a_signal_ends_it_while_it_waits_for_the_record() {
+fn signal_ends_a_wait_for_the_record() {
     let sandbox = Sandbox::new();
     assert_eq!(sandbox.run(&["once", "x", "--", "false"]).code(), 1);
     // A shared lock admits reads of the record, but an attempt that begins has to wait.
@@ -62,7 +62,7 @@ fn a_signal_ends_it_while_it_waits_for_the_record() {
 }
 
 #[test]
-fn what_is_no_text_is_kept_and_replayed_as_it_is() {
+fn binary_output_is_replayed_exactly() {
     let sandbox = Sandbox::new();
     let script = r"printf 'a\377\000b'; printf '\376' >&2; printf x >> ran";
     let call = ["once", "x", "--", "sh", "-c", script];
@@ -80,7 +80,7 @@ fn what_is_no_text_is_kept_and_replayed_as_it_is() {
 }
 
 #[test]
-fn a_request_under_a_lock_of_its_own_name_is_refused_and_nothing_is_run() {
+fn request_inside_its_own_lock_is_refused() {
     let sandbox = Sandbox::new();
     let inner = [
         PROGRAM,

@@ -61,7 +61,7 @@ impl Drop for Unread {
 }
 
 #[test]
-fn a_result_is_committed_before_its_reader_is_waited_for() {
+fn result_is_committed_before_a_slow_reader() {
     let sandbox = Sandbox::new();
     let command = ["once", "x", "--", "sh", "-c", LONG];
     let mut first = Unread::start(&sandbox, &command);
@@ -94,7 +94,7 @@ fn a_signal_ends_the_wait_for_a_reader() {
 }
 
 #[test]
-fn a_signal_ends_a_command_that_waits_for_a_reader() {
+fn signal_ends_a_command_blocked_on_output() {
     let sandbox = Sandbox::new();
     let mut call = Unread::start(&sandbox, &["once", "x", "--", "sh", "-c", TOO_LONG]);
     call.first_byte();
@@ -108,7 +108,7 @@ fn a_signal_ends_a_command_that_waits_for_a_reader() {
 }
 
 #[test]
-fn a_result_is_kept_though_its_reader_is_gone() {
+fn result_is_kept_without_a_reader() {
     let sandbox = Sandbox::new();
     let script = "read line < gate; echo x >> ran; echo one; echo two";
     sandbox.gate("gate");
@@ -165,7 +165,7 @@ fn each_result_that_is_printed_must_be_written() {
 }
 
 #[test]
-fn a_request_waits_for_those_who_hold_permits_of_its_name() {
+fn request_waits_for_permit_holders() {
     let sandbox = Sandbox::new();
     sandbox.gate("gate");
     let permit = ["run", "--permits", "2", "x", "--", "sh", "-c"];

@@ -27,7 +27,7 @@ fn hold(sandbox: &Sandbox, permits: &str, name: &str) -> Running {
 }
 
 #[test]
-fn as_many_as_there_are_permits_run_together_and_one_more_waits() {
+fn runs_fill_the_permits_and_one_waits() {
     let sandbox = Sandbox::new();
     let holders = ["one", "two"].map(|name| hold(&sandbox, "2", name));
     let args = ["run", "-n", "--permits", "2", "workers", "touch", "ran"];
@@ -74,7 +74,7 @@ fn the_status_counts_the_permits() {
 }
 
 #[test]
-fn another_number_than_the_one_in_use_is_64_at_once_and_names_both() {
+fn other_number_of_permits_is_64_at_once() {
     let sandbox = Sandbox::new();
     let _holder = hold(&sandbox, "2", "one");
     for options in [&["-n"][..], &[]] {
@@ -97,7 +97,7 @@ fn another_number_than_the_one_in_use_is_64_at_once_and_names_both() {
 }
 
 #[test]
-fn a_killed_wrapper_keeps_its_permit_until_the_command_is_gone() {
+fn killed_wrapper_keeps_permit_until_command_ends() {
     let sandbox = Sandbox::new();
     let stubborn = "trap '' TERM; echo $$ > held; while :; do sleep 0.02; done";
     let args = [

@@ -64,7 +64,7 @@ fn assert_gone_before(sandbox: &Sandbox, deadline: BootInstant, processes: [i32;
 }
 
 #[test]
-fn a_frozen_server_is_a_lost_lease_and_the_group_is_gone_before_its_deadline() {
+fn frozen_server_ends_the_group_before_the_deadline() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let (run, processes) = stubborn(&sandbox, &[server.url()], "15s");
@@ -86,7 +86,7 @@ fn a_dead_server_is_a_lost_lease_too() {
 }
 
 #[test]
-fn a_lease_that_was_deleted_is_lost_at_the_next_renewal() {
+fn deleted_lease_is_lost_at_next_renewal() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let (run, processes) = stubborn(&sandbox, &[server.url()], "3s");
@@ -98,7 +98,7 @@ fn a_lease_that_was_deleted_is_lost_at_the_next_renewal() {
 }
 
 #[test]
-fn a_lease_is_renewed_for_as_long_as_the_command_runs() {
+fn lease_is_renewed_while_the_command_runs() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; exit 3";
@@ -121,7 +121,7 @@ fn a_lease_is_renewed_for_as_long_as_the_command_runs() {
 }
 
 #[test]
-fn a_stopped_command_is_ended_before_its_lease_and_the_wrapper_wakes_to_say_so() {
+fn stopped_command_ends_before_its_lease() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let (run, processes) = stubborn(&sandbox, &[server.url()], "15s");
@@ -132,7 +132,7 @@ fn a_stopped_command_is_ended_before_its_lease_and_the_wrapper_wakes_to_say_so()
 }
 
 #[test]
-fn a_killed_wrapper_takes_the_command_along_and_the_lock_is_free_within_the_ttl() {
+fn lock_of_killed_wrapper_is_free_within_ttl() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let (holder, processes) = stubborn(&sandbox, &[server.url()], "15s");
@@ -147,7 +147,7 @@ fn a_killed_wrapper_takes_the_command_along_and_the_lock_is_free_within_the_ttl(
 }
 
 #[test]
-fn two_frozen_of_five_change_nothing_but_log_lines() {
+fn two_frozen_of_five_only_add_warnings() {
     let sandbox = Sandbox::new();
     let servers = formed_set(&sandbox, 5);
     servers[1].freeze();
@@ -184,7 +184,7 @@ fn a_majority_that_freezes_is_a_lost_lease() {
 }
 
 #[test]
-fn three_dead_of_five_are_69_within_the_wait_and_each_is_named() {
+fn three_dead_of_five_are_69_by_name() {
     let sandbox = Sandbox::new();
     let mut servers = formed_set(&sandbox, 5);
     for index in [0, 2, 4] {
@@ -255,7 +255,7 @@ fn a_wrong_password_is_77_and_never_shown() {
 }
 
 #[test]
-fn a_lock_of_another_kind_under_the_name_is_65() {
+fn key_of_another_type_is_65() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     server.command(&["HSET", "x", "field", "1"]);
@@ -297,7 +297,7 @@ fn a_token_of_another_library_is_a_holder() {
 }
 
 #[test]
-fn status_names_who_holds_a_lease_where_and_how_long() {
+fn status_names_holder_host_and_expiry() {
     let sandbox = Sandbox::new();
     let servers = formed_set(&sandbox, 3);
     let (holder, processes) = stubborn(&sandbox, &servers.urls(), "15s");

@@ -51,7 +51,7 @@ fn one_server_is_measured_and_nothing_is_left() {
 }
 
 #[test]
-fn five_servers_are_measured_also_beside_a_dead_one_which_is_named() {
+fn five_servers_with_one_dead_are_measured() {
     let sandbox = Sandbox::new();
     let mut servers = formed_set(&sandbox, 5);
     servers[3].kill();
@@ -76,7 +76,7 @@ fn five_servers_are_measured_also_beside_a_dead_one_which_is_named() {
 }
 
 #[test]
-fn a_frozen_member_is_named_and_does_not_stop_it() {
+fn frozen_member_is_named_and_skipped() {
     let sandbox = Sandbox::new();
     let servers = formed_set(&sandbox, 3);
     servers[1].freeze();
@@ -110,7 +110,7 @@ fn too_few_members_are_69_and_leave_nothing() {
 }
 
 #[test]
-fn a_set_that_is_not_formed_is_not_formed_by_measuring_it() {
+fn bench_does_not_initialize_a_quorum() {
     let sandbox = Sandbox::new();
     let servers = leasehold_testkit::servers::RedisSet::start(3);
     let ended = run(&sandbox, &servers.urls(), &SHORT);
@@ -131,7 +131,7 @@ fn a_password_that_is_wrong_is_77() {
 }
 
 #[test]
-fn an_interrupt_in_the_middle_leaves_nothing_on_the_servers() {
+fn interrupt_leaves_nothing_on_the_servers() {
     let sandbox = Sandbox::new();
     let servers = formed_set(&sandbox, 5);
     for (part, signal, code) in [
@@ -155,7 +155,7 @@ fn an_interrupt_in_the_middle_leaves_nothing_on_the_servers() {
 }
 
 #[test]
-fn a_store_that_dies_in_the_middle_ends_it_with_the_reason() {
+fn store_that_dies_ends_the_measurement() {
     let sandbox = Sandbox::new();
     let mut server = RedisServer::start();
     let bench = start(&sandbox, &[server.url()], &["bench", "--duration", "30s"]);

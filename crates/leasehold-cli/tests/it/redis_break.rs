@@ -102,21 +102,21 @@ fn assert_broken_at_its_end(sandbox: &Sandbox, urls: &[String]) {
 }
 
 #[test]
-fn a_broken_lock_ends_its_command_and_stays_shut_until_its_lease_would_have_ended() {
+fn broken_lock_stays_reserved_until_lease_end() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     assert_broken_at_its_end(&sandbox, &[server.url()]);
 }
 
 #[test]
-fn a_lock_on_five_servers_is_broken_by_a_majority() {
+fn majority_of_five_breaks_a_lock() {
     let sandbox = Sandbox::new();
     let servers = formed_set(&sandbox, 5);
     assert_broken_at_its_end(&sandbox, &servers.urls());
 }
 
 #[test]
-fn a_lock_that_is_broken_at_once_goes_to_the_next_who_waits() {
+fn lock_broken_at_once_goes_to_next_waiter() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let urls = [server.url()];
@@ -155,7 +155,7 @@ fn a_lock_that_is_broken_at_once_goes_to_the_next_who_waits() {
 }
 
 #[test]
-fn where_no_majority_shows_its_holders_nothing_is_asked_for_and_the_holder_goes_on() {
+fn break_without_majority_changes_nothing() {
     let sandbox = Sandbox::new();
     let servers = formed_set(&sandbox, 3);
     let (holder, fence) = hold(&sandbox, &servers.urls(), "15s");
@@ -192,7 +192,7 @@ fn readers_are_not_broken() {
 }
 
 #[test]
-fn foreign_lock_is_refused_before_a_fence_is_asked_for() {
+fn foreign_lock_is_refused_before_the_fence() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let urls = [server.url()];

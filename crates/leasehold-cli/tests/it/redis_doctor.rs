@@ -54,7 +54,7 @@ fn all_green(of: &Value) {
 }
 
 #[test]
-fn one_redis_is_looked_at_and_nothing_is_changed() {
+fn doctor_changes_nothing_on_one_redis() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     assert_eq!(
@@ -104,7 +104,7 @@ fn one_redis_is_looked_at_and_nothing_is_changed() {
 }
 
 #[test]
-fn five_that_are_well_are_green_and_stay_as_they_are() {
+fn healthy_redis_quorum_is_green_and_unchanged() {
     let sandbox = Sandbox::new();
     let settings = RedisServer::builder().durable();
     let servers = RedisSet::start_each(5, &settings);
@@ -144,7 +144,7 @@ fn five_that_are_well_are_green_and_stay_as_they_are() {
 }
 
 #[test]
-fn dead_frozen_and_restarted_servers_are_told_in_time() {
+fn dead_frozen_and_restarted_servers_are_reported() {
     let sandbox = Sandbox::new();
     let mut servers = formed_set(&sandbox, 5);
     let urls = servers.urls();
@@ -189,7 +189,7 @@ fn a_minority_that_is_ill_is_78() {
 }
 
 #[test]
-fn a_server_whose_card_is_damaged_does_not_count() {
+fn server_with_damaged_record_has_no_vote() {
     let sandbox = Sandbox::new();
     let servers = formed_set(&sandbox, 3);
     servers[0].command(&["DEL", "leasehold:member_record"]);
@@ -230,7 +230,7 @@ fn what_can_be_no_member_is_named() {
 }
 
 #[test]
-fn one_server_twice_and_a_set_that_differs_are_red() {
+fn duplicate_server_and_differing_quorum_are_red() {
     let sandbox = Sandbox::new();
     let servers = formed_set(&sandbox, 3);
     let urls = servers.urls();
@@ -279,7 +279,7 @@ fn a_stepped_clock_is_red() {
 }
 
 #[test]
-fn a_user_without_rights_gets_the_line_that_is_enough() {
+fn user_without_rights_gets_the_acl_line() {
     let sandbox = Sandbox::new();
     let server = RedisServer::builder()
         .acl("ann", "on >secret ~* +info +config|get +time +get")

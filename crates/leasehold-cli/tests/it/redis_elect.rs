@@ -63,14 +63,14 @@ fn stopped_and_continued(sandbox: &Sandbox, urls: &[String]) {
 }
 
 #[test]
-fn on_one_server_a_stopped_leader_is_followed_and_campaigns_again() {
+fn stopped_leader_on_one_server_is_followed() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     stopped_and_continued(&sandbox, &[server.url()]);
 }
 
 #[test]
-fn on_five_servers_a_stopped_leader_is_followed_and_campaigns_again() {
+fn stopped_leader_on_five_servers_is_followed() {
     let sandbox = Sandbox::new();
     let servers = formed_set(&sandbox, 5);
     servers[2].freeze();
@@ -79,7 +79,7 @@ fn on_five_servers_a_stopped_leader_is_followed_and_campaigns_again() {
 }
 
 #[test]
-fn a_leadership_that_was_deleted_is_campaigned_for_again() {
+fn deleted_leadership_is_campaigned_for_again() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let leader = lead(&sandbox, &[server.url()], "a", &["--json"]);
@@ -98,7 +98,7 @@ fn a_leadership_that_was_deleted_is_campaigned_for_again() {
 }
 
 #[test]
-fn a_leader_that_is_broken_ends_its_command_says_who_did_it_and_campaigns_again() {
+fn broken_leader_names_operator_and_campaigns_again() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let urls = [server.url()];
@@ -119,7 +119,7 @@ fn a_leader_that_is_broken_ends_its_command_says_who_did_it_and_campaigns_again(
 }
 
 #[test]
-fn a_leader_whose_servers_freeze_stops_and_leads_again_when_they_are_back() {
+fn leader_of_frozen_servers_leads_again_later() {
     let sandbox = Sandbox::new();
     let servers = formed_set(&sandbox, 5);
     let args = ["elect", "--observe", "--json", "--every", "100ms", "x"];
@@ -216,7 +216,7 @@ fn set_without_records(sandbox: &Sandbox) -> (RedisSet, Vec<String>) {
 }
 
 #[test]
-fn who_cannot_be_announced_yet_can_be_ended_and_frees_the_lock() {
+fn unannounced_leader_can_be_ended() {
     let sandbox = Sandbox::new();
     let (servers, urls) = set_without_records(&sandbox);
     let args = ["elect", "--ttl", "60s", "--json", "x", "--", "touch", "ran"];
@@ -234,7 +234,7 @@ fn who_cannot_be_announced_yet_can_be_ended_and_frees_the_lock() {
 }
 
 #[test]
-fn who_cannot_be_announced_at_all_ends_after_a_ttl_and_says_why() {
+fn unannounceable_leader_ends_after_a_ttl() {
     let sandbox = Sandbox::new();
     let (_servers, urls) = set_without_records(&sandbox);
     let began = SystemClock.now();
@@ -246,7 +246,7 @@ fn who_cannot_be_announced_at_all_ends_after_a_ttl_and_says_why() {
 }
 
 #[test]
-fn who_is_lost_before_it_was_announced_campaigns_again() {
+fn leader_lost_before_announcing_campaigns_again() {
     let sandbox = Sandbox::new();
     let (servers, urls) = set_without_records(&sandbox);
     let candidate = lead(&sandbox, &urls, "a", &["--json"]);
@@ -265,7 +265,7 @@ fn who_is_lost_before_it_was_announced_campaigns_again() {
 }
 
 #[test]
-fn a_command_that_ends_while_its_server_is_silent_decides_the_exit_code() {
+fn command_decides_the_code_without_a_server() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     sandbox.gate("go");
@@ -281,7 +281,7 @@ fn a_command_that_ends_while_its_server_is_silent_decides_the_exit_code() {
 }
 
 #[test]
-fn servers_that_do_not_answer_are_69_at_first_and_for_who_looks_once() {
+fn silent_servers_are_69_at_first() {
     let sandbox = Sandbox::new();
     let urls = ["redis://127.0.0.1:1".to_owned()];
     let args = ["elect", "--ttl", "1s", "x", "--", "touch", "ran"];
@@ -291,7 +291,7 @@ fn servers_that_do_not_answer_are_69_at_first_and_for_who_looks_once() {
 }
 
 #[test]
-fn a_wrong_password_is_77_also_for_who_observes() {
+fn wrong_password_is_77_for_observers_too() {
     let sandbox = Sandbox::new();
     let server = RedisServer::builder().password("right").start();
     let wrong = [format!("redis://:secret@127.0.0.1:{}", server.port())];

@@ -84,7 +84,7 @@ fn check_the_life_of_a_handle(sandbox: &Sandbox, urls: &[String]) {
 }
 
 #[test]
-fn a_handle_holds_a_lock_while_no_process_does() {
+fn handle_holds_a_lock_without_a_process() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     check_the_life_of_a_handle(&sandbox, &[server.url()]);
@@ -123,7 +123,7 @@ fn object(ended: &Ended) -> (Value, Vec<String>) {
 }
 
 #[test]
-fn the_json_of_each_verb_has_the_fields_of_version_1() {
+fn json_has_the_fields_of_version_1() {
     let sandbox = Sandbox::new();
     let servers = formed_set(&sandbox, 5);
     let urls = servers.urls();
@@ -170,7 +170,7 @@ fn the_json_of_each_verb_has_the_fields_of_version_1() {
 }
 
 #[test]
-fn a_handle_file_is_its_owners_and_follows_each_renewal() {
+fn handle_file_is_private_and_follows_renewals() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let urls = [server.url()];
@@ -212,7 +212,7 @@ fn named(sandbox: &Sandbox, begin: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_handle_file_stays_as_it_is_where_nothing_was_done_and_goes_with_the_lock() {
+fn handle_file_is_removed_only_with_the_lock() {
     let sandbox = Sandbox::new();
     let mut server = RedisServer::start();
     let urls = [server.url()];
@@ -245,7 +245,7 @@ fn a_handle_file_stays_as_it_is_where_nothing_was_done_and_goes_with_the_lock() 
 }
 
 #[test]
-fn a_handle_that_cannot_be_handed_over_holds_nothing() {
+fn undelivered_handle_holds_nothing() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let urls = [server.url()];
@@ -271,7 +271,7 @@ fn a_handle_that_cannot_be_handed_over_holds_nothing() {
 }
 
 #[test]
-fn a_deadline_that_passed_is_76_and_the_next_holder_is_not_touched() {
+fn expired_handle_is_76_and_spares_next_holder() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let urls = [server.url()];
@@ -291,7 +291,7 @@ fn a_deadline_that_passed_is_76_and_the_next_holder_is_not_touched() {
 }
 
 #[test]
-fn a_store_that_is_another_or_dead_is_told_apart() {
+fn other_store_and_dead_store_differ() {
     let sandbox = Sandbox::new();
     let (mut server, other) = (RedisServer::start(), RedisServer::start());
     let (urls, others) = ([server.url()], [other.url()]);
@@ -315,7 +315,7 @@ fn a_store_that_is_another_or_dead_is_told_apart() {
 }
 
 #[test]
-fn a_minority_that_is_dead_or_frozen_keeps_no_handle_from_being_renewed() {
+fn handle_is_renewed_without_a_minority() {
     let sandbox = Sandbox::new();
     let mut servers = formed_set(&sandbox, 5);
     let urls = servers.urls();
@@ -356,7 +356,7 @@ fn people_see_who_renewed_last() {
 }
 
 #[test]
-fn the_script_in_the_help_does_what_it_says() {
+fn script_in_the_help_works() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let script = example(&sandbox, "acquire")

@@ -10,7 +10,7 @@ use crate::hold::{Holding, check_its_generation};
 use crate::redis::{formed_set, run};
 
 #[test]
-fn a_lease_is_held_until_stdin_is_closed_or_a_signal_comes() {
+fn redis_lock_is_held_until_stdin_or_signal() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     check_its_generation(&sandbox, &server.url(), true);
@@ -39,7 +39,7 @@ fn a_loss_is_a_second_line_and_76() {
 }
 
 #[test]
-fn a_loss_that_nobody_had_noticed_is_told_at_the_end() {
+fn unnoticed_loss_is_reported_at_the_end() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let holding = Holding::start(&sandbox, &server.url(), &["--ttl", "60s", "x"]);

@@ -30,7 +30,7 @@ fn has_member_record(server: &RedisServer) -> bool {
 }
 
 #[test]
-fn a_set_is_formed_once_and_counts_at_once() {
+fn quorum_is_initialized_once_with_immediate_votes() {
     let sandbox = Sandbox::new();
     let mut urls = RedisSet::start(2);
     let durable = RedisServer::builder().durable().start();
@@ -135,7 +135,7 @@ fn durability_set_while_running_starts_after_restart() {
 }
 
 #[test]
-fn whatever_is_in_the_way_of_a_set_is_named_at_once_and_nothing_is_written() {
+fn obstacles_to_init_are_named_before_writing() {
     let sandbox = Sandbox::new();
     let [mut dead, member, holder, free] = std::array::from_fn(|_| RedisServer::start());
     dead.kill();
@@ -237,7 +237,7 @@ fn limits_are_checked_and_agreed_on() {
 }
 
 #[test]
-fn a_redis_set_that_differs_is_64_with_both_also_beside_a_dead_server() {
+fn differing_redis_quorum_is_64_with_both() {
     let sandbox = Sandbox::new();
     let mut servers = formed_set(&sandbox, 5);
     let fewer = servers.urls()[..3].to_vec();
@@ -262,7 +262,7 @@ fn a_redis_set_that_differs_is_64_with_both_also_beside_a_dead_server() {
 }
 
 #[test]
-fn a_redis_set_grows_and_shrinks_and_says_what_to_do_next() {
+fn redis_quorum_grows_shrinks_and_advises() {
     let sandbox = Sandbox::new();
     let servers = RedisSet::start(4);
     let mut newcomer = RedisServer::builder().password("secret").start();
@@ -333,7 +333,7 @@ fn a_redis_set_grows_and_shrinks_and_says_what_to_do_next() {
 }
 
 #[test]
-fn members_that_forgot_are_no_quorum_and_whoever_waits_sees_for_how_long() {
+fn waiter_sees_how_long_members_lack_votes() {
     let sandbox = Sandbox::new();
     let servers = RedisSet::start(3);
     let urls = servers.urls();
@@ -376,7 +376,7 @@ fn members_within(sandbox: &Sandbox, urls: &[String], max_ttl: &str) -> (i32, Va
 }
 
 #[test]
-fn a_redis_set_that_was_never_formed_says_what_to_do() {
+fn uninitialized_redis_quorum_says_what_to_do() {
     let sandbox = Sandbox::new();
     let mut servers = RedisSet::start(3);
     servers[2].kill();

@@ -53,7 +53,7 @@ fn check_that_the_lock_outlives_a_short_job(sandbox: &Sandbox, urls: &[String]) 
 }
 
 #[test]
-fn a_lock_outlives_a_job_that_was_too_short() {
+fn lock_outlives_a_short_job() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     check_that_the_lock_outlives_a_short_job(&sandbox, &[server.url()]);
@@ -81,7 +81,7 @@ fn short_min_hold_ends_long_before_the_ttl() {
 }
 
 #[test]
-fn what_no_lease_can_bridge_is_stayed_for_and_a_signal_leaves_the_lease() {
+fn signal_leaves_the_lease_of_a_stay() {
     let sandbox = Sandbox::new();
     let servers = RedisSet::start(3);
     let urls = servers.urls();
@@ -102,7 +102,7 @@ fn what_no_lease_can_bridge_is_stayed_for_and_a_signal_leaves_the_lease() {
 }
 
 #[test]
-fn a_lock_that_is_lost_while_it_is_kept_is_told_and_the_code_is_the_commands() {
+fn loss_while_kept_is_reported_without_exit_code() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let urls = [server.url()];
@@ -127,7 +127,7 @@ fn a_lock_that_is_lost_while_it_is_kept_is_told_and_the_code_is_the_commands() {
 }
 
 #[test]
-fn a_lock_that_went_while_the_command_ran_is_lost_though_nobody_had_noticed() {
+fn unnoticed_loss_during_the_command_is_76() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     sandbox.gate("gate");
@@ -157,7 +157,7 @@ fn kept(sandbox: &Sandbox, server: &RedisServer, ttl: &str) -> (Running, i32) {
 }
 
 #[test]
-fn a_lock_that_ended_before_anybody_looked_is_lost() {
+fn expired_lock_is_lost_without_a_check() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let (running, command) = kept(&sandbox, &server, "3s");
@@ -172,7 +172,7 @@ fn a_lock_that_ended_before_anybody_looked_is_lost() {
 }
 
 #[test]
-fn a_store_that_is_away_once_the_command_has_ended_costs_it_nothing() {
+fn store_outage_after_the_command_costs_nothing() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     // Its deadline passes before it gives the store up.
@@ -183,7 +183,7 @@ fn a_store_that_is_away_once_the_command_has_ended_costs_it_nothing() {
 }
 
 #[test]
-fn what_goes_while_it_is_stayed_for_costs_the_command_nothing() {
+fn redis_loss_during_the_stay_keeps_the_code() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     let args = ["run", "--min-hold", "1h", "x", "--", "sh", "-c", "exit 3"];
@@ -208,7 +208,7 @@ fn crontab() -> Vec<&'static str> {
 }
 
 #[test]
-fn three_machines_with_one_crontab_run_the_job_once() {
+fn three_machines_run_one_job_once() {
     let sandbox = Sandbox::new();
     let servers = formed_set(&sandbox, 3);
     let urls = servers.urls();

@@ -40,7 +40,7 @@ fn durable_set(sandbox: &Sandbox, count: usize) -> RedisSet {
 }
 
 #[test]
-fn a_result_outlives_the_restart_of_all_five_servers() {
+fn result_outlives_restarts_of_all_servers() {
     let sandbox = Sandbox::new();
     let mut servers = durable_set(&sandbox, 5);
     let urls = servers.urls();
@@ -113,7 +113,7 @@ fn server_with_a_new_disk_denies_no_result() {
 }
 
 #[test]
-fn servers_that_are_not_durable_are_refused_by_name_and_nothing_is_run() {
+fn undurable_servers_are_refused_by_name() {
     let sandbox = Sandbox::new();
     let servers = formed_set(&sandbox, 3);
     let command = ["once", "x", "--", "touch", "touched"];
@@ -153,20 +153,20 @@ fn a_stopped_caller_commits_nothing(sandbox: &Sandbox, urls: &[String]) {
 }
 
 #[test]
-fn a_caller_that_is_stopped_commits_nothing_on_one_server() {
+fn stopped_caller_commits_nothing_on_one_server() {
     let (sandbox, server) = (Sandbox::new(), RedisServer::start());
     a_stopped_caller_commits_nothing(&sandbox, &[server.url()]);
 }
 
 #[test]
-fn a_caller_that_is_stopped_commits_nothing_on_five_servers() {
+fn stopped_caller_commits_nothing_on_five_servers() {
     let sandbox = Sandbox::new();
     let servers = durable_set(&sandbox, 5);
     a_stopped_caller_commits_nothing(&sandbox, &servers.urls());
 }
 
 #[test]
-fn killed_while_its_command_runs_or_has_ended_it_is_followed_after_its_lease() {
+fn killed_call_is_followed_after_its_lease() {
     let (sandbox, server) = (Sandbox::new(), RedisServer::start());
     let urls = [server.url()];
     for number in ["1", "2", "3", "4"] {
@@ -193,7 +193,7 @@ fn killed_while_its_command_runs_or_has_ended_it_is_followed_after_its_lease() {
 }
 
 #[test]
-fn a_commit_that_the_server_does_not_answer_is_told_as_unknown() {
+fn unanswered_commit_is_reported_as_unknown() {
     let (sandbox, server) = (Sandbox::new(), RedisServer::start());
     let urls = [server.url()];
     sandbox.gate("gate-1");

@@ -74,20 +74,20 @@ fn assert_served_in_order(sandbox: &Sandbox, urls: &[String]) {
 }
 
 #[test]
-fn commands_run_in_the_order_in_which_they_began_to_wait() {
+fn waiters_run_in_arrival_order() {
     let (sandbox, server) = (Sandbox::new(), RedisServer::start());
     assert_served_in_order(&sandbox, &[server.url()]);
 }
 
 #[test]
-fn on_a_set_they_run_in_that_order_too() {
+fn waiters_on_a_quorum_run_in_order() {
     let sandbox = Sandbox::new();
     let servers = formed_set(&sandbox, 3);
     assert_served_in_order(&sandbox, &servers.urls());
 }
 
 #[test]
-fn the_status_names_those_who_wait_and_their_places() {
+fn status_names_waiters_and_their_places() {
     let (sandbox, server) = (Sandbox::new(), RedisServer::start());
     let urls = [server.url()];
     let _holder = hold(&sandbox, &urls, &[]);
@@ -126,7 +126,7 @@ fn the_status_names_those_who_wait_and_their_places() {
 }
 
 #[test]
-fn lock_on_its_way_to_the_next_is_free() {
+fn lock_between_holders_is_shown_as_free() {
     let (sandbox, server) = (Sandbox::new(), RedisServer::start());
     let urls = [server.url()];
     let waiter = "0123456789abcdef.0123456789abcdef0123456789abcdef";
@@ -167,7 +167,7 @@ fn a_killed_waiter_is_passed_over_at_once() {
 }
 
 #[test]
-fn a_waiter_that_is_stopped_lets_others_go_first_and_is_served_afterwards() {
+fn stopped_redis_waiter_is_served_afterwards() {
     let (sandbox, server) = (Sandbox::new(), RedisServer::start());
     let urls = [server.url()];
     let holder = hold(&sandbox, &urls, &[]);
@@ -187,7 +187,7 @@ fn a_waiter_that_is_stopped_lets_others_go_first_and_is_served_afterwards() {
 }
 
 #[test]
-fn a_signal_takes_a_waiter_out_of_the_queue_before_it_ends() {
+fn signal_removes_a_waiter_from_the_queue() {
     let (sandbox, server) = (Sandbox::new(), RedisServer::start());
     let urls = [server.url()];
     let _holder = hold(&sandbox, &urls, &[]);
@@ -207,7 +207,7 @@ fn a_signal_takes_a_waiter_out_of_the_queue_before_it_ends() {
 }
 
 #[test]
-fn a_terminal_shows_the_place_and_the_interrupt_key_leaves_it() {
+fn terminal_shows_the_place_until_interrupted() {
     let (sandbox, server) = (Sandbox::new(), RedisServer::start());
     let urls = [server.url()];
     let holder = hold(&sandbox, &urls, &[]);
@@ -237,7 +237,7 @@ fn programs_are_told_each_place() {
 }
 
 #[test]
-fn sharing_within_shared_goes_ahead_of_a_writer_that_waits_for_both() {
+fn nested_sharing_goes_ahead_of_a_writer() {
     let (sandbox, server) = (Sandbox::new(), RedisServer::start());
     let urls = [server.url()];
     let script = "echo $$ > held; while [ ! -e go ]; do sleep 0.02; done

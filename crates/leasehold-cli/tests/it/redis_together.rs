@@ -57,14 +57,14 @@ fn delete(servers: &RedisSet, name: &str) {
 }
 
 #[test]
-fn runs_that_want_the_same_locks_in_opposite_orders_all_come_to_an_end() {
+fn opposite_orders_on_redis_do_not_deadlock() {
     stores(|sandbox, servers| {
         opposite_orders(sandbox, 9, |args| start(sandbox, &servers.urls(), args));
     });
 }
 
 #[test]
-fn one_lost_lock_of_several_ends_the_command_and_frees_the_others() {
+fn one_lost_lock_frees_the_others() {
     stores(|sandbox, servers| {
         let args = ["--ttl", "4s", "b", "--also", "a", "--also", "c"];
         let holder = hold(sandbox, servers, &args, "pid");
@@ -79,7 +79,7 @@ fn one_lost_lock_of_several_ends_the_command_and_frees_the_others() {
 }
 
 #[test]
-fn those_who_share_run_together_and_keep_others_out() {
+fn shared_holders_run_together_and_exclude_others() {
     stores(|sandbox, servers| {
         let first = hold(sandbox, servers, &["-s", "deploy"], "pid");
         assert_eq!(
@@ -101,7 +101,7 @@ fn those_who_share_run_together_and_keep_others_out() {
 }
 
 #[test]
-fn as_many_as_there_are_permits_run_together_and_the_status_counts_them() {
+fn status_counts_the_permits_in_use() {
     stores(|sandbox, servers| {
         let permits = ["--permits", "2", "workers"];
         let holders = ["one", "two"].map(|name| hold(sandbox, servers, &permits, name));
@@ -131,7 +131,7 @@ fn as_many_as_there_are_permits_run_together_and_the_status_counts_them() {
 }
 
 #[test]
-fn another_number_of_permits_than_the_one_in_use_is_64() {
+fn other_number_of_permits_on_redis_is_64() {
     stores(|sandbox, servers| {
         let _holder = hold(sandbox, servers, &["--permits", "2", "workers"], "one");
         for options in [&["-n"][..], &[]] {
@@ -149,7 +149,7 @@ fn another_number_of_permits_than_the_one_in_use_is_64() {
 }
 
 #[test]
-fn a_nested_run_stands_under_the_lease_as_it_is_now() {
+fn nested_run_uses_the_current_lease() {
     stores(|sandbox, servers| {
         let script = r#"echo $LEASEHOLD_FENCE
             "$LEASEHOLD" run --nested x -- sh -c 'echo $LEASEHOLD_FENCE; exit 3'; echo $?
@@ -168,7 +168,7 @@ fn a_nested_run_stands_under_the_lease_as_it_is_now() {
 
 /// A lock of the same name under another prefix, or in another database, is another lock.
 #[test]
-fn a_nested_run_elsewhere_on_the_same_servers_takes_a_lock_of_its_own() {
+fn nested_run_under_other_prefix_locks_itself() {
     stores(|sandbox, servers| {
         let mut elsewhere = vec!["?prefix=app:"];
         if servers.iter().count() == 1 {
@@ -197,7 +197,7 @@ fn a_nested_run_elsewhere_on_the_same_servers_takes_a_lock_of_its_own() {
 }
 
 #[test]
-fn a_nested_run_under_a_lease_that_is_gone_is_76() {
+fn nested_run_under_a_lost_lease_is_76() {
     stores(|sandbox, servers| {
         // The next renewal, at which the outer run would notice, is far away.
         let script = r#"echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done
@@ -215,7 +215,7 @@ fn a_nested_run_under_a_lease_that_is_gone_is_76() {
 }
 
 #[test]
-fn a_lock_with_a_delay_stays_shut_after_an_unclean_end_alone() {
+fn lock_delay_applies_after_unclean_ends_only() {
     stores(|sandbox, servers| {
         let delay = ["--ttl", "5s", "--lock-delay", "50s"];
         let clean = ask(

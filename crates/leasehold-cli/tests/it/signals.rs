@@ -36,7 +36,7 @@ fn signals_are_passed_on_to_the_command() {
 }
 
 #[test]
-fn a_signal_reaches_the_whole_group_and_the_commands_end_is_told() {
+fn signal_reaches_the_group_and_code_returns() {
     let sandbox = Sandbox::new();
     let script = "sh -c 'echo $$ > child; exec sleep 1000' & echo $$ > pid; wait";
     let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
@@ -48,7 +48,7 @@ fn a_signal_reaches_the_whole_group_and_the_commands_end_is_told() {
 }
 
 #[test]
-fn a_stop_stops_both_and_they_go_on_together() {
+fn stop_and_continue_affect_both() {
     let sandbox = Sandbox::new();
     sandbox.gate("go");
     let script = "echo $$ > pid; read go < go; exit 3";
@@ -65,7 +65,7 @@ fn a_stop_stops_both_and_they_go_on_together() {
 }
 
 #[test]
-fn a_command_that_somebody_else_stops_and_continues_takes_the_wrapper_along() {
+fn wrapper_stops_and_continues_with_the_command() {
     let sandbox = Sandbox::new();
     sandbox.gate("go");
     let script = "echo $$ > pid; read go < go; exit 3";
@@ -80,7 +80,7 @@ fn a_command_that_somebody_else_stops_and_continues_takes_the_wrapper_along() {
 }
 
 #[test]
-fn a_stopped_command_of_a_killed_wrapper_is_ended_too() {
+fn stopped_command_of_killed_wrapper_ends() {
     let sandbox = Sandbox::new();
     sandbox.gate("go");
     let script = "echo $$ > pid; read go < go";

@@ -27,7 +27,7 @@ impl Drop for LocalLock {
 const NOTICE: &str = "local to this machine and user";
 
 #[test]
-fn the_default_is_said_in_one_line_unless_it_is_meant() {
+fn default_store_prints_a_notice_unless_local() {
     let lock = LocalLock::new("default");
     let sandbox = Sandbox::new();
     let run = |args: &[&str]| {
@@ -60,7 +60,7 @@ fn a_required_store_is_required() {
 }
 
 #[test]
-fn the_configuration_file_names_the_store_and_the_current_folder_never_does() {
+fn configuration_file_names_the_store() {
     let sandbox = Sandbox::new();
     let folder = sandbox.path("home/.config/leasehold");
     fs::create_dir_all(&folder).unwrap();
@@ -84,7 +84,7 @@ fn the_configuration_file_names_the_store_and_the_current_folder_never_does() {
 }
 
 #[test]
-fn a_named_configuration_file_that_is_missing_is_an_error() {
+fn missing_named_configuration_file_is_an_error() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.without_store();
     command

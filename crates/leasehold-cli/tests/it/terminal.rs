@@ -21,7 +21,7 @@ fn a_reader_of_the_terminal_can_read_it() {
 }
 
 #[test]
-fn the_commands_group_has_the_terminal_from_its_first_instruction() {
+fn command_has_the_terminal_from_the_start() {
     let sandbox = Sandbox::new();
     // Field 8 of its line is the group that has the terminal, field 5 its own group.
     let script = "cut -d' ' -f5,8 /proc/self/stat";
@@ -51,7 +51,7 @@ fn the_interrupt_key_reaches_the_command_once() {
 }
 
 #[test]
-fn a_command_interrupted_by_the_key_is_130_to_the_shell() {
+fn interrupted_command_is_130_to_the_shell() {
     let sandbox = Sandbox::new();
     let mut shell = OnTerminal::shell(&sandbox);
     shell.types("$LEASEHOLD run x -- sh -c 'echo ready; exec sleep 1000'\n");
@@ -62,7 +62,7 @@ fn a_command_interrupted_by_the_key_is_130_to_the_shell() {
 }
 
 #[test]
-fn who_interrupts_a_command_does_not_wait_for_its_shortest_hold() {
+fn interrupt_does_not_wait_for_min_hold() {
     let sandbox = Sandbox::new();
     let mut shell = OnTerminal::shell(&sandbox);
     shell.types("$LEASEHOLD run --min-hold 1h x -- sh -c 'echo ready; exec sleep 1000'\n");
@@ -83,7 +83,7 @@ fn no_handle_is_waited_for_from_the_keyboard() {
 }
 
 #[test]
-fn the_interrupt_key_ends_a_script_too_and_not_only_one_of_its_commands() {
+fn interrupt_key_ends_the_whole_script() {
     let sandbox = Sandbox::new();
     let script = "while :; do $LEASEHOLD run x -- sh -c 'echo ready; exec sleep 1000'; done";
     for shell in ["bash", "dash"] {
@@ -98,7 +98,7 @@ fn the_interrupt_key_ends_a_script_too_and_not_only_one_of_its_commands() {
 }
 
 #[test]
-fn the_stop_key_stops_a_script_too_and_not_only_its_command() {
+fn stop_key_stops_the_whole_script() {
     let sandbox = Sandbox::new();
     let mut shell = OnTerminal::shell(&sandbox);
     let script = "$LEASEHOLD run x -- sh -c 'echo ready; read a; echo got-\\$a'; echo after";
@@ -115,7 +115,7 @@ fn the_stop_key_stops_a_script_too_and_not_only_its_command() {
 }
 
 #[test]
-fn a_request_that_the_key_interrupted_is_as_if_it_had_never_been() {
+fn interrupted_once_leaves_no_request() {
     let sandbox = Sandbox::new();
     let mut shell = OnTerminal::shell(&sandbox);
     shell.types("$LEASEHOLD once x -- sh -c 'echo ready; exec sleep 1000'\n");
@@ -150,7 +150,7 @@ fn the_interrupt_key_reaches_a_nested_command_once() {
 }
 
 #[test]
-fn the_stop_key_stops_both_and_the_shell_takes_over_until_fg() {
+fn stop_key_returns_to_the_shell_until_fg() {
     let sandbox = Sandbox::new();
     let mut shell = OnTerminal::shell(&sandbox);
     shell.types("$LEASEHOLD run x -- sh -c 'echo $$ > pid; echo ready; read a; echo got-$a'\n");
@@ -180,7 +180,7 @@ fn the_stop_key_stops_both_and_the_shell_takes_over_until_fg() {
 }
 
 #[test]
-fn a_job_that_is_stopped_twice_and_continued_in_the_background_ends_well() {
+fn job_stopped_twice_continues_in_the_background() {
     let sandbox = Sandbox::new();
     sandbox.gate("go");
     let mut shell = OnTerminal::shell(&sandbox);
@@ -209,7 +209,7 @@ fn a_job_that_is_stopped_twice_and_continued_in_the_background_ends_well() {
 }
 
 #[test]
-fn a_job_in_the_background_stops_when_it_wants_the_terminal() {
+fn background_job_stops_at_the_terminal() {
     let sandbox = Sandbox::new();
     let mut shell = OnTerminal::shell(&sandbox);
     shell.types("$LEASEHOLD run x -- sh -c 'echo $$ > pid; read a; echo got-$a' &\n");
@@ -228,7 +228,7 @@ fn a_job_in_the_background_stops_when_it_wants_the_terminal() {
 }
 
 #[test]
-fn a_pipeline_keeps_the_terminal_until_the_command_wants_it() {
+fn pipeline_keeps_the_terminal_until_needed() {
     let sandbox = Sandbox::new();
     let mut shell = OnTerminal::shell(&sandbox);
     shell.types(

@@ -38,7 +38,7 @@ fn one_waits_says_for_whom_and_then_runs() {
 }
 
 #[test]
-fn not_waiting_is_75_at_once_and_another_code_if_asked() {
+fn no_wait_is_75_or_the_chosen_code() {
     let sandbox = Sandbox::new();
     let first = hold(&sandbox, &[], "deploy");
     let busy = sandbox.run(&["run", "-n", "deploy", "touch", "second"]);
@@ -69,7 +69,7 @@ fn a_wait_ends_when_it_was_said_to() {
 }
 
 #[test]
-fn those_who_share_run_together_and_keep_others_out() {
+fn shared_holders_run_together_and_exclude_others() {
     let sandbox = Sandbox::new();
     let first = hold(&sandbox, &["-s"], "deploy");
     assert_eq!(
@@ -85,7 +85,7 @@ fn those_who_share_run_together_and_keep_others_out() {
 }
 
 #[test]
-fn a_signal_ends_a_wait_and_leaves_nothing_behind() {
+fn signal_ends_a_wait_without_trace() {
     let sandbox = Sandbox::new();
     let first = hold(&sandbox, &[], "deploy");
     for (signal, code) in [
@@ -121,7 +121,7 @@ fn an_ignored_signal_does_not_end_a_wait() {
 }
 
 #[test]
-fn a_waiter_that_is_stopped_goes_on_waiting_afterwards() {
+fn stopped_waiter_continues_waiting() {
     let sandbox = Sandbox::new();
     let first = hold(&sandbox, &[], "deploy");
     let second = sandbox.start(&["run", "deploy", "true"]);
@@ -135,7 +135,7 @@ fn a_waiter_that_is_stopped_goes_on_waiting_afterwards() {
 }
 
 #[test]
-fn what_the_command_leaves_in_the_background_is_left_alone() {
+fn background_processes_are_left_alone() {
     let sandbox = Sandbox::new();
     let script = "sh -c 'echo $$ > pid; exec sleep 1000' >&- 2>&- & while [ ! -s pid ]; do :; done";
     let ended = sandbox.run(&["run", "x", "--", "sh", "-c", script]);

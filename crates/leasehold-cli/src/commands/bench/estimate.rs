@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_was_where_many_took_no_longer_than_one() {
+    fn equal_times_show_no_limit() {
         let idle = CpuUsage {
             busiest_thread: 0.1,
             machine_idle: 0.9,
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_renewed_three_times_in_its_ttl() {
+    fn lock_is_renewed_three_times_per_ttl() {
         let locks = locks_renewed(1_000.0, Duration::from_secs(30));
         assert!((locks - 10_000.0).abs() < 1e-6, "{locks}");
     }

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_apply_is_said_and_the_limit_is_named() {
+    fn report_names_the_limit_and_inapplicable_parts() {
         let text = figures().text(&plan());
         let expected = "\
 MEASURED                               P50     P99  A SECOND  SAMPLES
@@ -246,7 +246,7 @@ Seen from here, this folder serves about 29,000 acquisitions and releases a seco
     }
 
     #[test]
-    fn a_member_that_does_not_answer_is_named_with_its_reason() {
+    fn silent_member_is_named_with_its_reason() {
         let mut figures = figures();
         let member = |id: &str, reason: Option<&str>| MemberFigures {
             id: MemberId::new(id),

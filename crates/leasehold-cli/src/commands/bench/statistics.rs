@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_spans_that_were_measured_in_whatever_order() {
+    fn percentiles_are_measured_values_in_any_order() {
         let spread = Spread::of(millis((1..=200).rev())).unwrap();
         assert_eq!(spread.samples, 200);
         assert_eq!(spread.p50, Duration::from_millis(100));

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_a_ceiling_and_are_spread() {
+    fn pauses_double_up_to_a_random_ceiling() {
         for random in [0, 1, 250, u64::MAX] {
             let mut backoff = Backoff::default();
             for ceiling in [1, 2, 4, 8, 16, 30, 30] {

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fence_of_the_run_around_is_the_default() {
+    fn fence_of_the_outer_run_is_the_default() {
         let fence = of_environment(Some("1763637400000001".into())).unwrap();
         assert_eq!(fence.get(), 1_763_637_400_000_001);
         for (value, part) in [

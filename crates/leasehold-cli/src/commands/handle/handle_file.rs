@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_draft_that_was_left_behind_is_in_nobodys_way() {
+    fn leftover_draft_does_no_harm() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("handle");
         let left = HandleFile::prepare(&path).map_err(|failure| failure.to_string());

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_output_fits_and_no_more_is_kept() {
+    fn longest_output_fits_and_more_is_cut() {
         let mut kept = Kept::default();
         let chunk = vec![b'x'; 100_000];
         while !kept.is_cut {

@@ -46,7 +46,7 @@ fn what_stands_in_the_way_is_red() {
 }
 
 #[test]
-fn a_folder_in_which_all_may_remove_files_is_red() {
+fn folder_with_files_removable_by_all_is_red() {
     for (mode, is_ill) in [
         (0o777, true),
         (0o1777, false),

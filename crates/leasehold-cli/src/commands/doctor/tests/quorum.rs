@@ -88,7 +88,7 @@ fn few_servers_and_an_even_number_are_yellow() {
 }
 
 #[test]
-fn no_majority_is_red_and_says_when_there_is_one_again() {
+fn missing_majority_is_red_and_says_how_long() {
     let mut three = snapshot(3);
     kill(&mut three, 2);
     finding(&of_store(&three), "quorum", Green);
@@ -146,7 +146,7 @@ fn a_card_that_differs_is_red_with_both() {
 }
 
 #[test]
-fn a_server_that_another_ones_card_puts_into_another_set_is_red() {
+fn server_claimed_by_another_quorum_is_red() {
     let of_others = |ids: [&str; 3], generation| {
         let mut three = snapshot(3);
         let mut theirs = set(3, 60);
@@ -200,7 +200,7 @@ fn cards_of_two_generations_are_yellow() {
 }
 
 #[test]
-fn one_server_with_two_addresses_is_red_on_both() {
+fn server_listed_twice_is_red_on_both() {
     let mut three = snapshot(3);
     let run = three.servers[1].presence().unwrap().run.clone();
     let found = three.servers[0].found.as_mut().unwrap();
@@ -244,7 +244,7 @@ fn clocks_are_held_against_the_lower_median() {
 }
 
 #[test]
-fn a_clock_that_stays_wrong_is_not_waited_for() {
+fn wrong_clock_gives_no_time_to_wait() {
     let mut three = snapshot(3);
     let wrong = three.servers[1].found.as_mut().unwrap();
     wrong.clock_offset = Some(5_000_000);
@@ -270,7 +270,7 @@ fn a_clock_that_stays_wrong_is_not_waited_for() {
 }
 
 #[test]
-fn who_does_not_count_says_why_and_for_how_long() {
+fn server_without_vote_says_why_and_how_long() {
     let mut three = snapshot(3);
     put_out(&mut three, 0, Some(30));
     let findings = of_first(&three);
@@ -284,7 +284,7 @@ fn who_does_not_count_says_why_and_for_how_long() {
 }
 
 #[test]
-fn a_card_that_is_damaged_is_red_also_in_a_minority() {
+fn damaged_record_is_red_even_in_a_minority() {
     let mut three = snapshot(3);
     let text = "its member record is damaged: DEL leasehold:member_record";
     let found = three.servers[0].found.as_mut().unwrap();
@@ -299,7 +299,7 @@ fn a_card_that_is_damaged_is_red_also_in_a_minority() {
 }
 
 #[test]
-fn a_card_that_may_not_be_read_is_not_taken_for_none() {
+fn unreadable_record_is_not_a_missing_one() {
     let mut three = snapshot(3);
     for server in &mut three.servers {
         let found = server.found.as_mut().unwrap();
@@ -326,7 +326,7 @@ fn a_card_that_may_not_be_read_is_not_taken_for_none() {
 }
 
 #[test]
-fn with_five_a_restart_may_cost_no_majority_yet() {
+fn restart_of_one_in_five_keeps_the_majority() {
     let mut five = snapshot(5);
     let why = |snapshot: &Snapshot, place| {
         let findings = of_server(snapshot, place);

@@ -27,7 +27,7 @@ fn a_server_that_is_well_is_green() {
 }
 
 #[test]
-fn who_cannot_be_asked_is_red_and_says_what_to_do() {
+fn unreachable_server_is_red_with_a_remedy() {
     for (kind, part) in [
         (ErrorKind::Unreachable, "start the server"),
         (ErrorKind::Refused, "user and password"),
@@ -99,7 +99,7 @@ fn a_server_that_takes_no_writes_is_red() {
 }
 
 #[test]
-fn what_does_not_keep_everything_is_yellow_with_the_settings_that_differ() {
+fn undurable_server_is_yellow_with_its_differing_settings() {
     let forget = |it: &mut Examination| {
         it.presence.as_mut().unwrap().durable = false;
         it.persistence.as_mut().unwrap().append_fsync = "everysec".into();
@@ -152,7 +152,7 @@ fn right_settings_are_not_enough_to_be_durable() {
 }
 
 #[test]
-fn a_card_that_is_damaged_makes_no_settings_wrong() {
+fn damaged_record_leaves_settings_correct() {
     let damaged = |it: &mut Examination| {
         it.presence = Err(Error::new(
             ErrorKind::Corrupt,
@@ -170,7 +170,7 @@ fn a_card_that_is_damaged_makes_no_settings_wrong() {
 }
 
 #[test]
-fn a_command_that_nobody_has_is_not_a_missing_right() {
+fn unknown_command_is_not_a_missing_right() {
     let text = "the server lacks a command: unknown command 'CONFIG'";
     let findings = judged(|it| it.persistence = Err(Error::new(ErrorKind::Unsupported, text)));
     let advice = remedy(&findings, "persistence", Yellow);
@@ -181,7 +181,7 @@ fn a_command_that_nobody_has_is_not_a_missing_right() {
 }
 
 #[test]
-fn a_missing_right_is_as_bad_as_what_needs_it() {
+fn missing_right_is_judged_by_its_need() {
     let lacking = |needs: &[Need], is_quorum: bool| {
         let mut found = well("run");
         found.missing_rights = needs
@@ -206,7 +206,7 @@ fn a_missing_right_is_as_bad_as_what_needs_it() {
 }
 
 #[test]
-fn what_may_not_be_asked_is_unknown_and_not_a_failure() {
+fn forbidden_question_is_unknown_and_not_a_failure() {
     let findings = judged(|it| {
         it.server = Err(refused());
         it.persistence = Err(refused());
@@ -243,7 +243,7 @@ fn the_number_of_keys_is_in_the_finding() {
 }
 
 #[test]
-fn keys_of_another_kind_are_yellow_and_damaged_records_red() {
+fn foreign_keys_are_yellow_damaged_records_red() {
     let with = |prefix: &str, kind: &str, count: usize| {
         judged(|it| {
             it.prefix = prefix.into();
@@ -274,7 +274,7 @@ fn keys_of_another_kind_are_yellow_and_damaged_records_red() {
 }
 
 #[test]
-fn a_long_way_is_yellow_and_says_for_which_ttl_it_is_too_long() {
+fn slow_round_trip_is_yellow_with_its_ttl() {
     let findings = judged(|it| it.round_trips = vec![Duration::from_millis(80); 9]);
     let advice = finding(&findings, "round_trip", Yellow).advice.clone();
     let why = advice.unwrap().why;

@@ -34,7 +34,7 @@ fn only_a_whole_number_is_one() {
 }
 
 #[test]
-fn a_number_that_is_too_long_is_not_cut_to_one() {
+fn overlong_number_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fence");
     let text = format!("{}12345\n", "0".repeat(63));
@@ -45,7 +45,7 @@ fn a_number_that_is_too_long_is_not_cut_to_one() {
 }
 
 #[test]
-fn a_name_that_is_no_text_is_kept_as_it_is() {
+fn non_utf8_name_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(OsStr::from_bytes(b"fence-\xff"));
     let patience = Duration::from_secs(30);
@@ -59,7 +59,7 @@ fn a_name_that_is_no_text_is_kept_as_it_is() {
 }
 
 #[test]
-fn what_a_killed_check_left_behind_is_in_nobodys_way() {
+fn leftovers_of_a_killed_check_do_no_harm() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fence");
     fs::write(&path, "5\n").unwrap();
@@ -87,7 +87,7 @@ fn who_makes_the_file_second_overwrites_nothing() {
 }
 
 #[test]
-fn a_check_that_is_stopped_is_not_waited_for_without_end() {
+fn wait_for_a_stopped_check_has_a_limit() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fence");
     fs::write(&path, "5\n").unwrap();
