@@ -7,6 +7,7 @@
     reason = "helpers of tests: a panic is how a test fails"
 )]
 
+mod fixture;
 mod keeping;
 mod picture;
 #[path = "../it/processes.rs"]
@@ -15,9 +16,8 @@ mod picture;
     reason = "shared with the other tests; a shell is only ended"
 )]
 mod processes;
+mod redactions;
 mod redis_scenes;
 mod screen;
 mod shell;
-mod stage;
-mod stand_ins;
 mod svg;

@@ -2,11 +2,11 @@
 
 use leasehold_testkit::servers::{RedisServer, RedisSet, until};
 
+use crate::fixture::Fixture;
 use crate::keeping::keep;
 use crate::picture::{Pane, Picture};
+use crate::redactions::Redactions;
 use crate::shell::Shell;
-use crate::stage::Stage;
-use crate::stand_ins::StandIns;
 
 /// A short TTL, so that the lease is renewed soon: the fence is shown from then on.
 const RUN: &str = "leasehold run --ttl 10s deploy -- ./deploy.sh";
@@ -15,12 +15,12 @@ const RUN: &str = "leasehold run --ttl 10s deploy -- ./deploy.sh";
 fn two_shells() {
     const ROWS: u16 = 12;
     let server = RedisServer::start();
-    let stage = Stage::new(server.url());
-    let mut drawn = StandIns::default();
+    let fixture = Fixture::new(server.url());
+    let mut drawn = Redactions::default();
     // So wide that what is cut, or goes on in the next line, is so between two words.
     let sizes = [("first", 98), ("second", 98), ("third", 97)];
     let [mut first, mut second, mut third] =
-        sizes.map(|(name, columns)| stage.shell(name, (columns, ROWS)));
+        sizes.map(|(name, columns)| fixture.shell(name, (columns, ROWS)));
 
     first.types(RUN);
     first.shows("deploying…");
@@ -29,10 +29,10 @@ fn two_shells() {
     let waiting = second.screen(&mut drawn);
     third.types("leasehold run -n deploy -- ./deploy.sh; echo \"exit code $?\"");
     third.prompts();
-    stage.let_deploy("first");
+    fixture.let_deploy("first");
     first.prompts();
     second.shows("deploying…");
-    stage.let_deploy("second");
+    fixture.let_deploy("second");
     second.prompts();
 
     let pane = |caption, screen| Pane { caption, screen };
@@ -59,9 +59,9 @@ fn two_shells() {
 fn queue() {
     const SIZE: (u16, u16) = (124, 12);
     let server = RedisServer::start();
-    let stage = Stage::new(server.url());
+    let fixture = Fixture::new(server.url());
     let [mut holder, mut next, mut last, mut report] =
-        ["holder", "next", "last", "report"].map(|name| stage.shell(name, SIZE));
+        ["holder", "next", "last", "report"].map(|name| fixture.shell(name, SIZE));
     report.types("leasehold run --ttl 10s report -- ./deploy.sh");
     report.shows("deploying…");
     holder.types(RUN);
@@ -70,10 +70,10 @@ fn queue() {
     waits_as(&mut next, "1st");
     last.types(RUN);
     waits_as(&mut last, "2nd");
-    stage.until_told(&["status", "report"], (", fence ", 1));
-    stage.until_told(&["waiters", "deploy"], ("exclusive  ", 2));
+    fixture.until_told(&["status", "report"], (", fence ", 1));
+    fixture.until_told(&["waiters", "deploy"], ("exclusive  ", 2));
 
-    let mut onlooker = stage.shell("onlooker", SIZE);
+    let mut onlooker = fixture.shell("onlooker", SIZE);
     for command in [
         "leasehold ls",
         "leasehold waiters deploy",
@@ -82,7 +82,7 @@ fn queue() {
         onlooker.types(command);
     }
     onlooker.prompts();
-    let screen = onlooker.screen(&mut StandIns::default());
+    let screen = onlooker.screen(&mut Redactions::default());
     let picture = Picture {
         title: "Who holds a lock, and who waits for it",
         description: "leasehold ls lists the locks deploy and report: since when each is held, its fence, when its \
@@ -104,8 +104,8 @@ fn doctor() {
     let urls: Vec<String> = named
         .map(|(url, number)| format!("{url}?id=redis-{number}"))
         .collect();
-    let stage = Stage::new(urls.join(","));
-    stage.prepare(&["init"]);
+    let fixture = Fixture::new(urls.join(","));
+    fixture.prepare(&["init"]);
     let mut named = servers.iter_mut().skip(1);
     named.next().unwrap().kill();
     let evicting = named.nth(1).unwrap();
@@ -113,10 +113,10 @@ fn doctor() {
         evicting.command(&["CONFIG", "SET", setting, value]);
     }
     let report = || {
-        let mut shell = stage.shell("unused", SIZE);
+        let mut shell = fixture.shell("unused", SIZE);
         shell.types("leasehold doctor; echo \"exit code $?\"");
         shell.prompts();
-        shell.screen(&mut StandIns::default())
+        shell.screen(&mut Redactions::default())
     };
     // On a stalled machine servers seem far away, or their clocks wrong. Then the test asks again.
     let mut screen = report();

@@ -6,8 +6,8 @@ use leasehold_testkit::servers::until;
 use leasehold_testkit::{start_on_terminal, written_on};
 
 use crate::processes;
+use crate::redactions::Redactions;
 use crate::screen::Screen;
-use crate::stand_ins::StandIns;
 
 /// An interactive shell on its own terminal, with a green prompt and bold input.
 #[derive(Debug)]
@@ -70,10 +70,10 @@ impl Shell {
     }
 
     /// What the terminal shows, without the prompt that waits for a command.
-    pub(crate) fn screen(&mut self, stand_ins: &mut StandIns) -> Screen {
+    pub(crate) fn screen(&mut self, redactions: &mut Redactions) -> Screen {
         self.read();
         let written = String::from_utf8_lossy(&self.written);
-        Screen::after(&stand_ins.put_into(&written), self.size).without_last("$")
+        Screen::after(&redactions.apply(&written), self.size).without_last("$")
     }
 
     fn read(&mut self) {

@@ -3,13 +3,13 @@
 ///
 /// There is one for each scene, so that a process has the same number in all panes.
 #[derive(Debug, Default)]
-pub(crate) struct StandIns {
+pub(crate) struct Redactions {
     processes: Vec<String>,
 }
 
-impl StandIns {
+impl Redactions {
     /// Replaces the varying parts of `written`. Control sequences for the terminal stay in place.
-    pub(crate) fn put_into(&mut self, written: &str) -> String {
+    pub(crate) fn apply(&mut self, written: &str) -> String {
         let mut text = self.put_processes_into(written);
         for rule in &RULES {
             text = rule.apply(&text);
@@ -59,21 +59,21 @@ struct Rule {
     before: &'static str,
     varying: Varying,
     after: &'static str,
-    stand_in: &'static str,
+    replacement: &'static str,
 }
 
 impl Rule {
     const fn new(
         name: &'static str,
         (before, varying, after): (&'static str, Varying, &'static str),
-        stand_in: &'static str,
+        replacement: &'static str,
     ) -> Self {
         Self {
             name,
             before,
             varying,
             after,
-            stand_in,
+            replacement,
         }
     }
 
@@ -85,7 +85,7 @@ impl Rule {
             text += done;
             let length = self.varying.length(found);
             rest = if length > 0 && found[length..].starts_with(self.after) {
-                text += self.stand_in;
+                text += self.replacement;
                 &found[length..]
             } else {
                 found
@@ -285,21 +285,21 @@ mod tests {
             "(pid 12 of vm)",
             "(pid 12 on vm",
         ] {
-            assert_eq!(StandIns::default().put_into(text), text);
+            assert_eq!(Redactions::default().apply(text), text);
         }
     }
 
     #[test]
     fn process_has_one_number_in_all_panes() {
-        let mut scene = StandIns::default();
-        let first = scene.put_into("held by a (pid 900 on vm) and b (pid 7 on vm), or c");
+        let mut scene = Redactions::default();
+        let first = scene.apply("held by a (pid 900 on vm) and b (pid 7 on vm), or c");
         assert_eq!(
             first,
             "held by a (pid 4711 on ci) and b (pid 4753 on ci), or c"
         );
-        assert_eq!(scene.put_into("(pid 7 on long.name)"), "(pid 4753 on ci)");
+        assert_eq!(scene.apply("(pid 7 on long.name)"), "(pid 4753 on ci)");
         assert_eq!(
-            StandIns::default().put_into("(pid 7 on vm)"),
+            Redactions::default().apply("(pid 7 on vm)"),
             "(pid 4711 on ci)"
         );
     }

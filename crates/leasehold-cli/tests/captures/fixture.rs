@@ -11,20 +11,20 @@ use crate::shell::Shell;
 
 /// The environment of a scene: its own folder, and the store that all shells use.
 #[derive(Debug)]
-pub(crate) struct Stage {
+pub(crate) struct Fixture {
     folder: TempDir,
     store: String,
 }
 
-impl Stage {
+impl Fixture {
     pub(crate) fn new(store: String) -> Self {
         reset_ignored_signals();
         let folder = TempDir::with_prefix("leasehold-captures-").unwrap();
-        let stage = Self { folder, store };
-        let script = stage.path("deploy.sh");
+        let fixture = Self { folder, store };
+        let script = fixture.path("deploy.sh");
         fs::write(&script, DEPLOY).unwrap();
         fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
-        stage
+        fixture
     }
 
     /// Opens a shell whose `deploy.sh` runs until [`let_deploy`](Self::let_deploy) is called with `name`.
