@@ -1,5 +1,5 @@
-//! Runs the console examples of README.md and docs/commands.md and compares what they print with what the
-//! pages show.
+//! Runs the console examples of README.md and docs/commands.md, and the sessions in `transcripts`, and compares what
+//! they print with what the files show.
 //!
 //! The examples of a page are one session of a shell in an empty folder. A page shows a line that begins with
 //! `$ ` for each command (`> ` continues it), and below it what the command prints on stdout and stderr.
@@ -16,11 +16,12 @@ use std::time::Duration;
 
 use leasehold_testkit::servers::{RedisServer, RedisSet};
 use regex::Regex;
-use snapbox::Redactions;
 use snapbox::cmd::Command;
+use snapbox::{Data, Redactions};
 
 /// What differs from run to run.
-const VALUES: [(&str, &str); 4] = [
+const VALUES: [(&str, &str); 5] = [
+    ("[CLIENT]", "leasehold-bench/(?<redacted>[0-9a-f]{16})"),
     ("[PID]", r"\(pid (?<redacted>\d+) on "),
     ("[HOST]", r"\(pid \S+ on (?<redacted>[^)]+)\)"),
     ("[TIME]", r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z"),
@@ -46,34 +47,78 @@ fn command_examples_with_redis_print_what_is_shown() {
     assert_session("docs/commands.md", &servers.urls());
 }
 
+#[test]
+fn refused_values_get_the_recorded_messages() {
+    assert_transcript("refused-values.txt");
+}
+
+#[test]
+fn exit_codes_are_as_recorded() {
+    assert_transcript("exit-codes.txt");
+}
+
+#[test]
+fn nested_runs_print_what_is_recorded() {
+    assert_transcript("nested-runs.txt");
+}
+
+#[test]
+fn fence_check_prints_what_is_recorded() {
+    assert_transcript("fence-check.txt");
+}
+
+/// Runs the commands of a session in `transcripts`, and compares what they print, with the exit code of each command
+/// that fails. `SNAPSHOTS=overwrite` writes the file anew.
+fn assert_transcript(name: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
+    let path = folder.join(name);
+    let recorded = std::fs::read_to_string(&path).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let printed = run_session(&script(&recorded, &[], "code"), folder.path());
+    let printed = printed.replace("\n\nFor more information, try '--help'.\n", "\n");
+    let mut values = values();
+    let inside = folder.path().display().to_string();
+    values.insert("[FOLDER]", inside).unwrap();
+    let assert = snapbox::Assert::new().action_env("SNAPSHOTS");
+    assert.eq(values.redact(&printed), Data::read_from(&path, None).raw());
+}
+
 /// Runs the examples of `page` in a shell, with `servers` for [`REDIS`], and compares the session with the page.
 fn assert_session(page: &str, servers: &[String]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text = std::fs::read_to_string(root.join(page)).unwrap();
     let shown = console_blocks(&text);
     assert!(!shown.is_empty(), "{page} has no console examples");
-
     let folder = tempfile::tempdir().unwrap();
+    let printed = run_session(&script(&shown, servers, ""), folder.path());
+    let values = values();
+    snapbox::Assert::new().eq(values.redact(&printed), values.redact(&shown));
+}
+
+fn values() -> Redactions {
+    let mut values = Redactions::new();
+    let patterns = VALUES.map(|(name, pattern)| (name, Regex::new(pattern).unwrap()));
+    values.extend(patterns).unwrap();
+    values
+}
+
+/// What a shell prints that runs `script` in `folder`.
+fn run_session(script: &str, folder: &Path) -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_leasehold"));
     let folders = program.parent().map(Path::to_path_buf).into_iter();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths(folders.chain(std::env::split_paths(&path))).unwrap();
     let output = Command::new("bash")
-        .args(["-c", &script(&shown, servers)])
-        .current_dir(folder.path())
+        .args(["-c", script])
+        .current_dir(folder)
         .env_clear()
         .env("PATH", path)
-        .env("HOME", folder.path())
+        .env("HOME", folder)
         .stderr_to_stdout()
         .timeout(Duration::from_secs(120))
         .output()
         .unwrap();
-    let printed = String::from_utf8(output.stdout).unwrap();
-
-    let mut values = Redactions::new();
-    let patterns = VALUES.map(|(name, pattern)| (name, Regex::new(pattern).unwrap()));
-    values.extend(patterns).unwrap();
-    snapbox::Assert::new().eq(values.redact(&printed), values.redact(&shown));
+    String::from_utf8(output.stdout).unwrap()
 }
 
 /// The lines of all console blocks of a page.
@@ -85,9 +130,11 @@ fn console_blocks(page: &str) -> String {
 }
 
 /// A shell script that runs the commands of `shown`, and prints each one before it runs, as a terminal
-/// shows it. The exit code of the last command stays what it was, for `echo $?`.
-fn script(shown: &str, servers: &[String]) -> String {
+/// shows it. The exit code of the last command stays what it was, for `echo $?`. With `code` as `afterwards`,
+/// the script also prints the exit code of each command that fails, as `? 64`.
+fn script(shown: &str, servers: &[String], afterwards: &str) -> String {
     let mut script = "show() { code=$?; printf '%s\\n' \"$1\"; return $code; }\n".to_owned();
+    script += "code() { code=$?; [ $code = 0 ] || echo \"? $code\"; }\n";
     let mut lines = shown.lines().peekable();
     while let Some(line) = lines.next() {
         let Some(command) = line.strip_prefix("$ ") else {
@@ -102,7 +149,7 @@ fn script(shown: &str, servers: &[String]) -> String {
             command = command.replace(shown, started);
         }
         let typed = typed.replace('\'', r"'\''");
-        script += &format!("show '{typed}'\n{command}\n");
+        script += &format!("show '{typed}'\n{command}\n{afterwards}\n");
     }
     script
 }

@@ -1,6 +1,5 @@
 //! A lock that is held for a script: on files, and what needs no store.
 
-use std::fs::{self, File};
 use std::io::{PipeWriter, Write as _, pipe};
 use std::process::Command;
 
@@ -102,21 +101,6 @@ fn lock_is_held_until_stdin_or_signal() {
 }
 
 #[test]
-fn a_stdin_that_nobody_could_close_is_refused() {
-    let sandbox = Sandbox::new();
-    fs::write(sandbox.path("text"), "text").unwrap();
-    for file in ["/dev/null", "text"] {
-        let mut command = sandbox.leasehold();
-        command.stdin(File::open(sandbox.path(file)).unwrap());
-        command.args(["hold", "x"]);
-        let ended = sandbox.spawn(command).wait();
-        ended.fails(64, &["stdin", "--ignore-stdin"]);
-        assert_eq!(ended.stdout, "");
-        assert!(!sandbox.path("locks").exists(), "nothing was begun");
-    }
-}
-
-#[test]
 fn without_stdin_only_a_signal_ends_it() {
     let sandbox = Sandbox::new();
     let holder = sandbox.start(&["hold", "--ignore-stdin", "x"]);
@@ -159,17 +143,6 @@ fn who_cannot_be_told_holds_nothing() {
     assert_eq!(output.status.code(), Some(74), "{output:?}");
     assert!(sandbox.is_free("x"));
     drop(stdin);
-}
-
-#[test]
-fn hold_does_not_wait_for_outer_locks() {
-    let sandbox = Sandbox::new();
-    // Opened for both directions it never ends.
-    sandbox.gate("stdin");
-    let script = r#""$LEASEHOLD" hold x <> stdin; echo $? > code"#;
-    let ended = sandbox.run(&["run", "x", "--", "sh", "-c", script]);
-    ended.fails(0, &["is held by an outer run", "would never end"]);
-    assert_eq!(sandbox.line_in("code"), "64");
 }
 
 /// The example in the help of `subcommand`.

@@ -90,48 +90,6 @@ fn ls_shows_the_locks_that_match_by_name() {
 }
 
 #[test]
-fn invalid_values_are_named_with_the_rule() {
-    let sandbox = Sandbox::new();
-    for (args, parts) in [
-        (&["ls", ""][..], ["the pattern is empty", "PATTERN"]),
-        (&["ls", "--limit", "0"], ["'0'", "must be 1 to 100000"]),
-        (&["ls", "--limit", "-1"], ["'-1'", "must be 1 to 100000"]),
-        (&["ls", "a\tb"], ["control character '\\t'", "PATTERN"]),
-        (&["waiters", ""], ["lock name", "is empty"]),
-        (&["break", "", "--fence", "1"], ["lock name", "is empty"]),
-        (
-            &["break", "x", "--fence", "0"],
-            ["'0'", "a whole number of at least 1"],
-        ),
-        (
-            &["break", "x", "--fence", "ten"],
-            ["'ten'", "a whole number of at least 1"],
-        ),
-        (
-            &["break", "x", "--fence", "1", "--reason", ""],
-            ["the reason is empty", "--reason"],
-        ),
-        (
-            &["break", "x", "--fence", "1", "--reason", "a\nb"],
-            ["control character '\\n'", "--reason"],
-        ),
-    ] {
-        sandbox.run(args).fails(64, &parts);
-    }
-    let free = r#"lock "x" is free; nothing is broken"#;
-    sandbox.run(&["break", "x"]).fails(64, &[free]);
-    sandbox
-        .run(&["break", "x", "--fence", "1"])
-        .fails(64, &[free]);
-    let json = sandbox.run(&["break", "x", "--json"]);
-    let event: Value = serde_json::from_str(&json.stderr).unwrap();
-    assert_eq!(
-        (&event["event"], &event["exit_code"]),
-        (&"error".into(), &64.into())
-    );
-}
-
-#[test]
 fn file_lock_is_not_broken_but_names_holder() {
     let sandbox = Sandbox::new();
     let holder = hold(&sandbox, "x");
@@ -149,19 +107,4 @@ fn file_lock_is_not_broken_but_names_holder() {
     assert!(!sandbox.is_free("x"), "it is held as before");
     let_go(&sandbox);
     assert_eq!(holder.wait().code(), 0, "the command was not ended");
-}
-
-#[test]
-fn a_store_without_a_queue_says_so() {
-    let sandbox = Sandbox::new();
-    let shown = sandbox.run(&["waiters", "x"]);
-    assert_eq!(shown.code(), 0);
-    assert!(shown.stdout.contains("keeps no queue"), "{shown:?}");
-    let shown = sandbox.run(&["waiters", "--json", "x"]);
-    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
-    assert_eq!(
-        (&shown["version"], &shown["queue"]),
-        (&1.into(), &false.into())
-    );
-    assert_eq!(shown["waiters"], Value::Array(Vec::new()));
 }

@@ -5,16 +5,13 @@
 )]
 
 mod also;
-mod bad_input;
 mod bench;
 mod doctor;
 mod documents;
 mod elect;
 mod ending;
-mod exit_codes;
 mod fence;
 mod fence_disk;
-mod handles;
 mod harness;
 mod hold;
 mod inspect;

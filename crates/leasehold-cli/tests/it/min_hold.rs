@@ -82,22 +82,3 @@ fn a_killed_guardian_leaves_nothing_to_be_kept() {
     run.wait().fails(125, &["guardian"]);
     assert!(sandbox.is_free("x"));
 }
-
-#[test]
-fn contradictions_are_refused() {
-    let sandbox = Sandbox::new();
-    let refused = |args: &[&str], parts: &[&str]| {
-        let args = [&["run"], args, &["x", "touch", "ran"]].concat();
-        sandbox.run(&args).fails(64, parts);
-        assert!(!sandbox.path("ran").exists());
-    };
-    refused(&["--min-hold", "30"], &["'30'", "needs a unit"]);
-    refused(
-        &["--min-hold", "11s", "--max-hold", "10s"],
-        &["min-hold 11s", "max-hold 10s"],
-    );
-    refused(
-        &["--min-hold", "1s", "--nested"],
-        &["--min-hold", "--nested"],
-    );
-}

@@ -2,14 +2,8 @@
 
 use std::fs;
 
-use crate::harness::{Ended, Sandbox};
+use crate::harness::Sandbox;
 use crate::processes::{self, until_gone};
-
-/// Runs `inner` in a shell below `leasehold run` with `outer`, and says how it ended.
-fn within(sandbox: &Sandbox, outer: &[&str], inner: &str) -> Ended {
-    let script = format!("\"$LEASEHOLD\" run {inner}; echo code-$?");
-    sandbox.run(&[&["run"], outer, &["--", "sh", "-c", &script]].concat())
-}
 
 #[test]
 fn nested_command_runs_under_the_outer_lease() {
@@ -23,88 +17,6 @@ fn nested_command_runs_under_the_outer_lease() {
     assert_eq!(lines, [lines[0], lines[0], "3"], "{ended:?}");
     assert!(lines[0].starts_with("x "));
     assert!(sandbox.is_free("x"));
-}
-
-#[test]
-fn outer_lock_is_found_through_other_runs() {
-    let sandbox = Sandbox::new();
-    let inner =
-        r#"inner -- "$LEASEHOLD" run --nested b -- "$LEASEHOLD" run --nested inner -- echo in"#;
-    let ended = within(&sandbox, &["a", "--also", "b"], inner);
-    assert_eq!(ended.stdout, "in\ncode-0\n", "{ended:?}");
-    let again = r#"--nested x -- "$LEASEHOLD" run x -- true"#;
-    within(&sandbox, &["x"], again).fails(0, &["held by an outer run"]);
-}
-
-#[test]
-fn nested_without_outer_run_is_plain() {
-    let sandbox = Sandbox::new();
-    let ended = sandbox.run(&[
-        "run",
-        "--nested",
-        "x",
-        "--",
-        "sh",
-        "-c",
-        "echo $LEASEHOLD_NAME",
-    ]);
-    assert_eq!((ended.code(), &*ended.stdout), (0, "x\n"));
-    let script = r#""$LEASEHOLD" run -n x -- true; echo code-$?"#;
-    let ended = sandbox.run(&["run", "--nested", "x", "--", "sh", "-c", script]);
-    assert_eq!(ended.stdout, "code-64\n", "it holds the lock");
-    let other = r#"--nested -n y -- sh -c '"$LEASEHOLD" status y'"#;
-    let ended = within(&sandbox, &["x"], other);
-    assert!(
-        ended.stdout.starts_with("y: held by leasehold"),
-        "{ended:?}"
-    );
-}
-
-#[test]
-fn same_name_in_another_store_is_another_lock() {
-    let sandbox = Sandbox::new();
-    let inner = r#"--store "file://$BOX/other" --nested x -- "$LEASEHOLD" status --store "file://$BOX/other" x"#;
-    let ended = within(&sandbox, &["x"], inner);
-    assert!(ended.stdout.starts_with("x: held by"), "{ended:?}");
-}
-
-#[test]
-fn nobody_lends_more_than_it_has() {
-    let sandbox = Sandbox::new();
-    let refused = |outer: &[&str], inner: &str, rule: &str| {
-        let ended = within(&sandbox, outer, &format!("--nested {inner} -- touch ran"));
-        ended.fails(0, &["is held by an outer run, leasehold", rule]);
-        assert_eq!(ended.stdout, "code-64\n");
-        assert!(!sandbox.path("ran").exists());
-    };
-    refused(&["-s", "x"], "x", "use -s here");
-    refused(&["x"], "--permits 2 x", "--nested cannot take a permit");
-    refused(
-        &["-s", "x"],
-        "--permits 2 x",
-        "--nested cannot take a permit",
-    );
-    refused(&["--permits", "2", "x"], "x", "not the whole lock");
-    for (outer, inner) in [(&["x"][..], "-s"), (&["-s", "x"], "-s"), (&["x"], "")] {
-        let ended = within(&sandbox, outer, &format!("--nested {inner} x -- echo in"));
-        assert_eq!(ended.stdout, "in\ncode-0\n", "{ended:?}");
-    }
-}
-
-#[test]
-fn nested_is_advised_only_where_it_works() {
-    let sandbox = Sandbox::new();
-    let advised = |outer: &[&str], inner: &str| {
-        let ended = within(&sandbox, outer, &format!("-n {inner} -- touch ran"));
-        ended.fails(0, &["is held by an outer run"]);
-        assert_eq!(ended.stdout, "code-64\n");
-        ended.stderr.contains("--nested")
-    };
-    assert!(advised(&["x"], "x") && advised(&["x"], "-s x"));
-    assert!(!advised(&["-s", "x"], "x"), "it cannot be had alone");
-    assert!(!advised(&["x"], "--permits 2 x"), "it has no permits");
-    assert!(!advised(&["--permits", "2", "x"], "x"), "not all of it");
-    assert!(!advised(&["x"], "y --also x"), "not with --also");
 }
 
 #[test]

@@ -41,6 +41,16 @@ fn shared_folder() -> Sandbox {
 }
 
 #[test]
+fn unwritable_lock_folder_is_77() {
+    let sandbox = shared_folder();
+    let folder = sandbox.path("locks");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).unwrap();
+    let store = sandbox.store();
+    let ended = run(&sandbox, &["run", "--store", &store, "x", "true"]);
+    ended.fails(77, &[&folder.display().to_string()]);
+}
+
+#[test]
 fn a_result_is_shared_by_two_users() {
     let sandbox = shared_folder();
     let store = sandbox.store();

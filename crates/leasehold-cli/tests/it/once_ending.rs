@@ -78,24 +78,3 @@ fn binary_output_is_replayed_exactly() {
     assert_eq!(shell("again"), first);
     assert_eq!(sandbox.lines_in("ran"), ["x"]);
 }
-
-#[test]
-fn request_inside_its_own_lock_is_refused() {
-    let sandbox = Sandbox::new();
-    let inner = [
-        PROGRAM,
-        "once",
-        "--payload",
-        "p",
-        "x",
-        "--",
-        "touch",
-        "touched",
-    ];
-    let nested = sandbox.run(&[&["run", "x", "--"], &inner[..]].concat());
-    nested.fails(64, &["lock \"x\" is held by an outer run"]);
-    assert!(!nested.stderr.contains("--nested"), "{nested:?}");
-    let nested = sandbox.run(&[&["once", "--payload", "p", "x", "--"], &inner[..]].concat());
-    nested.fails(64, &["lock \"x\" is held by an outer run"]);
-    assert!(!sandbox.path("touched").exists());
-}

@@ -132,14 +132,3 @@ fn killed_wrapper_keeps_permit_until_command_ends() {
     assert_eq!((next.code(), &*next.stdout), (1, ""), "{next:?}");
     until_gone(command);
 }
-
-#[test]
-fn a_permit_within_a_permit_is_refused() {
-    let sandbox = Sandbox::new();
-    let script = r#""$LEASEHOLD" run --permits 2 workers -- touch ran; echo code-$?"#;
-    let args = ["run", "--permits", "2", "workers", "--", "sh", "-c", script];
-    let ended = sandbox.run(&args);
-    ended.fails(0, &["is held by an outer run", "might never end"]);
-    assert_eq!(ended.stdout, "code-64\n");
-    assert!(!sandbox.path("ran").exists());
-}
