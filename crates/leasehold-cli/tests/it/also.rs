@@ -106,12 +106,6 @@ fn waiter_names_its_lock_and_holds_earlier_ones() {
     assert_eq!(acquired["fences"].as_object().unwrap().len(), 3);
 }
 
-#[test]
-fn opposite_orders_do_not_deadlock() {
-    let sandbox = Sandbox::new();
-    opposite_orders(&sandbox, 12, |args| sandbox.start(args));
-}
-
 /// Starts `runs` runs. Each takes three locks in one of several orders, and adds to a count.
 pub(crate) fn opposite_orders(sandbox: &Sandbox, runs: usize, start: impl Fn(&[&str]) -> Running) {
     fs::write(sandbox.path("count"), "0\n").unwrap();

@@ -193,3 +193,40 @@ fn removed_lock_file_is_a_lost_lock() {
     run.wait().fails(76, &[r#"lost lock "x""#]);
     assert_eq!(processes.map(state), [None; 3]);
 }
+
+#[test]
+fn killed_wrapper_keeps_permit_until_command_ends() {
+    let sandbox = Sandbox::new();
+    let stubborn = "trap '' TERM; echo $$ > held; while :; do sleep 0.02; done";
+    let args = [
+        "run",
+        "--grace",
+        "1s",
+        "--permits",
+        "1",
+        "workers",
+        "--",
+        "sh",
+        "-c",
+        stubborn,
+    ];
+    let run = sandbox.start(&args);
+    let command = sandbox.pid_in("held");
+    run.signal(Signal::SIGKILL);
+    let next = "kill -0 $(cat held) 2>/dev/null && echo overlap";
+    let args = [
+        "run",
+        "-w",
+        "25s",
+        "--permits",
+        "1",
+        "workers",
+        "--",
+        "sh",
+        "-c",
+        next,
+    ];
+    let next = sandbox.run(&args);
+    assert_eq!((next.code(), &*next.stdout), (1, ""), "{next:?}");
+    until_gone(command);
+}

@@ -76,6 +76,28 @@ impl Sandbox {
         self.spawn(command)
     }
 
+    /// Starts `leasehold run` with `args` and a command that runs until [`let_go`](Self::let_go). Returns once the
+    /// command has written its process id to the file `name`.
+    pub(crate) fn hold(&self, args: &[&str], name: &str) -> Running {
+        self.hold_in(&self.store(), args, name)
+    }
+
+    /// The same in another store.
+    pub(crate) fn hold_in(&self, store: &str, args: &[&str], name: &str) -> Running {
+        let script =
+            format!("echo $$ > {name}; while [ ! -e go ]; do sleep 0.02; done; echo done > first");
+        let mut command = self.without_store();
+        command.env("LEASEHOLD_STORE", store).arg("run").args(args);
+        command.args(["--", "sh", "-c", &script]);
+        let holder = self.spawn(command);
+        self.pid_in(name);
+        holder
+    }
+
+    pub(crate) fn let_go(&self) {
+        fs::write(self.path("go"), "").unwrap();
+    }
+
     /// Starts `command` with its output in files of the sandbox.
     pub(crate) fn spawn(&self, command: Command) -> Running {
         self.spawn_named(command).0

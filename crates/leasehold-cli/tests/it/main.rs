@@ -24,7 +24,6 @@ mod nobody;
 mod once;
 mod once_ending;
 mod once_readers;
-mod permits;
 mod processes;
 mod pty;
 mod redis;

@@ -12,19 +12,6 @@ use crate::processes::until_stopped;
 use crate::pty::OnTerminal;
 use crate::redis::{formed_set, run, start};
 
-/// Holds the lock `x` until the file `go` is there.
-fn hold(sandbox: &Sandbox, urls: &[String], options: &[&str]) -> Running {
-    let script = "echo $$ > held; while [ ! -e go ]; do sleep 0.02; done";
-    let command = ["x", "--", "sh", "-c", script];
-    let holder = start(sandbox, urls, &[&["run"], options, &command].concat());
-    sandbox.pid_in("held");
-    holder
-}
-
-fn let_go(sandbox: &Sandbox) {
-    std::fs::write(sandbox.path("go"), "").unwrap();
-}
-
 /// Begins to wait for `x`, and notes `mark` in the file `order` when granted.
 fn wait_behind(sandbox: &Sandbox, urls: &[String], mark: usize, waiting: usize) -> Running {
     let script = format!("echo {mark} >> order");
@@ -56,13 +43,13 @@ fn until_waiting(sandbox: &Sandbox, urls: &[String], count: usize) {
 #[track_caller]
 fn assert_served_in_order(sandbox: &Sandbox, urls: &[String]) {
     const RUNS: usize = 6;
-    let holder = hold(sandbox, urls, &[]);
+    let holder = sandbox.hold_in(&urls.join(","), &["x"], "held");
     let waiters: Vec<Running> = (0..RUNS)
         .map(|mark| wait_behind(sandbox, urls, mark, mark + 1))
         .collect();
     let pids: Vec<i64> = waiters.iter().map(|run| run.pid().into()).collect();
     until("all are known by name", || waiting(sandbox, urls) == pids);
-    let_go(sandbox);
+    sandbox.let_go();
     assert_eq!(holder.wait().code(), 0);
     for waiter in waiters {
         let ended = waiter.wait();
@@ -90,7 +77,7 @@ fn waiters_on_a_quorum_run_in_order() {
 fn status_names_waiters_and_their_places() {
     let (sandbox, server) = (Sandbox::new(), RedisServer::start());
     let urls = [server.url()];
-    let _holder = hold(&sandbox, &urls, &[]);
+    let _holder = sandbox.hold_in(&urls.join(","), &["x"], "held");
     let first = start(&sandbox, &urls, &["run", "x", "true"]);
     until_waiting(&sandbox, &urls, 1);
     let second = start(&sandbox, &urls, &["run", "-s", "x", "true"]);
@@ -150,13 +137,13 @@ fn lock_between_holders_is_shown_as_free() {
 fn a_killed_waiter_is_passed_over_at_once() {
     let (sandbox, server) = (Sandbox::new(), RedisServer::start());
     let urls = [server.url()];
-    let holder = hold(&sandbox, &urls, &[]);
+    let holder = sandbox.hold_in(&urls.join(","), &["x"], "held");
     let killed = wait_behind(&sandbox, &urls, 0, 1);
     let waiter = wait_behind(&sandbox, &urls, 1, 2);
     killed.signal(Signal::SIGKILL);
     until("the server lost sight of it", || connections(&server) == 2);
     let freed = SystemClock.now();
-    let_go(&sandbox);
+    sandbox.let_go();
     assert_eq!(holder.wait().code(), 0);
     let ended = waiter.wait();
     let took = SystemClock.now().since(freed);
@@ -170,13 +157,13 @@ fn a_killed_waiter_is_passed_over_at_once() {
 fn stopped_redis_waiter_is_served_afterwards() {
     let (sandbox, server) = (Sandbox::new(), RedisServer::start());
     let urls = [server.url()];
-    let holder = hold(&sandbox, &urls, &[]);
+    let holder = sandbox.hold_in(&urls.join(","), &["x"], "held");
     let stopped = wait_behind(&sandbox, &urls, 0, 1);
     let waiter = wait_behind(&sandbox, &urls, 1, 2);
     stopped.signal(Signal::SIGSTOP);
     until_stopped(stopped.pid());
     let freed = SystemClock.now();
-    let_go(&sandbox);
+    sandbox.let_go();
     assert_eq!(holder.wait().code(), 0);
     assert_eq!(waiter.wait().code(), 0);
     let took = SystemClock.now().since(freed);
@@ -190,7 +177,7 @@ fn stopped_redis_waiter_is_served_afterwards() {
 fn signal_removes_a_waiter_from_the_queue() {
     let (sandbox, server) = (Sandbox::new(), RedisServer::start());
     let urls = [server.url()];
-    let _holder = hold(&sandbox, &urls, &[]);
+    let _holder = sandbox.hold_in(&urls.join(","), &["x"], "held");
     for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
         let waiter = wait_behind(&sandbox, &urls, 0, 1);
         waiter.signal(signal);
@@ -210,7 +197,7 @@ fn signal_removes_a_waiter_from_the_queue() {
 fn terminal_shows_the_place_until_interrupted() {
     let (sandbox, server) = (Sandbox::new(), RedisServer::start());
     let urls = [server.url()];
-    let holder = hold(&sandbox, &urls, &[]);
+    let holder = sandbox.hold_in(&urls.join(","), &["x"], "held");
     let first = wait_behind(&sandbox, &urls, 0, 1);
     let command = [PROGRAM, "run", "x", "--", "true"];
     let mut terminal = OnTerminal::start_at(&sandbox, &server.url(), &command);
@@ -228,7 +215,7 @@ fn terminal_shows_the_place_until_interrupted() {
 fn programs_are_told_each_place() {
     let (sandbox, server) = (Sandbox::new(), RedisServer::start());
     let urls = [server.url()];
-    let _holder = hold(&sandbox, &urls, &[]);
+    let _holder = sandbox.hold_in(&urls.join(","), &["x"], "held");
     let first = wait_behind(&sandbox, &urls, 0, 1);
     let second = start(&sandbox, &urls, &["run", "--json", "x", "true"]);
     second.says(r#""place":2"#);
@@ -249,7 +236,7 @@ fn nested_sharing_goes_ahead_of_a_writer() {
     );
     sandbox.pid_in("held");
     let writer = wait_behind(&sandbox, &urls, 0, 1);
-    let_go(&sandbox);
+    sandbox.let_go();
     let ended = reader.wait();
     assert_eq!(
         (ended.code(), &*ended.stdout),

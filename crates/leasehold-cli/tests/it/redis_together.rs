@@ -1,8 +1,6 @@
 //! Several locks as one, shared ones, permits, and the lease of the run around: on one server and on
 //! five.
 
-use std::fs;
-
 use leasehold_testkit::servers::{RedisSet, until};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -24,30 +22,27 @@ fn stores(test: impl Fn(&Sandbox, &RedisSet)) {
     }
 }
 
-/// Runs with `args` until the file `go` exists. Before that, the file `name` has its process id.
-fn hold(sandbox: &Sandbox, servers: &RedisSet, args: &[&str], name: &str) -> Running {
-    let script = format!("echo $$ > {name}; while [ ! -e go ]; do sleep 0.02; done");
-    let command = ["--", "sh", "-c", &script];
-    let holder = start(
-        sandbox,
-        &servers.urls(),
-        &[&["run"], args, &command].concat(),
-    );
-    sandbox.pid_in(name);
-    holder
+/// Runs `test` with lock files too.
+fn all_stores(test: impl Fn(&Sandbox, &str)) {
+    let sandbox = Sandbox::new();
+    test(&sandbox, &sandbox.store());
+    stores(|sandbox, servers| test(sandbox, &servers.urls().join(",")));
+}
+
+/// Starts the program in `store`.
+fn at(sandbox: &Sandbox, store: &str, args: &[&str]) -> Running {
+    let mut command = sandbox.without_store();
+    command.env("LEASEHOLD_STORE", store).args(args);
+    sandbox.spawn(command)
+}
+
+fn status(sandbox: &Sandbox, store: &str, name: &str) -> Value {
+    let ended = at(sandbox, store, &["status", "--json", name]).wait();
+    serde_json::from_str(&ended.stdout).unwrap()
 }
 
 fn ask(sandbox: &Sandbox, servers: &RedisSet, args: &[&str]) -> Ended {
     run(sandbox, &servers.urls(), args)
-}
-
-fn let_go(sandbox: &Sandbox) {
-    fs::write(sandbox.path("go"), "").unwrap();
-}
-
-fn status(sandbox: &Sandbox, servers: &RedisSet, name: &str) -> Value {
-    let ended = ask(sandbox, servers, &["status", "--json", name]);
-    serde_json::from_str(&ended.stdout).unwrap()
 }
 
 fn delete(servers: &RedisSet, name: &str) {
@@ -57,17 +52,15 @@ fn delete(servers: &RedisSet, name: &str) {
 }
 
 #[test]
-fn opposite_orders_on_redis_do_not_deadlock() {
-    stores(|sandbox, servers| {
-        opposite_orders(sandbox, 9, |args| start(sandbox, &servers.urls(), args));
-    });
+fn opposite_orders_do_not_deadlock() {
+    all_stores(|sandbox, store| opposite_orders(sandbox, 9, |args| at(sandbox, store, args)));
 }
 
 #[test]
 fn one_lost_lock_frees_the_others() {
     stores(|sandbox, servers| {
         let args = ["--ttl", "4s", "b", "--also", "a", "--also", "c"];
-        let holder = hold(sandbox, servers, &args, "pid");
+        let holder = sandbox.hold_in(&servers.urls().join(","), &args, "pid");
         delete(servers, "c");
         until_gone(sandbox.pid_in("pid"));
         let ended = holder.wait();
@@ -80,71 +73,85 @@ fn one_lost_lock_frees_the_others() {
 
 #[test]
 fn shared_holders_run_together_and_exclude_others() {
-    stores(|sandbox, servers| {
-        let first = hold(sandbox, servers, &["-s", "deploy"], "pid");
+    all_stores(|sandbox, store| {
+        let run = |args: &[&str]| at(sandbox, store, args).wait();
+        let first = sandbox.hold_in(store, &["-s", "deploy"], "pid");
+        assert_eq!(run(&["run", "-n", "-s", "deploy", "true"]).code(), 0);
+        run(&["run", "-n", "deploy", "true"]).fails(75, &["shared"]);
         assert_eq!(
-            ask(sandbox, servers, &["run", "-n", "-s", "deploy", "true"]).code(),
-            0
-        );
-        ask(sandbox, servers, &["run", "-n", "deploy", "true"]).fails(75, &["shared"]);
-        assert_eq!(
-            status(sandbox, servers, "deploy")["holders"][0]["mode"],
+            status(sandbox, store, "deploy")["holders"][0]["mode"],
             "shared"
         );
-        let_go(sandbox);
+        sandbox.let_go();
         assert_eq!(first.wait().code(), 0);
-        assert_eq!(
-            ask(sandbox, servers, &["run", "-n", "deploy", "true"]).code(),
-            0
-        );
+        assert_eq!(run(&["run", "-n", "deploy", "true"]).code(), 0);
     });
 }
 
 #[test]
 fn status_counts_the_permits_in_use() {
-    stores(|sandbox, servers| {
+    all_stores(|sandbox, store| {
+        let has_queue = !store.starts_with("file:");
         let permits = ["--permits", "2", "workers"];
-        let holders = ["one", "two"].map(|name| hold(sandbox, servers, &permits, name));
+        let holders = ["one", "two"].map(|name| sandbox.hold_in(store, &permits, name));
         let third = ["run", "--permits", "2", "workers", "touch", "ran"];
-        let third = start(sandbox, &servers.urls(), &third);
+        let busy = [&["run", "-n"], &third[1..]].concat();
+        at(sandbox, store, &busy)
+            .wait()
+            .fails(75, &["workers", "held by leasehold", "one of 2 permits"]);
+        let third = at(sandbox, store, &third);
         third.says("waiting for lock \"workers\"");
         let mut text = String::new();
         // A client may register itself a moment after it takes its lock.
         until("the status names them all", || {
-            text = ask(sandbox, servers, &["status", "workers"]).stdout;
+            text = at(sandbox, store, &["status", "workers"]).wait().stdout;
             let known = |pid: i32| text.contains(&format!("(pid {pid} on "));
-            holders.iter().all(|holder| known(holder.pid())) && known(third.pid())
+            holders.iter().all(|holder| known(holder.pid())) && (!has_queue || known(third.pid()))
         });
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "workers: 2 of 2 permits are held");
-        assert!(lines[1].contains(", one of 2 permits"), "{text}");
-        assert!(lines[3].contains("1st in the queue") && lines[3].contains("one of 2 permits"));
-        let shown = status(sandbox, servers, "workers");
+        assert!(
+            lines[1..]
+                .iter()
+                .all(|line| line.contains(", one of 2 permits")),
+            "{text}"
+        );
+        assert_eq!(lines.len(), if has_queue { 4 } else { 3 }, "{text}");
+        let shown = status(sandbox, store, "workers");
         assert_eq!(shown["permits"], json!({"total": 2, "held": 2}));
-        assert_eq!(shown["waiters"][0]["permits"], 2);
+        assert_eq!(
+            (
+                &shown["holders"][1]["mode"],
+                &shown["holders"][1]["permits"]
+            ),
+            (&"permit".into(), &2.into())
+        );
+        if has_queue {
+            assert!(lines[3].contains("1st in the queue"), "{text}");
+            assert_eq!(shown["waiters"][0]["permits"], 2);
+        }
         assert!(!sandbox.path("ran").exists());
-        let_go(sandbox);
+        sandbox.let_go();
         assert_eq!(third.wait().code(), 0);
         assert!(holders.into_iter().all(|holder| holder.wait().code() == 0));
         assert!(sandbox.path("ran").exists());
+        assert!(status(sandbox, store, "other")["permits"].is_null());
     });
 }
 
 #[test]
-fn other_number_of_permits_on_redis_is_64() {
-    stores(|sandbox, servers| {
-        let _holder = hold(sandbox, servers, &["--permits", "2", "workers"], "one");
+fn other_number_of_permits_is_64_at_once() {
+    all_stores(|sandbox, store| {
+        let run = |args: &[&str]| at(sandbox, store, args).wait();
+        let _holder = sandbox.hold_in(store, &["--permits", "2", "workers"], "one");
         for options in [&["-n"][..], &[]] {
-            let args = [
-                &["run"],
-                options,
-                &["--permits", "3", "workers", "touch", "ran"],
-            ]
-            .concat();
-            ask(sandbox, servers, &args).fails(64, &["workers", "with 2 permits, not 3"]);
+            let three = ["--permits", "3", "workers", "touch", "ran"];
+            let ended = run(&[&["run"], options, &three].concat());
+            ended.fails(64, &["workers", "in use with 2 permits, not 3"]);
         }
         assert!(!sandbox.path("ran").exists());
-        ask(sandbox, servers, &["run", "-n", "workers", "true"]).fails(75, &["one of 2 permits"]);
+        run(&["run", "-n", "workers", "true"]).fails(75, &["one of 2 permits"]);
+        run(&["run", "-n", "-s", "workers", "true"]).fails(75, &[]);
     });
 }
 
@@ -206,7 +213,7 @@ fn nested_run_under_a_lost_lease_is_76() {
         let outer = start(sandbox, &servers.urls(), &outer);
         sandbox.pid_in("pid");
         delete(servers, "x");
-        let_go(sandbox);
+        sandbox.let_go();
         let ended = outer.wait();
         assert_eq!(ended.stdout, "code-76\n", "{ended:?}");
         ended.fails(76, &["the outer run no longer holds it"]);
@@ -232,7 +239,11 @@ fn lock_delay_applies_after_unclean_ends_only() {
         );
         lost.fails(76, &["--max-hold reached"]);
         ask(sandbox, servers, &["run", "-n", "x", "true"]).fails(75, &["is held by leasehold"]);
-        let holder = hold(sandbox, servers, &[&delay[..], &["y"]].concat(), "pid");
+        let holder = sandbox.hold_in(
+            &servers.urls().join(","),
+            &[&delay[..], &["y"]].concat(),
+            "pid",
+        );
         holder.signal(Signal::SIGKILL);
         until_gone(sandbox.pid_in("pid"));
         ask(sandbox, servers, &["run", "-w", "7s", "y", "true"]).fails(75, &["is held by"]);

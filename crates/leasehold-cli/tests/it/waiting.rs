@@ -1,36 +1,17 @@
 use leasehold::clock::{Clock as _, SystemClock};
 use nix::sys::signal::Signal;
 
-use crate::harness::{Running, Sandbox};
+use crate::harness::Sandbox;
 use crate::processes;
-
-/// Holds `lock` until the file `go` is there.
-fn hold(sandbox: &Sandbox, options: &[&str], lock: &str) -> Running {
-    let script = "echo $$ > held; while [ ! -e go ]; do sleep 0.02; done; echo done > first";
-    let command = [lock, "--", "sh", "-c", script];
-    let args: Vec<&str> = ["run"]
-        .iter()
-        .chain(options)
-        .chain(&command)
-        .copied()
-        .collect();
-    let holder = sandbox.start(&args);
-    sandbox.pid_in("held");
-    holder
-}
-
-fn let_go(sandbox: &Sandbox) {
-    std::fs::write(sandbox.path("go"), "").unwrap();
-}
 
 #[test]
 fn one_waits_says_for_whom_and_then_runs() {
     let sandbox = Sandbox::new();
-    let first = hold(&sandbox, &[], "deploy");
+    let first = sandbox.hold(&["deploy"], "held");
     let second = sandbox.start(&["run", "deploy", "--", "sh", "-c", "cat first"]);
     let holder = format!("held by leasehold (pid {} on ", first.pid());
     second.says(&holder);
-    let_go(&sandbox);
+    sandbox.let_go();
     assert_eq!(first.wait().code(), 0);
     let second = second.wait();
     assert_eq!((second.code(), &*second.stdout), (0, "done\n"));
@@ -40,7 +21,7 @@ fn one_waits_says_for_whom_and_then_runs() {
 #[test]
 fn no_wait_is_75_or_the_chosen_code() {
     let sandbox = Sandbox::new();
-    let first = hold(&sandbox, &[], "deploy");
+    let first = sandbox.hold(&["deploy"], "held");
     let busy = sandbox.run(&["run", "-n", "deploy", "touch", "second"]);
     busy.fails(
         75,
@@ -59,7 +40,7 @@ fn no_wait_is_75_or_the_chosen_code() {
 #[test]
 fn a_wait_ends_when_it_was_said_to() {
     let sandbox = Sandbox::new();
-    let _first = hold(&sandbox, &[], "deploy");
+    let _first = sandbox.hold(&["deploy"], "held");
     let began = SystemClock.now();
     let busy = sandbox.run(&["run", "-w", "2s", "deploy", "touch", "second"]);
     let waited = SystemClock.now().since(began);
@@ -69,25 +50,9 @@ fn a_wait_ends_when_it_was_said_to() {
 }
 
 #[test]
-fn shared_holders_run_together_and_exclude_others() {
-    let sandbox = Sandbox::new();
-    let first = hold(&sandbox, &["-s"], "deploy");
-    assert_eq!(
-        sandbox.run(&["run", "-n", "-s", "deploy", "true"]).code(),
-        0
-    );
-    sandbox
-        .run(&["run", "-n", "deploy", "true"])
-        .fails(75, &["shared"]);
-    let_go(&sandbox);
-    assert_eq!(first.wait().code(), 0);
-    assert_eq!(sandbox.run(&["run", "-n", "deploy", "true"]).code(), 0);
-}
-
-#[test]
 fn signal_ends_a_wait_without_trace() {
     let sandbox = Sandbox::new();
-    let first = hold(&sandbox, &[], "deploy");
+    let first = sandbox.hold(&["deploy"], "held");
     for (signal, code) in [
         (Signal::SIGINT, 130),
         (Signal::SIGTERM, 143),
@@ -98,7 +63,7 @@ fn signal_ends_a_wait_without_trace() {
         second.signal(signal);
         assert_eq!(second.wait().code(), code);
     }
-    let_go(&sandbox);
+    sandbox.let_go();
     assert_eq!(first.wait().code(), 0);
     assert!(!sandbox.path("second").exists());
     assert!(sandbox.is_free("deploy"));
@@ -107,7 +72,7 @@ fn signal_ends_a_wait_without_trace() {
 #[test]
 fn an_ignored_signal_does_not_end_a_wait() {
     let sandbox = Sandbox::new();
-    let first = hold(&sandbox, &[], "deploy");
+    let first = sandbox.hold(&["deploy"], "held");
     let mut shell = std::process::Command::new("sh");
     sandbox.furnish(&mut shell);
     shell.env("LEASEHOLD_STORE", sandbox.store());
@@ -115,7 +80,7 @@ fn an_ignored_signal_does_not_end_a_wait() {
     let second = sandbox.spawn(shell);
     second.says("waiting");
     second.signal(Signal::SIGHUP);
-    let_go(&sandbox);
+    sandbox.let_go();
     assert_eq!(first.wait().code(), 0);
     assert_eq!(second.wait().code(), 0);
 }
@@ -123,13 +88,13 @@ fn an_ignored_signal_does_not_end_a_wait() {
 #[test]
 fn stopped_waiter_continues_waiting() {
     let sandbox = Sandbox::new();
-    let first = hold(&sandbox, &[], "deploy");
+    let first = sandbox.hold(&["deploy"], "held");
     let second = sandbox.start(&["run", "deploy", "true"]);
     second.says("waiting");
     second.signal(Signal::SIGTSTP);
     processes::until_stopped(second.pid());
     second.signal(Signal::SIGCONT);
-    let_go(&sandbox);
+    sandbox.let_go();
     assert_eq!(first.wait().code(), 0);
     assert_eq!(second.wait().code(), 0);
 }
