@@ -78,7 +78,9 @@ fn rows(subcommand: &str, table: &[Row]) -> Rows {
     table
         .iter()
         .filter(|row| {
-            subcommand.is_empty() || row.verbs.is_empty() || row.verbs.contains(&subcommand)
+            subcommand.is_empty()
+                || row.subcommands.is_empty()
+                || row.subcommands.contains(&subcommand)
         })
         .map(|row| (row.term, row.description(subcommand.is_empty())))
         .collect()
@@ -87,25 +89,29 @@ fn rows(subcommand: &str, table: &[Row]) -> Rows {
 /// A variable or an exit code, for these subcommands, or for all if there are none.
 struct Row {
     term: &'static str,
-    verbs: &'static [&'static str],
+    subcommands: &'static [&'static str],
     what: &'static str,
 }
 
 impl Row {
     /// Names the subcommands where the page is about all of them.
-    fn description(&self, names_verbs: bool) -> String {
+    fn description(&self, names_subcommands: bool) -> String {
         // Too many to name means nearly all.
-        let is_special = (1..=4).contains(&self.verbs.len());
-        if names_verbs && is_special {
-            format!("{}: {}", self.verbs.join(", "), self.what)
+        let is_special = (1..=4).contains(&self.subcommands.len());
+        if names_subcommands && is_special {
+            format!("{}: {}", self.subcommands.join(", "), self.what)
         } else {
             self.what.into()
         }
     }
 }
 
-const fn row(term: &'static str, verbs: &'static [&'static str], what: &'static str) -> Row {
-    Row { term, verbs, what }
+const fn row(term: &'static str, subcommands: &'static [&'static str], what: &'static str) -> Row {
+    Row {
+        term,
+        subcommands,
+        what,
+    }
 }
 
 /// Subcommands that run a command under a lock.

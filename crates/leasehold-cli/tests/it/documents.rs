@@ -37,14 +37,14 @@ fn man_pages_have_sections_and_json_fields() {
     }
 }
 
-/// The verbs that the help of `subcommand` lists; those of the program if `subcommand` is empty.
-fn verbs_of(sandbox: &Sandbox, subcommand: &[&str]) -> Vec<String> {
+/// The subcommands that the help of `subcommand` lists; those of the program if `subcommand` is empty.
+fn subcommands_of(sandbox: &Sandbox, subcommand: &[&str]) -> Vec<String> {
     let help = sandbox.run(&[subcommand, &["--help"]].concat()).stdout;
     let Some((_, listed)) = help.split_once("\nCommands:\n") else {
         return Vec::new();
     };
     let listed = listed.lines().take_while(|line| line.starts_with("  "));
-    // The description of a verb may continue on another line, which is indented further.
+    // The description of a subcommand may continue on another line, which is indented further.
     let names = listed.filter(|line| !line.starts_with("   "));
     let names = names.map(|line| line.split_whitespace().next().unwrap().to_owned());
     names.filter(|name| name != "help").collect()
@@ -62,15 +62,15 @@ fn options_of(sandbox: &Sandbox, subcommand: &[&str]) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// All verbs, those of other verbs too, each with the words that name it.
-fn all_verbs(sandbox: &Sandbox) -> Vec<Vec<String>> {
+/// All subcommands, those of other subcommands too, each with the words that name it.
+fn all_subcommands(sandbox: &Sandbox) -> Vec<Vec<String>> {
     let mut all = vec![vec![]];
     for number in 0.. {
         let Some(words) = all.get(number).cloned() else {
             break;
         };
         let subcommand: Vec<&str> = words.iter().map(String::as_str).collect();
-        let inner = verbs_of(sandbox, &subcommand).into_iter();
+        let inner = subcommands_of(sandbox, &subcommand).into_iter();
         all.extend(inner.map(|word| [words.clone(), vec![word]].concat()));
     }
     all.split_off(1)
@@ -81,7 +81,7 @@ fn pages_and_completions_have_all_options() {
     let sandbox = Sandbox::new();
     let shells = ["bash", "zsh", "fish", "elvish", "powershell"];
     let scripts = shells.map(|shell| sandbox.run(&["completions", shell]).stdout);
-    let all = all_verbs(&sandbox);
+    let all = all_subcommands(&sandbox);
     for known in [vec!["run"], vec!["members", "add"], vec!["fence", "check"]] {
         assert!(
             all.iter().any(|subcommand| *subcommand == known),
@@ -102,9 +102,9 @@ fn pages_and_completions_have_all_options() {
             for (shell, script) in shells.iter().zip(&scripts) {
                 assert!(script.contains(word), "{shell}: {subcommand:?} {option}");
             }
-            // For these, each line of fish names its verb.
-            let of_verb = format!("_using_subcommand {}", subcommand[0]);
-            let mut lines = scripts[2].lines().filter(|line| line.contains(&of_verb));
+            // For these, each line of fish names its subcommand.
+            let of_subcommand = format!("_using_subcommand {}", subcommand[0]);
+            let mut lines = scripts[2].lines().filter(|line| line.contains(&of_subcommand));
             let is_long = format!(" -l {word}");
             assert!(
                 lines.any(|line| line.contains(&is_long)),
@@ -117,7 +117,7 @@ fn pages_and_completions_have_all_options() {
 #[test]
 fn every_help_fits_one_hundred_columns() {
     let sandbox = Sandbox::new();
-    let mut all = all_verbs(&sandbox);
+    let mut all = all_subcommands(&sandbox);
     all.push(Vec::new());
     for words in all {
         let subcommand: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -147,7 +147,7 @@ fn help_is_wrapped_to_a_narrow_terminal() {
 #[test]
 fn exit_status_and_environment_have_sections() {
     let sandbox = Sandbox::new();
-    for words in all_verbs(&sandbox) {
+    for words in all_subcommands(&sandbox) {
         let subcommand: Vec<&str> = words.iter().map(String::as_str).collect();
         let help = sandbox.run(&[&*subcommand, &["--help"]].concat()).stdout;
         let page = sandbox.run(&[&["man"], &*subcommand].concat()).stdout;
@@ -169,11 +169,11 @@ fn exit_status_and_environment_have_sections() {
 }
 
 #[test]
-fn commands_page_names_every_verb() {
+fn commands_page_names_every_subcommand() {
     let sandbox = Sandbox::new();
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
     let page = std::fs::read_to_string(page).unwrap();
-    for words in all_verbs(&sandbox) {
+    for words in all_subcommands(&sandbox) {
         let name = words.join(" ");
         let mut ways = [
             format!("`{name}`"),
