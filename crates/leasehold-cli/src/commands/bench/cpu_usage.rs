@@ -11,7 +11,7 @@ pub(super) struct CpuUsage {
     pub(super) machine_idle: f64,
 }
 
-/// The counters of the kernel at one instant, in its unit of time. The difference of two is an effort.
+/// The counters of the kernel at one instant, in its unit of time. The difference of two is the usage.
 #[derive(Debug)]
 pub(super) struct ProcStats {
     machine: Machine,
@@ -42,7 +42,7 @@ impl ProcStats {
         Ok(Self { machine, threads })
     }
 
-    /// The effort from `self` on to `later`.
+    /// The usage from `self` on to `later`.
     pub(super) fn until(&self, later: &Self) -> CpuUsage {
         let total = later.machine.total.saturating_sub(self.machine.total);
         let idle = later.machine.idle.saturating_sub(self.machine.idle);
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn an_effort_lies_between_two_readings() {
-        let books = |total, idle, mine| ProcStats {
+        let proc_stats = |total, idle, mine| ProcStats {
             machine: Machine {
                 cpus: 2,
                 total,
@@ -135,16 +135,16 @@ mod tests {
             },
             threads: HashMap::from([("1".to_owned(), mine), ("2".to_owned(), 0)]),
         };
-        let cpu_usage = books(1_000, 500, 10).until(&books(1_200, 550, 100));
+        let cpu_usage = proc_stats(1_000, 500, 10).until(&proc_stats(1_200, 550, 100));
         assert_eq!(cpu_usage.busiest_thread, 0.9);
         assert_eq!(cpu_usage.machine_idle, 0.25);
-        let nothing = books(1, 1, 1).until(&books(1, 1, 1));
+        let nothing = proc_stats(1, 1, 1).until(&proc_stats(1, 1, 1));
         assert_eq!((nothing.busiest_thread, nothing.machine_idle), (0.0, 0.0));
     }
 
     #[test]
     fn the_books_of_this_machine_make_sense() {
-        let books = ProcStats::read().unwrap();
-        assert!(books.machine.cpus > 0 && !books.threads.is_empty());
+        let proc_stats = ProcStats::read().unwrap();
+        assert!(proc_stats.machine.cpus > 0 && !proc_stats.threads.is_empty());
     }
 }

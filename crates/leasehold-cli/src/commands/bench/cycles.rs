@@ -29,10 +29,10 @@ pub(super) struct InFlight {
 }
 
 /// How long to wait for a store that stopped answering.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT_MAX: Duration = Duration::from_secs(5);
 
 pub(super) fn lock(client: &Client, name: &str, plan: &Plan) -> Lock {
-    client.lock(name).ttl(plan.ttl).wait(PATIENCE)
+    client.lock(name).ttl(plan.ttl).wait(WAIT_MAX)
 }
 
 pub(super) async fn one_at_a_time(client: &Client, plan: &Plan) -> Result<OneAtATime, Failure> {
@@ -56,12 +56,12 @@ pub(super) async fn in_flight(
     alone: Spread,
 ) -> Result<InFlight, Failure> {
     let locks: Vec<Lock> = plan.many().map(|name| lock(client, &name, plan)).collect();
-    let books = books()?;
+    let proc_stats = proc_stats()?;
     let began = SystemClock.now();
     let end = plan.end(Part::InFlight);
     let all = try_join_all(locks.iter().map(|lock| cycles(lock, end))).await?;
     let took = SystemClock.now().since(began);
-    let cpu_usage = books.until(&self::books()?);
+    let cpu_usage = proc_stats.until(&self::proc_stats()?);
     let spans: Vec<Duration> = all.iter().flatten().map(Cycle::span).collect();
     let per_second = per_second(spans.len(), took);
     let cycle = spread(spans)?;
@@ -129,6 +129,6 @@ pub(super) fn spread(samples: Vec<Duration>) -> Result<Spread, Failure> {
     Spread::of(samples).ok_or_else(nothing)
 }
 
-pub(super) fn books() -> Result<ProcStats, Failure> {
+pub(super) fn proc_stats() -> Result<ProcStats, Failure> {
     ProcStats::read().map_err(|error| Failure::of("cannot see who uses the CPU", &error))
 }

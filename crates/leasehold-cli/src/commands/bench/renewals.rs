@@ -9,7 +9,7 @@ use leasehold::{
     Attempt, Claim, ClientInfo, Error, ErrorKind, Expiry, Held, Key, Owner, Renewal, Store,
 };
 
-use super::cycles::{books, spread, vanished};
+use super::cycles::{proc_stats, spread, vanished};
 use super::estimate::Bound;
 use super::plan::{Part, Plan};
 use super::statistics::{Spread, per_second};
@@ -65,7 +65,7 @@ impl Leases {
             None => Vec::new(),
         };
         let alone = spread(alone)?;
-        let books = books()?;
+        let proc_stats = proc_stats()?;
         let began = SystemClock.now();
         let renewing = batches.iter().map(|batch| async {
             let spans = self.renew(batch, end).await?;
@@ -73,7 +73,7 @@ impl Leases {
         });
         let all = try_join_all(renewing).await?;
         let took = SystemClock.now().since(began);
-        let cpu_usage = books.until(&self::books()?);
+        let cpu_usage = proc_stats.until(&self::proc_stats()?);
         let renewed = all.iter().map(|(renewed, _)| renewed).sum();
         let message = spread(all.into_iter().flat_map(|(_, spans)| spans).collect())?;
         Ok(Renewals {

@@ -79,9 +79,9 @@ impl HighWater {
     }
 
     /// Checks `fence`, and remembers it unless a greater one was shown. Waits for other checks of the
-    /// same file, at most for `patience`.
-    pub(super) async fn check(&self, fence: Fence, patience: Duration) -> Result<Verdict, Failure> {
-        let end = SystemClock.now() + patience;
+    /// same file, at most for `wait_max`.
+    pub(super) async fn check(&self, fence: Fence, wait_max: Duration) -> Result<Verdict, Failure> {
+        let end = SystemClock.now() + wait_max;
         loop {
             match self.open()? {
                 Some(file) => {
@@ -245,8 +245,8 @@ impl HighWater {
         File::open(&self.folder)?.sync_all()
     }
 
-    fn failed(&self, deed: &str, error: &io::Error) -> Failure {
-        failed(deed, &self.path, error)
+    fn failed(&self, action: &str, error: &io::Error) -> Failure {
+        failed(action, &self.path, error)
     }
 }
 
@@ -266,9 +266,9 @@ fn parse(bytes: &[u8]) -> Option<Fence> {
     Fence::new(text.parse().ok()?)
 }
 
-fn failed(deed: &str, path: &Path, error: &io::Error) -> Failure {
+fn failed(action: &str, path: &Path, error: &io::Error) -> Failure {
     let text = format!(
-        "cannot {deed} the high-water file {}: {error}",
+        "cannot {action} the high-water file {}: {error}",
         path.display()
     );
     Failure::new(ExitCode::IO, text)

@@ -4,10 +4,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use super::*;
 use crate::runtime::runtime;
 
-fn shown(path: &Path, fence: u64, patience: Duration) -> Result<Verdict, Failure> {
+fn shown(path: &Path, fence: u64, wait_max: Duration) -> Result<Verdict, Failure> {
     let file = HighWater::at(path)?;
     let fence = Fence::new(fence).unwrap();
-    runtime()?.block_on(file.check(fence, patience))
+    runtime()?.block_on(file.check(fence, wait_max))
 }
 
 #[test]
@@ -48,12 +48,12 @@ fn overlong_number_is_refused() {
 fn non_utf8_name_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(OsStr::from_bytes(b"fence-\xff"));
-    let patience = Duration::from_secs(30);
-    shown(&path, 6, patience).unwrap();
+    let wait_max = Duration::from_secs(30);
+    shown(&path, 6, wait_max).unwrap();
     // Another file in the folder, whose name would be the same text.
     let lossy = folder.path().join(".fence-\u{fffd}.leasehold-next");
     fs::write(&lossy, "").unwrap();
-    shown(&path, 7, patience).unwrap();
+    shown(&path, 7, wait_max).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "7\n");
     assert!(lossy.exists(), "it belongs to another file");
 }
@@ -65,9 +65,9 @@ fn leftovers_of_a_killed_check_do_no_harm() {
     fs::write(&path, "5\n").unwrap();
     fs::write(folder.path().join(".fence.leasehold-next"), "9").unwrap();
     let before = Fence::new(5);
-    let patience = Duration::from_secs(30);
+    let wait_max = Duration::from_secs(30);
     assert_eq!(
-        shown(&path, 6, patience).unwrap(),
+        shown(&path, 6, wait_max).unwrap(),
         Verdict::Passes { before }
     );
     assert_eq!(fs::read_to_string(&path).unwrap(), "6\n");
