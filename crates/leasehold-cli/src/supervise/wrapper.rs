@@ -177,8 +177,8 @@ impl<'a> Wrapper<'a> {
             self.end_the_orphans().await?;
         }
         let is_unclean = self.lost || is_guardian_gone;
-        let stays_shut = is_unclean && self.lock_options.lock_delay.is_some();
-        if stays_shut {
+        let stays_reserved = is_unclean && self.lock_options.lock_delay.is_some();
+        if stays_reserved {
             // Even if renewals have recovered meanwhile, late writes of the command may still arrive.
             self.hold.give_up();
         }
@@ -189,7 +189,7 @@ impl<'a> Wrapper<'a> {
         };
         if let Some(loss) = ending
             && !self.lost
-            && !stays_shut
+            && !stays_reserved
         {
             note_loss(self.output, &loss);
             self.lost = true;

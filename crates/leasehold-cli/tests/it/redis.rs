@@ -30,7 +30,7 @@ pub(crate) fn run(sandbox: &Sandbox, urls: &[String], args: &[&str]) -> Ended {
 }
 
 /// Returns the servers of an initialized quorum. Without initialization, new servers have no vote yet.
-pub(crate) fn formed_set(sandbox: &Sandbox, count: usize) -> RedisSet {
+pub(crate) fn initialized_quorum(sandbox: &Sandbox, count: usize) -> RedisSet {
     let servers = RedisSet::start(count);
     let ended = run(sandbox, &servers.urls(), &["init"]);
     assert_eq!(ended.code(), 0, "{ended:?}");
@@ -149,7 +149,7 @@ fn lock_of_killed_wrapper_is_free_within_ttl() {
 #[test]
 fn two_frozen_of_five_only_add_warnings() {
     let sandbox = Sandbox::new();
-    let servers = formed_set(&sandbox, 5);
+    let servers = initialized_quorum(&sandbox, 5);
     servers[1].freeze();
     servers[3].freeze();
     let script = "echo $LEASEHOLD_MEMBERS; echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done";
@@ -174,7 +174,7 @@ fn two_frozen_of_five_only_add_warnings() {
 #[test]
 fn a_majority_that_freezes_is_a_lost_lease() {
     let sandbox = Sandbox::new();
-    let servers = formed_set(&sandbox, 5);
+    let servers = initialized_quorum(&sandbox, 5);
     let (run, processes) = stubborn(&sandbox, &servers.urls(), "15s");
     for index in [0, 2, 4] {
         servers[index].freeze();
@@ -186,7 +186,7 @@ fn a_majority_that_freezes_is_a_lost_lease() {
 #[test]
 fn three_dead_of_five_are_69_by_name() {
     let sandbox = Sandbox::new();
-    let mut servers = formed_set(&sandbox, 5);
+    let mut servers = initialized_quorum(&sandbox, 5);
     for index in [0, 2, 4] {
         servers[index].kill();
     }
@@ -216,7 +216,7 @@ fn three_dead_of_five_are_69_by_name() {
 #[test]
 fn log_lines_are_objects_for_programs() {
     let sandbox = Sandbox::new();
-    let mut servers = formed_set(&sandbox, 3);
+    let mut servers = initialized_quorum(&sandbox, 3);
     servers[2].kill();
     let ended = run(
         &sandbox,
@@ -299,7 +299,7 @@ fn a_token_of_another_library_is_a_holder() {
 #[test]
 fn status_names_holder_host_and_expiry() {
     let sandbox = Sandbox::new();
-    let servers = formed_set(&sandbox, 3);
+    let servers = initialized_quorum(&sandbox, 3);
     let (holder, processes) = stubborn(&sandbox, &servers.urls(), "15s");
     let mut status = String::new();
     let known = format!("held by leasehold (pid {} on ", holder.pid());

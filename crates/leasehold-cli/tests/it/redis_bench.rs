@@ -5,7 +5,7 @@ use nix::sys::signal::Signal;
 
 use crate::bench::{SHORT, figures, is_bound, is_timed};
 use crate::harness::Sandbox;
-use crate::redis::{formed_set, run, start};
+use crate::redis::{initialized_quorum, run, start};
 
 /// What stays at a server without any client.
 const KEPT: [&str; 2] = ["leasehold:member_record", "leasehold:present"];
@@ -53,7 +53,7 @@ fn one_server_is_measured_and_nothing_is_left() {
 #[test]
 fn five_servers_with_one_dead_are_measured() {
     let sandbox = Sandbox::new();
-    let mut servers = formed_set(&sandbox, 5);
+    let mut servers = initialized_quorum(&sandbox, 5);
     servers[3].kill();
     let ended = run(&sandbox, &servers.urls(), &SHORT);
     assert_eq!(ended.code(), 0, "{ended:?}");
@@ -78,7 +78,7 @@ fn five_servers_with_one_dead_are_measured() {
 #[test]
 fn frozen_member_is_named_and_skipped() {
     let sandbox = Sandbox::new();
-    let servers = formed_set(&sandbox, 3);
+    let servers = initialized_quorum(&sandbox, 3);
     servers[1].freeze();
     let ended = run(
         &sandbox,
@@ -97,7 +97,7 @@ fn frozen_member_is_named_and_skipped() {
 #[test]
 fn too_few_members_are_69_and_leave_nothing() {
     let sandbox = Sandbox::new();
-    let mut servers = formed_set(&sandbox, 3);
+    let mut servers = initialized_quorum(&sandbox, 3);
     servers[0].kill();
     servers[2].kill();
     let dead = [0, 2].map(|place: usize| format!("127.0.0.1:{}", servers[place].port()));
@@ -133,7 +133,7 @@ fn a_password_that_is_wrong_is_77() {
 #[test]
 fn interrupt_leaves_nothing_on_the_servers() {
     let sandbox = Sandbox::new();
-    let servers = formed_set(&sandbox, 5);
+    let servers = initialized_quorum(&sandbox, 5);
     for (part, signal, code) in [
         ("one", Signal::SIGINT, 130),
         ("many-7", Signal::SIGTERM, 143),

@@ -4,7 +4,7 @@ use leasehold_testkit::servers::{RedisServer, Reply, until};
 use serde_json::Value;
 
 use crate::harness::{Running, Sandbox};
-use crate::redis::{formed_set, run, start};
+use crate::redis::{initialized_quorum, run, start};
 
 /// Holds `x` so that its fence is shown at once; returns that fence, too.
 fn hold(sandbox: &Sandbox, urls: &[String], ttl: &str) -> (Running, String) {
@@ -111,7 +111,7 @@ fn broken_lock_stays_reserved_until_lease_end() {
 #[test]
 fn majority_of_five_breaks_a_lock() {
     let sandbox = Sandbox::new();
-    let servers = formed_set(&sandbox, 5);
+    let servers = initialized_quorum(&sandbox, 5);
     assert_broken_at_its_end(&sandbox, &servers.urls());
 }
 
@@ -157,7 +157,7 @@ fn lock_broken_at_once_goes_to_next_waiter() {
 #[test]
 fn break_without_majority_changes_nothing() {
     let sandbox = Sandbox::new();
-    let servers = formed_set(&sandbox, 3);
+    let servers = initialized_quorum(&sandbox, 3);
     let (holder, fence) = hold(&sandbox, &servers.urls(), "15s");
     servers[1].freeze();
     servers[2].freeze();
@@ -256,7 +256,7 @@ fn ls_lists_locks_of_other_libraries() {
 #[test]
 fn ls_says_where_members_disagree() {
     let sandbox = Sandbox::new();
-    let servers = formed_set(&sandbox, 5);
+    let servers = initialized_quorum(&sandbox, 5);
     let (holder, fence) = hold(&sandbox, &servers.urls(), "15s");
     until("all five have it", || {
         let all = json(&sandbox, &servers.urls(), &["ls", "x*"]);

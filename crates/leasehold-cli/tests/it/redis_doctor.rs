@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::doctor::{is_documented, report, verdict};
 use crate::harness::{Ended, Sandbox};
-use crate::redis::{formed_set, run};
+use crate::redis::{initialized_quorum, run};
 
 fn doctor(sandbox: &Sandbox, urls: &[String]) -> (i32, Value) {
     let ended = run(sandbox, urls, &["doctor", "--json"]);
@@ -115,12 +115,12 @@ fn healthy_redis_quorum_is_green_and_unchanged() {
     assert_eq!(code, 69, "{report}");
     assert!(found(&report, "quorum").contains("leasehold init"));
     assert_eq!(verdict(&report["members"][0], "record"), "yellow");
-    assert_eq!(state_of_all(), empty, "looking forms nothing");
+    assert_eq!(state_of_all(), empty, "looking initializes nothing");
 
     assert_eq!(run(&sandbox, &urls, &["init"]).code(), 0);
-    let formed = state_of_all();
+    let initialized = state_of_all();
     let (code, report) = doctor(&sandbox, &urls);
-    assert_eq!(state_of_all(), formed);
+    assert_eq!(state_of_all(), initialized);
     assert_eq!(code, 0, "{report}");
     all_green(&report);
     assert_eq!(
@@ -146,7 +146,7 @@ fn healthy_redis_quorum_is_green_and_unchanged() {
 #[test]
 fn dead_frozen_and_restarted_servers_are_reported() {
     let sandbox = Sandbox::new();
-    let mut servers = formed_set(&sandbox, 5);
+    let mut servers = initialized_quorum(&sandbox, 5);
     let urls = servers.urls();
     servers[0].kill();
     servers[1].freeze();
@@ -176,7 +176,7 @@ fn dead_frozen_and_restarted_servers_are_reported() {
 #[test]
 fn a_minority_that_is_ill_is_78() {
     let sandbox = Sandbox::new();
-    let mut servers = formed_set(&sandbox, 3);
+    let mut servers = initialized_quorum(&sandbox, 3);
     servers[0].kill();
     let (code, report) = doctor(&sandbox, &servers.urls());
     assert_eq!(
@@ -191,7 +191,7 @@ fn a_minority_that_is_ill_is_78() {
 #[test]
 fn server_with_damaged_record_has_no_vote() {
     let sandbox = Sandbox::new();
-    let servers = formed_set(&sandbox, 3);
+    let servers = initialized_quorum(&sandbox, 3);
     servers[0].command(&["DEL", "leasehold:member_record"]);
     servers[0].command(&["SET", "leasehold:member_record", "x"]);
     let (code, report) = doctor(&sandbox, &servers.urls());
@@ -232,7 +232,7 @@ fn what_can_be_no_member_is_named() {
 #[test]
 fn duplicate_server_and_differing_quorum_are_red() {
     let sandbox = Sandbox::new();
-    let servers = formed_set(&sandbox, 3);
+    let servers = initialized_quorum(&sandbox, 3);
     let urls = servers.urls();
     let alias = format!("{}?id=other", urls[0].replace("127.0.0.1", "localhost"));
     let (code, report) = doctor(&sandbox, &[&urls[..2], &[alias]].concat());

@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use crate::elect::{changes, fences, until_led};
 use crate::harness::{Running, Sandbox};
 use crate::processes::until_gone;
-use crate::redis::{formed_set, run, start};
+use crate::redis::{initialized_quorum, run, start};
 
 /// Notes its fence, its process, and whether the command of another leader is still there.
 const LEAD: &str = r#"
@@ -72,7 +72,7 @@ fn stopped_leader_on_one_server_is_followed() {
 #[test]
 fn stopped_leader_on_five_servers_is_followed() {
     let sandbox = Sandbox::new();
-    let servers = formed_set(&sandbox, 5);
+    let servers = initialized_quorum(&sandbox, 5);
     servers[2].freeze();
     stopped_and_continued(&sandbox, &servers.urls());
     servers[2].thaw();
@@ -121,7 +121,7 @@ fn broken_leader_names_operator_and_campaigns_again() {
 #[test]
 fn leader_of_frozen_servers_leads_again_later() {
     let sandbox = Sandbox::new();
-    let servers = formed_set(&sandbox, 5);
+    let servers = initialized_quorum(&sandbox, 5);
     let args = ["elect", "--observe", "--json", "--every", "100ms", "x"];
     let observer = start(&sandbox, &servers.urls(), &args);
     let leader = lead(&sandbox, &servers.urls(), "a", &[]);
@@ -204,7 +204,7 @@ fn waiter_without_limit_survives_an_outage() {
 /// A set of three with one dead, and the addresses for a user who may take locks, but write no records: an
 /// announcement is tried again and again.
 fn set_without_records(sandbox: &Sandbox) -> (RedisSet, Vec<String>) {
-    let mut servers = formed_set(sandbox, 3);
+    let mut servers = initialized_quorum(sandbox, 3);
     let let_in = |server: &RedisServer| {
         let rules = ["on", ">secret", "~*", "&*", "+@all", "-hset"];
         server.command(&[&["ACL", "SETUSER", "ann"], &rules[..]].concat());

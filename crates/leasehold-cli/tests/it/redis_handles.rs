@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::harness::{Ended, Sandbox};
 use crate::hold::{bash, example};
-use crate::redis::{formed_set, run, start};
+use crate::redis::{initialized_quorum, run, start};
 
 fn with_handle(sandbox: &Sandbox, urls: &[String], handle: &str, args: &[&str]) -> Ended {
     let mut command = sandbox.without_store();
@@ -88,7 +88,7 @@ fn handle_holds_a_lock_without_a_process() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     check_the_life_of_a_handle(&sandbox, &[server.url()]);
-    let servers = formed_set(&sandbox, 5);
+    let servers = initialized_quorum(&sandbox, 5);
     check_the_life_of_a_handle(&sandbox, &servers.urls());
 }
 
@@ -125,7 +125,7 @@ fn object(ended: &Ended) -> (Value, Vec<String>) {
 #[test]
 fn json_has_the_fields_of_version_1() {
     let sandbox = Sandbox::new();
-    let servers = formed_set(&sandbox, 5);
+    let servers = initialized_quorum(&sandbox, 5);
     let urls = servers.urls();
     let acquire = ["acquire", "--json", "--permits", "3", "--ttl", "20s", "x"];
     let (acquired, fields) = object(&run(&sandbox, &urls, &acquire));
@@ -317,7 +317,7 @@ fn other_store_and_dead_store_differ() {
 #[test]
 fn handle_is_renewed_without_a_minority() {
     let sandbox = Sandbox::new();
-    let mut servers = formed_set(&sandbox, 5);
+    let mut servers = initialized_quorum(&sandbox, 5);
     let urls = servers.urls();
     let acquired = run(&sandbox, &urls, &["acquire", "--ttl", "60s", "x"]);
     servers[0].kill();

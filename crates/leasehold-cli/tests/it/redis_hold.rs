@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::harness::Sandbox;
 use crate::hold::{Holding, check_its_generation};
-use crate::redis::{formed_set, run};
+use crate::redis::{initialized_quorum, run};
 
 #[test]
 fn redis_lock_is_held_until_stdin_or_signal() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     check_its_generation(&sandbox, &server.url(), true);
-    let servers = formed_set(&sandbox, 5);
+    let servers = initialized_quorum(&sandbox, 5);
     check_its_generation(&sandbox, &servers.urls().join(","), true);
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::harness::{Ended, PROGRAM, Sandbox};
 use crate::pty::OnTerminal;
-use crate::redis::{formed_set, run, start};
+use crate::redis::{initialized_quorum, run, start};
 
 fn id(server: &RedisServer) -> String {
     format!("127.0.0.1:{}", server.port())
@@ -38,14 +38,14 @@ fn quorum_is_initialized_once_with_immediate_votes() {
     let shown = run(&sandbox, &all, &["members"]);
     assert_eq!(shown.code(), 69, "{shown:?}");
     assert!(shown.stdout.contains("run `leasehold init`"), "{shown:?}");
-    assert!(!has_member_record(&durable), "looking forms nothing");
+    assert!(!has_member_record(&durable), "looking initializes nothing");
 
-    let formed = run(&sandbox, &all, &["init"]);
-    assert_eq!((formed.code(), &*formed.stderr), (0, ""), "{formed:?}");
-    let lines: Vec<&str> = formed.stdout.lines().collect();
+    let initialized = run(&sandbox, &all, &["init"]);
+    assert_eq!((initialized.code(), &*initialized.stderr), (0, ""), "{initialized:?}");
+    let lines: Vec<&str> = initialized.stdout.lines().collect();
     assert!(
         lines[0].contains("(max_ttl 60s, clock_tolerance 250ms)"),
-        "{formed:?}"
+        "{initialized:?}"
     );
     assert_eq!(lines[1], format!("{}: not durable", id(&urls[0])));
     assert_eq!(lines[3], format!("{}: durable", id(&durable)));
@@ -108,7 +108,7 @@ fn restart_and_persistence(sandbox: &Sandbox, urls: &[String]) -> [String; 2] {
 #[test]
 fn durability_set_while_running_starts_after_restart() {
     let sandbox = Sandbox::new();
-    let mut servers = formed_set(&sandbox, 3);
+    let mut servers = initialized_quorum(&sandbox, 3);
     let urls = servers.urls();
     servers.iter().for_each(make_durable);
     let once = ["once", "x", "--", "touch", "ran"];
@@ -144,8 +144,8 @@ fn obstacles_to_init_are_named_before_writing() {
     let held = start(&sandbox, &[holder.url()], &hold);
     sandbox.pid_in("held");
     let others = RedisSet::start(2);
-    let other_set = [others.urls(), vec![member.url()]].concat();
-    assert_eq!(run(&sandbox, &other_set, &["init", "--json"]).code(), 0);
+    let other_quorum = [others.urls(), vec![member.url()]].concat();
+    assert_eq!(run(&sandbox, &other_quorum, &["init", "--json"]).code(), 0);
 
     let urls = [&dead, &member, &holder, &free].map(RedisServer::url);
     run(&sandbox, &urls, &["init"]).fails(
@@ -183,7 +183,7 @@ fn single_redis_server_needs_no_initialization() {
 #[test]
 fn limits_are_checked_and_agreed_on() {
     let sandbox = Sandbox::new();
-    let servers = formed_set(&sandbox, 3);
+    let servers = initialized_quorum(&sandbox, 3);
     let urls = servers.urls();
     let run = |args: &[&str]| run(&sandbox, &urls, args);
     run(&["run", "--max-ttl", "2s", "--ttl", "2s", "x", "true"])
@@ -227,7 +227,7 @@ fn limits_are_checked_and_agreed_on() {
 #[test]
 fn differing_redis_quorum_is_64_with_both() {
     let sandbox = Sandbox::new();
-    let mut servers = formed_set(&sandbox, 5);
+    let mut servers = initialized_quorum(&sandbox, 5);
     let fewer = servers.urls()[..3].to_vec();
     let list = |count: usize| {
         let mut ids: Vec<String> = servers.iter().take(count).map(id).collect();
@@ -260,9 +260,9 @@ fn redis_quorum_grows_shrinks_and_advises() {
     };
     let lock = |urls: &[String]| call(urls, "run", &["-n", "--ttl", "12s", "x", "true"]);
     let four = servers.urls();
-    let formed = call(&four, "init", &["--json"]);
-    formed.fails(0, &["an even number of servers"]);
-    let said = json(&formed);
+    let initialized = call(&four, "init", &["--json"]);
+    initialized.fails(0, &["an even number of servers"]);
+    let said = json(&initialized);
     assert_eq!(
         (&said["max_ttl_ms"], &said["clock_tolerance_ms"]),
         (&12_000.into(), &250.into())

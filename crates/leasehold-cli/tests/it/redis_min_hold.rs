@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 
 use crate::harness::{Running, Sandbox};
 use crate::processes::until_gone;
-use crate::redis::{formed_set, run, start};
+use crate::redis::{initialized_quorum, run, start};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -57,7 +57,7 @@ fn lock_outlives_a_short_job() {
     let sandbox = Sandbox::new();
     let server = RedisServer::start();
     check_that_the_lock_outlives_a_short_job(&sandbox, &[server.url()]);
-    let servers = formed_set(&sandbox, 5);
+    let servers = initialized_quorum(&sandbox, 5);
     check_that_the_lock_outlives_a_short_job(&sandbox, &servers.urls());
 }
 
@@ -85,8 +85,8 @@ fn signal_leaves_the_lease_of_a_stay() {
     let sandbox = Sandbox::new();
     let servers = RedisSet::start(3);
     let urls = servers.urls();
-    let formed = run(&sandbox, &urls, &["init", "--max-ttl", "20s"]);
-    assert_eq!(formed.code(), 0, "{formed:?}");
+    let initialized = run(&sandbox, &urls, &["init", "--max-ttl", "20s"]);
+    assert_eq!(initialized.code(), 0, "{initialized:?}");
     let limits = ["run", "--max-ttl", "20s", "--ttl", "10s"];
     let args = [
         &limits[..],
@@ -210,7 +210,7 @@ fn crontab() -> Vec<&'static str> {
 #[test]
 fn three_machines_run_one_job_once() {
     let sandbox = Sandbox::new();
-    let servers = formed_set(&sandbox, 3);
+    let servers = initialized_quorum(&sandbox, 3);
     let urls = servers.urls();
     let line = crontab();
     let end = line.iter().position(|word| *word == "--").unwrap();

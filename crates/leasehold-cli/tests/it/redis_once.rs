@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use crate::harness::Sandbox;
 use crate::once::assert_one_result;
 use crate::processes::{guardian_of, until_gone, until_stopped};
-use crate::redis::{formed_set, run, start};
+use crate::redis::{initialized_quorum, run, start};
 
 /// Once it may pass the gate: notes that it ran, and says so.
 const GATED: &str = r#"
@@ -115,7 +115,7 @@ fn server_with_a_new_disk_denies_no_result() {
 #[test]
 fn undurable_servers_are_refused_by_name() {
     let sandbox = Sandbox::new();
-    let servers = formed_set(&sandbox, 3);
+    let servers = initialized_quorum(&sandbox, 3);
     let command = ["once", "x", "--", "touch", "touched"];
     let refused = run(&sandbox, &servers.urls(), &command);
     let ids: Vec<String> = servers

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::harness::{PROGRAM, Running, Sandbox};
 use crate::processes::until_stopped;
 use crate::pty::OnTerminal;
-use crate::redis::{formed_set, run, start};
+use crate::redis::{initialized_quorum, run, start};
 
 /// Begins to wait for `x`, and notes `mark` in the file `order` when granted.
 fn wait_behind(sandbox: &Sandbox, urls: &[String], mark: usize, waiting: usize) -> Running {
@@ -69,7 +69,7 @@ fn waiters_run_in_arrival_order() {
 #[test]
 fn waiters_on_a_quorum_run_in_order() {
     let sandbox = Sandbox::new();
-    let servers = formed_set(&sandbox, 3);
+    let servers = initialized_quorum(&sandbox, 3);
     assert_served_in_order(&sandbox, &servers.urls());
 }
 

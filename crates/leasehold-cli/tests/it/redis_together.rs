@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::also::opposite_orders;
 use crate::harness::{Ended, Running, Sandbox};
 use crate::processes::until_gone;
-use crate::redis::{formed_set, run, start};
+use crate::redis::{initialized_quorum, run, start};
 
 /// Runs `test` with one new server, and with five.
 fn stores(test: impl Fn(&Sandbox, &RedisSet)) {
@@ -16,7 +16,7 @@ fn stores(test: impl Fn(&Sandbox, &RedisSet)) {
         let sandbox = Sandbox::new();
         let servers = match count {
             1 => RedisSet::start(1),
-            several => formed_set(&sandbox, several),
+            several => initialized_quorum(&sandbox, several),
         };
         test(&sandbox, &servers);
     }
