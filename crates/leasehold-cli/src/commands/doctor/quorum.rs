@@ -212,14 +212,14 @@ fn same_server(snapshot: &Snapshot, place: usize) -> Option<Finding> {
     }
     let run = &snapshot.servers[place].presence()?.run;
     let others = snapshot.servers.iter().enumerate();
-    let twin = others
+    let duplicate = others
         .filter(|(other, _)| *other != place)
         .find(|(_, other)| other.presence().is_some_and(|it| it.run == *run));
-    Some(match twin {
+    Some(match duplicate {
         None => Finding::green("same_server", "no other address leads to the same server"),
-        Some((_, twin)) => Finding::red(
+        Some((_, duplicate)) => Finding::red(
             "same_server",
-            format!("is the same server as {}", twin.id),
+            format!("is the same server as {}", duplicate.id),
             "two addresses of one server fail together, so they must not both vote",
             "list each server once; behind a proxy or NAT, use the servers' own addresses",
         ),

@@ -34,7 +34,7 @@ pub(super) async fn judge(
     if is_uninitialized(&seen) {
         return Ok(seen.into_iter().map(MemberState::uninitialized).collect());
     }
-    let health = settled_health(client).await?;
+    let health = health_with_votes(client).await?;
     let offsets = seen.into_iter().map(|seen| seen.clock_offset);
     let states = health.into_iter().zip(offsets);
     Ok(states
@@ -44,17 +44,17 @@ pub(super) async fn judge(
 
 /// The health of the servers, after the client has updated the records of those that restarted. Before
 /// that, it is not known when they have a vote again.
-async fn settled_health(client: &Client) -> Result<Vec<MemberHealth>, Error> {
-    let end = SystemClock.now() + SETTLING;
+async fn health_with_votes(client: &Client) -> Result<Vec<MemberHealth>, Error> {
+    let end = SystemClock.now() + VOTE_TIMEOUT;
     loop {
         let health = client.health().await?;
-        let is_settling = health.iter().any(|member| {
+        let is_pending = health.iter().any(|member| {
             let out = member.distrust.as_ref();
             out.is_some_and(|out| {
                 out.counts_again.is_none() && out.error.kind() == ErrorKind::Untrusted
             })
         });
-        if !is_settling || SystemClock.now() >= end {
+        if !is_pending || SystemClock.now() >= end {
             return Ok(health);
         }
         let next = SystemClock.now() + Duration::from_millis(50);
@@ -62,7 +62,7 @@ async fn settled_health(client: &Client) -> Result<Vec<MemberHealth>, Error> {
     }
 }
 
-const SETTLING: Duration = Duration::from_secs(2);
+const VOTE_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl MemberState {
     fn uninitialized(seen: MemberReply) -> Self {

@@ -205,10 +205,10 @@ fn server_listed_twice_is_red_on_both() {
     let run = three.servers[1].presence().unwrap().run.clone();
     let found = three.servers[0].found.as_mut().unwrap();
     found.presence.as_mut().unwrap().run = run;
-    for (place, twin) in [(0, "b"), (1, "a")] {
+    for (place, duplicate) in [(0, "b"), (1, "a")] {
         let findings = of_server(&three, place);
         let text = &finding(&findings, "same_server", Red).found;
-        assert!(text.ends_with(twin), "{text}");
+        assert!(text.ends_with(duplicate), "{text}");
     }
     finding(&of_server(&three, 2), "same_server", Green);
 }
