@@ -104,7 +104,9 @@ fn pages_and_completions_have_all_options() {
             }
             // For these, each line of fish names its subcommand.
             let of_subcommand = format!("_using_subcommand {}", subcommand[0]);
-            let mut lines = scripts[2].lines().filter(|line| line.contains(&of_subcommand));
+            let mut lines = scripts[2]
+                .lines()
+                .filter(|line| line.contains(&of_subcommand));
             let is_long = format!(" -l {word}");
             assert!(
                 lines.any(|line| line.contains(&is_long)),

@@ -41,7 +41,11 @@ fn quorum_is_initialized_once_with_immediate_votes() {
     assert!(!has_member_record(&durable), "looking initializes nothing");
 
     let initialized = run(&sandbox, &all, &["init"]);
-    assert_eq!((initialized.code(), &*initialized.stderr), (0, ""), "{initialized:?}");
+    assert_eq!(
+        (initialized.code(), &*initialized.stderr),
+        (0, ""),
+        "{initialized:?}"
+    );
     let lines: Vec<&str> = initialized.stdout.lines().collect();
     assert!(
         lines[0].contains("(max_ttl 60s, clock_tolerance 250ms)"),
