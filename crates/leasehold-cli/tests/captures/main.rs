@@ -10,7 +10,7 @@
 mod fixture;
 mod keeping;
 mod picture;
-#[path = "../it/processes.rs"]
+#[path = "../it/support/processes.rs"]
 #[expect(
     dead_code,
     reason = "shared with the other tests; a shell is only ended"

@@ -1,6 +1,6 @@
 use std::process::Command;
 
-use crate::harness::Sandbox;
+use crate::support::harness::Sandbox;
 
 #[test]
 fn every_shell_has_completions_that_bash_loads() {

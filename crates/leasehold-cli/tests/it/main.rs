@@ -4,42 +4,63 @@
     reason = "helpers of tests: a panic is how a test fails"
 )]
 
-mod also;
-mod bench;
-mod doctor;
 mod documents;
-mod elect;
-mod ending;
-mod fence;
-mod fence_disk;
-mod harness;
-mod hold;
-mod inspect;
-mod messages;
-mod min_hold;
-mod namespaces;
-mod nested;
-mod nesting;
 mod nobody;
-mod once;
-mod once_ending;
-mod once_readers;
-mod processes;
-mod pty;
-mod redis;
-mod redis_bench;
-mod redis_break;
-mod redis_doctor;
-mod redis_elect;
-mod redis_handles;
-mod redis_hold;
-mod redis_members;
-mod redis_min_hold;
-mod redis_once;
-mod redis_py;
-mod redis_queue;
-mod redis_together;
-mod signals;
-mod stores;
-mod terminal;
-mod waiting;
+
+mod support {
+    pub(crate) mod harness;
+    pub(crate) mod processes;
+    pub(crate) mod pty;
+}
+
+mod run {
+    pub(crate) mod also;
+    pub(crate) mod ending;
+    pub(crate) mod messages;
+    pub(crate) mod min_hold;
+    pub(crate) mod namespaces;
+    pub(crate) mod nested;
+    pub(crate) mod nesting;
+    pub(crate) mod redis;
+    pub(crate) mod redis_min_hold;
+    pub(crate) mod redis_py;
+    pub(crate) mod redis_queue;
+    pub(crate) mod redis_together;
+    pub(crate) mod signals;
+    pub(crate) mod stores;
+    pub(crate) mod terminal;
+    pub(crate) mod waiting;
+}
+
+mod results {
+    pub(crate) mod once;
+    pub(crate) mod once_ending;
+    pub(crate) mod once_readers;
+    pub(crate) mod redis_once;
+}
+
+mod elections {
+    pub(crate) mod elect;
+    pub(crate) mod redis_elect;
+}
+
+mod holds {
+    pub(crate) mod hold;
+    pub(crate) mod redis_handles;
+    pub(crate) mod redis_hold;
+}
+
+mod administration {
+    pub(crate) mod bench;
+    pub(crate) mod doctor;
+    pub(crate) mod inspect;
+    pub(crate) mod redis_bench;
+    pub(crate) mod redis_break;
+    pub(crate) mod redis_doctor;
+    pub(crate) mod redis_members;
+}
+
+mod fences {
+    pub(crate) mod fence;
+    pub(crate) mod fence_disk;
+}

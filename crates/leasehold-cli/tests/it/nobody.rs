@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use crate::harness::{Ended, PROGRAM, Sandbox};
+use crate::support::harness::{Ended, PROGRAM, Sandbox};
 
 /// Runs the copy of the program. If this test runs as root, the copy runs as an unprivileged user.
 pub(crate) fn run(sandbox: &Sandbox, args: &[&str]) -> Ended {

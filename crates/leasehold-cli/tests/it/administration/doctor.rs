@@ -1,0 +1,170 @@
+//! `doctor` on files, and what it refuses.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::Value;
+
+use crate::support::harness::{Ended, PROGRAM, Sandbox};
+use crate::support::pty::OnTerminal;
+
+/// The object that it printed.
+#[track_caller]
+pub(crate) fn report(ended: &Ended) -> Value {
+    assert_eq!(ended.stderr, "", "{ended:?}");
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(report["version"], 1);
+    report
+}
+
+/// The verdict of a check of the store, or of one of its servers.
+#[track_caller]
+pub(crate) fn verdict(of: &Value, check: &str) -> String {
+    let checks = of["checks"].as_array().unwrap();
+    let found = checks.iter().find(|it| it["id"] == check);
+    let found = found.unwrap_or_else(|| panic!("no {check} in {of}"));
+    let is_well = found["verdict"] == "green";
+    assert_eq!(found["remedy"].is_null(), is_well, "{found}");
+    assert_eq!(found["why"].is_null(), is_well, "{found}");
+    found["verdict"].as_str().unwrap().to_owned()
+}
+
+/// Asserts that the manual has every id of the report.
+#[track_caller]
+pub(crate) fn is_documented(sandbox: &Sandbox, report: &Value) {
+    let page = sandbox.run(&["man", "doctor"]).stdout;
+    let members = report["members"].as_array().unwrap();
+    for part in [report].into_iter().chain(members) {
+        for check in part["checks"].as_array().unwrap() {
+            let id = check["id"].as_str().unwrap();
+            assert!(page.contains(&format!("`{id}`")), "{id}: {page}");
+        }
+        for fact in part["facts"]
+            .as_object()
+            .into_iter()
+            .flat_map(|it| it.keys())
+        {
+            assert!(page.contains(&format!("`{fact}`")), "{fact}: {page}");
+        }
+    }
+}
+
+#[test]
+fn healthy_files_are_green_and_nothing_is_created() {
+    let sandbox = Sandbox::new();
+    let ended = sandbox.run(&["doctor", "--json"]);
+    let found = report(&ended);
+    assert_eq!(
+        (ended.code(), &found["verdict"]),
+        (0, &"green".into()),
+        "{found}"
+    );
+    assert_eq!(found["members"], Value::Array(vec![]));
+    assert!(found["voting"].is_null() && found["needed"].is_null());
+    for check in ["folder", "file_system", "fences", "room", "locks"] {
+        assert_eq!(verdict(&found, check), "green");
+    }
+    is_documented(&sandbox, &found);
+    assert!(!sandbox.path("locks").exists());
+    let local = sandbox.run(&["doctor", "--local"]);
+    assert!(local.stdout.contains("folder"), "{local:?}");
+}
+
+#[test]
+fn locks_that_are_held_are_counted_and_stay() {
+    let sandbox = Sandbox::new();
+    let holder = sandbox.start(&["run", "x", "--", "sh", "-c", "echo $$ > held; sleep 1000"]);
+    sandbox.pid_in("held");
+    let names = || {
+        let entries = fs::read_dir(sandbox.path("locks")).unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name())
+            .collect::<Vec<_>>()
+    };
+    let before = names();
+    let ended = sandbox.run(&["doctor"]);
+    assert_eq!((ended.code(), &*ended.stderr), (0, ""), "{ended:?}");
+    for part in [
+        "1 lock file, 1 held",
+        "green  flock",
+        "\n7 green, 0 yellow, 0 red\n",
+    ] {
+        assert!(ended.stdout.contains(part), "no {part:?} in {ended:?}");
+    }
+    assert_eq!(names(), before);
+    assert!(!sandbox.is_free("x"));
+    drop(holder);
+}
+
+#[test]
+fn bad_folder_is_red_and_78() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path("locks")).unwrap();
+    fs::set_permissions(sandbox.path("locks"), fs::Permissions::from_mode(0o777)).unwrap();
+    let ended = sandbox.run(&["doctor", "--json"]);
+    let found = report(&ended);
+    assert_eq!(
+        (ended.code(), &*verdict(&found, "owner")),
+        (78, "red"),
+        "{found}"
+    );
+    fs::remove_dir(sandbox.path("locks")).unwrap();
+    fs::write(sandbox.path("locks"), "").unwrap();
+    let ended = sandbox.run(&["doctor"]);
+    assert_eq!(ended.code(), 78, "{ended:?}");
+    assert!(ended.stdout.contains("red    folder"), "{ended:?}");
+    let ended = sandbox.run(&["doctor", "--json", "--store", "file:/proc/locks"]);
+    let found = report(&ended);
+    assert_eq!(
+        (ended.code(), &*verdict(&found, "file_system")),
+        (78, "red")
+    );
+}
+
+#[test]
+fn uncreatable_folder_is_red() {
+    let sandbox = Sandbox::new();
+    crate::nobody::copy_program(&sandbox);
+    let mode = |mode| fs::Permissions::from_mode(mode);
+    fs::set_permissions(sandbox.path("."), mode(0o555)).unwrap();
+    let store = sandbox.store();
+    let ended = crate::nobody::run(&sandbox, &["doctor", "--json", "--store", &store]);
+    fs::set_permissions(sandbox.path("."), mode(0o755)).unwrap();
+    assert_eq!(ended.code(), 78, "{ended:?}");
+    assert_eq!(verdict(&report(&ended), "folder"), "red", "{ended:?}");
+}
+
+#[test]
+fn colours_need_a_terminal_or_the_option() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["run", "x", "true"]);
+    let terminal = |arguments: &[&str]| OnTerminal::start(&sandbox, arguments).ends();
+    let (code, screen) = terminal(&[PROGRAM, "doctor"]);
+    assert_eq!(code, 0, "{screen}");
+    assert!(screen.contains("\x1b[32mgreen"), "{screen}");
+    for plain in [
+        &["env", "NO_COLOR=1", PROGRAM, "doctor"][..],
+        &["env", "TERM=dumb", PROGRAM, "doctor"],
+        &[PROGRAM, "doctor", "--color", "never"],
+    ] {
+        let (_, screen) = terminal(plain);
+        assert!(!screen.contains("\x1b["), "{plain:?}: {screen}");
+    }
+    let plain = sandbox.run(&["doctor"]).stdout;
+    assert!(!plain.contains('\x1b'), "{plain}");
+    let forced = sandbox.run(&["--color", "always", "doctor"]).stdout;
+    assert!(forced.contains("\x1b[32mgreen"), "{forced}");
+}
+
+#[test]
+fn an_error_is_red_on_a_terminal() {
+    let sandbox = Sandbox::new();
+    let wrong = ["status", "--store", "x:y", "z"];
+    let (code, screen) = OnTerminal::start(&sandbox, &[&[PROGRAM], &wrong[..]].concat()).ends();
+    assert_eq!(code, 64, "{screen}");
+    assert!(screen.contains("\x1b[31mleasehold:\x1b[0m "), "{screen}");
+    let plain = sandbox.run(&wrong).stderr;
+    assert!(plain.starts_with("leasehold: "), "{plain}");
+    let json = sandbox.run(&[&["--color", "always"], &wrong[..], &["--json"]].concat());
+    assert!(!json.stderr.contains('\x1b'), "{json:?}");
+}

@@ -1,0 +1,319 @@
+//! Commands that are run once, on files of this machine.
+
+use std::fs;
+
+use leasehold_testkit::servers::until;
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::support::harness::{Ended, Sandbox};
+use crate::support::processes::{guardian_of, signal, until_gone, until_stopped};
+
+/// Notes that it ran, writes to both streams, and ends with the code in the file `code`, if any.
+const WORK: &str = r#"
+echo "$LEASEHOLD_FENCE" >> ran
+echo "done under $LEASEHOLD_FENCE"
+echo "a remark" >&2
+exit "$(cat code 2>/dev/null || echo 0)""#;
+
+/// The same, once it may pass the gate.
+const GATED: &str = r#"
+echo $$ > pid
+read line < gate
+echo "$LEASEHOLD_FENCE" >> ran
+echo "done under $LEASEHOLD_FENCE""#;
+
+fn call(sandbox: &Sandbox, options: &[&str]) -> Ended {
+    let command = ["pay/17", "--", "sh", "-c", WORK];
+    sandbox.run(&[&["once"], options, &command].concat())
+}
+
+/// Asserts that all calls in `shown` printed the same result, and that an attempt produced it.
+#[track_caller]
+pub(crate) fn assert_one_result(sandbox: &Sandbox, shown: &[&Ended]) {
+    let ran = sandbox.lines_in("ran");
+    for ended in shown {
+        assert_eq!(ended.code(), 0, "{ended:?}");
+        assert_eq!(ended.stdout, shown[0].stdout);
+        let fence = ended.stdout.trim_end().strip_prefix("done under ");
+        let fence = fence.unwrap_or_else(|| panic!("{ended:?}"));
+        assert!(ran.iter().any(|ran| ran == fence), "{fence} of {ran:?}");
+    }
+}
+
+#[test]
+fn second_call_replays_output_and_code() {
+    let sandbox = Sandbox::new();
+    let first = call(&sandbox, &[]);
+    let again = call(&sandbox, &[]);
+    assert_one_result(&sandbox, &[&first, &again]);
+    assert_eq!(sandbox.lines_in("ran").len(), 1);
+    for ended in [&first, &again] {
+        assert_eq!(ended.stderr, "a remark\n");
+    }
+    assert!(sandbox.is_free("pay/17"));
+    let listed = fs::read_dir(sandbox.path("locks")).unwrap().count();
+    assert_eq!(listed, 2, "a lock file and its record");
+}
+
+#[test]
+fn failure_runs_again_unless_kept() {
+    let sandbox = Sandbox::new();
+    fs::write(sandbox.path("code"), "3").unwrap();
+    for runs in 1..=2 {
+        let failed = call(&sandbox, &[]);
+        failed.fails(3, &["a remark"]);
+        assert!(failed.stdout.starts_with("done under "));
+        assert_eq!(sandbox.lines_in("ran").len(), runs);
+    }
+    call(&sandbox, &["--failed", "keep"]).fails(3, &["a remark"]);
+    fs::write(sandbox.path("code"), "0").unwrap();
+    let kept = call(&sandbox, &[]);
+    kept.fails(3, &["a remark"]);
+    assert_eq!(sandbox.lines_in("ran").len(), 3);
+    let killed = [
+        "once",
+        "--failed",
+        "keep",
+        "x",
+        "--",
+        "sh",
+        "-c",
+        "kill -9 $$",
+    ];
+    assert_eq!(sandbox.run(&killed).code(), 137);
+    assert_eq!(sandbox.run(&killed).code(), 137);
+}
+
+#[test]
+fn other_command_under_same_key_needs_same_payload() {
+    let sandbox = Sandbox::new();
+    call(&sandbox, &[]).fails(0, &[]);
+    let other = ["once", "pay/17", "--", "touch", "touched"];
+    sandbox
+        .run(&other)
+        .fails(64, &["pay/17", "another payload"]);
+    assert!(!sandbox.path("touched").exists());
+    let first = ["once", "--payload", "EUR 12", "y", "--", "echo", "one"];
+    assert_eq!(sandbox.run(&first).stdout, "one\n");
+    let second = ["once", "--payload", "EUR 12", "y", "--", "echo", "two"];
+    assert_eq!(sandbox.run(&second).stdout, "one\n");
+    let third = ["once", "--payload", "EUR 13", "y", "--", "echo", "two"];
+    sandbox.run(&third).fails(64, &["another payload"]);
+    let stored = fs::read(sandbox.path("locks/y.lock.record")).unwrap();
+    let stored = String::from_utf8_lossy(&stored);
+    assert!(!stored.contains("EUR"), "a payload is not kept");
+}
+
+#[test]
+fn concurrent_call_waits_or_is_busy() {
+    let sandbox = Sandbox::new();
+    sandbox.gate("gate");
+    let command = ["pay/17", "--", "sh", "-c", GATED];
+    let first = sandbox.start(&[&["once"], &command[..]].concat());
+    sandbox.pid_in("pid");
+    let told = sandbox.run(&[&["once", "-n"], &command[..]].concat());
+    told.fails(75, &["pay/17", "is held by leasehold (pid "]);
+    let told = sandbox.run(&[&["once", "-w", "200ms", "-E", "9"], &command[..]].concat());
+    told.fails(9, &["gave up after 200ms"]);
+    let waiting = sandbox.start(&[&["once"], &command[..]].concat());
+    waiting.says("waiting");
+    sandbox.open_gate("gate");
+    assert_one_result(&sandbox, &[&first.wait(), &waiting.wait()]);
+    assert_eq!(sandbox.lines_in("ran").len(), 1);
+}
+
+#[test]
+fn call_killed_while_running_is_followed() {
+    let sandbox = Sandbox::new();
+    sandbox.gate("gate");
+    let command = ["once", "pay/17", "--", "sh", "-c", GATED];
+    let first = sandbox.start(&command);
+    let running = sandbox.pid_in("pid");
+    first.signal(Signal::SIGKILL);
+    until_gone(running);
+    assert_eq!(sandbox.lines_in("ran").len(), 0);
+    let next = sandbox.start(&command);
+    sandbox.open_gate("gate");
+    let next = next.wait();
+    assert_one_result(&sandbox, &[&next, &sandbox.run(&command)]);
+    assert_eq!(sandbox.lines_in("ran").len(), 1);
+}
+
+#[test]
+fn call_killed_after_the_command_commits_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.gate("gate");
+    let command = ["once", "pay/17", "--", "sh", "-c", GATED];
+    let first = sandbox.start(&command);
+    let running = sandbox.pid_in("pid");
+    let guardian = guardian_of(running);
+    first.signal(Signal::SIGSTOP);
+    until_stopped(first.pid());
+    sandbox.open_gate("gate");
+    until_gone(running);
+    until_gone(guardian);
+    first.signal(Signal::SIGKILL);
+    let next = sandbox.start(&command);
+    sandbox.open_gate("gate");
+    let next = next.wait();
+    assert_one_result(&sandbox, &[&next, &sandbox.run(&command)]);
+    assert_eq!(
+        sandbox.lines_in("ran").len(),
+        2,
+        "an attempt is made at least once"
+    );
+}
+
+#[test]
+fn kills_at_any_moment_commit_one_result() {
+    // Each call is killed a little later; where exactly that meets it is chance, what must hold is not.
+    for round in 0..40 {
+        let sandbox = Sandbox::new();
+        let command = ["once", "pay/17", "--", "sh", "-c", WORK];
+        let first = sandbox.start(&command);
+        let steps = [
+            "locks",
+            "locks/pay%2F17.lock",
+            "locks/pay%2F17.lock.record",
+            "ran",
+        ];
+        if let Some(step) = steps.get(round % 5) {
+            until(step, || sandbox.path(step).exists());
+        }
+        // Between two steps lie a few milliseconds: some of these spins end within them.
+        for _ in 0..round * 20_000 {
+            std::hint::spin_loop();
+        }
+        first.signal(Signal::SIGKILL);
+        drop(first);
+        let shown = [(); 2].map(|()| sandbox.run(&command));
+        assert_one_result(&sandbox, &[&shown[0], &shown[1]]);
+        let ran = sandbox.lines_in("ran").len();
+        assert!((1..=2).contains(&ran), "run {ran} times");
+    }
+}
+
+#[test]
+fn what_could_not_be_started_is_not_kept() {
+    let sandbox = Sandbox::new();
+    let missing = ["once", "--failed", "keep", "x", "--", "./work"];
+    sandbox.run(&missing).fails(127, &["./work"]);
+    fs::write(sandbox.path("work"), "#!/bin/sh\necho worked\n").unwrap();
+    sandbox.run(&missing).fails(126, &["./work"]);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    fs::set_permissions(sandbox.path("work"), mode).unwrap();
+    assert_eq!(sandbox.run(&missing).stdout, "worked\n");
+    // Another command would have been another payload.
+    let other = ["once", "y", "--", "./missing"];
+    sandbox.run(&other).fails(127, &[]);
+    assert_eq!(sandbox.run(&["once", "y", "--", "echo", "x"]).code(), 0);
+}
+
+#[test]
+fn the_outcome_is_told_to_programs() {
+    let sandbox = Sandbox::new();
+    let outcome = |ended: &Ended| -> Value {
+        let line = ended.stderr.lines().rfind(|line| line.starts_with('{'));
+        serde_json::from_str(line.unwrap_or_else(|| panic!("{ended:?}"))).unwrap()
+    };
+    let [first, again] = [(); 2].map(|()| call(&sandbox, &["--json", "--retain", "2h"]));
+    let (told, replayed) = (outcome(&first), outcome(&again));
+    assert_eq!(told["event"], "once");
+    assert_eq!(told["version"], 1);
+    assert_eq!(told["key"], "pay/17");
+    assert_eq!(told["outcome"], "committed");
+    assert_eq!(told["exit_code"], 0);
+    assert_eq!(told["kept_for_ms"], 7_200_000);
+    assert_eq!(told["stderr"]["bytes"], "a remark\n".len());
+    assert_eq!(told["stdout"]["bytes"], first.stdout.len());
+    assert_eq!(told["stdout"]["cut"], false);
+    assert_eq!(replayed["outcome"], "replayed");
+    assert_eq!(replayed["fence"], told["fence"]);
+    let kept_for = replayed["kept_for_ms"].as_u64().unwrap();
+    assert!((1..=7_200_000).contains(&kept_for), "{kept_for}");
+    let failed = sandbox.run(&["once", "--json", "x", "--", "false"]);
+    let failed = outcome(&failed);
+    assert_eq!(
+        (&failed["outcome"], &failed["exit_code"]),
+        (&"failed".into(), &1.into())
+    );
+    assert_eq!(failed["kept_for_ms"], Value::Null);
+    let error = sandbox.run(&["once", "--json", "pay/17", "--", "false"]);
+    let error = outcome(&error);
+    assert_eq!(
+        (&error["event"], &error["exit_code"]),
+        (&"error".into(), &64.into())
+    );
+}
+
+#[test]
+fn of_a_long_output_the_beginning_is_kept() {
+    let sandbox = Sandbox::new();
+    let script =
+        "head -c 600000 /dev/zero | tr '\\0' x; echo end; head -c 9 /dev/zero | tr '\\0' y >&2";
+    let command = ["once", "x", "--", "sh", "-c", script];
+    let warning = "only the first 524261 bytes of stdout are kept";
+    let first = sandbox.run(&command);
+    first.fails(0, &[warning, "yyyyyyyyy"]);
+    assert_eq!(first.stdout.len(), 600_004, "all of it is shown");
+    assert!(first.stdout.ends_with("xend\n"));
+    let again = sandbox.run(&command);
+    again.fails(0, &[warning, "yyyyyyyyy"]);
+    assert_eq!(again.stdout, "x".repeat(524_261));
+}
+
+#[test]
+fn background_processes_are_not_awaited() {
+    let sandbox = Sandbox::new();
+    sandbox.gate("gate");
+    let script = "sh -c 'echo $$ > left; read line < gate; echo late' & echo done; while [ ! -s left ]; do :; done";
+    let command = ["once", "x", "--", "sh", "-c", script];
+    let first = sandbox.run(&command);
+    assert_eq!((first.code(), &*first.stdout), (0, "done\n"));
+    let left = sandbox.pid_in("left");
+    assert_eq!(sandbox.run(&command).stdout, "done\n");
+    sandbox.open_gate("gate");
+    until_gone(left);
+}
+
+#[test]
+fn unreachable_store_is_69_before_running() {
+    let sandbox = Sandbox::new();
+    let store = ["--store", "redis://127.0.0.1:1", "-n"];
+    let args = [&["once"], &store[..], &["x", "touch", "ran"]].concat();
+    sandbox.run(&args).fails(69, &["127.0.0.1:1"]);
+    assert!(!sandbox.path("ran").exists());
+}
+
+#[test]
+fn damaged_result_is_reported_without_running() {
+    let sandbox = Sandbox::new();
+    call(&sandbox, &[]).fails(0, &[]);
+    let path = sandbox.path("locks/pay%2F17.lock.record");
+    let mut bytes = fs::read(&path).unwrap();
+    let last = bytes.len() - 10;
+    bytes[last] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let parts = ["pay%2F17.lock.record is damaged", "checksum"];
+    call(&sandbox, &[]).fails(65, &parts);
+    assert_eq!(sandbox.lines_in("ran").len(), 1);
+    fs::remove_file(&path).unwrap();
+    call(&sandbox, &[]).fails(0, &[]);
+    assert_eq!(sandbox.lines_in("ran").len(), 2);
+}
+
+#[test]
+fn next_call_runs_after_a_signal() {
+    let sandbox = Sandbox::new();
+    sandbox.gate("gate");
+    let command = ["once", "pay/17", "--", "sh", "-c", GATED];
+    let first = sandbox.start(&command);
+    let running = sandbox.pid_in("pid");
+    signal(first.pid(), Signal::SIGTERM);
+    assert_eq!(first.wait().code(), 143);
+    until_gone(running);
+    let next = sandbox.start(&command);
+    sandbox.open_gate("gate");
+    assert_one_result(&sandbox, &[&next.wait()]);
+}

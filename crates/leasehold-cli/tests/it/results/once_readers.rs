@@ -1,0 +1,182 @@
+//! `once` with a slow reader of its output, or without one: it keeps the result all the same.
+
+use std::io::{PipeReader, Read as _, pipe};
+use std::process::{Child, Command};
+
+use leasehold_testkit::servers::until;
+use nix::sys::signal::Signal;
+
+use crate::support::harness::{Ended, Sandbox};
+use crate::support::processes::{signal, until_gone};
+
+/// More than fits into the pipe of a reader that does not read, but not enough to block the command.
+const LONG: &str = "echo x >> ran; head -c 100000 /dev/zero | tr '\\0' x; echo end";
+
+/// More than fits into all pipes on the way.
+const TOO_LONG: &str = "echo $$ > pid; exec head -c 10000000 /dev/zero";
+
+/// A call whose stdout is a pipe that is not read yet; killed if the test ends before it.
+struct Unread {
+    child: Child,
+    stdout: PipeReader,
+}
+
+impl Unread {
+    fn start(sandbox: &Sandbox, args: &[&str]) -> Self {
+        let (stdout, writer) = pipe().unwrap();
+        let mut command = sandbox.leasehold();
+        let child = command.args(args).stdout(writer).spawn().unwrap();
+        // From now on only the child has this end of the pipe.
+        drop(command);
+        Self { child, stdout }
+    }
+
+    fn pid(&self) -> i32 {
+        self.child.id().cast_signed()
+    }
+
+    #[track_caller]
+    fn exit_code(&mut self) -> Option<i32> {
+        let mut status = None;
+        until("the end of the program", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap().code()
+    }
+
+    /// Waits until it has written something, which it does before it has written all.
+    fn first_byte(&mut self) -> u8 {
+        let mut byte = [0];
+        self.stdout.read_exact(&mut byte).unwrap();
+        byte[0]
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn result_is_committed_before_a_slow_reader() {
+    let sandbox = Sandbox::new();
+    let command = ["once", "x", "--", "sh", "-c", LONG];
+    let mut first = Unread::start(&sandbox, &command);
+    assert_eq!(first.first_byte(), b'x');
+    // The second call gets the lock, although the test has not read on.
+    let second = sandbox.run(&command);
+    assert_eq!((second.code(), second.stdout.len()), (0, 100_004));
+    assert!(sandbox.is_free("x"));
+    let mut rest = String::new();
+    first.stdout.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, second.stdout[1..], "whoever reads at last gets all");
+    assert_eq!(first.exit_code(), Some(0));
+    assert_eq!(sandbox.lines_in("ran").len(), 1);
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_reader() {
+    let sandbox = Sandbox::new();
+    let command = ["once", "x", "--", "sh", "-c", LONG];
+    let mut first = Unread::start(&sandbox, &command);
+    first.first_byte();
+    assert_eq!(sandbox.run(&command).code(), 0);
+    let mut replaying = Unread::start(&sandbox, &command);
+    replaying.first_byte();
+    for call in [&mut first, &mut replaying] {
+        signal(call.pid(), Signal::SIGTERM);
+        assert_eq!(call.exit_code(), Some(143));
+    }
+    assert_eq!(sandbox.lines_in("ran").len(), 1);
+}
+
+#[test]
+fn signal_ends_a_command_blocked_on_output() {
+    let sandbox = Sandbox::new();
+    let mut call = Unread::start(&sandbox, &["once", "x", "--", "sh", "-c", TOO_LONG]);
+    call.first_byte();
+    let running = sandbox.pid_in("pid");
+    signal(call.pid(), Signal::SIGTERM);
+    assert_eq!(call.exit_code(), Some(143));
+    until_gone(running);
+    assert!(sandbox.is_free("x"));
+    let next = sandbox.run(&["once", "x", "--", "echo", "anew"]);
+    assert_eq!(next.stdout, "anew\n", "nothing was kept");
+}
+
+#[test]
+fn result_is_kept_without_a_reader() {
+    let sandbox = Sandbox::new();
+    let script = "read line < gate; echo x >> ran; echo one; echo two";
+    sandbox.gate("gate");
+    let command = ["once", "x", "--", "sh", "-c", script];
+    let mut first = Unread::start(&sandbox, &command);
+    let (stdout, _) = pipe().unwrap();
+    drop(std::mem::replace(&mut first.stdout, stdout));
+    sandbox.open_gate("gate");
+    assert_eq!(first.exit_code(), Some(0));
+    assert_eq!(sandbox.run(&command).stdout, "one\ntwo\n");
+    assert_eq!(sandbox.lines_in("ran").len(), 1);
+}
+
+/// A call whose stdout is on a disk without room.
+fn on_a_full_disk(sandbox: &Sandbox, args: &[&str]) -> Ended {
+    let mut command = Command::new("sh");
+    sandbox.furnish(&mut command);
+    command.env("LEASEHOLD_STORE", sandbox.store());
+    command.args(["-c", "exec \"$LEASEHOLD\" \"$@\" > /dev/full", "sh"]);
+    command.args(args);
+    sandbox.spawn(command).wait()
+}
+
+#[test]
+fn lost_output_fails_and_the_result_is_kept() {
+    let sandbox = Sandbox::new();
+    let command = ["once", "x", "--", "sh", "-c", "echo x >> ran; echo hi"];
+    let lost = [
+        "cannot write to stdout: No space left",
+        "its result is kept",
+    ];
+    on_a_full_disk(&sandbox, &command).fails(74, &lost);
+    assert!(sandbox.is_free("x"));
+    on_a_full_disk(&sandbox, &command).fails(74, &lost);
+    assert_eq!(sandbox.run(&command).stdout, "hi\n");
+    assert_eq!(sandbox.lines_in("ran").len(), 1);
+}
+
+#[test]
+fn lost_output_of_a_failed_command_is_reported() {
+    let sandbox = Sandbox::new();
+    let command = ["once", "x", "--", "sh", "-c", "echo hi; exit 3"];
+    let lost = ["cannot write to stdout", "CMD ended with 3", "not kept"];
+    on_a_full_disk(&sandbox, &command).fails(74, &lost);
+}
+
+#[test]
+fn each_result_that_is_printed_must_be_written() {
+    let sandbox = Sandbox::new();
+    for args in ["ls", "ls --json", "status x", "waiters x --json", "--help"] {
+        let args: Vec<&str> = args.split(' ').collect();
+        on_a_full_disk(&sandbox, &args).fails(74, &["cannot write to stdout"]);
+    }
+}
+
+#[test]
+fn request_waits_for_permit_holders() {
+    let sandbox = Sandbox::new();
+    sandbox.gate("gate");
+    let permit = ["run", "--permits", "2", "x", "--", "sh", "-c"];
+    let holder = sandbox.start(&[&permit[..], &["echo $$ > pid; read line < gate"]].concat());
+    sandbox.pid_in("pid");
+    let command = ["x", "--", "echo", "done"];
+    let told = sandbox.run(&[&["once", "-n"], &command[..]].concat());
+    told.fails(75, &["lock \"x\"", "held"]);
+    let waiting = sandbox.start(&[&["once"], &command[..]].concat());
+    waiting.says("waiting");
+    sandbox.open_gate("gate");
+    assert_eq!(holder.wait().code(), 0);
+    assert_eq!(waiting.wait().stdout, "done\n");
+}

@@ -1,0 +1,84 @@
+use std::fs;
+
+use leasehold::Key;
+use leasehold_file::FileStore;
+
+use crate::support::harness::Sandbox;
+
+/// A lock in the folder of this user, which all tests share; removed when dropped.
+struct LocalLock(String);
+
+impl LocalLock {
+    fn new(name: &str) -> Self {
+        Self(format!("leasehold-cli-test-{name}-{}", std::process::id()))
+    }
+}
+
+impl Drop for LocalLock {
+    fn drop(&mut self) {
+        // A user who is not root has the default folder in the sandbox, which is gone by now.
+        if nix::unistd::geteuid().is_root() {
+            let store = FileStore::open_default().unwrap();
+            let _ = fs::remove_file(store.lock_file(&Key::new(&self.0).unwrap()));
+        }
+    }
+}
+
+const NOTICE: &str = "local to this machine and user";
+
+#[test]
+fn default_store_prints_a_notice_unless_local() {
+    let lock = LocalLock::new("default");
+    let sandbox = Sandbox::new();
+    let run = |args: &[&str]| {
+        let mut command = sandbox.without_store();
+        command.args(args);
+        sandbox.spawn(command).wait()
+    };
+    let ended = run(&["run", &lock.0, "true"]);
+    ended.fails(0, &[NOTICE]);
+    assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    run(&["status", &lock.0]).fails(0, &[NOTICE]);
+    let ended = run(&["run", "--local", &lock.0, "true"]);
+    assert_eq!((ended.code(), &*ended.stderr), (0, ""));
+}
+
+#[test]
+fn a_required_store_is_required() {
+    let lock = LocalLock::new("required");
+    let sandbox = Sandbox::new();
+    let run = |args: &[&str]| {
+        let mut command = sandbox.without_store();
+        command.env("LEASEHOLD_REQUIRE_STORE", "1").args(args);
+        sandbox.spawn(command).wait()
+    };
+    run(&["run", &lock.0, "touch", "ran"]).fails(64, &["LEASEHOLD_REQUIRE_STORE", "--store"]);
+    assert!(!sandbox.path("ran").exists());
+    assert_eq!(run(&["run", "--local", &lock.0, "true"]).code(), 0);
+    let store = sandbox.store();
+    assert_eq!(run(&["run", "--store", &store, "x", "true"]).code(), 0);
+}
+
+#[test]
+fn configuration_file_names_the_store() {
+    let sandbox = Sandbox::new();
+    let folder = sandbox.path("home/.config/leasehold");
+    fs::create_dir_all(&folder).unwrap();
+    // In the sandbox, which is the current folder: must not be read.
+    fs::write(sandbox.path("leasehold.toml"), "store = 'nonsense'").unwrap();
+    let file = folder.join("leasehold.toml");
+    fs::write(&file, format!("store = '{}'", sandbox.store())).unwrap();
+    let run = || {
+        let mut command = sandbox.without_store();
+        command.args(["run", "x", "--", "sh", "-c", "echo $LEASEHOLD_MEMBERS"]);
+        sandbox.spawn(command).wait()
+    };
+    let ended = run();
+    assert_eq!((ended.code(), &*ended.stderr), (0, ""));
+    let members = format!("file:{}\n", sandbox.path("locks").display());
+    assert_eq!(ended.stdout, members);
+    fs::write(&file, "stor = 'redis://:secret@host'").unwrap();
+    let ended = run();
+    ended.fails(64, &["leasehold.toml", "line 1", "unknown field `stor`"]);
+    assert!(!ended.stderr.contains("secret"), "{ended:?}");
+}
