@@ -24,10 +24,10 @@ const A_WHILE: Duration = Duration::from_millis(1500);
 /// a heartbeat, and a margin for a slow machine.
 const NEXT: Duration = Duration::from_secs(5);
 
-type Strike = fn(&mut RedisServer);
+type Action = fn(&mut RedisServer);
 
 pub(super) fn scenario() {
-    let strikes: [(&str, Strike); 4] = [
+    let actions: [(&str, Action); 4] = [
         ("frozen and thawed", |server| {
             server.freeze();
             pause(A_WHILE);
@@ -41,13 +41,13 @@ pub(super) fn scenario() {
     let mut hosts: Vec<Host> = (0..HOSTS).map(|_| fixture.host()).collect();
     let mut waits = 0;
     // One member after the other, but the member that was killed comes back.
-    for ((name, strike), member) in strikes.into_iter().zip([0, 1, 2, 2]) {
+    for ((name, action), member) in actions.into_iter().zip([0, 1, 2, 2]) {
         let begun = SystemClock.now();
         for host in &mut hosts {
             host.wait(WAITS_EACH);
         }
         fixture.await_grants(waits + FIRST);
-        strike(&mut fixture.servers[member]);
+        action(&mut fixture.servers[member]);
         let meanwhile = fixture.gate.grants() - waits;
         waits += HOSTS * WAITS_EACH;
         fixture.await_grants(waits);
