@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::HashMap;
-use leasehold::ambient::Entropy;
+use leasehold::env::Entropy;
 use leasehold::clock::{BootInstant, WallTime};
 use leasehold::{Claim, ClientInfo, Error, MemberSet, Owner};
 

@@ -71,7 +71,7 @@ impl Reading {
 mod tests {
     use super::*;
     use leasehold::ClientId;
-    use leasehold::ambient::SystemEntropy;
+    use leasehold::env::SystemEntropy;
 
     fn at(millis: u64) -> BootInstant {
         BootInstant::from_nanos(millis * 1_000_000)

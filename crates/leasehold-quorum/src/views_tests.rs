@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::ambient::SystemEntropy;
+use leasehold::env::SystemEntropy;
 use leasehold::{ClientId, Mode, Owner};
 
 use super::*;

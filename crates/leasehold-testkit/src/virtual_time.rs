@@ -3,7 +3,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use leasehold::BoxFuture;
-use leasehold::ambient::{Ambient, Entropy};
+use leasehold::env::{Env, Entropy};
 use leasehold::clock::{BootInstant, Clock, WallTime};
 use tokio::time::Instant;
 
@@ -99,8 +99,8 @@ impl Entropy for SeededEntropy {
 /// # Panics
 ///
 /// Outside a tokio runtime.
-pub fn virtual_ambient(seed: u64) -> Ambient {
-    Ambient {
+pub fn virtual_ambient(seed: u64) -> Env {
+    Env {
         clock: Arc::new(VirtualClock::new()),
         entropy: Arc::new(SeededEntropy::new(seed)),
     }

@@ -95,7 +95,6 @@ mod runtime;
 mod store;
 mod types;
 
-pub use env as ambient;
 pub use env::clock;
 pub use runtime::background;
 /// The token that [`Guard::lost_token`] returns, from `tokio-util`.

@@ -176,7 +176,7 @@ impl HeldRecord<'_> {
         let held_lease = Arc::clone(&self.guard.hold.held_lease);
         // The deadline as it is now: each renewal moves it, and a store may stay undecided indefinitely.
         let until = self.guard.deadline();
-        let ambient = self.guard.hold.client.context.ambient.clone();
+        let env = self.guard.hold.client.context.env.clone();
         let wrote = self.ask(move |records| {
             Box::pin(async move {
                 let mut doubtful = false;
@@ -186,14 +186,14 @@ impl HeldRecord<'_> {
                         Err(error) => error,
                     };
                     doubtful |= error.effect() == Effect::Unknown;
-                    let now = ambient.clock.now();
+                    let now = env.clock.now();
                     let in_time =
                         held_lease.check(now).is_ok() && until.is_none_or(|until| now < until);
                     if !error.is_unreachable() || !in_time {
                         let unknown = error.clone().with_unknown_effect();
                         return Err(if doubtful { unknown } else { error });
                     }
-                    ambient.poll_pause().await;
+                    env.poll_pause().await;
                 }
             })
         });

@@ -167,13 +167,13 @@ fn text(name: &str, broken: &Broken, record: &BreakRecord, of: usize) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::ambient::{Ambient, SystemEntropy};
+    use leasehold::env::{Env, SystemEntropy};
     use leasehold::clock::WallTime;
     use leasehold::{ClientInfo, Fence, Owner};
     use std::time::Duration;
 
     fn told(members: usize, of: usize) -> String {
-        let by = ClientInfo::of_this_process(&Ambient::default(), None);
+        let by = ClientInfo::of_this_process(&Env::default(), None);
         let owner = Owner::random(by.id, &SystemEntropy);
         let fence = Fence::new(12).unwrap();
         let record = BreakRecord::new(owner, fence, by, WallTime::from_micros(0));

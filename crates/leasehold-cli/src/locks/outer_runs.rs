@@ -123,7 +123,7 @@ impl OuterLock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::ambient::SystemEntropy;
+    use leasehold::env::SystemEntropy;
     use leasehold::{ClientId, Owner, Permits};
 
     fn owner() -> Owner {

@@ -98,7 +98,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use leasehold::ambient::SystemEntropy;
+    use leasehold::env::SystemEntropy;
     use leasehold::clock::WallTime;
     use leasehold::{ClientId, ClientInfo, Fence, Owner, Permits};
 

@@ -101,7 +101,7 @@ pub(crate) const SHOWN_MAX: usize = 10;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::ambient::SystemEntropy;
+    use leasehold::env::SystemEntropy;
     use leasehold::{ClientInfo, Mode, Owner, Ticket};
 
     fn waiter(since: u64) -> Waiter {

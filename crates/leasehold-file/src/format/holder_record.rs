@@ -124,7 +124,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use leasehold::ambient::SystemEntropy;
+    use leasehold::env::SystemEntropy;
     use leasehold::{ClientId, Key, Owner};
 
     use super::*;

@@ -102,7 +102,7 @@ fn locked<T>(map: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::time::Duration;
 
-    use leasehold::ambient::{Ambient, SystemEntropy};
+    use leasehold::env::{Env, SystemEntropy};
     use leasehold::clock::{WallTime, within};
     use leasehold::{ClientId, ClientInfo};
 
@@ -110,7 +110,7 @@ mod tests {
 
     fn id() -> ClaimId {
         let id = ClientId::random(&SystemEntropy);
-        let client = ClientInfo::of_this_process(&Ambient::default(), None);
+        let client = ClientInfo::of_this_process(&Env::default(), None);
         ClaimId::of(&Claim::new(
             Key::new("deploy").unwrap(),
             Owner::random(id, &SystemEntropy),
@@ -124,7 +124,7 @@ mod tests {
     async fn turns_are_exclusive_and_forgotten_at_the_end() {
         let (table, id) = (Arc::new(Table::default()), id());
         let turn = table.turn(&id).await;
-        let clock = Ambient::default().clock;
+        let clock = Env::default().clock;
         let soon = clock.now() + Duration::from_millis(20);
         assert!(within(&*clock, soon, table.turn(&id)).await.is_none());
         drop(turn);

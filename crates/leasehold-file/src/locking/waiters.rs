@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
+use leasehold::env::Env;
 use leasehold::clock::within;
 
 use crate::kernel::listener::{Listener, Watch};
@@ -107,9 +107,9 @@ impl Waiters {
     }
 
     /// Resolves when another attempt of `waiter` is worth making.
-    pub(crate) async fn wait(&self, waiter: &ClaimId, ambient: &Ambient) {
-        let clock = &*ambient.clock;
-        let floor = ambient.random_span(FLOOR[0], FLOOR[1]);
+    pub(crate) async fn wait(&self, waiter: &ClaimId, env: &Env) {
+        let clock = &*env.clock;
+        let floor = env.random_span(FLOOR[0], FLOOR[1]);
         let listening = self.watch_of(waiter, |watch| {
             (
                 watch.listening(),
@@ -117,7 +117,7 @@ impl Waiters {
             )
         });
         let Some((mut listening, until)) = listening else {
-            return ambient.poll_pause().await;
+            return env.poll_pause().await;
         };
         match within(clock, until, listening.heard()).await {
             None => {}
@@ -129,7 +129,7 @@ impl Waiters {
             }
             Some(Err(error)) => {
                 self.complain(&error);
-                ambient.poll_pause().await;
+                env.poll_pause().await;
             }
         }
     }
@@ -171,7 +171,7 @@ const FLOOR: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 
 #[cfg(test)]
 mod tests {
-    use leasehold::ambient::SystemEntropy;
+    use leasehold::env::SystemEntropy;
     use leasehold::clock::WallTime;
     use leasehold::{Attempt, Claim, ClientId, ClientInfo, Key, Mode, Owner, Store, Wait};
 
@@ -181,7 +181,7 @@ mod tests {
 
     fn waiter() -> Claim {
         let id = ClientId::random(&SystemEntropy);
-        let client = ClientInfo::of_this_process(&Ambient::default(), None);
+        let client = ClientInfo::of_this_process(&Env::default(), None);
         let owner = || Owner::random(id, &SystemEntropy);
         let key = Key::new("deploy").unwrap();
         let (ttl, proposal) = (Duration::from_secs(1), WallTime::from_micros(1));
@@ -190,7 +190,7 @@ mod tests {
 
     fn store(dir: &Path, waits: Waiters) -> FileStore {
         let directory = Directory::prepare(dir, Rules::default()).unwrap();
-        FileStore::new(directory, waits, Ambient::default())
+        FileStore::new(directory, waits, Env::default())
     }
 
     /// Waiters in rounds of [`Store::wait`]. After three of them, `holder` releases.

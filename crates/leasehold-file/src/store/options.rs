@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use leasehold::ambient::Ambient;
+use leasehold::env::Env;
 use leasehold::{Error, ErrorKind, Waiting};
 use nix::unistd::geteuid;
 
@@ -24,7 +24,7 @@ use crate::store::FileStore;
 #[derive(Clone, Debug, Default)]
 pub struct FileStoreOptions {
     unsafe_fs: bool,
-    ambient: Ambient,
+    env: Env,
 }
 
 impl FileStoreOptions {
@@ -40,8 +40,8 @@ impl FileStoreOptions {
 
     /// Sets the clock and the random numbers for the pauses between attempts (default: the system's).
     #[must_use]
-    pub fn ambient(mut self, ambient: Ambient) -> Self {
-        self.ambient = ambient;
+    pub fn env(mut self, env: Env) -> Self {
+        self.env = env;
         self
     }
 
@@ -112,7 +112,7 @@ impl FileStoreOptions {
         } else {
             Waiters::polling()
         };
-        Ok(FileStore::new(directory, waits, self.ambient))
+        Ok(FileStore::new(directory, waits, self.env))
     }
 }
 

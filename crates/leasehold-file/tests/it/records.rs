@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
+use leasehold::env::Env;
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
 use leasehold::{
     BoxFuture, Error, ErrorKind, Fence, Inspection as _, Opened, Reading, RecordKey, RecordWrite,
@@ -229,11 +229,11 @@ impl Clock for Settable {
 async fn expired_records_are_removed_gradually() {
     let world = World::new();
     let clock = Arc::new(Settable::default());
-    let ambient = Ambient {
+    let env = Env {
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
-        ..Ambient::default()
+        ..Env::default()
     };
-    let store = FileStore::options().ambient(ambient);
+    let store = FileStore::options().env(env);
     let store = store.open(world.dir.path()).unwrap();
     write(&store, 7, "value").await.unwrap();
     let old = record_file(&world);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use leasehold::ambient::Ambient;
+use leasehold::env::Env;
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime, within};
 use leasehold::{Attempt, BoxFuture, Claim, Client, Fence, Inspection as _, Mode, Store};
 use leasehold_file::FileStore;
@@ -45,11 +45,11 @@ impl Clock for WordsAlone {
 
 /// Opens a store whose waiters never try without a notification, beyond their first tries.
 pub(crate) fn by_words_alone(dir: &Path) -> FileStore {
-    let ambient = Ambient {
+    let env = Env {
         clock: Arc::new(WordsAlone),
-        ..Ambient::default()
+        ..Env::default()
     };
-    FileStore::options().ambient(ambient).open(dir).unwrap()
+    FileStore::options().env(env).open(dir).unwrap()
 }
 
 /// A waiter in the background, which leaves once the lock was granted.

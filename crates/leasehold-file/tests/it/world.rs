@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use leasehold::ambient::{Ambient, SystemEntropy};
+use leasehold::env::{Env, SystemEntropy};
 use leasehold::clock::WallTime;
 use leasehold::{Attempt, Claim, ClientInfo, Error, Fence, Held, Key, Mode, Owner, Store, Wait};
 use leasehold_file::FileStore;
@@ -60,7 +60,7 @@ impl World {
 }
 
 pub(crate) fn client() -> Arc<ClientInfo> {
-    Arc::new(ClientInfo::of_this_process(&Ambient::default(), None))
+    Arc::new(ClientInfo::of_this_process(&Env::default(), None))
 }
 
 pub(crate) fn key(name: &str) -> Key {

@@ -14,7 +14,7 @@ mod votes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use leasehold::ambient::Entropy;
+use leasehold::env::Entropy;
 use leasehold::clock::BootInstant;
 use leasehold::{
     Error, ErrorKind, MemberFailure, MemberId, MemberSet, Owner, RunId, Sample, Ticket,

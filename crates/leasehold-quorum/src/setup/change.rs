@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use leasehold::ambient::Entropy;
+use leasehold::env::Entropy;
 use leasehold::{Error, MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus};
 
 use super::{MemberAnswer, draw, refuse};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::ambient::Entropy;
+use leasehold::env::Entropy;
 use leasehold::{
     Error, ErrorKind, MemberFailure, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus,
 };

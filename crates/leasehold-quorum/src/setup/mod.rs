@@ -9,7 +9,7 @@ mod readmission;
 #[cfg(test)]
 mod tests;
 
-use leasehold::ambient::Entropy;
+use leasehold::env::Entropy;
 use leasehold::clock::BootInstant;
 use leasehold::{DataGeneration, Error, ErrorKind, Key, MemberId, MemberSet, MemberStatus};
 

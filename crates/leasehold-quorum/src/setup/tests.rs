@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leasehold::ambient::SystemEntropy;
+use leasehold::env::SystemEntropy;
 use leasehold::clock::WallTime;
 use leasehold::{MemberRecord, MemberRecordEdit, RunId};
 

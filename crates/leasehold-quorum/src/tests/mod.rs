@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use leasehold::ambient::Entropy;
+use leasehold::env::Entropy;
 use leasehold::clock::{BootInstant, WallTime};
 use leasehold::{
     Busy, Claim, ClientId, ClientInfo, Error, ErrorKind, Fence, Incarnation, Key, MemberId,

@@ -101,7 +101,7 @@ pub(super) fn read(fields: &HashMap<&str, &str>) -> Option<BreakRecord> {
 
 #[cfg(test)]
 mod tests {
-    use leasehold::ambient::SystemEntropy;
+    use leasehold::env::SystemEntropy;
     use leasehold::{ClientId, Owner};
 
     use super::*;

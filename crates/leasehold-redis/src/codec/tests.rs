@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::ambient::SystemEntropy;
+use leasehold::env::SystemEntropy;
 use leasehold::clock::WallTime;
 use leasehold::{
     Claim, ClientId, ClientInfo, DataGeneration, ErrorKind, Fence, Key, MemberId, MemberRecordEdit,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
+use leasehold::env::Env;
 use leasehold::clock::{Clock, within};
 use leasehold::{Error, ErrorKind};
 use tokio::io::AsyncWrite as _;
@@ -21,7 +21,7 @@ use crate::resp::{Parser, Value};
 pub(super) struct ConnectionTask {
     pub(super) member: usize,
     pub(super) connector: Connector,
-    pub(super) ambient: Ambient,
+    pub(super) env: Env,
 }
 
 /// The longest time to open a connection.
@@ -60,7 +60,7 @@ impl ConnectionTask {
                 // The next caller that asks decides when to connect again.
                 continue;
             }
-            let random = self.ambient.random_span(pause / 2, pause);
+            let random = self.env.random_span(pause / 2, pause);
             let clock = shared.clock();
             clock.sleep_until(clock.now() + random).await;
             pause = (2 * pause).min(PAUSE_MAX);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
+use leasehold::env::Env;
 use leasehold::{BoxFuture, Error, ErrorKind, Fence, Fenced, Key};
 
 use crate::admin::Server;
@@ -94,7 +94,7 @@ impl FencedRedis {
         // A file that cannot be read is the caller's error.
         Tls::new(url.ca.as_deref())?;
         Ok(Self {
-            server: Server::new(url, Ambient::default()),
+            server: Server::new(url, Env::default()),
         })
     }
 

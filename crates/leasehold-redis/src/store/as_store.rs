@@ -52,7 +52,7 @@ impl Store for RedisStore {
             let session = self.session(&claim.client)?;
             let event = match session.waits.get(claim.owner) {
                 Some(wait) => {
-                    let clock = &*self.ambient.clock;
+                    let clock = &*self.env.clock;
                     // Before the caller gives up.
                     let end = clock.now() + claim.limit() / 2;
                     let event = wait.attempt(clock, end).await;
@@ -80,7 +80,7 @@ impl Store for RedisStore {
                         ..
                     }) = &outcome
                     {
-                        let took = self.ambient.clock.now().since(*called);
+                        let took = self.env.clock.now().since(*called);
                         self.hand_overs.took(took);
                     }
                     attempt(outcome)
@@ -142,7 +142,7 @@ impl Store for RedisStore {
         match session.and_then(|session| session.waits.get(claim.owner)) {
             Some(wait) => Box::pin(async move { wait.changed().await }),
             None if matches!(claim.wait, Wait::InTurn) => Box::pin(ready(())),
-            None => Box::pin(self.ambient.poll_pause()),
+            None => Box::pin(self.env.poll_pause()),
         }
     }
 

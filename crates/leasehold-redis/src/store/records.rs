@@ -66,7 +66,7 @@ impl RedisStore {
         if let Some(session) = self.sessions().into_iter().next() {
             return Ok(session);
         }
-        let client = || Arc::new(ClientInfo::of_this_process(&self.ambient, None));
+        let client = || Arc::new(ClientInfo::of_this_process(&self.env, None));
         self.session(self.own.get_or_init(client))
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
+use leasehold::env::Env;
 use leasehold::{Error, ErrorKind, MemberId, MemberSet, Store};
 use leasehold_quorum::TrustRules;
 
@@ -75,9 +75,9 @@ impl RedisStore {
 
     /// Sets the clock and the random numbers, for tests.
     #[must_use]
-    pub fn ambient(mut self, ambient: Ambient) -> Self {
-        RedisMember::share_thread(&mut self.members, &ambient);
-        self.ambient = ambient;
+    pub fn env(mut self, env: Env) -> Self {
+        RedisMember::share_thread(&mut self.members, &env);
+        self.env = env;
         self
     }
 

@@ -20,7 +20,7 @@ impl RedisStore {
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let clock = &*self.ambient.clock;
+        let clock = &*self.env.clock;
         let began = clock.now();
         let mut asked: FuturesUnordered<_> = self
             .servers()

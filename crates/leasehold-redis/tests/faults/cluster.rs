@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::Client;
-use leasehold::ambient::Entropy;
+use leasehold::env::Entropy;
 use leasehold::clock::{BootInstant, Clock, SystemClock};
 use leasehold_redis::TrustRules;
 use leasehold_testkit::SeededEntropy;

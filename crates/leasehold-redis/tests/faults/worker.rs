@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
 use std::time::Duration;
 
-use leasehold::ambient::Entropy;
+use leasehold::env::Entropy;
 use leasehold::blocking::{Client, Election, Guard, Leadership, Lock};
 use leasehold::clock::{BootInstant, Clock, SystemClock};
 use leasehold_redis::TrustRules;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::ambient::SystemEntropy;
+use leasehold::env::SystemEntropy;
 use leasehold::background;
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::{Breach, Break, ClientId, Fence, LostReason, Mode, Owner, Pattern};

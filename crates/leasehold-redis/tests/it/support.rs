@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::ambient::SystemEntropy;
+use leasehold::env::SystemEntropy;
 use leasehold::clock::{Clock, SystemClock};
 use leasehold::{
     Client, DataGeneration, Error, Guard, Key, MemberId, MemberRecord, MemberRecordEdit, MemberSet,

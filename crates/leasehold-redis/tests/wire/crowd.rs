@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use leasehold::ambient::Entropy as _;
+use leasehold::env::Entropy as _;
 use leasehold::{Claim, Mode, Slot};
 use leasehold_quorum::{Place, Reply};
 use leasehold_testkit::SeededEntropy;

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::ambient::SystemEntropy;
+use leasehold::env::SystemEntropy;
 use leasehold::clock::WallTime;
 use leasehold::{Busy, Claim, ClientId, ClientInfo, Fence, Key, Mode, Owner, Permits, Slot};
 use leasehold_quorum::{Notification, Place, Refusal, Reply, Request, Successor};

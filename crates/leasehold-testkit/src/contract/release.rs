@@ -1,4 +1,4 @@
-use leasehold::ambient::SystemEntropy;
+use leasehold::env::SystemEntropy;
 use leasehold::{Client, Ended, Owner, Release, Renewal};
 
 use super::fixture::{Fixture, LONG, busy, free, granted, granted_in_time, held, released};

@@ -108,9 +108,9 @@ impl Acquisition {
                 if let AttemptFailure::Busy(_) = last {
                     self.context.store.wait(&claim).await;
                 } else {
-                    let random = self.context.ambient.entropy.next_u64();
+                    let random = self.context.env.entropy.next_u64();
                     let until = now + backoff::pause_after(failures, random);
-                    self.context.ambient.clock.sleep_until(until).await;
+                    self.context.env.clock.sleep_until(until).await;
                 }
             };
             if limits.bound(&self.context, pause).await.is_none() {
@@ -145,17 +145,17 @@ impl Acquisition {
     }
 
     fn new_owner(&self) -> Owner {
-        let ambient = &self.context.ambient;
-        let wall = ambient.clock.wall();
-        Owner::at(self.context.info.id, wall, &*ambient.entropy)
+        let env = &self.context.env;
+        let wall = env.clock.wall();
+        Owner::at(self.context.info.id, wall, &*env.entropy)
     }
 
     /// Returns the claim of the next attempt, and the instant from which its lease counts.
     fn claim(&self, limits: &Limits) -> (Arc<Claim>, BootInstant) {
-        let ambient = &self.context.ambient;
-        let sent = ambient.clock.now();
+        let env = &self.context.env;
+        let sent = env.clock.now();
         let info = Arc::clone(&self.context.info);
-        let wall = ambient.clock.wall();
+        let wall = env.clock.wall();
         let claim = Claim::new(self.key.clone(), limits.owner, self.ttl, wall, info)
             .with_delay(self.delay)
             .with_mode(self.mode)
@@ -270,7 +270,7 @@ async fn ask(
             .with_store(context.store.describe())
             .with_unknown_effect()
     };
-    let answer = clock::within(&*context.ambient.clock, sent + limit, asking).await;
+    let answer = clock::within(&*context.env.clock, sent + limit, asking).await;
     let grant = match &answer {
         Some(Ok(Attempt::Granted(grant))) => Some(grant),
         _ => None,

@@ -26,8 +26,8 @@ impl Acquisition {
             margin,
             max_hold: self.max_hold,
         };
-        let ambient = &self.context.ambient;
-        let spread = ambient.random_span(Duration::ZERO, times.spread());
+        let env = &self.context.env;
+        let spread = env.random_span(Duration::ZERO, times.spread());
         let lease = Lease::granted(times, sent, spread);
         let held_lease =
             HeldLease::new(client.next_tenure(), Arc::clone(claim), grant.fence, lease);

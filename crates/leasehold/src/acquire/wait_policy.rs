@@ -65,7 +65,7 @@ impl Limits {
     ) -> Option<F::Output> {
         let end = async {
             match self.end.filter(|end| *end > self.began) {
-                Some(end) => context.ambient.clock.sleep_until(end).await,
+                Some(end) => context.env.clock.sleep_until(end).await,
                 None => std::future::pending().await,
             }
         };

@@ -121,7 +121,7 @@ async fn break_lock(
     if holder.fence != Some(fence) {
         return Ok(Breach::HeldBy(Box::new(holder)));
     }
-    let at = context.ambient.clock.wall();
+    let at = context.env.clock.wall();
     // An owner has exactly one fence. If the fence is different by now, so is the owner.
     let record = how.record(owner, fence, Arc::clone(&context.info), at);
     let broken = optional::admin(&*context.store)?

@@ -27,7 +27,7 @@ impl Announcer {
     /// Makes the announcer of a leader whose term begins now, and which publishes `value`.
     pub(super) fn new(client: Client, wait_policy: Duration, value: String) -> Self {
         Self {
-            since: client.ambient().clock.wall(),
+            since: client.env().clock.wall(),
             client,
             wait_policy,
             value: Mutex::new(value),

@@ -146,7 +146,7 @@ impl Election {
         let election = self.clone();
         async move {
             election.check_value()?;
-            let clock = Arc::clone(&election.client.ambient().clock);
+            let clock = Arc::clone(&election.client.env().clock);
             let end = election.wait.map(|wait| clock.now() + wait);
             loop {
                 let lock = match end {
@@ -262,7 +262,7 @@ impl Election {
     pub(super) fn rest(&self) -> Duration {
         let spread = self.look_every / 10;
         let (least, most) = (self.look_every - spread, self.look_every + spread);
-        self.client.ambient().random_span(least, most)
+        self.client.env().random_span(least, most)
     }
 
     fn check_value(&self) -> Result<(), Error> {

@@ -108,7 +108,7 @@ fn went_back(stamp: Stamp, newest: Stamp) -> Error {
 mod tests {
     use super::*;
     use crate::env::clock::WallTime;
-    use crate::env::{Ambient, SystemEntropy};
+    use crate::env::{Env, SystemEntropy};
     use crate::types::{ClientId, ClientInfo, Fence, Owner};
 
     /// A leader that wrote its `step`th value.
@@ -116,7 +116,7 @@ mod tests {
         let fence = Fence::new(fence).unwrap();
         let leader = Leader {
             owner: Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy),
-            client: Some(ClientInfo::of_this_process(&Ambient::default(), None)),
+            client: Some(ClientInfo::of_this_process(&Env::default(), None)),
             fence,
             value: value.into(),
             since: WallTime::from_micros(0),

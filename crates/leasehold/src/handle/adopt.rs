@@ -193,7 +193,7 @@ fn take_up(core: &Arc<ClientCore>, handle: &Handle) -> Result<Arc<HeldLease>, Er
         id: handle.owner.client(),
         ..(*context.info).clone()
     };
-    let wall = context.ambient.clock.wall();
+    let wall = context.env.clock.wall();
     let (key, owner) = (handle.key.clone(), handle.owner);
     let claim = Claim::new(key, owner, handle.ttl, wall, Arc::new(client))
         .with_delay(handle.delay)
@@ -213,7 +213,7 @@ fn steps_until(wall: WallTime) -> u32 {
 /// Renews the lease once, and retries until the store decides, the deadline passes, or [`TRYING_MAX`] is
 /// over.
 async fn confirm(context: &ClientContext, held_lease: &HeldLease) -> Result<(), Error> {
-    let clock = &*context.ambient.clock;
+    let clock = &*context.env.clock;
     let lost = |reason: LostReason| Error::new(ErrorKind::Lost, format!("lost: {reason}"));
     let claim = (**held_lease.claim()).clone().without_healing();
     let limit = claim.limit();

@@ -90,7 +90,7 @@ impl ClientCore {
 
     /// Resolves after `span`, on any executor. Dropping the future leaves nothing running.
     pub(crate) async fn pause(&self, span: Duration) -> Result<(), Error> {
-        let clock = &self.context.ambient.clock;
+        let clock = &self.context.env.clock;
         let rest = clock.sleep_until(self.now() + span);
         self.engine()?.background.with(rest).await;
         Ok(())
@@ -104,7 +104,7 @@ impl ClientCore {
                 context.finish().await;
                 return true;
             };
-            let clock = Arc::clone(&context.ambient.clock);
+            let clock = Arc::clone(&context.env.clock);
             let end = clock.now() + limit;
             clock::within(&*clock, end, context.finish())
                 .await

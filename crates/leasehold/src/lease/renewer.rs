@@ -11,7 +11,7 @@ use super::new_leases::NewLeases;
 use super::timers::{Timers, Watch};
 use super::validity::EARLY_MAX;
 use crate::BoxFuture;
-use crate::env::Ambient;
+use crate::env::Env;
 use crate::env::clock::{self, BootInstant};
 use crate::runtime::ClientContext;
 use crate::runtime::background;
@@ -40,7 +40,7 @@ pub(crate) type Downgrading = oneshot::Sender<Result<(), Error>>;
 /// leases in doubt and does nothing else.
 pub(crate) struct Renewer {
     store: Arc<dyn Store>,
-    ambient: Ambient,
+    env: Env,
     metrics: Arc<ClientMetrics>,
     orders: mpsc::UnboundedReceiver<Order>,
     /// The new leases, which the renewer does not renew yet.
@@ -88,7 +88,7 @@ impl Renewer {
     ) -> Self {
         Self {
             store: Arc::clone(&context.store),
-            ambient: context.ambient.clone(),
+            env: context.env.clone(),
             metrics: Arc::clone(&context.metrics),
             orders,
             new_leases,
@@ -104,7 +104,7 @@ impl Renewer {
         loop {
             let first = self.timers.first();
             let next = first.into_iter().chain(self.new_leases.due()).min();
-            let clock = Arc::clone(&self.ambient.clock);
+            let clock = Arc::clone(&self.env.clock);
             let alarm = async {
                 match next {
                     Some(at) => clock.sleep_until(at).await,
@@ -141,7 +141,7 @@ impl Renewer {
     }
 
     fn downgrade(&mut self, id: u64, asking: Downgrading) {
-        let now = self.ambient.clock.now();
+        let now = self.env.clock.now();
         if let Some(lease) = self.new_leases.remove(id) {
             self.keep(lease);
         }
@@ -171,7 +171,7 @@ impl Renewer {
     }
 
     fn on_time(&mut self) {
-        let now = self.ambient.clock.now();
+        let now = self.env.clock.now();
         let is_soon = |due| due <= now + EARLY_MAX;
         if self.new_leases.due().is_some_and(is_soon) {
             for lease in self.new_leases.take_all() {
@@ -226,7 +226,7 @@ impl Renewer {
             .unwrap_or_default();
         let limit = sent + (shortest / 3).min(Claim::LIMIT_MAX);
         let store = Arc::clone(&self.store);
-        let clock = Arc::clone(&self.ambient.clock);
+        let clock = Arc::clone(&self.env.clock);
         let span = spans::renewal(leases.len());
         let asking = async move { clock::within(&*clock, limit, store.renew(&leases)).await };
         let task = background::spawn(asking.instrument(span.clone()));
@@ -255,7 +255,7 @@ impl Renewer {
     }
 
     fn settle(&mut self, batch: Batch) {
-        let now = self.ambient.clock.now();
+        let now = self.env.clock.now();
         let ends = batch.leases.iter().map(|(.., it)| RenewalEnd::of(it));
         spans::renewed(&batch.span, ends.clone());
         ends.for_each(|end| self.metrics.renewed(end, now.since(batch.sent)));

@@ -6,7 +6,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Span;
 
 use super::background;
-use crate::env::Ambient;
+use crate::env::Env;
 use crate::env::clock::BootInstant;
 use crate::store::{Guarantees, LeaseTerms, Store};
 use crate::telemetry::{ClientMetrics, ReleaseEnd, spans};
@@ -20,7 +20,7 @@ pub(crate) struct ClientContext {
     /// What the store promises, and the times of its leases: they never change.
     pub(crate) guarantees: Guarantees,
     pub(crate) terms: LeaseTerms,
-    pub(crate) ambient: Ambient,
+    pub(crate) env: Env,
     pub(crate) info: Arc<ClientInfo>,
     pub(crate) metrics: Arc<ClientMetrics>,
     /// Attempts, releases and clean-ups in progress.
@@ -30,13 +30,13 @@ pub(crate) struct ClientContext {
 }
 
 impl ClientContext {
-    pub(crate) fn new(store: Arc<dyn Store>, ambient: Ambient, info: ClientInfo) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, env: Env, info: ClientInfo) -> Self {
         Self {
             guarantees: store.guarantees(),
             terms: store.terms(),
             metrics: Arc::new(ClientMetrics::new(&store.describe())),
             store,
-            ambient,
+            env,
             info: Arc::new(info),
             last_words: TaskTracker::new(),
             was_answered: AtomicBool::new(false),
@@ -56,7 +56,7 @@ impl ClientContext {
     }
 
     pub(crate) fn now(&self) -> BootInstant {
-        self.ambient.clock.now()
+        self.env.clock.now()
     }
 
     /// Records the end of a release.

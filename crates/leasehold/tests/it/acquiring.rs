@@ -266,12 +266,12 @@ fn closing_a_client_frees_a_cancelled_attempt() {
     use std::future::Future;
     use std::task::{Context, Poll, Waker};
 
-    use leasehold::ambient::Ambient;
+    use leasehold::env::Env;
     use leasehold::{Client, MemoryStore};
     use leasehold_testkit::FaultyStore;
 
-    let member = MemoryStore::with_ambient(Ambient::default());
-    let slow = FaultyStore::new(member.clone(), Ambient::default());
+    let member = MemoryStore::with_ambient(Env::default());
+    let slow = FaultyStore::new(member.clone(), Env::default());
     slow.set(Fault::Slow(Duration::from_millis(20)));
     let client = Client::new(slow.clone());
     let mut asking = Box::pin(client.lock("x").try_acquire());

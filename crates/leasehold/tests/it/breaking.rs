@@ -14,7 +14,7 @@ use crate::scene::{Scene, TTL, claim};
 
 /// Why this guard is lost, which it is within a TTL.
 async fn lost(scene: &Scene, guard: &Guard) -> LostReason {
-    let (clock, limit) = (&*scene.ambient.clock, scene.now() + TTL);
+    let (clock, limit) = (&*scene.env.clock, scene.now() + TTL);
     let lost = within(clock, limit, guard.lost()).await;
     lost.expect("the guard is lost within a TTL")
 }
@@ -138,7 +138,7 @@ async fn immediate_force_release_grants_a_waiter() {
     };
     assert_eq!((broken.shut_for, record.at_once), (None, true));
     let limit = broken_at + TTL;
-    let next = within(&*scene.ambient.clock, limit, waits).await;
+    let next = within(&*scene.env.clock, limit, waits).await;
     let next = next.expect("the lock in time").unwrap().unwrap();
     let took = scene.now().since(broken_at);
     assert!(took <= Duration::from_millis(20), "{took:?}");
@@ -156,7 +156,7 @@ async fn force_release_record_is_kept_a_week() {
         panic!("a free lock")
     };
     let by = (*claim.client).clone();
-    let record = BreakRecord::new(claim.owner, grant.fence, by, scene.ambient.clock.wall());
+    let record = BreakRecord::new(claim.owner, grant.fence, by, scene.env.clock.wall());
     store.break_lease(&claim.key, &record).await.unwrap();
     scene.pass(BreakRecord::KEPT - TTL).await;
     assert_eq!(store.last_break(&claim.key).await.unwrap(), Some(record));
@@ -175,7 +175,7 @@ async fn store_remembers_sixteen_force_releases() {
             panic!("a free lock")
         };
         let by = (*claim.client).clone();
-        let now = scene.ambient.clock.wall();
+        let now = scene.env.clock.wall();
         let mut record = BreakRecord::new(claim.owner, grant.fence, by, now);
         record.at_once = true;
         let broken = store.break_lease(&claim.key, &record).await.unwrap();

@@ -169,8 +169,8 @@ async fn old_handle_does_not_affect_the_next_holder() {
 async fn handle_of_another_store_is_refused_there() {
     let scene = Scene::new();
     let handle = handle(&scene.client).await;
-    let store = FaultyStore::new(MemoryStore::new(), scene.ambient.clone());
-    let elsewhere = client(store.called("elsewhere"), &scene.ambient);
+    let store = FaultyStore::new(MemoryStore::new(), scene.env.clone());
+    let elsewhere = client(store.called("elsewhere"), &scene.env);
     let renewed = elsewhere.renew(&handle).await.map(drop);
     let released = elsewhere.release(&handle).await.map(drop);
     for error in [renewed.unwrap_err(), released.unwrap_err()] {

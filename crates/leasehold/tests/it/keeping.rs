@@ -120,7 +120,7 @@ async fn unanswered_batch_ends_at_each_leases_deadline() {
     // The renewer hears of them.
     scene.settle().await;
     scene.store.set(Fault::Frozen);
-    scene.ambient.clock.stood_still(Duration::from_secs(25));
+    scene.env.clock.stood_still(Duration::from_secs(25));
     let ended = guards.iter().map(async |guard| {
         let deadline = guard.deadline().unwrap();
         assert_eq!(guard.lost().await, LostReason::Expired);

@@ -179,7 +179,7 @@ async fn overlapping_sets_never_deadlock() {
                 scene.other_client()
             };
             let (counts, last) = (Arc::clone(&counts), Arc::clone(&last));
-            let (ambient, names) = (scene.ambient.clone(), SETS[number % SETS.len()]);
+            let (env, names) = (scene.env.clone(), SETS[number % SETS.len()]);
             start(async move {
                 for _ in 0..5 {
                     let guards = client.lock_all(names).acquire().await.unwrap();
@@ -191,7 +191,7 @@ async fn overlapping_sets_never_deadlock() {
                     for name in names {
                         assert_eq!(counts[name].1.fetch_add(1, Ordering::Relaxed), 0, "{name}");
                     }
-                    let clock = &ambient.clock;
+                    let clock = &env.clock;
                     clock.sleep_until(clock.now() + BUSY_FOR).await;
                     for (name, seen) in names.into_iter().zip(seen) {
                         counts[name].0.store(seen + 1, Ordering::Relaxed);
@@ -203,7 +203,7 @@ async fn overlapping_sets_never_deadlock() {
         })
         .collect();
     let limit = scene.now() + Duration::from_secs(600);
-    let all = within(&*scene.ambient.clock, limit, join_all(tasks)).await;
+    let all = within(&*scene.env.clock, limit, join_all(tasks)).await;
     for ended in all.expect("a deadlock") {
         ended.unwrap();
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
+use leasehold::env::Env;
 use leasehold::background;
 use leasehold::blocking;
 use leasehold::{Client, Effect, Ended, ErrorKind, LeaseTerms, MemoryStore};
@@ -103,7 +103,7 @@ async fn passed_deadline_without_answers_is_reported() {
 /// A client with a thread of its own, of a store that answers later than a client that is dropped waits.
 fn client_of_a_slow_store() -> (Client, FaultyStore) {
     let store = MemoryStore::new();
-    let slow = FaultyStore::new(store, Ambient::default());
+    let slow = FaultyStore::new(store, Env::default());
     (Client::new(slow.clone()), slow)
 }
 
@@ -147,7 +147,7 @@ async fn closing_a_client_waits_for_its_releases() {
 
 #[test]
 fn closing_a_client_ends_with_its_limit() {
-    let store = FaultyStore::new(MemoryStore::new(), Ambient::default());
+    let store = FaultyStore::new(MemoryStore::new(), Env::default());
     let client = blocking::Client::new(store.clone());
     let guard = client.lock("x").try_acquire().unwrap().unwrap();
     store.set(Fault::Frozen);

@@ -12,7 +12,7 @@ use crate::scene::{Scene, TTL};
 /// fire later.
 fn suspended(scene: &Scene) {
     let span = TTL - Duration::from_secs(2);
-    scene.ambient.clock.stood_still(span);
+    scene.env.clock.stood_still(span);
 }
 
 #[tokio::test(start_paused = true)]

@@ -38,7 +38,7 @@ impl Book {
     async fn works(
         self,
         number: usize,
-        ambient: leasehold::ambient::Ambient,
+        env: leasehold::env::Env,
         semaphore: Semaphore,
         span: Duration,
     ) -> Result<(), Error> {
@@ -50,7 +50,7 @@ impl Book {
             entries.order.push(number);
             entries.fences.push(guard.fence());
         }
-        ambient.clock.sleep_until(ambient.clock.now() + span).await;
+        env.clock.sleep_until(env.clock.now() + span).await;
         assert!(guard.is_valid(), "{:?}", guard.state());
         self.entries().inside -= 1;
         guard.release().await?;
@@ -71,7 +71,7 @@ async fn line_up(
         let semaphore = client.semaphore(NAME, permits);
         let works = book
             .clone()
-            .works(number, scene.ambient.clone(), semaphore, span);
+            .works(number, scene.env.clone(), semaphore, span);
         waiting.push(leasehold::background::spawn(works));
         scene.settle().await;
     }
@@ -171,7 +171,7 @@ async fn crowd_never_exceeds_the_permits() {
             let span = Duration::from_millis(20 + number as u64 % 7);
             let works = book
                 .clone()
-                .works(number, scene.ambient.clone(), semaphore, span);
+                .works(number, scene.env.clone(), semaphore, span);
             waiting.push(leasehold::background::spawn(works));
         }
         all(waiting).await;

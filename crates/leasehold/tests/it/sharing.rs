@@ -27,7 +27,7 @@ fn releases(scene: &Scene) -> usize {
 #[tokio::test(start_paused = true)]
 async fn last_share_frees_the_lock_once() {
     let scene = Scene::new();
-    let other = crate::scene::client(scene.store.clone(), &scene.ambient);
+    let other = crate::scene::client(scene.store.clone(), &scene.env);
     // The order of the ends, and which of them are drops.
     for ends in [
         [(0, true), (1, false), (2, false)],

@@ -102,7 +102,7 @@ async fn minority_value_is_written_before_it_is_returned() {
         inner: scene.memory.clone(),
         is_settled: Arc::default(),
     };
-    let client = client(Arc::new(store.clone()) as Arc<dyn Store>, &scene.ambient);
+    let client = client(Arc::new(store.clone()) as Arc<dyn Store>, &scene.env);
     let lock = client.lock("x").ttl(TTL);
     let first = lock.acquire().await.unwrap();
     let retention = Duration::from_secs(3600);

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join_all, try_join_all};
-use leasehold::ambient::Ambient;
+use leasehold::env::Env;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
 use leasehold::{
     Attempt, Claim, ClientInfo, Error, ErrorKind, Expiry, Held, Key, Owner, Renewal, Store,
@@ -33,19 +33,19 @@ pub(super) const TOGETHER: usize = 128;
 pub(super) struct Leases {
     store: Arc<dyn Store>,
     client: Arc<ClientInfo>,
-    ambient: Ambient,
+    env: Env,
     /// All that may be held, from before it is asked for.
     claims: RefCell<Vec<Arc<Claim>>>,
 }
 
 impl Leases {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        let ambient = Ambient::default();
-        let client = ClientInfo::of_this_process(&ambient, Some("leasehold".into()));
+        let env = Env::default();
+        let client = ClientInfo::of_this_process(&env, Some("leasehold".into()));
         Self {
             store,
             client: Arc::new(client),
-            ambient,
+            env,
             claims: RefCell::default(),
         }
     }
@@ -101,7 +101,7 @@ impl Leases {
         let wall = SystemClock.wall();
         let claim = Arc::new(Claim::new(
             Key::new(name)?,
-            Owner::at(self.client.id, wall, &*self.ambient.entropy),
+            Owner::at(self.client.id, wall, &*self.env.entropy),
             plan.ttl,
             wall,
             Arc::clone(&self.client),

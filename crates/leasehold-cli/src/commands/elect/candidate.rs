@@ -2,7 +2,7 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::time::Duration;
 
-use leasehold::ambient::{Entropy as _, SystemEntropy};
+use leasehold::env::{Entropy as _, SystemEntropy};
 use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::{Election, Ended, Error, GuardSet, Leadership, LostReason};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use leasehold::Fence;
-use leasehold::ambient::{Entropy as _, SystemEntropy};
+use leasehold::env::{Entropy as _, SystemEntropy};
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg, OFlag};

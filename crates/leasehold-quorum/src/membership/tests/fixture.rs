@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use leasehold::clock::WallTime;
 use leasehold::{
-    Claim, ClientId, ClientInfo, Fence, Held, Key, LostReason, Owner, Renewal, ambient::Ambient,
+    Claim, ClientId, ClientInfo, Fence, Held, Key, LostReason, Owner, Renewal, env::Env,
 };
 
 use super::records::Kept;
@@ -265,9 +265,9 @@ impl Fixture {
 }
 
 pub(super) fn claim() -> Claim {
-    let ambient = Ambient::default();
-    let info = Arc::new(ClientInfo::of_this_process(&ambient, None));
+    let env = Env::default();
+    let info = Arc::new(ClientInfo::of_this_process(&env, None));
     let owner = Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy);
-    let wall = ambient.clock.wall();
+    let wall = env.clock.wall();
     Claim::new(Key::new("x").unwrap(), owner, TTL, wall, info)
 }

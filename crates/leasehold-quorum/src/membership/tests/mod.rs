@@ -9,7 +9,7 @@ mod votes;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::ambient::SystemEntropy;
+use leasehold::env::SystemEntropy;
 use leasehold::clock::{BootInstant, WallTime};
 use leasehold::{
     DataGeneration, Epoch, Error, ErrorKind, Incarnation, MemberId, MemberRecord, MemberRecordEdit,

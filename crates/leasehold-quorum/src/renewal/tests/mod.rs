@@ -3,7 +3,7 @@ mod repairs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::ambient::{Ambient, SystemEntropy};
+use leasehold::env::{Env, SystemEntropy};
 use leasehold::{ClientId, ClientInfo, Key, LostReason, Mode, Owner, Permits, Slot};
 
 use super::*;
@@ -123,11 +123,11 @@ impl Fixture {
 }
 
 fn claim() -> Claim {
-    let ambient = Ambient::default();
-    let info = Arc::new(ClientInfo::of_this_process(&ambient, None));
+    let env = Env::default();
+    let info = Arc::new(ClientInfo::of_this_process(&env, None));
     let owner = Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy);
     let key = Key::new("x").unwrap();
-    Claim::new(key, owner, TTL, ambient.clock.wall(), info)
+    Claim::new(key, owner, TTL, env.clock.wall(), info)
 }
 
 fn held(claim: Claim) -> Held {

@@ -38,7 +38,7 @@ pub(super) async fn expired() -> TestRecorder {
         told.scene.pass(Duration::from_millis(100)).await;
     }
     // While a renewal is under way.
-    told.scene.ambient.clock.stood_still(TTL);
+    told.scene.env.clock.stood_still(TTL);
     assert!(!guard.is_valid());
     assert_told(&told, "expired");
     told.recorder
@@ -47,7 +47,7 @@ pub(super) async fn expired() -> TestRecorder {
 pub(super) async fn stood_still() -> TestRecorder {
     let told = Told::new();
     let guard = told.scene.client.lock("x").acquire().await.unwrap();
-    told.scene.ambient.clock.stood_still(TTL);
+    told.scene.env.clock.stood_still(TTL);
     assert!(!guard.is_valid());
     assert_told(&told, "stood_still");
     assert_eq!(told.spans(&HOLD, "lost"), [TTL - MARGIN]);

@@ -223,7 +223,7 @@ async fn batched_renewals_are_recorded_one_by_one() {
         guards.push(lock.acquire().await.unwrap());
     }
     // All of them are due when it goes on.
-    told.scene.ambient.clock.stood_still(TTL / 3);
+    told.scene.env.clock.stood_still(TTL / 3);
     told.scene.pass(TTL).await;
     let (leases, messages) = (renewals(&told.scene), witness.named("renewal"));
     assert!(messages.len() < leases, "each had a message of its own");
@@ -320,7 +320,7 @@ async fn unnoticed_loss_is_recorded_at_release() {
     let guard = told.scene.client.lock("x").acquire().await.unwrap();
     told.scene.pass(SECOND).await;
     // No timer fires: the clock jumps, as after a suspended machine wakes.
-    told.scene.ambient.clock.stood_still(2 * TTL);
+    told.scene.env.clock.stood_still(2 * TTL);
     guard.release().await.unwrap();
     told.assert_lost_only("stood_still");
     let lost = told.spans(&HOLD, "lost");
