@@ -112,7 +112,7 @@ pub use multi::{GuardSet, LockSet, Semaphore};
 pub use once::{Once, OnceResult, OnceRun, OnceStart};
 pub use record::{HeldRecord, Record};
 pub use store::{
-    Admin, Attempt, Breach, Break, BreakRecord, Breaking, Broken, Busy, Claim, Counting,
+    Admin, Attempt, ForceReleaseOutcome, ForceRelease, ForceReleaseRecord, Breaking, ForcedRelease, Busy, Claim, Counting,
     DataGeneration, Epoch, Exclusion, Expiry, Fencing, Grant, Guarantees, Health, Held,
     Incarnation, Inspection, KeptValue, LeaseTerms, ListedLock, LockListing, LostReason,
     MemberHealth, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus, Observation, Opened,

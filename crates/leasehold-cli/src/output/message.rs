@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::{BreakRecord, Fence, GuardSet, Holder};
+use leasehold::{ForceReleaseRecord, Fence, GuardSet, Holder};
 use serde_json::{Map, Value, json};
 
 use crate::output::break_text;
@@ -54,9 +54,9 @@ pub(crate) enum Message<'a> {
     /// It no longer leads, and campaigns again after a pause.
     Campaigns { name: &'a str, after: Duration },
     /// The record of the operator who broke the lost lock.
-    Broken {
+    ForcedRelease {
         lock: &'a str,
-        record: &'a BreakRecord,
+        record: &'a ForceReleaseRecord,
     },
     /// The result of a request.
     Once(OnceAnswer<'a>),

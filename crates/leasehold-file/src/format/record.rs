@@ -15,7 +15,7 @@ pub(crate) type Content = RecordState<WallTime>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Damage {
     /// Its checksum, its beginning or its length is wrong.
-    Broken,
+    ForcedRelease,
     /// It is the record of another key.
     OtherKey,
     /// A later version wrote it.

@@ -2,7 +2,7 @@ use std::fmt;
 
 use leasehold::env::Env;
 use leasehold::{
-    BreakRecord, Broken, DataGeneration, Error, Holder, Key, LockListing, MemberId,
+    ForceReleaseRecord, ForcedRelease, DataGeneration, Error, Holder, Key, LockListing, MemberId,
     MemberRecordEdit, MemberStatus, Pattern, Waiter,
 };
 use leasehold_quorum::{Reply, Request};
@@ -173,7 +173,7 @@ impl RedisMember {
     /// # Errors
     ///
     /// If the server does not answer or the user lacks a right.
-    pub async fn break_lease(&self, key: &Key, record: &BreakRecord) -> Result<Broken, Error> {
+    pub async fn break_lease(&self, key: &Key, record: &ForceReleaseRecord) -> Result<ForcedRelease, Error> {
         self.server.break_lease(key, record).await
     }
 
@@ -182,7 +182,7 @@ impl RedisMember {
     /// # Errors
     ///
     /// If the server does not answer or the user lacks a right.
-    pub async fn last_break(&self, key: &Key) -> Result<Option<BreakRecord>, Error> {
+    pub async fn last_break(&self, key: &Key) -> Result<Option<ForceReleaseRecord>, Error> {
         self.server.last_break(key).await
     }
 

@@ -47,7 +47,7 @@ use std::time::Duration;
 use crate::fencing::Fenced;
 use crate::guard::Ended;
 use crate::store::{
-    Breach, Break, BreakRecord, Guarantees, LockListing, LostReason, MemberHealth, Store,
+    ForceReleaseOutcome, ForceRelease, ForceReleaseRecord, Guarantees, LockListing, LostReason, MemberHealth, Store,
 };
 use crate::types::{Error, Fence, Holder, Key, Mode, Pattern, Waiter};
 
@@ -132,8 +132,8 @@ impl Client {
         &self,
         name: impl AsRef<str>,
         fence: Fence,
-        how: Break,
-    ) -> Result<Breach, Error> {
+        how: ForceRelease,
+    ) -> Result<ForceReleaseOutcome, Error> {
         pollster::block_on(self.0.break_lock(name, fence, how))
     }
 
@@ -143,7 +143,7 @@ impl Client {
     /// # Errors
     ///
     /// Those of [`crate::Client::last_break`].
-    pub fn last_break(&self, name: impl AsRef<str>) -> Result<Option<BreakRecord>, Error> {
+    pub fn last_break(&self, name: impl AsRef<str>) -> Result<Option<ForceReleaseRecord>, Error> {
         pollster::block_on(self.0.last_break(name))
     }
 

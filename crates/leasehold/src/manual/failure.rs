@@ -72,7 +72,7 @@
 //!
 //! A process that hangs while its client keeps renewing holds its lock indefinitely. An operator can take
 //! it away with [`Client::break_lock`](crate::Client::break_lock), or `leasehold break`: the next renewal
-//! reports the guard as lost ([`Broken`](crate::LostReason::Broken)). Others may enter once the lease would
+//! reports the guard as lost ([`ForcedRelease`](crate::LostReason::Broken)). Others may enter once the lease would
 //! have ended by its last renewal, and so never before the guard's deadline. They may enter at once only if
 //! the resource checks [fences](super::fencing).
 //!

@@ -16,7 +16,7 @@ use crate::BoxFuture;
 use crate::env::Env;
 use crate::env::clock::{self, BootInstant};
 use crate::store::{
-    Admin, Attempt, BreakRecord, Breaking, Broken, Claim, Counting, Exclusion, Expiry, Fencing,
+    Admin, Attempt, ForceReleaseRecord, Breaking, ForcedRelease, Claim, Counting, Exclusion, Expiry, Fencing,
     Guarantees, Held, Inspection, LeaseTerms, Opened, Order, Reading, RecordKey, RecordState,
     RecordWrite, Records, Release, Renewal, Sharing, Store, Waiting, WriteOutcome,
 };
@@ -171,12 +171,12 @@ impl Admin for MemoryStore {
     fn break_lease<'a>(
         &'a self,
         key: &'a Key,
-        record: &'a BreakRecord,
-    ) -> BoxFuture<'a, Result<Broken, Error>> {
+        record: &'a ForceReleaseRecord,
+    ) -> BoxFuture<'a, Result<ForcedRelease, Error>> {
         self.step(|table, now| Ok(table.break_lease(key, record, now)))
     }
 
-    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>> {
+    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<ForceReleaseRecord>, Error>> {
         self.step(|table, now| Ok(table.last_break(key, now)))
     }
 }

@@ -10,7 +10,7 @@ use super::breaks::Breaks;
 use super::entries::{Entry, Lease};
 use crate::env::clock::BootInstant;
 use crate::store::{
-    Attempt, BreakRecord, Broken, Busy, Claim, Grant, Held, LostReason, Release, Renewal,
+    Attempt, ForceReleaseRecord, ForcedRelease, Busy, Claim, Grant, Held, LostReason, Release, Renewal,
 };
 use crate::types::{
     Error, ErrorKind, Fence, Holder, Key, Mode, Owner, Permits, Slots, Wait, Waiter,
@@ -73,13 +73,13 @@ impl Table {
     pub(super) fn break_lease(
         &mut self,
         key: &Key,
-        record: &BreakRecord,
+        record: &ForceReleaseRecord,
         now: BootInstant,
-    ) -> Broken {
+    ) -> ForcedRelease {
         self.change(key, now, |lock| lock.break_lease(record, now))
     }
 
-    pub(super) fn last_break(&mut self, key: &Key, now: BootInstant) -> Option<BreakRecord> {
+    pub(super) fn last_break(&mut self, key: &Key, now: BootInstant) -> Option<ForceReleaseRecord> {
         self.locks.get(key)?.breaks.last(now)
     }
 
@@ -222,19 +222,19 @@ impl Lock {
         }
     }
 
-    fn break_lease(&mut self, record: &BreakRecord, now: BootInstant) -> Broken {
+    fn break_lease(&mut self, record: &ForceReleaseRecord, now: BootInstant) -> ForcedRelease {
         self.breaks.remember(record.owner);
         let is_meant = |claim: &Claim| claim.owner == record.owner && claim.mode == Mode::Exclusive;
         let Some(at) = self.leases.iter().position(|lease| is_meant(&lease.claim)) else {
-            return Broken::new(false, None);
+            return ForcedRelease::new(false, None);
         };
         self.breaks.keep(record, now);
         if record.at_once {
             self.leases.remove(at);
-            return Broken::new(true, None);
+            return ForcedRelease::new(true, None);
         }
         self.leases[at].broken = true;
-        Broken::new(true, Some(self.leases[at].end.since(now)))
+        ForcedRelease::new(true, Some(self.leases[at].end.since(now)))
     }
 
     fn dequeue(&mut self, owner: Owner) {

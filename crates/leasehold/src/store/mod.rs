@@ -2,7 +2,7 @@
 
 mod admin;
 mod attempt;
-mod breaking;
+mod force_release;
 mod claim;
 mod guarantees;
 mod health;
@@ -16,7 +16,7 @@ mod records;
 
 pub use admin::Admin;
 pub use attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};
-pub use breaking::{Breach, Break, BreakRecord, Broken};
+pub use force_release::{ForceReleaseOutcome, ForceRelease, ForceReleaseRecord, ForcedRelease};
 pub use claim::{Claim, Held};
 pub use guarantees::{
     Breaking, Counting, Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::telemetry::{HELD, HOLD, RENEWAL};
-use leasehold::{Break, Key, LostReason};
+use leasehold::{ForceRelease, Key, LostReason};
 use leasehold_testkit::telemetry::TestRecorder;
 use leasehold_testkit::{Call, Fault};
 
@@ -84,7 +84,7 @@ pub(super) async fn broken() -> TestRecorder {
     let operator = told.scene.other_client();
     let guard = told.scene.client.lock("x").acquire().await.unwrap();
     told.scene.settle().await;
-    let breaking = operator.break_lock("x", guard.fence(), Break::at_once());
+    let breaking = operator.break_lock("x", guard.fence(), ForceRelease::at_once());
     breaking.await.unwrap();
     assert_eq!(guard.lost().await, LostReason::Broken);
     assert_told(&told, "broken");
