@@ -104,7 +104,7 @@ pub use client::{Client, ClientBuilder};
 pub use election::{Election, Leader, LeaderChange, LeaderWatch, Leadership};
 pub use fencing::{FenceGate, Fenced};
 pub use guard::Guarded;
-pub use guard::{Ended, Guard, GuardState};
+pub use guard::{ReleaseOutcome, Guard, GuardState};
 pub use handle::Handle;
 pub use lock::Lock;
 pub use memory::MemoryStore;

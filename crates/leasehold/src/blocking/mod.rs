@@ -45,7 +45,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::fencing::Fenced;
-use crate::guard::Ended;
+use crate::guard::ReleaseOutcome;
 use crate::store::{
     ForceReleaseOutcome, ForceRelease, ForceReleaseRecord, Guarantees, LockListing, LostReason, MemberHealth, Store,
 };
@@ -287,7 +287,7 @@ impl Guard {
     /// # Errors
     ///
     /// Those of [`crate::Guard::release`].
-    pub fn release(self) -> Result<Ended, Error> {
+    pub fn release(self) -> Result<ReleaseOutcome, Error> {
         pollster::block_on(self.0.release())
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Handle;
 use crate::client::Client;
 use crate::env::clock::{self, WallTime};
-use crate::guard::{Ended, Guard};
+use crate::guard::{ReleaseOutcome, Guard};
 use crate::lease::{ClientCore, HeldLease};
 use crate::runtime::ClientContext;
 use crate::store::{Claim, Expiry, Held, LostReason, Release, Renewal};
@@ -91,7 +91,7 @@ impl Client {
     }
 
     /// Releases the lock of a handle, whether its deadline has passed or not, and returns the outcome:
-    /// [`Ended::WasLost`] if the lease has ended at this store. Other holders are not affected. If the lock
+    /// [`ReleaseOutcome::WasLost`] if the lease has ended at this store. Other holders are not affected. If the lock
     /// has a [delay](crate::Lock::lock_delay), a lost handle releases nothing, as with a guard.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl Client {
     pub fn release(
         &self,
         handle: &Handle,
-    ) -> impl Future<Output = Result<Ended, Error>> + Send + use<> {
+    ) -> impl Future<Output = Result<ReleaseOutcome, Error>> + Send + use<> {
         let core = Arc::clone(self.core());
         let freeing = begin_freeing(&core, handle);
         let misdirected = handle.misdirected(&*core.context.store);
@@ -114,8 +114,8 @@ impl Client {
             let outcome = freeing?.await;
             drop(core);
             match (outcome?, misdirected) {
-                (Release::Released, _) => Ok(Ended::Released),
-                (Release::WasLost, None) => Ok(Ended::WasLost),
+                (Release::Released, _) => Ok(ReleaseOutcome::Released),
+                (Release::WasLost, None) => Ok(ReleaseOutcome::WasLost),
                 (Release::WasLost, Some(error)) => Err(error),
             }
         }
@@ -316,7 +316,7 @@ mod tests {
                 assert!(error.to_string().contains("another machine"), "{error}");
             }
             assert!(!is_free(&client));
-            assert_eq!(client.release(&handle).await.unwrap(), Ended::Released);
+            assert_eq!(client.release(&handle).await.unwrap(), ReleaseOutcome::Released);
             assert!(is_free(&client));
         });
     }
@@ -326,7 +326,7 @@ mod tests {
         let client = Client::new(MemoryStore::new());
         pollster::block_on(async {
             let handle = made_elsewhere(&client, Duration::from_secs(20)).await;
-            assert_eq!(client.release(&handle).await.unwrap(), Ended::WasLost);
+            assert_eq!(client.release(&handle).await.unwrap(), ReleaseOutcome::WasLost);
             assert!(!is_free(&client));
         });
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use leasehold::{
-    Attempt, Client, Effect, Ended, Guard, GuardState, Inspection as _, Key, LostReason, Mode,
+    Attempt, Client, Effect, ReleaseOutcome, Guard, GuardState, Inspection as _, Key, LostReason, Mode,
     Owner, Store,
 };
 use leasehold_testkit::{Call, Fault};
@@ -63,9 +63,9 @@ async fn downgraded_lock_admits_readers_but_no_writer() {
     // It lives on like any reader, and beyond the other one.
     scene.pass(TTL * 3).await;
     assert!(guard.is_valid() && reader.is_valid());
-    assert_eq!(reader.release().await.unwrap(), Ended::Released);
+    assert_eq!(reader.release().await.unwrap(), ReleaseOutcome::Released);
     assert!(!is_writable(&other).await);
-    assert_eq!(guard.release().await.unwrap(), Ended::Released);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::Released);
     assert!(is_writable(&other).await);
 }
 
@@ -189,7 +189,7 @@ async fn a_downgrade_that_is_dropped_goes_on() {
     assert_eq!(guard.mode(), Mode::Shared);
     scene.pass(Duration::from_millis(200)).await;
     assert!(try_reading(&other).await.is_some());
-    assert_eq!(guard.release().await.unwrap(), Ended::Released);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::Released);
     assert!(is_writable(&scene.client).await);
 }
 
@@ -241,9 +241,9 @@ async fn all_shares_have_one_mode() {
     let share = guard.share();
     guard.downgrade().await.unwrap();
     assert_eq!(share.mode(), Mode::Shared);
-    assert_eq!(guard.release().await.unwrap(), Ended::StillShared);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::StillShared);
     assert!(try_reading(&other).await.is_some());
-    assert_eq!(share.release().await.unwrap(), Ended::Released);
+    assert_eq!(share.release().await.unwrap(), ReleaseOutcome::Released);
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::background;
 use leasehold::clock::BootInstant;
 use leasehold::{
-    Client, Effect, Ended, ErrorKind, Guard, Handle, Key, LeaseTerms, LostReason, MemoryStore,
+    Client, Effect, ReleaseOutcome, ErrorKind, Guard, Handle, Key, LeaseTerms, LostReason, MemoryStore,
     Permits,
 };
 use leasehold_testkit::{Call, Fault, FaultyStore};
@@ -100,7 +100,7 @@ async fn handle_renewal_counts_from_sending() {
     }
     assert_eq!(
         scene.client.release(&handle).await.unwrap(),
-        Ended::Released
+        ReleaseOutcome::Released
     );
     assert!(is_free(&scene.client).await);
 }
@@ -120,7 +120,7 @@ async fn passed_handle_deadline_is_final() {
     assert_eq!(renewals(&scene), 0, "nothing was sent");
     assert_eq!(
         scene.client.release(&handle).await.unwrap(),
-        Ended::Released
+        ReleaseOutcome::Released
     );
 }
 
@@ -160,7 +160,7 @@ async fn old_handle_does_not_affect_the_next_holder() {
     assert_eq!(error.kind(), ErrorKind::Lost);
     assert!(error.to_string().contains("another client"), "{error}");
     let ended = scene.client.release(&handle).await.unwrap();
-    assert_eq!(ended, Ended::WasLost);
+    assert_eq!(ended, ReleaseOutcome::WasLost);
     scene.pass(2 * TTL).await;
     assert!(next.is_valid());
 }
@@ -216,7 +216,7 @@ async fn an_adopted_handle_is_a_guard_like_any() {
     // Another copy of the handle can still free it.
     assert_eq!(
         scene.client.release(&handle).await.unwrap(),
-        Ended::Released
+        ReleaseOutcome::Released
     );
     assert!(is_free(&scene.client).await);
     assert_eq!(guard.lost().await, LostReason::Gone);
@@ -265,7 +265,7 @@ async fn permits_and_shared_locks_have_handles() {
         }
         assert_eq!(
             scene.client.release(&handle).await.unwrap(),
-            Ended::Released
+            ReleaseOutcome::Released
         );
         drop(beside);
         scene.settle().await;
@@ -333,7 +333,7 @@ async fn lost_handle_with_a_delay_releases_nothing() {
     assert_eq!(handle.ttl(), TTL);
     let handle = scene.client.renew(&handle).await.unwrap();
     scene.pass(TTL).await;
-    assert_eq!(scene.client.release(&handle).await.unwrap(), Ended::WasLost);
+    assert_eq!(scene.client.release(&handle).await.unwrap(), ReleaseOutcome::WasLost);
     assert!(!is_free(&scene.client).await);
     assert_eq!(shut_for(&scene).await.as_secs(), 20);
 }

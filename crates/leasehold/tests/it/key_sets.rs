@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use leasehold::clock::within;
 use leasehold::{
-    Client, Ended, ErrorKind, Guard, Inspection as _, Key, LostReason, Mode, Store, Wait,
+    Client, ReleaseOutcome, ErrorKind, Guard, Inspection as _, Key, LostReason, Mode, Store, Wait,
     background,
 };
 use leasehold_testkit::{Call, Fault};
@@ -73,7 +73,7 @@ async fn names_are_sorted_and_deduplicated() {
     let ended = ended
         .iter()
         .map(|(key, end)| (key.as_str(), end.clone().unwrap()));
-    let released = |name| (name, Ended::Released);
+    let released = |name| (name, ReleaseOutcome::Released);
     assert_eq!(ended.collect::<Vec<_>>(), ["a", "b", "c"].map(released));
     assert_nothing_left(&scene, &["a", "b", "c"]).await;
 }
@@ -361,7 +361,7 @@ async fn one_loss_loses_the_whole_set() {
     }
     let ended = guards.release().await;
     let ended: Vec<_> = ended.into_iter().map(|(_, end)| end.unwrap()).collect();
-    assert_eq!(ended, [Ended::Released, Ended::WasLost, Ended::Released]);
+    assert_eq!(ended, [ReleaseOutcome::Released, ReleaseOutcome::WasLost, ReleaseOutcome::Released]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::env::Env;
 use leasehold::background;
 use leasehold::blocking;
-use leasehold::{Client, Effect, Ended, ErrorKind, LeaseTerms, MemoryStore};
+use leasehold::{Client, Effect, ReleaseOutcome, ErrorKind, LeaseTerms, MemoryStore};
 use leasehold_testkit::{Fault, FaultyStore};
 
 use crate::handles::{handle, hold, renewals, shut_for};
@@ -131,7 +131,7 @@ async fn dropped_client_finishes_renewals_and_releases() {
     store.set(LATE);
     let release = client.release(&handle);
     drop(client);
-    assert_eq!(release.await.unwrap(), Ended::Released);
+    assert_eq!(release.await.unwrap(), ReleaseOutcome::Released);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use leasehold::clock::BootInstant;
-use leasehold::{Claim, Client, Ended, ErrorKind, Guard, LostReason, Mode};
+use leasehold::{Claim, Client, ReleaseOutcome, ErrorKind, Guard, LostReason, Mode};
 use leasehold_testkit::{Call, Fault, FaultyStore};
 
 use crate::scene::{MARGIN, Scene, TTL};
@@ -151,7 +151,7 @@ async fn valid_guard_opens_the_lock_at_once() {
     let scene = Scene::new();
     let holder = Holder::new(&scene);
     let guard = holder.hold().await;
-    assert_eq!(guard.release().await.unwrap(), Ended::Released);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::Released);
     assert_eq!(open_again(&scene).await, scene.now());
     drop(holder.hold().await);
     scene.settle().await;
@@ -172,7 +172,7 @@ async fn lost_guard_does_not_open_the_lock() {
         holder.way.set(Fault::None);
         drop(share);
         if releases {
-            assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
+            assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
         } else {
             drop(guard);
         }
@@ -208,7 +208,7 @@ async fn max_hold_is_an_unclean_end() {
             renewed = scene.now();
         }
     }
-    assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
     let shut = open_again(&scene).await.since(renewed);
     assert!(shut + STEP * 2 > TTL + DELAY, "{shut:?}");
 }
@@ -311,7 +311,7 @@ async fn give_up_loses_the_guard_at_once() {
     scene.pass(TTL).await;
     assert_eq!(holder.renewed().len(), 0);
     drop(share);
-    assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
     assert_exactly(open_again(&scene).await.since(taken), TTL + DELAY);
 }
 

@@ -6,7 +6,7 @@ use leasehold::telemetry::{
     ACQUIRE_WAIT, ATTEMPTS, CONTENDED, HELD, HOLD, HandOvers, MEMBERS, MemberStandings, RELEASES,
     RENEWAL,
 };
-use leasehold::{Ended, ErrorKind, Key, background};
+use leasehold::{ReleaseOutcome, ErrorKind, Key, background};
 use leasehold_testkit::telemetry::{TestRecorder, TraceRecorder};
 use leasehold_testkit::{Call, Fault};
 
@@ -32,7 +32,7 @@ pub(super) async fn granted_and_released() -> TestRecorder {
     assert_eq!(told.sum(&HELD, ""), 1.0);
     assert_close(&told.spans(&ACQUIRE_WAIT, "granted"), &[way]);
     told.scene.pass(3 * SECOND).await;
-    assert_eq!(guard.release().await.unwrap(), Ended::Released);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::Released);
     assert_close(&told.spans(&HOLD, "released"), &[3 * SECOND + way]);
     told.scene.settle().await;
     assert_eq!(
@@ -281,11 +281,11 @@ pub(super) async fn releases() -> TestRecorder {
     let (client, member) = (&told.scene.client, &told.scene.store);
     let guard = client.lock("forgotten").acquire().await.unwrap();
     told.scene.memory.forget(&Key::new("forgotten").unwrap());
-    assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
     let guard = client.lock("shut").ttl(TTL).lock_delay(SECOND);
     let guard = guard.acquire().await.unwrap();
     guard.give_up();
-    assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
     let guard = client.lock("unheard").acquire().await.unwrap();
     member.set(Fault::Unreachable);
     guard.release().await.unwrap_err();
