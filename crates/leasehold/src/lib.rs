@@ -117,7 +117,7 @@ pub use store::{
     Incarnation, Inspection, KeptValue, LeaseTerms, ListedLock, LockListing, LostReason,
     MemberHealth, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus, Observation, Opened,
     Order, RECORD_MEMORY, Reading, RecordKey, RecordState, RecordWrite, Records, Release, Renewal,
-    RunId, Sample, Seal, Sharing, Stamp, Store, Visibility, Waiting, WriteOutcome, Written,
+    RunId, Sample, Seal, Sharing, Version, Store, Visibility, Waiting, WriteOutcome, Written,
 };
 pub use types::{
     ClientId, ClientInfo, Effect, Error, ErrorKind, Fence, Holder, Key, MemberFailure, MemberId,

@@ -47,8 +47,8 @@ impl Found {
             return;
         };
         match &mut self.greatest {
-            Some(greatest) if greatest.stamp > written.stamp => {}
-            Some(greatest) if greatest.stamp == written.stamp => {
+            Some(greatest) if greatest.version > written.version => {}
+            Some(greatest) if greatest.version == written.version => {
                 self.same += 1;
                 greatest.remaining = greatest.remaining.max(written.remaining);
             }

@@ -246,11 +246,11 @@ impl Election {
             leader: Leader {
                 owner: announcement.owner,
                 client: holder.client,
-                fence: written.stamp.fence,
+                fence: written.version.fence,
                 value: announcement.value,
                 since: announcement.since,
             },
-            stamp: written.stamp,
+            version: written.version,
         }))
     }
 

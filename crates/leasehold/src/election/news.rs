@@ -2,7 +2,7 @@
 #![deny(clippy::disallowed_types)]
 
 use super::leader_change::{Leader, LeaderChange};
-use crate::store::Stamp;
+use crate::store::Version;
 use crate::types::{Error, ErrorKind};
 
 /// What the observer has reported so far. Pure: it takes the result of each read and returns what to
@@ -10,8 +10,8 @@ use crate::types::{Error, ErrorKind};
 #[derive(Debug, Default)]
 pub(super) struct News {
     told: Told,
-    /// The greatest stamp seen on any leader's record.
-    newest: Option<Stamp>,
+    /// The greatest version seen on any leader's record.
+    newest: Option<Version>,
     /// The last read did not find the leader that was reported.
     missed: bool,
 }
@@ -30,7 +30,7 @@ enum Told {
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) leader: Leader,
-    pub(super) stamp: Stamp,
+    pub(super) version: Version,
 }
 
 /// What follows from a read.
@@ -61,16 +61,16 @@ impl News {
         }
     }
 
-    fn found(&mut self, Seen { leader, stamp }: Seen) -> Verdict {
-        let newest = *self.newest.get_or_insert(stamp);
-        if stamp.fence < newest.fence {
-            return self.failed(went_back(stamp, newest));
+    fn found(&mut self, Seen { leader, version }: Seen) -> Verdict {
+        let newest = *self.newest.get_or_insert(version);
+        if version.fence < newest.fence {
+            return self.failed(went_back(version, newest));
         }
         // An older record of the same leader.
-        if stamp < newest {
+        if version < newest {
             return Verdict::Silence;
         }
-        self.newest = Some(stamp);
+        self.newest = Some(version);
         match &self.told {
             Told::Leader(told) if !says_more(&leader, told) => Verdict::Silence,
             _ => {
@@ -96,8 +96,8 @@ fn says_more(leader: &Leader, told: &Leader) -> bool {
     (leader.fence, &leader.value) != (told.fence, &told.value) || is_named
 }
 
-fn went_back(stamp: Stamp, newest: Stamp) -> Error {
-    let (fence, greatest) = (stamp.fence, newest.fence);
+fn went_back(version: Version, newest: Version) -> Error {
+    let (fence, greatest) = (version.fence, newest.fence);
     let text = format!(
         "a leader with fence {fence} was seen after one with {greatest}: the store forgot its fences"
     );
@@ -121,8 +121,8 @@ mod tests {
             value: value.into(),
             since: WallTime::from_micros(0),
         };
-        let stamp = Stamp { fence, step };
-        Seen { leader, stamp }
+        let version = Version { fence, step };
+        Seen { leader, version }
     }
 
     /// An observer, and what it reports after each read.

@@ -30,7 +30,7 @@ pub use member_record::{
 };
 pub use record_state::{KeptValue, RecordState};
 pub use records::{
-    Opened, RECORD_MEMORY, Reading, RecordKey, RecordWrite, Records, Stamp, WriteOutcome, Written,
+    Opened, RECORD_MEMORY, Reading, RecordKey, RecordWrite, Records, Version, WriteOutcome, Written,
 };
 
 use std::fmt;

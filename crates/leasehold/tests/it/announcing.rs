@@ -67,7 +67,7 @@ async fn lost_leader_publishes_nothing() {
     );
     let _ = leadership.resign().await;
     let after = other.record("x").read().await.unwrap();
-    assert_eq!(after.written.unwrap().stamp, before.written.unwrap().stamp);
+    assert_eq!(after.written.unwrap().version, before.written.unwrap().version);
 }
 
 #[tokio::test(start_paused = true)]

@@ -114,6 +114,6 @@ async fn minority_value_is_written_before_it_is_returned() {
     assert_eq!(&*opened.bytes, b"value");
     assert!(store.is_settled.load(Ordering::Relaxed), "written again");
     let reading = client.record("x").read().await.unwrap();
-    let stamp = reading.written.expect("a value").stamp;
-    assert_eq!(stamp.fence, next.fence());
+    let version = reading.written.expect("a value").version;
+    assert_eq!(version.fence, next.fence());
 }
