@@ -129,7 +129,7 @@ async fn tries_while_held(directory: &Path, waits: bool) -> Result<Vec<u32>, Fai
         let (key, ttl) = (Key::new(KEY)?, Duration::from_secs(30));
         let mut claim = Claim::new(key, owner(), ttl, SystemClock.wall(), info.clone());
         if waits {
-            claim = claim.with_wait(Wait::InTurn);
+            claim = claim.with_wait(Wait::Queued);
         }
         let (store, tries) = (store.clone(), tries.clone());
         waiters.spawn(async move {

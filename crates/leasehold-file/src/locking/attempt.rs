@@ -156,7 +156,7 @@ fn stands_back(open: &mut KeptOpen, claim: &Claim, now: BootInstant) -> io::Resu
 
 /// Keeps out later claims that share the lock, while `claim` waits for the exclusive lock.
 fn announce(open: &mut KeptOpen, claim: &Claim) -> io::Result<()> {
-    let waits = claim.wait == Wait::InTurn;
+    let waits = claim.wait == Wait::Queued;
     if claim.mode == Mode::Exclusive && waits && !open.is_announced {
         occupancy::announce_writer(&open.file)?;
         open.is_announced = true;

@@ -185,7 +185,7 @@ mod tests {
         let owner = || Owner::random(id, &SystemEntropy);
         let key = Key::new("deploy").unwrap();
         let (ttl, proposal) = (Duration::from_secs(1), WallTime::from_micros(1));
-        Claim::new(key, owner(), ttl, proposal, Arc::new(client)).with_wait(Wait::InTurn)
+        Claim::new(key, owner(), ttl, proposal, Arc::new(client)).with_wait(Wait::Queued)
     }
 
     fn store(dir: &Path, waits: Waiters) -> FileStore {

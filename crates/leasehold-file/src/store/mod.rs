@@ -110,7 +110,7 @@ impl FileStore {
             env,
             ..
         } = &*self.0;
-        let (id, is_wait) = (ClaimId::of(claim), claim.wait == Wait::InTurn);
+        let (id, is_wait) = (ClaimId::of(claim), claim.wait == Wait::Queued);
         let mut turn = table.turn(&id).await;
         if let Some(fence) = self.still_held(&id, claim).await? {
             return Ok(Attempt::Granted(Grant::new(fence)));
@@ -238,14 +238,14 @@ impl Store for FileStore {
         Box::pin(async move {
             let Inner { waits, env, .. } = &*self.0;
             match claim.wait {
-                Wait::InTurn => waits.wait(&ClaimId::of(claim), env).await,
+                Wait::Queued => waits.wait(&ClaimId::of(claim), env).await,
                 Wait::None | Wait::Barging => env.poll_pause().await,
             }
         })
     }
 
     fn leave(&self, claim: &Claim) {
-        if claim.wait != Wait::InTurn {
+        if claim.wait != Wait::Queued {
             return;
         }
         let waiter = ClaimId::of(claim);

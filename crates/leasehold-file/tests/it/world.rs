@@ -79,7 +79,7 @@ pub(crate) fn claim(client: &Arc<ClientInfo>, name: &str, proposal: u64) -> Clai
 
 /// The same claim as the attempt of a wait.
 pub(crate) fn in_turn(claim: &Claim) -> Claim {
-    claim.clone().with_wait(Wait::InTurn)
+    claim.clone().with_wait(Wait::Queued)
 }
 
 pub(crate) fn held(claim: &Claim, fence: Fence) -> Held {

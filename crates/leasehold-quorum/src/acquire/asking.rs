@@ -165,7 +165,7 @@ impl Engine {
         let queue = match claim.wait {
             Wait::None => request::Place::None,
             Wait::Barging => request::Place::Barging,
-            Wait::InTurn => {
+            Wait::Queued => {
                 if acquisition.ticket.is_none() {
                     let drawn = self.membership.ticket(now.instant, claim.owner)?;
                     acquisition.ticket = Some(drawn.since.as_micros());

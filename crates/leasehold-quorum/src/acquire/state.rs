@@ -121,7 +121,7 @@ impl Acquisition {
     }
 
     pub(crate) fn is_queued(&self) -> bool {
-        matches!(self.claim.wait, Wait::InTurn)
+        matches!(self.claim.wait, Wait::Queued)
     }
 
     pub(crate) fn is_exclusive(&self) -> bool {

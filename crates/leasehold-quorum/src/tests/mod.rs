@@ -171,7 +171,7 @@ impl Fixture {
         let key = Key::new("lock").unwrap();
         let claim = Claim::new(key, owner, TTL, self.now().wall, Arc::clone(&self.client));
         match wait {
-            true => claim.with_wait(Wait::InTurn),
+            true => claim.with_wait(Wait::Queued),
             false => claim,
         }
     }

@@ -63,7 +63,7 @@ impl Store for RedisStore {
                 }
                 None => {
                     let mut call = session.driver.acquire(Arc::new(claim.clone()));
-                    if !matches!(claim.wait, Wait::InTurn) {
+                    if !matches!(claim.wait, Wait::Queued) {
                         return attempt(call.await);
                     }
                     let event = call.event().await;
@@ -141,7 +141,7 @@ impl Store for RedisStore {
         let session = self.session(&claim.client).ok();
         match session.and_then(|session| session.waits.get(claim.owner)) {
             Some(wait) => Box::pin(async move { wait.changed().await }),
-            None if matches!(claim.wait, Wait::InTurn) => Box::pin(ready(())),
+            None if matches!(claim.wait, Wait::Queued) => Box::pin(ready(())),
             None => Box::pin(self.env.poll_pause()),
         }
     }

@@ -59,7 +59,7 @@ impl Client {
         let owner = Owner::at(self.info.id, now, &SystemEntropy);
         let key = Key::new(key).expect("a key");
         let claim = Claim::new(key, owner, TTL, now, Arc::clone(&self.info));
-        Arc::new(claim.with_wait(Wait::InTurn))
+        Arc::new(claim.with_wait(Wait::Queued))
     }
 
     pub(crate) async fn acquire(&self, key: &str) -> (Arc<Claim>, Acquired) {

@@ -105,7 +105,7 @@ impl Simulation {
             .with_mode(mode)
             .with_delay(Duration::from_micros(delay))
             .with_wait(match manner {
-                Manner::Queued => QueueMode::InTurn,
+                Manner::Queued => QueueMode::Queued,
                 Manner::Barging => QueueMode::Barging,
                 Manner::Try | Manner::Foreign => QueueMode::None,
             });

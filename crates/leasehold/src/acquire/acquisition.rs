@@ -140,7 +140,7 @@ impl Acquisition {
         match self.wait_policy {
             _ if self.barging => Wait::Barging,
             WaitPolicy::OneAttempt => Wait::None,
-            WaitPolicy::Wait(_) => Wait::InTurn,
+            WaitPolicy::Wait(_) => Wait::Queued,
         }
     }
 

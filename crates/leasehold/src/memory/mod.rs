@@ -138,7 +138,7 @@ impl Store for MemoryStore {
         Box::pin(async move {
             let clock = &*self.env.clock;
             let outlook = self.data().table.outlook(claim, clock.now());
-            let Some((call, until)) = outlook.filter(|_| claim.wait == Wait::InTurn) else {
+            let Some((call, until)) = outlook.filter(|_| claim.wait == Wait::Queued) else {
                 return self.env.poll_pause().await;
             };
             match until {

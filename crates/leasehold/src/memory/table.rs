@@ -171,7 +171,7 @@ impl Lock {
         match claim.wait {
             Wait::Barging => 0,
             Wait::None => self.queue.len(),
-            Wait::InTurn => {
+            Wait::Queued => {
                 let mut entries = self.queue.iter_mut();
                 let at = entries.position(|it| it.claim.owner == claim.owner);
                 let Some(place) = at else {
@@ -308,7 +308,7 @@ impl Lock {
         };
         let mut busy = Busy::by(lease.map(|lease| lease.claim.owner));
         busy.remaining = lease.map(|lease| lease.end.since(now));
-        busy.place = (claim.wait == Wait::InTurn).then_some(place as u64 + 1);
+        busy.place = (claim.wait == Wait::Queued).then_some(place as u64 + 1);
         busy
     }
 

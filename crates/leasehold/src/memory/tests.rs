@@ -23,7 +23,7 @@ fn claim(mode: Mode, wait: Wait) -> Claim {
 }
 
 fn waits(mode: Mode) -> Claim {
-    claim(mode, Wait::InTurn)
+    claim(mode, Wait::Queued)
 }
 
 fn permit(count: u32) -> Mode {
