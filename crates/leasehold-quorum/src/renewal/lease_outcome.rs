@@ -22,7 +22,7 @@ impl LeaseOutcome {
             members,
             tally: Tally::new(members),
             failures: Vec::new(),
-            repairs: claim.heals && claim.mode == Mode::Exclusive,
+            repairs: claim.repairs && claim.mode == Mode::Exclusive,
             lost_at: Vec::new(),
         }
     }

@@ -303,8 +303,8 @@ fn detached_lease_leaves_the_other_queues() {
 fn detached_lease_stays_at_a_repaired_member() {
     let mut fixture = Fixture::new(3);
     let (mut claim, _) = fixture.wait_unanswered();
-    let heals = Arc::make_mut(&mut claim);
-    heals.heals = true;
+    let repairs = Arc::make_mut(&mut claim);
+    repairs.repairs = true;
     fixture.reply(1, busy(1));
     fixture.reply_all(&[0, 2], &granted(7));
     let held = leasehold::Held {

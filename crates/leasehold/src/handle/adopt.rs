@@ -215,7 +215,7 @@ fn steps_until(wall: WallTime) -> u32 {
 async fn confirm(context: &ClientContext, held_lease: &HeldLease) -> Result<(), Error> {
     let clock = &*context.env.clock;
     let lost = |reason: LostReason| Error::new(ErrorKind::Lost, format!("lost: {reason}"));
-    let claim = (**held_lease.claim()).clone().without_healing();
+    let claim = (**held_lease.claim()).clone().without_repair();
     let limit = claim.limit();
     let held = [Held {
         claim: Arc::new(claim),

@@ -233,7 +233,7 @@ async fn renewal_of_a_handle_allows_no_repair() {
         Call::Renew(claim) => Some(claim),
         _ => None,
     });
-    assert!(!renewals.next_back().expect("a renewal").heals);
+    assert!(!renewals.next_back().expect("a renewal").repairs);
 }
 
 #[tokio::test(start_paused = true)]
