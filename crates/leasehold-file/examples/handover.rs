@@ -138,7 +138,7 @@ async fn tries_while_held(directory: &Path, waits: bool) -> Result<Vec<u32>, Fai
                 store.wait(&claim).await;
             }
             store.leave(&claim);
-            store.settle().await;
+            store.flush().await;
             store.release(&claim).await
         });
     }

@@ -206,7 +206,7 @@ mod tests {
             }
         }
         store.leave(waiter);
-        store.settle().await;
+        store.flush().await;
         store.release(waiter).await.unwrap();
     }
 
@@ -285,7 +285,7 @@ mod tests {
         store.acquire(&readers[0]).await.unwrap();
         assert!(!is_kept(&readers[0]));
         store.leave(&waiters[0]);
-        store.settle().await;
+        store.flush().await;
         for reader in &readers {
             store.acquire(reader).await.unwrap();
         }
@@ -295,7 +295,7 @@ mod tests {
         takes_turns(&store, &holder, &waiters[MOST]).await;
         for waiter in waiters.iter().chain(&readers) {
             store.leave(waiter);
-            store.settle().await;
+            store.flush().await;
         }
         assert!(locked(&store.waits().kept).is_empty());
     }

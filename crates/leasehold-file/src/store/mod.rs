@@ -229,7 +229,7 @@ impl Store for FileStore {
         Box::pin(async move { self.free(claim).await.map_err(self.at(&claim.key)) })
     }
 
-    fn settle(&self) -> BoxFuture<'_, ()> {
+    fn flush(&self) -> BoxFuture<'_, ()> {
         // A release is over when it is answered.
         Box::pin(self.0.leaving.wait())
     }

@@ -69,7 +69,7 @@ impl Waiting {
                 match attempt {
                     Attempt::Granted(grant) => {
                         store.leave(&claim);
-                        store.settle().await;
+                        store.flush().await;
                         return grant.fence;
                     }
                     Attempt::Busy(_) => store.wait(&claim).await,
@@ -281,7 +281,7 @@ async fn leaving_waits_for_a_cancelled_attempt() {
         );
         drop(begun.await);
         world.store.leave(&waiter);
-        world.store.settle().await;
+        world.store.flush().await;
         assert_eq!((open_files(&path), watches(&path)), (1, 0));
     }
 }

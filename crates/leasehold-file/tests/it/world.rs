@@ -120,7 +120,7 @@ pub(crate) async fn wait_for(store: &dyn Store, claim: &Claim) -> Fence {
 /// Ends the wait of `claim`.
 pub(crate) async fn leave(store: &dyn Store, claim: &Claim) {
     store.leave(claim);
-    store.settle().await;
+    store.flush().await;
 }
 
 pub(crate) fn wall() -> u64 {

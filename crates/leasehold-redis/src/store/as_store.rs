@@ -122,14 +122,14 @@ impl Store for RedisStore {
         })
     }
 
-    fn abandon(&self, claim: &Claim) {
+    fn detach(&self, claim: &Claim) {
         if let Ok(session) = self.session(&claim.client) {
             let claim = Arc::new(claim.clone());
             drop(session.driver.release(claim, ReleaseMode::Detach));
         }
     }
 
-    fn settle(&self) -> BoxFuture<'_, ()> {
+    fn flush(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             for session in self.sessions() {
                 session.driver.flush().await;

@@ -106,7 +106,7 @@ pub(crate) async fn b3_current_holder_keeps_the_lock(fixture: &Fixture) {
     let fence = granted(&store, &gone).await;
     released(&store, &gone).await;
     // In a quorum, the last member may free it after the answer.
-    store.settle().await;
+    store.flush().await;
     let later = granted(&store, &next).await;
     for record in [
         record(fixture, &gone, fence),

@@ -82,7 +82,7 @@ pub(crate) async fn f4_released_lock_is_free_after_flush(fixture: &Fixture) {
         let claim = fixture.claim(&key, LONG);
         granted(&store, &claim).await;
         released(&store, &claim).await;
-        store.settle().await;
+        store.flush().await;
         for place in &places {
             free(fixture, place, &key).await;
         }

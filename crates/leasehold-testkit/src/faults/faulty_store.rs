@@ -227,12 +227,12 @@ impl Store for FaultyStore {
         Box::pin(async move { asking.await? })
     }
 
-    fn abandon(&self, claim: &Claim) {
-        self.inner.abandon(claim);
+    fn detach(&self, claim: &Claim) {
+        self.inner.detach(claim);
     }
 
-    fn settle(&self) -> BoxFuture<'_, ()> {
-        self.inner.settle()
+    fn flush(&self) -> BoxFuture<'_, ()> {
+        self.inner.flush()
     }
 
     fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {

@@ -151,7 +151,7 @@ impl ClientCore {
         let store = Arc::clone(&self.context.store);
         let claim = Arc::clone(held_lease.claim());
         // Only the end of the client waits for this task.
-        drop(self.run(async move { store.abandon(&claim) })?);
+        drop(self.run(async move { store.detach(&claim) })?);
         Ok(())
     }
 
@@ -179,7 +179,7 @@ impl ClientCore {
             }
             if stays_shut {
                 tracing::warn!(key = %claim.key, delay = ?claim.delay, "not released, because it was lost");
-                context.store.abandon(&claim);
+                context.store.detach(&claim);
                 context.released(ReleaseEnd::LeftShut, &span);
                 return Ok(Release::WasLost);
             }

@@ -75,6 +75,6 @@ impl ClientContext {
         // More tasks may still begin. Closing the tracker only allows the wait below to end.
         self.last_words.close();
         self.last_words.wait().await;
-        self.store.settle().await;
+        self.store.flush().await;
     }
 }

@@ -150,7 +150,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// lease to end by itself. The client calls it instead of [`release`](Self::release) when a lock
     /// stays held after its guard: for a [`Handle`](crate::Handle), or for a [lock
     /// delay](crate::Lock::lock_delay) after a loss. A store that only acts when it is asked ignores it.
-    fn abandon(&self, claim: &Claim) {
+    fn detach(&self, claim: &Claim) {
         let _ = claim;
     }
 
@@ -164,7 +164,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// # Cancel safety
     ///
     /// May be dropped at any time.
-    fn settle(&self) -> BoxFuture<'_, ()> {
+    fn flush(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
@@ -189,7 +189,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()>;
 
     /// Ends the wait that `claim` belongs to, granted or not. Work that takes messages continues in the
-    /// background; [`settle`](Self::settle) waits for it.
+    /// background; [`flush`](Self::flush) waits for it.
     ///
     /// # Contract
     ///

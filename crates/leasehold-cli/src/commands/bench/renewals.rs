@@ -147,7 +147,7 @@ impl Leases {
             for claims in claims.chunks(TOGETHER) {
                 join_all(claims.iter().map(|claim| self.store.release(claim))).await;
             }
-            self.store.settle().await;
+            self.store.flush().await;
         };
         within(&SystemClock, SystemClock.now() + FREE_MAX, freeing).await;
     }
