@@ -64,7 +64,7 @@ impl QuorumShortfall {
         let known = self
             .failures
             .iter()
-            .filter_map(|failure| failure.counts_again);
+            .filter_map(|failure| failure.eligible_after);
         let mut spans: Vec<_> = known.collect();
         spans.sort_unstable();
         spans.get(lacking - 1).copied()
@@ -153,7 +153,7 @@ mod tests {
         health.distrust = out_for.map(|millis| {
             let error = Error::new(ErrorKind::Untrusted, "restarted");
             let mut failure = MemberFailure::new(MemberId::new(id), error);
-            failure.counts_again = Some(Duration::from_millis(millis));
+            failure.eligible_after = Some(Duration::from_millis(millis));
             failure
         });
         health

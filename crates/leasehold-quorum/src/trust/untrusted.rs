@@ -149,7 +149,7 @@ impl UntrustedReason {
 
     pub(crate) fn failure(&self, id: &MemberId, now: BootInstant) -> MemberFailure {
         let mut failure = MemberFailure::new(id.clone(), self.error());
-        failure.counts_again = self.until().map(|until| until.since(now));
+        failure.eligible_after = self.until().map(|until| until.since(now));
         failure
     }
 }

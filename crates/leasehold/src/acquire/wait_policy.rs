@@ -48,7 +48,7 @@ impl OutageDeadline {
     }
 
     pub(crate) fn learn(&mut self, error: &Error, one_ttl_from_now: BootInstant) {
-        if let Some(after) = error.counts_again().filter(|_| !self.was_told) {
+        if let Some(after) = error.eligible_after().filter(|_| !self.was_told) {
             self.was_told = true;
             self.end = self.end.max(one_ttl_from_now + after);
         }

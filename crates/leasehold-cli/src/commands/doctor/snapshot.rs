@@ -175,7 +175,7 @@ impl NoVote {
             }
             (Ok(_), Some(health)) => match (&health.presence, &health.distrust) {
                 (Err(error), _) => (error, None),
-                (Ok(_), Some(out)) => (&out.error, out.counts_again),
+                (Ok(_), Some(out)) => (&out.error, out.eligible_after),
                 (Ok(_), None) => return None,
             },
         };

@@ -134,7 +134,7 @@ fn member_has_a_vote_again_after_the_retention() {
     fixture.disconnect(2);
     let error = read(&mut fixture).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
-    assert!(error.counts_again().is_some());
+    assert!(error.eligible_after().is_some());
     fixture.pass(RETENTION);
     assert_eq!(read(&mut fixture).unwrap(), Reading::settled(None));
 }

@@ -198,7 +198,7 @@ fn member_without_a_vote_cannot_renew() {
     };
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
     assert_eq!(error.effect(), leasehold::Effect::Unknown);
-    assert!(error.counts_again() > Some(Duration::from_secs(59)));
+    assert!(error.eligible_after() > Some(Duration::from_secs(59)));
     let text = "m1: it restarted, lost data, or is new (no vote for 61s)";
     assert!(error.to_string().contains(text), "{error}");
 }
