@@ -1,7 +1,7 @@
 //! Leases: how long each is valid, and the renewer that renews all leases of a client.
 
 mod client_core;
-mod doubts;
+mod failed_renewals;
 mod held_lease;
 mod new_leases;
 mod renewer;

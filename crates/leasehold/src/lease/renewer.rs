@@ -5,7 +5,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, oneshot};
 use tracing::{Instrument as _, Span};
 
-use super::doubts::Doubts;
+use super::failed_renewals::FailedRenewals;
 use super::held_lease::HeldLease;
 use super::new_leases::NewLeases;
 use super::timers::{Timers, Watch};
@@ -47,7 +47,7 @@ pub(crate) struct Renewer {
     new_leases: Arc<NewLeases>,
     kept: HashMap<u64, Renewed>,
     timers: Timers,
-    doubts: Doubts,
+    failed_renewals: FailedRenewals,
     renewals: FuturesUnordered<BoxFuture<'static, Batch>>,
 }
 
@@ -94,7 +94,7 @@ impl Renewer {
             new_leases,
             kept: HashMap::new(),
             timers: Timers::default(),
-            doubts: Doubts::default(),
+            failed_renewals: FailedRenewals::default(),
             renewals: FuturesUnordered::new(),
         }
     }
@@ -166,7 +166,7 @@ impl Renewer {
     fn forget(&mut self, id: u64) {
         if let Some(mut kept) = self.kept.remove(&id) {
             self.timers.set(id, &mut kept.timer, None);
-            self.doubts.remove(id);
+            self.failed_renewals.remove(id);
         }
     }
 
@@ -267,7 +267,7 @@ impl Renewer {
                 continue;
             };
             kept.renewing.take_if(|renewing| *renewing == mode);
-            self.doubts.hear(id, &answer);
+            self.failed_renewals.hear(id, &answer);
             let verdict = if kept.lease.is_still_in(mode) {
                 kept.settle(mode, answer, batch.sent, now)
             } else {
@@ -278,7 +278,7 @@ impl Renewer {
                 Err(reason) => self.drop_lost(id, reason),
             }
         }
-        self.doubts.log(&*self.store);
+        self.failed_renewals.log(&*self.store);
     }
 
     fn drop_lost(&mut self, id: u64, reason: LostReason) {
