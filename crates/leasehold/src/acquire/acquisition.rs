@@ -177,7 +177,7 @@ impl Acquisition {
             let (context, claim) = (Arc::clone(&self.context), Arc::clone(claim));
             self.context.clean_up(async move {
                 let (answer, _) = asking.await;
-                if may_hold(&answer) {
+                if needs_release(&answer) {
                     free(&context, &claim).await;
                 }
                 // Leave last: by now, everything that the attempt left in a queue is there.
@@ -191,7 +191,7 @@ impl Acquisition {
             Ok(Attempt::Granted(grant)) => self.guard(claim, sent, grant),
             _ => None,
         };
-        if guard.is_none() && may_hold(&answer) {
+        if guard.is_none() && needs_release(&answer) {
             // The wait continues with a new owner, so that this release cannot free a later grant if it
             // arrives late.
             limits.owner = self.new_owner();
@@ -284,7 +284,7 @@ async fn ask(
     }
 }
 
-fn may_hold(answer: &Result<Attempt, Error>) -> bool {
+fn needs_release(answer: &Result<Attempt, Error>) -> bool {
     match answer {
         Ok(Attempt::Granted(_)) => true,
         Ok(Attempt::Busy(_)) => false,

@@ -199,7 +199,7 @@ fn take_up(core: &Arc<ClientCore>, handle: &Handle) -> Result<Arc<HeldLease>, Er
         .with_delay(handle.delay)
         .with_mode(handle.mode);
     let lease = handle.lease(context.terms.margin(handle.ttl));
-    let held_lease = HeldLease::new(core.next_tenure(), Arc::new(claim), handle.fence, lease);
+    let held_lease = HeldLease::new(core.next_lease_id(), Arc::new(claim), handle.fence, lease);
     Ok(Arc::new(held_lease.with_steps_after(steps_until(wall))))
 }
 

@@ -84,7 +84,7 @@ impl ClientCore {
         &self,
         task: impl Future<Output = T> + Send + 'static,
     ) -> Result<Running<T>, Error> {
-        let task = self.context.last_words.track_future(task);
+        let task = self.context.shutdown_tracker.track_future(task);
         Ok(self.engine()?.background.run(task))
     }
 
@@ -113,7 +113,7 @@ impl ClientCore {
         Ok(self.engine()?.background.run(flushing).await)
     }
 
-    pub(crate) fn next_tenure(&self) -> u64 {
+    pub(crate) fn next_lease_id(&self) -> u64 {
         self.held_leases.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -188,13 +188,13 @@ impl ClientCore {
             tracing::debug!(key = %claim.key, ?outcome, "release");
             outcome
         };
-        let last_words = &self.context.last_words;
+        let shutdown_tracker = &self.context.shutdown_tracker;
         // Without a subscriber, the task needs no room for a span.
         Ok(if around.is_disabled() {
-            engine.background.run(last_words.track_future(freeing))
+            engine.background.run(shutdown_tracker.track_future(freeing))
         } else {
             let freeing = freeing.instrument(around);
-            engine.background.run(last_words.track_future(freeing))
+            engine.background.run(shutdown_tracker.track_future(freeing))
         })
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct ClientContext {
     pub(crate) info: Arc<ClientInfo>,
     pub(crate) metrics: Arc<ClientMetrics>,
     /// Attempts, releases and clean-ups in progress.
-    pub(crate) last_words: TaskTracker,
+    pub(crate) shutdown_tracker: TaskTracker,
     /// Whether the store has ever decided an attempt of this client. If so, its address is right.
     was_answered: AtomicBool,
 }
@@ -38,7 +38,7 @@ impl ClientContext {
             store,
             env,
             info: Arc::new(info),
-            last_words: TaskTracker::new(),
+            shutdown_tracker: TaskTracker::new(),
             was_answered: AtomicBool::new(false),
         }
     }
@@ -67,14 +67,14 @@ impl ClientContext {
 
     /// Starts a task on the background thread, which finishes it even after the client is dropped.
     pub(crate) fn clean_up(&self, task: impl Future<Output = ()> + Send + 'static) {
-        background::spawn(self.last_words.track_future(task));
+        background::spawn(self.shutdown_tracker.track_future(task));
     }
 
     /// Resolves once all tasks in progress have ended and the store has tried its remaining work.
     pub(crate) async fn finish(&self) {
         // More tasks may still begin. Closing the tracker only allows the wait below to end.
-        self.last_words.close();
-        self.last_words.wait().await;
+        self.shutdown_tracker.close();
+        self.shutdown_tracker.wait().await;
         self.store.flush().await;
     }
 }
