@@ -6,7 +6,7 @@ use super::announcement::{Announcement, check_value};
 use super::announcer::{Announcer, RETRY};
 use super::leader_change::Leader;
 use super::leadership::Leadership;
-use super::news::Seen;
+use super::change_tracker::Seen;
 use crate::client::Client;
 use crate::guard::Guard;
 use crate::lock::Lock;

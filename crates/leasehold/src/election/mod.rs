@@ -10,7 +10,7 @@ mod leader_change;
 mod leader_election;
 mod leader_watch;
 mod leadership;
-mod news;
+mod change_tracker;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) use announcement::Announcement;

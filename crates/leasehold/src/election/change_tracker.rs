@@ -8,7 +8,7 @@ use crate::types::{Error, ErrorKind};
 /// What the observer has reported so far. Pure: it takes the result of each read and returns what to
 /// report.
 #[derive(Debug, Default)]
-pub(super) struct News {
+pub(super) struct ChangeTracker {
     told: Told,
     /// The greatest version seen on any leader's record.
     newest: Option<Version>,
@@ -35,57 +35,57 @@ pub(super) struct Seen {
 
 /// What follows from a read.
 #[derive(Debug)]
-pub(super) enum Verdict {
-    Tell(LeaderChange),
+pub(super) enum NextStep {
+    Report(LeaderChange),
     /// Nothing new.
-    Silence,
+    Wait,
     /// Nothing to report yet: a single read may miss a holder while servers come and go.
-    LookAgain,
+    ReadAgain,
 }
 
-impl News {
-    pub(super) fn learn(&mut self, look: Result<Option<Seen>, Error>) -> Verdict {
+impl ChangeTracker {
+    pub(super) fn learn(&mut self, look: Result<Option<Seen>, Error>) -> NextStep {
         let missed = std::mem::take(&mut self.missed);
         match (look, &self.told) {
             (Ok(Some(seen)), _) => self.found(seen),
-            (Ok(None), Told::Nobody) => Verdict::Silence,
+            (Ok(None), Told::Nobody) => NextStep::Wait,
             (Ok(None), Told::Leader(_)) if !missed => {
                 self.missed = true;
-                Verdict::LookAgain
+                NextStep::ReadAgain
             }
             (Ok(None), _) => {
                 self.told = Told::Nobody;
-                Verdict::Tell(LeaderChange::Nobody)
+                NextStep::Report(LeaderChange::Nobody)
             }
             (Err(error), _) => self.failed(error),
         }
     }
 
-    fn found(&mut self, Seen { leader, version }: Seen) -> Verdict {
+    fn found(&mut self, Seen { leader, version }: Seen) -> NextStep {
         let newest = *self.newest.get_or_insert(version);
         if version.fence < newest.fence {
             return self.failed(went_back(version, newest));
         }
         // An older record of the same leader.
         if version < newest {
-            return Verdict::Silence;
+            return NextStep::Wait;
         }
         self.newest = Some(version);
         match &self.told {
-            Told::Leader(told) if !says_more(&leader, told) => Verdict::Silence,
+            Told::Leader(told) if !says_more(&leader, told) => NextStep::Wait,
             _ => {
                 self.told = Told::Leader(leader.clone());
-                Verdict::Tell(LeaderChange::Leads(leader))
+                NextStep::Report(LeaderChange::Leads(leader))
             }
         }
     }
 
-    fn failed(&mut self, error: Error) -> Verdict {
+    fn failed(&mut self, error: Error) -> NextStep {
         if matches!(self.told, Told::Unknown(kind) if kind == error.kind()) {
-            return Verdict::Silence;
+            return NextStep::Wait;
         }
         self.told = Told::Unknown(error.kind());
-        Verdict::Tell(LeaderChange::Unknown(error))
+        NextStep::Report(LeaderChange::Unknown(error))
     }
 }
 
@@ -127,7 +127,7 @@ mod tests {
 
     /// An observer, and what it reports after each read.
     #[derive(Default)]
-    struct Observer(News);
+    struct Observer(ChangeTracker);
 
     impl Observer {
         fn sees(&mut self, fence: u64, step: u32, value: &str) -> String {
@@ -143,15 +143,15 @@ mod tests {
         }
     }
 
-    fn told(verdict: Verdict) -> String {
+    fn told(verdict: NextStep) -> String {
         match verdict {
-            Verdict::Tell(LeaderChange::Leads(leader)) => {
+            NextStep::Report(LeaderChange::Leads(leader)) => {
                 format!("{} {}", leader.fence, leader.value)
             }
-            Verdict::Tell(LeaderChange::Nobody) => "nobody".into(),
-            Verdict::Tell(LeaderChange::Unknown(error)) => error.to_string(),
-            Verdict::Silence => String::new(),
-            Verdict::LookAgain => "again".into(),
+            NextStep::Report(LeaderChange::Nobody) => "nobody".into(),
+            NextStep::Report(LeaderChange::Unknown(error)) => error.to_string(),
+            NextStep::Wait => String::new(),
+            NextStep::ReadAgain => "again".into(),
         }
     }
 
