@@ -29,7 +29,7 @@ macro_rules! settings {
 mod closing;
 mod election;
 mod guarded;
-mod handing;
+mod handle;
 mod lock_set;
 mod loss_watch;
 mod once;
