@@ -17,8 +17,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use leasehold::Key;
 use leasehold::env::Env;
-use leasehold::{Claim, ClientInfo, Key, Owner};
+use leasehold::store::{Claim, ClientInfo, Owner};
 use leasehold_quorum::{Outcome, ReleaseMode};
 use leasehold_redis::driver::{Driver, DriverConfig};
 use leasehold_testkit::servers::RedisSet;

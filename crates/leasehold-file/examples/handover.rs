@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use leasehold::env::{Env, SystemEntropy};
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Attempt, Claim, Client, ClientInfo, Key, Lock, Owner, Store, Wait};
+use leasehold::env::{Env, SystemEntropy};
+use leasehold::store::{Attempt, Claim, ClientInfo, Owner, Store, Wait};
+use leasehold::{Client, Key, Lock};
 use leasehold_file::FileStore;
 
 type Failure = Box<dyn std::error::Error>;

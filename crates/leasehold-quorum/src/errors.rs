@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::{Error, ErrorKind, MemberFailure};
+use leasehold::store::MemberFailure;
+use leasehold::{Error, ErrorKind};
 
 use crate::ballot::majority;
 
@@ -73,7 +74,7 @@ fn eligible_after(total: usize, failures: &[MemberFailure]) -> Option<Duration> 
 
 #[cfg(test)]
 mod tests {
-    use leasehold::MemberId;
+    use leasehold::store::MemberId;
 
     use super::*;
 

@@ -3,10 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use leasehold::{
-    ForceReleaseRecord, ForcedRelease, Error, ErrorKind, Holder, Key, ListedLock, LockListing, MemberFailure,
-    MemberId, Visibility, Waiter,
+use leasehold::store::{
+    ForceReleaseRecord, ForcedRelease, ListedLock, LockListing, MemberFailure, MemberId,
+    Visibility, Waiter,
 };
+use leasehold::{Error, ErrorKind, Holder, Key};
 
 use crate::ballot::majority;
 use crate::errors::too_few;
@@ -150,7 +151,9 @@ pub fn broken(answers: Answers<ForcedRelease>) -> Result<ForcedRelease, Error> {
 /// # Errors
 ///
 /// If no majority answered.
-pub fn last_break(answers: Answers<Option<ForceReleaseRecord>>) -> Result<Option<ForceReleaseRecord>, Error> {
+pub fn last_break(
+    answers: Answers<Option<ForceReleaseRecord>>,
+) -> Result<Option<ForceReleaseRecord>, Error> {
     let (given, _, _) = answers.of_a_majority()?;
     Ok(given.into_iter().flatten().max_by_key(|record| record.at))
 }

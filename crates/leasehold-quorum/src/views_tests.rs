@@ -1,7 +1,8 @@
 use std::time::Duration;
 
+use leasehold::Mode;
 use leasehold::env::SystemEntropy;
-use leasehold::{ClientId, Mode, Owner};
+use leasehold::store::{ClientId, Owner};
 
 use super::*;
 

@@ -2,9 +2,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use leasehold::BoxFuture;
-use leasehold::env::{Env, Entropy};
 use leasehold::clock::{BootInstant, Clock, WallTime};
+use leasehold::env::{Entropy, Env};
+use leasehold::store::BoxFuture;
 use tokio::time::Instant;
 
 /// The clock of a paused tokio runtime. Time passes only when everything waits for it.

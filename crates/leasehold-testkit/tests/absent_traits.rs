@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use leasehold::{ForceRelease, Client, Error, ErrorKind, Pattern, Store};
+use leasehold::store::{ForceRelease, Pattern, Store};
+use leasehold::{Client, Error, ErrorKind};
 
 #[path = "minimal_store/store.rs"]
 mod store;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::env::Env;
+use crate::lease::ClientContext;
 use crate::lease::ClientCore;
 use crate::lock::Lock;
 use crate::record::Record;
-use crate::runtime::ClientContext;
 use crate::runtime::background::Background;
 use crate::store::optional;
 use crate::store::{Guarantees, MemberHealth, Store};
@@ -77,7 +77,7 @@ impl Client {
     /// # Errors
     ///
     /// An invalid name; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where the store has no
-    /// [`Inspection`](crate::Inspection); or a store that does not answer.
+    /// [`Inspection`](crate::store::Inspection); or a store that does not answer.
     ///
     /// # Cancel safety
     ///
@@ -100,7 +100,7 @@ impl Client {
     /// # Errors
     ///
     /// An invalid name; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where the store has no
-    /// [`Inspection`](crate::Inspection); or a store that does not answer.
+    /// [`Inspection`](crate::store::Inspection); or a store that does not answer.
     ///
     /// # Cancel safety
     ///
@@ -118,7 +118,7 @@ impl Client {
     /// # Errors
     ///
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where the store has no
-    /// [`Inspection`](crate::Inspection), or a store that does not answer.
+    /// [`Inspection`](crate::store::Inspection), or a store that does not answer.
     ///
     /// # Cancel safety
     ///

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::BoxFuture;
+use crate::env::BoxFuture;
 use crate::guard::Guard;
 use crate::lease::ClientCore;
 use crate::store::optional;

@@ -1,5 +1,6 @@
 use clap::Args;
-use leasehold::{ForceReleaseOutcome, ForceRelease, ForceReleaseRecord, ForcedRelease, Client, Fence, Holder};
+use leasehold::store::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForcedRelease};
+use leasehold::{Client, Fence, Holder};
 use nix::unistd::{Uid, User};
 use serde_json::json;
 
@@ -86,7 +87,10 @@ pub(crate) fn break_lock(args: &BreakArgs, output: &Output) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-async fn perform(args: &BreakArgs, client: &Client) -> Result<(ForcedRelease, ForceReleaseRecord), Failure> {
+async fn perform(
+    args: &BreakArgs,
+    client: &Client,
+) -> Result<(ForcedRelease, ForceReleaseRecord), Failure> {
     let Some(fence) = args.fence else {
         let holder = client.breakable(&args.name).await?;
         return Err(without_fence(&args.name, holder.as_ref()));
@@ -167,9 +171,10 @@ fn text(name: &str, broken: &ForcedRelease, record: &ForceReleaseRecord, of: usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::env::{Env, SystemEntropy};
+    use leasehold::Fence;
     use leasehold::clock::WallTime;
-    use leasehold::{ClientInfo, Fence, Owner};
+    use leasehold::env::{Env, SystemEntropy};
+    use leasehold::store::{ClientInfo, Owner};
     use std::time::Duration;
 
     fn told(members: usize, of: usize) -> String {

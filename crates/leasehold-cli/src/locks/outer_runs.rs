@@ -124,7 +124,7 @@ impl OuterLock {
 mod tests {
     use super::*;
     use leasehold::env::SystemEntropy;
-    use leasehold::{ClientId, Owner, Permits};
+    use leasehold::store::{ClientId, Owner, Permits};
 
     fn owner() -> Owner {
         Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy)

@@ -1,4 +1,4 @@
-use leasehold::ForceReleaseRecord;
+use leasehold::store::ForceReleaseRecord;
 use serde_json::{Value, json};
 
 use crate::output::time_text;

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use leasehold::{ForceReleaseRecord, Fence, GuardSet, Holder};
+use leasehold::store::ForceReleaseRecord;
+use leasehold::{Fence, GuardSet, Holder};
 use serde_json::{Map, Value, json};
 
 use crate::output::break_text;
@@ -54,7 +55,7 @@ pub(crate) enum Message<'a> {
     /// It no longer leads, and campaigns again after a pause.
     Campaigns { name: &'a str, after: Duration },
     /// The record of the operator who broke the lost lock.
-    ForcedRelease {
+    Broken {
         lock: &'a str,
         record: &'a ForceReleaseRecord,
     },

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use leasehold::{MemberFailure, MemberHealth, MemberRecord, MemberStatus};
+use leasehold::store::{MemberFailure, MemberHealth, MemberRecord, MemberStatus};
 
 use crate::output::time_text::whole_seconds;
 
@@ -133,7 +133,8 @@ impl fmt::Display for QuorumShortfall {
 mod tests {
     use super::*;
     use leasehold::clock::WallTime;
-    use leasehold::{DataGeneration, Error, ErrorKind, MemberId, MemberRecord, MemberSet, RunId};
+    use leasehold::store::{DataGeneration, MemberId, MemberRecord, MemberSet, RunId};
+    use leasehold::{Error, ErrorKind};
 
     fn member(id: &str, out_for: Option<u64>) -> MemberHealth {
         let clock = WallTime::from_micros(1);

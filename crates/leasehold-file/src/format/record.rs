@@ -4,7 +4,8 @@
 //! finds part of a file. The checksum detects damage by disks and people.
 
 use leasehold::clock::WallTime;
-use leasehold::{Fence, KeptValue, Key, RecordState, Version};
+use leasehold::store::{KeptValue, RecordState, Version};
+use leasehold::{Fence, Key};
 
 use crate::format::file_name;
 
@@ -15,7 +16,7 @@ pub(crate) type Content = RecordState<WallTime>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Damage {
     /// Its checksum, its beginning or its length is wrong.
-    ForcedRelease,
+    Broken,
     /// It is the record of another key.
     OtherKey,
     /// A later version wrote it.

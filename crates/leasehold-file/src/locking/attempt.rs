@@ -8,7 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use leasehold::clock::BootInstant;
-use leasehold::{Busy, Claim, Error, ErrorKind, Fence, Mode, Wait};
+use leasehold::store::{Busy, Claim, Wait};
+use leasehold::{Error, ErrorKind, Fence, Mode};
 
 use crate::directory::Directory;
 use crate::failure::failed;

@@ -1,7 +1,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use leasehold::{Claim, Key, Owner};
+use leasehold::Key;
+use leasehold::store::{Claim, Owner};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::locking::held_lock::HeldLock;
@@ -102,9 +103,9 @@ fn locked<T>(map: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::time::Duration;
 
-    use leasehold::env::{Env, SystemEntropy};
     use leasehold::clock::{WallTime, within};
-    use leasehold::{ClientId, ClientInfo};
+    use leasehold::env::{Env, SystemEntropy};
+    use leasehold::store::{ClientId, ClientInfo};
 
     use super::*;
 

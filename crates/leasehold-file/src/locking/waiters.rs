@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
-use leasehold::env::Env;
 use leasehold::clock::within;
+use leasehold::env::Env;
 
 use crate::kernel::listener::{Listener, Watch};
 use crate::kernel::lock_file;
@@ -171,9 +171,10 @@ const FLOOR: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 
 #[cfg(test)]
 mod tests {
-    use leasehold::env::SystemEntropy;
     use leasehold::clock::WallTime;
-    use leasehold::{Attempt, Claim, ClientId, ClientInfo, Key, Mode, Owner, Store, Wait};
+    use leasehold::env::SystemEntropy;
+    use leasehold::store::{Attempt, Claim, ClientId, ClientInfo, Owner, Store, Wait};
+    use leasehold::{Key, Mode};
 
     use super::*;
     use crate::directory::{Directory, Rules};

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::env::Env;
-use leasehold::background::{blocking, spawn};
-use leasehold::{
-    Attempt, BoxFuture, Claim, Counting, Error, ErrorKind, Exclusion, Expiry, Grant, Guarantees,
-    Held, Inspection, Key, LeaseTerms, Order, Owner, Records, Release, Renewal, Sharing, Store,
-    Wait,
+use leasehold::store::background::{blocking, spawn};
+use leasehold::store::{
+    Attempt, BoxFuture, Claim, Counting, Exclusion, Expiry, Grant, Held, Inspection, LeaseTerms,
+    Order, Owner, Records, Release, Renewal, Sharing, Store, Wait,
 };
+use leasehold::{Error, ErrorKind, Guarantees, Key};
 
 use tokio_util::task::TaskTracker;
 

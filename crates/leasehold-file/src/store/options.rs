@@ -1,7 +1,8 @@
 use std::path::{Path, PathBuf};
 
 use leasehold::env::Env;
-use leasehold::{Error, ErrorKind, Waiting};
+use leasehold::store::Waiting;
+use leasehold::{Error, ErrorKind};
 use nix::unistd::geteuid;
 
 use crate::directory::{Directory, Rules};

@@ -2,12 +2,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::background::blocking;
 use leasehold::clock::WallTime;
-use leasehold::{
-    BoxFuture, Error, ErrorKind, Fence, Opened, Reading, RecordKey, RecordWrite, Records,
-    WriteOutcome,
-};
+use leasehold::store::background::blocking;
+use leasehold::store::{BoxFuture, Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome};
+use leasehold::{Error, ErrorKind, Fence};
 
 use crate::directory::Directory;
 use crate::directory::record_file::{self, Tried};

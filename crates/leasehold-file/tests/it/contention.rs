@@ -2,7 +2,8 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use leasehold::{Attempt, Inspection as _, Mode, Renewal, Store};
+use leasehold::Mode;
+use leasehold::store::{Attempt, Inspection as _, Renewal, Store};
 use leasehold_file::FileStore;
 
 use crate::helper::Helper;

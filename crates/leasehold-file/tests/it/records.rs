@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use leasehold::env::Env;
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
-use leasehold::{
-    BoxFuture, Error, ErrorKind, Fence, Inspection as _, Opened, Reading, RecordKey, RecordWrite,
-    Records as _, Version, WriteOutcome,
+use leasehold::env::Env;
+use leasehold::store::{
+    BoxFuture, Inspection as _, Opened, Reading, RecordKey, RecordWrite, Records as _, Version,
+    WriteOutcome,
 };
+use leasehold::{Error, ErrorKind, Fence};
 use leasehold_file::FileStore;
 
 use crate::world::{World, key};

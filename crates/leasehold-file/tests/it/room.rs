@@ -7,9 +7,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use leasehold::env::Env;
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
-use leasehold::{Attempt, BoxFuture, Claim, Error, Mode, Permits, Store};
+use leasehold::env::Env;
+use leasehold::store::{Attempt, BoxFuture, Claim, Permits, Store};
+use leasehold::{Error, Mode};
 use leasehold_file::FileStore;
 use leasehold_testkit::servers::until;
 use nix::fcntl::{FcntlArg, fcntl};

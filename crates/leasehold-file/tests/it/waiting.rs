@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use leasehold::env::Env;
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime, within};
-use leasehold::{Attempt, BoxFuture, Claim, Client, Fence, Inspection as _, Mode, Store};
+use leasehold::env::Env;
+use leasehold::store::{Attempt, BoxFuture, Claim, Inspection as _, Store};
+use leasehold::{Client, Fence, Mode};
 use leasehold_file::FileStore;
 use leasehold_testkit::servers::until;
 use tokio::task::JoinHandle;

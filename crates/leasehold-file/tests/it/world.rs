@@ -2,9 +2,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use leasehold::env::{Env, SystemEntropy};
 use leasehold::clock::WallTime;
-use leasehold::{Attempt, Claim, ClientInfo, Error, Fence, Held, Key, Mode, Owner, Store, Wait};
+use leasehold::env::{Env, SystemEntropy};
+use leasehold::store::{Attempt, Claim, ClientInfo, Held, Owner, Store, Wait};
+use leasehold::{Error, Fence, Key, Mode};
 use leasehold_file::FileStore;
 use tempfile::TempDir;
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::{Busy, Error};
+use leasehold::Error;
+use leasehold::store::Busy;
 
 use super::state::{Standing, patience};
 use crate::ballot::majority;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::{Busy, Claim, Effect, Error, Fence, Incarnation, Mode, Slot, Wait};
+use leasehold::store::{Busy, Claim, Incarnation, Slot, Wait};
+use leasehold::{Effect, Error, Fence, Mode};
 
 use crate::ballot::Ballot;
 use crate::members::Members;

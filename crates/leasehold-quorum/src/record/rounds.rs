@@ -1,8 +1,7 @@
 //! What follows from the members' answers about a record.
 
-use leasehold::{
-    Effect, Error, ErrorKind, Fence, MemberFailure, Opened, Reading, WriteOutcome, Written,
-};
+use leasehold::store::{MemberFailure, Opened, Reading, WriteOutcome, Written};
+use leasehold::{Effect, Error, ErrorKind, Fence};
 
 use super::action::{RecordAction, RecordAnswer};
 use crate::ballot::majority;

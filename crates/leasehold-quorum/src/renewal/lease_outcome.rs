@@ -1,4 +1,5 @@
-use leasehold::{Claim, LostReason, MemberFailure, MemberId, Mode, Renewal};
+use leasehold::store::{Claim, MemberFailure, MemberId, Renewal};
+use leasehold::{LostReason, Mode};
 
 use crate::errors::too_few;
 use crate::reply::LeaseState;

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use leasehold::env::Entropy;
-use leasehold::{
-    Error, ErrorKind, MemberFailure, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus,
-};
+use leasehold::store::{MemberFailure, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus};
+use leasehold::{Error, ErrorKind};
 
 use super::{MemberAnswer, draw, trust_of};
 use crate::trust::{RecordStep, UntrustedReason};

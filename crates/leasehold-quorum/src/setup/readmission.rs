@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use leasehold::env::Entropy;
-use leasehold::{
-    DataGeneration, Error, ErrorKind, MemberFailure, MemberId, MemberRecord, MemberRecordEdit,
-    MemberSet,
+use leasehold::store::{
+    DataGeneration, MemberFailure, MemberId, MemberRecord, MemberRecordEdit, MemberSet,
 };
+use leasehold::{Error, ErrorKind};
 
 use super::{MemberAnswer, refuse, trust_of};
 use crate::trust::{Trust, UntrustedReason};

@@ -15,12 +15,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use leasehold::env::Entropy;
 use leasehold::clock::{BootInstant, WallTime};
-use leasehold::{
-    Busy, Claim, ClientId, ClientInfo, Error, ErrorKind, Fence, Incarnation, Key, MemberId,
-    MemberSet, MemberStatus, Mode, Owner, Permits, RunId, Sample, Seal, Slot, Wait,
+use leasehold::env::Entropy;
+use leasehold::store::{
+    Busy, Claim, ClientId, ClientInfo, Incarnation, MemberId, MemberSet, MemberStatus, Owner,
+    Permits, RunId, Sample, Seal, Slot, Wait,
 };
+use leasehold::{Error, ErrorKind, Fence, Key, Mode};
 
 use crate::*;
 

@@ -1,6 +1,6 @@
 //! Records: opened, written and read at a majority.
 
-use leasehold::{Opened, Reading, RecordKey, RecordWrite, Version, WriteOutcome, Written};
+use leasehold::store::{Opened, Reading, RecordKey, RecordWrite, Version, WriteOutcome, Written};
 
 use super::*;
 

@@ -1,10 +1,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use leasehold::MemberSet;
 use leasehold::clock::BootInstant;
+use leasehold::store::MemberSet;
+use leasehold::store::{MemberFailure, MemberId};
 use leasehold::{Error, ErrorKind};
-use leasehold::{MemberFailure, MemberId};
 
 /// Why a member's answers do not count.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::{ForceRelease, ForceReleaseRecord, ForcedRelease, ClientInfo, Error, Fence, Key};
+use leasehold::store::{ClientInfo, ForceRelease, ForceReleaseRecord, ForcedRelease};
+use leasehold::{Error, Fence, Key};
 
 use super::inspect::{plain, texts};
 use super::server::Server;
@@ -91,7 +92,8 @@ pub(super) fn read(fields: &HashMap<&str, &str>) -> Option<ForceReleaseRecord> {
     );
     let owner = fields.get("owner")?.parse().ok()?;
     let fence = Fence::new(number("fence")?)?;
-    let mut record = ForceReleaseRecord::new(owner, fence, by, WallTime::from_micros(number("at")?));
+    let mut record =
+        ForceReleaseRecord::new(owner, fence, by, WallTime::from_micros(number("at")?));
     record.at_once = number("at_once")? == 1;
     // Any user of the server can have written this, and terminals show it.
     record.user = text("user").filter(|user| ForceRelease::at_once().by_user(user).is_ok());
@@ -102,7 +104,7 @@ pub(super) fn read(fields: &HashMap<&str, &str>) -> Option<ForceReleaseRecord> {
 #[cfg(test)]
 mod tests {
     use leasehold::env::SystemEntropy;
-    use leasehold::{ClientId, Owner};
+    use leasehold::store::{ClientId, Owner};
 
     use super::*;
 

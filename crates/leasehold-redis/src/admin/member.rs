@@ -1,10 +1,11 @@
 use std::fmt;
 
 use leasehold::env::Env;
-use leasehold::{
-    ForceReleaseRecord, ForcedRelease, DataGeneration, Error, Holder, Key, LockListing, MemberId,
-    MemberRecordEdit, MemberStatus, Pattern, Waiter,
+use leasehold::store::{
+    DataGeneration, ForceReleaseRecord, ForcedRelease, LockListing, MemberId, MemberRecordEdit,
+    MemberStatus, Pattern, Waiter,
 };
+use leasehold::{Error, Holder, Key};
 use leasehold_quorum::{Reply, Request};
 
 use super::server::{Server, Servers};
@@ -173,7 +174,11 @@ impl RedisMember {
     /// # Errors
     ///
     /// If the server does not answer or the user lacks a right.
-    pub async fn break_lease(&self, key: &Key, record: &ForceReleaseRecord) -> Result<ForcedRelease, Error> {
+    pub async fn break_lease(
+        &self,
+        key: &Key,
+        record: &ForceReleaseRecord,
+    ) -> Result<ForcedRelease, Error> {
         self.server.break_lease(key, record).await
     }
 

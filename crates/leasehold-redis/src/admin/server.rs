@@ -3,7 +3,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use leasehold::env::Env;
-use leasehold::{Error, Key, MemberId};
+use leasehold::store::MemberId;
+use leasehold::{Error, Key};
 use leasehold_quorum::{Reply, Request};
 
 use crate::codec::{Names, RIGHTS, Rights, refused};

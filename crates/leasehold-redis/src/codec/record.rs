@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::{Error, ErrorKind, Fence, Key, Opened, Reading, Version, WriteOutcome, Written};
+use leasehold::store::{Opened, Reading, Version, WriteOutcome, Written};
+use leasehold::{Error, ErrorKind, Fence, Key};
 use leasehold_quorum::{RecordAction, RecordAnswer, Reply};
 
 use super::command::{Codec, milliseconds};
@@ -147,7 +148,7 @@ mod tests {
 
     #[test]
     fn scripts_remember_stamps_as_long_as_promised() {
-        let memory = milliseconds(leasehold::RECORD_MEMORY);
+        let memory = milliseconds(leasehold::store::RECORD_MEMORY);
         let line = format!("local MEMORY_MS = {memory}\n");
         assert!(RECORD_OPEN.text.contains(&line));
     }

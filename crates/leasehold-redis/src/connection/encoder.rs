@@ -55,9 +55,10 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use leasehold::env::Env;
+    use leasehold::Key;
     use leasehold::clock::WallTime;
-    use leasehold::{Claim, ClientId, ClientInfo, Key, Owner};
+    use leasehold::env::Env;
+    use leasehold::store::{Claim, ClientId, ClientInfo, Owner};
 
     use super::*;
 

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
-use leasehold::env::{Env, SystemEntropy};
 use leasehold::clock::WallTime;
-use leasehold::{Claim, Effect, ErrorKind, Key, Owner};
+use leasehold::env::{Env, SystemEntropy};
+use leasehold::store::{Claim, Owner};
+use leasehold::{Effect, ErrorKind, Key};
 
 use super::super::encoder::Encoder;
 use super::*;

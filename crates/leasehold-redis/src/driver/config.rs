@@ -2,10 +2,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::env::Env;
+use leasehold::Error;
 use leasehold::clock::Clock;
+use leasehold::env::Env;
+use leasehold::store::{ClientId, ClientInfo, MemberId, MemberSet};
 use leasehold::telemetry::MemberStandings;
-use leasehold::{ClientId, ClientInfo, Error, MemberId, MemberSet};
 use leasehold_quorum::Config;
 
 use super::connection_task::ConnectionTask;

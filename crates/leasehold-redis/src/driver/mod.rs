@@ -28,8 +28,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leasehold::Error;
 use leasehold::env::Env;
-use leasehold::{Claim, Error, Held, MemberId, RecordKey};
+use leasehold::store::{Claim, Held, MemberId, RecordKey};
 use leasehold_quorum::{Engine, Operation, RecordAction, ReleaseMode};
 
 pub use call::Call;

@@ -4,7 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use leasehold::env::Env;
-use leasehold::{BoxFuture, Error, ErrorKind, Fence, Fenced, Key};
+use leasehold::store::BoxFuture;
+use leasehold::{Error, ErrorKind, Fence, Fenced, Key};
 
 use crate::admin::Server;
 use crate::codec::{Rights, hash_tag, invalid_response, is_wrong_type, milliseconds, refused};

@@ -1,11 +1,11 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use leasehold::{
-    Admin, Attempt, BoxFuture, Breaking, Claim, Counting, Error, Exclusion, Expiry, Fencing,
-    Guarantees, Health, Held, Inspection, LeaseTerms, Order, Records, Release, Renewal, Sharing,
-    Store, Wait, Waiting,
+use leasehold::store::{
+    Admin, Attempt, BoxFuture, Breaking, Claim, Counting, Exclusion, Expiry, Fencing, Health, Held,
+    Inspection, LeaseTerms, Order, Records, Release, Renewal, Sharing, Store, Wait, Waiting,
 };
+use leasehold::{Error, Guarantees};
 use leasehold_quorum::{Acquired, Outcome, ReleaseMode};
 
 use super::errors::unexpected;

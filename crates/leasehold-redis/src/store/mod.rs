@@ -14,9 +14,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use foldhash::HashMap;
+use leasehold::Error;
 use leasehold::env::Env;
+use leasehold::store::{ClientId, ClientInfo, LeaseTerms, MemberSet};
 use leasehold::telemetry::{HandOvers, MemberStandings};
-use leasehold::{ClientId, ClientInfo, Error, LeaseTerms, MemberSet};
 
 use crate::RedisMember;
 use crate::admin::Server;

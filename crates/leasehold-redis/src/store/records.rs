@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use leasehold::{
-    BoxFuture, ClientInfo, Error, Fence, Opened, Reading, RecordKey, RecordWrite, Records,
-    WriteOutcome,
+use leasehold::store::{
+    BoxFuture, ClientInfo, Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome,
 };
+use leasehold::{Error, Fence};
 use leasehold_quorum::{Outcome, RecordAction, RecordAnswer};
 
 use super::errors::unexpected;

@@ -1,7 +1,8 @@
 //! Initializing a quorum, and changing its members.
 
 use futures_util::future::join_all;
-use leasehold::{Error, ErrorKind, Key, MemberId, MemberRecordEdit};
+use leasehold::store::{MemberId, MemberRecordEdit};
+use leasehold::{Error, ErrorKind, Key};
 use leasehold_quorum::setup::{self, Change, MemberAnswer};
 
 use super::RedisStore;

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use leasehold::clock::within;
-use leasehold::{
-    Admin, BoxFuture, ForceReleaseRecord, ForcedRelease, Error, ErrorKind, Holder, Inspection, Key, LockListing,
-    Pattern, Waiter,
+use leasehold::store::{
+    Admin, BoxFuture, ForceReleaseRecord, ForcedRelease, Inspection, LockListing, Pattern, Waiter,
 };
+use leasehold::{Error, ErrorKind, Holder, Key};
 use leasehold_quorum::views::{self, Answers};
 
 use super::RedisStore;
@@ -103,7 +103,10 @@ impl Admin for RedisStore {
         Box::pin(async { views::broken(asked.await) })
     }
 
-    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<ForceReleaseRecord>, Error>> {
+    fn last_break<'a>(
+        &'a self,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Option<ForceReleaseRecord>, Error>> {
         let asked = self.ask_each(move |server| server.last_break(key));
         Box::pin(async { views::last_break(asked.await) })
     }

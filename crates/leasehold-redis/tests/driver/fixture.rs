@@ -3,9 +3,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use leasehold::env::{Env, SystemEntropy};
+use leasehold::Key;
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
-use leasehold::{BoxFuture, Claim, ClientInfo, Key, Owner, Wait};
+use leasehold::env::{Env, SystemEntropy};
+use leasehold::store::{BoxFuture, Claim, ClientInfo, Owner, Wait};
 use leasehold_quorum::{Acquired, Outcome, ReleaseMode};
 use leasehold_redis::driver::{Driver, DriverConfig};
 use leasehold_testkit::servers::{RedisSet, Reply};

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use leasehold::env::SystemEntropy;
-use leasehold::background;
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{ForceReleaseOutcome, ForceRelease, ClientId, Fence, LostReason, Mode, Owner, Pattern};
+use leasehold::env::SystemEntropy;
+use leasehold::store::background;
+use leasehold::store::{ClientId, ForceRelease, ForceReleaseOutcome, Owner, Pattern};
+use leasehold::{Fence, LostReason, Mode};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
 use crate::support::{calls, client, client_at, hold, is_busy, left, permit, queued, share};
@@ -49,7 +50,10 @@ async fn broken_lock_stays_shut_until_the_lease_ends() {
     let how = ForceRelease::at_its_end();
     let broken = operator.break_lock("deploy", guard.fence(), how).await;
     let broken = broken.unwrap();
-    assert!(matches!(broken, ForceReleaseOutcome::Done(..)), "{broken:?}");
+    assert!(
+        matches!(broken, ForceReleaseOutcome::Done(..)),
+        "{broken:?}"
+    );
     let began = SystemClock.now();
     let shut_for = Duration::from_millis(left(&server, "deploy").try_into().unwrap());
     let value = format!("leasehold:broken:{}", guard.owner());
@@ -130,9 +134,14 @@ async fn fence_of_another_lease_breaks_nothing() {
     first.release().await.unwrap();
     let guard = hold(&holder, "deploy").await;
     for other in [stale, Fence::new(7).unwrap()] {
-        let broken = operator.break_lock("deploy", other, ForceRelease::at_once()).await;
+        let broken = operator
+            .break_lock("deploy", other, ForceRelease::at_once())
+            .await;
         let broken = broken.unwrap();
-        assert!(!matches!(broken, ForceReleaseOutcome::Done(..)), "{broken:?}");
+        assert!(
+            !matches!(broken, ForceReleaseOutcome::Done(..)),
+            "{broken:?}"
+        );
     }
     assert!(is_busy(&operator, "deploy").await);
     guard.release().await.unwrap();
@@ -146,7 +155,10 @@ async fn sixteen_broken_leases_are_remembered() {
     for _ in 0..20 {
         let guard = hold(&holder, "deploy").await;
         let broken = operator.break_lock("deploy", guard.fence(), ForceRelease::at_once());
-        assert!(matches!(broken.await.unwrap(), ForceReleaseOutcome::Done(..)));
+        assert!(matches!(
+            broken.await.unwrap(),
+            ForceReleaseOutcome::Done(..)
+        ));
         guards.push(guard);
     }
     let remembered = server.command(&["ZCOUNT", FENCES, "-inf", "(0"]);

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use leasehold::{
-    Error, ErrorKind, Fence, Opened, RecordKey, RecordWrite, Records, Version, Store as _,
-    WriteOutcome,
+use leasehold::store::{
+    Opened, RecordKey, RecordWrite, Records, Store as _, Version, WriteOutcome,
 };
+use leasehold::{Error, ErrorKind, Fence};
 use leasehold_redis::RedisStore;
 use leasehold_testkit::servers::{RedisServer, Reply};
 

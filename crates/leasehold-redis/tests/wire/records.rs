@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::{
-    Error, ErrorKind, Fence, Key, Mode, Opened, RecordWrite, Version, WriteOutcome, Written,
-};
+use leasehold::store::{Opened, RecordWrite, Version, WriteOutcome, Written};
+use leasehold::{Error, ErrorKind, Fence, Key, Mode};
 use leasehold_quorum::{RecordAction, RecordAnswer, Reply, Request};
 
 use crate::fixture::{TestClient, server};
@@ -61,7 +60,10 @@ fn greater_fence_shuts_out_smaller_ones() {
     assert_eq!(open(&mut client, 5), Ok(None));
     assert_eq!(write(&mut client, 5, 1, b"one"), WriteOutcome::Written);
     let found = open(&mut client, 7).unwrap().unwrap();
-    assert_eq!((found.version.fence, &*found.bytes), (fence(5), &b"one"[..]));
+    assert_eq!(
+        (found.version.fence, &*found.bytes),
+        (fence(5), &b"one"[..])
+    );
     assert_eq!(open(&mut client, 6), Err(7));
     assert_eq!(
         write(&mut client, 6, 9, b"late"),

@@ -1,6 +1,7 @@
 //! Holders that open, write and read the record of their lock, even after their lease ended.
 
-use leasehold::{Fence, Mode, Opened, RecordKey, RecordWrite, Version, WriteOutcome};
+use leasehold::store::{Opened, RecordKey, RecordWrite, Version, WriteOutcome};
+use leasehold::{Fence, Mode};
 use leasehold_quorum::{Operation, Outcome, RecordAction, RecordAnswer};
 
 use crate::history::{RecordEvent, What};

@@ -58,7 +58,8 @@ pub(super) fn records(facts: &Facts<'_>) -> Vec<Violation> {
             let settled = record.settled.iter().map(|(_, version)| *version);
             let missed = settled.filter(|version| version.0 < *fence && Some(*version) > *found);
             if let Some(version) = missed.max() {
-                let text = format!("lock {lock}: opened by {fence} found {found:?}, not {version:?}");
+                let text =
+                    format!("lock {lock}: opened by {fence} found {found:?}, not {version:?}");
                 violations.push(reject(*at, text));
             }
         }

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{ForceReleaseRecord, ForcedRelease, Claim, Fence, LostReason, Mode, Release, Renewal, Store};
+use leasehold::store::{Claim, ForceReleaseRecord, ForcedRelease, Release, Renewal, Store};
+use leasehold::{Fence, LostReason, Mode};
 
 use super::crowd::Crowd;
 use super::fixture::{
@@ -20,7 +21,11 @@ fn at_once(fixture: &Fixture, claim: &Claim, fence: Fence) -> ForceReleaseRecord
     record
 }
 
-async fn broken(store: &Arc<dyn Store>, claim: &Claim, record: &ForceReleaseRecord) -> ForcedRelease {
+async fn broken(
+    store: &Arc<dyn Store>,
+    claim: &Claim,
+    record: &ForceReleaseRecord,
+) -> ForcedRelease {
     let broken = admin(store).break_lease(&claim.key, record).await;
     let broken = broken.expect("an answer");
     assert!(broken.stood, "the lease stood: {broken:?}");

@@ -2,12 +2,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use leasehold::env::Env;
 use leasehold::clock::WallTime;
-use leasehold::{
-    Admin, Attempt, Claim, ClientInfo, Expiry, Fence, Guarantees, Held, Inspection, Key, Mode,
-    Owner, Release, Store,
+use leasehold::env::Env;
+use leasehold::store::{
+    Admin, Attempt, Claim, ClientInfo, Expiry, Held, Inspection, Owner, Release, Store,
 };
+use leasehold::{Fence, Guarantees, Key, Mode};
 
 use super::worker::Worker;
 use crate::harness::{Harness, Suite};

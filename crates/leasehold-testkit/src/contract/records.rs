@@ -1,10 +1,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{
-    Effect, Fence, Key, Opened, RecordKey, RecordWrite, Records, Version, Store, WriteOutcome,
-    Written,
+use leasehold::store::{
+    Opened, RecordKey, RecordWrite, Records, Store, Version, WriteOutcome, Written,
 };
+use leasehold::{Effect, Fence, Key};
 
 use super::fixture::{Fixture, LONG, PATIENCE, busy, granted, inspection, now, released};
 

@@ -1,5 +1,6 @@
 use leasehold::env::SystemEntropy;
-use leasehold::{Client, ReleaseOutcome, Owner, Release, Renewal};
+use leasehold::store::{Owner, Release, Renewal};
+use leasehold::{Client, ReleaseOutcome};
 
 use super::fixture::{Fixture, LONG, busy, free, granted, granted_in_time, held, released};
 
@@ -44,7 +45,10 @@ pub(crate) async fn f1_the_last_share_frees_the_lock(fixture: &Fixture) {
     );
     assert!(share.is_valid());
     busy(&store, &fixture.claim(&key, LONG)).await;
-    assert_eq!(share.release().await.expect("an answer"), ReleaseOutcome::Released);
+    assert_eq!(
+        share.release().await.expect("an answer"),
+        ReleaseOutcome::Released
+    );
     let claim = fixture.claim(&key, LONG);
     granted(&store, &claim).await;
     released(&store, &claim).await;

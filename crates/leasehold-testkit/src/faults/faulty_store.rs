@@ -4,13 +4,14 @@ mod records;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold::env::Env;
-use leasehold::background;
 use leasehold::clock;
-use leasehold::{
-    Admin, Attempt, BoxFuture, Claim, Error, ErrorKind, Guarantees, Held, Inspection, LeaseTerms,
-    Records, Release, Renewal, Store,
+use leasehold::env::Env;
+use leasehold::store::background;
+use leasehold::store::{
+    Admin, Attempt, BoxFuture, Claim, Held, Inspection, LeaseTerms, Records, Release, Renewal,
+    Store,
 };
+use leasehold::{Error, ErrorKind, Guarantees};
 use tokio::sync::watch;
 
 use super::crash_injector::{CrashInjector, RequestOutcome};

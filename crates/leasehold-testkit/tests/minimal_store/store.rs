@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use leasehold::env::Env;
 use leasehold::clock::BootInstant;
-use leasehold::{
-    Attempt, BoxFuture, Busy, Claim, Error, ErrorKind, Exclusion, Expiry, Fence, Fencing, Grant,
-    Guarantees, Held, Key, LeaseTerms, LostReason, Mode, Order, Owner, Release, Renewal, Sharing,
-    Store, Waiting,
+use leasehold::env::Env;
+use leasehold::store::{
+    Attempt, BoxFuture, Busy, Claim, Exclusion, Expiry, Fencing, Grant, Held, LeaseTerms, Order,
+    Owner, Release, Renewal, Sharing, Store, Waiting,
 };
+use leasehold::{Error, ErrorKind, Fence, Guarantees, Key, LostReason, Mode};
 
 /// Grants exclusive locks within one process, and has none of the optional traits.
 #[derive(Clone, Debug, Default)]

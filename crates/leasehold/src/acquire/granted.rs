@@ -29,8 +29,12 @@ impl Acquisition {
         let env = &self.context.env;
         let spread = env.random_span(Duration::ZERO, times.spread());
         let lease = Lease::granted(times, sent, spread);
-        let held_lease =
-            HeldLease::new(client.next_lease_id(), Arc::clone(claim), grant.fence, lease);
+        let held_lease = HeldLease::new(
+            client.next_lease_id(),
+            Arc::clone(claim),
+            grant.fence,
+            lease,
+        );
         let held_lease = Arc::new(held_lease);
         client.keep(&held_lease, sent);
         Some(Guard::new(held_lease, client))

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::env::clock::BootInstant;
 use crate::guard::Guard;
-use crate::runtime::{ClientContext, background};
+use crate::lease::ClientContext;
+use crate::runtime::background;
 use crate::types::{Error, Owner};
 
 /// How long an acquisition continues.

@@ -47,7 +47,8 @@ use std::time::Duration;
 use crate::fencing::Fenced;
 use crate::guard::ReleaseOutcome;
 use crate::store::{
-    ForceReleaseOutcome, ForceRelease, ForceReleaseRecord, Guarantees, LockListing, LostReason, MemberHealth, Store,
+    ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, Guarantees, LockListing, LostReason,
+    MemberHealth, Store,
 };
 use crate::types::{Error, Fence, Holder, Key, Mode, Pattern, Waiter};
 

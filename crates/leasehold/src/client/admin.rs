@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::Client;
-use crate::runtime::ClientContext;
+use crate::lease::ClientContext;
 use crate::store::optional;
-use crate::store::{ForceReleaseOutcome, ForceRelease, ForceReleaseRecord, Breaking};
+use crate::store::{Breaking, ForceRelease, ForceReleaseOutcome, ForceReleaseRecord};
 use crate::types::{Error, ErrorKind, Fence, Holder, Key, Mode, Owner};
 
 impl Client {
@@ -33,7 +33,8 @@ impl Client {
     ///
     /// ```
     /// # pollster::block_on(async {
-    /// use leasehold::{ForceReleaseOutcome, ForceRelease, Client, MemoryStore};
+    /// use leasehold::{Client, MemoryStore};
+    /// use leasehold::store::{ForceRelease, ForceReleaseOutcome};
     ///
     /// let store = MemoryStore::new();
     /// let (holder, operator) = (Client::new(store.clone()), Client::new(store));
@@ -96,7 +97,10 @@ impl Client {
     /// # Cancel safety
     ///
     /// May be dropped at any time.
-    pub async fn last_break(&self, name: impl AsRef<str>) -> Result<Option<ForceReleaseRecord>, Error> {
+    pub async fn last_break(
+        &self,
+        name: impl AsRef<str>,
+    ) -> Result<Option<ForceReleaseRecord>, Error> {
         let (key, store) = (Key::new(name)?, Arc::clone(&self.core.context.store));
         self.core
             .run(async move {

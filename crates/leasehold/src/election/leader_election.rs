@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::announcement::{Announcement, check_value};
 use super::announcer::{Announcer, RETRY};
+use super::change_tracker::Seen;
 use super::leader_change::Leader;
 use super::leadership::Leadership;
-use super::change_tracker::Seen;
 use crate::client::Client;
 use crate::guard::Guard;
 use crate::lock::Lock;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use futures_util::stream::{self, Stream, StreamExt as _};
 
+use super::change_tracker::{ChangeTracker, NextStep};
 use super::leader_change::LeaderChange;
 use super::leader_election::Election;
-use super::change_tracker::{ChangeTracker, NextStep};
 use crate::types::{Error, ErrorKind};
 
 /// A stream of the current leader and its changes; [`next`](Self::next) reads it by hand.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::announcement::check_value;
 use super::announcer::Announcer;
 use crate::env::clock::BootInstant;
-use crate::guard::{ReleaseOutcome, Guard};
+use crate::guard::{Guard, ReleaseOutcome};
 use crate::store::LostReason;
 use crate::types::{Error, Fence};
 

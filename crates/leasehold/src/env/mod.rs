@@ -1,6 +1,9 @@
 //! The clock and the random numbers that the code uses.
 
+mod boxed;
 pub mod clock;
+
+pub use boxed::BoxFuture;
 
 use std::fmt;
 use std::sync::Arc;

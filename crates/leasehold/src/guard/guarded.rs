@@ -1,7 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::guard::{ReleaseOutcome, Guard};
+use crate::guard::{Guard, ReleaseOutcome};
 use crate::types::Error;
 
 /// A guard and a value that must only be used while the lock is held.

@@ -7,9 +7,8 @@ use std::time::Duration;
 use super::Handle;
 use crate::client::Client;
 use crate::env::clock::{self, WallTime};
-use crate::guard::{ReleaseOutcome, Guard};
-use crate::lease::{ClientCore, HeldLease};
-use crate::runtime::ClientContext;
+use crate::guard::{Guard, ReleaseOutcome};
+use crate::lease::{ClientContext, ClientCore, HeldLease};
 use crate::store::{Claim, Expiry, Held, LostReason, Release, Renewal};
 use crate::telemetry::RenewalEnd;
 use crate::types::{ClientInfo, Error, ErrorKind, forked};
@@ -316,7 +315,10 @@ mod tests {
                 assert!(error.to_string().contains("another machine"), "{error}");
             }
             assert!(!is_free(&client));
-            assert_eq!(client.release(&handle).await.unwrap(), ReleaseOutcome::Released);
+            assert_eq!(
+                client.release(&handle).await.unwrap(),
+                ReleaseOutcome::Released
+            );
             assert!(is_free(&client));
         });
     }
@@ -326,7 +328,10 @@ mod tests {
         let client = Client::new(MemoryStore::new());
         pollster::block_on(async {
             let handle = made_elsewhere(&client, Duration::from_secs(20)).await;
-            assert_eq!(client.release(&handle).await.unwrap(), ReleaseOutcome::WasLost);
+            assert_eq!(
+                client.release(&handle).await.unwrap(),
+                ReleaseOutcome::WasLost
+            );
             assert!(!is_free(&client));
         });
     }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument as _;
 
+use super::client_context::ClientContext;
 use super::held_lease::HeldLease;
 use super::new_leases::NewLeases;
 use super::renewer::{Order, Renewer};
 use crate::env::clock::{self, BootInstant};
-use crate::runtime::ClientContext;
 use crate::runtime::background::{Background, Process, Running};
 use crate::store::Release;
 use crate::telemetry::{HoldEnd, HoldMeter, ReleaseEnd, spans};
@@ -191,10 +191,14 @@ impl ClientCore {
         let shutdown_tracker = &self.context.shutdown_tracker;
         // Without a subscriber, the task needs no room for a span.
         Ok(if around.is_disabled() {
-            engine.background.run(shutdown_tracker.track_future(freeing))
+            engine
+                .background
+                .run(shutdown_tracker.track_future(freeing))
         } else {
             let freeing = freeing.instrument(around);
-            engine.background.run(shutdown_tracker.track_future(freeing))
+            engine
+                .background
+                .run(shutdown_tracker.track_future(freeing))
         })
     }
 }

@@ -5,15 +5,15 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, oneshot};
 use tracing::{Instrument as _, Span};
 
+use super::client_context::ClientContext;
 use super::failed_renewals::FailedRenewals;
 use super::held_lease::HeldLease;
 use super::new_leases::NewLeases;
 use super::timers::{Timers, Watch};
 use super::validity::EARLY_MAX;
-use crate::BoxFuture;
+use crate::env::BoxFuture;
 use crate::env::Env;
 use crate::env::clock::{self, BootInstant};
-use crate::runtime::ClientContext;
 use crate::runtime::background;
 use crate::store::{Claim, Held, LostReason, Renewal, Store};
 use crate::telemetry::{ClientMetrics, RenewalEnd, spans};

@@ -44,7 +44,7 @@
 //! A Redis server is durable with `appendonly yes`, `appendfsync always` and `no-appendfsync-on-rewrite
 //! no`, unless it has replicas or has been one since it started: a replica that lags behind could take its
 //! place. A server that becomes durable while it runs counts as durable from its next restart on
-//! ([`MemberStatus::will_remember`](crate::MemberStatus::will_remember)). A server that stops being durable keeps
+//! ([`MemberStatus::will_remember`](crate::store::MemberStatus::will_remember)). A server that stops being durable keeps
 //! its vote, but may lose it with its next restart. A client checks each member when it starts, and once a
 //! minute while it uses the member.
 //!

@@ -12,13 +12,13 @@ mod tests;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::BoxFuture;
+use crate::env::BoxFuture;
 use crate::env::Env;
 use crate::env::clock::{self, BootInstant};
 use crate::store::{
-    Admin, Attempt, ForceReleaseRecord, Breaking, ForcedRelease, Claim, Counting, Exclusion, Expiry, Fencing,
-    Guarantees, Held, Inspection, LeaseTerms, Opened, Order, Reading, RecordKey, RecordState,
-    RecordWrite, Records, Release, Renewal, Sharing, Store, Waiting, WriteOutcome,
+    Admin, Attempt, Breaking, Claim, Counting, Exclusion, Expiry, Fencing, ForceReleaseRecord,
+    ForcedRelease, Guarantees, Held, Inspection, LeaseTerms, Opened, Order, Reading, RecordKey,
+    RecordState, RecordWrite, Records, Release, Renewal, Sharing, Store, Waiting, WriteOutcome,
 };
 use crate::types::{Error, Fence, Key, Wait};
 use record_table::RecordTable;
@@ -176,7 +176,10 @@ impl Admin for MemoryStore {
         self.step(|table, now| Ok(table.break_lease(key, record, now)))
     }
 
-    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<ForceReleaseRecord>, Error>> {
+    fn last_break<'a>(
+        &'a self,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Option<ForceReleaseRecord>, Error>> {
         self.step(|table, now| Ok(table.last_break(key, now)))
     }
 }

@@ -10,7 +10,8 @@ use super::breaks::Breaks;
 use super::entries::{Entry, Lease};
 use crate::env::clock::BootInstant;
 use crate::store::{
-    Attempt, ForceReleaseRecord, ForcedRelease, Busy, Claim, Grant, Held, LostReason, Release, Renewal,
+    Attempt, Busy, Claim, ForceReleaseRecord, ForcedRelease, Grant, Held, LostReason, Release,
+    Renewal,
 };
 use crate::types::{
     Error, ErrorKind, Fence, Holder, Key, Mode, Owner, Permits, Slots, Wait, Waiter,

@@ -9,7 +9,7 @@ use futures_util::future::{join_all, select_all};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::env::clock::BootInstant;
-use crate::guard::{ReleaseOutcome, Guard, GuardState};
+use crate::guard::{Guard, GuardState, ReleaseOutcome};
 use crate::store::LostReason;
 use crate::types::{Error, ErrorKind, Fence, Key};
 

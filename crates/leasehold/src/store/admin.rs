@@ -1,8 +1,8 @@
 use super::force_release::{ForceReleaseRecord, ForcedRelease};
-use crate::BoxFuture;
+use crate::env::BoxFuture;
 use crate::types::{Error, Key};
 
-/// Breaks a lock for an operator: an optional part of a [`Store`](crate::Store).
+/// Breaks a lock for an operator: an optional part of a [`Store`](crate::store::Store).
 ///
 /// A store has this trait exactly where [`Guarantees::breaking`](crate::Guarantees::breaking) offers it.
 pub trait Admin: Send + Sync {
@@ -16,7 +16,7 @@ pub trait Admin: Send + Sync {
     /// - **B2** Unless the lease is broken at once, the store grants the lock to no other claim before the
     ///   lease would have ended by its last renewal. Meanwhile `last_break` and the holders show the break.
     /// - **B3** If another owner holds the lock, its lease stays valid, and
-    ///   [`ForcedRelease::stood`](crate::ForcedRelease::stood) is false.
+    ///   [`ForcedRelease::stood`](crate::store::ForcedRelease::stood) is false.
     /// - **B4** A lock that is broken at once is free, and passes to a waiter as after a release. This
     ///   includes a lock that was broken before and is still closed.
     /// - **B5** Later fences are greater than the fence of the broken lease. No renewal and no repair of the
@@ -50,5 +50,8 @@ pub trait Admin: Send + Sync {
     /// # Cancel safety
     ///
     /// May be dropped at any time.
-    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<ForceReleaseRecord>, Error>>;
+    fn last_break<'a>(
+        &'a self,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Option<ForceReleaseRecord>, Error>>;
 }

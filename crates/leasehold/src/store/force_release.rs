@@ -10,7 +10,7 @@ use crate::types::{ClientInfo, Error, ErrorKind, Fence, Holder, Owner};
 /// # Examples
 ///
 /// ```
-/// use leasehold::ForceRelease;
+/// use leasehold::store::ForceRelease;
 ///
 /// let how = ForceRelease::at_its_end().by_user("ann")?.because("the host is gone")?;
 /// assert!(ForceRelease::at_once().because("one\nline only").is_err());

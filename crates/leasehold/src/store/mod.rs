@@ -1,9 +1,12 @@
-//! The [`Store`] trait and what it exchanges with a client: claims, answers, records and guarantees.
+//! For implementors: the [`Store`] trait and what it exchanges with a client.
+//!
+//! Applications need little of this: [`Owner`], the guarantees, and what [`Client`](crate::Client) returns
+//! to operators.
 
 mod admin;
 mod attempt;
-mod force_release;
 mod claim;
+mod force_release;
 mod guarantees;
 mod health;
 mod inspection;
@@ -14,10 +17,16 @@ pub(crate) mod optional;
 mod record_state;
 mod records;
 
+pub use crate::env::BoxFuture;
+pub use crate::runtime::background;
+pub use crate::types::{
+    ClientId, ClientInfo, MemberFailure, MemberId, NotAnOwner, Owner, Pattern, Permits, Slot,
+    Slots, Ticket, Wait, Waiter,
+};
 pub use admin::Admin;
 pub use attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};
-pub use force_release::{ForceReleaseOutcome, ForceRelease, ForceReleaseRecord, ForcedRelease};
 pub use claim::{Claim, Held};
+pub use force_release::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForcedRelease};
 pub use guarantees::{
     Breaking, Counting, Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting,
 };
@@ -35,7 +44,6 @@ pub use records::{
 
 use std::fmt;
 
-use crate::BoxFuture;
 use crate::types::Error;
 
 /// A place that grants locks: the trait for implementors. Users see [`Lock`](crate::Lock) and

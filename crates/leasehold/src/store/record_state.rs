@@ -8,7 +8,7 @@ use super::records::{Opened, RECORD_MEMORY, Reading, RecordWrite, Version, Write
 use crate::env::clock::Moment;
 use crate::types::Fence;
 
-/// The record of one key in a store that keeps [records](crate::Records): the greatest version and the value.
+/// The record of one key in a store that keeps [records](crate::store::Records): the greatest version and the value.
 ///
 /// It takes each request and the store's time, and decides as P1 to P5 demand. `T` is the type of that
 /// time. Its clock must keep running for as long as the record is kept. A store that keeps the record
@@ -19,7 +19,8 @@ use crate::types::Fence;
 /// ```
 /// use std::time::Duration;
 /// use leasehold::clock::WallTime;
-/// use leasehold::{Fence, RecordState, RecordWrite, Version, WriteOutcome};
+/// use leasehold::Fence;
+/// use leasehold::store::{RecordState, RecordWrite, Version, WriteOutcome};
 ///
 /// let fence = |number| Fence::new(number).unwrap();
 /// let now = WallTime::from_micros(0);
@@ -55,7 +56,9 @@ impl<T: Moment> RecordState<T> {
     pub fn open(&mut self, fence: Fence, now: T) -> Opened {
         self.expire(now);
         let opening = Version { fence, step: 0 };
-        let greatest = self.greatest().map_or(opening, |version| version.max(opening));
+        let greatest = self
+            .greatest()
+            .map_or(opening, |version| version.max(opening));
         if greatest.fence > fence {
             return Opened::Superseded(greatest.fence);
         }

@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::BoxFuture;
+use crate::env::BoxFuture;
 use crate::types::{Error, ErrorKind, Fence, Key};
 
 /// The part of a store that keeps *records*: a small value for each key, which only a fence can write.

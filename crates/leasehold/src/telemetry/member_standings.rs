@@ -1,8 +1,8 @@
 use metrics::Gauge;
 
+use super::labels::Standing;
 use super::metric::MEMBERS;
 use super::registry::{Each, Registry};
-use super::labels::Standing;
 
 /// Counts the members of a quorum by their state. Each member is in one state while this value lives. For
 /// stores that have members.

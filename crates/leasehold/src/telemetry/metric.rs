@@ -1,7 +1,7 @@
 //! The table of all metrics: the one place that names them.
 
 use super::labels::{
-    AttemptEnd, HoldEnd, Loss, ReleaseEnd, RenewalEnd, Standing, WaitEnd, LabelValue as _,
+    AttemptEnd, HoldEnd, LabelValue as _, Loss, ReleaseEnd, RenewalEnd, Standing, WaitEnd,
 };
 
 /// One metric of the library. Each has the label `store` with the value of

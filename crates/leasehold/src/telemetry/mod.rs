@@ -18,11 +18,11 @@
 mod client_metrics;
 mod hand_overs;
 mod hold_meter;
+mod labels;
 mod member_standings;
 mod metric;
 mod registry;
 pub(crate) mod spans;
-mod labels;
 
 pub use hand_overs::HandOvers;
 pub use member_standings::MemberStandings;

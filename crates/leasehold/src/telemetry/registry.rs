@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder, Unit};
 
-use super::metric::{METRICS, Metric, MetricKind};
 use super::labels::LabelValue;
+use super::metric::{METRICS, Metric, MetricKind};
 
 /// Registers metrics of one store at the recorder. Without a recorder they do nothing, and cost a branch.
 pub(super) struct Registry<'a> {

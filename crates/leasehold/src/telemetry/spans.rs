@@ -7,7 +7,7 @@ use std::time::Duration;
 use tracing::Span;
 use tracing::field::{Empty, debug};
 
-use super::labels::{ReleaseEnd, RenewalEnd, WaitEnd, LabelValue as _};
+use super::labels::{LabelValue as _, ReleaseEnd, RenewalEnd, WaitEnd};
 use crate::types::{Key, Mode};
 
 /// A call of `acquire` or `try_acquire`, within the span of its caller.

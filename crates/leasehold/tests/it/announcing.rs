@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use leasehold::background;
+use leasehold::store::background;
 use leasehold::{Client, Effect, Error, ErrorKind, Guard, LeaderChange, Leadership};
 use leasehold_testkit::{CrashInjector, Fault, FaultyStore};
 use tokio::task::JoinHandle;
@@ -67,7 +67,10 @@ async fn lost_leader_publishes_nothing() {
     );
     let _ = leadership.resign().await;
     let after = other.record("x").read().await.unwrap();
-    assert_eq!(after.written.unwrap().version, before.written.unwrap().version);
+    assert_eq!(
+        after.written.unwrap().version,
+        before.written.unwrap().version
+    );
 }
 
 #[tokio::test(start_paused = true)]

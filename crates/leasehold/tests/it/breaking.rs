@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use leasehold::background;
 use leasehold::clock::within;
-use leasehold::{
-    Admin as _, Attempt, ForceReleaseOutcome, ForceRelease, ForceReleaseRecord, Effect, ErrorKind, Fence, Guard, Held,
-    LostReason, Mode, Renewal, Store,
+use leasehold::store::background;
+use leasehold::store::{
+    Admin as _, Attempt, ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, Held, Renewal,
+    Store,
 };
+use leasehold::{Effect, ErrorKind, Fence, Guard, LostReason, Mode};
 use leasehold_testkit::Fault;
 
 use crate::scene::{Scene, TTL, claim};
@@ -26,7 +27,9 @@ async fn force_release_needs_the_current_fence() {
     let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
     scene.settle().await;
     let other = Fence::new(guard.fence().get() - 1).unwrap();
-    let refused = operator.break_lock("x", other, ForceRelease::at_once()).await;
+    let refused = operator
+        .break_lock("x", other, ForceRelease::at_once())
+        .await;
     let Ok(ForceReleaseOutcome::HeldBy(shown)) = refused else {
         panic!("{refused:?}")
     };

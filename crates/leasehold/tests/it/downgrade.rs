@@ -4,10 +4,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use leasehold::{
-    Attempt, Client, Effect, ReleaseOutcome, Guard, GuardState, Inspection as _, Key, LostReason, Mode,
-    Owner, Store,
-};
+use leasehold::store::{Attempt, Inspection as _, Owner, Store};
+use leasehold::{Client, Effect, Guard, GuardState, Key, LostReason, Mode, ReleaseOutcome};
 use leasehold_testkit::{Call, Fault};
 
 use crate::scene::{MARGIN, Scene, TTL, claim};
@@ -80,7 +78,7 @@ async fn downgrade_admits_waiting_readers_at_once() {
         .zip([Mode::Shared, Mode::Shared, Mode::Exclusive])
     {
         let asking = client.lock("x").mode(mode).acquire();
-        waiting.push(leasehold::background::spawn(asking));
+        waiting.push(leasehold::store::background::spawn(asking));
         scene.settle().await;
     }
     scene.pass(Duration::from_secs(3)).await;
@@ -105,11 +103,11 @@ async fn a_writer_that_waits_keeps_later_readers_out() {
     let scene = Scene::new();
     let guard = hold(&scene.client).await;
     let (first, second) = (scene.other_client(), scene.other_client());
-    let writing = leasehold::background::spawn(first.lock("x").acquire());
+    let writing = leasehold::store::background::spawn(first.lock("x").acquire());
     scene.settle().await;
     let reading = {
         let lock = second.lock("x").mode(Mode::Shared);
-        leasehold::background::spawn(lock.acquire())
+        leasehold::store::background::spawn(lock.acquire())
     };
     scene.settle().await;
     guard.downgrade().await.unwrap();

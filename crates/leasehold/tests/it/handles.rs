@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use leasehold::background;
 use leasehold::clock::BootInstant;
+use leasehold::store::background;
+use leasehold::store::{LeaseTerms, Permits};
 use leasehold::{
-    Client, Effect, ReleaseOutcome, ErrorKind, Guard, Handle, Key, LeaseTerms, LostReason, MemoryStore,
-    Permits,
+    Client, Effect, ErrorKind, Guard, Handle, Key, LostReason, MemoryStore, ReleaseOutcome,
 };
 use leasehold_testkit::{Call, Fault, FaultyStore};
 
@@ -333,7 +333,10 @@ async fn lost_handle_with_a_delay_releases_nothing() {
     assert_eq!(handle.ttl(), TTL);
     let handle = scene.client.renew(&handle).await.unwrap();
     scene.pass(TTL).await;
-    assert_eq!(scene.client.release(&handle).await.unwrap(), ReleaseOutcome::WasLost);
+    assert_eq!(
+        scene.client.release(&handle).await.unwrap(),
+        ReleaseOutcome::WasLost
+    );
     assert!(!is_free(&scene.client).await);
     assert_eq!(shut_for(&scene).await.as_secs(), 20);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leasehold::{Effect, ReleaseOutcome, ErrorKind, GuardState, LostReason};
+use leasehold::{Effect, ErrorKind, GuardState, LostReason, ReleaseOutcome};
 use leasehold_testkit::telemetry::TraceRecorder;
 use leasehold_testkit::{Call, Fault};
 use tracing::Level;
@@ -175,7 +175,7 @@ async fn deleted_lease_is_lost_at_the_next_renewal() {
     let guard = scene.client.lock("x").acquire().await.unwrap();
     let thief = scene.other_client();
     // Frees the lock behind the holder's back, as an operator's DEL would.
-    use leasehold::Store;
+    use leasehold::store::Store;
     let claim = scene.store.calls().into_iter().find_map(|call| match call {
         Call::Acquire(claim) => Some(claim),
         _ => None,

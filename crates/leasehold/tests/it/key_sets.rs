@@ -8,10 +8,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold::clock::within;
-use leasehold::{
-    Client, ReleaseOutcome, ErrorKind, Guard, Inspection as _, Key, LostReason, Mode, Store, Wait,
-    background,
-};
+use leasehold::store::{Inspection as _, Store, Wait, background};
+use leasehold::{Client, ErrorKind, Guard, Key, LostReason, Mode, ReleaseOutcome};
 use leasehold_testkit::{Call, Fault};
 use tokio::task::JoinHandle;
 
@@ -361,7 +359,14 @@ async fn one_loss_loses_the_whole_set() {
     }
     let ended = guards.release().await;
     let ended: Vec<_> = ended.into_iter().map(|(_, end)| end.unwrap()).collect();
-    assert_eq!(ended, [ReleaseOutcome::Released, ReleaseOutcome::WasLost, ReleaseOutcome::Released]);
+    assert_eq!(
+        ended,
+        [
+            ReleaseOutcome::Released,
+            ReleaseOutcome::WasLost,
+            ReleaseOutcome::Released
+        ]
+    );
 }
 
 #[tokio::test(start_paused = true)]

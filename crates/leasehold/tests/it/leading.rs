@@ -4,10 +4,10 @@ use std::future::pending;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use leasehold::background;
+use leasehold::store::background;
 use leasehold::{
-    Client, Election, ReleaseOutcome, ErrorKind, Fence, LeaderChange, LeaderWatch, LostReason, MemoryStore,
-    Mode,
+    Client, Election, ErrorKind, Fence, LeaderChange, LeaderWatch, LostReason, MemoryStore, Mode,
+    ReleaseOutcome,
 };
 use leasehold_testkit::Fault;
 
@@ -177,7 +177,10 @@ async fn unannounced_holder_does_not_lead() {
     let leadership = silent.announce(guard.share()).await.unwrap();
     assert_eq!(leadership.fence(), guard.fence());
     assert_eq!(silent.leader().await.unwrap().unwrap().value, "b");
-    assert_eq!(leadership.resign().await.unwrap(), ReleaseOutcome::StillShared);
+    assert_eq!(
+        leadership.resign().await.unwrap(),
+        ReleaseOutcome::StillShared
+    );
     assert!(
         silent.leader().await.unwrap().is_none(),
         "it took its word back"

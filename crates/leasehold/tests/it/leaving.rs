@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use leasehold::env::Env;
-use leasehold::background;
 use leasehold::blocking;
-use leasehold::{Client, Effect, ReleaseOutcome, ErrorKind, LeaseTerms, MemoryStore};
+use leasehold::env::Env;
+use leasehold::store::LeaseTerms;
+use leasehold::store::background;
+use leasehold::{Client, Effect, ErrorKind, MemoryStore, ReleaseOutcome};
 use leasehold_testkit::{Fault, FaultyStore};
 
 use crate::handles::{handle, hold, renewals, shut_for};

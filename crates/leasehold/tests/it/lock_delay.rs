@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use leasehold::clock::BootInstant;
-use leasehold::{Claim, Client, ReleaseOutcome, ErrorKind, Guard, LostReason, Mode};
+use leasehold::store::Claim;
+use leasehold::{Client, ErrorKind, Guard, LostReason, Mode, ReleaseOutcome};
 use leasehold_testkit::{Call, Fault, FaultyStore};
 
 use crate::scene::{MARGIN, Scene, TTL};
@@ -234,7 +235,7 @@ async fn waiter_is_granted_after_the_delay() {
     let taken = scene.now();
     let guard = holder.hold().await;
     let waiter = scene.other_client();
-    let waiting = leasehold::background::spawn(waiter.lock("x").acquire());
+    let waiting = leasehold::store::background::spawn(waiter.lock("x").acquire());
     scene.settle().await;
     holder.cut_off();
     guard.lost().await;

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use leasehold::{ErrorKind, Mode, Permits, background};
+use leasehold::store::{Permits, background};
+use leasehold::{ErrorKind, Mode};
 use leasehold_testkit::Fault;
 
 use crate::scene::{Scene, TTL};

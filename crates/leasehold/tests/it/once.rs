@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leasehold::clock::within;
-use leasehold::{Effect, Error, ErrorKind, Mode, Once, OnceStart, RecordWrite};
+use leasehold::store::RecordWrite;
+use leasehold::{Effect, Error, ErrorKind, Mode, Once, OnceStart};
 use leasehold_testkit::{CrashInjector, Fault};
 
 use crate::callers::{Caller, World};

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leasehold::clock::within;
-use leasehold::{Effect, ErrorKind, Fence, Guard, HeldRecord, Key, Once, RecordKey, Store as _};
+use leasehold::store::{RecordKey, Store as _};
+use leasehold::{Effect, ErrorKind, Fence, Guard, HeldRecord, Key, Once};
 use leasehold_testkit::Fault;
 
 use crate::callers::{Caller, World};

@@ -1,9 +1,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::env::Env;
 use leasehold::clock::BootInstant;
-use leasehold::{Claim, Client, ClientInfo, Key, MemoryStore, Owner, Store};
+use leasehold::env::Env;
+use leasehold::store::{Claim, ClientInfo, Owner, Store};
+use leasehold::{Client, Key, MemoryStore};
 use leasehold_testkit::{Call, FaultyStore, virtual_ambient};
 
 /// A client on virtual time, and the store behind it.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use leasehold::{Client, ReleaseOutcome, Guard, Guarded, LostReason, blocking};
+use leasehold::{Client, Guard, Guarded, LostReason, ReleaseOutcome, blocking};
 use leasehold_testkit::{Call, Fault};
 
 use crate::scene::{Scene, TTL};
@@ -47,7 +47,11 @@ async fn last_share_frees_the_lock_once() {
                 scene.settle().await;
                 continue;
             }
-            let expected = [ReleaseOutcome::StillShared, ReleaseOutcome::StillShared, ReleaseOutcome::Released][step];
+            let expected = [
+                ReleaseOutcome::StillShared,
+                ReleaseOutcome::StillShared,
+                ReleaseOutcome::Released,
+            ][step];
             assert_eq!(ending.release().await.unwrap(), expected);
         }
         assert_eq!(releases(&scene), before + 1);
@@ -61,14 +65,20 @@ async fn concurrent_shares_free_the_lock_once() {
     let scene = Scene::new();
     let guard = hold(&scene.client).await;
     let ending: Vec<_> = (0..50)
-        .map(|_| leasehold::background::spawn(guard.share().release()))
+        .map(|_| leasehold::store::background::spawn(guard.share().release()))
         .collect();
     let mut ended = vec![guard.release().await.unwrap()];
     for task in ending {
         ended.push(task.await.unwrap().unwrap());
     }
-    let released = ended.iter().filter(|it| **it == ReleaseOutcome::Released).count();
-    let shared = ended.iter().filter(|it| **it == ReleaseOutcome::StillShared).count();
+    let released = ended
+        .iter()
+        .filter(|it| **it == ReleaseOutcome::Released)
+        .count();
+    let shared = ended
+        .iter()
+        .filter(|it| **it == ReleaseOutcome::StillShared)
+        .count();
     assert_eq!((released, shared), (1, 50));
     assert_eq!(releases(&scene), 1);
 }
@@ -110,7 +120,8 @@ impl Drop for Flushes {
     fn drop(&mut self) {
         let share = self.0.take().expect("it is dropped once");
         let ended = share.release().now_or_never();
-        self.1.set(matches!(ended, Some(Ok(ReleaseOutcome::StillShared))));
+        self.1
+            .set(matches!(ended, Some(Ok(ReleaseOutcome::StillShared))));
     }
 }
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leasehold::{
-    Attempt, BoxFuture, Claim, Error, Fence, Guarantees, Held, LeaseTerms, MemoryStore, Opened,
-    Reading, RecordKey, RecordWrite, Records, Release, Renewal, Store, WriteOutcome,
+use leasehold::store::{
+    Attempt, BoxFuture, Claim, Held, LeaseTerms, Opened, Reading, RecordKey, RecordWrite, Records,
+    Release, Renewal, Store, WriteOutcome,
 };
+use leasehold::{Error, Fence, Guarantees, MemoryStore};
 
 use crate::scene::{Scene, TTL, client};
 

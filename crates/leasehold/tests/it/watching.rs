@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use leasehold::{ReleaseOutcome, LostReason, MemoryStore, blocking};
+use leasehold::{LostReason, MemoryStore, ReleaseOutcome, blocking};
 
 /// Long enough for a machine that is busy.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
-use leasehold::{Client, ReleaseOutcome, Guard, Lock};
+use leasehold::{Client, Guard, Lock, ReleaseOutcome};
 
 use super::cpu_usage::ProcStats;
 use super::estimate::Bound;

@@ -3,11 +3,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join_all, try_join_all};
-use leasehold::env::Env;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
-use leasehold::{
-    Attempt, Claim, ClientInfo, Error, ErrorKind, Expiry, Held, Key, Owner, Renewal, Store,
-};
+use leasehold::env::Env;
+use leasehold::store::{Attempt, Claim, ClientInfo, Expiry, Held, Owner, Renewal, Store};
+use leasehold::{Error, ErrorKind, Key};
 
 use super::cycles::{proc_stats, spread, vanished};
 use super::estimate::Bound;

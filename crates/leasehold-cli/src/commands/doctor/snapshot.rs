@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use leasehold::{Error, Health, MemberHealth, MemberId, MemberRecord, MemberSet, MemberStatus};
+use leasehold::Error;
+use leasehold::store::{Health, MemberHealth, MemberId, MemberRecord, MemberSet, MemberStatus};
 use leasehold_redis::{Examination, Need, RedisMember};
 
 use crate::config::Addresses;

@@ -2,9 +2,9 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::time::Duration;
 
-use leasehold::env::{Entropy as _, SystemEntropy};
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::{Election, ReleaseOutcome, Error, GuardSet, Leadership, LostReason};
+use leasehold::env::{Entropy as _, SystemEntropy};
+use leasehold::{Election, Error, GuardSet, Leadership, LostReason, ReleaseOutcome};
 
 use crate::commands::elect::args::ElectArgs;
 use crate::commands::elect::backoff::Backoff;

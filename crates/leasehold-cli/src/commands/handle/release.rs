@@ -1,4 +1,4 @@
-use leasehold::{Client, ReleaseOutcome, Handle};
+use leasehold::{Client, Handle, ReleaseOutcome};
 
 use crate::commands::handle::args::ReleaseArgs;
 use crate::commands::handle::handle_source::HandleSource;

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Client, Error, ErrorKind, MemberHealth, MemberId, MemberStatus};
+use leasehold::store::{MemberHealth, MemberId, MemberStatus};
+use leasehold::{Client, Error, ErrorKind};
 
 use crate::commands::members::ask_members::{MemberReply, is_uninitialized};
 use crate::output::failure::Failure;

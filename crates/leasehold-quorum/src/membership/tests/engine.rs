@@ -1,6 +1,6 @@
 //! The same rules, seen through the whole engine.
 
-use leasehold::{Renewal, Wait};
+use leasehold::store::{Renewal, Wait};
 
 use super::fixture::{Fixture, TTL, claim};
 use super::*;

@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use leasehold::clock::WallTime;
-use leasehold::{
-    Claim, ClientId, ClientInfo, Fence, Held, Key, LostReason, Owner, Renewal, env::Env,
-};
+use leasehold::store::{Claim, ClientId, ClientInfo, Held, Owner, Renewal};
+use leasehold::{Fence, Key, LostReason, env::Env};
 
 use super::records::Kept;
 use super::*;
@@ -200,7 +199,7 @@ impl Fixture {
                     self.quorum.forget(member);
                 }
                 self.counters[member] = self.counters[member].max(fence.get());
-                Reply::Confirmed(leasehold::Seal::Sealed)
+                Reply::Confirmed(leasehold::store::Seal::Sealed)
             }
             Request::Record(_, action) => Reply::Record(self.records[member].answer(&action)),
             Request::Heartbeat(waits) => {

@@ -1,8 +1,7 @@
 //! Records that outlive restarts: which members may accept a value, and which may report that there is none.
 
-use leasehold::{
-    Fence, Key, Opened, Reading, RecordKey, RecordWrite, Version, WriteOutcome, Written,
-};
+use leasehold::store::{Opened, Reading, RecordKey, RecordWrite, Version, WriteOutcome, Written};
+use leasehold::{Fence, Key};
 
 use super::fixture::Fixture;
 use super::*;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::env::{Env, SystemEntropy};
-use leasehold::{ClientId, ClientInfo, Key, LostReason, Mode, Owner, Permits, Slot};
+use leasehold::store::{ClientId, ClientInfo, Owner, Permits, Slot};
+use leasehold::{Key, LostReason, Mode};
 
 use super::*;
 use crate::membership::tests::TestQuorum;

@@ -5,9 +5,10 @@ mod rights;
 
 use std::time::Duration;
 
-use leasehold::env::Env;
 use leasehold::clock::WallTime;
-use leasehold::{Error, Key, MemberStatus};
+use leasehold::env::Env;
+use leasehold::store::MemberStatus;
+use leasehold::{Error, Key};
 
 use crate::admin::member::RedisMember;
 use crate::codec::status::{self, setting};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::background;
 use leasehold::clock::{Clock as _, SystemClock, within};
+use leasehold::store::background;
 use leasehold::{Client, ReleaseOutcome};
 use leasehold_testkit::servers::{LIMIT, RedisSet};
 

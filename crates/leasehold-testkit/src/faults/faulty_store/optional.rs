@@ -1,9 +1,9 @@
 //! The optional traits of the inner store, with its faults.
 
-use leasehold::{
-    Admin, BoxFuture, ForceReleaseRecord, ForcedRelease, Error, ErrorKind, Holder, Inspection, Key, LockListing,
-    Pattern, Waiter,
+use leasehold::store::{
+    Admin, BoxFuture, ForceReleaseRecord, ForcedRelease, Inspection, LockListing, Pattern, Waiter,
 };
+use leasehold::{Error, ErrorKind, Holder, Key};
 
 use super::FaultyStore;
 
@@ -49,7 +49,10 @@ impl Admin for FaultyStore {
         })
     }
 
-    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<ForceReleaseRecord>, Error>> {
+    fn last_break<'a>(
+        &'a self,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Option<ForceReleaseRecord>, Error>> {
         let key = key.clone();
         self.ask(move |inner| Box::pin(async move { of(inner.admin())?.last_break(&key).await }))
     }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use leasehold::store::ForceRelease;
 use leasehold::telemetry::{HELD, HOLD, RENEWAL};
-use leasehold::{ForceRelease, Key, LostReason};
+use leasehold::{Key, LostReason};
 use leasehold_testkit::telemetry::TestRecorder;
 use leasehold_testkit::{Call, Fault};
 

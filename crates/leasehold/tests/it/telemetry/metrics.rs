@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use leasehold::store::background;
 use leasehold::telemetry::{
     ACQUIRE_WAIT, ATTEMPTS, CONTENDED, HELD, HOLD, HandOvers, MEMBERS, MemberStandings, RELEASES,
     RENEWAL,
 };
-use leasehold::{ReleaseOutcome, ErrorKind, Key, background};
+use leasehold::{ErrorKind, Key, ReleaseOutcome};
 use leasehold_testkit::telemetry::{TestRecorder, TraceRecorder};
 use leasehold_testkit::{Call, Fault};
 

@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use leasehold::{ForceRelease, Mode, Owner, background};
+use leasehold::Mode;
+use leasehold::store::{ForceRelease, Owner, background};
 use leasehold_testkit::telemetry::{SeenSpan, TraceRecorder};
 use leasehold_testkit::{Call, Fault};
 use tracing::{Instrument as _, Level};

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::task::TaskTracker;
 use tracing::Span;
 
-use super::background;
 use crate::env::Env;
 use crate::env::clock::BootInstant;
+use crate::runtime::background;
 use crate::store::{Guarantees, LeaseTerms, Store};
 use crate::telemetry::{ClientMetrics, ReleaseEnd, spans};
 use crate::types::ClientInfo;
