@@ -17,8 +17,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use leasehold::ambient::Ambient;
-use leasehold::{Claim, ClientInfo, Key, Owner};
+use leasehold::Key;
+use leasehold::env::Env;
+use leasehold::store::{Claim, ClientInfo, Owner};
 use leasehold_quorum::{Outcome, ReleaseMode};
 use leasehold_redis::driver::{Driver, DriverConfig};
 use leasehold_testkit::servers::RedisSet;
@@ -143,14 +144,14 @@ where
 
 struct Ours {
     driver: Driver,
-    ambient: Ambient,
+    env: Env,
     client: Arc<ClientInfo>,
 }
 
 impl Ours {
     fn open(urls: Vec<String>) -> Self {
-        let ambient = Ambient::default();
-        let client = Arc::new(ClientInfo::of_this_process(&ambient, None));
+        let env = Env::default();
+        let client = Arc::new(ClientInfo::of_this_process(&env, None));
         let config = DriverConfig {
             standings: None,
             urls,
@@ -161,18 +162,18 @@ impl Ours {
             read_only: false,
             foreign_gap: Duration::ZERO,
             client: Arc::clone(&client),
-            ambient: ambient.clone(),
+            env: env.clone(),
         };
         Self {
             driver: Driver::open(config).expect("a driver"),
-            ambient,
+            env,
             client,
         }
     }
 
     fn claim(&self, key: &Key) -> Arc<Claim> {
-        let now = self.ambient.clock.wall();
-        let owner = Owner::at(self.client.id, now, &*self.ambient.entropy);
+        let now = self.env.clock.wall();
+        let owner = Owner::at(self.client.id, now, &*self.env.entropy);
         let ttl = Duration::from_secs(30);
         Arc::new(Claim::new(
             key.clone(),

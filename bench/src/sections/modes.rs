@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use leasehold::{Error, Mode, Permits, blocking};
+use leasehold::store::Permits;
+use leasehold::{Error, Mode, blocking};
 use leasehold_redis::RedisStore;
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply};
 use serde::{Deserialize, Serialize};

@@ -1,20 +1,20 @@
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
+use leasehold::env::Env;
 
 /// The pauses of a waiter. With equal pauses, waiters would fall into step with each other. So there are ten
 /// different pauses in random order, again and again, and all waiters pause for the same time in total.
 #[derive(Debug)]
 pub(super) struct Pauses {
     span: Duration,
-    chance: Ambient,
+    chance: Env,
     left: Vec<Duration>,
 }
 
 impl Pauses {
     /// About `span`, half of it more or less.
     pub(super) fn about(span: Duration) -> Self {
-        let (chance, left) = (Ambient::default(), Vec::new());
+        let (chance, left) = (Env::default(), Vec::new());
         Self { span, chance, left }
     }
 

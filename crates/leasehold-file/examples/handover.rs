@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use leasehold::ambient::{Ambient, SystemEntropy};
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Attempt, Claim, Client, ClientInfo, Key, Lock, Owner, Store, Wait};
+use leasehold::env::{Env, SystemEntropy};
+use leasehold::store::{Attempt, Claim, ClientInfo, Owner, Store, Wait};
+use leasehold::{Client, Key, Lock};
 use leasehold_file::FileStore;
 
 type Failure = Box<dyn std::error::Error>;
@@ -78,7 +79,7 @@ async fn poll(lock: &Lock) -> Result<leasehold::Guard, Failure> {
     loop {
         match lock.try_acquire().await? {
             Some(guard) => return Ok(guard),
-            None => Ambient::default().poll_pause().await,
+            None => Env::default().poll_pause().await,
         }
     }
 }
@@ -93,7 +94,7 @@ async fn hand_over(way: &str, directory: &Path) -> Result<Vec<Duration>, Failure
         let guard = lock.acquire().await?;
         writeln!(orders, "wait")?;
         // Long enough for it to wait, and at no fixed point of its pauses.
-        let held = Ambient::default().random_span(Duration::from_millis(60), SHORT);
+        let held = Env::default().random_span(Duration::from_millis(60), SHORT);
         SystemClock.sleep_until(SystemClock.now() + held).await;
         let released = SystemClock.now();
         guard.release().await?;
@@ -121,7 +122,7 @@ async fn tries_while_held(directory: &Path, waits: bool) -> Result<Vec<u32>, Fai
     let lock = Client::new(FileStore::open(directory)?).lock(KEY);
     let guard = lock.acquire().await?;
     let store = FileStore::open(directory)?;
-    let info = Arc::new(ClientInfo::of_this_process(&Ambient::default(), None));
+    let info = Arc::new(ClientInfo::of_this_process(&Env::default(), None));
     let tries: Arc<[AtomicU32; WAITERS]> = Arc::default();
     let mut waiters = tokio::task::JoinSet::new();
     for waiter in 0..WAITERS {
@@ -129,7 +130,7 @@ async fn tries_while_held(directory: &Path, waits: bool) -> Result<Vec<u32>, Fai
         let (key, ttl) = (Key::new(KEY)?, Duration::from_secs(30));
         let mut claim = Claim::new(key, owner(), ttl, SystemClock.wall(), info.clone());
         if waits {
-            claim = claim.with_wait(Wait::InTurn);
+            claim = claim.with_wait(Wait::Queued);
         }
         let (store, tries) = (store.clone(), tries.clone());
         waiters.spawn(async move {
@@ -138,7 +139,7 @@ async fn tries_while_held(directory: &Path, waits: bool) -> Result<Vec<u32>, Fai
                 store.wait(&claim).await;
             }
             store.leave(&claim);
-            store.settle().await;
+            store.flush().await;
             store.release(&claim).await
         });
     }

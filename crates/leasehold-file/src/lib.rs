@@ -7,7 +7,7 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use leasehold::{Expiry, Store};
+//! use leasehold::store::{Expiry, Store};
 //! use leasehold_file::FileStore;
 //!
 //! # let dir = tempfile::tempdir()?;
@@ -49,7 +49,7 @@
 //! the other waiting indefinitely. Meanwhile the lock is busy for claims that do not wait, unless they are
 //! [barging](leasehold::Lock::barging). Readers and claims for permits have no such order among them.
 //!
-//! - When an exclusive holder [lets others share the lock](leasehold::Store::renew), it closes the file once to
+//! - When an exclusive holder [lets others share the lock](leasehold::store::Store::renew), it closes the file once to
 //!   notify them.
 //! - A holder can give a lock back without a close (`LOCK_UN` alone, or a descriptor that a child keeps
 //!   open). Waiters find such a lock within two seconds, because each of them also tries at random every one
@@ -67,7 +67,7 @@
 //!
 //! # Records
 //!
-//! The [record](leasehold::Records) of a lock is a file next to its lock file, with `.record` behind its name. A write
+//! The [record](leasehold::store::Records) of a lock is a file next to its lock file, with `.record` behind its name. A write
 //! puts a new file in its place, and returns when that is on the disk. A checksum shows damage. In a directory with
 //! the sticky bit, as `/tmp` is, a user cannot replace the file of another user. The write then overwrites it, and
 //! the new file stays next to it, as `.record.new`, until that is on the disk: readers fall back to it if a crash

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use leasehold::{Key, Store};
+use leasehold::Key;
+use leasehold::store::Store;
 use leasehold_file::FileStore;
 use leasehold_testkit::contract;
 use leasehold_testkit::harness::{Harness, Optional, Suite};

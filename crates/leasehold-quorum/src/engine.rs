@@ -3,9 +3,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::HashMap;
-use leasehold::ambient::Entropy;
+use leasehold::Error;
 use leasehold::clock::{BootInstant, WallTime};
-use leasehold::{Claim, ClientInfo, Error, MemberSet, Owner};
+use leasehold::env::Entropy;
+use leasehold::store::{Claim, ClientInfo, MemberSet, Owner};
 
 use crate::acquire::Acquisition;
 use crate::member::{Answered, Member, Task, late};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::{Error, ErrorKind, MemberFailure};
+use leasehold::store::MemberFailure;
+use leasehold::{Error, ErrorKind};
 
 use crate::ballot::majority;
 
@@ -40,13 +41,13 @@ pub(crate) fn too_few(total: usize, open: usize, failures: Vec<MemberFailure>) -
         let is_decisive = total - failures.len() < majority(total);
         is_decisive && !may_pass && failures.iter().all(|failure| kind(failure) == *first)
     });
-    let counts_again = counts_again(total, &failures);
+    let eligible_after = eligible_after(total, &failures);
     Error::new(
         shared.unwrap_or(ErrorKind::NoQuorum),
         reason(total, open, failures.len()),
     )
     .with_members(failures)
-    .with_counts_again(counts_again)
+    .with_eligible_after(eligible_after)
 }
 
 fn reason(total: usize, open: usize, failed: usize) -> String {
@@ -64,16 +65,16 @@ fn reason(total: usize, open: usize, failed: usize) -> String {
 }
 
 /// Returns after how long enough members have a vote again, if that takes only time.
-fn counts_again(total: usize, failures: &[MemberFailure]) -> Option<Duration> {
+fn eligible_after(total: usize, failures: &[MemberFailure]) -> Option<Duration> {
     let lacking = majority(total).saturating_sub(total - failures.len());
-    let mut again: Vec<Duration> = failures.iter().filter_map(|it| it.counts_again).collect();
+    let mut again: Vec<Duration> = failures.iter().filter_map(|it| it.eligible_after).collect();
     again.sort_unstable();
     again.get(lacking.checked_sub(1)?).copied()
 }
 
 #[cfg(test)]
 mod tests {
-    use leasehold::MemberId;
+    use leasehold::store::MemberId;
 
     use super::*;
 
@@ -127,10 +128,10 @@ mod tests {
         let again = |seconds: &[Option<u64>]| {
             let mut failures = failures(&vec![ErrorKind::Untrusted; seconds.len()]);
             for (failure, seconds) in failures.iter_mut().zip(seconds) {
-                failure.counts_again = seconds.map(Duration::from_secs);
+                failure.eligible_after = seconds.map(Duration::from_secs);
             }
             too_few(5, 0, failures)
-                .counts_again()
+                .eligible_after()
                 .map(|it| it.as_secs())
         };
         assert_eq!(again(&[Some(9), Some(5), None]), Some(5));

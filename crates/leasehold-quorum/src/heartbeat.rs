@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leasehold::Claim;
+use leasehold::store::Claim;
 
 use crate::acquire::{Phase, Standing};
 use crate::engine::{Engine, Now};

@@ -3,7 +3,8 @@ use std::time::Duration;
 
 use foldhash::HashMap;
 use leasehold::clock::BootInstant;
-use leasehold::{Error, Incarnation, Key};
+use leasehold::store::Incarnation;
+use leasehold::{Error, Key};
 
 use crate::operation::OperationId;
 use crate::request::{Lease, RequestId};

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use leasehold::clock::BootInstant;
-use leasehold::{Busy, Claim, Error, Fence, Held, MemberHealth, RecordKey, Release, Renewal, Slot};
+use leasehold::store::{Busy, Claim, Held, MemberHealth, RecordKey, Release, Renewal, Slot};
+use leasehold::{Error, Fence};
 
 use crate::record::action::{RecordAction, RecordAnswer};
 

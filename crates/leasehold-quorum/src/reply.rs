@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use leasehold::{Busy, Error, Fence, Key, LostReason, MemberStatus, Mode, Owner, Sample, Slot};
+use leasehold::store::{Busy, MemberStatus, Owner, Sample, Slot};
+use leasehold::{Error, Fence, Key, LostReason, Mode};
 
 use crate::record::action::RecordAnswer;
 use crate::request::RequestId;
@@ -33,7 +34,7 @@ pub enum Reply {
     /// The answers to a heartbeat, in the order of its waiters.
     Waiting(Vec<Refusal>),
     /// The answer to [`Request::ConfirmFence`](crate::Request::ConfirmFence).
-    Confirmed(leasehold::Seal),
+    Confirmed(leasehold::store::Seal),
     /// The answers to a repair: whether each lease was restored.
     Repaired(Vec<bool>),
     /// The answer to [`Request::Record`](crate::Request::Record).

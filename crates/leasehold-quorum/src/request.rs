@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{Claim, DataGeneration, Fence, Key, MemberId, MemberRecordEdit, Slot};
+use leasehold::store::{Claim, DataGeneration, MemberId, MemberRecordEdit, Slot};
+use leasehold::{Fence, Key};
 
 use crate::record::action::RecordAction;
 

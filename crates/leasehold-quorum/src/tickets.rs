@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use leasehold::Owner;
-use leasehold::Ticket;
 use leasehold::clock::{BootInstant, WallTime};
+use leasehold::store::Owner;
+use leasehold::store::Ticket;
 
 /// What is known about the members' clocks, and the last ticket drawn.
 #[derive(Debug)]
@@ -70,8 +70,8 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::ClientId;
-    use leasehold::ambient::SystemEntropy;
+    use leasehold::env::SystemEntropy;
+    use leasehold::store::ClientId;
 
     fn at(millis: u64) -> BootInstant {
         BootInstant::from_nanos(millis * 1_000_000)

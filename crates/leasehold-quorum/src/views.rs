@@ -3,10 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use leasehold::{
-    BreakRecord, Broken, Error, ErrorKind, Holder, Key, ListedLock, LockListing, MemberFailure,
-    MemberId, Visibility, Waiter,
+use leasehold::store::{
+    ForceReleaseRecord, ForcedRelease, ListedLock, LockListing, MemberFailure, MemberId,
+    Visibility, Waiter,
 };
+use leasehold::{Error, ErrorKind, Holder, Key};
 
 use crate::ballot::majority;
 use crate::errors::too_few;
@@ -123,13 +124,13 @@ pub fn list_locks(answers: Answers<LockListing>, limit: usize) -> Result<LockLis
 /// # Errors
 ///
 /// If no majority broke the lease.
-pub fn broken(answers: Answers<Broken>) -> Result<Broken, Error> {
+pub fn broken(answers: Answers<ForcedRelease>) -> Result<ForcedRelease, Error> {
     let members = answers.members();
     let Answers { given, failures } = answers;
     if given.len() >= majority(members) {
         let stood = given.iter().any(|broken| broken.stood);
         let shut_for = given.iter().filter_map(|broken| broken.shut_for).max();
-        let mut broken = Broken::new(stood, shut_for);
+        let mut broken = ForcedRelease::new(stood, shut_for);
         broken.members = given.len();
         return Ok(broken);
     }
@@ -150,7 +151,9 @@ pub fn broken(answers: Answers<Broken>) -> Result<Broken, Error> {
 /// # Errors
 ///
 /// If no majority answered.
-pub fn last_break(answers: Answers<Option<BreakRecord>>) -> Result<Option<BreakRecord>, Error> {
+pub fn last_break(
+    answers: Answers<Option<ForceReleaseRecord>>,
+) -> Result<Option<ForceReleaseRecord>, Error> {
     let (given, _, _) = answers.of_a_majority()?;
     Ok(given.into_iter().flatten().max_by_key(|record| record.at))
 }

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use leasehold::ambient::SystemEntropy;
-use leasehold::{ClientId, Mode, Owner};
+use leasehold::Mode;
+use leasehold::env::SystemEntropy;
+use leasehold::store::{ClientId, Owner};
 
 use super::*;
 
@@ -78,9 +79,9 @@ fn listings_count_the_members_of_holders() {
 fn views_need_a_majority_of_answers() {
     let failed = |id: &str| {
         let error = Error::new(ErrorKind::Unreachable, "gone");
-        (MemberId::new(id), Err::<Broken, _>(error))
+        (MemberId::new(id), Err::<ForcedRelease, _>(error))
     };
-    let given = |id: &str| (MemberId::new(id), Ok(Broken::new(false, None)));
+    let given = |id: &str| (MemberId::new(id), Ok(ForcedRelease::new(false, None)));
     let error = broken(Answers::new([given("a"), failed("b"), failed("c")])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
     let two = broken(Answers::new([given("a"), given("b"), failed("c")])).unwrap();

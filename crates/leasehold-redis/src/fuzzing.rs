@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::{Claim, ClientInfo, Fence, Key, Mode, Owner, Permits, RunId};
+use leasehold::store::{Claim, ClientInfo, Owner, Permits, RunId};
+use leasehold::{Fence, Key, Mode};
 use leasehold_quorum::{Lease, Place, RecordAction, Request, Successor};
 
 use crate::codec::{Codec, LockValue, SAMPLE_COMMANDS, Sampler, read_notification};

@@ -4,10 +4,10 @@ use std::future::ready;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use leasehold::{
-    Attempt, BoxFuture, Busy, Claim, Error, Fence, Grant, Guarantees, Held, Key, LeaseTerms,
-    Release, Renewal, Store,
+use leasehold::store::{
+    Attempt, BoxFuture, Busy, Claim, Grant, Held, LeaseTerms, Release, Renewal, Store,
 };
+use leasehold::{Error, Fence, Guarantees, Key};
 use leasehold_redis::RedisStore;
 use leasehold_testkit::contract;
 use leasehold_testkit::harness::{Harness, Suite};

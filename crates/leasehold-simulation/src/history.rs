@@ -193,7 +193,7 @@ pub(crate) enum Freed {
     Unknown,
 }
 
-/// What a client learned about a record. A stamp is a fence and a step.
+/// What a client learned about a record. A version is a fence and a step.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) enum RecordEvent {
     Opened {
@@ -201,7 +201,7 @@ pub(crate) enum RecordEvent {
         found: Option<(u64, u32)>,
     },
     Written {
-        stamp: (u64, u32),
+        version: (u64, u32),
     },
     Read {
         began: Time,

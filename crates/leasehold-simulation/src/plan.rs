@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use leasehold::{LeaseTerms, Mode, Permits};
+use leasehold::Mode;
+use leasehold::store::{LeaseTerms, Permits};
 
 use crate::faults::{FaultKind, Faults};
 use crate::rng::SimRng;

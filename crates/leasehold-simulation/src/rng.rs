@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use leasehold::ambient::Entropy;
+use leasehold::env::Entropy;
 
 use crate::time::Time;
 

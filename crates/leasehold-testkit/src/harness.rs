@@ -1,7 +1,8 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use leasehold::{Key, Store};
+use leasehold::Key;
+use leasehold::store::Store;
 
 /// One store as the contract suite sees it: a set of locks. This process and others can open them again and
 /// again, and the suite can break them from outside.
@@ -51,13 +52,13 @@ impl Suite {
 /// An optional trait of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Optional {
-    /// [`leasehold::Inspection`].
+    /// [`leasehold::store::Inspection`].
     Inspection,
-    /// [`leasehold::Admin`].
+    /// [`leasehold::store::Admin`].
     Admin,
-    /// [`leasehold::Records`].
+    /// [`leasehold::store::Records`].
     Records,
-    /// [`leasehold::Health`].
+    /// [`leasehold::store::Health`].
     Health,
 }
 

@@ -2,9 +2,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use leasehold::BoxFuture;
-use leasehold::ambient::{Ambient, Entropy};
 use leasehold::clock::{BootInstant, Clock, WallTime};
+use leasehold::env::{Entropy, Env};
+use leasehold::store::BoxFuture;
 use tokio::time::Instant;
 
 /// The clock of a paused tokio runtime. Time passes only when everything waits for it.
@@ -99,8 +99,8 @@ impl Entropy for SeededEntropy {
 /// # Panics
 ///
 /// Outside a tokio runtime.
-pub fn virtual_ambient(seed: u64) -> Ambient {
-    Ambient {
+pub fn virtual_ambient(seed: u64) -> Env {
+    Env {
         clock: Arc::new(VirtualClock::new()),
         entropy: Arc::new(SeededEntropy::new(seed)),
     }

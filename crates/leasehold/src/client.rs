@@ -6,11 +6,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::env::Ambient;
+use crate::env::Env;
+use crate::lease::ClientContext;
 use crate::lease::ClientCore;
 use crate::lock::Lock;
 use crate::record::Record;
-use crate::runtime::ClientContext;
 use crate::runtime::background::Background;
 use crate::store::optional;
 use crate::store::{Guarantees, MemberHealth, Store};
@@ -55,7 +55,7 @@ impl Client {
     pub fn builder(store: impl Into<Arc<dyn Store>>) -> ClientBuilder {
         ClientBuilder {
             store: store.into(),
-            ambient: Ambient::default(),
+            env: Env::default(),
             program: None,
             on_current_runtime: false,
         }
@@ -77,7 +77,7 @@ impl Client {
     /// # Errors
     ///
     /// An invalid name; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where the store has no
-    /// [`Inspection`](crate::Inspection); or a store that does not answer.
+    /// [`Inspection`](crate::store::Inspection); or a store that does not answer.
     ///
     /// # Cancel safety
     ///
@@ -100,7 +100,7 @@ impl Client {
     /// # Errors
     ///
     /// An invalid name; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where the store has no
-    /// [`Inspection`](crate::Inspection); or a store that does not answer.
+    /// [`Inspection`](crate::store::Inspection); or a store that does not answer.
     ///
     /// # Cancel safety
     ///
@@ -118,7 +118,7 @@ impl Client {
     /// # Errors
     ///
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where the store has no
-    /// [`Inspection`](crate::Inspection), or a store that does not answer.
+    /// [`Inspection`](crate::store::Inspection), or a store that does not answer.
     ///
     /// # Cancel safety
     ///
@@ -202,8 +202,8 @@ impl Client {
     }
 
     /// Returns the client's clock and random numbers, for code built on top of the client.
-    pub fn ambient(&self) -> &Ambient {
-        &self.core.context.ambient
+    pub fn env(&self) -> &Env {
+        &self.core.context.env
     }
 
     /// Returns what the store promises.
@@ -231,7 +231,7 @@ impl fmt::Debug for Client {
 #[must_use]
 pub struct ClientBuilder {
     store: Arc<dyn Store>,
-    ambient: Ambient,
+    env: Env,
     program: Option<String>,
     on_current_runtime: bool,
 }
@@ -245,8 +245,8 @@ impl ClientBuilder {
     }
 
     /// Replaces the clock and the random numbers, for tests and simulations.
-    pub fn ambient(mut self, ambient: Ambient) -> Self {
-        self.ambient = ambient;
+    pub fn env(mut self, env: Env) -> Self {
+        self.env = env;
         self
     }
 
@@ -270,8 +270,8 @@ impl ClientBuilder {
         } else {
             Background::start()
         };
-        let info = ClientInfo::of_this_process(&self.ambient, self.program);
-        let context = ClientContext::new(self.store, self.ambient, info);
+        let info = ClientInfo::of_this_process(&self.env, self.program);
+        let context = ClientContext::new(self.store, self.env, info);
         Client {
             core: Arc::new(ClientCore::start(context, background)),
         }

@@ -72,7 +72,7 @@ pub enum GuardState {
 /// The outcome of a [`Guard::release`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Ended {
+pub enum ReleaseOutcome {
     /// The lease existed and is now freed.
     Released,
     /// The lease no longer existed. The release affected no other holder.
@@ -286,18 +286,18 @@ impl Guard {
     /// Dropping the future only loses the answer: the lock is freed in the background.
     #[doc(alias = "unlock")]
     #[doc(alias = "free")]
-    pub async fn release(self) -> Result<Ended, Error> {
+    pub async fn release(self) -> Result<ReleaseOutcome, Error> {
         if self.hold.client.is_forked() {
             return Err(forked());
         }
         let Some(mut hold) = Arc::into_inner(self.hold) else {
-            return Ok(Ended::StillShared);
+            return Ok(ReleaseOutcome::StillShared);
         };
         hold.freed = true;
         // The client must live until the answer arrives: this hold may be the last to keep it alive.
         match hold.client.free(&hold.held_lease)?.await? {
-            Release::Released => Ok(Ended::Released),
-            Release::WasLost => Ok(Ended::WasLost),
+            Release::Released => Ok(ReleaseOutcome::Released),
+            Release::WasLost => Ok(ReleaseOutcome::WasLost),
         }
     }
 

@@ -60,16 +60,14 @@
 //!
 //! Operators see all locks with [`Client::list_locks`], and take one from a holder that hangs with
 //! [`Client::break_lock`]. The metrics and spans of [`manual::observing`] show what a program's locks
-//! cost it, and which locks it lost. Implementors read [`Store`] and its optional parts [`Inspection`],
-//! [`Admin`], [`Records`] and [`Health`]. Each numbered obligation is a named test. [`Error`] has a kind,
-//! an effect and predicates. [`env`] and [`clock`] provide the time and random numbers.
-//! [`manual::glossary`] defines the terms.
+//! cost it, and which locks it lost. [`Error`] has a kind, an effect and predicates. [`mod@env`] and
+//! [`clock`] provide the time and random numbers. [`manual::glossary`] defines the terms.
+//!
+//! Implementors read [`store`]: the trait [`Store`](store::Store) and its optional parts. Each numbered
+//! obligation is a named test.
 //!
 //! With the feature `serde`, keys, fences, owners, times and handles can be serialized.
 #![forbid(unsafe_code)]
-
-use std::future::Future;
-use std::pin::Pin;
 
 pub mod blocking;
 pub mod env;
@@ -77,6 +75,7 @@ pub mod env;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod manual;
+pub mod store;
 pub mod telemetry;
 
 mod acquire;
@@ -92,38 +91,22 @@ mod multi;
 mod once;
 mod record;
 mod runtime;
-mod store;
 mod types;
 
-pub use env as ambient;
 pub use env::clock;
-pub use runtime::background;
 /// The token that [`Guard::lost_token`] returns, from `tokio-util`.
 pub use tokio_util::sync::CancellationToken;
 
 pub use client::{Client, ClientBuilder};
 pub use election::{Election, Leader, LeaderChange, LeaderWatch, Leadership};
 pub use fencing::{FenceGate, Fenced};
-pub use guard::Guarded;
-pub use guard::{Ended, Guard, GuardState};
+pub use guard::{Guard, GuardState, Guarded, ReleaseOutcome};
 pub use handle::Handle;
 pub use lock::Lock;
 pub use memory::MemoryStore;
 pub use multi::{GuardSet, LockSet, Semaphore};
 pub use once::{Once, OnceResult, OnceRun, OnceStart};
 pub use record::{HeldRecord, Record};
-pub use store::{
-    Admin, Attempt, Breach, Break, BreakRecord, Breaking, Broken, Busy, Claim, Counting,
-    DataGeneration, Epoch, Exclusion, Expiry, Fencing, Grant, Guarantees, Health, Held,
-    Incarnation, Inspection, KeptValue, LeaseTerms, ListedLock, LockListing, LostReason,
-    MemberHealth, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus, Observation, Opened,
-    Order, RECORD_MEMORY, Reading, RecordKey, RecordState, RecordWrite, Records, Release, Renewal,
-    RunId, Sample, Seal, Sharing, Stamp, Store, Visibility, Waiting, WriteOutcome, Written,
-};
-pub use types::{
-    ClientId, ClientInfo, Effect, Error, ErrorKind, Fence, Holder, Key, MemberFailure, MemberId,
-    Mode, NotAnOwner, Owner, Pattern, Permits, Slot, Slots, Ticket, Wait, Waiter,
-};
-
-/// A boxed future, which the methods of [`Store`] return so that a store can be `dyn`.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+#[doc(inline)]
+pub use store::{Guarantees, LostReason};
+pub use types::{Effect, Error, ErrorKind, Fence, Holder, Key, Mode};

@@ -78,7 +78,7 @@ impl Lock {
     /// Every lease lives for the TTL and the delay at the store, by the store's clock. A guard does not
     /// use the delay: its deadlines and renewals are those of the TTL. Releasing or dropping a valid
     /// guard frees the lock at once. A lost guard does not free it: the lock stays unavailable until the
-    /// lease ends, and [`Guard::release`] returns [`WasLost`](crate::Ended::WasLost). A guard held beyond
+    /// lease ends, and [`Guard::release`] returns [`WasLost`](crate::ReleaseOutcome::WasLost). A guard held beyond
     /// [`max_hold`](Self::max_hold) is lost too, because its work may still be running.
     ///
     /// TTL and delay together must not exceed the store's longest TTL (60 s, unless the members of a

@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::BoxFuture;
+use crate::env::BoxFuture;
 use crate::guard::Guard;
 use crate::lease::ClientCore;
 use crate::store::optional;
 use crate::store::{
-    Opened, Reading, RecordKey, RecordWrite, Records, Stamp, WriteOutcome, Written,
+    Opened, Reading, RecordKey, RecordWrite, Records, Version, WriteOutcome, Written,
 };
 use crate::types::{Effect, Error, ErrorKind, Fence, Key};
 
@@ -78,7 +78,7 @@ impl Record {
 /// record.write(*b"10.0.0.7:8080", Duration::from_secs(3600)).await?;
 ///
 /// let seen = locks.record("leader").read().await?.written.unwrap();
-/// assert_eq!((&*seen.bytes, seen.stamp.fence), (&b"10.0.0.7:8080"[..], guard.fence()));
+/// assert_eq!((&*seen.bytes, seen.version.fence), (&b"10.0.0.7:8080"[..], guard.fence()));
 /// # Ok::<(), leasehold::Error>(()) }).unwrap();
 /// ```
 #[must_use = "a record does nothing until it is opened or written"]
@@ -165,18 +165,18 @@ impl HeldRecord<'_> {
     }
 
     /// Writes with the next step, and retries until the store decides or the deadline has passed.
-    async fn write_stamped(&self, bytes: Arc<[u8]>, retention: Duration) -> Result<Stamp, Error> {
-        let stamp = Stamp {
+    async fn write_stamped(&self, bytes: Arc<[u8]>, retention: Duration) -> Result<Version, Error> {
+        let version = Version {
             fence: self.guard.fence(),
             step: self.guard.held_lease().next_step(),
         };
         let record = self.record.clone();
-        let write = RecordWrite::new(stamp, bytes, retention)
+        let write = RecordWrite::new(version, bytes, retention)
             .map_err(|error| error.with_key(self.guard.key()))?;
         let held_lease = Arc::clone(&self.guard.hold.held_lease);
         // The deadline as it is now: each renewal moves it, and a store may stay undecided indefinitely.
         let until = self.guard.deadline();
-        let ambient = self.guard.hold.client.context.ambient.clone();
+        let env = self.guard.hold.client.context.env.clone();
         let wrote = self.ask(move |records| {
             Box::pin(async move {
                 let mut doubtful = false;
@@ -186,19 +186,19 @@ impl HeldRecord<'_> {
                         Err(error) => error,
                     };
                     doubtful |= error.effect() == Effect::Unknown;
-                    let now = ambient.clock.now();
+                    let now = env.clock.now();
                     let in_time =
                         held_lease.check(now).is_ok() && until.is_none_or(|until| now < until);
                     if !error.is_unreachable() || !in_time {
                         let unknown = error.clone().with_unknown_effect();
                         return Err(if doubtful { unknown } else { error });
                     }
-                    ambient.poll_pause().await;
+                    env.poll_pause().await;
                 }
             })
         });
         match wrote.await? {
-            (WriteOutcome::Written, _) => Ok(stamp),
+            (WriteOutcome::Written, _) => Ok(version),
             (WriteOutcome::Superseded(greatest), false) => Err(self.fenced(greatest)),
             // A later holder may have adopted the value of an earlier try.
             (WriteOutcome::Superseded(greatest), true) => {
@@ -214,8 +214,8 @@ impl HeldRecord<'_> {
             bytes, remaining, ..
         } = written;
         let retention = remaining.max(RecordWrite::RETENTION_MIN);
-        let stamp = self.write_stamped(Arc::clone(&bytes), retention).await?;
-        Ok(Written::new(stamp, bytes, retention))
+        let version = self.write_stamped(Arc::clone(&bytes), retention).await?;
+        Ok(Written::new(version, bytes, retention))
     }
 
     /// Sends the request in the background and completes it, even if the caller no longer waits for the

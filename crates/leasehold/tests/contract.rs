@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use leasehold::{Key, MemoryStore, Store};
+use leasehold::store::Store;
+use leasehold::{Key, MemoryStore};
 use leasehold_testkit::contract;
 use leasehold_testkit::harness::{Harness, Optional, Suite};
 

@@ -7,7 +7,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use leasehold::background::Thread;
+use leasehold::store::background::Thread;
 use leasehold::{Client, Error, ErrorKind, FenceGate, LostReason, MemoryStore};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
-use leasehold::{Client, Error, MemoryStore, Store};
+use leasehold::store::Store;
+use leasehold::{Client, Error, MemoryStore};
 use leasehold_redis::RedisStore;
 
 mod bare;

@@ -1,5 +1,6 @@
 use clap::Args;
-use leasehold::{Breach, Break, BreakRecord, Broken, Client, Fence, Holder};
+use leasehold::store::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForcedRelease};
+use leasehold::{Client, Fence, Holder};
 use nix::unistd::{Uid, User};
 use serde_json::json;
 
@@ -56,7 +57,7 @@ fn fence(text: &str) -> Result<Fence, String> {
 }
 
 fn reason(text: &str) -> Result<String, String> {
-    let checked = Break::at_its_end().because(text);
+    let checked = ForceRelease::at_its_end().because(text);
     checked.map_err(|error| error.reason().to_owned())?;
     Ok(text.to_owned())
 }
@@ -86,24 +87,27 @@ pub(crate) fn break_lock(args: &BreakArgs, output: &Output) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-async fn perform(args: &BreakArgs, client: &Client) -> Result<(Broken, BreakRecord), Failure> {
+async fn perform(
+    args: &BreakArgs,
+    client: &Client,
+) -> Result<(ForcedRelease, ForceReleaseRecord), Failure> {
     let Some(fence) = args.fence else {
         let holder = client.breakable(&args.name).await?;
         return Err(without_fence(&args.name, holder.as_ref()));
     };
     let mut how = if args.now {
-        Break::at_once()
+        ForceRelease::at_once()
     } else {
-        Break::at_its_end()
+        ForceRelease::at_its_end()
     };
     how = how.by_user(user())?;
     if let Some(reason) = &args.reason {
         how = how.because(reason)?;
     }
     let refused = match client.break_lock(&args.name, fence, how).await? {
-        Breach::Done(broken, record) => return Ok((broken, record)),
-        Breach::Free => format!("lock {:?} is free; nothing is broken", args.name),
-        Breach::HeldBy(holder) => {
+        ForceReleaseOutcome::Done(broken, record) => return Ok((broken, record)),
+        ForceReleaseOutcome::Free => format!("lock {:?} is free; nothing is broken", args.name),
+        ForceReleaseOutcome::HeldBy(holder) => {
             let why = match holder.fence {
                 Some(_) => format!("not with fence {fence}"),
                 None => {
@@ -141,7 +145,7 @@ fn user() -> String {
     known.map_or_else(|| format!("uid {uid}"), |user| user.name)
 }
 
-fn text(name: &str, broken: &Broken, record: &BreakRecord, of: usize) -> String {
+fn text(name: &str, broken: &ForcedRelease, record: &ForceReleaseRecord, of: usize) -> String {
     let fence = record.fence;
     let members = if broken.members < of {
         format!(" on {} of {of} servers", broken.members)
@@ -167,17 +171,18 @@ fn text(name: &str, broken: &Broken, record: &BreakRecord, of: usize) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::ambient::{Ambient, SystemEntropy};
+    use leasehold::Fence;
     use leasehold::clock::WallTime;
-    use leasehold::{ClientInfo, Fence, Owner};
+    use leasehold::env::{Env, SystemEntropy};
+    use leasehold::store::{ClientInfo, Owner};
     use std::time::Duration;
 
     fn told(members: usize, of: usize) -> String {
-        let by = ClientInfo::of_this_process(&Ambient::default(), None);
+        let by = ClientInfo::of_this_process(&Env::default(), None);
         let owner = Owner::random(by.id, &SystemEntropy);
         let fence = Fence::new(12).unwrap();
-        let record = BreakRecord::new(owner, fence, by, WallTime::from_micros(0));
-        let mut broken = Broken::new(true, Some(Duration::from_micros(1_500_900)));
+        let record = ForceReleaseRecord::new(owner, fence, by, WallTime::from_micros(0));
+        let mut broken = ForcedRelease::new(true, Some(Duration::from_micros(1_500_900)));
         broken.members = members;
         text("deploy", &broken, &record, of)
     }

@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use leasehold::{MemberSet, MemberStatus};
+use leasehold::store::{MemberSet, MemberStatus};
 use serde_json::{Value, json};
 
 use crate::commands::members::ask_members::{MemberReply, ask_members};

@@ -1,5 +1,5 @@
 use clap::Args;
-use leasehold::{ListedLock, LockListing, Pattern, Visibility};
+use leasehold::store::{ListedLock, LockListing, Pattern, Visibility};
 use serde_json::{Value, json};
 
 use crate::config::{self, Environment};
@@ -197,7 +197,8 @@ fn object(listing: &LockListing, pattern: &Pattern, store: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::{Error, ErrorKind, Holder, Key, MemberFailure, MemberId, Mode};
+    use leasehold::store::{MemberFailure, MemberId};
+    use leasehold::{Error, ErrorKind, Holder, Key, Mode};
 
     /// A lock on five servers, with the number of servers that name each holder.
     fn list_locks(members: &[usize]) -> LockListing {

@@ -1,6 +1,6 @@
 use clap::Args;
-use leasehold::Order;
 use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::store::Order;
 use serde_json::json;
 
 use crate::config::{self, Environment};

@@ -118,7 +118,7 @@ const LAST_LOOK: Duration = Duration::from_millis(500);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::Permits;
+    use leasehold::store::Permits;
 
     #[test]
     fn nobody_lends_more_than_it_has() {

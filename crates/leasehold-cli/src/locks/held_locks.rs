@@ -2,7 +2,8 @@ use std::future::pending;
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
-use leasehold::{Ended, Guard, GuardSet, Key, LostReason, Owner};
+use leasehold::store::Owner;
+use leasehold::{Guard, GuardSet, Key, LostReason, ReleaseOutcome};
 use serde_json::{Map, Value};
 
 use crate::locks::borrowed_lock::BorrowedLock;
@@ -171,7 +172,9 @@ pub(crate) async fn release(guards: GuardSet, output: &Output) -> Option<LostLoc
     let mut gone = None;
     for (key, ended) in endings {
         match ended {
-            Ok(Ended::WasLost) => gone = gone.or(Some(LostLock::of((key, LostReason::Gone)))),
+            Ok(ReleaseOutcome::WasLost) => {
+                gone = gone.or(Some(LostLock::of((key, LostReason::Gone))))
+            }
             Ok(_) => {}
             Err(error) => output.print_message(&Message::Warning(&format!(
                 "cannot release the lock: {error}"

@@ -4,7 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
-use leasehold::{ErrorKind, GuardSet, LeaseTerms};
+use leasehold::store::LeaseTerms;
+use leasehold::{ErrorKind, GuardSet};
 
 use crate::locks::held_locks::{HeldLocks, LostLock, release};
 use crate::output::Output;

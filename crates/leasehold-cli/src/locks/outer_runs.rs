@@ -123,8 +123,8 @@ impl OuterLock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::ambient::SystemEntropy;
-    use leasehold::{ClientId, Owner, Permits};
+    use leasehold::env::SystemEntropy;
+    use leasehold::store::{ClientId, Owner, Permits};
 
     fn owner() -> Owner {
         Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy)

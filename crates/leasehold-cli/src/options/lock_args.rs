@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use leasehold::Permits;
+use leasehold::store::Permits;
 
 use crate::options::lock_options::LockOptions;
 use crate::options::span::span;

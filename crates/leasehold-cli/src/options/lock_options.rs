@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use leasehold::{Client, LockSet, Mode, Permits};
+use leasehold::store::Permits;
+use leasehold::{Client, LockSet, Mode};
 
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;

@@ -1,7 +1,8 @@
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{self, ExitStatus};
 
-use leasehold::{Error, ErrorKind, MemberFailure};
+use leasehold::store::MemberFailure;
+use leasehold::{Error, ErrorKind};
 use nix::errno::Errno;
 
 /// How the program ends. Names every exit code of the program itself.
@@ -103,7 +104,7 @@ impl From<ExitCode> for process::ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::MemberId;
+    use leasehold::store::MemberId;
 
     fn no_quorum(kinds: &[ErrorKind]) -> Error {
         let members = kinds

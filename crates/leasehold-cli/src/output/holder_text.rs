@@ -98,9 +98,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use leasehold::ambient::SystemEntropy;
+    use leasehold::Fence;
     use leasehold::clock::WallTime;
-    use leasehold::{ClientId, ClientInfo, Fence, Owner, Permits};
+    use leasehold::env::SystemEntropy;
+    use leasehold::store::{ClientId, ClientInfo, Owner, Permits};
 
     fn known() -> Holder {
         let id = ClientId::random(&SystemEntropy);

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use leasehold::{BreakRecord, Fence, GuardSet, Holder};
+use leasehold::store::ForceReleaseRecord;
+use leasehold::{Fence, GuardSet, Holder};
 use serde_json::{Map, Value, json};
 
 use crate::output::break_text;
@@ -56,7 +57,7 @@ pub(crate) enum Message<'a> {
     /// The record of the operator who broke the lost lock.
     Broken {
         lock: &'a str,
-        record: &'a BreakRecord,
+        record: &'a ForceReleaseRecord,
     },
     /// The result of a request.
     Once(OnceAnswer<'a>),

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use leasehold::{MemberFailure, MemberHealth, MemberRecord, MemberStatus};
+use leasehold::store::{MemberFailure, MemberHealth, MemberRecord, MemberStatus};
 
 use crate::output::time_text::whole_seconds;
 
@@ -64,7 +64,7 @@ impl QuorumShortfall {
         let known = self
             .failures
             .iter()
-            .filter_map(|failure| failure.counts_again);
+            .filter_map(|failure| failure.eligible_after);
         let mut spans: Vec<_> = known.collect();
         spans.sort_unstable();
         spans.get(lacking - 1).copied()
@@ -133,7 +133,8 @@ impl fmt::Display for QuorumShortfall {
 mod tests {
     use super::*;
     use leasehold::clock::WallTime;
-    use leasehold::{DataGeneration, Error, ErrorKind, MemberId, MemberRecord, MemberSet, RunId};
+    use leasehold::store::{DataGeneration, MemberId, MemberRecord, MemberSet, RunId};
+    use leasehold::{Error, ErrorKind};
 
     fn member(id: &str, out_for: Option<u64>) -> MemberHealth {
         let clock = WallTime::from_micros(1);
@@ -153,7 +154,7 @@ mod tests {
         health.distrust = out_for.map(|millis| {
             let error = Error::new(ErrorKind::Untrusted, "restarted");
             let mut failure = MemberFailure::new(MemberId::new(id), error);
-            failure.counts_again = Some(Duration::from_millis(millis));
+            failure.eligible_after = Some(Duration::from_millis(millis));
             failure
         });
         health

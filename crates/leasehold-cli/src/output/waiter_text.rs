@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::{ClientId, Waiter};
+use leasehold::store::{ClientId, Waiter};
 use serde_json::{Value, json};
 
 use crate::output::holder_text;
@@ -101,8 +101,9 @@ pub(crate) const SHOWN_MAX: usize = 10;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::ambient::SystemEntropy;
-    use leasehold::{ClientInfo, Mode, Owner, Ticket};
+    use leasehold::Mode;
+    use leasehold::env::SystemEntropy;
+    use leasehold::store::{ClientInfo, Owner, Ticket};
 
     fn waiter(since: u64) -> Waiter {
         let id = ClientId::random(&SystemEntropy);

@@ -9,7 +9,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{Client, Expiry, LeaseTerms, Owner, Store};
+use leasehold::Client;
+use leasehold::store::{Expiry, LeaseTerms, Owner, Store};
 use leasehold_file::FileStore;
 use leasehold_redis::{RedisMember, RedisStore};
 

@@ -4,8 +4,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use leasehold::LeaseTerms;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
+use leasehold::store::LeaseTerms;
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use leasehold::ambient::Entropy as _;
+use leasehold::env::Entropy as _;
 use leasehold_testkit::SeededEntropy;
 
 use crate::scripts::{CALL, CAUGHT, INSPECT, OTHERS, PCALL};

@@ -15,7 +15,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use leasehold::clock::WallTime;
-use leasehold::{Error, ErrorKind, Key, Mode, Reading};
+use leasehold::store::Reading;
+use leasehold::{Error, ErrorKind, Key, Mode};
 
 use crate::directory::Directory;
 use crate::failure::failed;

@@ -7,7 +7,8 @@
 use std::fmt::Write as _;
 
 use leasehold::clock::WallTime;
-use leasehold::{Claim, ClientInfo, Fence, Holder, Mode, Permits};
+use leasehold::store::{Claim, ClientInfo, Permits};
+use leasehold::{Fence, Holder, Mode};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use crate::format::header;
@@ -70,7 +71,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Holder> {
             .map(|(_, value)| value)
             .next()
     };
-    let owner: leasehold::Owner = field("owner")?.parse().ok()?;
+    let owner: leasehold::store::Owner = field("owner")?.parse().ok()?;
     let mut holder = Holder::of(owner, read_mode(field("mode")?)?);
     holder.fence = Fence::new(field("fence")?.parse().ok()?);
     holder.client = Some(ClientInfo::new(
@@ -124,8 +125,9 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use leasehold::ambient::SystemEntropy;
-    use leasehold::{ClientId, Key, Owner};
+    use leasehold::Key;
+    use leasehold::env::SystemEntropy;
+    use leasehold::store::{ClientId, Owner};
 
     use super::*;
 

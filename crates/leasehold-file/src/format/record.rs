@@ -4,7 +4,8 @@
 //! finds part of a file. The checksum detects damage by disks and people.
 
 use leasehold::clock::WallTime;
-use leasehold::{Fence, KeptValue, Key, RecordState, Stamp};
+use leasehold::store::{KeptValue, RecordState, Version};
+use leasehold::{Fence, Key};
 
 use crate::format::file_name;
 
@@ -44,11 +45,11 @@ pub(crate) fn decode(bytes: &[u8], key: Option<&Key>) -> Result<Content, Damage>
     if key.is_some_and(|key| hash != file_name::hash(key)) {
         return Err(Damage::OtherKey);
     }
-    let seen = fields.stamp()?;
-    let value = fields.stamp()?;
+    let seen = fields.version()?;
+    let value = fields.version()?;
     let length = bytes.len() - fields.0.len();
-    let value = value.map(|(stamp, end)| KeptValue {
-        stamp,
+    let value = value.map(|(version, end)| KeptValue {
+        version,
         end,
         bytes: whole[length..].into(),
     });
@@ -61,9 +62,9 @@ pub(crate) fn encode(content: &Content, key: &Key) -> Vec<u8> {
     bytes.extend(VERSION.to_le_bytes());
     bytes.extend(file_name::hash(key));
     let value = content.value.as_ref();
-    for stamp in [content.seen, value.map(|value| (value.stamp, value.end))] {
-        let (fence, step, end) = stamp.map_or((0, 0, 0), |(stamp, end)| {
-            (stamp.fence.get(), stamp.step, end.as_micros())
+    for version in [content.seen, value.map(|value| (value.version, value.end))] {
+        let (fence, step, end) = version.map_or((0, 0, 0), |(version, end)| {
+            (version.fence.get(), version.step, end.as_micros())
         });
         bytes.extend(fence.to_le_bytes());
         bytes.extend(step.to_le_bytes());
@@ -101,11 +102,11 @@ impl<'a> Fields<'a> {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// A stamp with its end; a fence of 0 is none.
-    fn stamp(&mut self) -> Result<Option<(Stamp, WallTime)>, Damage> {
+    /// A version with its end; a fence of 0 is none.
+    fn version(&mut self) -> Result<Option<(Version, WallTime)>, Damage> {
         let (fence, step, end) = (self.u64()?, self.u32()?, self.u64()?);
-        let stamp = Fence::new(fence).map(|fence| Stamp { fence, step });
-        Ok(stamp.map(|stamp| (stamp, WallTime::from_micros(end))))
+        let version = Fence::new(fence).map(|fence| Version { fence, step });
+        Ok(version.map(|version| (version, WallTime::from_micros(end))))
     }
 }
 
@@ -126,16 +127,16 @@ mod tests {
         WallTime::from_micros(seconds * 1_000_000)
     }
 
-    fn stamp(fence: u64, step: u32) -> Stamp {
+    fn version(fence: u64, step: u32) -> Version {
         let fence = Fence::new(fence).unwrap();
-        Stamp { fence, step }
+        Version { fence, step }
     }
 
     fn written(text: &str) -> Content {
         Content {
-            seen: Some((stamp(7, 1), at(200))),
+            seen: Some((version(7, 1), at(200))),
             value: Some(KeptValue {
-                stamp: stamp(7, 1),
+                version: version(7, 1),
                 end: at(100),
                 bytes: text.as_bytes().into(),
             }),
@@ -146,7 +147,7 @@ mod tests {
     fn what_was_encoded_is_decoded() {
         let opened = Content {
             seen: Some((
-                stamp(Fence::MAX.get(), u32::MAX),
+                version(Fence::MAX.get(), u32::MAX),
                 WallTime::from_micros(u64::MAX),
             )),
             value: None,

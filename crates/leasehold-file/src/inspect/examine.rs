@@ -5,7 +5,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use leasehold::{Error, ErrorKind, Fencing};
+use leasehold::store::Fencing;
+use leasehold::{Error, ErrorKind};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::statvfs::statvfs;

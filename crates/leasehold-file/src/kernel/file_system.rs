@@ -3,7 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use leasehold::{Error, ErrorKind, Fencing, Waiting};
+use leasehold::store::{Fencing, Waiting};
+use leasehold::{Error, ErrorKind};
 
 /// A kind of file system, by the number that `statfs(2)` gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leasehold::Mode;
-use leasehold::background::Process;
+use leasehold::store::background::Process;
 use nix::libc;
 
 use crate::kernel::range_lock;

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use leasehold::clock::BootInstant;
-use leasehold::{Busy, Claim, Error, ErrorKind, Fence, Mode, Wait};
+use leasehold::store::{Busy, Claim, Wait};
+use leasehold::{Error, ErrorKind, Fence, Mode};
 
 use crate::directory::Directory;
 use crate::failure::failed;
@@ -156,7 +157,7 @@ fn stands_back(open: &mut KeptOpen, claim: &Claim, now: BootInstant) -> io::Resu
 
 /// Keeps out later claims that share the lock, while `claim` waits for the exclusive lock.
 fn announce(open: &mut KeptOpen, claim: &Claim) -> io::Result<()> {
-    let waits = claim.wait == Wait::InTurn;
+    let waits = claim.wait == Wait::Queued;
     if claim.mode == Mode::Exclusive && waits && !open.is_announced {
         occupancy::announce_writer(&open.file)?;
         open.is_announced = true;

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use leasehold::{Holder, Owner};
+use leasehold::Holder;
+use leasehold::store::Owner;
 
 use crate::format::{header, holder_record};
 use crate::kernel::range_lock;

@@ -2,7 +2,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use leasehold::{Claim, Error, Fence, LostReason, Mode, Renewal};
+use leasehold::store::{Claim, Renewal};
+use leasehold::{Error, Fence, LostReason, Mode};
 
 use crate::failure::failed;
 use crate::format::holder_record;

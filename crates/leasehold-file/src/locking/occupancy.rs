@@ -18,7 +18,8 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use leasehold::{Claim, Error, ErrorKind, Mode, Permits, Slot, Slots};
+use leasehold::store::{Claim, Permits, Slot, Slots};
+use leasehold::{Error, ErrorKind, Mode};
 
 use crate::failure::failed;
 use crate::format::holder_record::{self, SEATS};

@@ -1,7 +1,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use leasehold::{Claim, Key, Owner};
+use leasehold::Key;
+use leasehold::store::{Claim, Owner};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::locking::held_lock::HeldLock;
@@ -102,15 +103,15 @@ fn locked<T>(map: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::time::Duration;
 
-    use leasehold::ambient::{Ambient, SystemEntropy};
     use leasehold::clock::{WallTime, within};
-    use leasehold::{ClientId, ClientInfo};
+    use leasehold::env::{Env, SystemEntropy};
+    use leasehold::store::{ClientId, ClientInfo};
 
     use super::*;
 
     fn id() -> ClaimId {
         let id = ClientId::random(&SystemEntropy);
-        let client = ClientInfo::of_this_process(&Ambient::default(), None);
+        let client = ClientInfo::of_this_process(&Env::default(), None);
         ClaimId::of(&Claim::new(
             Key::new("deploy").unwrap(),
             Owner::random(id, &SystemEntropy),
@@ -124,7 +125,7 @@ mod tests {
     async fn turns_are_exclusive_and_forgotten_at_the_end() {
         let (table, id) = (Arc::new(Table::default()), id());
         let turn = table.turn(&id).await;
-        let clock = Ambient::default().clock;
+        let clock = Env::default().clock;
         let soon = clock.now() + Duration::from_millis(20);
         assert!(within(&*clock, soon, table.turn(&id)).await.is_none());
         drop(turn);

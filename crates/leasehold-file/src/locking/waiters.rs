@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
 use leasehold::clock::within;
+use leasehold::env::Env;
 
 use crate::kernel::listener::{Listener, Watch};
 use crate::kernel::lock_file;
@@ -107,9 +107,9 @@ impl Waiters {
     }
 
     /// Resolves when another attempt of `waiter` is worth making.
-    pub(crate) async fn wait(&self, waiter: &ClaimId, ambient: &Ambient) {
-        let clock = &*ambient.clock;
-        let floor = ambient.random_span(FLOOR[0], FLOOR[1]);
+    pub(crate) async fn wait(&self, waiter: &ClaimId, env: &Env) {
+        let clock = &*env.clock;
+        let floor = env.random_span(FLOOR[0], FLOOR[1]);
         let listening = self.watch_of(waiter, |watch| {
             (
                 watch.listening(),
@@ -117,7 +117,7 @@ impl Waiters {
             )
         });
         let Some((mut listening, until)) = listening else {
-            return ambient.poll_pause().await;
+            return env.poll_pause().await;
         };
         match within(clock, until, listening.heard()).await {
             None => {}
@@ -129,7 +129,7 @@ impl Waiters {
             }
             Some(Err(error)) => {
                 self.complain(&error);
-                ambient.poll_pause().await;
+                env.poll_pause().await;
             }
         }
     }
@@ -171,9 +171,10 @@ const FLOOR: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 
 #[cfg(test)]
 mod tests {
-    use leasehold::ambient::SystemEntropy;
     use leasehold::clock::WallTime;
-    use leasehold::{Attempt, Claim, ClientId, ClientInfo, Key, Mode, Owner, Store, Wait};
+    use leasehold::env::SystemEntropy;
+    use leasehold::store::{Attempt, Claim, ClientId, ClientInfo, Owner, Store, Wait};
+    use leasehold::{Key, Mode};
 
     use super::*;
     use crate::directory::{Directory, Rules};
@@ -181,16 +182,16 @@ mod tests {
 
     fn waiter() -> Claim {
         let id = ClientId::random(&SystemEntropy);
-        let client = ClientInfo::of_this_process(&Ambient::default(), None);
+        let client = ClientInfo::of_this_process(&Env::default(), None);
         let owner = || Owner::random(id, &SystemEntropy);
         let key = Key::new("deploy").unwrap();
         let (ttl, proposal) = (Duration::from_secs(1), WallTime::from_micros(1));
-        Claim::new(key, owner(), ttl, proposal, Arc::new(client)).with_wait(Wait::InTurn)
+        Claim::new(key, owner(), ttl, proposal, Arc::new(client)).with_wait(Wait::Queued)
     }
 
     fn store(dir: &Path, waits: Waiters) -> FileStore {
         let directory = Directory::prepare(dir, Rules::default()).unwrap();
-        FileStore::new(directory, waits, Ambient::default())
+        FileStore::new(directory, waits, Env::default())
     }
 
     /// Waiters in rounds of [`Store::wait`]. After three of them, `holder` releases.
@@ -206,7 +207,7 @@ mod tests {
             }
         }
         store.leave(waiter);
-        store.settle().await;
+        store.flush().await;
         store.release(waiter).await.unwrap();
     }
 
@@ -285,7 +286,7 @@ mod tests {
         store.acquire(&readers[0]).await.unwrap();
         assert!(!is_kept(&readers[0]));
         store.leave(&waiters[0]);
-        store.settle().await;
+        store.flush().await;
         for reader in &readers {
             store.acquire(reader).await.unwrap();
         }
@@ -295,7 +296,7 @@ mod tests {
         takes_turns(&store, &holder, &waiters[MOST]).await;
         for waiter in waiters.iter().chain(&readers) {
             store.leave(waiter);
-            store.settle().await;
+            store.flush().await;
         }
         assert!(locked(&store.waits().kept).is_empty());
     }

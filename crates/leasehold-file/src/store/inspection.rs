@@ -1,9 +1,8 @@
 use std::sync::Arc;
 
-use leasehold::background::blocking;
-use leasehold::{
-    BoxFuture, Error, Holder, Inspection, Key, ListedLock, LockListing, Pattern, Store,
-};
+use leasehold::store::background::blocking;
+use leasehold::store::{BoxFuture, Inspection, ListedLock, LockListing, Pattern, Store};
+use leasehold::{Error, Holder, Key};
 
 use crate::directory::Directory;
 use crate::inspect::listing;

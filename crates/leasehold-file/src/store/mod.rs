@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
-use leasehold::background::{blocking, spawn};
-use leasehold::{
-    Attempt, BoxFuture, Claim, Counting, Error, ErrorKind, Exclusion, Expiry, Grant, Guarantees,
-    Held, Inspection, Key, LeaseTerms, Order, Owner, Records, Release, Renewal, Sharing, Store,
-    Wait,
+use leasehold::env::Env;
+use leasehold::store::background::{blocking, spawn};
+use leasehold::store::{
+    Attempt, BoxFuture, Claim, Counting, Exclusion, Expiry, Grant, Held, Inspection, LeaseTerms,
+    Order, Owner, Records, Release, Renewal, Sharing, Store, Wait,
 };
+use leasehold::{Error, ErrorKind, Guarantees, Key};
 
 use tokio_util::task::TaskTracker;
 
@@ -50,7 +50,7 @@ struct Inner {
     waits: Arc<Waiters>,
     /// The waiters that are about to leave.
     leaving: TaskTracker,
-    ambient: Ambient,
+    env: Env,
 }
 
 impl FileStore {
@@ -70,7 +70,7 @@ impl FileStore {
         Some(file.into())
     }
 
-    pub(crate) fn new(directory: Directory, waits: Waiters, ambient: Ambient) -> Self {
+    pub(crate) fn new(directory: Directory, waits: Waiters, env: Env) -> Self {
         let leaving = TaskTracker::new();
         // It only counts; once closed, it can be waited for whenever it is empty.
         leaving.close();
@@ -79,7 +79,7 @@ impl FileStore {
             table: Arc::default(),
             waits: Arc::new(waits),
             leaving,
-            ambient,
+            env,
         }))
     }
 
@@ -92,8 +92,8 @@ impl FileStore {
         &self.0.directory
     }
 
-    pub(crate) fn ambient(&self) -> &Ambient {
-        &self.0.ambient
+    pub(crate) fn env(&self) -> &Env {
+        &self.0.env
     }
 
     /// Adds to an error where it happened.
@@ -107,21 +107,21 @@ impl FileStore {
             directory,
             table,
             waits,
-            ambient,
+            env,
             ..
         } = &*self.0;
-        let (id, is_wait) = (ClaimId::of(claim), claim.wait == Wait::InTurn);
+        let (id, is_wait) = (ClaimId::of(claim), claim.wait == Wait::Queued);
         let mut turn = table.turn(&id).await;
         if let Some(fence) = self.still_held(&id, claim).await? {
             return Ok(Attempt::Granted(Grant::new(fence)));
         }
         let kept = is_wait.then(|| waits.take(&id)).flatten();
-        let give_up = ambient.clock.now() + PATIENCE_WITH_OTHERS;
+        let give_up = env.clock.now() + PATIENCE_WITH_OTHERS;
         let mut stage = Stage::Try(kept);
         loop {
             let (directory, wanted) = (directory.clone(), claim.clone());
             let waits = is_wait.then(|| waits.clone());
-            let now = ambient.clock.now();
+            let now = env.clock.now();
             let work = move || {
                 let watch = |path: &Path| waits.as_ref()?.watch(path);
                 attempt::go_on(&directory, &wanted, stage, now, watch)
@@ -142,12 +142,12 @@ impl FileStore {
                     table.keep(id, lock);
                     return Ok(Attempt::Granted(Grant::new(fence)));
                 }
-                Step::Later(next) if ambient.clock.now() < give_up => stage = next,
+                Step::Later(next) if env.clock.now() < give_up => stage = next,
                 Step::Later(_) => return Err(others_are_stuck(&self.lock_file(&claim.key))),
             }
             let [least, most] = PAUSE_FOR_OTHERS;
-            let soon = ambient.clock.now() + ambient.random_span(least, most);
-            ambient.clock.sleep_until(soon).await;
+            let soon = env.clock.now() + env.random_span(least, most);
+            env.clock.sleep_until(soon).await;
         }
     }
 
@@ -229,23 +229,23 @@ impl Store for FileStore {
         Box::pin(async move { self.free(claim).await.map_err(self.at(&claim.key)) })
     }
 
-    fn settle(&self) -> BoxFuture<'_, ()> {
+    fn flush(&self) -> BoxFuture<'_, ()> {
         // A release is over when it is answered.
         Box::pin(self.0.leaving.wait())
     }
 
     fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let Inner { waits, ambient, .. } = &*self.0;
+            let Inner { waits, env, .. } = &*self.0;
             match claim.wait {
-                Wait::InTurn => waits.wait(&ClaimId::of(claim), ambient).await,
-                Wait::None | Wait::Barging => ambient.poll_pause().await,
+                Wait::Queued => waits.wait(&ClaimId::of(claim), env).await,
+                Wait::None | Wait::Barging => env.poll_pause().await,
             }
         })
     }
 
     fn leave(&self, claim: &Claim) {
-        if claim.wait != Wait::InTurn {
+        if claim.wait != Wait::Queued {
             return;
         }
         let waiter = ClaimId::of(claim);

@@ -1,7 +1,8 @@
 use std::path::{Path, PathBuf};
 
-use leasehold::ambient::Ambient;
-use leasehold::{Error, ErrorKind, Waiting};
+use leasehold::env::Env;
+use leasehold::store::Waiting;
+use leasehold::{Error, ErrorKind};
 use nix::unistd::geteuid;
 
 use crate::directory::{Directory, Rules};
@@ -24,7 +25,7 @@ use crate::store::FileStore;
 #[derive(Clone, Debug, Default)]
 pub struct FileStoreOptions {
     unsafe_fs: bool,
-    ambient: Ambient,
+    env: Env,
 }
 
 impl FileStoreOptions {
@@ -40,8 +41,8 @@ impl FileStoreOptions {
 
     /// Sets the clock and the random numbers for the pauses between attempts (default: the system's).
     #[must_use]
-    pub fn ambient(mut self, ambient: Ambient) -> Self {
-        self.ambient = ambient;
+    pub fn env(mut self, env: Env) -> Self {
+        self.env = env;
         self
     }
 
@@ -112,7 +113,7 @@ impl FileStoreOptions {
         } else {
             Waiters::polling()
         };
-        Ok(FileStore::new(directory, waits, self.ambient))
+        Ok(FileStore::new(directory, waits, self.env))
     }
 }
 

@@ -2,12 +2,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::background::blocking;
 use leasehold::clock::WallTime;
-use leasehold::{
-    BoxFuture, Error, ErrorKind, Fence, Opened, Reading, RecordKey, RecordWrite, Records,
-    WriteOutcome,
-};
+use leasehold::store::background::blocking;
+use leasehold::store::{BoxFuture, Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome};
+use leasehold::{Error, ErrorKind, Fence};
 
 use crate::directory::Directory;
 use crate::directory::record_file::{self, Tried};
@@ -31,7 +29,7 @@ impl Records for FileStore {
         write: &'a RecordWrite,
     ) -> BoxFuture<'a, Result<WriteOutcome, Error>> {
         let (key, write) = (record.key.clone(), write.clone());
-        let chance = self.ambient().entropy.next_u64();
+        let chance = self.env().entropy.next_u64();
         self.until_done(record, move |directory, now| {
             let written =
                 record_file::change(directory, &key, |content| content.write(&write, now));
@@ -60,20 +58,20 @@ impl FileStore {
     ) -> BoxFuture<'a, Result<T, Error>> {
         let attempt = Arc::new(attempt);
         Box::pin(async move {
-            let ambient = self.ambient();
-            let give_up = ambient.clock.now() + PATIENCE;
+            let env = self.env();
+            let give_up = env.clock.now() + PATIENCE;
             loop {
                 let (directory, attempt) = (Arc::clone(self.directory()), Arc::clone(&attempt));
-                let now = ambient.clock.wall();
+                let now = env.clock.wall();
                 let tried = blocking(move || attempt(&directory, now)).await.flatten();
                 match tried.map_err(self.at(&record.key))? {
                     Tried::Done(answer) => return Ok(answer),
-                    Tried::Later if ambient.clock.now() < give_up => {}
+                    Tried::Later if env.clock.now() < give_up => {}
                     Tried::Later => return Err(stuck(&self.lock_file(&record.key))),
                 }
                 let [least, most] = PAUSE;
-                let soon = ambient.clock.now() + ambient.random_span(least, most);
-                ambient.clock.sleep_until(soon).await;
+                let soon = env.clock.now() + env.random_span(least, most);
+                env.clock.sleep_until(soon).await;
             }
         })
     }

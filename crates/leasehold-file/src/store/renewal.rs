@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use leasehold::background::blocking;
-use leasehold::{Claim, Held, LostReason, Renewal};
+use leasehold::LostReason;
+use leasehold::store::background::blocking;
+use leasehold::store::{Claim, Held, Renewal};
 
 use crate::locking::held_lock::HeldLock;
 use crate::locking::table::{ClaimId, Table};

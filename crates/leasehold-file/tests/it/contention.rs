@@ -2,7 +2,8 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use leasehold::{Attempt, Inspection as _, Mode, Renewal, Store};
+use leasehold::Mode;
+use leasehold::store::{Attempt, Inspection as _, Renewal, Store};
 use leasehold_file::FileStore;
 
 use crate::helper::Helper;
@@ -118,7 +119,7 @@ async fn wait_for_another_readers_fence_is_cancellable() {
     };
     nix::fcntl::fcntl(&stopped, nix::fcntl::FcntlArg::F_OFD_SETLK(&counter)).unwrap();
     let reader = world.shared("deploy", 0);
-    let clock = leasehold::ambient::Ambient::default().clock;
+    let clock = leasehold::env::Env::default().clock;
     let soon = clock.now() + std::time::Duration::from_millis(100);
     let attempt = world.store.acquire(&reader);
     assert!(

@@ -1,4 +1,5 @@
-use leasehold::{Inspection as _, Mode, Release, Store};
+use leasehold::Mode;
+use leasehold::store::{Inspection as _, Release, Store};
 
 use crate::helper::Helper;
 use crate::waiting::Child;

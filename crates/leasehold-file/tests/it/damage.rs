@@ -1,6 +1,7 @@
 use std::fs;
 
-use leasehold::{ErrorKind, Inspection as _, Mode, Permits, Store};
+use leasehold::store::{Inspection as _, Permits, Store};
+use leasehold::{ErrorKind, Mode};
 
 use crate::helper::Helper;
 use crate::world::{World, key};

@@ -1,7 +1,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use leasehold::{ErrorKind, Exclusion, Expiry, LeaseTerms, Mode, Order, Sharing, Store, Waiting};
+use leasehold::store::{Exclusion, Expiry, LeaseTerms, Order, Sharing, Store, Waiting};
+use leasehold::{ErrorKind, Mode};
 use leasehold_file::FileStore;
 
 use crate::helper::Helper;
@@ -102,7 +103,7 @@ async fn removed_directory_is_recreated() {
         .renew(&[crate::world::held(&claim, leasehold::Fence::MAX)])
         .await;
     assert!(
-        matches!(lost[..], [leasehold::Renewal::Lost(_)]),
+        matches!(lost[..], [leasehold::store::Renewal::Lost(_)]),
         "{lost:?}"
     );
 }

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Waker};
 
-use leasehold::{
-    Claim, Fence, Inspection as _, LostReason, Mode, Permits, Release, Renewal, Store,
-};
+use leasehold::store::{Claim, Inspection as _, Permits, Release, Renewal, Store};
+use leasehold::{Fence, LostReason, Mode};
 use leasehold_file::FileStore;
 
 use crate::flock::flock_gets;

@@ -1,6 +1,7 @@
 use std::fs;
 
-use leasehold::{ErrorKind, Fence, Store};
+use leasehold::store::Store;
+use leasehold::{ErrorKind, Fence};
 
 use crate::world::{World, fence, held, wall};
 
@@ -59,7 +60,7 @@ async fn resent_claim_after_file_removal_is_granted() {
     assert!(crate::world::is_busy(world.store.acquire(&claim).await));
     let lost = world.store.renew(&[held(&claim, first)]).await;
     assert!(
-        matches!(lost[..], [leasehold::Renewal::Lost(_)]),
+        matches!(lost[..], [leasehold::store::Renewal::Lost(_)]),
         "{lost:?}"
     );
 }

@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use leasehold::{Inspection as _, Mode, Store};
+use leasehold::Mode;
+use leasehold::store::{Inspection as _, Store};
 
 use crate::world::{World, fence, is_busy, key};
 

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
-use leasehold::{Attempt, Claim, Error, Fence, Mode, Permits, Store};
+use leasehold::store::{Attempt, Claim, Permits, Store};
+use leasehold::{Error, Fence, Mode};
 use leasehold_file::FileStore;
 use leasehold_testkit::servers::until;
 
@@ -203,7 +204,7 @@ fn answer_to(attempt: Result<Attempt, Error>) -> String {
 /// Adds one to the number in `file`, `times` times, each under the lock; returns the fences.
 async fn increment(
     store: &FileStore,
-    client: &Arc<leasehold::ClientInfo>,
+    client: &Arc<leasehold::store::ClientInfo>,
     name: &str,
     file: &Path,
     times: u32,

@@ -1,4 +1,5 @@
-use leasehold::{Attempt, Inspection as _, Mode, Store};
+use leasehold::Mode;
+use leasehold::store::{Attempt, Inspection as _, Store};
 
 use crate::helper::Helper;
 use crate::world::{World, fence, held, key};
@@ -136,6 +137,6 @@ async fn listing_shows_held_keys_with_the_prefix() {
     let unheld = held(&claims[0], leasehold::Fence::MAX);
     assert!(matches!(
         world.store.renew(&[unheld]).await[..],
-        [leasehold::Renewal::Lost(leasehold::LostReason::Gone)]
+        [leasehold::store::Renewal::Lost(leasehold::LostReason::Gone)]
     ));
 }

@@ -3,9 +3,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use leasehold::{
-    Client, ErrorKind, LostReason, MemoryStore, Mode, Permits, Release, Renewal, Store,
-};
+use leasehold::store::{Permits, Release, Renewal, Store};
+use leasehold::{Client, ErrorKind, LostReason, MemoryStore, Mode};
 
 use crate::world::{World, fence, held, is_busy, wait_for};
 

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 
 use leasehold::clock::{Clock, SystemClock, within};
-use leasehold::{
-    Attempt, Busy, Claim, Client, Counting, ErrorKind, Inspection as _, Mode, Permits, Release,
-    Renewal, Store,
+use leasehold::store::{
+    Attempt, Busy, Claim, Counting, Inspection as _, Permits, Release, Renewal, Store,
 };
+use leasehold::{Client, ErrorKind, Mode};
 use leasehold_file::FileStore;
 
 use crate::flock::{Flock, flock_gets};

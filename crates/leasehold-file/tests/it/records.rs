@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
-use leasehold::{
-    BoxFuture, Error, ErrorKind, Fence, Inspection as _, Opened, Reading, RecordKey, RecordWrite,
-    Records as _, Stamp, WriteOutcome,
+use leasehold::env::Env;
+use leasehold::store::{
+    BoxFuture, Inspection as _, Opened, Reading, RecordKey, RecordWrite, Records as _, Version,
+    WriteOutcome,
 };
+use leasehold::{Error, ErrorKind, Fence};
 use leasehold_file::FileStore;
 
 use crate::world::{World, key};
@@ -18,8 +19,8 @@ const KEPT: Duration = Duration::from_secs(60);
 
 async fn write(store: &FileStore, fence: u64, text: &str) -> Result<WriteOutcome, Error> {
     let fence = Fence::new(fence).unwrap();
-    let stamp = Stamp { fence, step: 1 };
-    let write = RecordWrite::new(stamp, text.as_bytes(), KEPT).unwrap();
+    let version = Version { fence, step: 1 };
+    let write = RecordWrite::new(version, text.as_bytes(), KEPT).unwrap();
     let record = RecordKey::new(key("deploy"));
     store.write_record(&record, &write).await
 }
@@ -229,11 +230,11 @@ impl Clock for Settable {
 async fn expired_records_are_removed_gradually() {
     let world = World::new();
     let clock = Arc::new(Settable::default());
-    let ambient = Ambient {
+    let env = Env {
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
-        ..Ambient::default()
+        ..Env::default()
     };
-    let store = FileStore::options().ambient(ambient);
+    let store = FileStore::options().env(env);
     let store = store.open(world.dir.path()).unwrap();
     write(&store, 7, "value").await.unwrap();
     let old = record_file(&world);
@@ -245,12 +246,12 @@ async fn expired_records_are_removed_gradually() {
     assert_eq!(late, WriteOutcome::Superseded(Fence::new(7).unwrap()));
 
     let others = async || {
-        let stamp = Stamp {
+        let version = Version {
             fence: Fence::new(1).unwrap(),
             step: 1,
         };
         let bytes = b"other".as_slice();
-        let write = RecordWrite::new(stamp, bytes, KEPT).unwrap();
+        let write = RecordWrite::new(version, bytes, KEPT).unwrap();
         let record = RecordKey::new(key("other"));
         store.write_record(&record, &write).await.unwrap();
     };
@@ -320,7 +321,7 @@ fn writers_and_readers_at_once_see_whole_values() {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();
     let seen = runtime.block_on(read(&world.store)).unwrap();
-    assert_eq!(seen.written.unwrap().stamp.fence.get(), 100);
+    assert_eq!(seen.written.unwrap().version.fence.get(), 100);
 }
 
 #[tokio::test]

@@ -7,9 +7,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use leasehold::ambient::Ambient;
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
-use leasehold::{Attempt, BoxFuture, Claim, Error, Mode, Permits, Store};
+use leasehold::env::Env;
+use leasehold::store::{Attempt, BoxFuture, Claim, Permits, Store};
+use leasehold::{Error, Mode};
 use leasehold_file::FileStore;
 use leasehold_testkit::servers::until;
 use nix::fcntl::{FcntlArg, fcntl};
@@ -65,11 +66,11 @@ impl Gate {
     }
 
     fn store(&self, dir: &Path) -> FileStore {
-        let ambient = Ambient {
+        let env = Env {
             clock: Arc::new(self.clone()),
-            ..Ambient::default()
+            ..Env::default()
         };
-        FileStore::options().ambient(ambient).open(dir).unwrap()
+        FileStore::options().env(env).open(dir).unwrap()
     }
 
     fn until_paused(&self, times: usize) {

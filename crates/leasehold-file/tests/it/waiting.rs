@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use leasehold::ambient::Ambient;
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime, within};
-use leasehold::{Attempt, BoxFuture, Claim, Client, Fence, Inspection as _, Mode, Store};
+use leasehold::env::Env;
+use leasehold::store::{Attempt, BoxFuture, Claim, Inspection as _, Store};
+use leasehold::{Client, Fence, Mode};
 use leasehold_file::FileStore;
 use leasehold_testkit::servers::until;
 use tokio::task::JoinHandle;
@@ -46,11 +47,11 @@ impl Clock for WordsAlone {
 
 /// Opens a store whose waiters never try without a notification, beyond their first tries.
 pub(crate) fn by_words_alone(dir: &Path) -> FileStore {
-    let ambient = Ambient {
+    let env = Env {
         clock: Arc::new(WordsAlone),
-        ..Ambient::default()
+        ..Env::default()
     };
-    FileStore::options().ambient(ambient).open(dir).unwrap()
+    FileStore::options().env(env).open(dir).unwrap()
 }
 
 /// A waiter in the background, which leaves once the lock was granted.
@@ -70,7 +71,7 @@ impl Waiting {
                 match attempt {
                     Attempt::Granted(grant) => {
                         store.leave(&claim);
-                        store.settle().await;
+                        store.flush().await;
                         return grant.fence;
                     }
                     Attempt::Busy(_) => store.wait(&claim).await,
@@ -289,7 +290,7 @@ async fn leaving_waits_for_a_cancelled_attempt() {
         );
         drop(begun.await);
         world.store.leave(&waiter);
-        world.store.settle().await;
+        world.store.flush().await;
         assert_eq!((open_files(&path), watches(&path)), (1, 0));
     }
 }

@@ -2,9 +2,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use leasehold::ambient::{Ambient, SystemEntropy};
 use leasehold::clock::WallTime;
-use leasehold::{Attempt, Claim, ClientInfo, Error, Fence, Held, Key, Mode, Owner, Store, Wait};
+use leasehold::env::{Env, SystemEntropy};
+use leasehold::store::{Attempt, Claim, ClientInfo, Held, Owner, Store, Wait};
+use leasehold::{Error, Fence, Key, Mode};
 use leasehold_file::FileStore;
 use tempfile::TempDir;
 
@@ -60,7 +61,7 @@ impl World {
 }
 
 pub(crate) fn client() -> Arc<ClientInfo> {
-    Arc::new(ClientInfo::of_this_process(&Ambient::default(), None))
+    Arc::new(ClientInfo::of_this_process(&Env::default(), None))
 }
 
 pub(crate) fn key(name: &str) -> Key {
@@ -79,7 +80,7 @@ pub(crate) fn claim(client: &Arc<ClientInfo>, name: &str, proposal: u64) -> Clai
 
 /// The same claim as the attempt of a wait.
 pub(crate) fn in_turn(claim: &Claim) -> Claim {
-    claim.clone().with_wait(Wait::InTurn)
+    claim.clone().with_wait(Wait::Queued)
 }
 
 pub(crate) fn held(claim: &Claim, fence: Fence) -> Held {
@@ -120,7 +121,7 @@ pub(crate) async fn wait_for(store: &dyn Store, claim: &Claim) -> Fence {
 /// Ends the wait of `claim`.
 pub(crate) async fn leave(store: &dyn Store, claim: &Claim) {
     store.leave(claim);
-    store.settle().await;
+    store.flush().await;
 }
 
 pub(crate) fn wall() -> u64 {

@@ -1,6 +1,7 @@
 //! Writers that wait, and claims that yield to them.
 
-use leasehold::{Claim, ErrorKind, Inspection as _, Mode, Permits, Renewal, Store, Wait};
+use leasehold::store::{Claim, Inspection as _, Permits, Renewal, Store, Wait};
+use leasehold::{ErrorKind, Mode};
 
 use crate::helper::Helper;
 use crate::waiting::{Waiting, by_words_alone};

@@ -1,6 +1,7 @@
 //! Takes in what members answer to acquisitions.
 
-use leasehold::{Error, ErrorKind, Fence, Seal, Slot};
+use leasehold::store::{Seal, Slot};
+use leasehold::{Error, ErrorKind, Fence};
 
 use super::state::{Granted, Phase, Place, Standing};
 use crate::ballot::Vote;

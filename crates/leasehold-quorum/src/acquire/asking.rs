@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{Error, ErrorKind, Fence, Wait};
+use leasehold::store::Wait;
+use leasehold::{Error, ErrorKind, Fence};
 
 use super::state::{Phase, Standing, patience};
 use crate::ballot::Vote;
@@ -115,7 +116,7 @@ impl Engine {
         let term = acquisition.claim.term();
         let limit = match acquisition.is_queued() && self.members.len() > 1 {
             true => patience(self.round_trip(), acquisition.failures),
-            false => (term / 3).min(leasehold::Claim::LIMIT_MAX),
+            false => (term / 3).min(leasehold::store::Claim::LIMIT_MAX),
         };
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
@@ -165,7 +166,7 @@ impl Engine {
         let queue = match claim.wait {
             Wait::None => request::Place::None,
             Wait::Barging => request::Place::Barging,
-            Wait::InTurn => {
+            Wait::Queued => {
                 if acquisition.ticket.is_none() {
                     let drawn = self.membership.ticket(now.instant, claim.owner)?;
                     acquisition.ticket = Some(drawn.since.as_micros());

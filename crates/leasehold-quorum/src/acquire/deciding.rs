@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{Error, ErrorKind, Fence, MemberFailure, Slot};
+use leasehold::store::{MemberFailure, Slot};
+use leasehold::{Error, ErrorKind, Fence};
 
 use super::state::{Acquisition, Phase, Place, Standing};
 use crate::ballot::{Step, majority};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::{Busy, Error};
+use leasehold::Error;
+use leasehold::store::Busy;
 
 use super::state::{Standing, patience};
 use crate::ballot::majority;
@@ -42,7 +43,7 @@ impl Engine {
                 return self.finish(id, Outcome::Failed(error));
             }
             // Votes may return with time alone.
-            let again = error.counts_again().unwrap_or(PAUSE_MAX);
+            let again = error.eligible_after().unwrap_or(PAUSE_MAX);
             let again = again.clamp(PAUSE_MIN, PAUSE_MAX);
             if let Some(acquisition) = self.acquisitions.get_mut(&id) {
                 acquisition.places[0].ask_at = Some(now.instant + again);
@@ -60,7 +61,7 @@ impl Engine {
         };
         let longest = patience(self.round_trip(), acquisition.failures);
         // The votes may return with time alone.
-        let pause = match error.counts_again() {
+        let pause = match error.eligible_after() {
             Some(after) => after.clamp(PAUSE_MIN, PAUSE_MAX),
             None => self.random_part(longest),
         };

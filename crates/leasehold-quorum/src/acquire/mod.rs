@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::{Claim, Error, ErrorKind, Held};
+use leasehold::store::{Claim, Held};
+use leasehold::{Error, ErrorKind};
 
 use crate::ballot::majority;
 use crate::engine::{Engine, Now};

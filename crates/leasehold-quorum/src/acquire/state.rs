@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::{Busy, Claim, Effect, Error, Fence, Incarnation, Mode, Slot, Wait};
+use leasehold::store::{Busy, Claim, Incarnation, Slot, Wait};
+use leasehold::{Effect, Error, Fence, Mode};
 
 use crate::ballot::Ballot;
 use crate::members::Members;
@@ -121,7 +122,7 @@ impl Acquisition {
     }
 
     pub(crate) fn is_queued(&self) -> bool {
-        matches!(self.claim.wait, Wait::InTurn)
+        matches!(self.claim.wait, Wait::Queued)
     }
 
     pub(crate) fn is_exclusive(&self) -> bool {

@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 
 use fence_race::FenceRace;
 use leasehold::Fence;
-use leasehold::Seal;
+use leasehold::store::Seal;
 
 /// One member's vote on the claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::{DataGeneration, Error, ErrorKind, MemberStatus};
+use leasehold::store::{DataGeneration, MemberStatus};
+use leasehold::{Error, ErrorKind};
 
 use super::{Asked, Connection, MemberEvent, Membership};
 use crate::reply::Reply;

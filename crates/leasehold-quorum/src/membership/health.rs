@@ -1,7 +1,8 @@
 //! The state of a member, from a fresh request.
 
 use leasehold::clock::BootInstant;
-use leasehold::{Error, ErrorKind, MemberHealth};
+use leasehold::store::MemberHealth;
+use leasehold::{Error, ErrorKind};
 
 use super::{Connection, Membership};
 use crate::request::Request;

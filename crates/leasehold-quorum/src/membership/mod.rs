@@ -14,11 +14,10 @@ mod votes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use leasehold::ambient::Entropy;
 use leasehold::clock::BootInstant;
-use leasehold::{
-    Error, ErrorKind, MemberFailure, MemberId, MemberSet, Owner, RunId, Sample, Ticket,
-};
+use leasehold::env::Entropy;
+use leasehold::store::{MemberFailure, MemberId, MemberSet, Owner, RunId, Sample, Ticket};
+use leasehold::{Error, ErrorKind};
 
 use crate::request::Request;
 use crate::tickets::Tickets;

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use leasehold::Error;
 use leasehold::clock::BootInstant;
-use leasehold::{Error, Incarnation, MemberFailure};
+use leasehold::store::{Incarnation, MemberFailure};
 
 use super::{MemberEvent, Membership};
 use crate::request::Request;

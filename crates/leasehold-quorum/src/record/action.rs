@@ -1,4 +1,5 @@
-use leasehold::{Fence, Opened, Reading, RecordWrite, WriteOutcome};
+use leasehold::Fence;
+use leasehold::store::{Opened, Reading, RecordWrite, WriteOutcome};
 
 /// What a client does with a record.
 #[derive(Clone, Debug)]

@@ -12,7 +12,8 @@ mod rounds;
 
 use std::time::Duration;
 
-use leasehold::{Error, ErrorKind, RecordKey};
+use leasehold::store::RecordKey;
+use leasehold::{Error, ErrorKind};
 
 use crate::engine::{Engine, Now};
 use crate::member::{Answered, Task};

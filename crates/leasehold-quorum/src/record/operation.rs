@@ -1,6 +1,6 @@
 use foldhash::HashMap;
-use leasehold::RecordKey;
 use leasehold::clock::BootInstant;
+use leasehold::store::RecordKey;
 
 use super::action::RecordAction;
 use super::rounds::Round;

@@ -1,8 +1,7 @@
 //! What follows from the members' answers about a record.
 
-use leasehold::{
-    Effect, Error, ErrorKind, Fence, MemberFailure, Opened, Reading, WriteOutcome, Written,
-};
+use leasehold::store::{MemberFailure, Opened, Reading, WriteOutcome, Written};
+use leasehold::{Effect, Error, ErrorKind, Fence};
 
 use super::action::{RecordAction, RecordAnswer};
 use crate::ballot::majority;
@@ -47,8 +46,8 @@ impl Found {
             return;
         };
         match &mut self.greatest {
-            Some(greatest) if greatest.stamp > written.stamp => {}
-            Some(greatest) if greatest.stamp == written.stamp => {
+            Some(greatest) if greatest.version > written.version => {}
+            Some(greatest) if greatest.version == written.version => {
                 self.same += 1;
                 greatest.remaining = greatest.remaining.max(written.remaining);
             }

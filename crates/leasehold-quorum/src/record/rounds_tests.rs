@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::{MemberId, RecordWrite, Stamp};
+use leasehold::store::{MemberId, RecordWrite, Version};
 
 use super::*;
 
@@ -8,12 +8,12 @@ fn fence(number: u64) -> Fence {
     Fence::new(number).unwrap()
 }
 
-/// A member has a value with this stamp, for that number of seconds.
+/// A member has a value with this version, for that number of seconds.
 fn has(number: u64, step: u32, seconds: u64) -> Reading {
     let fence = fence(number);
-    let stamp = Stamp { fence, step };
+    let version = Version { fence, step };
     let remaining = Duration::from_secs(seconds);
-    Reading::settled(Some(Written::new(stamp, *b"value", remaining)))
+    Reading::settled(Some(Written::new(version, *b"value", remaining)))
 }
 
 fn nothing() -> Reading {
@@ -37,11 +37,11 @@ fn opening() -> Round {
 }
 
 fn writing() -> Round {
-    let stamp = Stamp {
+    let version = Version {
         fence: fence(8),
         step: 1,
     };
-    let write = RecordWrite::new(stamp, *b"value", Duration::from_secs(30)).unwrap();
+    let write = RecordWrite::new(version, *b"value", Duration::from_secs(30)).unwrap();
     Round::new(&RecordAction::Write(write), 5)
 }
 
@@ -91,11 +91,11 @@ fn opening_finds_the_greatest_stamp_of_a_majority() {
         }
     };
     let found = opened(vec![nothing(), has(7, 1, 30), nothing()]);
-    assert_eq!(found.written.unwrap().stamp.fence, fence(7));
+    assert_eq!(found.written.unwrap().version.fence, fence(7));
     assert!(!found.settled, "one of five");
     let found = opened(vec![has(7, 2, 30), has(7, 1, 30), has(6, 9, 30)]);
     let written = found.written.unwrap();
-    assert_eq!((written.stamp.fence, written.stamp.step), (fence(7), 2));
+    assert_eq!((written.version.fence, written.version.step), (fence(7), 2));
     assert!(!found.settled);
     let found = opened(vec![has(7, 2, 10), has(7, 2, 30), has(7, 2, 20)]);
     assert!(found.settled);

@@ -4,7 +4,8 @@ pub(crate) mod state;
 
 use std::sync::Arc;
 
-use leasehold::{Claim, Error, ErrorKind, MemberFailure, Mode};
+use leasehold::store::{Claim, MemberFailure};
+use leasehold::{Error, ErrorKind, Mode};
 
 use crate::acquire::{Acquisition, HOT_PAUSE, Phase};
 use crate::engine::{Engine, Now};
@@ -33,7 +34,7 @@ impl Engine {
             if let Some(former) = former {
                 self.leave_other_queues(now, &former);
             }
-            let freed = leasehold::Release::Released;
+            let freed = leasehold::store::Release::Released;
             return self.finish(id, Outcome::Released(freed));
         }
         let contended = has_waited
@@ -265,8 +266,8 @@ impl Engine {
         };
         let outcome = match release.tally.verdict() {
             Verdict::Open => None,
-            Verdict::Valid => Some(Outcome::Released(leasehold::Release::Released)),
-            Verdict::Lost(_) => Some(Outcome::Released(leasehold::Release::WasLost)),
+            Verdict::Valid => Some(Outcome::Released(leasehold::store::Release::Released)),
+            Verdict::Lost(_) => Some(Outcome::Released(leasehold::store::Release::WasLost)),
             Verdict::Unknown => {
                 let failures = std::mem::take(&mut release.failures);
                 let error = too_few(self.members.len(), release.open, failures);

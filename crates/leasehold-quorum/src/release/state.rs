@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use leasehold::clock::BootInstant;
-use leasehold::{Claim, MemberFailure};
+use leasehold::store::{Claim, MemberFailure};
 
 use crate::members::Members;
 use crate::tally::Tally;

@@ -1,4 +1,5 @@
-use leasehold::{Claim, LostReason, MemberFailure, MemberId, Mode, Renewal};
+use leasehold::store::{Claim, MemberFailure, MemberId, Renewal};
+use leasehold::{LostReason, Mode};
 
 use crate::errors::too_few;
 use crate::reply::LeaseState;
@@ -22,7 +23,7 @@ impl LeaseOutcome {
             members,
             tally: Tally::new(members),
             failures: Vec::new(),
-            repairs: claim.heals && claim.mode == Mode::Exclusive,
+            repairs: claim.repairs && claim.mode == Mode::Exclusive,
             lost_at: Vec::new(),
         }
     }

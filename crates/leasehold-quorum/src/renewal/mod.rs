@@ -12,9 +12,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use leasehold::clock::BootInstant;
-use leasehold::{
-    Claim, Error, ErrorKind, Held, Incarnation, MemberFailure, MemberId, Owner, Renewal,
-};
+use leasehold::store::{Claim, Held, Incarnation, MemberFailure, MemberId, Owner, Renewal};
+use leasehold::{Error, ErrorKind};
 
 use crate::member::RenewalTask;
 use crate::membership::Membership;

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use leasehold::ambient::Entropy;
-use leasehold::{Error, MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus};
+use leasehold::Error;
+use leasehold::env::Entropy;
+use leasehold::store::{MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus};
 
 use super::{MemberAnswer, draw, refuse};
 use crate::trust::{difference, old_enough, wait_of};

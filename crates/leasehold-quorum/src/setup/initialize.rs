@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use leasehold::ambient::Entropy;
-use leasehold::{
-    Error, ErrorKind, MemberFailure, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus,
-};
+use leasehold::env::Entropy;
+use leasehold::store::{MemberFailure, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus};
+use leasehold::{Error, ErrorKind};
 
 use super::{MemberAnswer, draw, trust_of};
 use crate::trust::{RecordStep, UntrustedReason};

@@ -9,9 +9,10 @@ mod readmission;
 #[cfg(test)]
 mod tests;
 
-use leasehold::ambient::Entropy;
 use leasehold::clock::BootInstant;
-use leasehold::{DataGeneration, Error, ErrorKind, Key, MemberId, MemberSet, MemberStatus};
+use leasehold::env::Entropy;
+use leasehold::store::{DataGeneration, MemberId, MemberSet, MemberStatus};
+use leasehold::{Error, ErrorKind, Key};
 
 use crate::trust::{Interval, Trust};
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leasehold::ambient::SystemEntropy;
 use leasehold::clock::WallTime;
-use leasehold::{MemberRecord, MemberRecordEdit, RunId};
+use leasehold::env::SystemEntropy;
+use leasehold::store::{MemberRecord, MemberRecordEdit, RunId};
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Health checks that ask all members.
 
-use leasehold::MemberHealth;
+use leasehold::store::MemberHealth;
 
 use super::*;
 

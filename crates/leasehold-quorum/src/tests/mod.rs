@@ -15,12 +15,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use leasehold::ambient::Entropy;
 use leasehold::clock::{BootInstant, WallTime};
-use leasehold::{
-    Busy, Claim, ClientId, ClientInfo, Error, ErrorKind, Fence, Incarnation, Key, MemberId,
-    MemberSet, MemberStatus, Mode, Owner, Permits, RunId, Sample, Seal, Slot, Wait,
+use leasehold::env::Entropy;
+use leasehold::store::{
+    Busy, Claim, ClientId, ClientInfo, Incarnation, MemberId, MemberSet, MemberStatus, Owner,
+    Permits, RunId, Sample, Seal, Slot, Wait,
 };
+use leasehold::{Error, ErrorKind, Fence, Key, Mode};
 
 use crate::*;
 
@@ -171,7 +172,7 @@ impl Fixture {
         let key = Key::new("lock").unwrap();
         let claim = Claim::new(key, owner, TTL, self.now().wall, Arc::clone(&self.client));
         match wait {
-            true => claim.with_wait(Wait::InTurn),
+            true => claim.with_wait(Wait::Queued),
             false => claim,
         }
     }

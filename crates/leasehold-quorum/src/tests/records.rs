@@ -1,6 +1,6 @@
 //! Records: opened, written and read at a majority.
 
-use leasehold::{Opened, Reading, RecordKey, RecordWrite, Stamp, WriteOutcome, Written};
+use leasehold::store::{Opened, Reading, RecordKey, RecordWrite, Version, WriteOutcome, Written};
 
 use super::*;
 
@@ -8,8 +8,8 @@ fn record() -> RecordKey {
     RecordKey::new(Key::new("lock").unwrap())
 }
 
-fn stamp() -> Stamp {
-    Stamp {
+fn version() -> Version {
+    Version {
         fence: fence(7),
         step: 1,
     }
@@ -21,7 +21,7 @@ fn open(fixture: &mut Fixture) -> OperationId {
 }
 
 fn write(fixture: &mut Fixture) -> OperationId {
-    let write = RecordWrite::new(stamp(), *b"value", TTL).unwrap();
+    let write = RecordWrite::new(version(), *b"value", TTL).unwrap();
     fixture.start(Operation::Record(record(), RecordAction::Write(write)))
 }
 
@@ -30,7 +30,7 @@ fn read(fixture: &mut Fixture) -> OperationId {
 }
 
 fn value() -> Reading {
-    Reading::settled(Some(Written::new(stamp(), *b"value", TTL)))
+    Reading::settled(Some(Written::new(version(), *b"value", TTL)))
 }
 
 fn opened() -> Reply {

@@ -28,7 +28,7 @@ fn majority_decides_a_release() {
     let outcome = fixture.outcome(id);
     assert!(matches!(
         outcome,
-        Some(Outcome::Released(leasehold::Release::Released))
+        Some(Outcome::Released(leasehold::store::Release::Released))
     ));
     assert!(!fixture.engine.is_idle());
     fixture.reply(2, released(true));
@@ -44,7 +44,7 @@ fn lease_that_a_majority_lost_was_lost() {
     let outcome = fixture.outcome(id);
     assert!(matches!(
         outcome,
-        Some(Outcome::Released(leasehold::Release::WasLost))
+        Some(Outcome::Released(leasehold::store::Release::WasLost))
     ));
 }
 
@@ -303,11 +303,11 @@ fn detached_lease_leaves_the_other_queues() {
 fn detached_lease_stays_at_a_repaired_member() {
     let mut fixture = Fixture::new(3);
     let (mut claim, _) = fixture.wait_unanswered();
-    let heals = Arc::make_mut(&mut claim);
-    heals.heals = true;
+    let repairs = Arc::make_mut(&mut claim);
+    repairs.repairs = true;
     fixture.reply(1, busy(1));
     fixture.reply_all(&[0, 2], &granted(7));
-    let held = leasehold::Held {
+    let held = leasehold::store::Held {
         claim: Arc::clone(&claim),
         fence: fence(7),
     };

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use crate::trust::untrusted::{Forgetting, UntrustedReason};
 use leasehold::clock::{BootInstant, WallTime};
-use leasehold::{DataGeneration, MemberRecord};
-use leasehold::{MemberId, MemberStatus};
+use leasehold::store::{DataGeneration, MemberRecord};
+use leasehold::store::{MemberId, MemberStatus};
 
 /// What a member reported about itself, and when the report arrived.
 #[derive(Clone, Debug)]

@@ -16,8 +16,8 @@ mod untrusted;
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, WallTime};
-use leasehold::{Incarnation, MemberId, MemberStatus, Sample};
-use leasehold::{MemberRecord, MemberSet};
+use leasehold::store::{Incarnation, MemberId, MemberStatus, Sample};
+use leasehold::store::{MemberRecord, MemberSet};
 
 pub(crate) use clocks::Reading;
 pub(crate) use data_generations::{old_enough, wait_of};

@@ -1,10 +1,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use leasehold::MemberSet;
 use leasehold::clock::BootInstant;
+use leasehold::store::MemberSet;
+use leasehold::store::{MemberFailure, MemberId};
 use leasehold::{Error, ErrorKind};
-use leasehold::{MemberFailure, MemberId};
 
 /// Why a member's answers do not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,7 +149,7 @@ impl UntrustedReason {
 
     pub(crate) fn failure(&self, id: &MemberId, now: BootInstant) -> MemberFailure {
         let mut failure = MemberFailure::new(id.clone(), self.error());
-        failure.counts_again = self.until().map(|until| until.since(now));
+        failure.eligible_after = self.until().map(|until| until.since(now));
         failure
     }
 }

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::{Break, BreakRecord, Broken, ClientInfo, Error, Fence, Key};
+use leasehold::store::{ClientInfo, ForceRelease, ForceReleaseRecord, ForcedRelease};
+use leasehold::{Error, Fence, Key};
 
 use super::inspect::{plain, texts};
 use super::server::Server;
@@ -17,15 +18,15 @@ impl Server {
     pub(crate) async fn break_lease(
         &self,
         key: &Key,
-        record: &BreakRecord,
-    ) -> Result<Broken, Error> {
+        record: &ForceReleaseRecord,
+    ) -> Result<ForcedRelease, Error> {
         let names = self.names(key);
         let call = |out: &mut CommandWriter<'_>| {
             write_call(&BREAK, &names, Some("broken"), out);
             out.arg(record.owner.to_string());
             out.arg(record.fence.to_string());
             out.arg(if record.at_once { "1" } else { "" });
-            out.arg(BreakRecord::KEPT.as_millis().to_string());
+            out.arg(ForceReleaseRecord::KEPT.as_millis().to_string());
             for (field, value) in fields(record) {
                 out.arg(field).arg(value);
             }
@@ -36,11 +37,11 @@ impl Server {
             return Err(self.invalid_response("the breaking of a lock"));
         };
         let left = u64::try_from(*left).ok().map(Duration::from_millis);
-        Ok(Broken::new(*was_valid == 1, left))
+        Ok(ForcedRelease::new(*was_valid == 1, left))
     }
 
     /// Returns the last break of the lock, if the server still remembers it. A damaged record counts as none.
-    pub(crate) async fn last_break(&self, key: &Key) -> Result<Option<BreakRecord>, Error> {
+    pub(crate) async fn last_break(&self, key: &Key) -> Result<Option<ForceReleaseRecord>, Error> {
         let name = self.names(key).record("broken");
         let answers = self
             .inspect(true, |out| {
@@ -61,7 +62,7 @@ impl Server {
     }
 }
 
-fn fields(record: &BreakRecord) -> Vec<(&'static str, String)> {
+fn fields(record: &ForceReleaseRecord) -> Vec<(&'static str, String)> {
     let at_once = u8::from(record.at_once).to_string();
     let mut fields = vec![
         ("owner", record.owner.to_string()),
@@ -79,7 +80,7 @@ fn fields(record: &BreakRecord) -> Vec<(&'static str, String)> {
     fields
 }
 
-pub(super) fn read(fields: &HashMap<&str, &str>) -> Option<BreakRecord> {
+pub(super) fn read(fields: &HashMap<&str, &str>) -> Option<ForceReleaseRecord> {
     let number = |name: &str| fields.get(name)?.parse::<u64>().ok();
     let text = |name: &str| fields.get(name).map(|text| (*text).to_owned());
     let by = ClientInfo::new(
@@ -91,18 +92,19 @@ pub(super) fn read(fields: &HashMap<&str, &str>) -> Option<BreakRecord> {
     );
     let owner = fields.get("owner")?.parse().ok()?;
     let fence = Fence::new(number("fence")?)?;
-    let mut record = BreakRecord::new(owner, fence, by, WallTime::from_micros(number("at")?));
+    let mut record =
+        ForceReleaseRecord::new(owner, fence, by, WallTime::from_micros(number("at")?));
     record.at_once = number("at_once")? == 1;
     // Any user of the server can have written this, and terminals show it.
-    record.user = text("user").filter(|user| Break::at_once().by_user(user).is_ok());
-    record.reason = text("reason").filter(|reason| Break::at_once().because(reason).is_ok());
+    record.user = text("user").filter(|user| ForceRelease::at_once().by_user(user).is_ok());
+    record.reason = text("reason").filter(|reason| ForceRelease::at_once().because(reason).is_ok());
     Some(record)
 }
 
 #[cfg(test)]
 mod tests {
-    use leasehold::ambient::SystemEntropy;
-    use leasehold::{ClientId, Owner};
+    use leasehold::env::SystemEntropy;
+    use leasehold::store::{ClientId, Owner};
 
     use super::*;
 
@@ -113,7 +115,7 @@ mod tests {
         let since = WallTime::from_micros(5);
         let by = ClientInfo::new(id, "host1".into(), 7, "ops".into(), since);
         let fence = Fence::new(12).unwrap();
-        let mut record = BreakRecord::new(owner, fence, by, WallTime::from_micros(9));
+        let mut record = ForceReleaseRecord::new(owner, fence, by, WallTime::from_micros(9));
         record.at_once = true;
         record.reason = Some("its host is gone".into());
         let written = fields(&record);

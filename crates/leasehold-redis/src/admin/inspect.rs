@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::{ClientId, ClientInfo, Error, Fence, Holder, Key, Mode, Owner, Ticket, Waiter};
+use leasehold::store::{ClientId, ClientInfo, Owner, Ticket, Waiter};
+use leasehold::{Error, Fence, Holder, Key, Mode};
 
 use super::foreign::Form;
 use super::server::Server;

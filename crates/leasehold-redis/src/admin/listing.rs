@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use leasehold::{Error, Holder, Key, ListedLock, LockListing, Mode, Pattern};
+use leasehold::store::{ListedLock, LockListing, Pattern};
+use leasehold::{Error, Holder, Key, Mode};
 
 use super::foreign::Form;
 use super::inspect::{

@@ -1,10 +1,11 @@
 use std::fmt;
 
-use leasehold::ambient::Ambient;
-use leasehold::{
-    BreakRecord, Broken, DataGeneration, Error, Holder, Key, LockListing, MemberId,
-    MemberRecordEdit, MemberStatus, Pattern, Waiter,
+use leasehold::env::Env;
+use leasehold::store::{
+    DataGeneration, ForceReleaseRecord, ForcedRelease, LockListing, MemberId, MemberRecordEdit,
+    MemberStatus, Pattern, Waiter,
 };
+use leasehold::{Error, Holder, Key};
 use leasehold_quorum::{Reply, Request};
 
 use super::server::{Server, Servers};
@@ -47,7 +48,7 @@ impl RedisMember {
     /// [`ErrorKind::InvalidInput`](leasehold::ErrorKind::InvalidInput), naming the value without its credentials,
     /// and the rule. Nothing is sent, but the file of `ca` is read.
     pub fn new(url: impl AsRef<str>) -> Result<Self, Error> {
-        Self::with_ambient(url, Ambient::default())
+        Self::with_ambient(url, Env::default())
     }
 
     /// Like [`new`](Self::new), with another clock and other random numbers, for tests.
@@ -55,29 +56,29 @@ impl RedisMember {
     /// # Errors
     ///
     /// As [`new`](Self::new).
-    pub fn with_ambient(url: impl AsRef<str>, ambient: Ambient) -> Result<Self, Error> {
+    pub fn with_ambient(url: impl AsRef<str>, env: Env) -> Result<Self, Error> {
         let url = RedisUrl::parse(url.as_ref())?;
         // A file that cannot be read is the caller's error.
         Tls::new(url.ca.as_deref())?;
         Ok(Self {
-            server: Server::new(url, ambient),
+            server: Server::new(url, env),
         })
     }
 
     /// Returns the members at `urls`, which share one I/O thread.
-    pub(crate) fn sharing_thread(urls: &[String], ambient: &Ambient) -> Result<Vec<Self>, Error> {
+    pub(crate) fn sharing_thread(urls: &[String], env: &Env) -> Result<Vec<Self>, Error> {
         let urls = parse_all(urls)?;
         for url in &urls {
             Tls::new(url.ca.as_deref())?;
         }
-        let servers = Servers::start(urls, ambient.clone()).into_iter();
+        let servers = Servers::start(urls, env.clone()).into_iter();
         Ok(servers.map(|server| Self { server }).collect())
     }
 
     /// Gives the members another clock and other random numbers. They share one I/O thread.
-    pub(crate) fn share_thread(members: &mut [Self], ambient: &Ambient) {
+    pub(crate) fn share_thread(members: &mut [Self], env: &Env) {
         let urls = members.iter().map(|member| member.server.url().clone());
-        let servers = Servers::start(urls.collect(), ambient.clone());
+        let servers = Servers::start(urls.collect(), env.clone());
         for (member, server) in members.iter_mut().zip(servers) {
             member.server = server;
         }
@@ -173,7 +174,11 @@ impl RedisMember {
     /// # Errors
     ///
     /// If the server does not answer or the user lacks a right.
-    pub async fn break_lease(&self, key: &Key, record: &BreakRecord) -> Result<Broken, Error> {
+    pub async fn break_lease(
+        &self,
+        key: &Key,
+        record: &ForceReleaseRecord,
+    ) -> Result<ForcedRelease, Error> {
         self.server.break_lease(key, record).await
     }
 
@@ -182,7 +187,7 @@ impl RedisMember {
     /// # Errors
     ///
     /// If the server does not answer or the user lacks a right.
-    pub async fn last_break(&self, key: &Key) -> Result<Option<BreakRecord>, Error> {
+    pub async fn last_break(&self, key: &Key) -> Result<Option<ForceReleaseRecord>, Error> {
         self.server.last_break(key).await
     }
 

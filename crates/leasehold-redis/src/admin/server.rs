@@ -2,8 +2,9 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
-use leasehold::{Error, Key, MemberId};
+use leasehold::env::Env;
+use leasehold::store::MemberId;
+use leasehold::{Error, Key};
 use leasehold_quorum::{Reply, Request};
 
 use crate::codec::{Names, RIGHTS, Rights, refused};
@@ -15,7 +16,7 @@ use crate::url::{Login, RedisUrl};
 /// Servers that share one I/O thread, which starts with the first request.
 pub(crate) struct Servers {
     urls: Vec<RedisUrl>,
-    ambient: Ambient,
+    env: Env,
     driver: OnceLock<Driver>,
 }
 
@@ -35,11 +36,11 @@ pub(crate) const INSPECT_RIGHTS: Rights =
 
 impl Servers {
     /// Returns the servers in the order of their URLs. Sends nothing.
-    pub(crate) fn start(urls: Vec<RedisUrl>, ambient: Ambient) -> Vec<Server> {
+    pub(crate) fn start(urls: Vec<RedisUrl>, env: Env) -> Vec<Server> {
         let count = urls.len();
         let all = Arc::new(Self {
             urls,
-            ambient,
+            env,
             driver: OnceLock::new(),
         });
         let server = |number| Server {
@@ -53,7 +54,7 @@ impl Servers {
         if let Some(driver) = self.driver.get() {
             return Ok(driver);
         }
-        let driver = Driver::without_engine(self.urls.clone(), &self.ambient)?;
+        let driver = Driver::without_engine(self.urls.clone(), &self.env)?;
         // If another thread was faster, this driver is dropped.
         Ok(self.driver.get_or_init(|| driver))
     }
@@ -61,10 +62,10 @@ impl Servers {
 
 impl Server {
     /// Returns a server with an I/O thread of its own.
-    pub(crate) fn new(url: RedisUrl, ambient: Ambient) -> Self {
+    pub(crate) fn new(url: RedisUrl, env: Env) -> Self {
         let all = Servers {
             urls: vec![url],
-            ambient,
+            env,
             driver: OnceLock::new(),
         };
         Self {
@@ -81,8 +82,8 @@ impl Server {
         &self.url().id
     }
 
-    pub(crate) fn ambient(&self) -> &Ambient {
-        &self.all.ambient
+    pub(crate) fn env(&self) -> &Env {
+        &self.all.env
     }
 
     pub(crate) fn user(&self) -> &str {

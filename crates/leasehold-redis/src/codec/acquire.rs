@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::{Busy, Claim, Error, ErrorKind, Fence, Mode, Slot};
+use leasehold::store::{Busy, Claim, Slot};
+use leasehold::{Error, ErrorKind, Fence, Mode};
 use leasehold_quorum::{Place, Refusal, Reply, Successor};
 
 use super::command::{Codec, call, milliseconds, slot};

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use leasehold::{Claim, ClientId, Error, Slot};
+use leasehold::Error;
+use leasehold::store::{Claim, ClientId, Slot};
 
 use super::failure::{Rights, refused};
 use super::names::{MEMBER_RECORD, Names, PRESENT};

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use leasehold::{Claim, Error, Fence, LostReason, Mode, Seal};
+use leasehold::store::{Claim, Seal};
+use leasehold::{Error, Fence, LostReason, Mode};
 use leasehold_quorum::{Lease, LeaseState, Reply};
 
 use super::acquire::{read_fence, read_refusal};

@@ -1,4 +1,5 @@
-use leasehold::{Mode, Owner, Permits};
+use leasehold::Mode;
+use leasehold::store::{Owner, Permits};
 
 /// What a lock key holds.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::{
-    DataGeneration, Epoch, Error, ErrorKind, MemberId, MemberRecord, MemberRecordEdit, MemberSet,
-    Observation, RunId,
+use leasehold::store::{
+    DataGeneration, Epoch, MemberId, MemberRecord, MemberRecordEdit, MemberSet, Observation, RunId,
 };
+use leasehold::{Error, ErrorKind};
 use leasehold_quorum::Reply;
 
 use super::command::{Codec, RIGHTS, call_record};

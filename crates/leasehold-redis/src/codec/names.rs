@@ -1,7 +1,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use leasehold::{ClientId, ClientInfo, Key};
+use leasehold::Key;
+use leasehold::store::{ClientId, ClientInfo};
 
 use crate::resp::CommandWriter;
 

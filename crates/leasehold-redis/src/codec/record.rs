@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::{Error, ErrorKind, Fence, Key, Opened, Reading, Stamp, WriteOutcome, Written};
+use leasehold::store::{Opened, Reading, Version, WriteOutcome, Written};
+use leasehold::{Error, ErrorKind, Fence, Key};
 use leasehold_quorum::{RecordAction, RecordAnswer, Reply};
 
 use super::command::{Codec, milliseconds};
@@ -36,7 +37,7 @@ pub(super) fn write(codec: &Codec, key: &Key, action: &RecordAction, out: &mut C
             out.number(fence.get());
         }
         RecordAction::Write(write) => {
-            let Stamp { fence, step } = write.stamp;
+            let Version { fence, step } = write.version;
             out.number(fence.get()).number(step.into());
             out.arg(&write.bytes).number(milliseconds(write.retention));
         }
@@ -69,32 +70,32 @@ pub(super) fn read(codec: &Codec, action: &RecordAction, answer: &Value) -> Resu
 fn read_value(answer: &Value) -> Result<Reading, Error> {
     let written = match answer.as_array() {
         Some([]) => None,
-        Some([stamp, value, left]) => {
-            let stamp = read_stamp(stamp)?;
+        Some([version, value, left]) => {
+            let version = read_stamp(version)?;
             let bytes = value.as_bytes().ok_or_else(unreadable)?;
             let left = left.as_integer().ok_or_else(unreadable)?;
             let left = u64::try_from(left).map_err(|_| damaged("has no end"))?;
-            Some(Written::new(stamp, bytes, Duration::from_millis(left)))
+            Some(Written::new(version, bytes, Duration::from_millis(left)))
         }
         _ => return Err(unreadable()),
     };
     Ok(Reading::settled(written))
 }
 
-fn read_stamp(answer: &Value) -> Result<Stamp, Error> {
+fn read_stamp(answer: &Value) -> Result<Version, Error> {
     let text = answer.as_bytes().ok_or_else(unreadable)?;
     let parsed = std::str::from_utf8(text).ok().and_then(|text| {
         let (fence, step) = text.split_once('.')?;
-        Some(Stamp {
+        Some(Version {
             fence: Fence::new(fence.parse().ok()?)?,
             step: step.parse().ok()?,
         })
     });
-    parsed.ok_or_else(|| damaged("has an invalid stamp").with_unknown_effect())
+    parsed.ok_or_else(|| damaged("has an invalid version").with_unknown_effect())
 }
 
 fn damaged(flaw: &str) -> Error {
-    let text = format!("the record {flaw}: delete it (leasehold:record:… and leasehold:stamp:…)");
+    let text = format!("the record {flaw}: delete it (leasehold:record:… and leasehold:version:…)");
     Error::new(ErrorKind::Corrupt, text)
 }
 
@@ -112,11 +113,11 @@ mod tests {
 
     #[test]
     fn stamp_is_read_whole_or_corrupt() {
-        let stamp = Stamp {
+        let version = Version {
             fence: Fence::MAX,
             step: 7,
         };
-        assert_eq!(read_stamp(&text(&stamp.to_string())).unwrap(), stamp);
+        assert_eq!(read_stamp(&text(&version.to_string())).unwrap(), version);
         for wrong in [
             "", "7", "7.", ".7", "0.1", "7.x", "7.-1", "7.1.1", "\u{fffd}",
         ] {
@@ -147,7 +148,7 @@ mod tests {
 
     #[test]
     fn scripts_remember_stamps_as_long_as_promised() {
-        let memory = milliseconds(leasehold::RECORD_MEMORY);
+        let memory = milliseconds(leasehold::store::RECORD_MEMORY);
         let line = format!("local MEMORY_MS = {memory}\n");
         assert!(RECORD_OPEN.text.contains(&line));
     }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::{Error, MemberStatus, RunId};
+use leasehold::Error;
+use leasehold::store::{MemberStatus, RunId};
 
 use super::command::RIGHTS;
 use super::failure::{Rights, invalid_response, refused};

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::ambient::SystemEntropy;
 use leasehold::clock::WallTime;
-use leasehold::{
-    Claim, ClientId, ClientInfo, DataGeneration, ErrorKind, Fence, Key, MemberId, MemberRecordEdit,
-    MemberSet, Mode, Owner, Permits, RunId,
+use leasehold::env::SystemEntropy;
+use leasehold::store::{
+    Claim, ClientId, ClientInfo, DataGeneration, MemberId, MemberRecordEdit, MemberSet, Owner,
+    Permits, RunId,
 };
+use leasehold::{ErrorKind, Fence, Key, Mode};
 use leasehold_quorum::{Lease, LeaseState, Place, RecordAction, Reply, Request, Successor};
 
 use super::{Codec, Decoded};

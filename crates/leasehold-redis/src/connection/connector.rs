@@ -2,7 +2,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::{ClientInfo, Error, ErrorKind, MemberId, RunId};
+use leasehold::store::{ClientInfo, MemberId, RunId};
+use leasehold::{Error, ErrorKind};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::socket::{Stream, broken, unreadable};

@@ -55,9 +55,10 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use leasehold::ambient::Ambient;
+    use leasehold::Key;
     use leasehold::clock::WallTime;
-    use leasehold::{Claim, ClientId, ClientInfo, Key, Owner};
+    use leasehold::env::Env;
+    use leasehold::store::{Claim, ClientId, ClientInfo, Owner};
 
     use super::*;
 
@@ -75,7 +76,7 @@ mod tests {
     }
 
     fn free(key: &str) -> Request {
-        let info = ClientInfo::of_this_process(&Ambient::default(), None);
+        let info = ClientInfo::of_this_process(&Env::default(), None);
         let info = Arc::new(info);
         let owner = format!("{}.{:032x}", client(), key.len());
         let owner: Owner = owner.parse().unwrap();

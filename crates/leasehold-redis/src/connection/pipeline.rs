@@ -2,7 +2,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leasehold::clock::BootInstant;
-use leasehold::{Error, ErrorKind, RunId, Sample};
+use leasehold::store::{RunId, Sample};
+use leasehold::{Error, ErrorKind};
 use leasehold_quorum::{BatchReply, Notification, Reply, Request, RequestId};
 
 use super::encoder::Encoder;

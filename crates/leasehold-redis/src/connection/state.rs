@@ -1,8 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use leasehold::Error;
 use leasehold::clock::BootInstant;
-use leasehold::{ClientInfo, Error, RunId};
+use leasehold::store::{ClientInfo, RunId};
 use leasehold_quorum::{Request, RequestId};
 
 use super::encoder::Encoder;

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
-use leasehold::ambient::{Ambient, SystemEntropy};
 use leasehold::clock::WallTime;
-use leasehold::{Claim, Effect, ErrorKind, Key, Owner};
+use leasehold::env::{Env, SystemEntropy};
+use leasehold::store::{Claim, Owner};
+use leasehold::{Effect, ErrorKind, Key};
 
 use super::super::encoder::Encoder;
 use super::*;
@@ -12,7 +13,7 @@ use crate::resp::CommandWriter;
 const START: BootInstant = BootInstant::from_nanos(0);
 
 fn client() -> Arc<ClientInfo> {
-    Arc::new(ClientInfo::of_this_process(&Ambient::default(), None))
+    Arc::new(ClientInfo::of_this_process(&Env::default(), None))
 }
 
 fn connected() -> Connection {

@@ -2,7 +2,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use leasehold::{Error, ErrorKind, background};
+use leasehold::store::background;
+use leasehold::{Error, ErrorKind};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;

@@ -2,10 +2,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
+use leasehold::Error;
 use leasehold::clock::Clock;
+use leasehold::env::Env;
+use leasehold::store::{ClientId, ClientInfo, MemberId, MemberSet};
 use leasehold::telemetry::MemberStandings;
-use leasehold::{ClientId, ClientInfo, Error, MemberId, MemberSet};
 use leasehold_quorum::Config;
 
 use super::connection_task::ConnectionTask;
@@ -35,7 +36,7 @@ pub struct DriverConfig {
     /// The client.
     pub client: Arc<ClientInfo>,
     /// The clock and the random numbers.
-    pub ambient: Ambient,
+    pub env: Env,
 }
 
 /// What a driver is made of.
@@ -58,9 +59,9 @@ impl DriverConfig {
             set: MemberSet::new(ids, self.max_ttl, self.clock_tolerance),
             enforced: self.enforced,
             read_only: self.read_only,
-            entropy: Arc::clone(&self.ambient.entropy),
+            entropy: Arc::clone(&self.env.entropy),
         };
-        let mut parts = Parts::new(urls, Some(&self.client), self.foreign_gap, &self.ambient)?;
+        let mut parts = Parts::new(urls, Some(&self.client), self.foreign_gap, &self.env)?;
         if self.read_only {
             parts.write_nothing();
         }
@@ -76,9 +77,9 @@ impl Parts {
         urls: Vec<RedisUrl>,
         client: Option<&Arc<ClientInfo>>,
         foreign_gap: Duration,
-        ambient: &Ambient,
+        env: &Env,
     ) -> Result<Self, Error> {
-        let id = client.map_or_else(|| ClientId::random(&*ambient.entropy), |client| client.id);
+        let id = client.map_or_else(|| ClientId::random(&*env.entropy), |client| client.id);
         let connection = |url: &RedisUrl| {
             let codec = Codec {
                 prefix: url.prefix.clone(),
@@ -100,7 +101,7 @@ impl Parts {
             Ok(ConnectionTask {
                 member,
                 connector,
-                ambient: ambient.clone(),
+                env: env.clone(),
             })
         };
         Ok(Self {
@@ -108,7 +109,7 @@ impl Parts {
             standings: None,
             members: urls.iter().map(|url| url.id.clone()).collect(),
             connections: urls.iter().map(connection).collect(),
-            clock: Arc::clone(&ambient.clock),
+            clock: Arc::clone(&env.clock),
             tasks: urls
                 .into_iter()
                 .enumerate()

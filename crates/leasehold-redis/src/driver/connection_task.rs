@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
 use leasehold::clock::{Clock, within};
+use leasehold::env::Env;
 use leasehold::{Error, ErrorKind};
 use tokio::io::AsyncWrite as _;
 
@@ -21,7 +21,7 @@ use crate::resp::{Parser, Value};
 pub(super) struct ConnectionTask {
     pub(super) member: usize,
     pub(super) connector: Connector,
-    pub(super) ambient: Ambient,
+    pub(super) env: Env,
 }
 
 /// The longest time to open a connection.
@@ -29,7 +29,7 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 
 /// A server that owes replies and sends nothing for this long is no longer waited for. At this age the engine
 /// throws any reply away.
-const SILENCE: Duration = leasehold::Claim::LIMIT_MAX;
+const SILENCE: Duration = leasehold::store::Claim::LIMIT_MAX;
 
 /// The pauses between attempts to connect: doubled with each failure, and partly random.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -60,7 +60,7 @@ impl ConnectionTask {
                 // The next caller that asks decides when to connect again.
                 continue;
             }
-            let random = self.ambient.random_span(pause / 2, pause);
+            let random = self.env.random_span(pause / 2, pause);
             let clock = shared.clock();
             clock.sleep_until(clock.now() + random).await;
             pause = (2 * pause).min(PAUSE_MAX);

@@ -1,7 +1,7 @@
 //! Writes to the log what changed at members, and counts them for metrics.
 
-use leasehold::MemberId;
 use leasehold::clock::BootInstant;
+use leasehold::store::MemberId;
 use leasehold::telemetry::MemberStandings;
 use leasehold_quorum::MemberEvent;
 

@@ -28,8 +28,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
-use leasehold::{Claim, Error, Held, MemberId, RecordKey};
+use leasehold::Error;
+use leasehold::env::Env;
+use leasehold::store::{Claim, Held, MemberId, RecordKey};
 use leasehold_quorum::{Engine, Operation, RecordAction, ReleaseMode};
 
 pub use call::Call;
@@ -62,8 +63,8 @@ impl Driver {
 
     /// Starts the I/O thread of a driver without an engine. It connects to a member when a caller asks it
     /// something, and tells the servers nothing else.
-    pub(crate) fn without_engine(urls: Vec<RedisUrl>, ambient: &Ambient) -> Result<Self, Error> {
-        Self::start_thread(Parts::new(urls, None, Duration::ZERO, ambient)?)
+    pub(crate) fn without_engine(urls: Vec<RedisUrl>, env: &Env) -> Result<Self, Error> {
+        Self::start_thread(Parts::new(urls, None, Duration::ZERO, env)?)
     }
 
     fn start_thread(parts: Parts) -> Result<Self, Error> {

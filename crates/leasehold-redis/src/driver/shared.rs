@@ -5,9 +5,9 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
-use leasehold::MemberId;
-use leasehold::background::{self, Process};
 use leasehold::clock::Clock;
+use leasehold::store::MemberId;
+use leasehold::store::background::{self, Process};
 use leasehold_quorum::{MemberEvent, Now, Operation, OperationId};
 use tokio::sync::{Notify, watch};
 

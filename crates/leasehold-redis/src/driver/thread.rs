@@ -4,7 +4,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use leasehold::clock::BootInstant;
-use leasehold::{BoxFuture, Error, ErrorKind, background};
+use leasehold::store::{BoxFuture, background};
+use leasehold::{Error, ErrorKind};
 use tokio::runtime::Builder;
 
 use super::connection_task::ConnectionTask;

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
-use leasehold::{BoxFuture, Error, ErrorKind, Fence, Fenced, Key};
+use leasehold::env::Env;
+use leasehold::store::BoxFuture;
+use leasehold::{Error, ErrorKind, Fence, Fenced, Key};
 
 use crate::admin::Server;
 use crate::codec::{Rights, hash_tag, invalid_response, is_wrong_type, milliseconds, refused};
@@ -94,7 +95,7 @@ impl FencedRedis {
         // A file that cannot be read is the caller's error.
         Tls::new(url.ca.as_deref())?;
         Ok(Self {
-            server: Server::new(url, Ambient::default()),
+            server: Server::new(url, Env::default()),
         })
     }
 

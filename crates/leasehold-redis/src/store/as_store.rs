@@ -1,11 +1,11 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use leasehold::{
-    Admin, Attempt, BoxFuture, Breaking, Claim, Counting, Error, Exclusion, Expiry, Fencing,
-    Guarantees, Health, Held, Inspection, LeaseTerms, Order, Records, Release, Renewal, Sharing,
-    Store, Wait, Waiting,
+use leasehold::store::{
+    Admin, Attempt, BoxFuture, Breaking, Claim, Counting, Exclusion, Expiry, Fencing, Health, Held,
+    Inspection, LeaseTerms, Order, Records, Release, Renewal, Sharing, Store, Wait, Waiting,
 };
+use leasehold::{Error, Guarantees};
 use leasehold_quorum::{Acquired, Outcome, ReleaseMode};
 
 use super::errors::unexpected;
@@ -52,7 +52,7 @@ impl Store for RedisStore {
             let session = self.session(&claim.client)?;
             let event = match session.waits.get(claim.owner) {
                 Some(wait) => {
-                    let clock = &*self.ambient.clock;
+                    let clock = &*self.env.clock;
                     // Before the caller gives up.
                     let end = clock.now() + claim.limit() / 2;
                     let event = wait.attempt(clock, end).await;
@@ -63,7 +63,7 @@ impl Store for RedisStore {
                 }
                 None => {
                     let mut call = session.driver.acquire(Arc::new(claim.clone()));
-                    if !matches!(claim.wait, Wait::InTurn) {
+                    if !matches!(claim.wait, Wait::Queued) {
                         return attempt(call.await);
                     }
                     let event = call.event().await;
@@ -80,7 +80,7 @@ impl Store for RedisStore {
                         ..
                     }) = &outcome
                     {
-                        let took = self.ambient.clock.now().since(*called);
+                        let took = self.env.clock.now().since(*called);
                         self.hand_overs.took(took);
                     }
                     attempt(outcome)
@@ -122,14 +122,14 @@ impl Store for RedisStore {
         })
     }
 
-    fn abandon(&self, claim: &Claim) {
+    fn detach(&self, claim: &Claim) {
         if let Ok(session) = self.session(&claim.client) {
             let claim = Arc::new(claim.clone());
             drop(session.driver.release(claim, ReleaseMode::Detach));
         }
     }
 
-    fn settle(&self) -> BoxFuture<'_, ()> {
+    fn flush(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             for session in self.sessions() {
                 session.driver.flush().await;
@@ -141,8 +141,8 @@ impl Store for RedisStore {
         let session = self.session(&claim.client).ok();
         match session.and_then(|session| session.waits.get(claim.owner)) {
             Some(wait) => Box::pin(async move { wait.changed().await }),
-            None if matches!(claim.wait, Wait::InTurn) => Box::pin(ready(())),
-            None => Box::pin(self.ambient.poll_pause()),
+            None if matches!(claim.wait, Wait::Queued) => Box::pin(ready(())),
+            None => Box::pin(self.env.poll_pause()),
         }
     }
 

@@ -1,4 +1,5 @@
-use leasehold::{BoxFuture, Error, Health, MemberHealth};
+use leasehold::Error;
+use leasehold::store::{BoxFuture, Health, MemberHealth};
 use leasehold_quorum::Outcome;
 
 use super::RedisStore;

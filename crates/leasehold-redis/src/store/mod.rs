@@ -14,9 +14,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use foldhash::HashMap;
-use leasehold::ambient::Ambient;
+use leasehold::Error;
+use leasehold::env::Env;
+use leasehold::store::{ClientId, ClientInfo, LeaseTerms, MemberSet};
 use leasehold::telemetry::{HandOvers, MemberStandings};
-use leasehold::{ClientId, ClientInfo, Error, LeaseTerms, MemberSet};
 
 use crate::RedisMember;
 use crate::admin::Server;
@@ -28,7 +29,7 @@ use waits::Waits;
 /// The first lock opens the connections.
 pub struct RedisStore {
     urls: Vec<String>,
-    ambient: Ambient,
+    env: Env,
     /// The members for everything except locks, on connections of their own.
     members: Vec<RedisMember>,
     /// The members' ids and the limits of the quorum.
@@ -65,8 +66,8 @@ impl RedisStore {
             .into_iter()
             .map(|url| url.as_ref().to_owned())
             .collect();
-        let ambient = Ambient::default();
-        let members = RedisMember::sharing_thread(&urls, &ambient)?;
+        let env = Env::default();
+        let members = RedisMember::sharing_thread(&urls, &env)?;
         let ids = members.iter().map(|member| member.id().clone());
         Ok(Self {
             hand_overs: HandOvers::new(&describe(&members)),
@@ -80,7 +81,7 @@ impl RedisStore {
             set: MemberSet::new(ids, LeaseTerms::TTL_MAX, Self::CLOCK_TOLERANCE),
             members,
             urls,
-            ambient,
+            env,
             first: OnceLock::new(),
             others: Mutex::default(),
             own: OnceLock::new(),
@@ -107,7 +108,7 @@ impl RedisStore {
             read_only: self.read_only,
             foreign_gap: self.foreign_gap,
             client: Arc::clone(client),
-            ambient: self.ambient.clone(),
+            env: self.env.clone(),
         })?;
         let session = Arc::new(Session {
             driver,

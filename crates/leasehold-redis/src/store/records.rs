@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use leasehold::{
-    BoxFuture, ClientInfo, Error, Fence, Opened, Reading, RecordKey, RecordWrite, Records,
-    WriteOutcome,
+use leasehold::store::{
+    BoxFuture, ClientInfo, Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome,
 };
+use leasehold::{Error, Fence};
 use leasehold_quorum::{Outcome, RecordAction, RecordAnswer};
 
 use super::errors::unexpected;
@@ -66,7 +66,7 @@ impl RedisStore {
         if let Some(session) = self.sessions().into_iter().next() {
             return Ok(session);
         }
-        let client = || Arc::new(ClientInfo::of_this_process(&self.ambient, None));
+        let client = || Arc::new(ClientInfo::of_this_process(&self.env, None));
         self.session(self.own.get_or_init(client))
     }
 }

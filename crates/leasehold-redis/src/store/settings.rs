@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
-use leasehold::{Error, ErrorKind, MemberId, MemberSet, Store};
+use leasehold::env::Env;
+use leasehold::store::{MemberId, MemberSet, Store};
+use leasehold::{Error, ErrorKind};
 use leasehold_quorum::TrustRules;
 
 use super::RedisStore;
@@ -52,7 +53,7 @@ impl RedisStore {
         self
     }
 
-    /// Writes nothing to the servers, for tools that only show the [`Health`](leasehold::Health) of the
+    /// Writes nothing to the servers, for tools that only show the [`Health`](leasehold::store::Health) of the
     /// members. Such a store does not take locks reliably, since it does not maintain the member records.
     #[must_use]
     pub fn read_only(mut self) -> Self {
@@ -75,9 +76,9 @@ impl RedisStore {
 
     /// Sets the clock and the random numbers, for tests.
     #[must_use]
-    pub fn ambient(mut self, ambient: Ambient) -> Self {
-        RedisMember::share_thread(&mut self.members, &ambient);
-        self.ambient = ambient;
+    pub fn env(mut self, env: Env) -> Self {
+        RedisMember::share_thread(&mut self.members, &env);
+        self.env = env;
         self
     }
 

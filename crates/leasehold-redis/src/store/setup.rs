@@ -1,7 +1,8 @@
 //! Initializing a quorum, and changing its members.
 
 use futures_util::future::join_all;
-use leasehold::{Error, ErrorKind, Key, MemberId, MemberRecordEdit};
+use leasehold::store::{MemberId, MemberRecordEdit};
+use leasehold::{Error, ErrorKind, Key};
 use leasehold_quorum::setup::{self, Change, MemberAnswer};
 
 use super::RedisStore;
@@ -21,7 +22,7 @@ impl RedisStore {
     ///
     /// If the future is dropped, some members may have their record. Clients complete the quorum.
     pub async fn init(&self) -> Result<(), Error> {
-        let entropy = &*self.ambient.entropy;
+        let entropy = &*self.env.entropy;
         let first = setup::first_records(&self.set, &self.ask_all().await, entropy)?;
         self.write_all(first.into_iter().enumerate()).await?;
         let rest = setup::completion(&self.set, &self.ask_all().await, entropy)?;
@@ -43,7 +44,7 @@ impl RedisStore {
     /// quorum may find a majority. Call this again.
     pub async fn succeed(&self, old: &Self) -> Result<(), Error> {
         let change = Change::new(&old.set, &self.set)?;
-        let edits = change.edits(&self.ask_all().await, &*self.ambient.entropy)?;
+        let edits = change.edits(&self.ask_all().await, &*self.env.entropy)?;
         for (member, edit) in self.members.iter().zip(edits) {
             let Some(edit) = edit else { continue };
             if !member.write_member_record(&edit).await? {
@@ -87,7 +88,7 @@ impl RedisStore {
     pub async fn readmit(&self, member: &MemberId) -> Result<bool, Error> {
         setup::check_member(&self.set, member)?;
         let answers = self.ask_all().await;
-        let edit = setup::readmission(&self.set, member, &answers, &*self.ambient.entropy)?;
+        let edit = setup::readmission(&self.set, member, &answers, &*self.env.entropy)?;
         let place = self.members.iter().find(|it| it.id() == member);
         let (Some(edit), Some(place)) = (edit, place) else {
             return Ok(false);
@@ -100,7 +101,7 @@ impl RedisStore {
 
     /// Asks all members at once.
     async fn ask_all(&self) -> Vec<MemberAnswer> {
-        let clock = &self.ambient.clock;
+        let clock = &self.env.clock;
         let asked = self.members.iter().map(|member| async move {
             let sent = clock.now();
             let status = member.presence().await;

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use leasehold::clock::within;
-use leasehold::{
-    Admin, BoxFuture, BreakRecord, Broken, Error, ErrorKind, Holder, Inspection, Key, LockListing,
-    Pattern, Waiter,
+use leasehold::store::{
+    Admin, BoxFuture, ForceReleaseRecord, ForcedRelease, Inspection, LockListing, Pattern, Waiter,
 };
+use leasehold::{Error, ErrorKind, Holder, Key};
 use leasehold_quorum::views::{self, Answers};
 
 use super::RedisStore;
@@ -20,7 +20,7 @@ impl RedisStore {
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let clock = &*self.ambient.clock;
+        let clock = &*self.env.clock;
         let began = clock.now();
         let mut asked: FuturesUnordered<_> = self
             .servers()
@@ -97,13 +97,16 @@ impl Admin for RedisStore {
     fn break_lease<'a>(
         &'a self,
         key: &'a Key,
-        record: &'a BreakRecord,
-    ) -> BoxFuture<'a, Result<Broken, Error>> {
+        record: &'a ForceReleaseRecord,
+    ) -> BoxFuture<'a, Result<ForcedRelease, Error>> {
         let asked = self.ask_each(move |server| server.break_lease(key, record));
         Box::pin(async { views::broken(asked.await) })
     }
 
-    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>> {
+    fn last_break<'a>(
+        &'a self,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Option<ForceReleaseRecord>, Error>> {
         let asked = self.ask_each(move |server| server.last_break(key));
         Box::pin(async { views::last_break(asked.await) })
     }

@@ -3,7 +3,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::HashMap;
 use leasehold::clock::{BootInstant, Clock, within};
-use leasehold::{Attempt, Effect, Error, Grant, Owner};
+use leasehold::store::{Attempt, Grant, Owner};
+use leasehold::{Effect, Error};
 use leasehold_quorum::{Outcome, Progress};
 use tokio::sync::Mutex as AsyncMutex;
 

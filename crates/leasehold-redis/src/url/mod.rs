@@ -7,7 +7,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use leasehold::{Error, ErrorKind, MemberId};
+use leasehold::store::MemberId;
+use leasehold::{Error, ErrorKind};
 
 pub(crate) use address::Address;
 use address::{tcp_address, unix_address};

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use leasehold::background;
 use leasehold::clock::{Clock as _, SystemClock, within};
+use leasehold::store::background;
 use leasehold_quorum::{Outcome, ReleaseMode};
 use leasehold_testkit::servers::{RedisSet, until};
 

@@ -44,7 +44,9 @@ async fn several_threads_take_many_locks() {
     let client = Arc::new(Client::of(&set));
     let tasks = (0..64).map(|n| {
         let client = Arc::clone(&client);
-        leasehold::background::spawn(async move { cycles(&client, &format!("lock-{n}")).await })
+        leasehold::store::background::spawn(
+            async move { cycles(&client, &format!("lock-{n}")).await },
+        )
     });
     for task in tasks.collect::<Vec<_>>() {
         task.await.unwrap();

@@ -3,9 +3,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use leasehold::ambient::{Ambient, SystemEntropy};
+use leasehold::Key;
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
-use leasehold::{BoxFuture, Claim, ClientInfo, Key, Owner, Wait};
+use leasehold::env::{Env, SystemEntropy};
+use leasehold::store::{BoxFuture, Claim, ClientInfo, Owner, Wait};
 use leasehold_quorum::{Acquired, Outcome, ReleaseMode};
 use leasehold_redis::driver::{Driver, DriverConfig};
 use leasehold_testkit::servers::{RedisSet, Reply};
@@ -24,20 +25,20 @@ impl Client {
     }
 
     pub(crate) fn at(urls: Vec<String>) -> Self {
-        Self::with(urls, Ambient::default())
+        Self::with(urls, Env::default())
     }
 
     /// A client whose timers never end.
     pub(crate) fn without_timers(set: &RedisSet) -> Self {
-        let ambient = Ambient {
+        let env = Env {
             clock: Arc::new(NoTimers),
-            ..Ambient::default()
+            ..Env::default()
         };
-        Self::with(set.urls(), ambient)
+        Self::with(set.urls(), env)
     }
 
-    fn with(urls: Vec<String>, ambient: Ambient) -> Self {
-        let info = Arc::new(ClientInfo::of_this_process(&ambient, None));
+    fn with(urls: Vec<String>, env: Env) -> Self {
+        let info = Arc::new(ClientInfo::of_this_process(&env, None));
         let config = DriverConfig {
             standings: None,
             urls,
@@ -47,7 +48,7 @@ impl Client {
             read_only: false,
             foreign_gap: Duration::ZERO,
             client: Arc::clone(&info),
-            ambient,
+            env,
         };
         let driver = Driver::open(config).expect("a driver");
         Self { driver, info }
@@ -59,7 +60,7 @@ impl Client {
         let owner = Owner::at(self.info.id, now, &SystemEntropy);
         let key = Key::new(key).expect("a key");
         let claim = Claim::new(key, owner, TTL, now, Arc::clone(&self.info));
-        Arc::new(claim.with_wait(Wait::InTurn))
+        Arc::new(claim.with_wait(Wait::Queued))
     }
 
     pub(crate) async fn acquire(&self, key: &str) -> (Arc<Claim>, Acquired) {

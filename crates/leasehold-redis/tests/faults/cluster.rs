@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use leasehold::Client;
-use leasehold::ambient::Entropy;
 use leasehold::clock::{BootInstant, Clock, SystemClock};
+use leasehold::env::Entropy;
 use leasehold_redis::TrustRules;
 use leasehold_testkit::SeededEntropy;
 use leasehold_testkit::faults::{Gate, History, Hold, Outages, Proxy};

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use leasehold::{MemberHealth, blocking};
+use leasehold::blocking;
+use leasehold::store::MemberHealth;
 use leasehold_redis::RedisStore;
 use leasehold_testkit::servers::{RedisSet, until};
 use tokio::runtime::Builder;

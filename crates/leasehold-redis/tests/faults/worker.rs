@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
 use std::time::Duration;
 
-use leasehold::ambient::Entropy;
 use leasehold::blocking::{Client, Election, Guard, Leadership, Lock};
 use leasehold::clock::{BootInstant, Clock, SystemClock};
+use leasehold::env::Entropy;
 use leasehold_redis::TrustRules;
 use leasehold_testkit::SeededEntropy;
 use leasehold_testkit::faults::GateClient;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use leasehold::ambient::SystemEntropy;
-use leasehold::background;
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Breach, Break, ClientId, Fence, LostReason, Mode, Owner, Pattern};
+use leasehold::env::SystemEntropy;
+use leasehold::store::background;
+use leasehold::store::{ClientId, ForceRelease, ForceReleaseOutcome, Owner, Pattern};
+use leasehold::{Fence, LostReason, Mode};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
 use crate::support::{calls, client, client_at, hold, is_busy, left, permit, queued, share};
@@ -46,10 +47,13 @@ async fn broken_lock_stays_shut_until_the_lease_ends() {
     let (holder, operator) = (client(&server), client(&server));
     let lock = holder.lock("deploy").ttl(Duration::from_secs(4));
     let guard = lock.acquire().await.unwrap();
-    let how = Break::at_its_end();
+    let how = ForceRelease::at_its_end();
     let broken = operator.break_lock("deploy", guard.fence(), how).await;
     let broken = broken.unwrap();
-    assert!(matches!(broken, Breach::Done(..)), "{broken:?}");
+    assert!(
+        matches!(broken, ForceReleaseOutcome::Done(..)),
+        "{broken:?}"
+    );
     let began = SystemClock.now();
     let shut_for = Duration::from_millis(left(&server, "deploy").try_into().unwrap());
     let value = format!("leasehold:broken:{}", guard.owner());
@@ -83,9 +87,9 @@ async fn lock_broken_at_once_passes_on() {
     let guard = hold(&holder, "deploy").await;
     let waits = background::spawn(operator.lock("deploy").acquire());
     queued(&server, "deploy", 1).await;
-    let how = Break::at_once();
+    let how = ForceRelease::at_once();
     let broken = operator.break_lock("deploy", guard.fence(), how).await;
-    assert!(matches!(broken.unwrap(), Breach::Done(..)));
+    assert!(matches!(broken.unwrap(), ForceReleaseOutcome::Done(..)));
     let next = waits.await.unwrap().unwrap();
     assert!(next.fence() > guard.fence());
     next.release().await.unwrap();
@@ -100,9 +104,9 @@ async fn damaged_notes_do_not_hide_a_break() {
     assert_eq!(operator.last_break("deploy").await.unwrap(), None);
     let lock = holder.lock("deploy").ttl(Duration::from_secs(2));
     let guard = lock.acquire().await.unwrap();
-    let how = Break::at_its_end();
+    let how = ForceRelease::at_its_end();
     let broken = operator.break_lock("deploy", guard.fence(), how).await;
-    assert!(matches!(broken.unwrap(), Breach::Done(..)));
+    assert!(matches!(broken.unwrap(), ForceReleaseOutcome::Done(..)));
     let last = operator.last_break("deploy").await.unwrap().unwrap();
     assert_eq!((last.owner, last.fence), (guard.owner(), guard.fence()));
     assert_eq!(guard.lost().await, LostReason::Broken);
@@ -130,9 +134,14 @@ async fn fence_of_another_lease_breaks_nothing() {
     first.release().await.unwrap();
     let guard = hold(&holder, "deploy").await;
     for other in [stale, Fence::new(7).unwrap()] {
-        let broken = operator.break_lock("deploy", other, Break::at_once()).await;
+        let broken = operator
+            .break_lock("deploy", other, ForceRelease::at_once())
+            .await;
         let broken = broken.unwrap();
-        assert!(!matches!(broken, Breach::Done(..)), "{broken:?}");
+        assert!(
+            !matches!(broken, ForceReleaseOutcome::Done(..)),
+            "{broken:?}"
+        );
     }
     assert!(is_busy(&operator, "deploy").await);
     guard.release().await.unwrap();
@@ -145,8 +154,11 @@ async fn sixteen_broken_leases_are_remembered() {
     let mut guards = Vec::new();
     for _ in 0..20 {
         let guard = hold(&holder, "deploy").await;
-        let broken = operator.break_lock("deploy", guard.fence(), Break::at_once());
-        assert!(matches!(broken.await.unwrap(), Breach::Done(..)));
+        let broken = operator.break_lock("deploy", guard.fence(), ForceRelease::at_once());
+        assert!(matches!(
+            broken.await.unwrap(),
+            ForceReleaseOutcome::Done(..)
+        ));
         guards.push(guard);
     }
     let remembered = server.command(&["ZCOUNT", FENCES, "-inf", "(0"]);

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock, SystemClock, within};
-use leasehold::{Client, Effect, ErrorKind, background};
+use leasehold::store::background;
+use leasehold::{Client, Effect, ErrorKind};
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply, until};
 
 use crate::proxy::{End, SlowNetwork, endless, parrot, reconnecting_proxy};

@@ -1,7 +1,8 @@
 //! The keys of locks at a server.
 
+use leasehold::ErrorKind;
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{ErrorKind, background};
+use leasehold::store::background;
 use leasehold_testkit::servers::{RedisServer, Reply};
 
 use crate::support::{

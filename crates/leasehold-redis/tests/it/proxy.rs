@@ -1,7 +1,7 @@
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
-use leasehold::background;
+use leasehold::store::background;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use leasehold::{
-    Error, ErrorKind, Fence, Opened, RecordKey, RecordWrite, Records, Stamp, Store as _,
-    WriteOutcome,
+use leasehold::store::{
+    Opened, RecordKey, RecordWrite, Records, Store as _, Version, WriteOutcome,
 };
+use leasehold::{Error, ErrorKind, Fence};
 use leasehold_redis::RedisStore;
 use leasehold_testkit::servers::{RedisServer, Reply};
 
 use crate::support::{eventually, key, left, store, store_at};
 
 const RECORD: &str = "leasehold:record:{deploy}:deploy";
-const STAMP: &str = "leasehold:stamp:{deploy}:deploy";
+const STAMP: &str = "leasehold:version:{deploy}:deploy";
 const WEEK_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 
 fn record() -> RecordKey {
@@ -28,11 +28,11 @@ fn records(store: &RedisStore) -> &dyn Records {
 }
 
 async fn write(store: &RedisStore, number: u64, text: &str) -> WriteOutcome {
-    let stamp = Stamp {
+    let version = Version {
         fence: fence(number),
         step: 1,
     };
-    let write = RecordWrite::new(stamp, text.as_bytes(), Duration::from_secs(60)).unwrap();
+    let write = RecordWrite::new(version, text.as_bytes(), Duration::from_secs(60)).unwrap();
     let written = records(store).write_record(&record(), &write).await;
     written.unwrap()
 }
@@ -54,8 +54,8 @@ async fn both_keys_of_a_record_expire() {
     assert_eq!(write(&store, 7, "value").await, WriteOutcome::Written);
     let value = left(&server, RECORD);
     assert!((1..=60_000).contains(&value), "{value}");
-    let stamp = left(&server, STAMP);
-    assert!((WEEK_MS - 60_000..=WEEK_MS).contains(&stamp), "{stamp}");
+    let version = left(&server, STAMP);
+    assert!((WEEK_MS - 60_000..=WEEK_MS).contains(&version), "{version}");
     server.command(&["PEXPIRE", STAMP, "60000"]);
     open(&store, 7).await;
     assert!(left(&server, STAMP) > 60_000, "opening begins it anew");

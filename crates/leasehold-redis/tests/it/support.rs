@@ -1,11 +1,11 @@
 use std::time::Duration;
 
-use leasehold::ambient::SystemEntropy;
 use leasehold::clock::{Clock, SystemClock};
-use leasehold::{
-    Client, DataGeneration, Error, Guard, Key, MemberId, MemberRecord, MemberRecordEdit, MemberSet,
-    MemberStatus, Mode,
+use leasehold::env::SystemEntropy;
+use leasehold::store::{
+    DataGeneration, MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus,
 };
+use leasehold::{Client, Error, Guard, Key, Mode};
 use leasehold_redis::{RedisMember, RedisStore};
 use leasehold_testkit::servers::{LIMIT, RedisServer, RedisSet, Reply};
 

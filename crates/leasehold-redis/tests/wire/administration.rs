@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{
-    Claim, DataGeneration, Fence, LostReason, MemberId, MemberRecord, MemberRecordEdit, MemberSet,
-    MemberStatus, Mode,
+use leasehold::store::{
+    Claim, DataGeneration, MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus,
 };
+use leasehold::{Fence, LostReason, Mode};
 use leasehold_quorum::{Lease, LeaseState, Place, Reply, Request};
 use leasehold_redis::codec::{Names, PRESENT, SAMPLE_COMMANDS, encode_sample};
 use leasehold_redis::resp::Value;

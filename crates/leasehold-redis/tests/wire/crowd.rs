@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
-use leasehold::ambient::Entropy as _;
-use leasehold::{Claim, Mode, Slot};
+use leasehold::Mode;
+use leasehold::env::Entropy as _;
+use leasehold::store::{Claim, Slot};
 use leasehold_quorum::{Place, Reply};
 use leasehold_testkit::SeededEntropy;
 use leasehold_testkit::servers::RedisServer;

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{Claim, ErrorKind, LostReason, Mode, Seal};
+use leasehold::store::{Claim, Seal};
+use leasehold::{ErrorKind, LostReason, Mode};
 use leasehold_quorum::{Lease, LeaseState, Place, Reply, Request};
 
 use crate::fixture::{TTL, TestClient, server};

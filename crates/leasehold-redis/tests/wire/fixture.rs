@@ -6,9 +6,10 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::ambient::SystemEntropy;
 use leasehold::clock::WallTime;
-use leasehold::{Busy, Claim, ClientId, ClientInfo, Fence, Key, Mode, Owner, Permits, Slot};
+use leasehold::env::SystemEntropy;
+use leasehold::store::{Busy, Claim, ClientId, ClientInfo, Owner, Permits, Slot};
+use leasehold::{Fence, Key, Mode};
 use leasehold_quorum::{Notification, Place, Refusal, Reply, Request, Successor};
 use leasehold_redis::codec::{Codec, Decoded, inbox, read_notification};
 use leasehold_redis::resp::{CommandWriter, Value};

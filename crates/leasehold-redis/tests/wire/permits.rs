@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{Claim, ErrorKind, LostReason, Slot};
+use leasehold::store::{Claim, Slot};
+use leasehold::{ErrorKind, LostReason};
 use leasehold_quorum::{Lease, LeaseState, Place, Reply, Request};
 
 use crate::fixture::{TestClient, permits, server, slot};

@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use leasehold::{
-    Error, ErrorKind, Fence, Key, Mode, Opened, RecordWrite, Stamp, WriteOutcome, Written,
-};
+use leasehold::store::{Opened, RecordWrite, Version, WriteOutcome, Written};
+use leasehold::{Error, ErrorKind, Fence, Key, Mode};
 use leasehold_quorum::{RecordAction, RecordAnswer, Reply, Request};
 
 use crate::fixture::{TestClient, server};
 
 const RETENTION: Duration = Duration::from_secs(60);
 const RECORD: &str = "leasehold:record:{deploy}:deploy";
-const STAMP: &str = "leasehold:stamp:{deploy}:deploy";
+const STAMP: &str = "leasehold:version:{deploy}:deploy";
 
 fn fence(number: u64) -> Fence {
     Fence::new(number).unwrap()
@@ -36,11 +35,11 @@ fn open(client: &mut TestClient, number: u64) -> Result<Option<Written>, u64> {
 }
 
 fn write(client: &mut TestClient, number: u64, step: u32, bytes: &[u8]) -> WriteOutcome {
-    let stamp = Stamp {
+    let version = Version {
         fence: fence(number),
         step,
     };
-    let write = RecordWrite::new(stamp, bytes, RETENTION).unwrap();
+    let write = RecordWrite::new(version, bytes, RETENTION).unwrap();
     match ask(client, RecordAction::Write(write)).unwrap() {
         RecordAnswer::Written(wrote) => wrote,
         other => panic!("a write is answered {other:?}"),
@@ -61,7 +60,10 @@ fn greater_fence_shuts_out_smaller_ones() {
     assert_eq!(open(&mut client, 5), Ok(None));
     assert_eq!(write(&mut client, 5, 1, b"one"), WriteOutcome::Written);
     let found = open(&mut client, 7).unwrap().unwrap();
-    assert_eq!((found.stamp.fence, &*found.bytes), (fence(5), &b"one"[..]));
+    assert_eq!(
+        (found.version.fence, &*found.bytes),
+        (fence(5), &b"one"[..])
+    );
     assert_eq!(open(&mut client, 6), Err(7));
     assert_eq!(
         write(&mut client, 6, 9, b"late"),
@@ -81,7 +83,7 @@ fn opening_again_keeps_the_step_of_a_write() {
     let mut client = TestClient::connect(&server);
     open(&mut client, 7).unwrap();
     write(&mut client, 7, 3, b"three");
-    assert_eq!(open(&mut client, 7).unwrap().unwrap().stamp.step, 3);
+    assert_eq!(open(&mut client, 7).unwrap().unwrap().version.step, 3);
     assert_eq!(
         write(&mut client, 7, 2, b"two"),
         WriteOutcome::Superseded(fence(7))
@@ -109,7 +111,7 @@ fn stamp_outlives_the_value() {
     client.command(&["DEL", RECORD]);
     assert_eq!(read(&mut client).unwrap(), None);
     assert_eq!(open(&mut client, 6), Err(7));
-    // The value may outlive the memory of stamps.
+    // The value may outlive the memory of versions.
     write(&mut client, 8, 1, b"two");
     client.command(&["DEL", STAMP]);
     assert_eq!(open(&mut client, 7), Err(8));

@@ -1,6 +1,7 @@
 //! Users that lack a right, and servers that lack a script.
 
-use leasehold::{DataGeneration, ErrorKind, Fence, MemberId, Mode};
+use leasehold::store::{DataGeneration, MemberId};
+use leasehold::{ErrorKind, Fence, Mode};
 use leasehold_quorum::{Lease, Place, Request};
 use leasehold_testkit::servers::RedisServer;
 

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{Claim, Mode, Seal};
+use leasehold::Mode;
+use leasehold::store::{Claim, Seal};
 use leasehold_quorum::{Lease, LeaseState, Place, Reply, Request};
 use leasehold_redis::resp::Value;
 

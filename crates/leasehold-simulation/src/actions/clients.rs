@@ -2,8 +2,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::ClientInfo;
-use leasehold::{ClientId, MemberId, MemberSet};
+use leasehold::store::ClientInfo;
+use leasehold::store::{ClientId, MemberId, MemberSet};
 use leasehold_quorum::{Config, Engine, MemberEvent};
 use leasehold_redis::codec::Codec;
 

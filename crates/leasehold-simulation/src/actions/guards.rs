@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::{Claim, Held, Renewal};
+use leasehold::store::{Claim, Held, Renewal};
 use leasehold_quorum::{Operation, ReleaseMode};
 
 use crate::history::{Wait, What};

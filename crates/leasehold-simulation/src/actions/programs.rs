@@ -1,8 +1,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{Claim, Error, Mode, Owner, Release, Renewal, Wait as QueueMode};
-use leasehold::{Effect, Slot};
+use leasehold::Effect;
+use leasehold::store::Slot;
+use leasehold::store::{Claim, Owner, Release, Renewal, Wait as QueueMode};
+use leasehold::{Error, Mode};
 use leasehold_quorum::{Acquired, Operation, Outcome, ReleaseMode};
 
 use crate::history::{Asked, Denial, Freed, Manner, Wait, What};
@@ -105,7 +107,7 @@ impl Simulation {
             .with_mode(mode)
             .with_delay(Duration::from_micros(delay))
             .with_wait(match manner {
-                Manner::Queued => QueueMode::InTurn,
+                Manner::Queued => QueueMode::Queued,
                 Manner::Barging => QueueMode::Barging,
                 Manner::Try | Manner::Foreign => QueueMode::None,
             });

@@ -1,6 +1,7 @@
 //! Holders that open, write and read the record of their lock, even after their lease ended.
 
-use leasehold::{Fence, Mode, Opened, RecordKey, RecordWrite, Stamp, WriteOutcome};
+use leasehold::store::{Opened, RecordKey, RecordWrite, Version, WriteOutcome};
+use leasehold::{Fence, Mode};
 use leasehold_quorum::{Operation, Outcome, RecordAction, RecordAnswer};
 
 use crate::history::{RecordEvent, What};
@@ -58,14 +59,14 @@ impl Simulation {
         let what = match &outcome {
             Outcome::Record(RecordAnswer::Opened(Opened::Open(reading))) => RecordEvent::Opened {
                 fence: fence.get(),
-                found: reading.written.as_ref().map(|it| stamp(it.stamp)),
+                found: reading.written.as_ref().map(|it| version(it.version)),
             },
             Outcome::Record(RecordAnswer::Written(WriteOutcome::Written)) => RecordEvent::Written {
-                stamp: (fence.get(), writes),
+                version: (fence.get(), writes),
             },
             Outcome::Record(RecordAnswer::Read(reading)) => RecordEvent::Read {
                 began,
-                found: reading.written.as_ref().map(|it| stamp(it.stamp)),
+                found: reading.written.as_ref().map(|it| version(it.version)),
                 settled: reading.settled,
             },
             _ => return self.note(|| format!("client {client}: {action:?}: {outcome:?}")),
@@ -78,7 +79,7 @@ impl Simulation {
             true => {
                 let step = writes + 1;
                 let retention = RecordWrite::RETENTION_MAX;
-                let write = RecordWrite::new(Stamp { fence, step }, *b"value", retention);
+                let write = RecordWrite::new(Version { fence, step }, *b"value", retention);
                 write.map(RecordAction::Write)
             }
             false => Ok(RecordAction::Read),
@@ -89,6 +90,6 @@ impl Simulation {
     }
 }
 
-fn stamp(stamp: Stamp) -> (u64, u32) {
-    (stamp.fence.get(), stamp.step)
+fn version(version: Version) -> (u64, u32) {
+    (version.fence.get(), version.step)
 }

@@ -81,7 +81,7 @@ impl Simulation {
 
     /// The locks and waits that a request names.
     fn touched(&self, request: &Request) -> Vec<(Kind, usize, Wait)> {
-        let one = |kind, claim: &leasehold::Claim| {
+        let one = |kind, claim: &leasehold::store::Claim| {
             let lock = self.locks.iter().position(|keys| keys.key == claim.key);
             let wait = self.owners.wait(&claim.owner.to_ascii());
             lock.zip(wait).map(|(lock, wait)| (kind, lock, wait))

@@ -67,7 +67,8 @@ pub(super) fn fence_order(facts: &Facts<'_>) -> Vec<Violation> {
 
 #[cfg(test)]
 mod tests {
-    use leasehold::{Mode, Permits};
+    use leasehold::Mode;
+    use leasehold::store::Permits;
 
     use super::*;
     use crate::checks::invented::*;

@@ -6,15 +6,15 @@ use crate::history::{Event, RecordEvent, What};
 use crate::time::Time;
 
 /// A fence and a step.
-type Stamp = (u64, u32);
+type Version = (u64, u32);
 
 /// What the clients learned of one record.
 #[derive(Default)]
 struct Record {
     /// The values that a majority has, each with the instant at which a client learned it.
-    settled: Vec<(Time, Stamp)>,
+    settled: Vec<(Time, Version)>,
     /// The openings: when the client learned of them, their fences and what they found.
-    opened: Vec<(Time, u64, Option<Stamp>)>,
+    opened: Vec<(Time, u64, Option<Version>)>,
 }
 
 /// I2: each opening finds every acknowledged value of a smaller fence. Each reading finds the values that
@@ -35,30 +35,31 @@ pub(super) fn records(facts: &Facts<'_>) -> Vec<Violation> {
         let record = records.entry(*lock).or_default();
         match *what {
             RecordEvent::Opened { fence, found } => record.opened.push((event.at, fence, found)),
-            RecordEvent::Written { stamp } => record.settled.push((event.at, stamp)),
+            RecordEvent::Written { version } => record.settled.push((event.at, version)),
             RecordEvent::Read {
                 began,
                 found,
                 settled,
             } => {
                 let before = record.settled.iter().filter(|(at, _)| *at < began);
-                let greatest = before.map(|(_, stamp)| *stamp).max();
+                let greatest = before.map(|(_, version)| *version).max();
                 if found < greatest {
                     let text = format!("lock {lock}: read {found:?} after {greatest:?}");
                     violations.push(reject(event.at, text));
                 }
-                if let Some(stamp) = found.filter(|_| settled) {
-                    record.settled.push((event.at, stamp));
+                if let Some(version) = found.filter(|_| settled) {
+                    record.settled.push((event.at, version));
                 }
             }
         }
     }
     for (lock, record) in &records {
         for (at, fence, found) in &record.opened {
-            let settled = record.settled.iter().map(|(_, stamp)| *stamp);
-            let missed = settled.filter(|stamp| stamp.0 < *fence && Some(*stamp) > *found);
-            if let Some(stamp) = missed.max() {
-                let text = format!("lock {lock}: opened by {fence} found {found:?}, not {stamp:?}");
+            let settled = record.settled.iter().map(|(_, version)| *version);
+            let missed = settled.filter(|version| version.0 < *fence && Some(*version) > *found);
+            if let Some(version) = missed.max() {
+                let text =
+                    format!("lock {lock}: opened by {fence} found {found:?}, not {version:?}");
                 violations.push(reject(*at, text));
             }
         }
@@ -85,15 +86,15 @@ mod tests {
         event(millis, What::Record { client, lock, what })
     }
 
-    fn opened(millis: u64, fence: u64, found: Option<Stamp>) -> Event {
+    fn opened(millis: u64, fence: u64, found: Option<Version>) -> Event {
         record(millis, RecordEvent::Opened { fence, found })
     }
 
-    fn written(millis: u64, stamp: Stamp) -> Event {
-        record(millis, RecordEvent::Written { stamp })
+    fn written(millis: u64, version: Version) -> Event {
+        record(millis, RecordEvent::Written { version })
     }
 
-    fn read(millis: u64, began: u64, found: Option<Stamp>, settled: bool) -> Event {
+    fn read(millis: u64, began: u64, found: Option<Version>, settled: bool) -> Event {
         let began = began * crate::time::MILLIS;
         let what = RecordEvent::Read {
             began,

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use leasehold::ClientInfo;
+use leasehold::store::ClientInfo;
 use leasehold_quorum::{Engine, Now, Operation, OperationId};
 
 use crate::history::Wait;

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
+use leasehold::Fence;
 use leasehold::clock::BootInstant;
-use leasehold::{Claim, Fence};
+use leasehold::store::Claim;
 use leasehold_quorum::{OperationId, RecordAction};
 
 use crate::history::Wait;

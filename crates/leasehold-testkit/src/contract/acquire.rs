@@ -1,7 +1,8 @@
 use std::collections::HashSet;
 
 use futures_util::future::join_all;
-use leasehold::{Attempt, ErrorKind, Fence, Guard, Mode, Sharing};
+use leasehold::store::{Attempt, Sharing};
+use leasehold::{ErrorKind, Fence, Guard, Mode};
 
 use super::crowd::Crowd;
 use super::fixture::{Fixture, LONG, PATIENCE, busy, granted, now, released};

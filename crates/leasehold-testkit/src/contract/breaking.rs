@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{BreakRecord, Broken, Claim, Fence, LostReason, Mode, Release, Renewal, Store};
+use leasehold::store::{Claim, ForceReleaseRecord, ForcedRelease, Release, Renewal, Store};
+use leasehold::{Fence, LostReason, Mode};
 
 use super::crowd::Crowd;
 use super::fixture::{
@@ -9,18 +10,22 @@ use super::fixture::{
     released, short_ttl,
 };
 
-fn record(fixture: &Fixture, claim: &Claim, fence: Fence) -> BreakRecord {
+fn record(fixture: &Fixture, claim: &Claim, fence: Fence) -> ForceReleaseRecord {
     let by = fixture.client();
-    BreakRecord::new(claim.owner, fence, (*by).clone(), fixture.wall())
+    ForceReleaseRecord::new(claim.owner, fence, (*by).clone(), fixture.wall())
 }
 
-fn at_once(fixture: &Fixture, claim: &Claim, fence: Fence) -> BreakRecord {
+fn at_once(fixture: &Fixture, claim: &Claim, fence: Fence) -> ForceReleaseRecord {
     let mut record = record(fixture, claim, fence);
     record.at_once = true;
     record
 }
 
-async fn broken(store: &Arc<dyn Store>, claim: &Claim, record: &BreakRecord) -> Broken {
+async fn broken(
+    store: &Arc<dyn Store>,
+    claim: &Claim,
+    record: &ForceReleaseRecord,
+) -> ForcedRelease {
     let broken = admin(store).break_lease(&claim.key, record).await;
     let broken = broken.expect("an answer");
     assert!(broken.stood, "the lease stood: {broken:?}");
@@ -106,7 +111,7 @@ pub(crate) async fn b3_current_holder_keeps_the_lock(fixture: &Fixture) {
     let fence = granted(&store, &gone).await;
     released(&store, &gone).await;
     // In a quorum, the last member may free it after the answer.
-    store.settle().await;
+    store.flush().await;
     let later = granted(&store, &next).await;
     for record in [
         record(fixture, &gone, fence),
@@ -205,5 +210,5 @@ pub(crate) async fn b6_the_record_is_kept(fixture: &Fixture) {
     released(&store, &next).await;
     let kept = admin(&store).last_break(&key).await.expect("an answer");
     assert_eq!(kept, Some(second), "the last one, also afterwards");
-    assert!(BreakRecord::KEPT >= Duration::from_secs(7 * 24 * 60 * 60));
+    assert!(ForceReleaseRecord::KEPT >= Duration::from_secs(7 * 24 * 60 * 60));
 }

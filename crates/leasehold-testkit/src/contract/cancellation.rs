@@ -2,7 +2,8 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::Poll;
 
-use leasehold::{Attempt, Client};
+use leasehold::Client;
+use leasehold::store::Attempt;
 
 use super::fixture::{Fixture, LONG, PATIENCE, free, granted_in_time, now, released};
 

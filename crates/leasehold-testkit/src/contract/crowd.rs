@@ -5,7 +5,8 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, select};
-use leasehold::{Client, Key, Lock, Order, Store};
+use leasehold::store::{Order, Store};
+use leasehold::{Client, Key, Lock};
 
 use super::fixture::{Fixture, LONG, PATIENCE, now, until};
 

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
-use leasehold::{Client, Ended, ErrorKind, Mode, Renewal, Sharing, Store};
+use leasehold::store::{Renewal, Sharing, Store};
+use leasehold::{Client, ErrorKind, Mode, ReleaseOutcome};
 
 use super::crowd::Crowd;
 use super::fixture::{Fixture, LONG, busy, granted, held, released};
@@ -148,7 +149,10 @@ pub(crate) async fn r4_guard_downgrades_or_reports_failure(fixture: &Fixture) {
         assert_eq!(refusal.kind(), ErrorKind::Unsupported, "{refusal}");
         assert_eq!(guard.mode(), Mode::Exclusive);
     }
-    assert_eq!(guard.release().await.expect("a release"), Ended::Released);
+    assert_eq!(
+        guard.release().await.expect("a release"),
+        ReleaseOutcome::Released
+    );
 }
 
 pub(crate) async fn r4_waiting_reader_joins_a_downgraded_lock(fixture: &Fixture) {
@@ -168,6 +172,9 @@ pub(crate) async fn r4_waiting_reader_joins_a_downgraded_lock(fixture: &Fixture)
     let (entered, ()) = tokio::join!(reading.acquire(), downgrading);
     let entered = entered.expect("a grant while the other one holds");
     for guard in [guard, entered] {
-        assert_eq!(guard.release().await.expect("a release"), Ended::Released);
+        assert_eq!(
+            guard.release().await.expect("a release"),
+            ReleaseOutcome::Released
+        );
     }
 }

@@ -2,12 +2,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use leasehold::ambient::Ambient;
 use leasehold::clock::WallTime;
-use leasehold::{
-    Admin, Attempt, Claim, ClientInfo, Expiry, Fence, Guarantees, Held, Inspection, Key, Mode,
-    Owner, Release, Store,
+use leasehold::env::Env;
+use leasehold::store::{
+    Admin, Attempt, Claim, ClientInfo, Expiry, Held, Inspection, Owner, Release, Store,
 };
+use leasehold::{Fence, Guarantees, Key, Mode};
 
 use super::worker::Worker;
 use crate::harness::{Harness, Suite};
@@ -18,7 +18,7 @@ pub(crate) struct Fixture {
     pub(crate) suite: Suite,
     pub(crate) harness: Arc<dyn Harness>,
     name: &'static str,
-    ambient: Ambient,
+    env: Env,
     keys: AtomicU32,
 }
 
@@ -34,7 +34,7 @@ impl Fixture {
             suite,
             harness,
             name,
-            ambient: Ambient::default(),
+            env: Env::default(),
             keys: AtomicU32::new(0),
         }
     }
@@ -50,12 +50,12 @@ impl Fixture {
     /// Returns a key that no other test, and no earlier run, has used.
     pub(crate) fn key(&self) -> Key {
         let number = self.keys.fetch_add(1, Ordering::Relaxed);
-        let run = self.ambient.entropy.next_u64();
+        let run = self.env.entropy.next_u64();
         Key::new(format!("{}/{number}/{run:x}", self.name)).expect("a valid name")
     }
 
     pub(crate) fn wall(&self) -> WallTime {
-        self.ambient.clock.wall()
+        self.env.clock.wall()
     }
 
     /// Returns a claim of a client of its own.
@@ -65,19 +65,19 @@ impl Fixture {
 
     /// Returns a new client.
     pub(crate) fn client(&self) -> Arc<ClientInfo> {
-        let info = ClientInfo::of_this_process(&self.ambient, Some("contract".into()));
+        let info = ClientInfo::of_this_process(&self.env, Some("contract".into()));
         Arc::new(info)
     }
 
     pub(crate) fn claim_of(&self, client: &Arc<ClientInfo>, key: &Key, ttl: Duration) -> Claim {
         let wall = self.wall();
-        let owner = Owner::at(client.id, wall, &*self.ambient.entropy);
+        let owner = Owner::at(client.id, wall, &*self.env.entropy);
         Claim::new(key.clone(), owner, ttl, wall, Arc::clone(client))
     }
 
     /// Waits a little, between two looks at a condition.
     pub(crate) async fn pause(&self) {
-        self.ambient.poll_pause().await;
+        self.env.poll_pause().await;
     }
 
     pub(crate) fn shared(&self, key: &Key, ttl: Duration) -> Claim {

@@ -1,4 +1,5 @@
-use leasehold::{Key, LockListing, Mode, Pattern, Sharing};
+use leasehold::store::{LockListing, Pattern, Sharing};
+use leasehold::{Key, Mode};
 
 use super::fixture::{Fixture, LONG, expires, granted, inspection, released};
 

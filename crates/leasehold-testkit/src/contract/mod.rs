@@ -1,4 +1,4 @@
-//! The contract suite: every numbered obligation of [`leasehold::Store`] and of its optional traits as a
+//! The contract suite: every numbered obligation of [`leasehold::store::Store`] and of its optional traits as a
 //! named test, run by every store.
 //!
 //! [`Suite::without`] names the optional traits that a store does not have. The output lists the tests

@@ -3,9 +3,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use leasehold::{
-    Attempt, Claim, Counting, Effect, Error, ErrorKind, Fence, Key, Mode, Permits, Sharing, Store,
-};
+use leasehold::store::{Attempt, Claim, Counting, Permits, Sharing, Store};
+use leasehold::{Effect, Error, ErrorKind, Fence, Key, Mode};
 
 use super::crowd::Crowd;
 use super::fixture::{Fixture, LONG, busy, expires, granted, now, released, short_ttl};

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use leasehold::{Mode, Sharing};
+use leasehold::Mode;
+use leasehold::store::Sharing;
 use tokio::sync::Semaphore;
 
 use super::crowd::{Crowd, Served, alongside, in_time, let_others_run};

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{
-    Effect, Fence, Key, Opened, RecordKey, RecordWrite, Records, Stamp, Store, WriteOutcome,
-    Written,
+use leasehold::store::{
+    Opened, RecordKey, RecordWrite, Records, Store, Version, WriteOutcome, Written,
 };
+use leasehold::{Effect, Fence, Key};
 
 use super::fixture::{Fixture, LONG, PATIENCE, busy, granted, inspection, now, released};
 
@@ -35,7 +35,7 @@ async fn shut_out(
     greatest: u64,
 ) {
     let record = RecordKey::new(key.clone());
-    let write = RecordWrite::new(stamp(number, step), *b"late", KEPT).expect("a valid write");
+    let write = RecordWrite::new(version(number, step), *b"late", KEPT).expect("a valid write");
     match records(store).write_record(&record, &write).await {
         Ok(recorded) => assert_eq!(recorded, WriteOutcome::Superseded(fence(greatest))),
         Err(error) => {
@@ -46,7 +46,7 @@ async fn shut_out(
 }
 
 /// Opens the record, which must succeed, and returns its value.
-async fn found(store: &Arc<dyn Store>, key: &Key, number: u64) -> Option<(Stamp, Vec<u8>)> {
+async fn found(store: &Arc<dyn Store>, key: &Key, number: u64) -> Option<(Version, Vec<u8>)> {
     match opened(store, key, number).await {
         Opened::Open(reading) => reading.written.map(plain),
         Opened::Superseded(greatest) => panic!("{key}: {number} should get in, not {greatest}"),
@@ -59,23 +59,23 @@ async fn wrote(
     (number, step): (u64, u32),
     text: &str,
 ) -> WriteOutcome {
-    wrote_for(store, key, stamp(number, step), text, KEPT).await
+    wrote_for(store, key, version(number, step), text, KEPT).await
 }
 
 async fn wrote_for(
     store: &Arc<dyn Store>,
     key: &Key,
-    stamp: Stamp,
+    version: Version,
     text: &str,
     retention: Duration,
 ) -> WriteOutcome {
     let record = RecordKey::new(key.clone());
-    let write = RecordWrite::new(stamp, text.as_bytes(), retention).expect("a valid write");
+    let write = RecordWrite::new(version, text.as_bytes(), retention).expect("a valid write");
     let wrote = records(store).write_record(&record, &write).await;
     wrote.expect("an answer")
 }
 
-async fn read(store: &Arc<dyn Store>, key: &Key) -> Option<(Stamp, Vec<u8>)> {
+async fn read(store: &Arc<dyn Store>, key: &Key) -> Option<(Version, Vec<u8>)> {
     let reading = records(store)
         .read_record(&RecordKey::new(key.clone()))
         .await;
@@ -84,20 +84,20 @@ async fn read(store: &Arc<dyn Store>, key: &Key) -> Option<(Stamp, Vec<u8>)> {
     reading.written.map(plain)
 }
 
-fn plain(written: Written) -> (Stamp, Vec<u8>) {
+fn plain(written: Written) -> (Version, Vec<u8>) {
     assert!(written.remaining <= KEPT, "{:?}", written.remaining);
-    (written.stamp, written.bytes.to_vec())
+    (written.version, written.bytes.to_vec())
 }
 
-fn stamp(number: u64, step: u32) -> Stamp {
-    Stamp {
+fn version(number: u64, step: u32) -> Version {
+    Version {
         fence: fence(number),
         step,
     }
 }
 
-fn value(number: u64, step: u32, text: &str) -> Option<(Stamp, Vec<u8>)> {
-    Some((stamp(number, step), text.as_bytes().to_vec()))
+fn value(number: u64, step: u32, text: &str) -> Option<(Version, Vec<u8>)> {
+    Some((version(number, step), text.as_bytes().to_vec()))
 }
 
 pub(crate) async fn p1_what_was_written_last_is_shown(fixture: &Fixture) {
@@ -197,14 +197,14 @@ pub(crate) async fn p4_value_ends_with_its_retention(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
     let retention = Duration::from_millis(1500);
     let began = now();
-    wrote_for(&store, &key, stamp(7, 1), "first", KEPT).await;
-    let written = wrote_for(&store, &key, stamp(7, 2), "second", retention).await;
+    wrote_for(&store, &key, version(7, 1), "first", KEPT).await;
+    let written = wrote_for(&store, &key, version(7, 2), "second", retention).await;
     assert_eq!(written, WriteOutcome::Written);
     loop {
         // Measured before the store is asked, so this age is not too great.
         let age = began.elapsed();
         match read(&store, &key).await {
-            Some(value) => assert_eq!(value, (stamp(7, 2), b"second".to_vec())),
+            Some(value) => assert_eq!(value, (version(7, 2), b"second".to_vec())),
             None => {
                 let age = began.elapsed();
                 assert!(age >= retention, "gone after {age:?}");
@@ -238,7 +238,7 @@ pub(crate) async fn p4_each_write_begins_the_retention_anew(fixture: &Fixture) {
     wrote_for(
         &store,
         &key,
-        stamp(7, 1),
+        version(7, 1),
         "short",
         RecordWrite::RETENTION_MIN,
     )

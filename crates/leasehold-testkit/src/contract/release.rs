@@ -1,5 +1,6 @@
-use leasehold::ambient::SystemEntropy;
-use leasehold::{Client, Ended, Owner, Release, Renewal};
+use leasehold::env::SystemEntropy;
+use leasehold::store::{Owner, Release, Renewal};
+use leasehold::{Client, ReleaseOutcome};
 
 use super::fixture::{Fixture, LONG, busy, free, granted, granted_in_time, held, released};
 
@@ -40,11 +41,14 @@ pub(crate) async fn f1_the_last_share_frees_the_lock(fixture: &Fixture) {
     let share = guard.share();
     assert_eq!(
         guard.release().await.expect("an answer"),
-        Ended::StillShared
+        ReleaseOutcome::StillShared
     );
     assert!(share.is_valid());
     busy(&store, &fixture.claim(&key, LONG)).await;
-    assert_eq!(share.release().await.expect("an answer"), Ended::Released);
+    assert_eq!(
+        share.release().await.expect("an answer"),
+        ReleaseOutcome::Released
+    );
     let claim = fixture.claim(&key, LONG);
     granted(&store, &claim).await;
     released(&store, &claim).await;
@@ -82,7 +86,7 @@ pub(crate) async fn f4_released_lock_is_free_after_flush(fixture: &Fixture) {
         let claim = fixture.claim(&key, LONG);
         granted(&store, &claim).await;
         released(&store, &claim).await;
-        store.settle().await;
+        store.flush().await;
         for place in &places {
             free(fixture, place, &key).await;
         }

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{Attempt, Client, LostReason, Renewal, Store};
+use leasehold::store::{Attempt, Renewal, Store};
+use leasehold::{Client, LostReason};
 
 use super::fixture::{Fixture, LONG, busy, expires, free, granted, held, now, released, short_ttl};
 

@@ -1,4 +1,5 @@
-use leasehold::{Breaking, Exclusion, Mode, Store};
+use leasehold::Mode;
+use leasehold::store::{Breaking, Exclusion, Store};
 
 use crate::harness::Optional;
 

@@ -1,7 +1,8 @@
 use std::cell::{Cell, RefCell};
 
 use futures_util::future::join_all;
-use leasehold::{Counting, Guard, Key, Lock, Mode, Sharing};
+use leasehold::store::{Counting, Sharing};
+use leasehold::{Guard, Key, Lock, Mode};
 
 use super::crowd::{Crowd, alongside};
 use super::fixture::{Fixture, until};

@@ -4,13 +4,14 @@ mod records;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
-use leasehold::background;
 use leasehold::clock;
-use leasehold::{
-    Admin, Attempt, BoxFuture, Claim, Error, ErrorKind, Guarantees, Held, Inspection, LeaseTerms,
-    Records, Release, Renewal, Store,
+use leasehold::env::Env;
+use leasehold::store::background;
+use leasehold::store::{
+    Admin, Attempt, BoxFuture, Claim, Held, Inspection, LeaseTerms, Records, Release, Renewal,
+    Store,
 };
+use leasehold::{Error, ErrorKind, Guarantees};
 use tokio::sync::watch;
 
 use super::crash_injector::{CrashInjector, RequestOutcome};
@@ -40,7 +41,7 @@ pub enum Fault {
 #[derive(Clone, Debug)]
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
-    ambient: Ambient,
+    env: Env,
     fault: watch::Sender<Fault>,
     calls: Arc<Mutex<Vec<Call>>>,
     crash_injector: Option<CrashInjector>,
@@ -62,10 +63,10 @@ pub enum Call {
 
 impl FaultyStore {
     /// Returns `inner` without a fault.
-    pub fn new(inner: impl Store, ambient: Ambient) -> Self {
+    pub fn new(inner: impl Store, env: Env) -> Self {
         Self {
             inner: Arc::new(inner),
-            ambient,
+            env,
             fault: watch::Sender::new(Fault::None),
             calls: Arc::default(),
             crash_injector: None,
@@ -112,9 +113,9 @@ impl FaultyStore {
         request: impl FnOnce(Arc<dyn Store>) -> BoxFuture<'static, T> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Error>> {
         let (inner, mut fault) = (Arc::clone(&self.inner), self.fault.subscribe());
-        let (ambient, current) = (self.ambient.clone(), *fault.borrow());
+        let (env, current) = (self.env.clone(), *fault.borrow());
         let (id, crash_injector) = (self.describe(), self.crash_injector.clone());
-        let (clock, name) = (ambient.clock.clone(), id.clone());
+        let (clock, name) = (env.clock.clone(), id.clone());
         let answering = async move {
             match crash_injector.map_or(RequestOutcome::Answered, |crash_injector| {
                 crash_injector.next()
@@ -145,13 +146,13 @@ impl FaultyStore {
                 Fault::Unreachable => Err(unreachable(&id)),
                 Fault::Slow(span) => {
                     let answer = request(inner).await;
-                    ambient.clock.sleep_until(ambient.clock.now() + span).await;
+                    env.clock.sleep_until(env.clock.now() + span).await;
                     Ok(answer)
                 }
                 Fault::Jittery(most) => {
                     let travels = || {
-                        let span = ambient.random_span(Duration::ZERO, most);
-                        ambient.clock.sleep_until(ambient.clock.now() + span)
+                        let span = env.random_span(Duration::ZERO, most);
+                        env.clock.sleep_until(env.clock.now() + span)
                     };
                     travels().await;
                     let answer = request(inner).await;
@@ -159,7 +160,7 @@ impl FaultyStore {
                     Ok(answer)
                 }
                 Fault::Late(span) => {
-                    ambient.clock.sleep_until(ambient.clock.now() + span).await;
+                    env.clock.sleep_until(env.clock.now() + span).await;
                     Ok(request(inner).await)
                 }
                 Fault::Panics => panic!("{id} was told to panic"),
@@ -227,12 +228,12 @@ impl Store for FaultyStore {
         Box::pin(async move { asking.await? })
     }
 
-    fn abandon(&self, claim: &Claim) {
-        self.inner.abandon(claim);
+    fn detach(&self, claim: &Claim) {
+        self.inner.detach(claim);
     }
 
-    fn settle(&self) -> BoxFuture<'_, ()> {
-        self.inner.settle()
+    fn flush(&self) -> BoxFuture<'_, ()> {
+        self.inner.flush()
     }
 
     fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {

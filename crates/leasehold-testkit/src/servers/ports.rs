@@ -2,7 +2,7 @@ use std::collections::HashSet;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Mutex, PoisonError};
 
-use leasehold::ambient::{Entropy, SystemEntropy};
+use leasehold::env::{Entropy, SystemEntropy};
 
 /// Below the range from which Linux takes the local ports of outgoing connections (32768 and up). Otherwise
 /// a client that reconnects to a stopped server could be connected to itself, or take the port that the

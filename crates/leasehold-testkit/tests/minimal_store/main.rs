@@ -5,7 +5,8 @@ mod store;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use leasehold::{Key, Store};
+use leasehold::Key;
+use leasehold::store::Store;
 use leasehold_testkit::contract;
 use leasehold_testkit::harness::{Harness, Optional, Suite};
 

@@ -3,19 +3,19 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use leasehold::ambient::Ambient;
 use leasehold::clock::BootInstant;
-use leasehold::{
-    Attempt, BoxFuture, Busy, Claim, Error, ErrorKind, Exclusion, Expiry, Fence, Fencing, Grant,
-    Guarantees, Held, Key, LeaseTerms, LostReason, Mode, Order, Owner, Release, Renewal, Sharing,
-    Store, Waiting,
+use leasehold::env::Env;
+use leasehold::store::{
+    Attempt, BoxFuture, Busy, Claim, Exclusion, Expiry, Fencing, Grant, Held, LeaseTerms, Order,
+    Owner, Release, Renewal, Sharing, Store, Waiting,
 };
+use leasehold::{Error, ErrorKind, Fence, Guarantees, Key, LostReason, Mode};
 
 /// Grants exclusive locks within one process, and has none of the optional traits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MinimalStore {
     locks: Arc<Mutex<HashMap<Key, Lock>>>,
-    ambient: Ambient,
+    env: Env,
 }
 
 /// The last grant of a key. The fence outlives the lease, so that the next fence is greater.
@@ -41,7 +41,7 @@ impl MinimalStore {
             let text = format!("{} mode is not offered", claim.mode);
             return Err(Error::new(ErrorKind::Unsupported, text).with_key(&claim.key));
         }
-        let (now, mut locks) = (self.ambient.clock.now(), self.locks());
+        let (now, mut locks) = (self.env.clock.now(), self.locks());
         let last = locks.get(&claim.key);
         let fence = match last.and_then(|lock| lock.current(now).map(|lease| (lease, lock.fence))) {
             Some((lease, _)) if lease.owner != claim.owner => {
@@ -60,7 +60,7 @@ impl MinimalStore {
     }
 
     fn renew_one(&self, held: &Held) -> Renewal {
-        let (now, mut locks) = (self.ambient.clock.now(), self.locks());
+        let (now, mut locks) = (self.env.clock.now(), self.locks());
         let lock = locks.get_mut(&held.claim.key);
         let Some(lease) = lock.and_then(|lock| lock.current_mut(now)) else {
             return Renewal::Lost(LostReason::Gone);
@@ -73,7 +73,7 @@ impl MinimalStore {
     }
 
     fn free(&self, claim: &Claim) -> Release {
-        let (now, mut locks) = (self.ambient.clock.now(), self.locks());
+        let (now, mut locks) = (self.env.clock.now(), self.locks());
         match locks.get_mut(&claim.key) {
             Some(lock)
                 if lock
@@ -142,6 +142,6 @@ impl Store for MinimalStore {
     }
 
     fn wait<'a>(&'a self, _claim: &'a Claim) -> BoxFuture<'a, ()> {
-        Box::pin(self.ambient.poll_pause())
+        Box::pin(self.env.poll_pause())
     }
 }

@@ -7,8 +7,8 @@ use super::backoff;
 use super::wait_policy::{Answer, Limits, OutageDeadline, WaitPolicy};
 use crate::env::clock::{self, BootInstant};
 use crate::guard::Guard;
+use crate::lease::ClientContext;
 use crate::lease::ClientCore;
-use crate::runtime::ClientContext;
 use crate::runtime::background::{self, Running};
 use crate::store::{Attempt, Busy, Claim, Expiry};
 use crate::telemetry::{AttemptEnd, WaitEnd, spans};
@@ -108,9 +108,9 @@ impl Acquisition {
                 if let AttemptFailure::Busy(_) = last {
                     self.context.store.wait(&claim).await;
                 } else {
-                    let random = self.context.ambient.entropy.next_u64();
+                    let random = self.context.env.entropy.next_u64();
                     let until = now + backoff::pause_after(failures, random);
-                    self.context.ambient.clock.sleep_until(until).await;
+                    self.context.env.clock.sleep_until(until).await;
                 }
             };
             if limits.bound(&self.context, pause).await.is_none() {
@@ -140,22 +140,22 @@ impl Acquisition {
         match self.wait_policy {
             _ if self.barging => Wait::Barging,
             WaitPolicy::OneAttempt => Wait::None,
-            WaitPolicy::Wait(_) => Wait::InTurn,
+            WaitPolicy::Wait(_) => Wait::Queued,
         }
     }
 
     fn new_owner(&self) -> Owner {
-        let ambient = &self.context.ambient;
-        let wall = ambient.clock.wall();
-        Owner::at(self.context.info.id, wall, &*ambient.entropy)
+        let env = &self.context.env;
+        let wall = env.clock.wall();
+        Owner::at(self.context.info.id, wall, &*env.entropy)
     }
 
     /// Returns the claim of the next attempt, and the instant from which its lease counts.
     fn claim(&self, limits: &Limits) -> (Arc<Claim>, BootInstant) {
-        let ambient = &self.context.ambient;
-        let sent = ambient.clock.now();
+        let env = &self.context.env;
+        let sent = env.clock.now();
         let info = Arc::clone(&self.context.info);
-        let wall = ambient.clock.wall();
+        let wall = env.clock.wall();
         let claim = Claim::new(self.key.clone(), limits.owner, self.ttl, wall, info)
             .with_delay(self.delay)
             .with_mode(self.mode)
@@ -177,7 +177,7 @@ impl Acquisition {
             let (context, claim) = (Arc::clone(&self.context), Arc::clone(claim));
             self.context.clean_up(async move {
                 let (answer, _) = asking.await;
-                if may_hold(&answer) {
+                if needs_release(&answer) {
                     free(&context, &claim).await;
                 }
                 // Leave last: by now, everything that the attempt left in a queue is there.
@@ -191,7 +191,7 @@ impl Acquisition {
             Ok(Attempt::Granted(grant)) => self.guard(claim, sent, grant),
             _ => None,
         };
-        if guard.is_none() && may_hold(&answer) {
+        if guard.is_none() && needs_release(&answer) {
             // The wait continues with a new owner, so that this release cannot free a later grant if it
             // arrives late.
             limits.owner = self.new_owner();
@@ -270,7 +270,7 @@ async fn ask(
             .with_store(context.store.describe())
             .with_unknown_effect()
     };
-    let answer = clock::within(&*context.ambient.clock, sent + limit, asking).await;
+    let answer = clock::within(&*context.env.clock, sent + limit, asking).await;
     let grant = match &answer {
         Some(Ok(Attempt::Granted(grant))) => Some(grant),
         _ => None,
@@ -284,7 +284,7 @@ async fn ask(
     }
 }
 
-fn may_hold(answer: &Result<Attempt, Error>) -> bool {
+fn needs_release(answer: &Result<Attempt, Error>) -> bool {
     match answer {
         Ok(Attempt::Granted(_)) => true,
         Ok(Attempt::Busy(_)) => false,

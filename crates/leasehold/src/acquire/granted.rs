@@ -26,11 +26,15 @@ impl Acquisition {
             margin,
             max_hold: self.max_hold,
         };
-        let ambient = &self.context.ambient;
-        let spread = ambient.random_span(Duration::ZERO, times.spread());
+        let env = &self.context.env;
+        let spread = env.random_span(Duration::ZERO, times.spread());
         let lease = Lease::granted(times, sent, spread);
-        let held_lease =
-            HeldLease::new(client.next_tenure(), Arc::clone(claim), grant.fence, lease);
+        let held_lease = HeldLease::new(
+            client.next_lease_id(),
+            Arc::clone(claim),
+            grant.fence,
+            lease,
+        );
         let held_lease = Arc::new(held_lease);
         client.keep(&held_lease, sent);
         Some(Guard::new(held_lease, client))

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::env::clock::BootInstant;
 use crate::guard::Guard;
-use crate::runtime::{ClientContext, background};
+use crate::lease::ClientContext;
+use crate::runtime::background;
 use crate::types::{Error, Owner};
 
 /// How long an acquisition continues.
@@ -48,7 +49,7 @@ impl OutageDeadline {
     }
 
     pub(crate) fn learn(&mut self, error: &Error, one_ttl_from_now: BootInstant) {
-        if let Some(after) = error.counts_again().filter(|_| !self.was_told) {
+        if let Some(after) = error.eligible_after().filter(|_| !self.was_told) {
             self.was_told = true;
             self.end = self.end.max(one_ttl_from_now + after);
         }
@@ -65,7 +66,7 @@ impl Limits {
     ) -> Option<F::Output> {
         let end = async {
             match self.end.filter(|end| *end > self.began) {
-                Some(end) => context.ambient.clock.sleep_until(end).await,
+                Some(end) => context.env.clock.sleep_until(end).await,
                 None => std::future::pending().await,
             }
         };

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::election::{Leader, LeaderChange};
-use crate::guard::Ended;
+use crate::guard::ReleaseOutcome;
 use crate::types::Error;
 
 /// A blocking [`crate::Election`].
@@ -109,7 +109,7 @@ impl Leadership {
     /// # Errors
     ///
     /// The errors of [`crate::Leadership::resign`].
-    pub fn resign(self) -> Result<Ended, Error> {
+    pub fn resign(self) -> Result<ReleaseOutcome, Error> {
         pollster::block_on(self.0.resign())
     }
 }

@@ -2,7 +2,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::blocking::Guard;
-use crate::guard::Ended;
+use crate::guard::ReleaseOutcome;
 use crate::types::Error;
 
 /// A blocking [`crate::Guarded`].
@@ -45,7 +45,7 @@ impl<T> Guarded<T> {
     /// # Errors
     ///
     /// The errors of [`crate::Guard::release`].
-    pub fn release(self) -> Result<Ended, Error> {
+    pub fn release(self) -> Result<ReleaseOutcome, Error> {
         let Self { value, guard } = self;
         drop(value);
         guard.release()

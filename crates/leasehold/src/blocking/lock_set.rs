@@ -1,7 +1,7 @@
 use std::ops::Deref;
 use std::time::Duration;
 
-use crate::guard::Ended;
+use crate::guard::ReleaseOutcome;
 use crate::store::LostReason;
 use crate::types::{Error, Key, Mode};
 
@@ -62,7 +62,7 @@ impl GuardSet {
     }
 
     /// Releases all locks, and returns the outcome for each.
-    pub fn release(self) -> Vec<(Key, Result<Ended, Error>)> {
+    pub fn release(self) -> Vec<(Key, Result<ReleaseOutcome, Error>)> {
         pollster::block_on(self.0.release())
     }
 

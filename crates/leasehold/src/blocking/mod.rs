@@ -29,7 +29,7 @@ macro_rules! settings {
 mod closing;
 mod election;
 mod guarded;
-mod handing;
+mod handle;
 mod lock_set;
 mod loss_watch;
 mod once;
@@ -45,9 +45,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::fencing::Fenced;
-use crate::guard::Ended;
+use crate::guard::ReleaseOutcome;
 use crate::store::{
-    Breach, Break, BreakRecord, Guarantees, LockListing, LostReason, MemberHealth, Store,
+    ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, Guarantees, LockListing, LostReason,
+    MemberHealth, Store,
 };
 use crate::types::{Error, Fence, Holder, Key, Mode, Pattern, Waiter};
 
@@ -132,8 +133,8 @@ impl Client {
         &self,
         name: impl AsRef<str>,
         fence: Fence,
-        how: Break,
-    ) -> Result<Breach, Error> {
+        how: ForceRelease,
+    ) -> Result<ForceReleaseOutcome, Error> {
         pollster::block_on(self.0.break_lock(name, fence, how))
     }
 
@@ -143,7 +144,7 @@ impl Client {
     /// # Errors
     ///
     /// Those of [`crate::Client::last_break`].
-    pub fn last_break(&self, name: impl AsRef<str>) -> Result<Option<BreakRecord>, Error> {
+    pub fn last_break(&self, name: impl AsRef<str>) -> Result<Option<ForceReleaseRecord>, Error> {
         pollster::block_on(self.0.last_break(name))
     }
 
@@ -287,7 +288,7 @@ impl Guard {
     /// # Errors
     ///
     /// Those of [`crate::Guard::release`].
-    pub fn release(self) -> Result<Ended, Error> {
+    pub fn release(self) -> Result<ReleaseOutcome, Error> {
         pollster::block_on(self.0.release())
     }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::Client;
-use crate::runtime::ClientContext;
+use crate::lease::ClientContext;
 use crate::store::optional;
-use crate::store::{Breach, Break, BreakRecord, Breaking};
+use crate::store::{Breaking, ForceRelease, ForceReleaseOutcome, ForceReleaseRecord};
 use crate::types::{Error, ErrorKind, Fence, Holder, Key, Mode, Owner};
 
 impl Client {
@@ -14,8 +14,8 @@ impl Client {
     /// affected.
     ///
     /// The next renewal reports the loss to the holder: its guard is lost with
-    /// [`LostReason::Broken`](crate::LostReason::Broken). [`Break`] says when others may enter. The store
-    /// keeps a record of the break for [`BreakRecord::KEPT`], and the client emits one tracing event.
+    /// [`LostReason::Broken`](crate::LostReason::Broken). [`ForceRelease`] says when others may enter. The store
+    /// keeps a record of the break for [`ForceReleaseRecord::KEPT`], and the client emits one tracing event.
     ///
     /// # Errors
     ///
@@ -33,16 +33,17 @@ impl Client {
     ///
     /// ```
     /// # pollster::block_on(async {
-    /// use leasehold::{Breach, Break, Client, MemoryStore};
+    /// use leasehold::{Client, MemoryStore};
+    /// use leasehold::store::{ForceRelease, ForceReleaseOutcome};
     ///
     /// let store = MemoryStore::new();
     /// let (holder, operator) = (Client::new(store.clone()), Client::new(store));
     /// let guard = holder.lock("deploy").acquire().await?;
     ///
     /// let shown = operator.holders("deploy").await?[0].fence.unwrap();
-    /// let how = Break::at_once().because("its host is gone")?;
+    /// let how = ForceRelease::at_once().because("its host is gone")?;
     /// let breach = operator.break_lock("deploy", shown, how).await?;
-    /// assert!(matches!(breach, Breach::Done(..)));
+    /// assert!(matches!(breach, ForceReleaseOutcome::Done(..)));
     /// let next = operator.lock("deploy").acquire().await?;
     /// assert!(next.fence() > guard.fence());
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
@@ -54,8 +55,8 @@ impl Client {
         &self,
         name: impl AsRef<str>,
         fence: Fence,
-        how: Break,
-    ) -> Result<Breach, Error> {
+        how: ForceRelease,
+    ) -> Result<ForceReleaseOutcome, Error> {
         let key = Key::new(name)?;
         let context = Arc::clone(&self.core.context);
         self.core
@@ -96,7 +97,10 @@ impl Client {
     /// # Cancel safety
     ///
     /// May be dropped at any time.
-    pub async fn last_break(&self, name: impl AsRef<str>) -> Result<Option<BreakRecord>, Error> {
+    pub async fn last_break(
+        &self,
+        name: impl AsRef<str>,
+    ) -> Result<Option<ForceReleaseRecord>, Error> {
         let (key, store) = (Key::new(name)?, Arc::clone(&self.core.context.store));
         self.core
             .run(async move {
@@ -113,15 +117,15 @@ async fn break_lock(
     context: &ClientContext,
     key: &Key,
     fence: Fence,
-    how: Break,
-) -> Result<Breach, Error> {
+    how: ForceRelease,
+) -> Result<ForceReleaseOutcome, Error> {
     let Some((holder, owner)) = breakable(context, key).await? else {
-        return Ok(Breach::Free);
+        return Ok(ForceReleaseOutcome::Free);
     };
     if holder.fence != Some(fence) {
-        return Ok(Breach::HeldBy(Box::new(holder)));
+        return Ok(ForceReleaseOutcome::HeldBy(Box::new(holder)));
     }
-    let at = context.ambient.clock.wall();
+    let at = context.env.clock.wall();
     // An owner has exactly one fence. If the fence is different by now, so is the owner.
     let record = how.record(owner, fence, Arc::clone(&context.info), at);
     let broken = optional::admin(&*context.store)?
@@ -139,12 +143,12 @@ async fn break_lock(
             return Err(error.with_unknown_effect().with_key(key));
         }
         return Ok(match breakable(context, key).await? {
-            Some((holder, _)) => Breach::HeldBy(Box::new(holder)),
-            None => Breach::Free,
+            Some((holder, _)) => ForceReleaseOutcome::HeldBy(Box::new(holder)),
+            None => ForceReleaseOutcome::Free,
         });
     }
     tracing::info!(%key, %fence, by = %record, at_once = record.at_once, "lock broken");
-    Ok(Breach::Done(broken, record))
+    Ok(ForceReleaseOutcome::Done(broken, record))
 }
 
 /// Returns the holder whose lease can be broken, with its owner; `None` if the lock is free.

@@ -15,7 +15,7 @@ impl Client {
     /// # Errors
     ///
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where the store has no
-    /// [`Inspection`](crate::Inspection); a store, or a majority of its members, that does not answer.
+    /// [`Inspection`](crate::store::Inspection); a store, or a majority of its members, that does not answer.
     ///
     /// # Cancel safety
     ///
@@ -25,7 +25,8 @@ impl Client {
     ///
     /// ```
     /// # pollster::block_on(async {
-    /// use leasehold::{Client, MemoryStore, Pattern};
+    /// use leasehold::{Client, MemoryStore};
+    /// use leasehold::store::Pattern;
     ///
     /// let locks = Client::new(MemoryStore::new());
     /// let guard = locks.lock("invoices/2026-11").acquire().await?;

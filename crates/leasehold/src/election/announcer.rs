@@ -17,7 +17,7 @@ use crate::types::{Effect, Error, ErrorKind, Mode};
 pub(super) struct Announcer {
     client: Client,
     /// How long to retry the announcement of a new leader.
-    wait_policy: Duration,
+    retry_for: Duration,
     since: WallTime,
     /// Locked during a write, so that values reach the store in the order in which they were published.
     value: Mutex<String>,
@@ -25,11 +25,11 @@ pub(super) struct Announcer {
 
 impl Announcer {
     /// Makes the announcer of a leader whose term begins now, and which publishes `value`.
-    pub(super) fn new(client: Client, wait_policy: Duration, value: String) -> Self {
+    pub(super) fn new(client: Client, retry_for: Duration, value: String) -> Self {
         Self {
-            since: client.ambient().clock.wall(),
+            since: client.env().clock.wall(),
             client,
-            wait_policy,
+            retry_for,
             value: Mutex::new(value),
         }
     }
@@ -38,7 +38,7 @@ impl Announcer {
     pub(super) async fn announce(&self, guard: &Guard) -> Result<(), Error> {
         check_mode(guard)?;
         // The timer starts before the first write: a write without an answer may have taken effect.
-        let mut limit = pin!(self.client.pause(self.wait_policy));
+        let mut limit = pin!(self.client.pause(self.retry_for));
         let mut last = None;
         loop {
             select! {
@@ -61,7 +61,7 @@ impl Announcer {
     }
 
     fn not_in_time(&self, guard: &Guard) -> Error {
-        let text = format!("the leader was not announced within {:?}", self.wait_policy);
+        let text = format!("the leader was not announced within {:?}", self.retry_for);
         Error::new(ErrorKind::Unreachable, text)
             .with_store(self.client.describe())
             .with_key(guard.key())
@@ -107,7 +107,7 @@ impl Announcer {
         }
     }
 
-    /// Withdraws the announcement, if that takes at most `LAST_WORDS`. Without the lock it would not count
+    /// Withdraws the announcement, if that takes at most `WITHDRAWAL_MAX`. Without the lock it would not count
     /// anyway; this only tidies up.
     pub(super) async fn withdraw(&self, guard: &Guard) {
         if !guard.is_valid() {
@@ -117,7 +117,7 @@ impl Announcer {
         let outcome = select! {
             biased;
             outcome = record.write([], AFTER_THE_END) => outcome,
-            outcome = self.client.pause(LAST_WORDS) => outcome,
+            outcome = self.client.pause(WITHDRAWAL_MAX) => outcome,
         };
         if let Err(error) = outcome {
             tracing::debug!(key = %guard.key(), %error, "the announcement stays");
@@ -169,7 +169,7 @@ const RETENTION: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 /// long in any case.
 const AFTER_THE_END: Duration = RECORD_MEMORY;
 /// How long the withdrawal may delay the release.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const WITHDRAWAL_MAX: Duration = Duration::from_secs(1);
 /// The pause before a failed announcement is retried, or the campaign of a leader that was lost before it.
 pub(super) const RETRY: Duration = Duration::from_millis(200);
 /// How long a server that lost an announcement stays without it.

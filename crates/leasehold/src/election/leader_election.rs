@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::announcement::{Announcement, check_value};
 use super::announcer::{Announcer, RETRY};
+use super::change_tracker::Seen;
 use super::leader_change::Leader;
 use super::leadership::Leadership;
-use super::news::Seen;
 use crate::client::Client;
 use crate::guard::Guard;
 use crate::lock::Lock;
@@ -146,7 +146,7 @@ impl Election {
         let election = self.clone();
         async move {
             election.check_value()?;
-            let clock = Arc::clone(&election.client.ambient().clock);
+            let clock = Arc::clone(&election.client.env().clock);
             let end = election.wait.map(|wait| clock.now() + wait);
             loop {
                 let lock = match end {
@@ -246,11 +246,11 @@ impl Election {
             leader: Leader {
                 owner: announcement.owner,
                 client: holder.client,
-                fence: written.stamp.fence,
+                fence: written.version.fence,
                 value: announcement.value,
                 since: announcement.since,
             },
-            stamp: written.stamp,
+            version: written.version,
         }))
     }
 
@@ -262,7 +262,7 @@ impl Election {
     pub(super) fn rest(&self) -> Duration {
         let spread = self.look_every / 10;
         let (least, most) = (self.look_every - spread, self.look_every + spread);
-        self.client.ambient().random_span(least, most)
+        self.client.env().random_span(least, most)
     }
 
     fn check_value(&self) -> Result<(), Error> {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use futures_util::stream::{self, Stream, StreamExt as _};
 
+use super::change_tracker::{ChangeTracker, NextStep};
 use super::leader_change::LeaderChange;
 use super::leader_election::Election;
-use super::news::{News, Verdict};
 use crate::types::{Error, ErrorKind};
 
 /// A stream of the current leader and its changes; [`next`](Self::next) reads it by hand.
@@ -33,7 +33,7 @@ pub struct LeaderWatch {
 /// The state of a watch between two reads.
 struct Watching {
     election: Election,
-    news: News,
+    tracker: ChangeTracker,
     /// How long to wait before the next read.
     rest: Duration,
 }
@@ -42,7 +42,7 @@ impl LeaderWatch {
     pub(super) fn new(election: Election) -> Self {
         let watching = Watching {
             election,
-            news: News::default(),
+            tracker: ChangeTracker::default(),
             rest: Duration::ZERO,
         };
         Self {
@@ -107,10 +107,10 @@ impl Watching {
             client.pause(self.rest).await.ok()?;
             let look = self.election.look().await;
             self.rest = self.election.rest();
-            match self.news.learn(look) {
-                Verdict::Tell(change) => return Some((change, self)),
-                Verdict::Silence => {}
-                Verdict::LookAgain => self.rest = self.rest.min(SECOND_LOOK),
+            match self.tracker.learn(look) {
+                NextStep::Report(change) => return Some((change, self)),
+                NextStep::Wait => {}
+                NextStep::ReadAgain => self.rest = self.rest.min(SECOND_LOOK),
             }
         }
     }

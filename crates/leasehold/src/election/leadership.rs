@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::announcement::check_value;
 use super::announcer::Announcer;
 use crate::env::clock::BootInstant;
-use crate::guard::{Ended, Guard};
+use crate::guard::{Guard, ReleaseOutcome};
 use crate::store::LostReason;
 use crate::types::{Error, Fence};
 
@@ -166,7 +166,7 @@ impl Leadership {
     /// Dropping the future only discards the answer: the lock is released in the background.
     #[doc(alias = "step down")]
     #[doc(alias = "abdicate")]
-    pub async fn resign(self) -> Result<Ended, Error> {
+    pub async fn resign(self) -> Result<ReleaseOutcome, Error> {
         let Self { guard, announcer } = self;
         announcer.withdraw(&guard).await;
         guard.release().await

@@ -6,11 +6,11 @@
 
 mod announcement;
 mod announcer;
+mod change_tracker;
 mod leader_change;
 mod leader_election;
 mod leader_watch;
 mod leadership;
-mod news;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) use announcement::Announcement;

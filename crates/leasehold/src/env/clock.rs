@@ -8,7 +8,7 @@ use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, SystemTimeError, UNIX_EPOCH};
 
-use crate::BoxFuture;
+use super::boxed::BoxFuture;
 
 /// A point on the client's own clock, which continues while the machine is suspended.
 ///
@@ -136,7 +136,7 @@ impl TryFrom<SystemTime> for WallTime {
     }
 }
 
-/// A point on a clock by which a store keeps something for a span, such as a [record](crate::RecordState).
+/// A point on a clock by which a store keeps something for a span, such as a [record](crate::store::RecordState).
 pub trait Moment: Copy + Ord {
     /// Returns the point that lies `span` later, or the last one that exists.
     fn after(self, span: Duration) -> Self;

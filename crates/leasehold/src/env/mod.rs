@@ -1,6 +1,9 @@
 //! The clock and the random numbers that the code uses.
 
+mod boxed;
 pub mod clock;
+
+pub use boxed::BoxFuture;
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,14 +13,14 @@ use self::clock::{Clock, SystemClock};
 
 /// The environment of the code: a clock and a source of random numbers. Tests replace both.
 #[derive(Clone, Debug)]
-pub struct Ambient {
+pub struct Env {
     /// Reads time and waits for it.
     pub clock: Arc<dyn Clock>,
     /// Draws identities and random delays.
     pub entropy: Arc<dyn Entropy>,
 }
 
-impl Ambient {
+impl Env {
     /// Returns a random span between `least` and `most`.
     pub fn random_span(&self, least: Duration, most: Duration) -> Duration {
         let width = u64::try_from(most.saturating_sub(least).as_nanos()).unwrap_or(u64::MAX);
@@ -31,7 +34,7 @@ impl Ambient {
     }
 }
 
-impl Default for Ambient {
+impl Default for Env {
     /// Returns the system's clock and its random numbers.
     fn default() -> Self {
         Self {

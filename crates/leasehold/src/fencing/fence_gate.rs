@@ -1,7 +1,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::fenced::Fenced;
-use crate::BoxFuture;
+use crate::env::BoxFuture;
 use crate::types::{Error, Fence};
 
 /// Checks fences for a resource in this process. It remembers the greatest fence that it has admitted,

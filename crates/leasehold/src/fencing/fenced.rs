@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::BoxFuture;
+use crate::env::BoxFuture;
 use crate::guard::Guard;
 use crate::types::{Error, Fence};
 
@@ -20,7 +20,8 @@ use crate::types::{Error, Fence};
 /// A resource on the other side of a connection, here a table of fences:
 ///
 /// ```
-/// use leasehold::{BoxFuture, Error, ErrorKind, Fence, Fenced};
+/// use leasehold::{Error, ErrorKind, Fence, Fenced};
+/// use leasehold::store::BoxFuture;
 ///
 /// # struct Connection;
 /// # impl Connection {

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::guard::{Ended, Guard};
+use crate::guard::{Guard, ReleaseOutcome};
 use crate::types::Error;
 
 /// A guard and a value that must only be used while the lock is held.
@@ -73,7 +73,7 @@ impl<T> Guarded<T> {
     /// # Cancel safety
     ///
     /// That of [`Guard::release`].
-    pub async fn release(self) -> Result<Ended, Error> {
+    pub async fn release(self) -> Result<ReleaseOutcome, Error> {
         let Self { value, guard } = self;
         drop(value);
         guard.release().await

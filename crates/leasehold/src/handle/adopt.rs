@@ -7,9 +7,8 @@ use std::time::Duration;
 use super::Handle;
 use crate::client::Client;
 use crate::env::clock::{self, WallTime};
-use crate::guard::{Ended, Guard};
-use crate::lease::{ClientCore, HeldLease};
-use crate::runtime::ClientContext;
+use crate::guard::{Guard, ReleaseOutcome};
+use crate::lease::{ClientContext, ClientCore, HeldLease};
 use crate::store::{Claim, Expiry, Held, LostReason, Release, Renewal};
 use crate::telemetry::RenewalEnd;
 use crate::types::{ClientInfo, Error, ErrorKind, forked};
@@ -91,7 +90,7 @@ impl Client {
     }
 
     /// Releases the lock of a handle, whether its deadline has passed or not, and returns the outcome:
-    /// [`Ended::WasLost`] if the lease has ended at this store. Other holders are not affected. If the lock
+    /// [`ReleaseOutcome::WasLost`] if the lease has ended at this store. Other holders are not affected. If the lock
     /// has a [delay](crate::Lock::lock_delay), a lost handle releases nothing, as with a guard.
     ///
     /// # Errors
@@ -106,7 +105,7 @@ impl Client {
     pub fn release(
         &self,
         handle: &Handle,
-    ) -> impl Future<Output = Result<Ended, Error>> + Send + use<> {
+    ) -> impl Future<Output = Result<ReleaseOutcome, Error>> + Send + use<> {
         let core = Arc::clone(self.core());
         let freeing = begin_freeing(&core, handle);
         let misdirected = handle.misdirected(&*core.context.store);
@@ -114,8 +113,8 @@ impl Client {
             let outcome = freeing?.await;
             drop(core);
             match (outcome?, misdirected) {
-                (Release::Released, _) => Ok(Ended::Released),
-                (Release::WasLost, None) => Ok(Ended::WasLost),
+                (Release::Released, _) => Ok(ReleaseOutcome::Released),
+                (Release::WasLost, None) => Ok(ReleaseOutcome::WasLost),
                 (Release::WasLost, Some(error)) => Err(error),
             }
         }
@@ -193,13 +192,13 @@ fn take_up(core: &Arc<ClientCore>, handle: &Handle) -> Result<Arc<HeldLease>, Er
         id: handle.owner.client(),
         ..(*context.info).clone()
     };
-    let wall = context.ambient.clock.wall();
+    let wall = context.env.clock.wall();
     let (key, owner) = (handle.key.clone(), handle.owner);
     let claim = Claim::new(key, owner, handle.ttl, wall, Arc::new(client))
         .with_delay(handle.delay)
         .with_mode(handle.mode);
     let lease = handle.lease(context.terms.margin(handle.ttl));
-    let held_lease = HeldLease::new(core.next_tenure(), Arc::new(claim), handle.fence, lease);
+    let held_lease = HeldLease::new(core.next_lease_id(), Arc::new(claim), handle.fence, lease);
     Ok(Arc::new(held_lease.with_steps_after(steps_until(wall))))
 }
 
@@ -213,9 +212,9 @@ fn steps_until(wall: WallTime) -> u32 {
 /// Renews the lease once, and retries until the store decides, the deadline passes, or [`TRYING_MAX`] is
 /// over.
 async fn confirm(context: &ClientContext, held_lease: &HeldLease) -> Result<(), Error> {
-    let clock = &*context.ambient.clock;
+    let clock = &*context.env.clock;
     let lost = |reason: LostReason| Error::new(ErrorKind::Lost, format!("lost: {reason}"));
-    let claim = (**held_lease.claim()).clone().without_healing();
+    let claim = (**held_lease.claim()).clone().without_repair();
     let limit = claim.limit();
     let held = [Held {
         claim: Arc::new(claim),
@@ -316,7 +315,10 @@ mod tests {
                 assert!(error.to_string().contains("another machine"), "{error}");
             }
             assert!(!is_free(&client));
-            assert_eq!(client.release(&handle).await.unwrap(), Ended::Released);
+            assert_eq!(
+                client.release(&handle).await.unwrap(),
+                ReleaseOutcome::Released
+            );
             assert!(is_free(&client));
         });
     }
@@ -326,7 +328,10 @@ mod tests {
         let client = Client::new(MemoryStore::new());
         pollster::block_on(async {
             let handle = made_elsewhere(&client, Duration::from_secs(20)).await;
-            assert_eq!(client.release(&handle).await.unwrap(), Ended::WasLost);
+            assert_eq!(
+                client.release(&handle).await.unwrap(),
+                ReleaseOutcome::WasLost
+            );
             assert!(!is_free(&client));
         });
     }

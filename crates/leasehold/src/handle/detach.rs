@@ -62,7 +62,7 @@ impl Guard {
     /// The errors of [`into_handle`](Self::into_handle) and of [`Client::renew`](crate::Client::renew); then the
     /// lock stays shut only as long as the last renewal set it, if it is held at all.
     /// [`ErrorKind::InvalidInput`] if `span` needs a longer TTL than the longest of the store
-    /// ([`LeaseTerms::ttl_for`](crate::LeaseTerms::ttl_for)); then the lock is released.
+    /// ([`LeaseTerms::ttl_for`](crate::store::LeaseTerms::ttl_for)); then the lock is released.
     ///
     /// # Cancel safety
     ///

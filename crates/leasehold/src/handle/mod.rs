@@ -117,7 +117,7 @@ impl Handle {
     }
 
     /// Returns the instant at which the handle is lost unless it is renewed before, by the clock of
-    /// [`Client::ambient`](crate::Client::ambient). The instant is for a process whose clock has not
+    /// [`Client::env`](crate::Client::env). The instant is for a process whose clock has not
     /// recorded a [standstill](crate::clock::Clock::stood_still); after a standstill the process treats the
     /// handle as lost sooner. `None` on any other machine, and after a restart.
     pub fn deadline(&self) -> Option<BootInstant> {

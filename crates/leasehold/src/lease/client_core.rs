@@ -7,11 +7,11 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument as _;
 
+use super::client_context::ClientContext;
 use super::held_lease::HeldLease;
 use super::new_leases::NewLeases;
 use super::renewer::{Order, Renewer};
 use crate::env::clock::{self, BootInstant};
-use crate::runtime::ClientContext;
 use crate::runtime::background::{Background, Process, Running};
 use crate::store::Release;
 use crate::telemetry::{HoldEnd, HoldMeter, ReleaseEnd, spans};
@@ -84,13 +84,13 @@ impl ClientCore {
         &self,
         task: impl Future<Output = T> + Send + 'static,
     ) -> Result<Running<T>, Error> {
-        let task = self.context.last_words.track_future(task);
+        let task = self.context.shutdown_tracker.track_future(task);
         Ok(self.engine()?.background.run(task))
     }
 
     /// Resolves after `span`, on any executor. Dropping the future leaves nothing running.
     pub(crate) async fn pause(&self, span: Duration) -> Result<(), Error> {
-        let clock = &self.context.ambient.clock;
+        let clock = &self.context.env.clock;
         let rest = clock.sleep_until(self.now() + span);
         self.engine()?.background.with(rest).await;
         Ok(())
@@ -104,7 +104,7 @@ impl ClientCore {
                 context.finish().await;
                 return true;
             };
-            let clock = Arc::clone(&context.ambient.clock);
+            let clock = Arc::clone(&context.env.clock);
             let end = clock.now() + limit;
             clock::within(&*clock, end, context.finish())
                 .await
@@ -113,7 +113,7 @@ impl ClientCore {
         Ok(self.engine()?.background.run(flushing).await)
     }
 
-    pub(crate) fn next_tenure(&self) -> u64 {
+    pub(crate) fn next_lease_id(&self) -> u64 {
         self.held_leases.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -151,7 +151,7 @@ impl ClientCore {
         let store = Arc::clone(&self.context.store);
         let claim = Arc::clone(held_lease.claim());
         // Only the end of the client waits for this task.
-        drop(self.run(async move { store.abandon(&claim) })?);
+        drop(self.run(async move { store.detach(&claim) })?);
         Ok(())
     }
 
@@ -179,7 +179,7 @@ impl ClientCore {
             }
             if stays_shut {
                 tracing::warn!(key = %claim.key, delay = ?claim.delay, "not released, because it was lost");
-                context.store.abandon(&claim);
+                context.store.detach(&claim);
                 context.released(ReleaseEnd::LeftShut, &span);
                 return Ok(Release::WasLost);
             }
@@ -188,13 +188,17 @@ impl ClientCore {
             tracing::debug!(key = %claim.key, ?outcome, "release");
             outcome
         };
-        let last_words = &self.context.last_words;
+        let shutdown_tracker = &self.context.shutdown_tracker;
         // Without a subscriber, the task needs no room for a span.
         Ok(if around.is_disabled() {
-            engine.background.run(last_words.track_future(freeing))
+            engine
+                .background
+                .run(shutdown_tracker.track_future(freeing))
         } else {
             let freeing = freeing.instrument(around);
-            engine.background.run(last_words.track_future(freeing))
+            engine
+                .background
+                .run(shutdown_tracker.track_future(freeing))
         })
     }
 }

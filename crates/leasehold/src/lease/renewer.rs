@@ -5,15 +5,15 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, oneshot};
 use tracing::{Instrument as _, Span};
 
-use super::doubts::Doubts;
+use super::client_context::ClientContext;
+use super::failed_renewals::FailedRenewals;
 use super::held_lease::HeldLease;
 use super::new_leases::NewLeases;
 use super::timers::{Timers, Watch};
 use super::validity::EARLY_MAX;
-use crate::BoxFuture;
-use crate::env::Ambient;
+use crate::env::BoxFuture;
+use crate::env::Env;
 use crate::env::clock::{self, BootInstant};
-use crate::runtime::ClientContext;
 use crate::runtime::background;
 use crate::store::{Claim, Held, LostReason, Renewal, Store};
 use crate::telemetry::{ClientMetrics, RenewalEnd, spans};
@@ -40,14 +40,14 @@ pub(crate) type Downgrading = oneshot::Sender<Result<(), Error>>;
 /// leases in doubt and does nothing else.
 pub(crate) struct Renewer {
     store: Arc<dyn Store>,
-    ambient: Ambient,
+    env: Env,
     metrics: Arc<ClientMetrics>,
     orders: mpsc::UnboundedReceiver<Order>,
     /// The new leases, which the renewer does not renew yet.
     new_leases: Arc<NewLeases>,
     kept: HashMap<u64, Renewed>,
     timers: Timers,
-    doubts: Doubts,
+    failed_renewals: FailedRenewals,
     renewals: FuturesUnordered<BoxFuture<'static, Batch>>,
 }
 
@@ -88,13 +88,13 @@ impl Renewer {
     ) -> Self {
         Self {
             store: Arc::clone(&context.store),
-            ambient: context.ambient.clone(),
+            env: context.env.clone(),
             metrics: Arc::clone(&context.metrics),
             orders,
             new_leases,
             kept: HashMap::new(),
             timers: Timers::default(),
-            doubts: Doubts::default(),
+            failed_renewals: FailedRenewals::default(),
             renewals: FuturesUnordered::new(),
         }
     }
@@ -104,7 +104,7 @@ impl Renewer {
         loop {
             let first = self.timers.first();
             let next = first.into_iter().chain(self.new_leases.due()).min();
-            let clock = Arc::clone(&self.ambient.clock);
+            let clock = Arc::clone(&self.env.clock);
             let alarm = async {
                 match next {
                     Some(at) => clock.sleep_until(at).await,
@@ -141,7 +141,7 @@ impl Renewer {
     }
 
     fn downgrade(&mut self, id: u64, asking: Downgrading) {
-        let now = self.ambient.clock.now();
+        let now = self.env.clock.now();
         if let Some(lease) = self.new_leases.remove(id) {
             self.keep(lease);
         }
@@ -166,12 +166,12 @@ impl Renewer {
     fn forget(&mut self, id: u64) {
         if let Some(mut kept) = self.kept.remove(&id) {
             self.timers.set(id, &mut kept.timer, None);
-            self.doubts.remove(id);
+            self.failed_renewals.remove(id);
         }
     }
 
     fn on_time(&mut self) {
-        let now = self.ambient.clock.now();
+        let now = self.env.clock.now();
         let is_soon = |due| due <= now + EARLY_MAX;
         if self.new_leases.due().is_some_and(is_soon) {
             for lease in self.new_leases.take_all() {
@@ -226,7 +226,7 @@ impl Renewer {
             .unwrap_or_default();
         let limit = sent + (shortest / 3).min(Claim::LIMIT_MAX);
         let store = Arc::clone(&self.store);
-        let clock = Arc::clone(&self.ambient.clock);
+        let clock = Arc::clone(&self.env.clock);
         let span = spans::renewal(leases.len());
         let asking = async move { clock::within(&*clock, limit, store.renew(&leases)).await };
         let task = background::spawn(asking.instrument(span.clone()));
@@ -255,7 +255,7 @@ impl Renewer {
     }
 
     fn settle(&mut self, batch: Batch) {
-        let now = self.ambient.clock.now();
+        let now = self.env.clock.now();
         let ends = batch.leases.iter().map(|(.., it)| RenewalEnd::of(it));
         spans::renewed(&batch.span, ends.clone());
         ends.for_each(|end| self.metrics.renewed(end, now.since(batch.sent)));
@@ -267,7 +267,7 @@ impl Renewer {
                 continue;
             };
             kept.renewing.take_if(|renewing| *renewing == mode);
-            self.doubts.hear(id, &answer);
+            self.failed_renewals.hear(id, &answer);
             let verdict = if kept.lease.is_still_in(mode) {
                 kept.settle(mode, answer, batch.sent, now)
             } else {
@@ -278,7 +278,7 @@ impl Renewer {
                 Err(reason) => self.drop_lost(id, reason),
             }
         }
-        self.doubts.log(&*self.store);
+        self.failed_renewals.log(&*self.store);
     }
 
     fn drop_lost(&mut self, id: u64, reason: LostReason) {

@@ -18,7 +18,7 @@ pub(crate) struct LeaseTimes {
 
 impl LeaseTimes {
     /// Returns the renewal interval.
-    pub(crate) fn beat(&self) -> Duration {
+    pub(crate) fn interval(&self) -> Duration {
         self.ttl / 3
     }
 
@@ -26,7 +26,7 @@ impl LeaseTimes {
     /// a renewal interval, and no second of it gets more than 10/7 of its share. The rest of the interval
     /// is left to locks that are released soon and need no renewal.
     pub(crate) fn spread(&self) -> Duration {
-        self.beat().saturating_sub(self.ttl / 10)
+        self.interval().saturating_sub(self.ttl / 10)
     }
 
     /// Returns how early a renewal may be sent together with others.
@@ -47,7 +47,7 @@ pub(crate) struct Lease {
     hold_deadline: Option<BootInstant>,
     /// When a renewal is due if all goes well. These times are whole renewal intervals apart. Otherwise,
     /// leases that were sent in one message or were in doubt at the same time would stay together.
-    next_beat: BootInstant,
+    next_interval: BootInstant,
     renew_at: Option<BootInstant>,
     /// Whether a renewal is in progress.
     renewing: bool,
@@ -69,20 +69,20 @@ impl Lease {
     /// [`LeaseTimes::spread`], brings the first renewal forward, so that leases taken together are not
     /// renewed together.
     pub(crate) fn granted(times: LeaseTimes, sent: BootInstant, spread: Duration) -> Self {
-        let next_beat = sent + times.beat().saturating_sub(spread);
+        let next_interval = sent + times.interval().saturating_sub(spread);
         let mut lease = Self {
             times,
             lease_deadline: times
                 .margin
                 .map(|margin| sent + times.ttl.saturating_sub(margin)),
             hold_deadline: times.max_hold.map(|span| sent + span),
-            next_beat,
+            next_interval,
             renew_at: None,
             renewing: false,
             resumed: false,
             state: State::Held,
         };
-        lease.plan_renewal(next_beat);
+        lease.plan_renewal(next_interval);
         lease
     }
 
@@ -94,12 +94,12 @@ impl Lease {
         hold_deadline: Option<BootInstant>,
     ) -> Self {
         // Whole renewal intervals before the deadline: as good a time as any, and already past.
-        let beat = u64::try_from(times.beat().as_nanos()).unwrap_or(u64::MAX);
+        let interval = u64::try_from(times.interval().as_nanos()).unwrap_or(u64::MAX);
         Self {
             times,
             lease_deadline: Some(deadline),
             hold_deadline,
-            next_beat: BootInstant::from_nanos(deadline.as_nanos() % beat.max(1)),
+            next_interval: BootInstant::from_nanos(deadline.as_nanos() % interval.max(1)),
             renew_at: None,
             renewing: false,
             resumed: true,
@@ -172,8 +172,8 @@ impl Lease {
         self.resumed = false;
         self.lease_deadline = known.max(earned);
         self.state = State::Held;
-        self.next_beat = self.beat_after(sent);
-        self.plan_renewal(self.next_beat);
+        self.next_interval = self.beat_after(sent);
+        self.plan_renewal(self.next_interval);
         Ok(())
     }
 
@@ -224,12 +224,12 @@ impl Lease {
     /// interval and [`LeaseTimes::early`] later.
     fn beat_after(&self, sent: BootInstant) -> BootInstant {
         let seen_to = sent + self.times.early();
-        if seen_to < self.next_beat {
-            return self.next_beat;
+        if seen_to < self.next_interval {
+            return self.next_interval;
         }
-        let beat = self.times.beat().as_nanos().max(1);
-        let over = seen_to.since(self.next_beat).as_nanos() % beat;
-        let left = u64::try_from(beat - over).unwrap_or(u64::MAX);
+        let interval = self.times.interval().as_nanos().max(1);
+        let over = seen_to.since(self.next_interval).as_nanos() % interval;
+        let left = u64::try_from(interval - over).unwrap_or(u64::MAX);
         seen_to + Duration::from_nanos(left)
     }
 
@@ -249,7 +249,7 @@ const RETRY_MAX: Duration = Duration::from_secs(1);
 pub(crate) const EARLY_MAX: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
-mod beat_tests;
+mod interval_tests;
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@
 //! three or five Redis servers that share nothing: no replication between them, other machines,
 //! other racks. A lock costs one round trip to the slowest of the fastest majority. Two of five
 //! may be dead or frozen. An even number buys nothing over the odd number below it. Two servers
-//! promise less than three ([`EveryMember`](crate::Exclusion::EveryMember)): by default they are
+//! promise less than three ([`EveryMember`](crate::store::Exclusion::EveryMember)): by default they are
 //! trusted after any restart.
 //!
 //! **Two holders at once would be a disaster.** Take any of them, *and* let the resource check the fence:
@@ -21,7 +21,8 @@
 //! A program that needs a certain guarantee can check for it:
 //!
 //! ```
-//! use leasehold::{Client, Exclusion, MemoryStore};
+//! use leasehold::{Client, MemoryStore};
+//! use leasehold::store::Exclusion;
 //!
 //! let locks = Client::new(MemoryStore::new());
 //! if let Exclusion::OneServer | Exclusion::EveryMember = locks.guarantees().exclusion {

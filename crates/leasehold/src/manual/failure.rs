@@ -44,7 +44,7 @@
 //! A Redis server is durable with `appendonly yes`, `appendfsync always` and `no-appendfsync-on-rewrite
 //! no`, unless it has replicas or has been one since it started: a replica that lags behind could take its
 //! place. A server that becomes durable while it runs counts as durable from its next restart on
-//! ([`MemberStatus::will_remember`](crate::MemberStatus::will_remember)). A server that stops being durable keeps
+//! ([`MemberStatus::will_remember`](crate::store::MemberStatus::will_remember)). A server that stops being durable keeps
 //! its vote, but may lose it with its next restart. A client checks each member when it starts, and once a
 //! minute while it uses the member.
 //!
@@ -72,7 +72,7 @@
 //!
 //! A process that hangs while its client keeps renewing holds its lock indefinitely. An operator can take
 //! it away with [`Client::break_lock`](crate::Client::break_lock), or `leasehold break`: the next renewal
-//! reports the guard as lost ([`Broken`](crate::LostReason::Broken)). Others may enter once the lease would
+//! reports the guard as lost ([`ForcedRelease`](crate::LostReason::Broken)). Others may enter once the lease would
 //! have ended by its last renewal, and so never before the guard's deadline. They may enter at once only if
 //! the resource checks [fences](super::fencing).
 //!

@@ -65,12 +65,12 @@
 //!
 //! ```
 //! # pollster::block_on(async {
-//! use leasehold::{Client, Ended, MemoryStore};
+//! use leasehold::{Client, ReleaseOutcome, MemoryStore};
 //!
 //! let locks = Client::new(MemoryStore::new());
 //! let outer = locks.lock("deploy").acquire().await?;
 //! let inner = outer.share();
-//! assert_eq!(outer.release().await?, Ended::StillShared);
-//! assert_eq!(inner.release().await?, Ended::Released);
+//! assert_eq!(outer.release().await?, ReleaseOutcome::StillShared);
+//! assert_eq!(inner.release().await?, ReleaseOutcome::Released);
 //! # Ok::<(), leasehold::Error>(()) }).unwrap();
 //! ```

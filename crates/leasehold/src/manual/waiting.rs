@@ -27,7 +27,8 @@
 //!
 //! ```
 //! # pollster::block_on(async {
-//! use leasehold::{Client, MemoryStore, Order};
+//! use leasehold::{Client, MemoryStore};
+//! use leasehold::store::Order;
 //!
 //! let locks = Client::new(MemoryStore::new());
 //! assert_eq!(locks.guarantees().order, Order::Fifo);

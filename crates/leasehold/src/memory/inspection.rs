@@ -1,5 +1,5 @@
 use super::MemoryStore;
-use crate::BoxFuture;
+use crate::env::BoxFuture;
 use crate::store::{Inspection, ListedLock, LockListing};
 use crate::types::{Error, Holder, Key, Pattern, Waiter};
 

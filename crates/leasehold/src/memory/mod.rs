@@ -12,13 +12,13 @@ mod tests;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::BoxFuture;
-use crate::env::Ambient;
+use crate::env::BoxFuture;
+use crate::env::Env;
 use crate::env::clock::{self, BootInstant};
 use crate::store::{
-    Admin, Attempt, BreakRecord, Breaking, Broken, Claim, Counting, Exclusion, Expiry, Fencing,
-    Guarantees, Held, Inspection, LeaseTerms, Opened, Order, Reading, RecordKey, RecordState,
-    RecordWrite, Records, Release, Renewal, Sharing, Store, Waiting, WriteOutcome,
+    Admin, Attempt, Breaking, Claim, Counting, Exclusion, Expiry, Fencing, ForceReleaseRecord,
+    ForcedRelease, Guarantees, Held, Inspection, LeaseTerms, Opened, Order, Reading, RecordKey,
+    RecordState, RecordWrite, Records, Release, Renewal, Sharing, Store, Waiting, WriteOutcome,
 };
 use crate::types::{Error, Fence, Key, Wait};
 use record_table::RecordTable;
@@ -26,7 +26,7 @@ use table::Table;
 
 /// A store within one process, for tests and examples.
 ///
-/// Clones grant the same locks. Leases expire by the clock of its [`Ambient`]. The store serves waiters
+/// Clones grant the same locks. Leases expire by the clock of its [`Env`]. The store serves waiters
 /// in the order in which they began to wait.
 ///
 /// # Examples
@@ -38,7 +38,7 @@ use table::Table;
 /// ```
 #[derive(Clone, Default)]
 pub struct MemoryStore {
-    ambient: Ambient,
+    env: Env,
     data: Arc<Mutex<Data>>,
 }
 
@@ -54,10 +54,10 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// Returns an empty store with the clock and random numbers of `ambient`.
-    pub fn with_ambient(ambient: Ambient) -> Self {
+    /// Returns an empty store with the clock and random numbers of `env`.
+    pub fn with_ambient(env: Env) -> Self {
         Self {
-            ambient,
+            env,
             data: Arc::default(),
         }
     }
@@ -84,7 +84,7 @@ impl MemoryStore {
         &'a self,
         step: impl FnOnce(&mut Table, BootInstant) -> T + Send + 'a,
     ) -> BoxFuture<'a, T> {
-        Box::pin(async move { step(&mut self.data().table, self.ambient.clock.now()) })
+        Box::pin(async move { step(&mut self.data().table, self.env.clock.now()) })
     }
 
     fn record<'a, T: Send + 'a>(
@@ -93,7 +93,7 @@ impl MemoryStore {
         step: impl FnOnce(&mut RecordState<BootInstant>, BootInstant) -> T + Send + 'a,
     ) -> BoxFuture<'a, Result<T, Error>> {
         Box::pin(async move {
-            let now = self.ambient.clock.now();
+            let now = self.env.clock.now();
             let records = &mut self.data().records;
             Ok(records.with(&record.key, now, |slot| step(slot, now)))
         })
@@ -136,10 +136,10 @@ impl Store for MemoryStore {
 
     fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let clock = &*self.ambient.clock;
+            let clock = &*self.env.clock;
             let outlook = self.data().table.outlook(claim, clock.now());
-            let Some((call, until)) = outlook.filter(|_| claim.wait == Wait::InTurn) else {
-                return self.ambient.poll_pause().await;
+            let Some((call, until)) = outlook.filter(|_| claim.wait == Wait::Queued) else {
+                return self.env.poll_pause().await;
             };
             match until {
                 // The lock may become free without a call.
@@ -150,7 +150,7 @@ impl Store for MemoryStore {
     }
 
     fn leave(&self, claim: &Claim) {
-        let now = self.ambient.clock.now();
+        let now = self.env.clock.now();
         self.data().table.leave(claim, now);
     }
 
@@ -171,12 +171,15 @@ impl Admin for MemoryStore {
     fn break_lease<'a>(
         &'a self,
         key: &'a Key,
-        record: &'a BreakRecord,
-    ) -> BoxFuture<'a, Result<Broken, Error>> {
+        record: &'a ForceReleaseRecord,
+    ) -> BoxFuture<'a, Result<ForcedRelease, Error>> {
         self.step(|table, now| Ok(table.break_lease(key, record, now)))
     }
 
-    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>> {
+    fn last_break<'a>(
+        &'a self,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Option<ForceReleaseRecord>, Error>> {
         self.step(|table, now| Ok(table.last_break(key, now)))
     }
 }

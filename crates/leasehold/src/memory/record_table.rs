@@ -62,13 +62,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::store::{RECORD_MEMORY, RecordWrite, Stamp, WriteOutcome};
+    use crate::store::{RECORD_MEMORY, RecordWrite, Version, WriteOutcome};
     use crate::types::Fence;
 
     fn write(table: &mut RecordTable, name: &str, now: BootInstant) {
         let fence = Fence::new(7).unwrap();
-        let stamp = Stamp { fence, step: 1 };
-        let write = RecordWrite::new(stamp, *b"x", RecordWrite::RETENTION_MIN).unwrap();
+        let version = Version { fence, step: 1 };
+        let write = RecordWrite::new(version, *b"x", RecordWrite::RETENTION_MIN).unwrap();
         let key = Key::new(name).unwrap();
         let wrote = table.with(&key, now, |slot| slot.write(&write, now));
         assert_eq!(wrote, WriteOutcome::Written);

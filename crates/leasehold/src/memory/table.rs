@@ -10,7 +10,8 @@ use super::breaks::Breaks;
 use super::entries::{Entry, Lease};
 use crate::env::clock::BootInstant;
 use crate::store::{
-    Attempt, BreakRecord, Broken, Busy, Claim, Grant, Held, LostReason, Release, Renewal,
+    Attempt, Busy, Claim, ForceReleaseRecord, ForcedRelease, Grant, Held, LostReason, Release,
+    Renewal,
 };
 use crate::types::{
     Error, ErrorKind, Fence, Holder, Key, Mode, Owner, Permits, Slots, Wait, Waiter,
@@ -73,13 +74,13 @@ impl Table {
     pub(super) fn break_lease(
         &mut self,
         key: &Key,
-        record: &BreakRecord,
+        record: &ForceReleaseRecord,
         now: BootInstant,
-    ) -> Broken {
+    ) -> ForcedRelease {
         self.change(key, now, |lock| lock.break_lease(record, now))
     }
 
-    pub(super) fn last_break(&mut self, key: &Key, now: BootInstant) -> Option<BreakRecord> {
+    pub(super) fn last_break(&mut self, key: &Key, now: BootInstant) -> Option<ForceReleaseRecord> {
         self.locks.get(key)?.breaks.last(now)
     }
 
@@ -171,7 +172,7 @@ impl Lock {
         match claim.wait {
             Wait::Barging => 0,
             Wait::None => self.queue.len(),
-            Wait::InTurn => {
+            Wait::Queued => {
                 let mut entries = self.queue.iter_mut();
                 let at = entries.position(|it| it.claim.owner == claim.owner);
                 let Some(place) = at else {
@@ -222,19 +223,19 @@ impl Lock {
         }
     }
 
-    fn break_lease(&mut self, record: &BreakRecord, now: BootInstant) -> Broken {
+    fn break_lease(&mut self, record: &ForceReleaseRecord, now: BootInstant) -> ForcedRelease {
         self.breaks.remember(record.owner);
         let is_meant = |claim: &Claim| claim.owner == record.owner && claim.mode == Mode::Exclusive;
         let Some(at) = self.leases.iter().position(|lease| is_meant(&lease.claim)) else {
-            return Broken::new(false, None);
+            return ForcedRelease::new(false, None);
         };
         self.breaks.keep(record, now);
         if record.at_once {
             self.leases.remove(at);
-            return Broken::new(true, None);
+            return ForcedRelease::new(true, None);
         }
         self.leases[at].broken = true;
-        Broken::new(true, Some(self.leases[at].end.since(now)))
+        ForcedRelease::new(true, Some(self.leases[at].end.since(now)))
     }
 
     fn dequeue(&mut self, owner: Owner) {
@@ -308,7 +309,7 @@ impl Lock {
         };
         let mut busy = Busy::by(lease.map(|lease| lease.claim.owner));
         busy.remaining = lease.map(|lease| lease.end.since(now));
-        busy.place = (claim.wait == Wait::InTurn).then_some(place as u64 + 1);
+        busy.place = (claim.wait == Wait::Queued).then_some(place as u64 + 1);
         busy
     }
 

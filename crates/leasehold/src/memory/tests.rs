@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use super::table::Table;
 use crate::env::clock::{BootInstant, WallTime};
-use crate::env::{Ambient, SystemEntropy};
+use crate::env::{Env, SystemEntropy};
 use crate::store::{Attempt, Busy, Claim, Held, Release};
 use crate::types::{ClientInfo, ErrorKind, Key, Mode, Owner, Permits, Wait};
 
@@ -14,7 +14,7 @@ fn at(millis: u64) -> BootInstant {
 }
 
 fn claim(mode: Mode, wait: Wait) -> Claim {
-    let client = ClientInfo::of_this_process(&Ambient::default(), None);
+    let client = ClientInfo::of_this_process(&Env::default(), None);
     let owner = Owner::random(client.id, &SystemEntropy);
     let (key, proposal) = (Key::new("x").unwrap(), WallTime::from_micros(1));
     Claim::new(key, owner, TTL, proposal, Arc::new(client))
@@ -23,7 +23,7 @@ fn claim(mode: Mode, wait: Wait) -> Claim {
 }
 
 fn waits(mode: Mode) -> Claim {
-    claim(mode, Wait::InTurn)
+    claim(mode, Wait::Queued)
 }
 
 fn permit(count: u32) -> Mode {

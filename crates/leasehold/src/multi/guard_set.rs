@@ -9,7 +9,7 @@ use futures_util::future::{join_all, select_all};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::env::clock::BootInstant;
-use crate::guard::{Ended, Guard, GuardState};
+use crate::guard::{Guard, GuardState, ReleaseOutcome};
 use crate::store::LostReason;
 use crate::types::{Error, ErrorKind, Fence, Key};
 
@@ -188,7 +188,7 @@ impl GuardSet {
     /// # Cancel safety
     ///
     /// Dropping the future only discards the answers: the locks are released in the background.
-    pub async fn release(self) -> Vec<(Key, Result<Ended, Error>)> {
+    pub async fn release(self) -> Vec<(Key, Result<ReleaseOutcome, Error>)> {
         let releases = self.guards.into_iter().map(|guard| async move {
             let key = guard.key().clone();
             (key, guard.release().await)

@@ -151,7 +151,7 @@ impl LockSet {
         let set = self.clone();
         async move {
             let locks = set.locks?;
-            let clock = &set.client.ambient().clock;
+            let clock = &set.client.env().clock;
             let end = set.wait.map(|wait| clock.now() + wait);
             let limited = |lock: &Lock| match end {
                 Some(end) => lock.clone().wait(end.since(clock.now())),

@@ -211,14 +211,14 @@ impl Background {
         poll_fn(|context| poll_within(runtime, task.as_mut(), context)).await
     }
 
-    /// Ends the thread once `last_words` is over. Never waits for it.
-    pub(crate) fn stop(&mut self, last_words: impl Future<Output = ()> + Send + 'static) {
+    /// Ends the thread once `shutdown_tracker` is over. Never waits for it.
+    pub(crate) fn stop(&mut self, shutdown_tracker: impl Future<Output = ()> + Send + 'static) {
         let Place::Own { handle, stop } = &mut self.place else {
-            return self.spawn(last_words);
+            return self.spawn(shutdown_tracker);
         };
         let Some(stop) = stop.take() else { return };
         drop(handle.spawn(async move {
-            last_words.await;
+            shutdown_tracker.await;
             drop(stop);
         }));
     }

@@ -1,6 +1,3 @@
-//! Threads and tasks, and the state that the tasks of one client share.
+//! Threads and tasks.
 
 pub mod background;
-mod client_context;
-
-pub(crate) use client_context::ClientContext;

@@ -1,8 +1,8 @@
-use super::breaking::{BreakRecord, Broken};
-use crate::BoxFuture;
+use super::force_release::{ForceReleaseRecord, ForcedRelease};
+use crate::env::BoxFuture;
 use crate::types::{Error, Key};
 
-/// Breaks a lock for an operator: an optional part of a [`Store`](crate::Store).
+/// Breaks a lock for an operator: an optional part of a [`Store`](crate::store::Store).
 ///
 /// A store has this trait exactly where [`Guarantees::breaking`](crate::Guarantees::breaking) offers it.
 pub trait Admin: Send + Sync {
@@ -16,14 +16,14 @@ pub trait Admin: Send + Sync {
     /// - **B2** Unless the lease is broken at once, the store grants the lock to no other claim before the
     ///   lease would have ended by its last renewal. Meanwhile `last_break` and the holders show the break.
     /// - **B3** If another owner holds the lock, its lease stays valid, and
-    ///   [`Broken::stood`](crate::Broken::stood) is false.
+    ///   [`ForcedRelease::stood`](crate::store::ForcedRelease::stood) is false.
     /// - **B4** A lock that is broken at once is free, and passes to a waiter as after a release. This
     ///   includes a lock that was broken before and is still closed.
     /// - **B5** Later fences are greater than the fence of the broken lease. No renewal and no repair of the
     ///   old owner restores the lease, not even once the lock is free again. While the lock is closed,
     ///   a resent attempt does not restore it.
     /// - **B6** If the lease existed, `last_break` returns the record until the next break of the lock, or
-    ///   for [`BreakRecord::KEPT`].
+    ///   for [`ForceReleaseRecord::KEPT`].
     ///
     /// # Errors
     ///
@@ -36,8 +36,8 @@ pub trait Admin: Send + Sync {
     fn break_lease<'a>(
         &'a self,
         key: &'a Key,
-        record: &'a BreakRecord,
-    ) -> BoxFuture<'a, Result<Broken, Error>>;
+        record: &'a ForceReleaseRecord,
+    ) -> BoxFuture<'a, Result<ForcedRelease, Error>>;
 
     /// Returns the record of the last break, while the store keeps it. A quorum also returns a break that
     /// reached only a minority and has no effect; [`Holder::broken`](crate::Holder::broken) tells the two
@@ -50,5 +50,8 @@ pub trait Admin: Send + Sync {
     /// # Cancel safety
     ///
     /// May be dropped at any time.
-    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>>;
+    fn last_break<'a>(
+        &'a self,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Option<ForceReleaseRecord>, Error>>;
 }

@@ -36,7 +36,7 @@ pub struct Claim {
     /// Whether a renewal may restore the lease on members that forgot it while a majority has it. False
     /// if another process could free the lease meanwhile, because the restored lease would come after the
     /// release.
-    pub heals: bool,
+    pub repairs: bool,
 }
 
 impl Claim {
@@ -61,7 +61,7 @@ impl Claim {
             proposal,
             client,
             wait: Wait::None,
-            heals: true,
+            repairs: true,
         }
     }
 
@@ -100,8 +100,8 @@ impl Claim {
 
     /// The same claim, which a renewal does not restore anywhere.
     #[must_use]
-    pub fn without_healing(mut self) -> Self {
-        self.heals = false;
+    pub fn without_repair(mut self) -> Self {
+        self.repairs = false;
         self
     }
 

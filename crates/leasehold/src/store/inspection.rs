@@ -1,8 +1,8 @@
 use super::lock_listing::LockListing;
-use crate::BoxFuture;
+use crate::env::BoxFuture;
 use crate::types::{Error, Holder, Key, Pattern, Waiter};
 
-/// Shows holders, waiters and held locks: an optional part of a [`Store`](crate::Store).
+/// Shows holders, waiters and held locks: an optional part of a [`Store`](crate::store::Store).
 ///
 /// The answers are for people and monitoring. An answer may be outdated when it arrives.
 pub trait Inspection: Send + Sync {

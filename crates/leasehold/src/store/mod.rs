@@ -1,9 +1,12 @@
-//! The [`Store`] trait and what it exchanges with a client: claims, answers, records and guarantees.
+//! For implementors: the [`Store`] trait and what it exchanges with a client.
+//!
+//! Applications need little of this: [`Owner`], the guarantees, and what [`Client`](crate::Client) returns
+//! to operators.
 
 mod admin;
 mod attempt;
-mod breaking;
 mod claim;
+mod force_release;
 mod guarantees;
 mod health;
 mod inspection;
@@ -14,10 +17,16 @@ pub(crate) mod optional;
 mod record_state;
 mod records;
 
+pub use crate::env::BoxFuture;
+pub use crate::runtime::background;
+pub use crate::types::{
+    ClientId, ClientInfo, MemberFailure, MemberId, NotAnOwner, Owner, Pattern, Permits, Slot,
+    Slots, Ticket, Wait, Waiter,
+};
 pub use admin::Admin;
 pub use attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};
-pub use breaking::{Breach, Break, BreakRecord, Broken};
 pub use claim::{Claim, Held};
+pub use force_release::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForcedRelease};
 pub use guarantees::{
     Breaking, Counting, Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting,
 };
@@ -30,12 +39,11 @@ pub use member_record::{
 };
 pub use record_state::{KeptValue, RecordState};
 pub use records::{
-    Opened, RECORD_MEMORY, Reading, RecordKey, RecordWrite, Records, Stamp, WriteOutcome, Written,
+    Opened, RECORD_MEMORY, Reading, RecordKey, RecordWrite, Records, Version, WriteOutcome, Written,
 };
 
 use std::fmt;
 
-use crate::BoxFuture;
 use crate::types::Error;
 
 /// A place that grants locks: the trait for implementors. Users see [`Lock`](crate::Lock) and
@@ -150,7 +158,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// lease to end by itself. The client calls it instead of [`release`](Self::release) when a lock
     /// stays held after its guard: for a [`Handle`](crate::Handle), or for a [lock
     /// delay](crate::Lock::lock_delay) after a loss. A store that only acts when it is asked ignores it.
-    fn abandon(&self, claim: &Claim) {
+    fn detach(&self, claim: &Claim) {
         let _ = claim;
     }
 
@@ -164,7 +172,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// # Cancel safety
     ///
     /// May be dropped at any time.
-    fn settle(&self) -> BoxFuture<'_, ()> {
+    fn flush(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
@@ -189,7 +197,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()>;
 
     /// Ends the wait that `claim` belongs to, granted or not. Work that takes messages continues in the
-    /// background; [`settle`](Self::settle) waits for it.
+    /// background; [`flush`](Self::flush) waits for it.
     ///
     /// # Contract
     ///

@@ -4,11 +4,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::records::{Opened, RECORD_MEMORY, Reading, RecordWrite, Stamp, WriteOutcome, Written};
+use super::records::{Opened, RECORD_MEMORY, Reading, RecordWrite, Version, WriteOutcome, Written};
 use crate::env::clock::Moment;
 use crate::types::Fence;
 
-/// The record of one key in a store that keeps [records](crate::Records): the greatest stamp and the value.
+/// The record of one key in a store that keeps [records](crate::store::Records): the greatest version and the value.
 ///
 /// It takes each request and the store's time, and decides as P1 to P5 demand. `T` is the type of that
 /// time. Its clock must keep running for as long as the record is kept. A store that keeps the record
@@ -19,22 +19,23 @@ use crate::types::Fence;
 /// ```
 /// use std::time::Duration;
 /// use leasehold::clock::WallTime;
-/// use leasehold::{Fence, RecordState, RecordWrite, Stamp, WriteOutcome};
+/// use leasehold::Fence;
+/// use leasehold::store::{RecordState, RecordWrite, Version, WriteOutcome};
 ///
 /// let fence = |number| Fence::new(number).unwrap();
 /// let now = WallTime::from_micros(0);
 /// let mut slot = RecordState::default();
 /// slot.open(fence(7), now);
-/// let late = Stamp { fence: fence(6), step: 1 };
+/// let late = Version { fence: fence(6), step: 1 };
 /// let late = RecordWrite::new(late, *b"late", Duration::from_secs(60))?;
 /// assert_eq!(slot.write(&late, now), WriteOutcome::Superseded(fence(7)));
 /// # Ok::<(), leasehold::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordState<T> {
-    /// The greatest stamp so far, and until when the store remembers it. Opening with a fence counts as the
+    /// The greatest version so far, and until when the store remembers it. Opening with a fence counts as the
     /// step before its first write.
-    pub seen: Option<(Stamp, T)>,
+    pub seen: Option<(Version, T)>,
     /// The current value.
     pub value: Option<KeptValue<T>>,
 }
@@ -43,7 +44,7 @@ pub struct RecordState<T> {
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeptValue<T> {
     /// The fence and the step of its writer.
-    pub stamp: Stamp,
+    pub version: Version,
     /// Until when it is kept.
     pub end: T,
     /// The value.
@@ -54,8 +55,10 @@ impl<T: Moment> RecordState<T> {
     /// Opens the record and shuts out smaller fences, unless it has seen a greater one.
     pub fn open(&mut self, fence: Fence, now: T) -> Opened {
         self.expire(now);
-        let opening = Stamp { fence, step: 0 };
-        let greatest = self.greatest().map_or(opening, |stamp| stamp.max(opening));
+        let opening = Version { fence, step: 0 };
+        let greatest = self
+            .greatest()
+            .map_or(opening, |version| version.max(opening));
         if greatest.fence > fence {
             return Opened::Superseded(greatest.fence);
         }
@@ -63,15 +66,15 @@ impl<T: Moment> RecordState<T> {
         Opened::Open(self.read(now))
     }
 
-    /// Writes the record, unless it has seen a greater stamp.
+    /// Writes the record, unless it has seen a greater version.
     pub fn write(&mut self, write: &RecordWrite, now: T) -> WriteOutcome {
         self.expire(now);
         match self.greatest() {
-            Some(greatest) if greatest > write.stamp => WriteOutcome::Superseded(greatest.fence),
+            Some(greatest) if greatest > write.version => WriteOutcome::Superseded(greatest.fence),
             _ => {
-                self.see(write.stamp, now);
+                self.see(write.version, now);
                 self.value = Some(KeptValue {
-                    stamp: write.stamp,
+                    version: write.version,
                     end: now.after(write.retention),
                     bytes: Arc::clone(&write.bytes),
                 });
@@ -85,7 +88,7 @@ impl<T: Moment> RecordState<T> {
         let value = self.value.as_ref().filter(|value| now < value.end);
         Reading::settled(value.map(|value| {
             let bytes = Arc::clone(&value.bytes);
-            Written::new(value.stamp, bytes, value.end.since(now))
+            Written::new(value.version, bytes, value.end.since(now))
         }))
     }
 
@@ -101,14 +104,14 @@ impl<T: Moment> RecordState<T> {
         self.value.take_if(|value| now >= value.end);
     }
 
-    /// The stamp of the value counts too: a value is often kept for longer than `seen`.
-    fn greatest(&self) -> Option<Stamp> {
-        let seen = self.seen.map(|(stamp, _)| stamp);
-        seen.max(self.value.as_ref().map(|value| value.stamp))
+    /// The version of the value counts too: a value is often kept for longer than `seen`.
+    fn greatest(&self) -> Option<Version> {
+        let seen = self.seen.map(|(version, _)| version);
+        seen.max(self.value.as_ref().map(|value| value.version))
     }
 
-    fn see(&mut self, stamp: Stamp, now: T) {
-        self.seen = Some((stamp, now.after(RECORD_MEMORY)));
+    fn see(&mut self, version: Version, now: T) {
+        self.seen = Some((version, now.after(RECORD_MEMORY)));
     }
 }
 
@@ -126,7 +129,7 @@ impl<T: fmt::Debug> fmt::Debug for KeptValue<T> {
     /// Omits the bytes: they may be anyone's data.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeptValue")
-            .field("stamp", &self.stamp)
+            .field("stamp", &self.version)
             .field("end", &self.end)
             .field("bytes", &self.bytes.len())
             .finish()
@@ -144,13 +147,13 @@ mod tests {
         Fence::new(number).unwrap()
     }
 
-    fn stamp(number: u64, step: u32) -> Stamp {
+    fn version(number: u64, step: u32) -> Version {
         let fence = fence(number);
-        Stamp { fence, step }
+        Version { fence, step }
     }
 
-    fn write(stamp: Stamp, seconds: u64) -> RecordWrite {
-        RecordWrite::new(stamp, *b"x", Duration::from_secs(seconds)).unwrap()
+    fn write(version: Version, seconds: u64) -> RecordWrite {
+        RecordWrite::new(version, *b"x", Duration::from_secs(seconds)).unwrap()
     }
 
     fn at(seconds: u64) -> WallTime {
@@ -163,7 +166,7 @@ mod tests {
     fn value_expires_before_its_writer_is_forgotten() {
         let mut slot = RecordState::default();
         assert_eq!(
-            slot.write(&write(stamp(7, 1), 60), at(100)),
+            slot.write(&write(version(7, 1), 60), at(100)),
             WriteOutcome::Written
         );
         let written = slot.read(at(159)).written.unwrap();
@@ -181,10 +184,10 @@ mod tests {
     #[test]
     fn value_rejects_smaller_versions_after_forgetting() {
         let mut slot = RecordState::default();
-        slot.write(&write(stamp(7, 2), 2 * WEEK), at(0));
+        slot.write(&write(version(7, 2), 2 * WEEK), at(0));
         let later = at(WEEK);
         let shut_out = WriteOutcome::Superseded(fence(7));
-        for late in [stamp(6, 9), stamp(7, 1)] {
+        for late in [version(6, 9), version(7, 1)] {
             assert_eq!(slot.write(&write(late, 60), later), shut_out);
             assert!(slot.seen.is_none() && slot.value.is_some());
         }
@@ -194,9 +197,9 @@ mod tests {
         // Opened again, it remembers the step, too, for another week.
         let opened = slot.open(fence(7), later);
         assert_eq!(opened, Opened::Open(slot.read(later)));
-        assert_eq!(slot.seen, Some((stamp(7, 2), at(2 * WEEK))));
+        assert_eq!(slot.seen, Some((version(7, 2), at(2 * WEEK))));
         assert_eq!(
-            slot.write(&write(stamp(7, 3), 60), later),
+            slot.write(&write(version(7, 3), 60), later),
             WriteOutcome::Written
         );
     }
@@ -205,10 +208,10 @@ mod tests {
     fn greatest_version_rejects_only_smaller_ones() {
         let mut slot = RecordState::default();
         let now = BootInstant::from_nanos(0);
-        slot.write(&write(stamp(7, 2), 60), now);
+        slot.write(&write(version(7, 2), 60), now);
         slot.open(fence(8), now);
         let before = slot.clone();
-        for late in [stamp(7, 3), stamp(6, 1)] {
+        for late in [version(7, 3), version(6, 1)] {
             let shut_out = WriteOutcome::Superseded(fence(8));
             assert_eq!(slot.write(&write(late, 60), now), shut_out);
         }
@@ -216,18 +219,18 @@ mod tests {
         assert_eq!(slot, before, "who is shut out changes nothing");
         for step in [1, 1, 2] {
             assert_eq!(
-                slot.write(&write(stamp(8, step), 60), now),
+                slot.write(&write(version(8, step), 60), now),
                 WriteOutcome::Written
             );
         }
         let shut_out = WriteOutcome::Superseded(fence(8));
-        assert_eq!(slot.write(&write(stamp(8, 1), 60), now), shut_out);
+        assert_eq!(slot.write(&write(version(8, 1), 60), now), shut_out);
     }
 
     #[test]
     fn a_value_does_not_show_in_debug() {
         let mut slot = RecordState::default();
-        let secret = RecordWrite::new(stamp(7, 1), *b"secret", RECORD_MEMORY).unwrap();
+        let secret = RecordWrite::new(version(7, 1), *b"secret", RECORD_MEMORY).unwrap();
         slot.write(&secret, at(0));
         let shown = format!("{slot:?}");
         assert!(shown.contains("7") && shown.contains("bytes: 6"), "{shown}");

@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::BoxFuture;
+use crate::env::BoxFuture;
 use crate::types::{Error, ErrorKind, Fence, Key};
 
 /// The part of a store that keeps *records*: a small value for each key, which only a fence can write.
@@ -11,11 +11,11 @@ use crate::types::{Error, ErrorKind, Fence, Key};
 /// no effect. A holder of a lock thus leaves a record for the next one. A record needs no lease to be safe;
 /// it makes progress because one holder writes at a time.
 ///
-/// A [`Stamp`] orders the writes: by fence, then by the writer's own step.
+/// A [`Version`] orders the writes: by fence, then by the writer's own step.
 ///
 /// # Contract
 ///
-/// - **P1** Reading and opening return the value with the greatest stamp, through every handle on the same
+/// - **P1** Reading and opening return the value with the greatest version, through every handle on the same
 ///   place, until its retention is over; keys do not affect each other.
 /// - **P2** After a record was opened or written with a fence, a smaller fence can neither open nor write
 ///   it: the store returns the greatest fence, and changes nothing.
@@ -43,7 +43,7 @@ pub trait Records: Send + Sync {
         fence: Fence,
     ) -> BoxFuture<'a, Result<Opened, Error>>;
 
-    /// Writes the record, unless it has seen a greater stamp. A store that keeps its data across a restart
+    /// Writes the record, unless it has seen a greater version. A store that keeps its data across a restart
     /// still has what it acknowledged here, and to [`open_record`](Self::open_record), after the restart.
     ///
     /// # Errors
@@ -97,14 +97,14 @@ impl RecordKey {
 /// The position of a write among all writes of its record: by fence, and for the same fence by step. Each
 /// fence belongs to one writer, which counts its steps from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Stamp {
+pub struct Version {
     /// The fence of the writer.
     pub fence: Fence,
     /// The number of this write among those of its writer.
     pub step: u32,
 }
 
-impl fmt::Display for Stamp {
+impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.fence, self.step)
     }
@@ -114,7 +114,7 @@ impl fmt::Display for Stamp {
 #[derive(Clone)]
 pub struct RecordWrite {
     /// The position among all writes.
-    pub stamp: Stamp,
+    pub version: Version,
     /// The value.
     pub bytes: Arc<[u8]>,
     /// How long the store keeps it.
@@ -135,14 +135,14 @@ impl RecordWrite {
     ///
     /// [`ErrorKind::InvalidInput`], which names the value and the rule.
     pub fn new(
-        stamp: Stamp,
+        version: Version,
         bytes: impl Into<Arc<[u8]>>,
         retention: Duration,
     ) -> Result<Self, Error> {
         let bytes = bytes.into();
         Self::check(&bytes, retention)?;
         Ok(Self {
-            stamp,
+            version,
             bytes,
             retention,
         })
@@ -171,7 +171,7 @@ impl RecordWrite {
 impl fmt::Debug for RecordWrite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RecordWrite")
-            .field("stamp", &self.stamp)
+            .field("stamp", &self.version)
             .field("bytes", &self.bytes.len())
             .field("retention", &self.retention)
             .finish()
@@ -183,7 +183,7 @@ impl fmt::Debug for RecordWrite {
 #[non_exhaustive]
 pub struct Written {
     /// The fence and the step of its writer.
-    pub stamp: Stamp,
+    pub version: Version,
     /// The value.
     pub bytes: Arc<[u8]>,
     /// How much longer the store keeps it, counted from the time of the request.
@@ -191,10 +191,10 @@ pub struct Written {
 }
 
 impl Written {
-    /// Returns the value that was written with `stamp`.
-    pub fn new(stamp: Stamp, bytes: impl Into<Arc<[u8]>>, remaining: Duration) -> Self {
+    /// Returns the value that was written with `version`.
+    pub fn new(version: Version, bytes: impl Into<Arc<[u8]>>, remaining: Duration) -> Self {
         Self {
-            stamp,
+            version,
             bytes: bytes.into(),
             remaining,
         }
@@ -204,7 +204,7 @@ impl Written {
 impl fmt::Debug for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Written")
-            .field("stamp", &self.stamp)
+            .field("stamp", &self.version)
             .field("bytes", &self.bytes.len())
             .field("remaining", &self.remaining)
             .finish()
@@ -215,9 +215,9 @@ impl fmt::Debug for Written {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reading {
-    /// The value with the greatest stamp that was found; `None` if the record is empty.
+    /// The value with the greatest version that was found; `None` if the record is empty.
     pub written: Option<Written>,
-    /// Whether every later reader finds this value, unless a greater stamp writes. On a quorum, a value
+    /// Whether every later reader finds this value, unless a greater version writes. On a quorum, a value
     /// that fewer than a majority of the members have is not settled: it may yet be forgotten, or the next
     /// holder may adopt it. Always true if no value was found: if a majority has none, none is committed. A
     /// member that was not asked, or not waited for, may still have a value that is not settled.
@@ -249,6 +249,6 @@ pub enum Opened {
 pub enum WriteOutcome {
     /// The value is written.
     Written,
-    /// A greater stamp, of this fence, was there: nothing was written, on any member.
+    /// A greater version, of this fence, was there: nothing was written, on any member.
     Superseded(Fence),
 }

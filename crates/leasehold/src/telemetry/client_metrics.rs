@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram};
 
+use super::labels::{AttemptEnd, HoldEnd, Loss, ReleaseEnd, RenewalEnd, WaitEnd};
 use super::metric::{ACQUIRE_WAIT, ATTEMPTS, CONTENDED, HELD, HOLD, LOST, RELEASES, RENEWAL};
 use super::registry::{Each, Registry};
-use super::words::{AttemptEnd, HoldEnd, Loss, ReleaseEnd, RenewalEnd, WaitEnd};
 
 /// The metrics of a client's locks. The client registers them once, when it is built: from then on each
 /// value costs a branch, and an atomic operation if a recorder is installed.

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::client_metrics::ClientMetrics;
-use super::words::{HoldEnd, Loss};
+use super::labels::{HoldEnd, Loss};
 use crate::env::clock::BootInstant;
 use crate::store::LostReason;
 

@@ -1,8 +1,8 @@
 use metrics::Gauge;
 
+use super::labels::Standing;
 use super::metric::MEMBERS;
 use super::registry::{Each, Registry};
-use super::words::Standing;
 
 /// Counts the members of a quorum by their state. Each member is in one state while this value lives. For
 /// stores that have members.
@@ -85,7 +85,7 @@ mod tests {
     use leasehold_testkit::telemetry::TestRecorder;
 
     use super::*;
-    use crate::telemetry::words::Words as _;
+    use crate::telemetry::labels::LabelValue as _;
 
     #[test]
     fn failing_member_returns_to_its_former_state() {
@@ -93,7 +93,7 @@ mod tests {
         let mut members = recorder.scope(|| MemberStandings::new("a store", 1));
         let standing = || {
             let count = |word: &&str| recorder.sum(MEMBERS.name, &[("state", word)]);
-            let counted = Standing::WORDS.iter().filter(|word| count(word) != 0.0);
+            let counted = Standing::VALUES.iter().filter(|word| count(word) != 0.0);
             assert!(counted.clone().all(|word| count(word) == 1.0));
             counted.copied().collect::<Vec<_>>()
         };

@@ -1,7 +1,7 @@
 //! The table of all metrics: the one place that names them.
 
-use super::words::{
-    AttemptEnd, HoldEnd, Loss, ReleaseEnd, RenewalEnd, Standing, WaitEnd, Words as _,
+use super::labels::{
+    AttemptEnd, HoldEnd, LabelValue as _, Loss, ReleaseEnd, RenewalEnd, Standing, WaitEnd,
 };
 
 /// One metric of the library. Each has the label `store` with the value of
@@ -35,7 +35,7 @@ pub enum MetricKind {
 pub const ACQUIRE_WAIT: Metric = Metric {
     name: "leasehold_acquire_wait_seconds",
     kind: MetricKind::Histogram,
-    label: Some(("outcome", WaitEnd::WORDS)),
+    label: Some(("outcome", WaitEnd::VALUES)),
     description: "From the call of acquire or try_acquire to its outcome",
 };
 
@@ -43,7 +43,7 @@ pub const ACQUIRE_WAIT: Metric = Metric {
 pub const ATTEMPTS: Metric = Metric {
     name: "leasehold_attempts_total",
     kind: MetricKind::Counter,
-    label: Some(("outcome", AttemptEnd::WORDS)),
+    label: Some(("outcome", AttemptEnd::VALUES)),
     description: "Attempts to take a lock: times that the store was asked",
 };
 
@@ -75,7 +75,7 @@ pub const HELD: Metric = Metric {
 pub const HOLD: Metric = Metric {
     name: "leasehold_hold_seconds",
     kind: MetricKind::Histogram,
-    label: Some(("end", HoldEnd::WORDS)),
+    label: Some(("end", HoldEnd::VALUES)),
     description: "From the request that was granted to the release, or to the loss if that came first",
 };
 
@@ -83,7 +83,7 @@ pub const HOLD: Metric = Metric {
 pub const LOST: Metric = Metric {
     name: "leasehold_lost_total",
     kind: MetricKind::Counter,
-    label: Some(("reason", Loss::WORDS)),
+    label: Some(("reason", Loss::VALUES)),
     description: "Guards that were lost before they were given back",
 };
 
@@ -91,7 +91,7 @@ pub const LOST: Metric = Metric {
 pub const MEMBERS: Metric = Metric {
     name: "leasehold_members",
     kind: MetricKind::Gauge,
-    label: Some(("state", Standing::WORDS)),
+    label: Some(("state", Standing::VALUES)),
     description: "Members of the store, by what was last heard of them",
 };
 
@@ -99,7 +99,7 @@ pub const MEMBERS: Metric = Metric {
 pub const RELEASES: Metric = Metric {
     name: "leasehold_releases_total",
     kind: MetricKind::Counter,
-    label: Some(("outcome", ReleaseEnd::WORDS)),
+    label: Some(("outcome", ReleaseEnd::VALUES)),
     description: "Locks that were given back, by what the store answered",
 };
 
@@ -107,7 +107,7 @@ pub const RELEASES: Metric = Metric {
 pub const RENEWAL: Metric = Metric {
     name: "leasehold_renewal_seconds",
     kind: MetricKind::Histogram,
-    label: Some(("outcome", RenewalEnd::WORDS)),
+    label: Some(("outcome", RenewalEnd::VALUES)),
     description: "From the sending of a renewal to what came of it, for each lease",
 };
 

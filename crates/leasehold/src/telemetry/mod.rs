@@ -18,11 +18,11 @@
 mod client_metrics;
 mod hand_overs;
 mod hold_meter;
+mod labels;
 mod member_standings;
 mod metric;
 mod registry;
 pub(crate) mod spans;
-mod words;
 
 pub use hand_overs::HandOvers;
 pub use member_standings::MemberStandings;
@@ -33,4 +33,4 @@ pub use metric::{
 
 pub(crate) use client_metrics::ClientMetrics;
 pub(crate) use hold_meter::HoldMeter;
-pub(crate) use words::{AttemptEnd, HoldEnd, ReleaseEnd, RenewalEnd, WaitEnd};
+pub(crate) use labels::{AttemptEnd, HoldEnd, ReleaseEnd, RenewalEnd, WaitEnd};

@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder, Unit};
 
+use super::labels::LabelValue;
 use super::metric::{METRICS, Metric, MetricKind};
-use super::words::Words;
 
 /// Registers metrics of one store at the recorder. Without a recorder they do nothing, and cost a branch.
 pub(super) struct Registry<'a> {
@@ -19,7 +19,7 @@ pub(super) struct Each<W, H> {
     words: PhantomData<W>,
 }
 
-impl<W: Words, H> Each<W, H> {
+impl<W: LabelValue, H> Each<W, H> {
     pub(super) fn of(&self, word: W) -> &H {
         &self.handles[word.place()]
     }
@@ -52,24 +52,24 @@ impl<'a> Registry<'a> {
         self.recorder.register_histogram(&key, &METADATA)
     }
 
-    pub(super) fn counters<W: Words>(&self, metric: &Metric) -> Each<W, Counter> {
+    pub(super) fn counters<W: LabelValue>(&self, metric: &Metric) -> Each<W, Counter> {
         self.each(metric, |key| self.recorder.register_counter(key, &METADATA))
     }
 
-    pub(super) fn gauges<W: Words>(&self, metric: &Metric) -> Each<W, Gauge> {
+    pub(super) fn gauges<W: LabelValue>(&self, metric: &Metric) -> Each<W, Gauge> {
         self.each(metric, |key| self.recorder.register_gauge(key, &METADATA))
     }
 
-    pub(super) fn histograms<W: Words>(&self, metric: &Metric) -> Each<W, Histogram> {
+    pub(super) fn histograms<W: LabelValue>(&self, metric: &Metric) -> Each<W, Histogram> {
         self.each(metric, |key| {
             self.recorder.register_histogram(key, &METADATA)
         })
     }
 
-    fn each<W: Words, H>(&self, metric: &Metric, register: impl Fn(&Key) -> H) -> Each<W, H> {
+    fn each<W: LabelValue, H>(&self, metric: &Metric, register: impl Fn(&Key) -> H) -> Each<W, H> {
         let handle = |word: &&'static str| register(&self.key(metric, Some(word)));
         Each {
-            handles: W::WORDS.iter().map(handle).collect(),
+            handles: W::VALUES.iter().map(handle).collect(),
             words: PhantomData,
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tracing::Span;
 use tracing::field::{Empty, debug};
 
-use super::words::{ReleaseEnd, RenewalEnd, WaitEnd, Words as _};
+use super::labels::{LabelValue as _, ReleaseEnd, RenewalEnd, WaitEnd};
 use crate::types::{Key, Mode};
 
 /// A call of `acquire` or `try_acquire`, within the span of its caller.
@@ -16,7 +16,7 @@ pub(crate) fn acquire(lock: &Key, mode: Mode) -> Span {
 }
 
 pub(crate) fn acquired(span: &Span, end: WaitEnd, waited: Duration) {
-    span.record("outcome", end.word());
+    span.record("outcome", end.value());
     span.record("waited", debug(waited));
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn release(lock: &Key) -> Span {
 }
 
 pub(crate) fn released(span: &Span, end: ReleaseEnd) {
-    span.record("outcome", end.word());
+    span.record("outcome", end.value());
 }
 
 /// One message that renews `leases` leases. The outcome is counted for each of them.
@@ -47,6 +47,6 @@ pub(crate) fn renewed(span: &Span, ends: impl Iterator<Item = RenewalEnd> + Clon
     }
     for end in [RenewalEnd::Renewed, RenewalEnd::Lost, RenewalEnd::Unknown] {
         let count = ends.clone().filter(|it| *it == end).count();
-        span.record(end.word(), count);
+        span.record(end.value(), count);
     }
 }

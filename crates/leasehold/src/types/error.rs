@@ -24,7 +24,7 @@ struct Inner {
     store: Option<String>,
     key: Option<Key>,
     members: Vec<MemberFailure>,
-    counts_again: Option<Duration>,
+    eligible_after: Option<Duration>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
@@ -39,7 +39,7 @@ impl Error {
             store: None,
             key: None,
             members: Vec::new(),
-            counts_again: None,
+            eligible_after: None,
             source: None,
         }))
     }
@@ -89,8 +89,8 @@ impl Error {
 
     /// The same error, which time alone resolves, after this span.
     #[must_use]
-    pub fn with_counts_again(self, after: Option<Duration>) -> Self {
-        self.edit(|inner| inner.counts_again = after)
+    pub fn with_eligible_after(self, after: Option<Duration>) -> Self {
+        self.edit(|inner| inner.eligible_after = after)
     }
 
     /// The same error, caused by `source`.
@@ -125,8 +125,8 @@ impl Error {
     }
 
     /// Returns after how long enough members have a vote again, if only time is missing.
-    pub fn counts_again(&self) -> Option<Duration> {
-        self.0.counts_again
+    pub fn eligible_after(&self) -> Option<Duration> {
+        self.0.eligible_after
     }
 
     /// Returns the members that failed, each with its own error. Empty unless the store is a quorum.
@@ -197,7 +197,7 @@ impl fmt::Debug for Error {
             .field("store", &inner.store)
             .field("key", &inner.key)
             .field("members", &inner.members)
-            .field("counts_again", &inner.counts_again)
+            .field("eligible_after", &inner.eligible_after)
             .field("source", &inner.source)
             .finish()
     }
@@ -221,7 +221,7 @@ pub struct MemberFailure {
     /// What went wrong there.
     pub error: Error,
     /// After how long the member is eligible again, if that is known.
-    pub counts_again: Option<Duration>,
+    pub eligible_after: Option<Duration>,
 }
 
 impl MemberFailure {
@@ -230,7 +230,7 @@ impl MemberFailure {
         Self {
             id,
             error,
-            counts_again: None,
+            eligible_after: None,
         }
     }
 }
@@ -242,7 +242,7 @@ impl fmt::Display for MemberFailure {
             write!(f, "{}: ", self.id)?;
         }
         self.error.fmt(f)?;
-        match self.counts_again {
+        match self.eligible_after {
             Some(span) => write!(f, " (no vote for {span:.0?})"),
             None => Ok(()),
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use super::fence::Fence;
 use super::mode::Mode;
 use super::owner::{ClientId, Owner};
-use crate::env::Ambient;
+use crate::env::Env;
 use crate::env::clock::WallTime;
 
 /// The identity of a client, written next to the locks it holds so that people can find it.
@@ -37,7 +37,7 @@ impl ClientInfo {
     }
 
     /// Describes a new client in the calling process. `program` defaults to the executable's name.
-    pub fn of_this_process(ambient: &Ambient, program: Option<String>) -> Self {
+    pub fn of_this_process(env: &Env, program: Option<String>) -> Self {
         let host = nix::unistd::gethostname().map_or_else(
             |_| "unknown".into(),
             |name| name.to_string_lossy().into_owned(),
@@ -47,13 +47,13 @@ impl ClientInfo {
             Some(path.file_name()?.to_string_lossy().into_owned())
         };
         Self {
-            id: ClientId::random(&*ambient.entropy),
+            id: ClientId::random(&*env.entropy),
             host,
             pid: std::process::id(),
             program: program
                 .or_else(executable)
                 .unwrap_or_else(|| "unknown".into()),
-            since: ambient.clock.wall(),
+            since: env.clock.wall(),
         }
     }
 }

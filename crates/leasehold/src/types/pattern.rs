@@ -10,7 +10,7 @@ use super::key::Key;
 /// # Examples
 ///
 /// ```
-/// use leasehold::Pattern;
+/// use leasehold::store::Pattern;
 ///
 /// let invoices = Pattern::new("invoices/*")?;
 /// assert!(invoices.matches("invoices/2026-11") && !invoices.matches("nightly"));

@@ -21,7 +21,7 @@ pub enum Wait {
     #[default]
     None,
     /// In the queue. The owner of the claim is the waiter.
-    InTurn,
+    Queued,
     /// Ahead of the queue: it takes a free lock even if the lock is reserved for a waiter.
     Barging,
 }

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use leasehold::{Effect, ErrorKind, Inspection as _, Mode};
+use leasehold::store::Inspection as _;
+use leasehold::{Effect, ErrorKind, Mode};
 use leasehold_testkit::{Call, Fault};
 
 use crate::scene::{Scene, TTL};
 
-fn owners(scene: &Scene) -> Vec<leasehold::Owner> {
+fn owners(scene: &Scene) -> Vec<leasehold::store::Owner> {
     let calls = scene.store.calls();
     calls
         .into_iter()
@@ -58,7 +59,7 @@ async fn owner_changes_only_after_an_unknown_effect() {
     let scene = Scene::new();
     let (holder, _) = scene.client_apart();
     let _guard = holder.lock("x").acquire().await.unwrap();
-    let waiting = leasehold::background::spawn(scene.client.lock("x").acquire());
+    let waiting = leasehold::store::background::spawn(scene.client.lock("x").acquire());
     // It looks whether the lease has ended.
     scene.pass(10 * TTL).await;
     let before = owners(&scene);
@@ -107,7 +108,7 @@ async fn a_store_that_comes_back_is_waited_for() {
     let scene = Scene::new();
     scene.store.set(Fault::Unreachable);
     let lock = scene.client.lock("x").wait(Duration::from_secs(20));
-    let waiting = leasehold::background::spawn(lock.acquire());
+    let waiting = leasehold::store::background::spawn(lock.acquire());
     scene.pass(Duration::from_secs(7)).await;
     scene.store.set(Fault::None);
     assert!(waiting.await.unwrap().unwrap().is_valid());
@@ -236,7 +237,7 @@ async fn wait_ending_mid_attempt_returns_the_last_answer() {
     let (holder, _) = scene.client_apart();
     let guard = holder.lock("x").acquire().await.unwrap();
     let lock = scene.client.lock("x").wait(Duration::from_secs(3));
-    let waiting = leasehold::background::spawn(lock.acquire());
+    let waiting = leasehold::store::background::spawn(lock.acquire());
     scene.pass(Duration::from_secs(2)).await;
     scene.store.set(Fault::Frozen);
     // The waiter is called, and asks in vain.
@@ -266,12 +267,12 @@ fn closing_a_client_frees_a_cancelled_attempt() {
     use std::future::Future;
     use std::task::{Context, Poll, Waker};
 
-    use leasehold::ambient::Ambient;
+    use leasehold::env::Env;
     use leasehold::{Client, MemoryStore};
     use leasehold_testkit::FaultyStore;
 
-    let member = MemoryStore::with_ambient(Ambient::default());
-    let slow = FaultyStore::new(member.clone(), Ambient::default());
+    let member = MemoryStore::with_ambient(Env::default());
+    let slow = FaultyStore::new(member.clone(), Env::default());
     slow.set(Fault::Slow(Duration::from_millis(20)));
     let client = Client::new(slow.clone());
     let mut asking = Box::pin(client.lock("x").try_acquire());

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use leasehold::background;
+use leasehold::store::background;
 use leasehold::{Client, Effect, Error, ErrorKind, Guard, LeaderChange, Leadership};
 use leasehold_testkit::{CrashInjector, Fault, FaultyStore};
 use tokio::task::JoinHandle;
@@ -67,7 +67,10 @@ async fn lost_leader_publishes_nothing() {
     );
     let _ = leadership.resign().await;
     let after = other.record("x").read().await.unwrap();
-    assert_eq!(after.written.unwrap().stamp, before.written.unwrap().stamp);
+    assert_eq!(
+        after.written.unwrap().version,
+        before.written.unwrap().version
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -234,7 +237,7 @@ async fn observers_that_begin_together_do_not_look_together() {
     let scene = Scene::new();
     let seen = |_| {
         let election = scene.client.election("x").look_every(60 * SECOND);
-        let (mut watch, clock) = (election.observe().unwrap(), scene.ambient.clock.clone());
+        let (mut watch, clock) = (election.observe().unwrap(), scene.env.clock.clone());
         background::spawn(async move {
             assert!(matches!(watch.next().await, Some(LeaderChange::Nobody)));
             assert!(matches!(watch.next().await, Some(LeaderChange::Leads(_))));
@@ -259,9 +262,9 @@ async fn announcement_is_retried_until_the_store_answers() {
     let scene = Scene::new();
     // More requests than these are a storm.
     let fuse = CrashInjector::at(200, true);
-    let way = FaultyStore::new(scene.memory.clone(), scene.ambient.clone());
+    let way = FaultyStore::new(scene.memory.clone(), scene.env.clone());
     let way = way.with_fuse(fuse.clone());
-    let stormy = client(way.clone(), &scene.ambient);
+    let stormy = client(way.clone(), &scene.env);
     let guard = stormy.lock("x").ttl(TTL).acquire().await.unwrap();
     way.set(Fault::Unreachable);
     let candidate = election(&stormy, "a");

@@ -2,19 +2,20 @@
 
 use std::time::Duration;
 
-use leasehold::background;
 use leasehold::clock::within;
-use leasehold::{
-    Admin as _, Attempt, Breach, Break, BreakRecord, Effect, ErrorKind, Fence, Guard, Held,
-    LostReason, Mode, Renewal, Store,
+use leasehold::store::background;
+use leasehold::store::{
+    Admin as _, Attempt, ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, Held, Renewal,
+    Store,
 };
+use leasehold::{Effect, ErrorKind, Fence, Guard, LostReason, Mode};
 use leasehold_testkit::Fault;
 
 use crate::scene::{Scene, TTL, claim};
 
 /// Why this guard is lost, which it is within a TTL.
 async fn lost(scene: &Scene, guard: &Guard) -> LostReason {
-    let (clock, limit) = (&*scene.ambient.clock, scene.now() + TTL);
+    let (clock, limit) = (&*scene.env.clock, scene.now() + TTL);
     let lost = within(clock, limit, guard.lost()).await;
     lost.expect("the guard is lost within a TTL")
 }
@@ -26,8 +27,10 @@ async fn force_release_needs_the_current_fence() {
     let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
     scene.settle().await;
     let other = Fence::new(guard.fence().get() - 1).unwrap();
-    let refused = operator.break_lock("x", other, Break::at_once()).await;
-    let Ok(Breach::HeldBy(shown)) = refused else {
+    let refused = operator
+        .break_lock("x", other, ForceRelease::at_once())
+        .await;
+    let Ok(ForceReleaseOutcome::HeldBy(shown)) = refused else {
         panic!("{refused:?}")
     };
     assert_eq!(shown.fence, Some(guard.fence()));
@@ -35,9 +38,9 @@ async fn force_release_needs_the_current_fence() {
     scene.pass(TTL).await;
     assert!(guard.is_valid(), "it is renewed as before");
 
-    let how = Break::at_its_end().because("a test").unwrap();
+    let how = ForceRelease::at_its_end().because("a test").unwrap();
     let done = operator.break_lock("x", guard.fence(), how).await.unwrap();
-    let Breach::Done(broken, record) = done else {
+    let ForceReleaseOutcome::Done(broken, record) = done else {
         panic!("{done:?}")
     };
     assert_eq!((broken.members, record.fence), (1, guard.fence()));
@@ -64,8 +67,8 @@ async fn force_release_needs_the_current_fence() {
     );
     assert!(next.fence() > guard.fence());
     next.release().await.unwrap();
-    let nobody = operator.break_lock("x", guard.fence(), Break::at_once());
-    assert_eq!(nobody.await.unwrap(), Breach::Free);
+    let nobody = operator.break_lock("x", guard.fence(), ForceRelease::at_once());
+    assert_eq!(nobody.await.unwrap(), ForceReleaseOutcome::Free);
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,7 +82,7 @@ async fn what_several_hold_together_is_not_broken() {
     let (one, two) = (one.acquire().await.unwrap(), two.acquire().await.unwrap());
     scene.settle().await;
     for guard in [&one, &two] {
-        let refused = operator.break_lock("x", guard.fence(), Break::at_once());
+        let refused = operator.break_lock("x", guard.fence(), ForceRelease::at_once());
         let error = refused.await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert!(error.to_string().contains("2 holders share it"), "{error}");
@@ -87,7 +90,7 @@ async fn what_several_hold_together_is_not_broken() {
     assert!(one.is_valid() && two.is_valid());
     // A holder that shares it with no other right now is not broken either, nor notified of a break.
     two.release().await.unwrap();
-    let refused = operator.break_lock("x", one.fence(), Break::at_once());
+    let refused = operator.break_lock("x", one.fence(), ForceRelease::at_once());
     let error = refused.await.unwrap_err();
     assert_eq!(
         (error.kind(), error.effect()),
@@ -108,7 +111,7 @@ async fn downgrade_during_force_release_is_reported() {
     let (operator, slow) = scene.client_apart();
     slow.set(Fault::Slow(Duration::from_secs(1)));
     let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
-    let broken = operator.break_lock("x", guard.fence(), Break::at_its_end());
+    let broken = operator.break_lock("x", guard.fence(), ForceRelease::at_its_end());
     let meanwhile = async {
         scene.pass(Duration::from_millis(500)).await;
         guard.downgrade().await
@@ -132,13 +135,13 @@ async fn immediate_force_release_grants_a_waiter() {
     let waits = background::spawn(async move { waiter.lock("x").acquire().await });
     scene.pass(Duration::from_secs(5)).await;
     let broken_at = scene.now();
-    let done = operator.break_lock("x", guard.fence(), Break::at_once());
-    let Breach::Done(broken, record) = done.await.unwrap() else {
+    let done = operator.break_lock("x", guard.fence(), ForceRelease::at_once());
+    let ForceReleaseOutcome::Done(broken, record) = done.await.unwrap() else {
         panic!("it is broken")
     };
     assert_eq!((broken.shut_for, record.at_once), (None, true));
     let limit = broken_at + TTL;
-    let next = within(&*scene.ambient.clock, limit, waits).await;
+    let next = within(&*scene.env.clock, limit, waits).await;
     let next = next.expect("the lock in time").unwrap().unwrap();
     let took = scene.now().since(broken_at);
     assert!(took <= Duration::from_millis(20), "{took:?}");
@@ -156,9 +159,9 @@ async fn force_release_record_is_kept_a_week() {
         panic!("a free lock")
     };
     let by = (*claim.client).clone();
-    let record = BreakRecord::new(claim.owner, grant.fence, by, scene.ambient.clock.wall());
+    let record = ForceReleaseRecord::new(claim.owner, grant.fence, by, scene.env.clock.wall());
     store.break_lease(&claim.key, &record).await.unwrap();
-    scene.pass(BreakRecord::KEPT - TTL).await;
+    scene.pass(ForceReleaseRecord::KEPT - TTL).await;
     assert_eq!(store.last_break(&claim.key).await.unwrap(), Some(record));
     scene.pass(TTL * 2).await;
     assert_eq!(store.last_break(&claim.key).await.unwrap(), None);
@@ -175,8 +178,8 @@ async fn store_remembers_sixteen_force_releases() {
             panic!("a free lock")
         };
         let by = (*claim.client).clone();
-        let now = scene.ambient.clock.wall();
-        let mut record = BreakRecord::new(claim.owner, grant.fence, by, now);
+        let now = scene.env.clock.wall();
+        let mut record = ForceReleaseRecord::new(claim.owner, grant.fence, by, now);
         record.at_once = true;
         let broken = store.break_lease(&claim.key, &record).await.unwrap();
         assert!(broken.stood);

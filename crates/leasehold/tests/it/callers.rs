@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
+use leasehold::env::Env;
 use leasehold::{Client, Error, Fence, MemoryStore, Once, OnceResult, OnceRun, OnceStart};
 use leasehold_testkit::{CrashInjector, FaultyStore, virtual_ambient};
 
@@ -11,7 +11,7 @@ use crate::scene::{TTL, client};
 
 /// A store and its callers.
 pub(crate) struct World {
-    pub(crate) ambient: Ambient,
+    pub(crate) env: Env,
     pub(crate) memory: MemoryStore,
     /// The fences under which the request was run.
     ran: Arc<Mutex<Vec<Fence>>>,
@@ -25,10 +25,10 @@ pub(crate) struct Caller {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let ambient = virtual_ambient(1);
+        let env = virtual_ambient(1);
         Self {
-            memory: MemoryStore::with_ambient(ambient.clone()),
-            ambient,
+            memory: MemoryStore::with_ambient(env.clone()),
+            env,
             ran: Arc::default(),
         }
     }
@@ -38,11 +38,11 @@ impl World {
     }
 
     pub(crate) fn caller_with(&self, fuse: Option<&CrashInjector>) -> Caller {
-        let mut way = FaultyStore::new(self.memory.clone(), self.ambient.clone());
+        let mut way = FaultyStore::new(self.memory.clone(), self.env.clone());
         if let Some(fuse) = fuse {
             way = way.with_fuse(fuse.clone());
         }
-        let client = client(way.clone(), &self.ambient);
+        let client = client(way.clone(), &self.env);
         Caller { client, way }
     }
 
@@ -63,7 +63,7 @@ impl World {
     }
 
     pub(crate) async fn pass(&self, span: Duration) {
-        let clock = &self.ambient.clock;
+        let clock = &self.env.clock;
         clock.sleep_until(clock.now() + span).await;
     }
 }

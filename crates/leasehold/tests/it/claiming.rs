@@ -3,7 +3,8 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use leasehold::{BoxFuture, Error, ErrorKind, Fence, FenceGate, Fenced};
+use leasehold::store::BoxFuture;
+use leasehold::{Error, ErrorKind, Fence, FenceGate, Fenced};
 use leasehold_testkit::Fault;
 
 use crate::scene::{Scene, TTL};

@@ -4,10 +4,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use leasehold::{
-    Attempt, Client, Effect, Ended, Guard, GuardState, Inspection as _, Key, LostReason, Mode,
-    Owner, Store,
-};
+use leasehold::store::{Attempt, Inspection as _, Owner, Store};
+use leasehold::{Client, Effect, Guard, GuardState, Key, LostReason, Mode, ReleaseOutcome};
 use leasehold_testkit::{Call, Fault};
 
 use crate::scene::{MARGIN, Scene, TTL, claim};
@@ -63,9 +61,9 @@ async fn downgraded_lock_admits_readers_but_no_writer() {
     // It lives on like any reader, and beyond the other one.
     scene.pass(TTL * 3).await;
     assert!(guard.is_valid() && reader.is_valid());
-    assert_eq!(reader.release().await.unwrap(), Ended::Released);
+    assert_eq!(reader.release().await.unwrap(), ReleaseOutcome::Released);
     assert!(!is_writable(&other).await);
-    assert_eq!(guard.release().await.unwrap(), Ended::Released);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::Released);
     assert!(is_writable(&other).await);
 }
 
@@ -80,7 +78,7 @@ async fn downgrade_admits_waiting_readers_at_once() {
         .zip([Mode::Shared, Mode::Shared, Mode::Exclusive])
     {
         let asking = client.lock("x").mode(mode).acquire();
-        waiting.push(leasehold::background::spawn(asking));
+        waiting.push(leasehold::store::background::spawn(asking));
         scene.settle().await;
     }
     scene.pass(Duration::from_secs(3)).await;
@@ -105,11 +103,11 @@ async fn a_writer_that_waits_keeps_later_readers_out() {
     let scene = Scene::new();
     let guard = hold(&scene.client).await;
     let (first, second) = (scene.other_client(), scene.other_client());
-    let writing = leasehold::background::spawn(first.lock("x").acquire());
+    let writing = leasehold::store::background::spawn(first.lock("x").acquire());
     scene.settle().await;
     let reading = {
         let lock = second.lock("x").mode(Mode::Shared);
-        leasehold::background::spawn(lock.acquire())
+        leasehold::store::background::spawn(lock.acquire())
     };
     scene.settle().await;
     guard.downgrade().await.unwrap();
@@ -189,7 +187,7 @@ async fn a_downgrade_that_is_dropped_goes_on() {
     assert_eq!(guard.mode(), Mode::Shared);
     scene.pass(Duration::from_millis(200)).await;
     assert!(try_reading(&other).await.is_some());
-    assert_eq!(guard.release().await.unwrap(), Ended::Released);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::Released);
     assert!(is_writable(&scene.client).await);
 }
 
@@ -241,9 +239,9 @@ async fn all_shares_have_one_mode() {
     let share = guard.share();
     guard.downgrade().await.unwrap();
     assert_eq!(share.mode(), Mode::Shared);
-    assert_eq!(guard.release().await.unwrap(), Ended::StillShared);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::StillShared);
     assert!(try_reading(&other).await.is_some());
-    assert_eq!(share.release().await.unwrap(), Ended::Released);
+    assert_eq!(share.release().await.unwrap(), ReleaseOutcome::Released);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use leasehold::background;
 use leasehold::clock::BootInstant;
+use leasehold::store::background;
+use leasehold::store::{LeaseTerms, Permits};
 use leasehold::{
-    Client, Effect, Ended, ErrorKind, Guard, Handle, Key, LeaseTerms, LostReason, MemoryStore,
-    Permits,
+    Client, Effect, ErrorKind, Guard, Handle, Key, LostReason, MemoryStore, ReleaseOutcome,
 };
 use leasehold_testkit::{Call, Fault, FaultyStore};
 
@@ -100,7 +100,7 @@ async fn handle_renewal_counts_from_sending() {
     }
     assert_eq!(
         scene.client.release(&handle).await.unwrap(),
-        Ended::Released
+        ReleaseOutcome::Released
     );
     assert!(is_free(&scene.client).await);
 }
@@ -120,7 +120,7 @@ async fn passed_handle_deadline_is_final() {
     assert_eq!(renewals(&scene), 0, "nothing was sent");
     assert_eq!(
         scene.client.release(&handle).await.unwrap(),
-        Ended::Released
+        ReleaseOutcome::Released
     );
 }
 
@@ -160,7 +160,7 @@ async fn old_handle_does_not_affect_the_next_holder() {
     assert_eq!(error.kind(), ErrorKind::Lost);
     assert!(error.to_string().contains("another client"), "{error}");
     let ended = scene.client.release(&handle).await.unwrap();
-    assert_eq!(ended, Ended::WasLost);
+    assert_eq!(ended, ReleaseOutcome::WasLost);
     scene.pass(2 * TTL).await;
     assert!(next.is_valid());
 }
@@ -169,8 +169,8 @@ async fn old_handle_does_not_affect_the_next_holder() {
 async fn handle_of_another_store_is_refused_there() {
     let scene = Scene::new();
     let handle = handle(&scene.client).await;
-    let store = FaultyStore::new(MemoryStore::new(), scene.ambient.clone());
-    let elsewhere = client(store.called("elsewhere"), &scene.ambient);
+    let store = FaultyStore::new(MemoryStore::new(), scene.env.clone());
+    let elsewhere = client(store.called("elsewhere"), &scene.env);
     let renewed = elsewhere.renew(&handle).await.map(drop);
     let released = elsewhere.release(&handle).await.map(drop);
     for error in [renewed.unwrap_err(), released.unwrap_err()] {
@@ -216,7 +216,7 @@ async fn an_adopted_handle_is_a_guard_like_any() {
     // Another copy of the handle can still free it.
     assert_eq!(
         scene.client.release(&handle).await.unwrap(),
-        Ended::Released
+        ReleaseOutcome::Released
     );
     assert!(is_free(&scene.client).await);
     assert_eq!(guard.lost().await, LostReason::Gone);
@@ -233,7 +233,7 @@ async fn renewal_of_a_handle_allows_no_repair() {
         Call::Renew(claim) => Some(claim),
         _ => None,
     });
-    assert!(!renewals.next_back().expect("a renewal").heals);
+    assert!(!renewals.next_back().expect("a renewal").repairs);
 }
 
 #[tokio::test(start_paused = true)]
@@ -265,7 +265,7 @@ async fn permits_and_shared_locks_have_handles() {
         }
         assert_eq!(
             scene.client.release(&handle).await.unwrap(),
-            Ended::Released
+            ReleaseOutcome::Released
         );
         drop(beside);
         scene.settle().await;
@@ -333,7 +333,10 @@ async fn lost_handle_with_a_delay_releases_nothing() {
     assert_eq!(handle.ttl(), TTL);
     let handle = scene.client.renew(&handle).await.unwrap();
     scene.pass(TTL).await;
-    assert_eq!(scene.client.release(&handle).await.unwrap(), Ended::WasLost);
+    assert_eq!(
+        scene.client.release(&handle).await.unwrap(),
+        ReleaseOutcome::WasLost
+    );
     assert!(!is_free(&scene.client).await);
     assert_eq!(shut_for(&scene).await.as_secs(), 20);
 }

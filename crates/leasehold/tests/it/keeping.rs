@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leasehold::{Effect, Ended, ErrorKind, GuardState, LostReason};
+use leasehold::{Effect, ErrorKind, GuardState, LostReason, ReleaseOutcome};
 use leasehold_testkit::telemetry::TraceRecorder;
 use leasehold_testkit::{Call, Fault};
 use tracing::Level;
@@ -35,7 +35,7 @@ async fn guard_is_renewed_after_a_third_of_ttl() {
         (55..=65).contains(&renewals),
         "{renewals} renewals in ten minutes"
     );
-    assert_eq!(guard.release().await.unwrap(), Ended::Released);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::Released);
     let renewals = scene.count(is_renewal);
     scene.pass(TTL).await;
     assert_eq!(
@@ -120,7 +120,7 @@ async fn unanswered_batch_ends_at_each_leases_deadline() {
     // The renewer hears of them.
     scene.settle().await;
     scene.store.set(Fault::Frozen);
-    scene.ambient.clock.stood_still(Duration::from_secs(25));
+    scene.env.clock.stood_still(Duration::from_secs(25));
     let ended = guards.iter().map(async |guard| {
         let deadline = guard.deadline().unwrap();
         assert_eq!(guard.lost().await, LostReason::Expired);
@@ -175,7 +175,7 @@ async fn deleted_lease_is_lost_at_the_next_renewal() {
     let guard = scene.client.lock("x").acquire().await.unwrap();
     let thief = scene.other_client();
     // Frees the lock behind the holder's back, as an operator's DEL would.
-    use leasehold::Store;
+    use leasehold::store::Store;
     let claim = scene.store.calls().into_iter().find_map(|call| match call {
         Call::Acquire(claim) => Some(claim),
         _ => None,
@@ -184,7 +184,7 @@ async fn deleted_lease_is_lost_at_the_next_renewal() {
     let stolen = thief.lock("x").acquire().await.unwrap();
     assert!(stolen.fence() > guard.fence());
     assert_eq!(guard.lost().await, LostReason::Taken);
-    assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
     assert!(stolen.is_valid());
     assert!(
         thief.lock("x").try_acquire().await.unwrap().is_none(),
@@ -235,7 +235,7 @@ async fn max_hold_ends_a_healthy_guard() {
     assert_eq!(scene.now(), sent + span);
     assert_eq!(
         guard.release().await.unwrap(),
-        Ended::Released,
+        ReleaseOutcome::Released,
         "its lease still stood"
     );
     assert!(

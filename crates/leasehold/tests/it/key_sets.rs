@@ -8,10 +8,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold::clock::within;
-use leasehold::{
-    Client, Ended, ErrorKind, Guard, Inspection as _, Key, LostReason, Mode, Store, Wait,
-    background,
-};
+use leasehold::store::{Inspection as _, Store, Wait, background};
+use leasehold::{Client, ErrorKind, Guard, Key, LostReason, Mode, ReleaseOutcome};
 use leasehold_testkit::{Call, Fault};
 use tokio::task::JoinHandle;
 
@@ -73,7 +71,7 @@ async fn names_are_sorted_and_deduplicated() {
     let ended = ended
         .iter()
         .map(|(key, end)| (key.as_str(), end.clone().unwrap()));
-    let released = |name| (name, Ended::Released);
+    let released = |name| (name, ReleaseOutcome::Released);
     assert_eq!(ended.collect::<Vec<_>>(), ["a", "b", "c"].map(released));
     assert_nothing_left(&scene, &["a", "b", "c"]).await;
 }
@@ -179,7 +177,7 @@ async fn overlapping_sets_never_deadlock() {
                 scene.other_client()
             };
             let (counts, last) = (Arc::clone(&counts), Arc::clone(&last));
-            let (ambient, names) = (scene.ambient.clone(), SETS[number % SETS.len()]);
+            let (env, names) = (scene.env.clone(), SETS[number % SETS.len()]);
             start(async move {
                 for _ in 0..5 {
                     let guards = client.lock_all(names).acquire().await.unwrap();
@@ -191,7 +189,7 @@ async fn overlapping_sets_never_deadlock() {
                     for name in names {
                         assert_eq!(counts[name].1.fetch_add(1, Ordering::Relaxed), 0, "{name}");
                     }
-                    let clock = &ambient.clock;
+                    let clock = &env.clock;
                     clock.sleep_until(clock.now() + BUSY_FOR).await;
                     for (name, seen) in names.into_iter().zip(seen) {
                         counts[name].0.store(seen + 1, Ordering::Relaxed);
@@ -203,7 +201,7 @@ async fn overlapping_sets_never_deadlock() {
         })
         .collect();
     let limit = scene.now() + Duration::from_secs(600);
-    let all = within(&*scene.ambient.clock, limit, join_all(tasks)).await;
+    let all = within(&*scene.env.clock, limit, join_all(tasks)).await;
     for ended in all.expect("a deadlock") {
         ended.unwrap();
     }
@@ -361,7 +359,14 @@ async fn one_loss_loses_the_whole_set() {
     }
     let ended = guards.release().await;
     let ended: Vec<_> = ended.into_iter().map(|(_, end)| end.unwrap()).collect();
-    assert_eq!(ended, [Ended::Released, Ended::WasLost, Ended::Released]);
+    assert_eq!(
+        ended,
+        [
+            ReleaseOutcome::Released,
+            ReleaseOutcome::WasLost,
+            ReleaseOutcome::Released
+        ]
+    );
 }
 
 #[tokio::test(start_paused = true)]

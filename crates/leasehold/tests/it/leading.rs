@@ -4,10 +4,10 @@ use std::future::pending;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use leasehold::background;
+use leasehold::store::background;
 use leasehold::{
-    Client, Election, Ended, ErrorKind, Fence, LeaderChange, LeaderWatch, LostReason, MemoryStore,
-    Mode,
+    Client, Election, ErrorKind, Fence, LeaderChange, LeaderWatch, LostReason, MemoryStore, Mode,
+    ReleaseOutcome,
 };
 use leasehold_testkit::Fault;
 
@@ -53,7 +53,7 @@ async fn waiting_candidate_succeeds_with_a_greater_fence() {
         "as long as it likes"
     );
     let fence = first.fence();
-    assert_eq!(first.resign().await.unwrap(), Ended::Released);
+    assert_eq!(first.resign().await.unwrap(), ReleaseOutcome::Released);
     let next = next.await.unwrap().unwrap();
     assert!(next.fence() > fence);
     let leader = election(&scene.client, "").leader().await.unwrap().unwrap();
@@ -177,7 +177,10 @@ async fn unannounced_holder_does_not_lead() {
     let leadership = silent.announce(guard.share()).await.unwrap();
     assert_eq!(leadership.fence(), guard.fence());
     assert_eq!(silent.leader().await.unwrap().unwrap().value, "b");
-    assert_eq!(leadership.resign().await.unwrap(), Ended::StillShared);
+    assert_eq!(
+        leadership.resign().await.unwrap(),
+        ReleaseOutcome::StillShared
+    );
     assert!(
         silent.leader().await.unwrap().is_none(),
         "it took its word back"
@@ -305,7 +308,7 @@ fn without_async_it_is_the_same() {
         leadership.lead(|leadership| leadership.fence()).unwrap(),
         fence
     );
-    assert_eq!(leadership.resign().unwrap(), Ended::Released);
+    assert_eq!(leadership.resign().unwrap(), ReleaseOutcome::Released);
     assert!(matches!(watch.next(), Some(LeaderChange::Nobody)));
     assert!(election.leader().unwrap().is_none());
 }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
-use leasehold::background;
 use leasehold::blocking;
-use leasehold::{Client, Effect, Ended, ErrorKind, LeaseTerms, MemoryStore};
+use leasehold::env::Env;
+use leasehold::store::LeaseTerms;
+use leasehold::store::background;
+use leasehold::{Client, Effect, ErrorKind, MemoryStore, ReleaseOutcome};
 use leasehold_testkit::{Fault, FaultyStore};
 
 use crate::handles::{handle, hold, renewals, shut_for};
@@ -103,7 +104,7 @@ async fn passed_deadline_without_answers_is_reported() {
 /// A client with a thread of its own, of a store that answers later than a client that is dropped waits.
 fn client_of_a_slow_store() -> (Client, FaultyStore) {
     let store = MemoryStore::new();
-    let slow = FaultyStore::new(store, Ambient::default());
+    let slow = FaultyStore::new(store, Env::default());
     (Client::new(slow.clone()), slow)
 }
 
@@ -131,7 +132,7 @@ async fn dropped_client_finishes_renewals_and_releases() {
     store.set(LATE);
     let release = client.release(&handle);
     drop(client);
-    assert_eq!(release.await.unwrap(), Ended::Released);
+    assert_eq!(release.await.unwrap(), ReleaseOutcome::Released);
 }
 
 #[tokio::test]
@@ -147,7 +148,7 @@ async fn closing_a_client_waits_for_its_releases() {
 
 #[test]
 fn closing_a_client_ends_with_its_limit() {
-    let store = FaultyStore::new(MemoryStore::new(), Ambient::default());
+    let store = FaultyStore::new(MemoryStore::new(), Env::default());
     let client = blocking::Client::new(store.clone());
     let guard = client.lock("x").try_acquire().unwrap().unwrap();
     store.set(Fault::Frozen);

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use leasehold::clock::BootInstant;
-use leasehold::{Claim, Client, Ended, ErrorKind, Guard, LostReason, Mode};
+use leasehold::store::Claim;
+use leasehold::{Client, ErrorKind, Guard, LostReason, Mode, ReleaseOutcome};
 use leasehold_testkit::{Call, Fault, FaultyStore};
 
 use crate::scene::{MARGIN, Scene, TTL};
@@ -151,7 +152,7 @@ async fn valid_guard_opens_the_lock_at_once() {
     let scene = Scene::new();
     let holder = Holder::new(&scene);
     let guard = holder.hold().await;
-    assert_eq!(guard.release().await.unwrap(), Ended::Released);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::Released);
     assert_eq!(open_again(&scene).await, scene.now());
     drop(holder.hold().await);
     scene.settle().await;
@@ -172,7 +173,7 @@ async fn lost_guard_does_not_open_the_lock() {
         holder.way.set(Fault::None);
         drop(share);
         if releases {
-            assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
+            assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
         } else {
             drop(guard);
         }
@@ -208,7 +209,7 @@ async fn max_hold_is_an_unclean_end() {
             renewed = scene.now();
         }
     }
-    assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
     let shut = open_again(&scene).await.since(renewed);
     assert!(shut + STEP * 2 > TTL + DELAY, "{shut:?}");
 }
@@ -234,7 +235,7 @@ async fn waiter_is_granted_after_the_delay() {
     let taken = scene.now();
     let guard = holder.hold().await;
     let waiter = scene.other_client();
-    let waiting = leasehold::background::spawn(waiter.lock("x").acquire());
+    let waiting = leasehold::store::background::spawn(waiter.lock("x").acquire());
     scene.settle().await;
     holder.cut_off();
     guard.lost().await;
@@ -311,7 +312,7 @@ async fn give_up_loses_the_guard_at_once() {
     scene.pass(TTL).await;
     assert_eq!(holder.renewed().len(), 0);
     drop(share);
-    assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
     assert_exactly(open_again(&scene).await.since(taken), TTL + DELAY);
 }
 

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use leasehold::{ErrorKind, Mode, Permits, background};
+use leasehold::store::{Permits, background};
+use leasehold::{ErrorKind, Mode};
 use leasehold_testkit::Fault;
 
 use crate::scene::{Scene, TTL};
@@ -12,7 +13,7 @@ use crate::scene::{Scene, TTL};
 /// fire later.
 fn suspended(scene: &Scene) {
     let span = TTL - Duration::from_secs(2);
-    scene.ambient.clock.stood_still(span);
+    scene.env.clock.stood_still(span);
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leasehold::clock::within;
-use leasehold::{Effect, Error, ErrorKind, Mode, Once, OnceStart, RecordWrite};
+use leasehold::store::RecordWrite;
+use leasehold::{Effect, Error, ErrorKind, Mode, Once, OnceStart};
 use leasehold_testkit::{CrashInjector, Fault};
 
 use crate::callers::{Caller, World};
@@ -55,8 +56,8 @@ async fn die_at(last: u64, is_carried_out: bool) -> bool {
     let fuse = CrashInjector::at(last, is_carried_out);
     let first = world.caller_with(Some(&fuse));
     let once = first.once();
-    let end = world.ambient.clock.now() + TTL * 2;
-    let first_result = within(&*world.ambient.clock, end, world.call(&once)).await;
+    let end = world.env.clock.now() + TTL * 2;
+    let first_result = within(&*world.env.clock, end, world.call(&once)).await;
     let has_blown = fuse.has_crashed();
     let mut results = Vec::new();
     if let Some(Ok(result)) = &first_result {
@@ -67,8 +68,8 @@ async fn die_at(last: u64, is_carried_out: bool) -> bool {
     for _ in 0..3 {
         let next = world.caller();
         let once = next.once();
-        let end = world.ambient.clock.now() + TTL * 2;
-        let result = within(&*world.ambient.clock, end, world.call(&once)).await;
+        let end = world.env.clock.now() + TTL * 2;
+        let result = within(&*world.env.clock, end, world.call(&once)).await;
         let result = result.unwrap_or_else(|| panic!("{at}: no result in time"));
         results.push(result.unwrap_or_else(|error| panic!("{at}: {error}")));
     }
@@ -95,8 +96,8 @@ async fn what_was_sent_late_changes_nothing(is_next_done: bool) {
     let (paused, next, later) = (world.caller(), world.caller(), world.caller());
     let run = paused.begin().await;
     paused.way.set(Fault::Frozen);
-    let end = world.ambient.clock.now() + TTL * 3;
-    let committing = within(&*world.ambient.clock, end, run.commit("late"));
+    let end = world.env.clock.now() + TTL * 3;
+    let committing = within(&*world.env.clock, end, run.commit("late"));
     let outcome = committing.await.expect("it gives up at its deadline");
     let error = outcome.expect_err("nobody answered");
     assert_eq!(error.effect(), Effect::Unknown);
@@ -163,10 +164,10 @@ async fn who_comes_meanwhile_waits_or_is_told() {
         start => panic!("{start:?}"),
     }
     let wait = Duration::from_secs(5);
-    let began = world.ambient.clock.now();
+    let began = world.env.clock.now();
     let waited = other.once().wait(wait).begin().await.unwrap();
     assert!(matches!(waited, OnceStart::InProgress(_)), "{waited:?}");
-    assert!(world.ambient.clock.now().since(began) >= wait);
+    assert!(world.env.clock.now().since(began) >= wait);
     let once = other.once().wait(wait);
     let error = world.call(&once).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy);

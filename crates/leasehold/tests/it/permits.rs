@@ -3,10 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold::{
-    Attempt, Claim, Client, Counting, Error, ErrorKind, Fence, Guard, Inspection as _, Key, Mode,
-    Permits, Semaphore, Store,
-};
+use leasehold::store::{Attempt, Claim, Counting, Inspection as _, Permits, Store};
+use leasehold::{Client, Error, ErrorKind, Fence, Guard, Key, Mode, Semaphore};
 use tokio::task::JoinHandle;
 
 use crate::scene::{Scene, TTL, claim};
@@ -38,7 +36,7 @@ impl Book {
     async fn works(
         self,
         number: usize,
-        ambient: leasehold::ambient::Ambient,
+        env: leasehold::env::Env,
         semaphore: Semaphore,
         span: Duration,
     ) -> Result<(), Error> {
@@ -50,7 +48,7 @@ impl Book {
             entries.order.push(number);
             entries.fences.push(guard.fence());
         }
-        ambient.clock.sleep_until(ambient.clock.now() + span).await;
+        env.clock.sleep_until(env.clock.now() + span).await;
         assert!(guard.is_valid(), "{:?}", guard.state());
         self.entries().inside -= 1;
         guard.release().await?;
@@ -71,8 +69,8 @@ async fn line_up(
         let semaphore = client.semaphore(NAME, permits);
         let works = book
             .clone()
-            .works(number, scene.ambient.clone(), semaphore, span);
-        waiting.push(leasehold::background::spawn(works));
+            .works(number, scene.env.clone(), semaphore, span);
+        waiting.push(leasehold::store::background::spawn(works));
         scene.settle().await;
     }
     waiting
@@ -171,8 +169,8 @@ async fn crowd_never_exceeds_the_permits() {
             let span = Duration::from_millis(20 + number as u64 % 7);
             let works = book
                 .clone()
-                .works(number, scene.ambient.clone(), semaphore, span);
-            waiting.push(leasehold::background::spawn(works));
+                .works(number, scene.env.clone(), semaphore, span);
+            waiting.push(leasehold::store::background::spawn(works));
         }
         all(waiting).await;
         let took = scene.now().since(began);
@@ -223,9 +221,9 @@ async fn a_writer_in_the_queue_is_not_overtaken() {
     let scene = Scene::new();
     let held = [has(&scene.client, 2).await, has(&scene.client, 2).await];
     let [one, two] = [scene.other_client(), scene.other_client()];
-    let writes = leasehold::background::spawn(one.lock(NAME).acquire());
+    let writes = leasehold::store::background::spawn(one.lock(NAME).acquire());
     scene.settle().await;
-    let late = leasehold::background::spawn(two.semaphore(NAME, 2).acquire());
+    let late = leasehold::store::background::spawn(two.semaphore(NAME, 2).acquire());
     scene.settle().await;
     let [first, second] = held;
     first.release().await.unwrap();

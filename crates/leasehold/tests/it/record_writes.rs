@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leasehold::clock::within;
-use leasehold::{Effect, ErrorKind, Fence, Guard, HeldRecord, Key, Once, RecordKey, Store as _};
+use leasehold::store::{RecordKey, Store as _};
+use leasehold::{Effect, ErrorKind, Fence, Guard, HeldRecord, Key, Once};
 use leasehold_testkit::Fault;
 
 use crate::callers::{Caller, World};
@@ -61,9 +62,9 @@ async fn a_write_that_is_refused_ends_at_once() {
     let caller = world.caller();
     let guard = hold(&caller).await;
     open_beside(&world).await;
-    let end = world.ambient.clock.now() + SECOND;
+    let end = world.env.clock.now() + SECOND;
     let record = guard.record();
-    let writing = within(&*world.ambient.clock, end, record.write(*b"x", HOUR));
+    let writing = within(&*world.env.clock, end, record.write(*b"x", HOUR));
     let error = writing.await.expect("it ends").unwrap_err();
     assert_eq!(error.effect(), Effect::None, "{error}");
     assert_eq!(error.kind(), ErrorKind::Fenced, "{error}");
@@ -95,8 +96,8 @@ async fn delayed_first_write_replaces_no_later_one() {
     let guard = hold(&caller).await;
     caller.way.set(Fault::Late(SECOND));
     let record = guard.record();
-    let soon = world.ambient.clock.now() + SECOND / 10;
-    let first = within(&*world.ambient.clock, soon, record.write(*b"begun", HOUR));
+    let soon = world.env.clock.now() + SECOND / 10;
+    let first = within(&*world.env.clock, soon, record.write(*b"begun", HOUR));
     assert!(first.await.is_none(), "it is on its way");
     caller.way.set(Fault::None);
     record.write(*b"done", HOUR).await.unwrap();

@@ -1,14 +1,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
 use leasehold::clock::BootInstant;
-use leasehold::{Claim, Client, ClientInfo, Key, MemoryStore, Owner, Store};
+use leasehold::env::Env;
+use leasehold::store::{Claim, ClientInfo, Owner, Store};
+use leasehold::{Client, Key, MemoryStore};
 use leasehold_testkit::{Call, FaultyStore, virtual_ambient};
 
 /// A client on virtual time, and the store behind it.
 pub(crate) struct Scene {
-    pub(crate) ambient: Ambient,
+    pub(crate) env: Env,
     pub(crate) store: FaultyStore,
     /// The store behind `store`, which has the data.
     pub(crate) memory: MemoryStore,
@@ -22,12 +23,12 @@ pub(crate) const MARGIN: Duration = Duration::from_millis(3_002);
 
 impl Scene {
     pub(crate) fn new() -> Self {
-        let ambient = virtual_ambient(1);
-        let memory = MemoryStore::with_ambient(ambient.clone());
-        let store = FaultyStore::new(memory.clone(), ambient.clone());
-        let client = client(store.clone(), &ambient);
+        let env = virtual_ambient(1);
+        let memory = MemoryStore::with_ambient(env.clone());
+        let store = FaultyStore::new(memory.clone(), env.clone());
+        let client = client(store.clone(), &env);
         Self {
-            ambient,
+            env,
             store,
             memory,
             client,
@@ -36,21 +37,21 @@ impl Scene {
 
     /// Another client of the same store.
     pub(crate) fn other_client(&self) -> Client {
-        client(self.store.clone(), &self.ambient)
+        client(self.store.clone(), &self.env)
     }
 
     /// A client that reaches the same locks in a way of its own.
     pub(crate) fn client_apart(&self) -> (Client, FaultyStore) {
-        let store = FaultyStore::new(self.memory.clone(), self.ambient.clone());
-        (client(store.clone(), &self.ambient), store)
+        let store = FaultyStore::new(self.memory.clone(), self.env.clone());
+        (client(store.clone(), &self.env), store)
     }
 
     pub(crate) fn now(&self) -> BootInstant {
-        self.ambient.clock.now()
+        self.env.clock.now()
     }
 
     pub(crate) async fn pass(&self, span: Duration) {
-        self.ambient.clock.sleep_until(self.now() + span).await;
+        self.env.clock.sleep_until(self.now() + span).await;
     }
 
     /// Gives work in the background the time to end.
@@ -74,18 +75,18 @@ pub(crate) async fn take(client: &Client, name: &str) {
         .expect("an answer");
 }
 
-pub(crate) fn client(store: impl Into<Arc<dyn Store>>, ambient: &Ambient) -> Client {
+pub(crate) fn client(store: impl Into<Arc<dyn Store>>, env: &Env) -> Client {
     Client::builder(store)
-        .ambient(ambient.clone())
+        .env(env.clone())
         .on_current_runtime()
         .build()
 }
 
 /// A claim of a client that does nothing else.
 pub(crate) fn claim(scene: &Scene, name: &str) -> Claim {
-    let info = ClientInfo::of_this_process(&scene.ambient, None);
-    let wall = scene.ambient.clock.wall();
-    let owner = Owner::at(info.id, wall, &*scene.ambient.entropy);
+    let info = ClientInfo::of_this_process(&scene.env, None);
+    let wall = scene.env.clock.wall();
+    let owner = Owner::at(info.id, wall, &*scene.env.entropy);
     let key = Key::new(name).expect("a valid name");
     Claim::new(key, owner, TTL, wall, info.into())
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use leasehold::{Client, Ended, Guard, Guarded, LostReason, blocking};
+use leasehold::{Client, Guard, Guarded, LostReason, ReleaseOutcome, blocking};
 use leasehold_testkit::{Call, Fault};
 
 use crate::scene::{Scene, TTL};
@@ -27,7 +27,7 @@ fn releases(scene: &Scene) -> usize {
 #[tokio::test(start_paused = true)]
 async fn last_share_frees_the_lock_once() {
     let scene = Scene::new();
-    let other = crate::scene::client(scene.store.clone(), &scene.ambient);
+    let other = crate::scene::client(scene.store.clone(), &scene.env);
     // The order of the ends, and which of them are drops.
     for ends in [
         [(0, true), (1, false), (2, false)],
@@ -47,7 +47,11 @@ async fn last_share_frees_the_lock_once() {
                 scene.settle().await;
                 continue;
             }
-            let expected = [Ended::StillShared, Ended::StillShared, Ended::Released][step];
+            let expected = [
+                ReleaseOutcome::StillShared,
+                ReleaseOutcome::StillShared,
+                ReleaseOutcome::Released,
+            ][step];
             assert_eq!(ending.release().await.unwrap(), expected);
         }
         assert_eq!(releases(&scene), before + 1);
@@ -61,14 +65,20 @@ async fn concurrent_shares_free_the_lock_once() {
     let scene = Scene::new();
     let guard = hold(&scene.client).await;
     let ending: Vec<_> = (0..50)
-        .map(|_| leasehold::background::spawn(guard.share().release()))
+        .map(|_| leasehold::store::background::spawn(guard.share().release()))
         .collect();
     let mut ended = vec![guard.release().await.unwrap()];
     for task in ending {
         ended.push(task.await.unwrap().unwrap());
     }
-    let released = ended.iter().filter(|it| **it == Ended::Released).count();
-    let shared = ended.iter().filter(|it| **it == Ended::StillShared).count();
+    let released = ended
+        .iter()
+        .filter(|it| **it == ReleaseOutcome::Released)
+        .count();
+    let shared = ended
+        .iter()
+        .filter(|it| **it == ReleaseOutcome::StillShared)
+        .count();
     assert_eq!((released, shared), (1, 50));
     assert_eq!(releases(&scene), 1);
 }
@@ -110,7 +120,8 @@ impl Drop for Flushes {
     fn drop(&mut self) {
         let share = self.0.take().expect("it is dropped once");
         let ended = share.release().now_or_never();
-        self.1.set(matches!(ended, Some(Ok(Ended::StillShared))));
+        self.1
+            .set(matches!(ended, Some(Ok(ReleaseOutcome::StillShared))));
     }
 }
 
@@ -139,7 +150,7 @@ async fn guarded_value_drops_before_the_release() {
         let value = Flushes(Some(guard.share()), Rc::clone(&held));
         let guarded = Guarded::new(guard, value);
         if releases_it {
-            assert_eq!(guarded.release().await.unwrap(), Ended::Released);
+            assert_eq!(guarded.release().await.unwrap(), ReleaseOutcome::Released);
         } else {
             drop(guarded);
         }
@@ -162,8 +173,8 @@ fn blocking_guarded_and_downgrade_behave_alike() {
     let (guard, text) = text.into_inner();
     assert_eq!(text, "a");
     let text = blocking::Guarded::new(guard, text);
-    assert_eq!(text.release().unwrap(), Ended::Released);
-    assert_eq!(joined.release().unwrap(), Ended::Released);
+    assert_eq!(text.release().unwrap(), ReleaseOutcome::Released);
+    assert_eq!(joined.release().unwrap(), ReleaseOutcome::Released);
 }
 
 #[test]

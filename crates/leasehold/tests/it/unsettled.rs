@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leasehold::{
-    Attempt, BoxFuture, Claim, Error, Fence, Guarantees, Held, LeaseTerms, MemoryStore, Opened,
-    Reading, RecordKey, RecordWrite, Records, Release, Renewal, Store, WriteOutcome,
+use leasehold::store::{
+    Attempt, BoxFuture, Claim, Held, LeaseTerms, Opened, Reading, RecordKey, RecordWrite, Records,
+    Release, Renewal, Store, WriteOutcome,
 };
+use leasehold::{Error, Fence, Guarantees, MemoryStore};
 
 use crate::scene::{Scene, TTL, client};
 
@@ -102,7 +103,7 @@ async fn minority_value_is_written_before_it_is_returned() {
         inner: scene.memory.clone(),
         is_settled: Arc::default(),
     };
-    let client = client(Arc::new(store.clone()) as Arc<dyn Store>, &scene.ambient);
+    let client = client(Arc::new(store.clone()) as Arc<dyn Store>, &scene.env);
     let lock = client.lock("x").ttl(TTL);
     let first = lock.acquire().await.unwrap();
     let retention = Duration::from_secs(3600);
@@ -114,6 +115,6 @@ async fn minority_value_is_written_before_it_is_returned() {
     assert_eq!(&*opened.bytes, b"value");
     assert!(store.is_settled.load(Ordering::Relaxed), "written again");
     let reading = client.record("x").read().await.unwrap();
-    let stamp = reading.written.expect("a value").stamp;
-    assert_eq!(stamp.fence, next.fence());
+    let version = reading.written.expect("a value").version;
+    assert_eq!(version.fence, next.fence());
 }

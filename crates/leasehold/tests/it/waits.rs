@@ -74,7 +74,7 @@ async fn wait_of_zero_asks_once() {
 async fn waiter_survives_an_outage_of_any_length() {
     let scene = Scene::new();
     let guard = scene.client.lock("x").acquire().await.unwrap();
-    let waiting = leasehold::background::spawn(scene.client.lock("x").acquire());
+    let waiting = leasehold::store::background::spawn(scene.client.lock("x").acquire());
     scene.settle().await;
     for outage in [Fault::Unreachable, Fault::Frozen] {
         scene.store.set(outage);
@@ -82,7 +82,7 @@ async fn waiter_survives_an_outage_of_any_length() {
     }
     assert!(!guard.is_valid() && !waiting.is_finished());
     // An acquisition that begins during the outage waits too.
-    let late = leasehold::background::spawn(scene.client.lock("y").acquire());
+    let late = leasehold::store::background::spawn(scene.client.lock("y").acquire());
     scene.pass(10 * TTL).await;
     assert!(!late.is_finished());
     scene.store.set(Fault::None);

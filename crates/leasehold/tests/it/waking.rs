@@ -1,6 +1,7 @@
 //! Callers are woken wherever they wait. In real time, since it is about threads.
 
-use leasehold::{Client, Ended, MemoryStore, background};
+use leasehold::store::background;
+use leasehold::{Client, MemoryStore, ReleaseOutcome};
 
 const CALLERS: usize = 32;
 
@@ -17,7 +18,10 @@ async fn take_and_release(client: &Client) {
         background::spawn(async move {
             for _ in 0..10 {
                 let guard = lock.acquire().await.expect("granted");
-                assert_eq!(guard.release().await.expect("freed"), Ended::Released);
+                assert_eq!(
+                    guard.release().await.expect("freed"),
+                    ReleaseOutcome::Released
+                );
             }
         })
     });
@@ -86,7 +90,10 @@ fn callers_next_to_a_stopped_runtime() {
         let lock = client.lock(format!("lock/{caller}"));
         callers.spawn_local(async move {
             let guard = lock.acquire().await.expect("granted");
-            assert_eq!(guard.release().await.expect("freed"), Ended::Released);
+            assert_eq!(
+                guard.release().await.expect("freed"),
+                ReleaseOutcome::Released
+            );
         });
     }
     runtime.handle().block_on(callers);

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use leasehold::{Ended, LostReason, MemoryStore, blocking};
+use leasehold::{LostReason, MemoryStore, ReleaseOutcome, blocking};
 
 /// Long enough for a machine that is busy.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -23,7 +23,7 @@ fn watched_guard_is_freed_by_its_release() {
     let locks = blocking::Client::new(MemoryStore::new());
     let guard = locks.lock("x").acquire().unwrap();
     let watching = watched(&guard);
-    assert_eq!(guard.release().unwrap(), Ended::Released);
+    assert_eq!(guard.release().unwrap(), ReleaseOutcome::Released);
     assert_eq!(watching.recv_timeout(LIMIT), Ok(None));
     assert!(locks.lock("x").try_acquire().unwrap().is_some());
 }
@@ -34,7 +34,7 @@ fn watch_ends_with_the_last_share() {
     let guard = locks.lock("x").acquire().unwrap();
     let share = guard.share();
     let watching = watched(&guard);
-    assert_eq!(guard.release().unwrap(), Ended::StillShared);
+    assert_eq!(guard.release().unwrap(), ReleaseOutcome::StillShared);
     assert!(watching.try_recv().is_err());
     drop(share);
     assert_eq!(watching.recv_timeout(LIMIT), Ok(None));

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
-use leasehold::{Client, Ended, Guard, Lock};
+use leasehold::{Client, Guard, Lock, ReleaseOutcome};
 
 use super::cpu_usage::ProcStats;
 use super::estimate::Bound;
@@ -106,7 +106,7 @@ async fn cycles(lock: &Lock, end: BootInstant) -> Result<Vec<Cycle>, Failure> {
 pub(super) async fn release(guard: Guard) -> Result<(), Failure> {
     let key = guard.key().clone();
     match guard.release().await? {
-        Ended::Released => Ok(()),
+        ReleaseOutcome::Released => Ok(()),
         _ => Err(vanished(key.as_str())),
     }
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use leasehold::Order;
 use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::store::Order;
 
 use super::cycles::{lock, release};
 use super::plan::{Part, Plan};

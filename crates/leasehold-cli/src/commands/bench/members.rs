@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Client, Error, Key, MemberHealth, MemberId, MemberStatus};
+use leasehold::store::{MemberHealth, MemberId, MemberStatus};
+use leasehold::{Client, Error, Key};
 use leasehold_redis::RedisMember;
 
 use super::plan::{Part, Plan};

@@ -3,11 +3,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join_all, try_join_all};
-use leasehold::ambient::Ambient;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
-use leasehold::{
-    Attempt, Claim, ClientInfo, Error, ErrorKind, Expiry, Held, Key, Owner, Renewal, Store,
-};
+use leasehold::env::Env;
+use leasehold::store::{Attempt, Claim, ClientInfo, Expiry, Held, Owner, Renewal, Store};
+use leasehold::{Error, ErrorKind, Key};
 
 use super::cycles::{proc_stats, spread, vanished};
 use super::estimate::Bound;
@@ -33,19 +32,19 @@ pub(super) const TOGETHER: usize = 128;
 pub(super) struct Leases {
     store: Arc<dyn Store>,
     client: Arc<ClientInfo>,
-    ambient: Ambient,
+    env: Env,
     /// All that may be held, from before it is asked for.
     claims: RefCell<Vec<Arc<Claim>>>,
 }
 
 impl Leases {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        let ambient = Ambient::default();
-        let client = ClientInfo::of_this_process(&ambient, Some("leasehold".into()));
+        let env = Env::default();
+        let client = ClientInfo::of_this_process(&env, Some("leasehold".into()));
         Self {
             store,
             client: Arc::new(client),
-            ambient,
+            env,
             claims: RefCell::default(),
         }
     }
@@ -101,7 +100,7 @@ impl Leases {
         let wall = SystemClock.wall();
         let claim = Arc::new(Claim::new(
             Key::new(name)?,
-            Owner::at(self.client.id, wall, &*self.ambient.entropy),
+            Owner::at(self.client.id, wall, &*self.env.entropy),
             plan.ttl,
             wall,
             Arc::clone(&self.client),
@@ -147,7 +146,7 @@ impl Leases {
             for claims in claims.chunks(TOGETHER) {
                 join_all(claims.iter().map(|claim| self.store.release(claim))).await;
             }
-            self.store.settle().await;
+            self.store.flush().await;
         };
         within(&SystemClock, SystemClock.now() + FREE_MAX, freeing).await;
     }

@@ -189,7 +189,7 @@ fn row(what: String, spread: Option<Spread>, rate: Option<f64>) -> [String; 5] {
 
 #[cfg(test)]
 mod tests {
-    use leasehold::MemberId;
+    use leasehold::store::MemberId;
 
     use super::*;
     use crate::commands::bench::estimate::Bound;

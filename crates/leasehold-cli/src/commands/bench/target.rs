@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Error, Key, MemberStatus};
+use leasehold::store::MemberStatus;
+use leasehold::{Error, Key};
 use leasehold_file::FileStore;
 use leasehold_redis::RedisMember;
 

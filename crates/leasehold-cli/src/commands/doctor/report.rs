@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 
-use leasehold::MemberStatus;
+use leasehold::store::MemberStatus;
 use serde_json::{Value, json};
 
 use super::finding::{Finding, Verdict};

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use leasehold::{Error, Health, MemberHealth, MemberId, MemberRecord, MemberSet, MemberStatus};
+use leasehold::Error;
+use leasehold::store::{Health, MemberHealth, MemberId, MemberRecord, MemberSet, MemberStatus};
 use leasehold_redis::{Examination, Need, RedisMember};
 
 use crate::config::Addresses;
@@ -175,7 +176,7 @@ impl NoVote {
             }
             (Ok(_), Some(health)) => match (&health.presence, &health.distrust) {
                 (Err(error), _) => (error, None),
-                (Ok(_), Some(out)) => (&out.error, out.counts_again),
+                (Ok(_), Some(out)) => (&out.error, out.eligible_after),
                 (Ok(_), None) => return None,
             },
         };

@@ -2,9 +2,9 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::time::Duration;
 
-use leasehold::ambient::{Entropy as _, SystemEntropy};
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::{Election, Ended, Error, GuardSet, Leadership, LostReason};
+use leasehold::env::{Entropy as _, SystemEntropy};
+use leasehold::{Election, Error, GuardSet, Leadership, LostReason, ReleaseOutcome};
 
 use crate::commands::elect::args::ElectArgs;
 use crate::commands::elect::backoff::Backoff;
@@ -143,7 +143,7 @@ impl Candidate<'_> {
         // The wrapper has released its share; this is the last one.
         let limit = SystemClock.now() + RELEASE_LIMIT;
         match within(&SystemClock, limit, leadership.resign()).await {
-            Some(Ok(Ended::WasLost)) => {
+            Some(Ok(ReleaseOutcome::WasLost)) => {
                 // The command has ended: by itself, or after a signal to the program.
                 self.print_lost(&LostReason::Gone.to_string());
                 return Ok(Term::Over(End::Lost {

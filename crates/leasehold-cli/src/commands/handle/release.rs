@@ -1,4 +1,4 @@
-use leasehold::{Client, Ended, Handle};
+use leasehold::{Client, Handle, ReleaseOutcome};
 
 use crate::commands::handle::args::ReleaseArgs;
 use crate::commands::handle::handle_source::HandleSource;
@@ -38,5 +38,5 @@ pub(crate) fn release(args: &ReleaseArgs, output: &Output) -> Result<ExitCode, F
 }
 
 async fn free(client: &Client, handle: &Handle) -> Result<bool, Failure> {
-    Ok(client.release(handle).await? != Ended::WasLost)
+    Ok(client.release(handle).await? != ReleaseOutcome::WasLost)
 }

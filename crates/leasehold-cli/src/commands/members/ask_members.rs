@@ -1,6 +1,7 @@
 use futures_util::future::join_all;
+use leasehold::Error;
 use leasehold::clock::{Clock as _, SystemClock, WallTime};
-use leasehold::{Error, MemberId, MemberStatus};
+use leasehold::store::{MemberId, MemberStatus};
 use leasehold_redis::RedisMember;
 
 use crate::output::quorum_shortfall::have_no_record;

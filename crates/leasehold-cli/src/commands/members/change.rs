@@ -1,6 +1,6 @@
 use std::io;
 
-use leasehold::{MemberId, MemberSet, Pattern};
+use leasehold::store::{MemberId, MemberSet, Pattern};
 use serde_json::json;
 
 use crate::commands::members::args::{MembersArgs, MembersChange};

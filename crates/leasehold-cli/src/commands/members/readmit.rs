@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 
-use leasehold::MemberId;
+use leasehold::store::MemberId;
 use leasehold_redis::RedisStore;
 use serde_json::json;
 

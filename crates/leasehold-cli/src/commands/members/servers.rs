@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::{MemberId, MemberSet};
+use leasehold::store::{MemberId, MemberSet};
 use leasehold_redis::{RedisMember, RedisStore};
 
 use crate::config::{self, Addresses, Choice, Environment};

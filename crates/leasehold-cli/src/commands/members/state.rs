@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Client, Error, ErrorKind, MemberHealth, MemberId, MemberStatus};
+use leasehold::store::{MemberHealth, MemberId, MemberStatus};
+use leasehold::{Client, Error, ErrorKind};
 
 use crate::commands::members::ask_members::{MemberReply, is_uninitialized};
 use crate::output::failure::Failure;
@@ -51,7 +52,7 @@ async fn health_with_votes(client: &Client) -> Result<Vec<MemberHealth>, Error> 
         let is_pending = health.iter().any(|member| {
             let out = member.distrust.as_ref();
             out.is_some_and(|out| {
-                out.counts_again.is_none() && out.error.kind() == ErrorKind::Untrusted
+                out.eligible_after.is_none() && out.error.kind() == ErrorKind::Untrusted
             })
         });
         if !is_pending || SystemClock.now() >= end {
@@ -83,7 +84,7 @@ impl MemberState {
             Ok(presence) => {
                 let out = health.distrust.map(|out| NoVote {
                     why: out.error.reason().into(),
-                    again: out.counts_again,
+                    again: out.eligible_after,
                 });
                 (Some(presence), out)
             }

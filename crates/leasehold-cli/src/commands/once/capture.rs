@@ -2,8 +2,8 @@ use std::future::Future;
 use std::os::fd::OwnedFd;
 use std::{io, mem};
 
-use leasehold::BoxFuture;
-use leasehold::background::blocking;
+use leasehold::store::BoxFuture;
+use leasehold::store::background::blocking;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::pipe2;

@@ -8,8 +8,8 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
-use leasehold::background::blocking;
 use leasehold::clock::{Clock as _, SystemClock, within};
+use leasehold::store::background::blocking;
 use leasehold::{Effect, Error, GuardSet, Once, OnceResult, OnceRun, OnceStart};
 
 use crate::commands::once::args::{Failed, OnceArgs};

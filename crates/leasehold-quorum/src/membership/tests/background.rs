@@ -223,8 +223,10 @@ fn ticket_is_the_lower_median_of_the_clocks() {
     let (mut quorum, mut client) = TestQuorum::new(3);
     quorum.servers[2].ahead = Duration::from_millis(100);
     quorum.reconnect(&mut client, 2);
-    let owner =
-        leasehold::Owner::random(leasehold::ClientId::random(&SystemEntropy), &SystemEntropy);
+    let owner = leasehold::store::Owner::random(
+        leasehold::store::ClientId::random(&SystemEntropy),
+        &SystemEntropy,
+    );
     let true_time = quorum.now.as_micros() as u64;
     let ticket = client.ticket(quorum.ours(), owner).unwrap();
     assert!(ticket.since.as_micros().abs_diff(true_time) < 1000);

@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use leasehold::clock::WallTime;
-use leasehold::{
-    Claim, ClientId, ClientInfo, Fence, Held, Key, LostReason, Owner, Renewal, ambient::Ambient,
-};
+use leasehold::store::{Claim, ClientId, ClientInfo, Held, Owner, Renewal};
+use leasehold::{Fence, Key, LostReason, env::Env};
 
 use super::records::Kept;
 use super::*;
@@ -200,7 +199,7 @@ impl Fixture {
                     self.quorum.forget(member);
                 }
                 self.counters[member] = self.counters[member].max(fence.get());
-                Reply::Confirmed(leasehold::Seal::Sealed)
+                Reply::Confirmed(leasehold::store::Seal::Sealed)
             }
             Request::Record(_, action) => Reply::Record(self.records[member].answer(&action)),
             Request::Heartbeat(waits) => {
@@ -265,9 +264,9 @@ impl Fixture {
 }
 
 pub(super) fn claim() -> Claim {
-    let ambient = Ambient::default();
-    let info = Arc::new(ClientInfo::of_this_process(&ambient, None));
+    let env = Env::default();
+    let info = Arc::new(ClientInfo::of_this_process(&env, None));
     let owner = Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy);
-    let wall = ambient.clock.wall();
+    let wall = env.clock.wall();
     Claim::new(Key::new("x").unwrap(), owner, TTL, wall, info)
 }

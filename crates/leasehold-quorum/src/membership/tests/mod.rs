@@ -9,12 +9,13 @@ mod votes;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::ambient::SystemEntropy;
 use leasehold::clock::{BootInstant, WallTime};
-use leasehold::{
-    DataGeneration, Epoch, Error, ErrorKind, Incarnation, MemberId, MemberRecord, MemberRecordEdit,
-    MemberSet, MemberStatus, Observation, RunId, Sample,
+use leasehold::env::SystemEntropy;
+use leasehold::store::{
+    DataGeneration, Epoch, Incarnation, MemberId, MemberRecord, MemberRecordEdit, MemberSet,
+    MemberStatus, Observation, RunId, Sample,
 };
+use leasehold::{Error, ErrorKind};
 
 use super::{Access, MemberEvent, Membership};
 use crate::reply::Reply;

@@ -1,8 +1,7 @@
 //! Records that outlive restarts: which members may accept a value, and which may report that there is none.
 
-use leasehold::{
-    Fence, Key, Opened, Reading, RecordKey, RecordWrite, Stamp, WriteOutcome, Written,
-};
+use leasehold::store::{Opened, Reading, RecordKey, RecordWrite, Version, WriteOutcome, Written};
+use leasehold::{Fence, Key};
 
 use super::fixture::Fixture;
 use super::*;
@@ -10,33 +9,33 @@ use crate::{Operation, Outcome, RecordAction, RecordAnswer};
 
 const RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What one member stores: the greatest stamp, and the value with its stamp.
+/// What one member stores: the greatest version, and the value with its version.
 #[derive(Clone, Default)]
 pub(super) struct Kept {
-    seen: Option<Stamp>,
-    value: Option<Stamp>,
+    seen: Option<Version>,
+    value: Option<Version>,
 }
 
 impl Kept {
     pub(super) fn answer(&mut self, action: &RecordAction) -> RecordAnswer {
-        let seen = self.seen.map(|stamp| stamp.fence);
+        let seen = self.seen.map(|version| version.fence);
         match action {
             RecordAction::Open(fence) if seen > Some(*fence) => {
                 RecordAnswer::Opened(Opened::Superseded(self.seen.unwrap().fence))
             }
             RecordAction::Open(fence) => {
-                let stamp = Stamp {
+                let version = Version {
                     fence: *fence,
                     step: 0,
                 };
-                self.seen = self.seen.max(Some(stamp));
+                self.seen = self.seen.max(Some(version));
                 RecordAnswer::Opened(Opened::Open(self.reading()))
             }
-            RecordAction::Write(write) if self.seen > Some(write.stamp) => {
+            RecordAction::Write(write) if self.seen > Some(write.version) => {
                 RecordAnswer::Written(WriteOutcome::Superseded(self.seen.unwrap().fence))
             }
             RecordAction::Write(write) => {
-                (self.seen, self.value) = (Some(write.stamp), Some(write.stamp));
+                (self.seen, self.value) = (Some(write.version), Some(write.version));
                 RecordAnswer::Written(WriteOutcome::Written)
             }
             RecordAction::Read => RecordAnswer::Read(self.reading()),
@@ -44,7 +43,7 @@ impl Kept {
     }
 
     fn reading(&self) -> Reading {
-        let written = |stamp| Written::new(stamp, *b"value", RETENTION);
+        let written = |version| Written::new(version, *b"value", RETENTION);
         Reading::settled(self.value.map(written))
     }
 }
@@ -87,11 +86,11 @@ fn open(fixture: &mut Fixture, fence: u64) -> Result<Opened, Error> {
 }
 
 fn write(fixture: &mut Fixture, fence: u64) -> Result<WriteOutcome, Error> {
-    let stamp = Stamp {
+    let version = Version {
         fence: Fence::new(fence).unwrap(),
         step: 1,
     };
-    let write = RecordWrite::new(stamp, *b"value", RETENTION).unwrap();
+    let write = RecordWrite::new(version, *b"value", RETENTION).unwrap();
     match run(fixture, RecordAction::Write(write))? {
         RecordAnswer::Written(wrote) => Ok(wrote),
         other => panic!("{other:?}"),
@@ -134,7 +133,7 @@ fn member_has_a_vote_again_after_the_retention() {
     fixture.disconnect(2);
     let error = read(&mut fixture).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
-    assert!(error.counts_again().is_some());
+    assert!(error.eligible_after().is_some());
     fixture.pass(RETENTION);
     assert_eq!(read(&mut fixture).unwrap(), Reading::settled(None));
 }

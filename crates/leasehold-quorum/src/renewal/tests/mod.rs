@@ -3,8 +3,9 @@ mod repairs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::ambient::{Ambient, SystemEntropy};
-use leasehold::{ClientId, ClientInfo, Key, LostReason, Mode, Owner, Permits, Slot};
+use leasehold::env::{Env, SystemEntropy};
+use leasehold::store::{ClientId, ClientInfo, Owner, Permits, Slot};
+use leasehold::{Key, LostReason, Mode};
 
 use super::*;
 use crate::membership::tests::TestQuorum;
@@ -123,11 +124,11 @@ impl Fixture {
 }
 
 fn claim() -> Claim {
-    let ambient = Ambient::default();
-    let info = Arc::new(ClientInfo::of_this_process(&ambient, None));
+    let env = Env::default();
+    let info = Arc::new(ClientInfo::of_this_process(&env, None));
     let owner = Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy);
     let key = Key::new("x").unwrap();
-    Claim::new(key, owner, TTL, ambient.clock.wall(), info)
+    Claim::new(key, owner, TTL, env.clock.wall(), info)
 }
 
 fn held(claim: Claim) -> Held {
@@ -198,7 +199,7 @@ fn member_without_a_vote_cannot_renew() {
     };
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
     assert_eq!(error.effect(), leasehold::Effect::Unknown);
-    assert!(error.counts_again() > Some(Duration::from_secs(59)));
+    assert!(error.eligible_after() > Some(Duration::from_secs(59)));
     let text = "m1: it restarted, lost data, or is new (no vote for 61s)";
     assert!(error.to_string().contains(text), "{error}");
 }

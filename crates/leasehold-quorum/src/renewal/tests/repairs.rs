@@ -27,7 +27,7 @@ fn lease_is_repaired_at_trusted_members() {
     assert_eq!(repairs(claim(), [STANDS, GONE, STANDS]), [(1, 1)]);
     assert!(repairs(claim(), [STANDS, TAKEN, STANDS]).is_empty());
     assert!(repairs(claim(), [STANDS, GONE, GONE]).is_empty());
-    assert!(repairs(claim().without_healing(), [STANDS, GONE, STANDS]).is_empty());
+    assert!(repairs(claim().without_repair(), [STANDS, GONE, STANDS]).is_empty());
     let shared = claim().with_mode(Mode::Shared);
     assert!(repairs(shared, [STANDS, GONE, STANDS]).is_empty());
 

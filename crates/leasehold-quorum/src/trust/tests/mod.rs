@@ -11,7 +11,7 @@ use super::*;
 use crate::trust::member_records::RecordStep;
 use crate::trust::untrusted::{ClockFault, Forgetting};
 use leasehold::clock::WallTime;
-use leasehold::{DataGeneration, MemberRecord, MemberRecordEdit, Observation, RunId};
+use leasehold::store::{DataGeneration, MemberRecord, MemberRecordEdit, Observation, RunId};
 
 const MAX_TTL: Duration = Duration::from_secs(60);
 const TOLERANCE: Duration = Duration::from_millis(250);

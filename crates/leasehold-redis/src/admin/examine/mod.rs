@@ -5,9 +5,10 @@ mod rights;
 
 use std::time::Duration;
 
-use leasehold::ambient::Ambient;
 use leasehold::clock::WallTime;
-use leasehold::{Error, Key, MemberStatus};
+use leasehold::env::Env;
+use leasehold::store::MemberStatus;
+use leasehold::{Error, Key};
 
 use crate::admin::member::RedisMember;
 use crate::codec::status::{self, setting};
@@ -132,7 +133,7 @@ impl RedisMember {
     }
 
     async fn try_examine(&self) -> Result<Examination, Error> {
-        let (url, user, ambient) = (self.server.url(), self.server.user(), self.server.ambient());
+        let (url, user, env) = (self.server.url(), self.server.user(), self.server.env());
         let mut probe = Probe::open(url).await?;
         let answers = probe.ask(status::write).await?;
         let info = status::read_info(&answers, user);
@@ -143,9 +144,9 @@ impl RedisMember {
         let Clocked {
             round_trips,
             clock_offset,
-        } = Clocked::take(&mut probe, ambient).await?;
-        let names = unused(&url.prefix, ambient)?;
-        let keys = census::take(&mut probe, user, &url.prefix, &*ambient.clock).await;
+        } = Clocked::take(&mut probe, env).await?;
+        let names = unused(&url.prefix, env)?;
+        let keys = census::take(&mut probe, user, &url.prefix, &*env.clock).await;
         // Last, since it subscribes.
         let rights = rights::probe(&mut probe, &names, &url.prefix).await?;
         Ok(Examination {
@@ -166,8 +167,8 @@ impl RedisMember {
 }
 
 /// Returns random names. They are almost certainly unused.
-fn unused(prefix: &str, ambient: &Ambient) -> Result<Unused, Error> {
-    let name = format!("leasehold-doctor/{:016x}", ambient.entropy.next_u64());
+fn unused(prefix: &str, env: &Env) -> Result<Unused, Error> {
+    let name = format!("leasehold-doctor/{:016x}", env.entropy.next_u64());
     let key = Key::new(name)?;
     let names = Names::new(prefix, &key);
     Ok(Unused {
@@ -197,8 +198,8 @@ struct Clocked {
 }
 
 impl Clocked {
-    async fn take(probe: &mut Probe, ambient: &Ambient) -> Result<Self, Error> {
-        let clock = &ambient.clock;
+    async fn take(probe: &mut Probe, env: &Env) -> Result<Self, Error> {
+        let clock = &env.clock;
         let mut samples = Vec::new();
         for _ in 0..ROUND_TRIPS {
             let (asked, wall) = (clock.now(), clock.wall());

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use leasehold::{Error, ErrorKind, MemberFailure, blocking};
+use leasehold::store::MemberFailure;
+use leasehold::{Error, ErrorKind, blocking};
 use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::{RedisBuilder, RedisServer, RedisSet};
 

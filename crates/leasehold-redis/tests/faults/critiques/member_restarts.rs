@@ -35,7 +35,7 @@ fn ours_waits_until_no_lease_can_be_forgotten() {
     let longest = MAX_TTL + Duration::from_secs(1);
     until("its restart is named, and when it counts again", || {
         let failure = refused(lock.try_acquire());
-        let again = failure.counts_again;
+        let again = failure.eligible_after;
         assert!(again <= Some(longest), "{failure}");
         failure.error.reason().contains("restarted") && again.is_some()
     });

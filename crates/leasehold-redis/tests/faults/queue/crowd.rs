@@ -3,8 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use leasehold::Owner;
 use leasehold::clock::{BootInstant, Clock, SystemClock};
+use leasehold::store::Owner;
 use leasehold_testkit::servers::{RedisServer, Reply, RespConnection};
 
 use super::fixture::{Fixture, waiters};

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use leasehold::Client;
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Client, background};
+use leasehold::store::background;
 use leasehold_redis::RedisStore;
 use leasehold_testkit::servers::{LIMIT, RedisServer};
 

@@ -1,6 +1,6 @@
 //! What stores of several servers promise.
 
-use leasehold::{Exclusion, Store as _};
+use leasehold::store::{Exclusion, Store as _};
 use leasehold_redis::{RedisStore, TrustRules};
 
 /// Returns a store of servers that no test contacts.

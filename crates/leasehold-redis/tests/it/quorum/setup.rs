@@ -74,7 +74,7 @@ async fn one_member_is_enough_to_readmit_another() {
     assert!(!store.readmit(&ids[0]).await.unwrap());
     let health = Client::new(store).health().await.unwrap();
     let out = health[0].distrust.as_ref().expect("a new record");
-    assert!(out.counts_again.is_some(), "{out}");
+    assert!(out.eligible_after.is_some(), "{out}");
     assert!(health[1].distrust.is_none());
     let error = health[2].presence.as_ref().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");

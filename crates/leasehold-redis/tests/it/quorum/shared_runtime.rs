@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use leasehold::background;
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::{Client, Ended};
+use leasehold::store::background;
+use leasehold::{Client, ReleaseOutcome};
 use leasehold_testkit::servers::{LIMIT, RedisSet};
 
 use crate::support::quorum;
@@ -34,7 +34,7 @@ async fn release_succeeds_while_other_clients_end() {
         let ended = guard.release().await;
         assert_eq!(
             ended.expect("five healthy servers"),
-            Ended::Released,
+            ReleaseOutcome::Released,
             "round {round}"
         );
         for waiter in waiting {

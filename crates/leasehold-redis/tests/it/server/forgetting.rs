@@ -1,4 +1,4 @@
-use leasehold::background;
+use leasehold::store::background;
 use leasehold_testkit::servers::{RedisServer, Reply};
 
 use crate::support::{client, hold, key, member, permit, queued, share};

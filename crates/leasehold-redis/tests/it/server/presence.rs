@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use leasehold::ErrorKind;
 use leasehold::clock::{Clock, SystemClock};
-use leasehold::{ErrorKind, MemberStatus};
+use leasehold::store::MemberStatus;
 use leasehold_redis::RedisMember;
 use leasehold_testkit::servers::RedisServer;
 

@@ -1,9 +1,9 @@
 //! The optional traits of the inner store, with its faults.
 
-use leasehold::{
-    Admin, BoxFuture, BreakRecord, Broken, Error, ErrorKind, Holder, Inspection, Key, LockListing,
-    Pattern, Waiter,
+use leasehold::store::{
+    Admin, BoxFuture, ForceReleaseRecord, ForcedRelease, Inspection, LockListing, Pattern, Waiter,
 };
+use leasehold::{Error, ErrorKind, Holder, Key};
 
 use super::FaultyStore;
 
@@ -41,15 +41,18 @@ impl Admin for FaultyStore {
     fn break_lease<'a>(
         &'a self,
         key: &'a Key,
-        record: &'a BreakRecord,
-    ) -> BoxFuture<'a, Result<Broken, Error>> {
+        record: &'a ForceReleaseRecord,
+    ) -> BoxFuture<'a, Result<ForcedRelease, Error>> {
         let (key, record) = (key.clone(), record.clone());
         self.ask(move |inner| {
             Box::pin(async move { of(inner.admin())?.break_lease(&key, &record).await })
         })
     }
 
-    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>> {
+    fn last_break<'a>(
+        &'a self,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Option<ForceReleaseRecord>, Error>> {
         let key = key.clone();
         self.ask(move |inner| Box::pin(async move { of(inner.admin())?.last_break(&key).await }))
     }

@@ -1,6 +1,5 @@
-use leasehold::{
-    BoxFuture, Error, Fence, Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome,
-};
+use leasehold::store::{BoxFuture, Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome};
+use leasehold::{Error, Fence};
 
 use super::FaultyStore;
 use super::optional::of;

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::coop;
 
 use super::process::Process;
-use crate::BoxFuture;
+use crate::env::BoxFuture;
 
 /// A task of the background thread.
 pub(super) type Task = BoxFuture<'static, ()>;

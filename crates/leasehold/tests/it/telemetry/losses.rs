@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use leasehold::store::ForceRelease;
 use leasehold::telemetry::{HELD, HOLD, RENEWAL};
-use leasehold::{Break, Key, LostReason};
+use leasehold::{Key, LostReason};
 use leasehold_testkit::telemetry::TestRecorder;
 use leasehold_testkit::{Call, Fault};
 
@@ -38,7 +39,7 @@ pub(super) async fn expired() -> TestRecorder {
         told.scene.pass(Duration::from_millis(100)).await;
     }
     // While a renewal is under way.
-    told.scene.ambient.clock.stood_still(TTL);
+    told.scene.env.clock.stood_still(TTL);
     assert!(!guard.is_valid());
     assert_told(&told, "expired");
     told.recorder
@@ -47,7 +48,7 @@ pub(super) async fn expired() -> TestRecorder {
 pub(super) async fn stood_still() -> TestRecorder {
     let told = Told::new();
     let guard = told.scene.client.lock("x").acquire().await.unwrap();
-    told.scene.ambient.clock.stood_still(TTL);
+    told.scene.env.clock.stood_still(TTL);
     assert!(!guard.is_valid());
     assert_told(&told, "stood_still");
     assert_eq!(told.spans(&HOLD, "lost"), [TTL - MARGIN]);
@@ -84,7 +85,7 @@ pub(super) async fn broken() -> TestRecorder {
     let operator = told.scene.other_client();
     let guard = told.scene.client.lock("x").acquire().await.unwrap();
     told.scene.settle().await;
-    let breaking = operator.break_lock("x", guard.fence(), Break::at_once());
+    let breaking = operator.break_lock("x", guard.fence(), ForceRelease::at_once());
     breaking.await.unwrap();
     assert_eq!(guard.lost().await, LostReason::Broken);
     assert_told(&told, "broken");

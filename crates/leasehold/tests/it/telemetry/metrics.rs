@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use leasehold::store::background;
 use leasehold::telemetry::{
     ACQUIRE_WAIT, ATTEMPTS, CONTENDED, HELD, HOLD, HandOvers, MEMBERS, MemberStandings, RELEASES,
     RENEWAL,
 };
-use leasehold::{Ended, ErrorKind, Key, background};
+use leasehold::{ErrorKind, Key, ReleaseOutcome};
 use leasehold_testkit::telemetry::{TestRecorder, TraceRecorder};
 use leasehold_testkit::{Call, Fault};
 
@@ -32,7 +33,7 @@ pub(super) async fn granted_and_released() -> TestRecorder {
     assert_eq!(told.sum(&HELD, ""), 1.0);
     assert_close(&told.spans(&ACQUIRE_WAIT, "granted"), &[way]);
     told.scene.pass(3 * SECOND).await;
-    assert_eq!(guard.release().await.unwrap(), Ended::Released);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::Released);
     assert_close(&told.spans(&HOLD, "released"), &[3 * SECOND + way]);
     told.scene.settle().await;
     assert_eq!(
@@ -223,7 +224,7 @@ async fn batched_renewals_are_recorded_one_by_one() {
         guards.push(lock.acquire().await.unwrap());
     }
     // All of them are due when it goes on.
-    told.scene.ambient.clock.stood_still(TTL / 3);
+    told.scene.env.clock.stood_still(TTL / 3);
     told.scene.pass(TTL).await;
     let (leases, messages) = (renewals(&told.scene), witness.named("renewal"));
     assert!(messages.len() < leases, "each had a message of its own");
@@ -281,11 +282,11 @@ pub(super) async fn releases() -> TestRecorder {
     let (client, member) = (&told.scene.client, &told.scene.store);
     let guard = client.lock("forgotten").acquire().await.unwrap();
     told.scene.memory.forget(&Key::new("forgotten").unwrap());
-    assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
     let guard = client.lock("shut").ttl(TTL).lock_delay(SECOND);
     let guard = guard.acquire().await.unwrap();
     guard.give_up();
-    assert_eq!(guard.release().await.unwrap(), Ended::WasLost);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
     let guard = client.lock("unheard").acquire().await.unwrap();
     member.set(Fault::Unreachable);
     guard.release().await.unwrap_err();
@@ -320,7 +321,7 @@ async fn unnoticed_loss_is_recorded_at_release() {
     let guard = told.scene.client.lock("x").acquire().await.unwrap();
     told.scene.pass(SECOND).await;
     // No timer fires: the clock jumps, as after a suspended machine wakes.
-    told.scene.ambient.clock.stood_still(2 * TTL);
+    told.scene.env.clock.stood_still(2 * TTL);
     guard.release().await.unwrap();
     told.assert_lost_only("stood_still");
     let lost = told.spans(&HOLD, "lost");

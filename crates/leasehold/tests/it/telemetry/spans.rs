@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use leasehold::{Break, Mode, Owner, background};
+use leasehold::Mode;
+use leasehold::store::{ForceRelease, Owner, background};
 use leasehold_testkit::telemetry::{SeenSpan, TraceRecorder};
 use leasehold_testkit::{Call, Fault};
 use tracing::{Instrument as _, Level};
@@ -143,7 +144,7 @@ async fn spans_and_events_contain_no_secret() {
     let guard = other.adopt(&handle).await.unwrap();
     let broken = scene
         .client
-        .break_lock("x", guard.fence(), Break::at_once());
+        .break_lock("x", guard.fence(), ForceRelease::at_once());
     broken.await.unwrap();
     guard.lost().await;
     scene.store.set(Fault::Unreachable);

@@ -7,7 +7,8 @@ mod server;
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::{Error, ErrorKind, MemberStatus, RunId};
+use leasehold::store::{MemberStatus, RunId};
+use leasehold::{Error, ErrorKind};
 use leasehold_redis::{Examination, KeyCensus, Persistence, ServerFacts, Transport};
 
 use super::finding::{Finding, Verdict};

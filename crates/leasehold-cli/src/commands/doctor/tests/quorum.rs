@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::{DataGeneration, Error, ErrorKind, MemberId, MemberRecord, MemberSet};
+use leasehold::store::{DataGeneration, MemberId, MemberRecord, MemberSet};
+use leasehold::{Error, ErrorKind};
 use leasehold_redis::{MissingRight, Need};
 
 use super::{all_green, finding, remedy, well};
@@ -26,7 +27,7 @@ fn member_record(set: MemberSet, generation: u64) -> MemberRecord {
         changed: clock,
         data_generation: DataGeneration::parse("0123456789abcdef").unwrap(),
         since: clock,
-        run: leasehold::RunId::new("run"),
+        run: leasehold::store::RunId::new("run"),
         durable: true,
         observations: Default::default(),
     }

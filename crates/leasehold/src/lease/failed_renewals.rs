@@ -8,7 +8,7 @@ use crate::types::Error;
 /// The leases in doubt. Hundreds of leases fail together if their store fails. They share one log line
 /// when the first of them fails, and one when all are renewed again.
 #[derive(Debug, Default)]
-pub(crate) struct Doubts {
+pub(crate) struct FailedRenewals {
     leases: HashSet<u64>,
     /// The number of leases that were in doubt since the first line.
     affected: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Doubts {
     is_renewed: bool,
 }
 
-impl Doubts {
+impl FailedRenewals {
     /// Records the answer to the renewal of this lease.
     pub(crate) fn hear(&mut self, lease: u64, answer: &Renewal) {
         match answer {

@@ -2,16 +2,16 @@
 #![deny(clippy::disallowed_types)]
 
 use super::leader_change::{Leader, LeaderChange};
-use crate::store::Stamp;
+use crate::store::Version;
 use crate::types::{Error, ErrorKind};
 
 /// What the observer has reported so far. Pure: it takes the result of each read and returns what to
 /// report.
 #[derive(Debug, Default)]
-pub(super) struct News {
+pub(super) struct ChangeTracker {
     told: Told,
-    /// The greatest stamp seen on any leader's record.
-    newest: Option<Stamp>,
+    /// The greatest version seen on any leader's record.
+    newest: Option<Version>,
     /// The last read did not find the leader that was reported.
     missed: bool,
 }
@@ -30,62 +30,62 @@ enum Told {
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) leader: Leader,
-    pub(super) stamp: Stamp,
+    pub(super) version: Version,
 }
 
 /// What follows from a read.
 #[derive(Debug)]
-pub(super) enum Verdict {
-    Tell(LeaderChange),
+pub(super) enum NextStep {
+    Report(LeaderChange),
     /// Nothing new.
-    Silence,
+    Wait,
     /// Nothing to report yet: a single read may miss a holder while servers come and go.
-    LookAgain,
+    ReadAgain,
 }
 
-impl News {
-    pub(super) fn learn(&mut self, look: Result<Option<Seen>, Error>) -> Verdict {
+impl ChangeTracker {
+    pub(super) fn learn(&mut self, look: Result<Option<Seen>, Error>) -> NextStep {
         let missed = std::mem::take(&mut self.missed);
         match (look, &self.told) {
             (Ok(Some(seen)), _) => self.found(seen),
-            (Ok(None), Told::Nobody) => Verdict::Silence,
+            (Ok(None), Told::Nobody) => NextStep::Wait,
             (Ok(None), Told::Leader(_)) if !missed => {
                 self.missed = true;
-                Verdict::LookAgain
+                NextStep::ReadAgain
             }
             (Ok(None), _) => {
                 self.told = Told::Nobody;
-                Verdict::Tell(LeaderChange::Nobody)
+                NextStep::Report(LeaderChange::Nobody)
             }
             (Err(error), _) => self.failed(error),
         }
     }
 
-    fn found(&mut self, Seen { leader, stamp }: Seen) -> Verdict {
-        let newest = *self.newest.get_or_insert(stamp);
-        if stamp.fence < newest.fence {
-            return self.failed(went_back(stamp, newest));
+    fn found(&mut self, Seen { leader, version }: Seen) -> NextStep {
+        let newest = *self.newest.get_or_insert(version);
+        if version.fence < newest.fence {
+            return self.failed(went_back(version, newest));
         }
         // An older record of the same leader.
-        if stamp < newest {
-            return Verdict::Silence;
+        if version < newest {
+            return NextStep::Wait;
         }
-        self.newest = Some(stamp);
+        self.newest = Some(version);
         match &self.told {
-            Told::Leader(told) if !says_more(&leader, told) => Verdict::Silence,
+            Told::Leader(told) if !says_more(&leader, told) => NextStep::Wait,
             _ => {
                 self.told = Told::Leader(leader.clone());
-                Verdict::Tell(LeaderChange::Leads(leader))
+                NextStep::Report(LeaderChange::Leads(leader))
             }
         }
     }
 
-    fn failed(&mut self, error: Error) -> Verdict {
+    fn failed(&mut self, error: Error) -> NextStep {
         if matches!(self.told, Told::Unknown(kind) if kind == error.kind()) {
-            return Verdict::Silence;
+            return NextStep::Wait;
         }
         self.told = Told::Unknown(error.kind());
-        Verdict::Tell(LeaderChange::Unknown(error))
+        NextStep::Report(LeaderChange::Unknown(error))
     }
 }
 
@@ -96,8 +96,8 @@ fn says_more(leader: &Leader, told: &Leader) -> bool {
     (leader.fence, &leader.value) != (told.fence, &told.value) || is_named
 }
 
-fn went_back(stamp: Stamp, newest: Stamp) -> Error {
-    let (fence, greatest) = (stamp.fence, newest.fence);
+fn went_back(version: Version, newest: Version) -> Error {
+    let (fence, greatest) = (version.fence, newest.fence);
     let text = format!(
         "a leader with fence {fence} was seen after one with {greatest}: the store forgot its fences"
     );
@@ -108,7 +108,7 @@ fn went_back(stamp: Stamp, newest: Stamp) -> Error {
 mod tests {
     use super::*;
     use crate::env::clock::WallTime;
-    use crate::env::{Ambient, SystemEntropy};
+    use crate::env::{Env, SystemEntropy};
     use crate::types::{ClientId, ClientInfo, Fence, Owner};
 
     /// A leader that wrote its `step`th value.
@@ -116,18 +116,18 @@ mod tests {
         let fence = Fence::new(fence).unwrap();
         let leader = Leader {
             owner: Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy),
-            client: Some(ClientInfo::of_this_process(&Ambient::default(), None)),
+            client: Some(ClientInfo::of_this_process(&Env::default(), None)),
             fence,
             value: value.into(),
             since: WallTime::from_micros(0),
         };
-        let stamp = Stamp { fence, step };
-        Seen { leader, stamp }
+        let version = Version { fence, step };
+        Seen { leader, version }
     }
 
     /// An observer, and what it reports after each read.
     #[derive(Default)]
-    struct Observer(News);
+    struct Observer(ChangeTracker);
 
     impl Observer {
         fn sees(&mut self, fence: u64, step: u32, value: &str) -> String {
@@ -143,15 +143,15 @@ mod tests {
         }
     }
 
-    fn told(verdict: Verdict) -> String {
+    fn told(verdict: NextStep) -> String {
         match verdict {
-            Verdict::Tell(LeaderChange::Leads(leader)) => {
+            NextStep::Report(LeaderChange::Leads(leader)) => {
                 format!("{} {}", leader.fence, leader.value)
             }
-            Verdict::Tell(LeaderChange::Nobody) => "nobody".into(),
-            Verdict::Tell(LeaderChange::Unknown(error)) => error.to_string(),
-            Verdict::Silence => String::new(),
-            Verdict::LookAgain => "again".into(),
+            NextStep::Report(LeaderChange::Nobody) => "nobody".into(),
+            NextStep::Report(LeaderChange::Unknown(error)) => error.to_string(),
+            NextStep::Wait => String::new(),
+            NextStep::ReadAgain => "again".into(),
         }
     }
 

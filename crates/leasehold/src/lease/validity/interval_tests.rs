@@ -31,7 +31,11 @@ fn kept(
     while now < end {
         let due = lease.renew_at().unwrap();
         let since_first = due.since(first).as_nanos();
-        assert_eq!(since_first % times.beat().as_nanos(), 0, "off the beat");
+        assert_eq!(
+            since_first % times.interval().as_nanos(),
+            0,
+            "off the interval"
+        );
         now = due - early + random.random_range(Duration::ZERO..=early * 2);
         assert!(lease.is_due(now));
         sent.push(now);

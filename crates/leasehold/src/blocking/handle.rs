@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::blocking::{Client, Guard};
-use crate::guard::Ended;
+use crate::guard::ReleaseOutcome;
 use crate::handle::Handle;
 use crate::types::Error;
 
@@ -61,7 +61,7 @@ impl Client {
     /// # Errors
     ///
     /// The errors of [`crate::Client::release`].
-    pub fn release(&self, handle: &Handle) -> Result<Ended, Error> {
+    pub fn release(&self, handle: &Handle) -> Result<ReleaseOutcome, Error> {
         pollster::block_on(self.0.release(handle))
     }
 }

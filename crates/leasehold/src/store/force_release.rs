@@ -10,21 +10,21 @@ use crate::types::{ClientInfo, Error, ErrorKind, Fence, Holder, Owner};
 /// # Examples
 ///
 /// ```
-/// use leasehold::Break;
+/// use leasehold::store::ForceRelease;
 ///
-/// let how = Break::at_its_end().by_user("ann")?.because("the host is gone")?;
-/// assert!(Break::at_once().because("one\nline only").is_err());
+/// let how = ForceRelease::at_its_end().by_user("ann")?.because("the host is gone")?;
+/// assert!(ForceRelease::at_once().because("one\nline only").is_err());
 /// # let _ = how;
 /// # Ok::<(), leasehold::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Break {
+pub struct ForceRelease {
     at_once: bool,
     user: Option<String>,
     reason: Option<String>,
 }
 
-impl Break {
+impl ForceRelease {
     /// The longest name of a user, and the longest reason, in bytes of UTF-8.
     pub const TEXT_MAX: usize = 512;
 
@@ -49,7 +49,7 @@ impl Break {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] if the text is empty, is longer than [`Break::TEXT_MAX`], or contains
+    /// [`ErrorKind::InvalidInput`] if the text is empty, is longer than [`ForceRelease::TEXT_MAX`], or contains
     /// control characters.
     pub fn by_user(mut self, user: impl Into<String>) -> Result<Self, Error> {
         self.user = Some(checked("user", user.into())?);
@@ -73,8 +73,8 @@ impl Break {
         fence: Fence,
         by: Arc<ClientInfo>,
         at: WallTime,
-    ) -> BreakRecord {
-        BreakRecord {
+    ) -> ForceReleaseRecord {
+        ForceReleaseRecord {
             owner,
             fence,
             at_once: self.at_once,
@@ -91,11 +91,11 @@ fn checked(what: &str, text: String) -> Result<String, Error> {
     if text.is_empty() {
         return refuse(format!("the {what} is empty; give at least one character"));
     }
-    if text.len() > Break::TEXT_MAX {
+    if text.len() > ForceRelease::TEXT_MAX {
         return refuse(format!(
             "the {what} has {} bytes; the maximum is {}",
             text.len(),
-            Break::TEXT_MAX
+            ForceRelease::TEXT_MAX
         ));
     }
     match text.chars().find(|c| c.is_control()) {
@@ -107,10 +107,10 @@ fn checked(what: &str, text: String) -> Result<String, Error> {
 }
 
 /// The record of a break: whose lease it was, and who broke the lock, when and why. A store keeps it next
-/// to the lock for [`BreakRecord::KEPT`], or until the next break of the lock.
+/// to the lock for [`ForceReleaseRecord::KEPT`], or until the next break of the lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct BreakRecord {
+pub struct ForceReleaseRecord {
     /// The owner of the broken lease.
     pub owner: Owner,
     /// The fence of that lease.
@@ -127,18 +127,18 @@ pub struct BreakRecord {
     pub at: WallTime,
 }
 
-impl BreakRecord {
+impl ForceReleaseRecord {
     /// How long a store keeps the record.
     pub const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
     /// Returns the record of a break of the lease of `owner`, for stores that read what another process
     /// wrote.
     pub fn new(owner: Owner, fence: Fence, by: ClientInfo, at: WallTime) -> Self {
-        Break::at_its_end().record(owner, fence, Arc::new(by), at)
+        ForceRelease::at_its_end().record(owner, fence, Arc::new(by), at)
     }
 }
 
-impl fmt::Display for BreakRecord {
+impl fmt::Display for ForceReleaseRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.user {
             Some(user) => write!(f, "{user} with {}", self.by)?,
@@ -155,7 +155,7 @@ impl fmt::Display for BreakRecord {
 /// store refuses the owner from now on, also if it now holds the lock in shared mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Broken {
+pub struct ForcedRelease {
     /// Whether the lease existed, or the rest of a lease that was broken before.
     pub stood: bool,
     /// How long the lock stays unavailable; `None` if it is available.
@@ -164,7 +164,7 @@ pub struct Broken {
     pub members: usize,
 }
 
-impl Broken {
+impl ForcedRelease {
     /// Returns the result of a break in a single place.
     pub fn new(stood: bool, shut_for: Option<Duration>) -> Self {
         Self {
@@ -178,9 +178,9 @@ impl Broken {
 /// The answer of [`Client::break_lock`](crate::Client::break_lock). Another holder is a normal answer,
 /// and means that the call changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Breach {
+pub enum ForceReleaseOutcome {
     /// The lease with this fence is broken.
-    Done(Broken, BreakRecord),
+    Done(ForcedRelease, ForceReleaseRecord),
     /// The lock is free.
     Free,
     /// This holder has the lock, with another fence or with a fence that the store does not know (yet).
@@ -193,18 +193,18 @@ mod tests {
 
     #[test]
     fn invalid_reason_is_refused_with_its_rule() {
-        let long = "x".repeat(Break::TEXT_MAX + 1);
+        let long = "x".repeat(ForceRelease::TEXT_MAX + 1);
         for (text, rule) in [
             ("", "is empty"),
             ("a\u{1b}[2J", "control character"),
             (&long, "has 513 bytes; the maximum is 512"),
         ] {
-            let error = Break::at_once().because(text).unwrap_err();
+            let error = ForceRelease::at_once().because(text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput);
             assert!(error.to_string().contains(rule), "{error}");
-            assert!(Break::at_once().by_user(text).is_err());
+            assert!(ForceRelease::at_once().by_user(text).is_err());
         }
-        let most = "x".repeat(Break::TEXT_MAX);
-        assert!(Break::at_once().because(most).is_ok());
+        let most = "x".repeat(ForceRelease::TEXT_MAX);
+        assert!(ForceRelease::at_once().because(most).is_ok());
     }
 }

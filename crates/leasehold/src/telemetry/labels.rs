@@ -4,25 +4,25 @@ use crate::store::{Attempt, LostReason, Release, Renewal};
 use crate::types::{Effect, Error};
 
 /// All values of one label, each with its word.
-pub(crate) trait Words: Copy + 'static {
+pub(crate) trait LabelValue: Copy + 'static {
     /// The words, in the order of [`place`](Self::place).
-    const WORDS: &'static [&'static str];
+    const VALUES: &'static [&'static str];
 
     fn place(self) -> usize;
 
-    fn word(self) -> &'static str {
-        Self::WORDS[self.place()]
+    fn value(self) -> &'static str {
+        Self::VALUES[self.place()]
     }
 }
 
-macro_rules! words {
+macro_rules! labels {
     ($(#[$about:meta])* $name:ident { $($(#[$when:meta])* $value:ident = $word:literal,)+ }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum $name { $($(#[$when])* $value,)+ }
 
-        impl Words for $name {
-            const WORDS: &'static [&'static str] = &[$($word,)+];
+        impl LabelValue for $name {
+            const VALUES: &'static [&'static str] = &[$($word,)+];
 
             fn place(self) -> usize {
                 self as usize
@@ -31,7 +31,7 @@ macro_rules! words {
     };
 }
 
-words! {
+labels! {
     /// How a call of `acquire` or `try_acquire` ended.
     WaitEnd {
         Granted = "granted",
@@ -47,7 +47,7 @@ words! {
     }
 }
 
-words! {
+labels! {
     /// How one attempt ended.
     AttemptEnd {
         Granted = "granted",
@@ -60,7 +60,7 @@ words! {
     }
 }
 
-words! {
+labels! {
     /// How the renewal of one lease ended.
     RenewalEnd {
         Renewed = "renewed",
@@ -69,7 +69,7 @@ words! {
     }
 }
 
-words! {
+labels! {
     /// How a release ended.
     ReleaseEnd {
         Released = "released",
@@ -80,7 +80,7 @@ words! {
     }
 }
 
-words! {
+labels! {
     /// How a hold ended.
     HoldEnd {
         Released = "released",
@@ -90,7 +90,7 @@ words! {
     }
 }
 
-words! {
+labels! {
     /// [`LostReason`], except the reason that only a forked child sees.
     Loss {
         Expired = "expired",
@@ -104,7 +104,7 @@ words! {
     }
 }
 
-words! {
+labels! {
     /// The state of a quorum's member, by its last answer.
     Standing {
         /// Its answers count.

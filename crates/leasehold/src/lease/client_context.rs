@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::task::TaskTracker;
 use tracing::Span;
 
-use super::background;
-use crate::env::Ambient;
+use crate::env::Env;
 use crate::env::clock::BootInstant;
+use crate::runtime::background;
 use crate::store::{Guarantees, LeaseTerms, Store};
 use crate::telemetry::{ClientMetrics, ReleaseEnd, spans};
 use crate::types::ClientInfo;
@@ -20,25 +20,25 @@ pub(crate) struct ClientContext {
     /// What the store promises, and the times of its leases: they never change.
     pub(crate) guarantees: Guarantees,
     pub(crate) terms: LeaseTerms,
-    pub(crate) ambient: Ambient,
+    pub(crate) env: Env,
     pub(crate) info: Arc<ClientInfo>,
     pub(crate) metrics: Arc<ClientMetrics>,
     /// Attempts, releases and clean-ups in progress.
-    pub(crate) last_words: TaskTracker,
+    pub(crate) shutdown_tracker: TaskTracker,
     /// Whether the store has ever decided an attempt of this client. If so, its address is right.
     was_answered: AtomicBool,
 }
 
 impl ClientContext {
-    pub(crate) fn new(store: Arc<dyn Store>, ambient: Ambient, info: ClientInfo) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, env: Env, info: ClientInfo) -> Self {
         Self {
             guarantees: store.guarantees(),
             terms: store.terms(),
             metrics: Arc::new(ClientMetrics::new(&store.describe())),
             store,
-            ambient,
+            env,
             info: Arc::new(info),
-            last_words: TaskTracker::new(),
+            shutdown_tracker: TaskTracker::new(),
             was_answered: AtomicBool::new(false),
         }
     }
@@ -56,7 +56,7 @@ impl ClientContext {
     }
 
     pub(crate) fn now(&self) -> BootInstant {
-        self.ambient.clock.now()
+        self.env.clock.now()
     }
 
     /// Records the end of a release.
@@ -67,14 +67,14 @@ impl ClientContext {
 
     /// Starts a task on the background thread, which finishes it even after the client is dropped.
     pub(crate) fn clean_up(&self, task: impl Future<Output = ()> + Send + 'static) {
-        background::spawn(self.last_words.track_future(task));
+        background::spawn(self.shutdown_tracker.track_future(task));
     }
 
     /// Resolves once all tasks in progress have ended and the store has tried its remaining work.
     pub(crate) async fn finish(&self) {
         // More tasks may still begin. Closing the tracker only allows the wait below to end.
-        self.last_words.close();
-        self.last_words.wait().await;
-        self.store.settle().await;
+        self.shutdown_tracker.close();
+        self.shutdown_tracker.wait().await;
+        self.store.flush().await;
     }
 }
