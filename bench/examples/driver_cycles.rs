@@ -276,7 +276,7 @@ impl Bare {
         set.arg("NX").arg("GET").arg("PX").arg(30_000);
         let raise = take.cmd("ZADD").arg(&fence).arg("GT").arg("CH");
         raise.arg(token).arg("counter");
-        if token % 4 == 0 {
+        if token.is_multiple_of(4) {
             sample(&mut take);
         }
         self.everywhere(|mut node| {
