@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold::store::{MemberFailure, Slot};
 use leasehold::{Error, ErrorKind, Fence};
 
-use super::state::{Acquisition, Phase, Place, Standing};
+use super::state::{Phase, Place, Standing};
 use crate::ballot::{Step, majority};
 use crate::engine::{Engine, Now};
 use crate::errors::too_few;
@@ -126,16 +126,21 @@ impl Engine {
     /// The answers took so long that the lease has already ended at a member. That member may have granted
     /// the lock to another claim since, so it no longer says which fence is the greatest.
     fn hold_too_late(&mut self, now: Now, id: OperationId) {
-        if self
-            .acquisitions
-            .get(&id)
-            .is_some_and(Acquisition::is_queued)
-        {
+        let Some(acquisition) = self.acquisitions.get(&id) else {
+            return;
+        };
+        if acquisition.is_queued() {
             return self.fail_round(now, id);
         }
+        // Not all leases have ended, and a request may still be in flight.
+        let is_unknown = acquisition.places.iter().any(Place::may_have);
         self.withdraw(now, id);
         let text = "the members answered after the end of the lease";
         let error = Error::new(ErrorKind::NoQuorum, text);
+        let error = match is_unknown {
+            true => error.with_unknown_effect(),
+            false => error,
+        };
         self.finish(id, Outcome::Failed(error));
     }
 

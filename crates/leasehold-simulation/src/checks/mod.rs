@@ -7,6 +7,7 @@ mod leases;
 mod leftovers;
 mod order;
 mod outcomes;
+mod pace;
 mod records;
 mod servers;
 
@@ -61,8 +62,8 @@ pub(crate) fn all(events: &[Event], plan: &Plan) -> (Vec<Violation>, Vec<Time>) 
         idle::idle,
         order::turn_order,
         order::kept_places,
-        order::polite,
-        order::bounded,
+        pace::polite,
+        pace::bounded,
         records::records,
     ];
     let violations = checks.iter().flat_map(|check| check(&facts)).collect();

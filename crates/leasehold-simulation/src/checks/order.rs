@@ -6,7 +6,7 @@ use super::Violation;
 use super::facts::{End, Facts, WaitFacts, are_compatible, is_queued};
 use super::servers::Servers;
 use crate::history::{Execution, Kind, Manner, Wait, What};
-use crate::time::{MILLIS, SECOND, Time};
+use crate::time::{MILLIS, Time};
 
 /// I9: a wait that is queued on a majority of the servers before another client asks is granted before that
 /// client, unless the client goes ahead of the queue or the lock was not handed over.
@@ -173,102 +173,6 @@ fn is_queued_at(servers: &Servers, it: &Execution) -> bool {
     })
 }
 
-/// I10: a waiter that is not near its turn asks a server at most once a second, unless it is notified.
-pub(super) fn polite(facts: &Facts<'_>) -> Vec<Violation> {
-    let mut servers = Servers::default();
-    let mut asked = BTreeMap::<(Wait, usize), (Time, bool)>::new();
-    let mut violations = Vec::new();
-    if facts.plan.spikes > 0 {
-        // A request without a reply in time is repeated.
-        return violations;
-    }
-    for event in facts.events {
-        servers.see(event);
-        match &event.what {
-            What::Notified { server, wait } => {
-                asked.remove(&(*wait, *server));
-            }
-            // A waiter near its turn asks at the end of the lease.
-            What::Queue { waits, .. } => {
-                asked.retain(|(wait, _), _| {
-                    let place = place(facts, waits, *wait);
-                    place.is_none_or(|place| place > near(&facts.waits[wait]))
-                });
-            }
-            // A new connection begins with a question.
-            What::Cancelled { .. } | What::Crashed { .. } | What::Available { .. } => asked.clear(),
-            What::Executed(it) if it.kind == Kind::Acquire => {
-                let near = near(&facts.waits[&it.wait]);
-                let queues = servers.queues();
-                let places = queues.filter_map(|(.., queue)| place(facts, queue, it.wait));
-                let places = places.collect::<Vec<_>>();
-                let is_behind = !places.is_empty() && places.iter().all(|place| *place > near);
-                let before = asked.insert((it.wait, it.server), (event.at, is_behind));
-                if let Some((last, was_behind)) = before
-                    && event.at - last < PAUSE_MIN
-                    && (was_behind && is_behind && facts.is_calm(last))
-                {
-                    violations.push(Violation {
-                        invariant: "I10",
-                        check: "polite",
-                        at: event.at,
-                        text: format!(
-                            "w{} asked server {} again after {} ms, far from its turn",
-                            it.wait,
-                            it.server,
-                            (event.at - last) / MILLIS
-                        ),
-                    });
-                }
-            }
-            _ => {}
-        }
-    }
-    violations
-}
-
-/// Returns the place of a wait in a queue. Claims for a shared lease have their turn together if no other
-/// waiter is before them.
-fn place(facts: &Facts<'_>, queue: &[Wait], wait: Wait) -> Option<usize> {
-    let at = queue.iter().position(|it| *it == wait)?;
-    let mut row = queue[..=at].iter().map(|it| facts.waits[it].asked.mode);
-    Some(match row.all(|mode| mode == Mode::Shared) {
-        true => 1,
-        false => at + 1,
-    })
-}
-
-/// Returns how many waiters are near their turn. A waiter for a permit asks when the lease of that permit ends.
-fn near(wait: &WaitFacts) -> usize {
-    let permits = wait.asked.mode.permits();
-    permits.map_or(2, |permits| 2.max(permits.get() as usize))
-}
-
-/// I10: no client asks a server for its status more often than necessary.
-pub(super) fn bounded(facts: &Facts<'_>) -> Vec<Violation> {
-    let mut looks = BTreeMap::<(usize, usize), Vec<Time>>::new();
-    let mut violations = Vec::new();
-    for event in facts.events {
-        let What::Looked { server, client } = event.what else {
-            continue;
-        };
-        let looks = looks.entry((client, server)).or_default();
-        looks.retain(|at| at + SECOND >= event.at);
-        looks.push(event.at);
-        if looks.len() == LOOKS_MAX + 1 {
-            violations.push(Violation {
-                invariant: "I10",
-                check: "bounded",
-                at: event.at,
-                text: format!(
-                    "client {client} asked server {server} for its status {LOOKS_MAX} times in 1 s"
-                ),
-            });
-        }
-    }
-    violations
-}
-
 /// Two clients may read the servers' clocks with this difference.
 const CLOCKS_DIFFER: Time = 100 * MILLIS;
 
@@ -277,12 +181,6 @@ const LEASE_MAX: Time = 3_500 * MILLIS;
 
 /// Clients report their presence to a server every second.
 const PRESENCE_MAX: Time = 1_500 * MILLIS;
-
-/// A second, minus the variation in how long messages take.
-const PAUSE_MIN: Time = 800 * MILLIS;
-
-/// Each time something changes on one of five servers, the others may have to learn of it.
-const LOOKS_MAX: usize = 60;
 
 #[cfg(test)]
 mod tests {
@@ -338,61 +236,5 @@ mod tests {
             judge(kept_places, events)
         };
         assert_eq!((died(1_050), died(1_150)), (0, 1));
-    }
-
-    #[test]
-    fn waiter_far_from_its_turn_asks_rarely() {
-        let again = |millis, told: bool| {
-            let asks = |millis| ran(millis, 0, Kind::Acquire, 1, &[(9, 9_000)], &[(9, 9_000)]);
-            let mut events = vec![
-                event(0, What::Calm),
-                asked(500, 1, 0),
-                queue(900, 0, &[7, 8, 1]),
-                asks(1_000),
-                asks(millis),
-            ];
-            if told {
-                events.insert(4, event(1_010, What::Notified { server: 0, wait: 1 }));
-            }
-            judge(polite, events)
-        };
-        assert_eq!(
-            (again(1_500, false), again(1_900, false), again(1_500, true)),
-            (1, 0, 0)
-        );
-    }
-
-    #[test]
-    fn readers_at_the_head_may_ask_together() {
-        let asks = |millis| ran(millis, 0, Kind::Acquire, 4, &[], &[]);
-        let with = |first: Mode| {
-            let others = [1, 2, 3].map(|wait| in_mode(Mode::Shared, vec![asked(500, wait, 0)]));
-            let events = [
-                vec![event(0, What::Calm)],
-                in_mode(first, vec![asked(400, 0, 0)]),
-                others.concat(),
-                in_mode(Mode::Shared, vec![asked(600, 4, 0)]),
-                vec![queue(900, 0, &[0, 1, 2, 3, 4]), asks(1_000), asks(1_100)],
-            ];
-            judge(polite, events.concat())
-        };
-        assert_eq!((with(Mode::Shared), with(Mode::Exclusive)), (0, 1));
-    }
-
-    #[test]
-    fn status_is_rarely_asked() {
-        let looks = |count: u64| {
-            let look = |n| {
-                event(
-                    1_000 + n,
-                    What::Looked {
-                        server: 0,
-                        client: 0,
-                    },
-                )
-            };
-            judge(bounded, (0..count).map(look).collect())
-        };
-        assert_eq!((looks(60), looks(61)), (0, 1));
     }
 }
