@@ -173,7 +173,7 @@ pub(crate) async fn release(guards: GuardSet, output: &Output) -> Option<LostLoc
     for (key, ended) in endings {
         match ended {
             Ok(ReleaseOutcome::WasLost) => {
-                gone = gone.or(Some(LostLock::of((key, LostReason::Gone))))
+                gone = gone.or(Some(LostLock::of((key, LostReason::Gone))));
             }
             Ok(_) => {}
             Err(error) => output.print_message(&Message::Warning(&format!(
