@@ -60,7 +60,7 @@ impl RedisStore {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`], naming the URL and the rule that it breaks.
+    /// [`InvalidInput`](leasehold::ErrorKind::InvalidInput), naming the URL and the rule that it breaks.
     pub fn new(urls: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self, Error> {
         let urls: Vec<String> = urls
             .into_iter()
