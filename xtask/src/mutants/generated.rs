@@ -6,7 +6,7 @@ use super::{commits, git};
 use crate::step::answer;
 use crate::workspace::Workspace;
 
-/// A commit tries one part of so many, and the lines that it changed.
+/// A commit tries one of this many parts, and the lines that it changed.
 const PARTS: usize = 66;
 
 /// In seconds.

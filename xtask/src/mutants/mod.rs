@@ -21,7 +21,7 @@ use copy::Copy;
 use mutant::Mutant;
 use part::Part;
 
-/// At most so many mutants are tried at once, each in a copy of its own.
+/// How many mutants are tried at once, each in a copy of its own.
 const COPIES_MAX: usize = 4;
 
 /// Tries all mutants, or those that `arguments` choose.

@@ -12,7 +12,7 @@ use leasehold_testkit::servers::{RedisServer, Reply};
 use crate::support::{eventually, key, left, store, store_at};
 
 const RECORD: &str = "leasehold:record:{deploy}:deploy";
-const STAMP: &str = "leasehold:version:{deploy}:deploy";
+const STAMP: &str = "leasehold:stamp:{deploy}:deploy";
 const WEEK_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 
 fn record() -> RecordKey {

@@ -133,7 +133,7 @@ fn tests_pass_where_signals_are_ignored() {
     let mut shell = Command::new("sh");
     sandbox.furnish(&mut shell);
     let script = "trap '' HUP INT QUIT TERM USR1; exec \"$0\" --exact \"$1\"";
-    let test = "signals::signals_are_passed_on_to_the_command";
+    let test = "run::signals::signals_are_passed_on_to_the_command";
     shell
         .args(["-c", script])
         .arg(std::env::current_exe().unwrap())
