@@ -67,6 +67,8 @@ impl<T: Send + 'static> Future for Running<T> {
         // A store may always answer at once. A caller that asks in a loop must not keep other tasks from
         // running.
         let budget = ready!(coop::poll_proceed(context));
+        // The task that polls this may be detached itself.
+        let _reset = Reset(&IS_DETACHED, IS_DETACHED.replace(false));
         let polled = poll_within(&spawner.runtime, running.as_mut(), context);
         if polled.is_ready() {
             budget.made_progress();
@@ -199,6 +201,20 @@ mod tests {
         drop(running);
         assert!(outcome.await.unwrap());
         assert!(!is_detached());
+    }
+
+    #[tokio::test]
+    async fn detached_task_is_the_caller_of_its_own_tasks() {
+        let background = Arc::new(Background::start().unwrap());
+        let (done, outcome) = oneshot::channel();
+        let inner = background.run(async { is_detached() });
+        let mut outer = Box::pin(background.run(async {
+            detached().await;
+            let _ = done.send(inner.await);
+        }));
+        assert!(futures_util::poll!(&mut outer).is_pending());
+        drop(outer);
+        assert!(!outcome.await.unwrap());
     }
 
     #[tokio::test(flavor = "multi_thread")]
