@@ -330,7 +330,7 @@ impl Bare {
     }
 }
 
-/// Adds the commands by which the driver learns which data answered.
+/// Adds the commands of a sample: the clock of the server, and the epoch of its data.
 fn sample(pipeline: &mut redis::Pipeline) {
     pipeline.cmd("TIME");
     pipeline

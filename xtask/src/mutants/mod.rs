@@ -131,7 +131,7 @@ fn read(workspace: &Workspace) -> Result<Vec<Mutant>, String> {
     paths.iter().map(|path| Mutant::read(path)).collect()
 }
 
-/// Returns the number of commits, by which consecutive commits try different parts; 0 without git.
+/// Returns the number of commits, so that consecutive commits try different parts; 0 without git.
 fn commits(workspace: &Workspace) -> usize {
     let count = git(workspace, "rev-list --count HEAD");
     count
