@@ -34,7 +34,7 @@ pub enum Reply {
     /// The answers to a heartbeat, in the order of its waiters.
     Waiting(Vec<Refusal>),
     /// The answer to [`Request::ConfirmFence`](crate::Request::ConfirmFence).
-    Confirmed(leasehold::store::Seal),
+    Confirmed(leasehold::store::FenceConfirmation),
     /// The answers to a repair: whether each lease was restored.
     Repaired(Vec<bool>),
     /// The answer to [`Request::Record`](crate::Request::Record).

@@ -1,6 +1,6 @@
 //! Takes in what members answer to acquisitions.
 
-use leasehold::store::{Seal, Slot};
+use leasehold::store::{FenceConfirmation, Slot};
 use leasehold::{Error, ErrorKind, Fence};
 
 use super::state::{Granted, Phase, Place, Standing};
@@ -216,7 +216,7 @@ impl Engine {
         member: usize,
         id: OperationId,
         fence: Fence,
-        answer: Option<Seal>,
+        answer: Option<FenceConfirmation>,
     ) {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;

@@ -34,7 +34,7 @@ enum Message {
     Ask(usize, usize),
     Vote(usize, usize, Vote),
     Confirm(usize, usize, Fence),
-    Confirmed(usize, usize, Fence, Option<Seal>),
+    Confirmed(usize, usize, Fence, Option<FenceConfirmation>),
 }
 
 /// Claims that are granted together, and the members' counters.
@@ -124,13 +124,13 @@ impl Run {
         self.messages.push(answer);
     }
 
-    fn confirm(&mut self, member: usize, floor: Fence) -> Seal {
+    fn confirm(&mut self, member: usize, floor: Fence) -> FenceConfirmation {
         let counter = &mut self.counters[member];
         if self.strict && *counter >= floor.get() {
-            return Seal::Taken(fence(*counter));
+            return FenceConfirmation::Conflict(fence(*counter));
         }
         *counter = floor.get().max(*counter);
-        Seal::Sealed
+        FenceConfirmation::Confirmed
     }
 
     fn step(&mut self, claim: usize) {
@@ -236,11 +236,11 @@ fn conflict_in_bare_majority_leads_to_another_fence() {
     let mut ballot = torn(8, 9);
     ballot.vote(2, Vote::Busy);
     assert_eq!(ballot.step(everybody), Step::Confirm(fence(9), vec![0]));
-    ballot.confirm(0, fence(9), Some(Seal::Taken(fence(11))));
+    ballot.confirm(0, fence(9), Some(FenceConfirmation::Conflict(fence(11))));
     assert_eq!(ballot.step(everybody), Step::Confirm(fence(12), vec![0, 1]));
-    ballot.confirm(0, fence(12), Some(Seal::Taken(fence(12))));
+    ballot.confirm(0, fence(12), Some(FenceConfirmation::Conflict(fence(12))));
     assert_eq!(ballot.step(everybody), Step::Wait, "the other may say more");
-    ballot.confirm(1, fence(12), Some(Seal::Sealed));
+    ballot.confirm(1, fence(12), Some(FenceConfirmation::Confirmed));
     assert_eq!(ballot.step(everybody), Step::Confirm(fence(13), vec![0, 1]));
 }
 
@@ -263,11 +263,11 @@ fn fence_of_another_claim_is_skipped() {
 
     let mut a = torn(8, 9);
     assert_eq!(a.step(everybody), Step::Confirm(fence(9), vec![0]));
-    a.confirm(0, fence(9), Some(Seal::Taken(fence(11))));
+    a.confirm(0, fence(9), Some(FenceConfirmation::Conflict(fence(11))));
     assert_eq!(a.step(everybody), Step::Confirm(fence(12), vec![0, 1]));
-    a.confirm(1, fence(12), Some(Seal::Sealed));
+    a.confirm(1, fence(12), Some(FenceConfirmation::Confirmed));
     assert_eq!(a.step(everybody), Step::Wait);
-    a.confirm(0, fence(12), Some(Seal::Sealed));
+    a.confirm(0, fence(12), Some(FenceConfirmation::Confirmed));
     assert_eq!(a.step(everybody), Step::Won(fence(12)));
 }
 
@@ -276,17 +276,17 @@ fn late_confirmation_counts_only_as_failure() {
     let mut ballot = torn(8, 9);
     ballot.vote(2, Vote::Granted(fence(8)));
     assert_eq!(ballot.step(everybody), Step::Confirm(fence(9), vec![0, 2]));
-    ballot.confirm(0, fence(9), Some(Seal::Taken(fence(9))));
+    ballot.confirm(0, fence(9), Some(FenceConfirmation::Conflict(fence(9))));
     assert_eq!(
         ballot.step(everybody),
         Step::Confirm(fence(10), vec![0, 1, 2])
     );
-    ballot.confirm(2, fence(9), Some(Seal::Sealed));
-    ballot.confirm(0, fence(10), Some(Seal::Sealed));
+    ballot.confirm(2, fence(9), Some(FenceConfirmation::Confirmed));
+    ballot.confirm(0, fence(10), Some(FenceConfirmation::Confirmed));
     assert_eq!(ballot.step(everybody), Step::Wait);
     ballot.confirm(1, fence(9), None);
     assert_eq!(ballot.step(everybody), Step::Wait);
-    ballot.confirm(2, fence(10), Some(Seal::NotHeld));
+    ballot.confirm(2, fence(10), Some(FenceConfirmation::NotHeld));
     assert_eq!(ballot.step(everybody), Step::NoQuorum);
 }
 
@@ -299,7 +299,7 @@ fn repeated_fence_conflicts_end_the_attempt() {
         match ballot.step(everybody) {
             Step::Confirm(asked, members) => {
                 rounds += 1;
-                let taken = Some(Seal::Taken(fence(asked.get() + 7)));
+                let taken = Some(FenceConfirmation::Conflict(fence(asked.get() + 7)));
                 let each = members.into_iter();
                 each.for_each(|member| ballot.confirm(member, asked, taken));
             }

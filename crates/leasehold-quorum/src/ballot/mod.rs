@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 
 use fence_race::FenceRace;
 use leasehold::Fence;
-use leasehold::store::Seal;
+use leasehold::store::FenceConfirmation;
 
 /// One member's vote on the claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,16 +114,21 @@ impl Ballot {
 
     /// Takes in a member's answer to the request to confirm this fence. `None` means that no answer counts. A
     /// member that failed once is not asked again.
-    pub(crate) fn confirm(&mut self, member: usize, fence: Fence, answer: Option<Seal>) {
+    pub(crate) fn confirm(
+        &mut self,
+        member: usize,
+        fence: Fence,
+        answer: Option<FenceConfirmation>,
+    ) {
         let state = match answer {
-            Some(Seal::Sealed) => Confirmation::Confirmed,
-            Some(Seal::Taken(counter)) => {
+            Some(FenceConfirmation::Confirmed) => Confirmation::Confirmed,
+            Some(FenceConfirmation::Conflict(counter)) => {
                 if let Some(race) = &mut self.fence_race {
                     race.hear(counter);
                 }
                 Confirmation::Conflict
             }
-            Some(Seal::NotHeld) | None => Confirmation::Failed,
+            Some(FenceConfirmation::NotHeld) | None => Confirmation::Failed,
         };
         if state == Confirmation::Failed || self.fence == Some(fence) {
             self.members[member].confirmation = state;

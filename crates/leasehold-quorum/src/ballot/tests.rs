@@ -27,8 +27,11 @@ impl TestBallot {
 
     fn confirm(&mut self, member: usize, confirmed: bool) -> Step {
         let asked = self.0.fence.expect("a fence to confirm");
-        self.0
-            .confirm(member, asked, confirmed.then_some(Seal::Sealed));
+        self.0.confirm(
+            member,
+            asked,
+            confirmed.then_some(FenceConfirmation::Confirmed),
+        );
         self.step()
     }
 

@@ -14,7 +14,7 @@ fn greatest_fence_is_confirmed_at_the_others() {
         panic!("{:?}", fixture.sent(0));
     };
     assert_eq!(*asked, fence(9));
-    fixture.reply(0, Reply::Confirmed(Seal::Sealed));
+    fixture.reply(0, Reply::Confirmed(FenceConfirmation::Confirmed));
     assert_eq!(fixture.acquired(id).expect("a lease").fence, fence(9));
 }
 
@@ -25,7 +25,7 @@ fn lost_lease_is_not_confirmed() {
     fixture.reply(2, refused());
     fixture.reply(0, granted(7));
     fixture.reply(1, granted(9));
-    fixture.reply(0, Reply::Confirmed(Seal::NotHeld));
+    fixture.reply(0, Reply::Confirmed(FenceConfirmation::NotHeld));
     assert!(!matches!(
         fixture.outcome(id),
         Some(Outcome::Acquired(_)) | None
@@ -41,14 +41,14 @@ fn readers_try_another_fence_where_one_is_taken() {
     fixture.reply(2, refused());
     fixture.reply(0, granted(8));
     fixture.reply(1, granted(9));
-    fixture.reply(0, Reply::Confirmed(Seal::Taken(fence(11))));
+    fixture.reply(0, Reply::Confirmed(FenceConfirmation::Conflict(fence(11))));
     let [Request::ConfirmFence { fence: next, .. }] = fixture.sent(0)[..] else {
         panic!("{:?}", fixture.sent(0));
     };
     let next = *next;
     assert!(next > fence(11));
-    fixture.reply(0, Reply::Confirmed(Seal::Sealed));
-    fixture.reply(1, Reply::Confirmed(Seal::Sealed));
+    fixture.reply(0, Reply::Confirmed(FenceConfirmation::Confirmed));
+    fixture.reply(1, Reply::Confirmed(FenceConfirmation::Confirmed));
     assert_eq!(fixture.acquired(id).expect("a lease").fence, next);
 }
 
@@ -79,7 +79,7 @@ fn confirmation_of_an_earlier_round_is_void() {
     fixture.reply(1, released(true));
     fixture.notify(0, &claim);
     fixture.notify(1, &claim);
-    fixture.reply(0, Reply::Confirmed(Seal::Sealed));
+    fixture.reply(0, Reply::Confirmed(FenceConfirmation::Confirmed));
     fixture.reply(0, released(true));
     fixture.reply(0, granted(8));
     fixture.reply(1, granted(9));

@@ -18,8 +18,8 @@ use std::time::Duration;
 use leasehold::clock::{BootInstant, WallTime};
 use leasehold::env::Entropy;
 use leasehold::store::{
-    Busy, Claim, ClientId, ClientInfo, Incarnation, MemberId, MemberSet, MemberStatus, Owner,
-    Permits, RunId, Sample, Seal, Slot, Wait,
+    Busy, Claim, ClientId, ClientInfo, FenceConfirmation, Incarnation, MemberId, MemberSet,
+    MemberStatus, Owner, Permits, RunId, Sample, Slot, Wait,
 };
 use leasehold::{Error, ErrorKind, Fence, Key, Mode};
 

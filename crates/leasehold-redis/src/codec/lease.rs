@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leasehold::store::{Claim, Seal};
+use leasehold::store::{Claim, FenceConfirmation};
 use leasehold::{Error, Fence, LostReason, Mode};
 use leasehold_quorum::{Lease, LeaseState, Reply};
 
@@ -106,9 +106,11 @@ pub(super) fn write_confirm(
 
 pub(super) fn read_confirm(codec: &Codec, answer: &Value) -> Result<Reply, Error> {
     Ok(Reply::Confirmed(match codec.accepted(answer)? {
-        Value::Integer(1) => Seal::Sealed,
-        Value::Integer(0) => Seal::NotHeld,
-        Value::Array(taken) if taken.len() == 1 => Seal::Taken(read_fence(&taken[0])?),
+        Value::Integer(1) => FenceConfirmation::Confirmed,
+        Value::Integer(0) => FenceConfirmation::NotHeld,
+        Value::Array(taken) if taken.len() == 1 => {
+            FenceConfirmation::Conflict(read_fence(&taken[0])?)
+        }
         _ => return Err(invalid_response("the confirmation of a fence")),
     }))
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::{Claim, Seal};
+use leasehold::store::{Claim, FenceConfirmation};
 use leasehold::{ErrorKind, LostReason, Mode};
 use leasehold_quorum::{Lease, LeaseState, Place, Reply, Request};
 
@@ -24,11 +24,11 @@ fn renew(client: &mut TestClient, claim: &Arc<Claim>) -> LeaseState {
     }
 }
 
-fn confirm(client: &mut TestClient, claim: &Arc<Claim>, fence: u64) -> Seal {
+fn confirm(client: &mut TestClient, claim: &Arc<Claim>, fence: u64) -> FenceConfirmation {
     let fence = leasehold::Fence::new(fence).unwrap();
     let claim = claim.clone();
     match client.ask(&Request::ConfirmFence { claim, fence }) {
-        Reply::Confirmed(seal) => seal,
+        Reply::Confirmed(answer) => answer,
         other => panic!("a confirmation is answered {other:?}"),
     }
 }
@@ -275,11 +275,17 @@ fn fence_is_confirmed_while_the_lease_stands() {
     let mut client = TestClient::connect(&server);
     let claim = client.claim(Mode::Exclusive);
     let (fence, _) = client.acquire(&claim, Place::None).granted();
-    assert_eq!(confirm(&mut client, &claim, fence + 100), Seal::Sealed);
+    assert_eq!(
+        confirm(&mut client, &claim, fence + 100),
+        FenceConfirmation::Confirmed
+    );
     let noted = client.command(&["ZSCORE", FENCE, &claim.owner.to_string()]);
     assert_eq!(noted.as_number(), Some((fence + 100) as f64));
     client.release(&claim);
-    assert_eq!(confirm(&mut client, &claim, fence + 200), Seal::NotHeld);
+    assert_eq!(
+        confirm(&mut client, &claim, fence + 200),
+        FenceConfirmation::NotHeld
+    );
     let next = client.claim(Mode::Exclusive);
     let (later, _) = client.acquire(&next, Place::None).granted();
     assert_eq!(later, fence + 101);

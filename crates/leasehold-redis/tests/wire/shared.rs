@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::Mode;
-use leasehold::store::{Claim, Seal};
+use leasehold::store::{Claim, FenceConfirmation};
 use leasehold_quorum::{Lease, LeaseState, Place, Reply, Request};
 use leasehold_redis::resp::Value;
 
@@ -186,9 +186,14 @@ fn one_reader_alone_confirms_a_fence() {
         fence,
     };
     let first = client.ask(&confirm(&first));
-    assert!(matches!(first, Reply::Confirmed(Seal::Sealed)));
+    assert!(matches!(
+        first,
+        Reply::Confirmed(FenceConfirmation::Confirmed)
+    ));
     let second = client.ask(&confirm(&second));
-    assert!(matches!(second, Reply::Confirmed(Seal::Taken(taken)) if taken == fence));
+    assert!(
+        matches!(second, Reply::Confirmed(FenceConfirmation::Conflict(taken)) if taken == fence)
+    );
 }
 
 #[test]

@@ -8,13 +8,13 @@ use crate::types::Fence;
 
 /// A member's answer to the request to raise its counter to a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seal {
+pub enum FenceConfirmation {
     /// The claim holds, and the counter is at least the fence. For a claim that is not exclusive, the
     /// counter was smaller before.
-    Sealed,
+    Confirmed,
     /// The claim holds together with others, but the counter already had this value, which is the fence
     /// or greater. Nothing was changed.
-    Taken(Fence),
+    Conflict(Fence),
     /// The claim does not hold here. Nothing was changed.
     NotHeld,
 }

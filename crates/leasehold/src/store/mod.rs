@@ -33,7 +33,7 @@ pub use guarantees::{
 pub use health::{Health, MemberHealth};
 pub use inspection::Inspection;
 pub use lock_listing::{ListedLock, LockListing, Visibility};
-pub use member::{Incarnation, MemberStatus, Sample, Seal};
+pub use member::{FenceConfirmation, Incarnation, MemberStatus, Sample};
 pub use member_record::{
     DataGeneration, Epoch, MemberRecord, MemberRecordEdit, MemberSet, Observation, RunId,
 };

@@ -199,7 +199,7 @@ impl Fixture {
                     self.quorum.forget(member);
                 }
                 self.counters[member] = self.counters[member].max(fence.get());
-                Reply::Confirmed(leasehold::store::Seal::Sealed)
+                Reply::Confirmed(leasehold::store::FenceConfirmation::Confirmed)
             }
             Request::Record(_, action) => Reply::Record(self.records[member].answer(&action)),
             Request::Heartbeat(waits) => {
