@@ -154,10 +154,10 @@ impl Client {
     ///
     /// async fn print_health(locks: &Client) -> Result<(), Error> {
     ///     for member in locks.health().await? {
-    ///         match (&member.presence, &member.distrust) {
+    ///         match (&member.status, &member.untrusted_reason) {
     ///             (Err(error), _) => println!("{} does not answer: {error}", member.id),
     ///             (Ok(_), Some(why)) => println!("{why}"),
-    ///             (Ok(presence), None) => println!("{} has a vote: {:?}", member.id, presence.run),
+    ///             (Ok(status), None) => println!("{} has a vote: {:?}", member.id, status.run),
     ///         }
     ///     }
     ///     Ok(())

@@ -47,7 +47,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<ExitCode, Failure> {
 
 fn is_initialized(seen: &MemberReply, set: &MemberSet) -> bool {
     let member_record = seen
-        .presence
+        .status
         .as_ref()
         .ok()
         .and_then(|it| it.member_record.as_ref());
@@ -56,9 +56,7 @@ fn is_initialized(seen: &MemberReply, set: &MemberSet) -> bool {
 }
 
 fn is_durable(seen: &MemberReply) -> bool {
-    seen.presence
-        .as_ref()
-        .is_ok_and(MemberStatus::will_remember)
+    seen.status.as_ref().is_ok_and(MemberStatus::will_remember)
 }
 
 fn text(set: &MemberSet, seen: &[MemberReply], is_new: bool) -> String {

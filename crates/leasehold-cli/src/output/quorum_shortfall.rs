@@ -39,15 +39,15 @@ pub(crate) fn needed(members: usize) -> usize {
 impl QuorumShortfall {
     /// The shortage according to the health of the servers, if there is one. Files have none.
     pub(crate) fn of(health: &[MemberHealth]) -> Option<Self> {
-        let failure = |member: &MemberHealth| match &member.presence {
+        let failure = |member: &MemberHealth| match &member.status {
             Err(error) => Some(MemberFailure::new(member.id.clone(), error.clone())),
-            Ok(_) => member.distrust.clone(),
+            Ok(_) => member.untrusted_reason.clone(),
         };
         let total = health.len();
         let failures: Vec<_> = health.iter().filter_map(failure).collect();
         let answers = health
             .iter()
-            .filter_map(|member| member.presence.as_ref().ok());
+            .filter_map(|member| member.status.as_ref().ok());
         let is_short = total > 0 && total - failures.len() < needed(total);
         is_short.then(|| Self {
             total,
@@ -100,14 +100,11 @@ impl QuorumShortfall {
 }
 
 /// Whether the server joined its quorum recently, which then was initialized.
-fn is_new(presence: &MemberStatus) -> bool {
-    presence
-        .member_record
-        .as_ref()
-        .is_some_and(|member_record| {
-            let age = presence.clock.distance(member_record.changed);
-            member_record.generation == 1 && age < member_record.set.max_ttl * 2
-        })
+fn is_new(status: &MemberStatus) -> bool {
+    status.member_record.as_ref().is_some_and(|member_record| {
+        let age = status.clock.distance(member_record.changed);
+        member_record.generation == 1 && age < member_record.set.max_ttl * 2
+    })
 }
 
 /// Printed if new servers have no vote yet.
@@ -139,19 +136,19 @@ mod tests {
     fn member(id: &str, out_for: Option<u64>) -> MemberHealth {
         let clock = WallTime::from_micros(1);
         let second = Duration::from_secs(1);
-        let mut presence = MemberStatus::new(RunId::new(id), clock, second);
-        presence.member_record = Some(MemberRecord {
+        let mut status = MemberStatus::new(RunId::new(id), clock, second);
+        status.member_record = Some(MemberRecord {
             set: MemberSet::new([MemberId::new(id)], second, second),
             generation: 1,
             changed: clock,
             data_generation: DataGeneration::parse("0123456789abcdef").unwrap(),
             since: clock,
-            run: presence.run.clone(),
+            run: status.run.clone(),
             durable: false,
             observations: Default::default(),
         });
-        let mut health = MemberHealth::new(MemberId::new(id), Ok(presence));
-        health.distrust = out_for.map(|millis| {
+        let mut health = MemberHealth::new(MemberId::new(id), Ok(status));
+        health.untrusted_reason = out_for.map(|millis| {
             let error = Error::new(ErrorKind::Untrusted, "restarted");
             let mut failure = MemberFailure::new(MemberId::new(id), error);
             failure.eligible_after = Some(Duration::from_millis(millis));
@@ -198,7 +195,7 @@ mod tests {
         assert!(quorum_shortfall.to_string().contains("leasehold init"));
         let mut old = new;
         for member in &mut old {
-            member.presence.as_mut().unwrap().clock = WallTime::from_micros(9_000_000);
+            member.status.as_mut().unwrap().clock = WallTime::from_micros(9_000_000);
         }
         assert_eq!(QuorumShortfall::of(&old).unwrap().advice(), None);
     }
@@ -210,7 +207,7 @@ mod tests {
             QuorumShortfall::of(&[first.clone(), silent("b"), silent("c")]).unwrap()
         };
         assert_eq!(of(&first).advice(), None);
-        first.presence.as_mut().unwrap().member_record = None;
+        first.status.as_mut().unwrap().member_record = None;
         assert!(of(&first).to_string().starts_with(NOT_INITIALIZED));
         let dead = QuorumShortfall::of(&[silent("a"), silent("b"), silent("c")]).unwrap();
         assert_eq!(

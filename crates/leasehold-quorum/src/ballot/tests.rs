@@ -16,8 +16,8 @@ impl TestBallot {
         Self(Ballot::new(members), None)
     }
 
-    fn without(members: usize, distrusted: usize) -> Self {
-        Self(Ballot::new(members), Some(distrusted))
+    fn without(members: usize, untrusted: usize) -> Self {
+        Self(Ballot::new(members), Some(untrusted))
     }
 
     fn vote(&mut self, member: usize, vote: Vote) -> Step {

@@ -44,7 +44,7 @@ impl Membership {
         };
         let verdict = self.counts(member, heard, Some(&status.incarnation()));
         let mut health = MemberHealth::new(id, Ok(status));
-        health.distrust = verdict
+        health.untrusted_reason = verdict
             .err()
             .map(|reason| self.failure(now, member, &reason));
         health

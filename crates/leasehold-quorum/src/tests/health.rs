@@ -16,7 +16,7 @@ fn health(fixture: &mut Fixture, id: OperationId) -> Option<Vec<MemberHealth>> {
 }
 
 fn reason(health: &MemberHealth) -> String {
-    health.presence.as_ref().unwrap_err().to_string()
+    health.status.as_ref().unwrap_err().to_string()
 }
 
 #[test]
@@ -28,13 +28,13 @@ fn health_check_asks_each_member_anew() {
         assert_eq!(fixture.kinds(member), ["status"]);
         assert!(health(&mut fixture, id).is_none());
         fixture.runs[member] = 7;
-        let presence = fixture.presence(member);
-        fixture.reply(member, Reply::Status(Box::new(presence)));
+        let status = fixture.status(member);
+        fixture.reply(member, Reply::Status(Box::new(status)));
     }
     let told = health(&mut fixture, id).expect("all answered");
     for member in &told {
-        assert_eq!(member.presence.as_ref().unwrap().run, RunId::new("7"));
-        assert!(member.distrust.is_none());
+        assert_eq!(member.status.as_ref().unwrap().run, RunId::new("7"));
+        assert!(member.untrusted_reason.is_none());
     }
 }
 
@@ -47,7 +47,7 @@ fn health_check_waits_a_second_for_silent_members() {
     assert!(health(&mut fixture, id).is_none());
     fixture.pass(1);
     let told = health(&mut fixture, id).expect("the limit is over");
-    assert!(told[0].presence.is_ok() && told[2].presence.is_ok());
+    assert!(told[0].status.is_ok() && told[2].status.is_ok());
     assert_eq!(reason(&told[1]), "m1: no answer within 1s");
     // The first request is still in flight.
     let id = begin(&mut fixture);
@@ -67,7 +67,7 @@ fn health_check_waits_for_the_next_connection() {
     fixture.connect(0);
     fixture.disconnect(1);
     let told = health(&mut fixture, id).expect("all were tried");
-    assert!(told[0].presence.is_ok());
+    assert!(told[0].status.is_ok());
     assert_eq!(reason(&told[1]), "m1: the connection broke");
 }
 

@@ -110,7 +110,7 @@ impl Fixture {
                 self.events.push_back(event);
             }
             let background = |member: usize, request: &Request| match request {
-                Request::Status => Some(Reply::Status(Box::new(self.presence(member)))),
+                Request::Status => Some(Reply::Status(Box::new(self.status(member)))),
                 Request::Heartbeat(waits) if waits.is_empty() => Some(Reply::Waiting(Vec::new())),
                 _ => None,
             };
@@ -129,7 +129,7 @@ impl Fixture {
         }
     }
 
-    fn presence(&self, member: usize) -> MemberStatus {
+    fn status(&self, member: usize) -> MemberStatus {
         let run = RunId::new(format!("{}", self.runs[member]));
         MemberStatus::new(run, self.now().wall, Duration::MAX)
     }

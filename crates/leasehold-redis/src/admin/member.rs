@@ -99,9 +99,9 @@ impl RedisMember {
     /// # Errors
     ///
     /// If the server does not answer or the user lacks a right.
-    pub async fn presence(&self) -> Result<MemberStatus, Error> {
+    pub async fn status(&self) -> Result<MemberStatus, Error> {
         match self.server.request(Request::Status).await? {
-            Reply::Status(presence) => Ok(*presence),
+            Reply::Status(status) => Ok(*status),
             _ => Err(self.unexpected()),
         }
     }

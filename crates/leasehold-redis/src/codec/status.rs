@@ -39,15 +39,15 @@ pub(crate) fn read(answers: &[Value], user: &str) -> Result<MemberStatus, Error>
     let uptime = info.demand("uptime_in_seconds")?;
     let uptime = uptime.parse().map_err(|_| invalid_response("INFO"))?;
     let run = RunId::new(info.demand("run_id")?);
-    let mut presence = MemberStatus::new(run, clock, Duration::from_secs(uptime));
-    presence.was_replica = !info.field("master_replid2").is_some_and(is_unset);
-    presence.durable = is_durable(&info, config) && !presence.was_replica;
-    presence.unfit = info.unfit();
+    let mut status = MemberStatus::new(run, clock, Duration::from_secs(uptime));
+    status.was_replica = !info.field("master_replid2").is_some_and(is_unset);
+    status.durable = is_durable(&info, config) && !status.was_replica;
+    status.unfit = info.unfit();
     match unreadable(&[record, epoch], user) {
-        None => presence.member_record = member_record::read(record, user)?,
-        Some(reason) => presence.unfit = presence.unfit.or(Some(reason)),
+        None => status.member_record = member_record::read(record, user)?,
+        Some(reason) => status.unfit = status.unfit.or(Some(reason)),
     }
-    Ok(presence)
+    Ok(status)
 }
 
 /// Reads the answers to [`write`] that are about `INFO`.
@@ -126,7 +126,7 @@ mod tests {
         Value::Array(texts.iter().map(text).collect())
     }
 
-    fn presence(info: &str, config: &[&str], record: Value) -> Result<MemberStatus, Error> {
+    fn status(info: &str, config: &[&str], record: Value) -> Result<MemberStatus, Error> {
         let empty = Value::Bytes(Vec::new());
         let info = Value::Bytes(info.as_bytes().to_vec());
         let time = texts(&["1763637400", "7"]);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     fn with(info: &str, config: &[&str]) -> MemberStatus {
-        presence(info, config, texts(&[])).unwrap()
+        status(info, config, texts(&[])).unwrap()
     }
 
     #[test]
@@ -149,8 +149,8 @@ mod tests {
             ("slaves:0", ""),
             ("id2:0", "id2:1"),
         ] {
-            let presence = with(&INFO.replace(is, other), &DURABLE);
-            assert!(!presence.durable, "{other}");
+            let status = with(&INFO.replace(is, other), &DURABLE);
+            assert!(!status.durable, "{other}");
         }
         for wrong in [1, 3, 5] {
             let mut config = DURABLE;
@@ -176,7 +176,7 @@ mod tests {
             assert!(unfit.contains(why), "{unfit}");
         }
         let refused = Value::error("NOPERM", "no permissions to run the 'hgetall' command");
-        let unfit = presence(INFO, &DURABLE, refused).unwrap().unfit.unwrap();
+        let unfit = status(INFO, &DURABLE, refused).unwrap().unfit.unwrap();
         assert!(unfit.contains("+hgetall"), "{unfit}");
     }
 
@@ -184,7 +184,7 @@ mod tests {
     fn incomplete_info_is_no_status() {
         for name in ["run_id", "uptime_in_seconds"] {
             let info = INFO.replace(name, "x");
-            let error = presence(&info, &[], texts(&[])).unwrap_err();
+            let error = status(&info, &[], texts(&[])).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidResponse);
         }
     }

@@ -104,10 +104,10 @@ impl RedisStore {
         let clock = &self.env.clock;
         let asked = self.members.iter().map(|member| async move {
             let sent = clock.now();
-            let status = member.presence().await;
+            let status = member.status().await;
             let received = clock.now();
             let held = match &status {
-                Ok(presence) if presence.member_record.is_none() => first_lock(member).await,
+                Ok(status) if status.member_record.is_none() => first_lock(member).await,
                 _ => Ok(None),
             };
             MemberAnswer {
@@ -148,7 +148,7 @@ async fn first_lock(member: &RedisMember) -> Result<Option<Key>, Error> {
 
 /// Tells the removed member which quorum it left.
 async fn dismiss(change: Change<'_>, member: &RedisMember) -> Result<(), Error> {
-    if let Some(edit) = change.dismissal(member.presence().await?) {
+    if let Some(edit) = change.dismissal(member.status().await?) {
         member.write_member_record(&edit).await?;
     }
     Ok(())

@@ -31,7 +31,7 @@ pub(crate) fn until_durability_is_off(urls: &[String], max_ttl: Duration, member
     let looking = client(urls, max_ttl);
     until("the other members know of it", || {
         let health = looking.health().unwrap_or_default();
-        let member_record = |it: &MemberHealth| it.presence.as_ref().ok()?.member_record.clone();
+        let member_record = |it: &MemberHealth| it.status.as_ref().ok()?.member_record.clone();
         let Some(member_records) = health.iter().map(member_record).collect::<Option<Vec<_>>>()
         else {
             return false;

@@ -122,7 +122,7 @@ async fn restart_behind_a_reconnecting_proxy_is_noticed() {
     server.restart();
     opened.wait_for(|count| *count >= 2).await.unwrap();
     let health = locks.health().await.unwrap();
-    let error = health[0].presence.as_ref().unwrap_err();
+    let error = health[0].status.as_ref().unwrap_err();
     assert!(error.to_string().contains("a proxy in between"), "{error}");
     drop(guard);
     opened.wait_for(|count| *count >= 3).await.unwrap();

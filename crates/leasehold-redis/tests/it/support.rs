@@ -79,18 +79,18 @@ pub(crate) async fn refused(client: &Client, name: &str) -> Error {
 }
 
 /// Returns an edit that replaces the member record, for a quorum of this member alone.
-pub(crate) fn member_record_edit(presence: &MemberStatus, id: &str) -> MemberRecordEdit {
+pub(crate) fn member_record_edit(status: &MemberStatus, id: &str) -> MemberRecordEdit {
     let id = MemberId::new(id);
     let other = MemberId::new("other");
     MemberRecordEdit {
-        expected: presence.member_record.as_ref().map(MemberRecord::epoch),
+        expected: status.member_record.as_ref().map(MemberRecord::epoch),
         set: MemberSet::new([id], TTL, Duration::from_millis(250)),
-        generation: presence
+        generation: status
             .member_record
             .as_ref()
             .map_or(1, |member_record| member_record.generation),
-        run: presence.run.clone(),
-        durable: presence.durable,
+        run: status.run.clone(),
+        durable: status.durable,
         data_generation: DataGeneration::random(&SystemEntropy),
         age: Some(Duration::ZERO),
         seen: vec![(other, DataGeneration::random(&SystemEntropy))],

@@ -204,7 +204,7 @@ fn records_are_ordered_by_fence_and_step() {
 
 fn status(client: &mut TestClient) -> MemberStatus {
     match client.ask(&Request::Status) {
-        Reply::Status(presence) => *presence,
+        Reply::Status(status) => *status,
         other => panic!("a status is answered {other:?}"),
     }
 }
@@ -213,16 +213,16 @@ fn status(client: &mut TestClient) -> MemberStatus {
 fn member_record_is_written_and_shown() {
     let server = server();
     let mut client = TestClient::connect(&server);
-    let presence = status(&mut client);
-    assert!(!presence.durable && presence.unfit.is_none());
-    assert_eq!(presence.member_record, None);
+    let first = status(&mut client);
+    assert!(!first.durable && first.unfit.is_none());
+    assert_eq!(first.member_record, None);
     let ids = ["a", "b"].map(MemberId::new);
     let data_generation = DataGeneration::parse("0123456789abcdef").unwrap();
     let mut edit = MemberRecordEdit {
         expected: None,
         set: MemberSet::new(ids, Duration::from_secs(60), Duration::from_millis(250)),
         generation: 3,
-        run: presence.run.clone(),
+        run: first.run.clone(),
         durable: true,
         data_generation,
         age: Some(Duration::from_secs(9)),

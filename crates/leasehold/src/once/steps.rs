@@ -120,12 +120,12 @@ async fn refuse_forgetful_members(client: &Client) -> Result<(), Error> {
 
 /// Describes the member for the error, if it answers and is not durable.
 fn forgetful(member: &MemberHealth) -> Option<String> {
-    let presence = member.presence.as_ref().ok()?;
-    let note = match presence.durable {
+    let status = member.status.as_ref().ok()?;
+    let note = match status.durable {
         true => " (only after its next restart)",
         false => "",
     };
-    (!presence.will_remember()).then(|| format!("{}{note}", member.id))
+    (!status.will_remember()).then(|| format!("{}{note}", member.id))
 }
 
 /// Enough of a hash to tell two hashes apart.

@@ -21,18 +21,18 @@ pub struct MemberHealth {
     /// The member.
     pub id: MemberId,
     /// What the member reports about itself, or why it could not be asked.
-    pub presence: Result<MemberStatus, Error>,
+    pub status: Result<MemberStatus, Error>,
     /// Why the member has no vote, and for how long; `None` if it has a vote.
-    pub distrust: Option<MemberFailure>,
+    pub untrusted_reason: Option<MemberFailure>,
 }
 
 impl MemberHealth {
     /// Returns the health of a member that has a vote.
-    pub fn new(id: MemberId, presence: Result<MemberStatus, Error>) -> Self {
+    pub fn new(id: MemberId, status: Result<MemberStatus, Error>) -> Self {
         Self {
             id,
-            presence,
-            distrust: None,
+            status,
+            untrusted_reason: None,
         }
     }
 }

@@ -65,7 +65,7 @@ impl MemberFigures {
         samples: Result<Vec<Duration>, Error>,
         health: Option<&MemberHealth>,
     ) -> Self {
-        let distrust = health.and_then(|health| match (&health.presence, &health.distrust) {
+        let no_vote = health.and_then(|health| match (&health.status, &health.untrusted_reason) {
             (Err(error), _) => Some(error.reason().to_owned()),
             (Ok(_), Some(out)) => Some(out.error.reason().to_owned()),
             (Ok(_), None) => None,
@@ -73,8 +73,8 @@ impl MemberFigures {
         match samples {
             Ok(samples) => Self {
                 id,
-                counts: distrust.is_none(),
-                reason: distrust,
+                counts: no_vote.is_none(),
+                reason: no_vote,
                 round_trip: Spread::of(samples),
             },
             Err(error) => Self {

@@ -56,7 +56,7 @@ impl BenchTarget {
         let asking = self
             .members
             .iter()
-            .map(|member| limited(MEMBER_LIMIT, member.presence()));
+            .map(|member| limited(MEMBER_LIMIT, member.status()));
         let answers = join_all(asking).await;
         let heard = answers.iter().filter_map(|answer| answer.as_ref().ok());
         if have_no_record(self.members.len(), heard) {

@@ -210,11 +210,11 @@ fn same_server(snapshot: &Snapshot, place: usize) -> Option<Finding> {
     if snapshot.servers.len() == 1 {
         return None;
     }
-    let run = &snapshot.servers[place].presence()?.run;
+    let run = &snapshot.servers[place].status()?.run;
     let others = snapshot.servers.iter().enumerate();
     let duplicate = others
         .filter(|(other, _)| *other != place)
-        .find(|(_, other)| other.presence().is_some_and(|it| it.run == *run));
+        .find(|(_, other)| other.status().is_some_and(|it| it.run == *run));
     Some(match duplicate {
         None => Finding::green("same_server", "no other address leads to the same server"),
         Some((_, duplicate)) => Finding::red(
@@ -228,8 +228,8 @@ fn same_server(snapshot: &Snapshot, place: usize) -> Option<Finding> {
 
 fn member_record(snapshot: &Snapshot, place: usize) -> Option<Finding> {
     let server = &snapshot.servers[place];
-    let presence = server.presence()?;
-    match (&presence.member_record, snapshot.is_quorum()) {
+    let status = server.status()?;
+    match (&status.member_record, snapshot.is_quorum()) {
         (None, false) => None,
         // `rights` says so.
         (None, true) if server.hides_its_record() => None,
@@ -325,7 +325,7 @@ fn vote(server: &Server, others: &[Finding]) -> Finding {
                 "wait",
             )
         }
-        None if server.found.as_ref().is_ok_and(|it| it.presence.is_err()) => {
+        None if server.found.as_ref().is_ok_and(|it| it.status.is_err()) => {
             let text = format!("no vote: {why}");
             Finding::red("vote", text, "it grants no locks", "fix the error")
         }

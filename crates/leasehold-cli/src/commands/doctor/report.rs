@@ -114,7 +114,7 @@ fn json_of(finding: &Finding) -> Value {
 /// The facts behind the findings, as numbers for programs.
 pub(super) fn facts(server: &Server) -> Value {
     let found = server.found.as_ref().ok();
-    let presence = server.presence();
+    let status = server.status();
     let median = found.and_then(|found| found.round_trips.get(found.round_trips.len() / 2));
     let version = found.and_then(|found| Some(&found.server.as_ref().ok()?.version));
     let again = server.out.as_ref().and_then(|out| out.again);
@@ -122,8 +122,8 @@ pub(super) fn facts(server: &Server) -> Value {
         "has_vote": server.out.is_none(),
         "no_vote_for_ms": again.map(millis),
         "version": version,
-        "uptime_ms": presence.map(|presence| millis(presence.uptime)),
-        "durable": presence.map(MemberStatus::will_remember),
+        "uptime_ms": status.map(|status| millis(status.uptime)),
+        "durable": status.map(MemberStatus::will_remember),
         "round_trip_us": median.map(|median| u64::try_from(median.as_micros()).unwrap_or(u64::MAX)),
         "clock_offset_us": server.clock_offset(),
     })

@@ -9,9 +9,9 @@ use crate::output::time_text::whole_seconds;
 /// Whether the server in this place may be restarted now.
 pub(super) fn restart(snapshot: &Snapshot, place: usize) -> Option<Finding> {
     let server = &snapshot.servers[place];
-    let presence = server.presence()?;
-    let uptime = humantime::format_duration(Duration::from_secs(presence.uptime.as_secs()));
-    let cost = if presence.will_remember() {
+    let status = server.status()?;
+    let uptime = humantime::format_duration(Duration::from_secs(status.uptime.as_secs()));
+    let cost = if status.will_remember() {
         "it has a vote again at once".to_owned()
     } else {
         format!(
@@ -21,7 +21,7 @@ pub(super) fn restart(snapshot: &Snapshot, place: usize) -> Option<Finding> {
     };
     if !snapshot.is_quorum() {
         let text = format!("runs for {uptime}");
-        if presence.will_remember() {
+        if status.will_remember() {
             return Some(Finding::green(
                 "restart",
                 format!("{text}; a restart forgets no locks"),

@@ -157,7 +157,7 @@ fn persistence(kept: &Persistence, found: &Examination, place: Place) -> Finding
         last_write_was_ok,
         replicas,
     } = kept;
-    let was_replica = found.presence.as_ref().is_ok_and(|it| it.was_replica);
+    let was_replica = found.status.as_ref().is_ok_and(|it| it.was_replica);
     let settings = [
         ("appendonly", append_only, "yes"),
         ("appendfsync", append_fsync, "always"),
@@ -165,8 +165,8 @@ fn persistence(kept: &Persistence, found: &Examination, place: Place) -> Finding
     ];
     let is = settings.map(|(name, is, _)| format!("{name} {is}"));
     let is = is.join(", ");
-    let durable = match &found.presence {
-        Ok(presence) => presence.will_remember(),
+    let durable = match &found.status {
+        Ok(status) => status.will_remember(),
         Err(_) => {
             let as_wanted = settings.iter().all(|(_, is, wanted)| is == wanted);
             *last_write_was_ok && as_wanted && *replicas == 0

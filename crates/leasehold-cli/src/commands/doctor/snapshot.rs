@@ -118,7 +118,7 @@ impl Snapshot {
             it.member_record()
                 .is_some_and(|member_record| member_record.set == self.set)
         };
-        let answer = self.servers.iter().all(|it| it.presence().is_some());
+        let answer = self.servers.iter().all(|it| it.status().is_some());
         answer || self.servers.iter().filter(has_member_record).count() >= self.needed()
     }
 
@@ -135,7 +135,7 @@ async fn examine(member: &RedisMember) -> Result<Examination, Error> {
 /// Whether the quorum is not initialized. False if the user may not read the records.
 pub(super) fn is_uninitialized(examined: &[Result<Examination, Error>]) -> bool {
     let hides_its_record = examined.iter().flatten().any(hides_its_record);
-    !hides_its_record && have_no_record(examined.len(), examined.iter().filter_map(presence))
+    !hides_its_record && have_no_record(examined.len(), examined.iter().filter_map(status))
 }
 
 fn hides_its_record(found: &Examination) -> bool {
@@ -143,17 +143,17 @@ fn hides_its_record(found: &Examination) -> bool {
     rights.any(|right| right.need == Need::Sets)
 }
 
-fn presence(found: &Result<Examination, Error>) -> Option<&MemberStatus> {
-    found.as_ref().ok()?.presence.as_ref().ok()
+fn status(found: &Result<Examination, Error>) -> Option<&MemberStatus> {
+    found.as_ref().ok()?.status.as_ref().ok()
 }
 
 impl Server {
-    pub(super) fn presence(&self) -> Option<&MemberStatus> {
-        presence(&self.found)
+    pub(super) fn status(&self) -> Option<&MemberStatus> {
+        status(&self.found)
     }
 
     pub(super) fn member_record(&self) -> Option<&MemberRecord> {
-        self.presence()?.member_record.as_ref()
+        self.status()?.member_record.as_ref()
     }
 
     /// Whether the user may not read its record of the quorum.
@@ -174,7 +174,7 @@ impl NoVote {
                 let why = "the quorum is not initialized".to_owned();
                 return Some(Self { why, again: None });
             }
-            (Ok(_), Some(health)) => match (&health.presence, &health.distrust) {
+            (Ok(_), Some(health)) => match (&health.status, &health.untrusted_reason) {
                 (Err(error), _) => (error, None),
                 (Ok(_), Some(out)) => (&out.error, out.eligible_after),
                 (Ok(_), None) => return None,

@@ -12,7 +12,7 @@ use crate::store::limit::{MEMBER_LIMIT, limited};
 #[derive(Debug)]
 pub(crate) struct MemberReply {
     pub(crate) id: MemberId,
-    pub(crate) presence: Result<MemberStatus, Error>,
+    pub(crate) status: Result<MemberStatus, Error>,
     /// Its clock relative to ours, in microseconds, within half the round trip.
     pub(crate) clock_offset: Option<i64>,
 }
@@ -21,20 +21,20 @@ pub(crate) struct MemberReply {
 pub(crate) async fn ask_members(members: &[RedisMember]) -> Vec<MemberReply> {
     let asking = members.iter().map(|member| async {
         // The first answer includes the time to connect; only the second one can measure the clock.
-        let first = limited(MEMBER_LIMIT, member.presence()).await;
+        let first = limited(MEMBER_LIMIT, member.status()).await;
         let asked = SystemClock.wall();
-        let presence = match first {
-            Ok(_) => limited(MEMBER_LIMIT, member.presence()).await,
+        let status = match first {
+            Ok(_) => limited(MEMBER_LIMIT, member.status()).await,
             Err(error) => Err(error),
         };
         let answered = SystemClock.wall();
-        let clock_offset = presence.as_ref().ok().map(|presence| {
+        let clock_offset = status.as_ref().ok().map(|status| {
             let ours = micros(asked).midpoint(micros(answered));
-            micros(presence.clock) - ours
+            micros(status.clock) - ours
         });
         MemberReply {
             id: member.id().clone(),
-            presence: presence.map_err(|error| error.with_store(member.id().as_str())),
+            status: status.map_err(|error| error.with_store(member.id().as_str())),
             clock_offset,
         }
     });
@@ -43,7 +43,7 @@ pub(crate) async fn ask_members(members: &[RedisMember]) -> Vec<MemberReply> {
 
 /// Whether no server that answers has a record of the quorum.
 pub(crate) fn is_uninitialized(seen: &[MemberReply]) -> bool {
-    let answers = seen.iter().filter_map(|seen| seen.presence.as_ref().ok());
+    let answers = seen.iter().filter_map(|seen| seen.status.as_ref().ok());
     have_no_record(seen.len(), answers)
 }
 

@@ -28,7 +28,7 @@ pub(super) fn readmit(
         let is_new = quorum.readmit(id).await?;
         Ok::<_, Failure>((is_new, ask_members(quorum.members()).await))
     })?;
-    let silent = seen.iter().filter(|seen| seen.presence.is_err());
+    let silent = seen.iter().filter(|seen| seen.status.is_err());
     let outcome = Outcome {
         id,
         is_new,

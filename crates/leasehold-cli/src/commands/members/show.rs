@@ -58,7 +58,7 @@ impl Roll {
 
     /// Whether no server that answers has a record of the quorum.
     fn is_uninitialized(&self) -> bool {
-        let answers = self.states.iter().filter_map(|it| it.presence.as_ref());
+        let answers = self.states.iter().filter_map(|it| it.status.as_ref());
         have_no_record(self.states.len(), answers)
     }
 
@@ -117,17 +117,17 @@ impl Roll {
     }
 
     fn member(&self, state: &MemberState) -> Value {
-        let presence = state.presence.as_ref();
+        let status = state.status.as_ref();
         let out = state.out.as_ref();
-        let member_record = presence.and_then(|presence| presence.member_record.as_ref());
+        let member_record = status.and_then(|status| status.member_record.as_ref());
         json!({
             "id": state.id.as_str(),
-            "answers": presence.is_some(),
+            "answers": status.is_some(),
             "has_vote": out.is_none(),
             "reason": out.map(|out| &out.why),
             "no_vote_for_ms": out.and_then(|out| out.again).map(millis),
-            "uptime_ms": presence.map(|presence| millis(presence.uptime)),
-            "durable": presence.map(MemberStatus::will_remember),
+            "uptime_ms": status.map(|status| millis(status.uptime)),
+            "durable": status.map(MemberStatus::will_remember),
             "clock_offset_us": state.clock_offset,
             "member_record": member_record.map(|member_record| self.member_record(member_record)),
         })
@@ -161,16 +161,16 @@ fn row(state: &MemberState) -> [String; 6] {
         unknown(),
         unknown(),
     ];
-    if let Some(presence) = &state.presence {
-        let uptime = Duration::from_secs(presence.uptime.as_secs());
+    if let Some(status) = &state.status {
+        let uptime = Duration::from_secs(status.uptime.as_secs());
         row[2] = humantime::format_duration(uptime).to_string();
-        row[3] = match (presence.will_remember(), presence.durable) {
+        row[3] = match (status.will_remember(), status.durable) {
             (true, _) => "yes",
             (false, true) => "after restart",
             (false, false) => "no",
         }
         .into();
-        row[5] = presence
+        row[5] = status
             .member_record
             .as_ref()
             .map_or_else(unknown, |member_record| {

@@ -11,7 +11,7 @@ use crate::output::failure::Failure;
 #[derive(Debug)]
 pub(super) struct MemberState {
     pub(super) id: MemberId,
-    pub(super) presence: Option<MemberStatus>,
+    pub(super) status: Option<MemberStatus>,
     /// See [`MemberReply::clock_offset`].
     pub(super) clock_offset: Option<i64>,
     /// Why it has no vote, if so.
@@ -50,7 +50,7 @@ async fn health_with_votes(client: &Client) -> Result<Vec<MemberHealth>, Error> 
     loop {
         let health = client.health().await?;
         let is_pending = health.iter().any(|member| {
-            let out = member.distrust.as_ref();
+            let out = member.untrusted_reason.as_ref();
             out.is_some_and(|out| {
                 out.eligible_after.is_none() && out.error.kind() == ErrorKind::Untrusted
             })
@@ -67,26 +67,26 @@ const VOTE_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl MemberState {
     fn uninitialized(seen: MemberReply) -> Self {
-        let (presence, why) = match seen.presence {
-            Ok(presence) => (Some(presence), "the quorum is not initialized".into()),
+        let (status, why) = match seen.status {
+            Ok(status) => (Some(status), "the quorum is not initialized".into()),
             Err(error) => (None, error.reason().into()),
         };
         Self {
             id: seen.id,
-            presence,
+            status,
             clock_offset: seen.clock_offset,
             out: Some(NoVote { why, again: None }),
         }
     }
 
     fn judged(health: MemberHealth, clock_offset: Option<i64>) -> Self {
-        let (presence, out) = match health.presence {
-            Ok(presence) => {
-                let out = health.distrust.map(|out| NoVote {
+        let (status, out) = match health.status {
+            Ok(status) => {
+                let out = health.untrusted_reason.map(|out| NoVote {
                     why: out.error.reason().into(),
                     again: out.eligible_after,
                 });
-                (Some(presence), out)
+                (Some(status), out)
             }
             Err(error) => {
                 let why = error.reason().into();
@@ -95,7 +95,7 @@ impl MemberState {
         };
         Self {
             id: health.id,
-            presence,
+            status,
             clock_offset,
             out,
         }

@@ -37,7 +37,7 @@ pub struct Examination {
     /// What `INFO` reports.
     pub server: Result<ServerFacts, Error>,
     /// The status that clients of locks read, with the member record.
-    pub presence: Result<MemberStatus, Error>,
+    pub status: Result<MemberStatus, Error>,
     /// How the server keeps its data.
     pub persistence: Result<Persistence, Error>,
     /// How long the server took to answer the smallest request, in ascending order.
@@ -155,7 +155,7 @@ impl RedisMember {
             prefix: url.prefix.clone(),
             speaks_resp3: probe.speaks_resp3(),
             server,
-            presence: status::read(&answers, user),
+            status: status::read(&answers, user),
             persistence: info.and_then(|info| Persistence::read(&info, &answers, user)),
             round_trips,
             clock_offset,

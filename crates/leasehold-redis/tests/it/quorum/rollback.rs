@@ -63,7 +63,7 @@ impl Scene {
             "two holders: {granted:?} beside {held:?}"
         );
         let health = other.health().await.unwrap();
-        let why = health[1].distrust.as_ref().expect("m1 has no vote");
+        let why = health[1].untrusted_reason.as_ref().expect("m1 has no vote");
         let reasons = ["restarted", "was a replica"];
         let names_it = |part: &&str| why.error.reason().contains(*part);
         assert!(reasons.iter().any(names_it), "{why}");
@@ -72,8 +72,7 @@ impl Scene {
 
 /// Whether m1's record says that it is not durable, and both other members know of it.
 fn is_noticed(health: &[MemberHealth]) -> bool {
-    let member_record =
-        |member: &MemberHealth| member.presence.as_ref().ok()?.member_record.clone();
+    let member_record = |member: &MemberHealth| member.status.as_ref().ok()?.member_record.clone();
     let member_records: Option<Vec<_>> = health.iter().map(member_record).collect();
     let Some([first, second, third]) = member_records.as_deref() else {
         return false;
@@ -97,7 +96,7 @@ async fn member_killed_after_rdb_move_has_no_vote() {
     eventually("m1 has a vote again", async || {
         let health = looking.health().await.unwrap();
         let m1 = &health[1];
-        (m1.presence.is_ok() && m1.distrust.is_none()).then_some(())
+        (m1.status.is_ok() && m1.untrusted_reason.is_none()).then_some(())
     })
     .await;
     scene
@@ -119,7 +118,7 @@ async fn durability_switched_off_then_killed_has_no_vote() {
     })
     .await;
     let health = looking.health().await.unwrap();
-    let out = health.iter().find_map(|it| it.distrust.as_ref());
+    let out = health.iter().find_map(|it| it.untrusted_reason.as_ref());
     assert!(out.is_none(), "no member loses its vote by that: {out:?}");
     scene
         .second_holder_is_refused(|server| {

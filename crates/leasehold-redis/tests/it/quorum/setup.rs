@@ -16,8 +16,8 @@ async fn assert_all_vote(store: RedisStore) {
     let of: Vec<_> = health.iter().map(|it| it.id.clone()).collect();
     assert_eq!(of, ids);
     for member in health {
-        assert!(member.presence.is_ok(), "{member:?}");
-        assert!(member.distrust.is_none(), "{member:?}");
+        assert!(member.status.is_ok(), "{member:?}");
+        assert!(member.untrusted_reason.is_none(), "{member:?}");
     }
 }
 
@@ -73,10 +73,10 @@ async fn one_member_is_enough_to_readmit_another() {
     assert!(store.readmit(&ids[0]).await.unwrap());
     assert!(!store.readmit(&ids[0]).await.unwrap());
     let health = Client::new(store).health().await.unwrap();
-    let out = health[0].distrust.as_ref().expect("a new record");
+    let out = health[0].untrusted_reason.as_ref().expect("a new record");
     assert!(out.eligible_after.is_some(), "{out}");
-    assert!(health[1].distrust.is_none());
-    let error = health[2].presence.as_ref().unwrap_err();
+    assert!(health[1].untrusted_reason.is_none());
+    let error = health[2].status.as_ref().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
 }
 
@@ -88,6 +88,6 @@ async fn health_is_asked_anew_each_time() {
     hold(&locks, "deploy").await.release().await.unwrap();
     servers[1].kill();
     let health = locks.health().await.unwrap();
-    assert!(health[0].presence.is_ok() && health[2].presence.is_ok());
-    assert!(health[1].presence.is_err(), "{:?}", health[1]);
+    assert!(health[0].status.is_ok() && health[2].status.is_ok());
+    assert!(health[1].status.is_err(), "{:?}", health[1]);
 }

@@ -45,7 +45,7 @@ fn state(server: &RedisServer) -> Vec<String> {
 async fn examination_changes_nothing() {
     let server = RedisServer::start();
     let member = member(&server);
-    let edit = member_record_edit(&member.presence().await.unwrap(), member.id().as_str());
+    let edit = member_record_edit(&member.status().await.unwrap(), member.id().as_str());
     assert!(member.write_member_record(&edit).await.unwrap());
     let locks = client(&server);
     let _held = (
@@ -62,12 +62,7 @@ async fn examination_changes_nothing() {
     assert_eq!(found.transport, Transport::ThisMachine);
     assert_eq!((&*found.user, found.speaks_resp3), ("default", true));
     assert_eq!(
-        found
-            .presence
-            .unwrap()
-            .member_record
-            .unwrap()
-            .data_generation,
+        found.status.unwrap().member_record.unwrap().data_generation,
         edit.data_generation
     );
     assert_eq!(found.round_trips.len(), 9);
@@ -113,7 +108,7 @@ async fn each_missing_right_is_found_and_nothing_else() {
             }
             "+time" => assert_eq!(found.clock_offset, None),
             "+scan" => assert!(found.keys.unwrap_err().to_string().contains("+scan")),
-            _ => assert!(found.server.is_ok() && found.presence.is_ok()),
+            _ => assert!(found.server.is_ok() && found.status.is_ok()),
         }
     }
     let none = look(&let_in(&server, &["on", ">secret"])).await;
@@ -186,7 +181,7 @@ async fn memory_and_files_are_reported() {
         (1, "allkeys-lru")
     );
     assert!(found.refuses_locks.unwrap().starts_with("OOM"));
-    assert!(found.presence.unwrap().durable);
+    assert!(found.status.unwrap().durable);
     let kept = found.persistence.unwrap();
     let words = [
         &kept.append_only,

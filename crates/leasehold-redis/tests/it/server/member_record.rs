@@ -12,13 +12,13 @@ use crate::support::{eventually, hold, member, member_record_edit, quorum};
 const MEMBER_RECORD: &str = "leasehold:member_record";
 
 async fn write(store: &RedisMember) -> MemberRecord {
-    let edit = member_record_edit(&store.presence().await.unwrap(), "a");
+    let edit = member_record_edit(&store.status().await.unwrap(), "a");
     assert!(store.write_member_record(&edit).await.unwrap());
-    store.presence().await.unwrap().member_record.unwrap()
+    store.status().await.unwrap().member_record.unwrap()
 }
 
 async fn incarnation(store: &RedisMember) -> Incarnation {
-    store.presence().await.unwrap().incarnation()
+    store.status().await.unwrap().incarnation()
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn lost_data_takes_the_vote_at_once() {
     }
     let health = locks.health().await.unwrap();
     let id = format!("127.0.0.1:{}", servers[0].port());
-    let lost = |it: &&MemberHealth| it.distrust.is_some();
+    let lost = |it: &&MemberHealth| it.untrusted_reason.is_some();
     let out: Vec<_> = health
         .iter()
         .filter(lost)
@@ -83,11 +83,11 @@ async fn restart_shows_whether_the_record_survived() {
             assert_eq!(server.command(&["SAVE"]), Reply::Status("OK".into()));
         }
         server.restart();
-        let presence = eventually("the server is back", async || store.presence().await.ok());
-        let presence = presence.await;
-        assert_ne!(presence.run, member_record.run);
-        assert_ne!(presence.incarnation(), before);
-        assert_eq!(presence.member_record, survives.then_some(member_record));
+        let status = eventually("the server is back", async || store.status().await.ok());
+        let status = status.await;
+        assert_ne!(status.run, member_record.run);
+        assert_ne!(status.incarnation(), before);
+        assert_eq!(status.member_record, survives.then_some(member_record));
     }
 }
 
@@ -96,9 +96,9 @@ async fn each_database_has_one_record() {
     let server = RedisServer::start();
     let at = |rest: &str| RedisMember::new(format!("{}{rest}", server.url())).unwrap();
     let member_record = write(&at("?prefix=app:")).await;
-    let seen = at("").presence().await.unwrap().member_record;
+    let seen = at("").status().await.unwrap().member_record;
     assert_eq!(seen.as_ref(), Some(&member_record));
-    assert_eq!(at("/1").presence().await.unwrap().member_record, None);
+    assert_eq!(at("/1").status().await.unwrap().member_record, None);
     assert_eq!(server.command(&["PTTL", MEMBER_RECORD]), Reply::Integer(-1));
     assert_ne!(incarnation(&at("/1")).await, incarnation(&at("")).await);
 }
@@ -124,7 +124,7 @@ async fn damaged_record_is_named() {
         server.command(&["DEL", MEMBER_RECORD]);
         write(&store).await;
         server.command(damage);
-        let error = store.presence().await.unwrap_err();
+        let error = store.status().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
         let text = error.to_string();
         assert!(text.contains(named), "{text}");
@@ -133,7 +133,7 @@ async fn damaged_record_is_named() {
         // A record without an epoch is still a record.
         server.command(&["HDEL", MEMBER_RECORD, "epoch"]);
         let elsewhere = RedisMember::new(format!("{}/7", server.url())).unwrap();
-        let edit = member_record_edit(&elsewhere.presence().await.unwrap(), "a");
+        let edit = member_record_edit(&elsewhere.status().await.unwrap(), "a");
         assert!(!store.write_member_record(&edit).await.unwrap());
     }
 }
@@ -142,12 +142,12 @@ async fn damaged_record_is_named() {
 async fn key_of_another_type_is_no_record() {
     let server = RedisServer::start();
     let store = member(&server);
-    let edit = member_record_edit(&store.presence().await.unwrap(), "a");
+    let edit = member_record_edit(&store.status().await.unwrap(), "a");
     server.command(&["SET", MEMBER_RECORD, "text"]);
     let mut expecting = edit.clone();
     expecting.expected = Some(leasehold::store::Epoch::of(edit.data_generation, 1));
     let errors = [
-        store.presence().await.unwrap_err(),
+        store.status().await.unwrap_err(),
         store.write_member_record(&expecting).await.unwrap_err(),
         store.observe(&edit.seen).await.unwrap_err(),
     ];
@@ -162,11 +162,11 @@ async fn key_of_another_type_is_no_record() {
 async fn invalid_ids_are_refused() {
     let server = RedisServer::start();
     let store = member(&server);
-    let mut edit = member_record_edit(&store.presence().await.unwrap(), "a\nb");
+    let mut edit = member_record_edit(&store.status().await.unwrap(), "a\nb");
     let error = store.write_member_record(&edit).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.to_string().contains(r#""a\nb""#), "{error}");
-    edit = member_record_edit(&store.presence().await.unwrap(), "a");
+    edit = member_record_edit(&store.status().await.unwrap(), "a");
     edit.seen[0].0 = MemberId::new("");
     for error in [
         store.write_member_record(&edit).await.unwrap_err(),
@@ -182,14 +182,14 @@ async fn largest_quorum_and_longest_age_fit() {
     let server = RedisServer::start();
     let store = member(&server);
     let ids = (0..31).map(|n| MemberId::new(format!("{n} {}", "x".repeat(120))));
-    let mut edit = member_record_edit(&store.presence().await.unwrap(), "a");
+    let mut edit = member_record_edit(&store.status().await.unwrap(), "a");
     let (tolerance, data_generation) = (Duration::from_millis(20), edit.data_generation);
     edit.set = leasehold::store::MemberSet::new(ids.clone(), Duration::from_secs(3600), tolerance);
     edit.age = Some(Duration::MAX);
     edit.generation = u64::MAX;
     edit.seen = ids.map(|id| (id, data_generation)).collect();
     assert!(store.write_member_record(&edit).await.unwrap());
-    let member_record = store.presence().await.unwrap().member_record.unwrap();
+    let member_record = store.status().await.unwrap().member_record.unwrap();
     assert_eq!(
         (&member_record.set, member_record.since.as_micros()),
         (&edit.set, 0)
@@ -202,6 +202,6 @@ async fn largest_quorum_and_longest_age_fit() {
     let other = DataGeneration::parse(&turned).unwrap();
     let again = edit.seen.iter().map(|(id, _)| (id.clone(), other));
     store.observe(&again.collect::<Vec<_>>()).await.unwrap();
-    let member_record = store.presence().await.unwrap().member_record.unwrap();
+    let member_record = store.status().await.unwrap().member_record.unwrap();
     assert!(member_record.observations.values().all(|seen| seen.changed));
 }

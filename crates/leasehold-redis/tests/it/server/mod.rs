@@ -5,5 +5,5 @@ mod examine;
 mod forgetting;
 mod member_record;
 mod old_server;
-mod presence;
 mod rights;
+mod status;

@@ -18,7 +18,7 @@ fn url(server: &RedisServer, user: &str, rest: &str) -> String {
 /// Does everything that a client does at a server. The first error ends it.
 async fn everything(url: &str) -> Result<(), Error> {
     let member = RedisMember::new(url)?;
-    let edit = member_record_edit(&member.presence().await?, member.id().as_str());
+    let edit = member_record_edit(&member.status().await?, member.id().as_str());
     member.write_member_record(&edit).await?;
     member.observe(&edit.seen).await?;
     let (locks, other) = (
@@ -95,9 +95,9 @@ async fn one_server_needs_no_member_record() {
         let locks = crate::support::client_at(&url);
         hold(&locks, "deploy").await.release().await.unwrap();
         share(&locks, "deploy").await.release().await.unwrap();
-        let presence = RedisMember::new(&url).unwrap().presence().await.unwrap();
-        assert_eq!(presence.member_record, None);
-        let unfit = presence.unfit.unwrap();
+        let status = RedisMember::new(&url).unwrap().status().await.unwrap();
+        assert_eq!(status.member_record, None);
+        let unfit = status.unfit.unwrap();
         assert!(unfit.contains("lacks the right +hget"), "{unfit}");
     }
 }

@@ -16,8 +16,8 @@ use super::finding::{Finding, Verdict};
 /// A server without problems.
 fn well(run: &str) -> Examination {
     let day = Duration::from_secs(86_400);
-    let mut presence = MemberStatus::new(RunId::new(run), WallTime::from_micros(1), day);
-    presence.durable = true;
+    let mut status = MemberStatus::new(RunId::new(run), WallTime::from_micros(1), day);
+    status.durable = true;
     Examination {
         transport: Transport::Tls,
         user: "ann".into(),
@@ -30,7 +30,7 @@ fn well(run: &str) -> Examination {
             max_memory: 0,
             eviction_policy: "noeviction".into(),
         }),
-        presence: Ok(presence),
+        status: Ok(status),
         persistence: Ok(Persistence {
             append_only: "yes".into(),
             append_fsync: "always".into(),

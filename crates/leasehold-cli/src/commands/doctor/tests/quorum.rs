@@ -37,8 +37,8 @@ fn member_record(set: MemberSet, generation: u64) -> MemberRecord {
 fn snapshot(count: usize) -> Snapshot {
     let server = |id: &&str| {
         let mut found = well(id);
-        let presence = found.presence.as_mut().unwrap();
-        presence.member_record = (count >= 3).then(|| member_record(set(count, 60), 1));
+        let status = found.status.as_mut().unwrap();
+        status.member_record = (count >= 3).then(|| member_record(set(count, 60), 1));
         Server {
             id: MemberId::new(*id),
             found: Ok(found),
@@ -115,7 +115,7 @@ fn a_set_without_cards_is_to_be_formed() {
     three.is_uninitialized = true;
     for place in 0..3 {
         let found = three.servers[place].found.as_mut().unwrap();
-        found.presence.as_mut().unwrap().member_record = None;
+        found.status.as_mut().unwrap().member_record = None;
         put_out(&mut three, place, None);
     }
     assert_eq!(remedy(&of_store(&three), "quorum", Red), "leasehold init");
@@ -132,17 +132,17 @@ fn a_set_without_cards_is_to_be_formed() {
 fn a_card_that_differs_is_red_with_both() {
     let mut three = snapshot(3);
     let found = three.servers[0].found.as_mut().unwrap();
-    found.presence.as_mut().unwrap().member_record = Some(member_record(set(3, 20), 1));
+    found.status.as_mut().unwrap().member_record = Some(member_record(set(3, 20), 1));
     let findings = of_first(&three);
     let record_of_set = finding(&findings, "record", Red);
     let why = &record_of_set.advice.as_ref().unwrap().why;
     assert!(record_of_set.found.contains("max_ttl 20s") && why.contains("max_ttl 60s"));
     let found = three.servers[0].found.as_mut().unwrap();
-    found.presence.as_mut().unwrap().member_record = None;
+    found.status.as_mut().unwrap().member_record = None;
     finding(&of_first(&three), "record", Yellow);
     let mut alone = snapshot(1);
     let found = alone.servers[0].found.as_mut().unwrap();
-    found.presence.as_mut().unwrap().member_record = Some(member_record(set(3, 60), 1));
+    found.status.as_mut().unwrap().member_record = Some(member_record(set(3, 60), 1));
     assert!(remedy(&of_first(&alone), "record", Red).contains("all servers of the quorum"));
 }
 
@@ -153,7 +153,7 @@ fn server_claimed_by_another_quorum_is_red() {
         let mut theirs = set(3, 60);
         theirs.ids = ids.map(MemberId::new).to_vec();
         let found = three.servers[2].found.as_mut().unwrap();
-        found.presence.as_mut().unwrap().member_record = Some(member_record(theirs, generation));
+        found.status.as_mut().unwrap().member_record = Some(member_record(theirs, generation));
         three
     };
     let findings = of_first(&of_others(["a", "c", "x"], 1));
@@ -180,7 +180,7 @@ fn server_claimed_by_another_quorum_is_red() {
 fn cards_of_two_generations_are_yellow() {
     let mut three = snapshot(3);
     let found = three.servers[1].found.as_mut().unwrap();
-    found.presence.as_mut().unwrap().member_record = Some(member_record(set(3, 60), 2));
+    found.status.as_mut().unwrap().member_record = Some(member_record(set(3, 60), 2));
     let store = of_store(&three);
     let text = &finding(&store, "generation", Yellow).found;
     assert_eq!(text, "1 on a, 2 on b");
@@ -189,7 +189,7 @@ fn cards_of_two_generations_are_yellow() {
     let mut two = snapshot(2);
     for server in &mut two.servers {
         let found = server.found.as_mut().unwrap();
-        found.presence.as_mut().unwrap().member_record = Some(member_record(set(3, 60), 1));
+        found.status.as_mut().unwrap().member_record = Some(member_record(set(3, 60), 1));
     }
     for snapshot in [three, two] {
         assert!(
@@ -203,9 +203,9 @@ fn cards_of_two_generations_are_yellow() {
 #[test]
 fn server_listed_twice_is_red_on_both() {
     let mut three = snapshot(3);
-    let run = three.servers[1].presence().unwrap().run.clone();
+    let run = three.servers[1].status().unwrap().run.clone();
     let found = three.servers[0].found.as_mut().unwrap();
-    found.presence.as_mut().unwrap().run = run;
+    found.status.as_mut().unwrap().run = run;
     for (place, duplicate) in [(0, "b"), (1, "a")] {
         let findings = of_server(&three, place);
         let text = &finding(&findings, "same_server", Red).found;
@@ -289,7 +289,7 @@ fn damaged_record_is_red_even_in_a_minority() {
     let mut three = snapshot(3);
     let text = "its member record is damaged: DEL leasehold:member_record";
     let found = three.servers[0].found.as_mut().unwrap();
-    found.presence = Err(Error::new(ErrorKind::Corrupt, text));
+    found.status = Err(Error::new(ErrorKind::Corrupt, text));
     three.servers[0].out = Some(NoVote {
         why: text.into(),
         again: None,
@@ -304,7 +304,7 @@ fn unreadable_record_is_not_a_missing_one() {
     let mut three = snapshot(3);
     for server in &mut three.servers {
         let found = server.found.as_mut().unwrap();
-        found.presence.as_mut().unwrap().member_record = None;
+        found.status.as_mut().unwrap().member_record = None;
     }
     let examined = |snapshot: &Snapshot| -> Vec<_> {
         let servers = snapshot.servers.iter();
@@ -359,13 +359,13 @@ fn a_restart_waits_for_the_others() {
     assert!(remedy(&of_first(&three), "restart", Yellow).contains("fix the other servers"));
     let mut forgetful = snapshot(3);
     let found = forgetful.servers[0].found.as_mut().unwrap();
-    found.presence.as_mut().unwrap().durable = false;
+    found.status.as_mut().unwrap().durable = false;
     let findings = of_first(&forgetful);
     let cost = &finding(&findings, "restart", Green).found;
     assert!(cost.ends_with("has no vote for 1m 1s"), "{cost}");
     let mut alone = snapshot(1);
     finding(&of_first(&alone), "restart", Green);
     let found = alone.servers[0].found.as_mut().unwrap();
-    found.presence.as_mut().unwrap().durable = false;
+    found.status.as_mut().unwrap().durable = false;
     finding(&of_first(&alone), "restart", Yellow);
 }

@@ -101,7 +101,7 @@ fn a_server_that_takes_no_writes_is_red() {
 #[test]
 fn undurable_server_is_yellow_with_its_differing_settings() {
     let forget = |it: &mut Examination| {
-        it.presence.as_mut().unwrap().durable = false;
+        it.status.as_mut().unwrap().durable = false;
         it.persistence.as_mut().unwrap().append_fsync = "everysec".into();
     };
     let findings = judged(forget);
@@ -125,7 +125,7 @@ fn undurable_server_is_yellow_with_its_differing_settings() {
         .why;
     assert!(why.contains("granted twice"), "{why}");
     let findings = judged(|it| {
-        it.presence.as_mut().unwrap().durable = false;
+        it.status.as_mut().unwrap().durable = false;
         it.persistence.as_mut().unwrap().last_write_was_ok = false;
     });
     assert!(remedy(&findings, "persistence", Yellow).contains("disk"));
@@ -135,7 +135,7 @@ fn undurable_server_is_yellow_with_its_differing_settings() {
 fn right_settings_are_not_enough_to_be_durable() {
     let with = |change: fn(&mut Examination)| {
         let findings = judged(|it| {
-            it.presence.as_mut().unwrap().durable = false;
+            it.status.as_mut().unwrap().durable = false;
             change(it);
         });
         let found = finding(&findings, "persistence", Yellow).found.clone();
@@ -144,7 +144,7 @@ fn right_settings_are_not_enough_to_be_durable() {
     let (found, remedy) = with(|it| it.persistence.as_mut().unwrap().replicas = 1);
     assert!(found.contains("a replica that lags behind"), "{found}");
     assert!(remedy.starts_with("REPLICAOF NO ONE"), "{remedy}");
-    let (found, remedy) = with(|it| it.presence.as_mut().unwrap().was_replica = true);
+    let (found, remedy) = with(|it| it.status.as_mut().unwrap().was_replica = true);
     assert!(found.contains("was a replica in this run"), "{found}");
     assert!(remedy.starts_with("restart it"), "{remedy}");
     let (found, _) = with(|_| {});
@@ -154,7 +154,7 @@ fn right_settings_are_not_enough_to_be_durable() {
 #[test]
 fn damaged_record_leaves_settings_correct() {
     let damaged = |it: &mut Examination| {
-        it.presence = Err(Error::new(
+        it.status = Err(Error::new(
             ErrorKind::Corrupt,
             "its member record is damaged",
         ));

@@ -10,8 +10,8 @@ use leasehold_testkit::servers::RedisServer;
 
 use crate::support::{configure, eventually, member};
 
-async fn presence(store: &RedisMember) -> MemberStatus {
-    store.presence().await.unwrap()
+async fn status(store: &RedisMember) -> MemberStatus {
+    store.status().await.unwrap()
 }
 
 fn set(server: &RedisServer, name: &str, value: &str) {
@@ -22,18 +22,18 @@ fn set(server: &RedisServer, name: &str, value: &str) {
 async fn fresh_server_tells_its_run_time_and_age() {
     let mut server = RedisServer::start();
     let store = member(&server);
-    let first = presence(&store).await;
+    let first = status(&store).await;
     assert!(first.clock.distance(SystemClock.wall()) < Duration::from_secs(60));
     assert!(first.uptime < Duration::from_secs(60));
     assert!(!first.durable);
     assert_eq!((first.unfit, first.member_record), (None, None));
     let grown = eventually("the uptime grows", async || {
-        let uptime = presence(&store).await.uptime;
+        let uptime = status(&store).await.uptime;
         (uptime >= first.uptime + Duration::from_secs(1)).then_some(uptime)
     });
     grown.await;
     server.restart();
-    let second = eventually("the server is back", async || store.presence().await.ok()).await;
+    let second = eventually("the server is back", async || store.status().await.ok()).await;
     assert_ne!(second.run, first.run);
 }
 
@@ -44,19 +44,19 @@ async fn durable_server_writes_before_it_answers() {
         .acl("ann", "on >word ~* +@all -config")
         .start();
     let store = member(&server);
-    assert!(presence(&store).await.durable);
+    assert!(status(&store).await.durable);
     for (name, weaker, strong) in [
         ("appendfsync", "everysec", "always"),
         ("no-appendfsync-on-rewrite", "yes", "no"),
         ("appendonly", "no", "yes"),
     ] {
         set(&server, name, weaker);
-        assert!(!presence(&store).await.durable, "{name} {weaker}");
+        assert!(!status(&store).await.durable, "{name} {weaker}");
         set(&server, name, strong);
-        assert!(presence(&store).await.durable, "{name} {strong}");
+        assert!(status(&store).await.durable, "{name} {strong}");
     }
     let url = format!("redis://ann:word@127.0.0.1:{}", server.port());
-    assert!(!presence(&RedisMember::new(url).unwrap()).await.durable);
+    assert!(!status(&RedisMember::new(url).unwrap()).await.durable);
 }
 
 #[tokio::test]
@@ -64,29 +64,29 @@ async fn server_that_may_evict_locks_is_unfit() {
     let server = RedisServer::start();
     let store = member(&server);
     set(&server, "maxmemory-policy", "volatile-lru");
-    assert_eq!(presence(&store).await.unfit, None, "no limit, no eviction");
+    assert_eq!(status(&store).await.unfit, None, "no limit, no eviction");
     set(&server, "maxmemory", "100mb");
     for policy in ["volatile-lru", "allkeys-random"] {
         set(&server, "maxmemory-policy", policy);
-        let unfit = presence(&store).await.unfit.unwrap();
+        let unfit = status(&store).await.unfit.unwrap();
         assert!(unfit.contains(policy), "{unfit}");
         // This includes connections that are opened then.
-        let unfit = presence(&member(&server)).await.unfit.unwrap();
+        let unfit = status(&member(&server)).await.unfit.unwrap();
         assert!(unfit.contains(policy), "{unfit}");
     }
     set(&server, "maxmemory-policy", "noeviction");
-    assert_eq!(presence(&store).await.unfit, None);
+    assert_eq!(status(&store).await.unfit, None);
 }
 
 #[tokio::test]
 async fn primary_that_became_a_replica_is_unfit() {
     let (server, primary) = (RedisServer::start(), RedisServer::start());
     let store = member(&server);
-    assert_eq!(presence(&store).await.unfit, None);
+    assert_eq!(status(&store).await.unfit, None);
     let port = primary.port().to_string();
     server.command(&["REPLICAOF", "127.0.0.1", &port]);
-    let unfit = presence(&store).await.unfit.unwrap();
+    let unfit = status(&store).await.unfit.unwrap();
     assert!(unfit.contains("is a replica"), "{unfit}");
-    let error = member(&server).presence().await.unwrap_err();
+    let error = member(&server).status().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
 }
