@@ -13,8 +13,8 @@ use std::time::Duration;
 use leasehold::env::Env;
 use leasehold::store::background::{blocking, spawn};
 use leasehold::store::{
-    Attempt, BoxFuture, Claim, Counting, Exclusion, Expiry, Grant, Held, Inspection, LeaseTerms,
-    Order, Owner, Records, Release, Renewal, Sharing, Store, Wait,
+    Attempt, BoxFuture, Claim, Counting, Exclusion, Expiry, FairnessOrder, Grant, Held, Inspection,
+    LeaseTerms, Owner, Records, Release, Renewal, Sharing, Store, Wait,
 };
 use leasehold::{Error, ErrorKind, Guarantees, Key};
 
@@ -207,7 +207,7 @@ impl Store for FileStore {
             self.0.directory.file_system().fencing(),
             Expiry::WithProcess,
             self.0.directory.file_system().waiting(),
-            Order::Unordered,
+            FairnessOrder::Unordered,
             Sharing::WritersPreferred,
         )
         .with_counting(Counting::Permits)

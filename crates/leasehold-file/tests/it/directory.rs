@@ -1,7 +1,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use leasehold::store::{Exclusion, Expiry, LeaseTerms, Order, Sharing, Store, Waiting};
+use leasehold::store::{Exclusion, Expiry, FairnessOrder, LeaseTerms, Sharing, Store, Waiting};
 use leasehold::{ErrorKind, Mode};
 use leasehold_file::FileStore;
 
@@ -115,7 +115,7 @@ fn the_store_says_what_it_is() {
     assert_eq!(guarantees.exclusion, Exclusion::Kernel);
     assert_eq!(guarantees.expiry, Expiry::WithProcess);
     assert_eq!(guarantees.waiting, Waiting::Notified);
-    assert_eq!(guarantees.order, Order::Unordered);
+    assert_eq!(guarantees.order, FairnessOrder::Unordered);
     assert_eq!(guarantees.sharing, Sharing::WritersPreferred);
     assert_eq!(world.store.terms(), LeaseTerms::single());
     let dir = world.dir.path().canonicalize().unwrap();

@@ -2,8 +2,9 @@ use std::future::ready;
 use std::sync::Arc;
 
 use leasehold::store::{
-    Admin, Attempt, BoxFuture, Breaking, Claim, Counting, Exclusion, Expiry, Fencing, Health, Held,
-    Inspection, LeaseTerms, Order, Records, Release, Renewal, Sharing, Store, Wait, Waiting,
+    Admin, Attempt, BoxFuture, Breaking, Claim, Counting, Exclusion, Expiry, FairnessOrder,
+    Fencing, Health, Held, Inspection, LeaseTerms, Records, Release, Renewal, Sharing, Store, Wait,
+    Waiting,
 };
 use leasehold::{Error, Guarantees};
 use leasehold_quorum::{Acquired, Outcome, ReleaseMode};
@@ -33,7 +34,7 @@ impl Store for RedisStore {
             Fencing::CounterThenClock,
             Expiry::Lease,
             Waiting::Notified,
-            Order::Fifo,
+            FairnessOrder::Fifo,
             Sharing::WritersPreferred,
         )
         .with_counting(Counting::Permits)

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use leasehold::clock::BootInstant;
 use leasehold::env::Env;
 use leasehold::store::{
-    Attempt, BoxFuture, Busy, Claim, Exclusion, Expiry, Fencing, Grant, Held, LeaseTerms, Order,
-    Owner, Release, Renewal, Sharing, Store, Waiting,
+    Attempt, BoxFuture, Busy, Claim, Exclusion, Expiry, FairnessOrder, Fencing, Grant, Held,
+    LeaseTerms, Owner, Release, Renewal, Sharing, Store, Waiting,
 };
 use leasehold::{Error, ErrorKind, Fence, Guarantees, Key, LostReason, Mode};
 
@@ -120,7 +120,7 @@ impl Store for MinimalStore {
             Fencing::CounterThenClock,
             Expiry::Lease,
             Waiting::Polling,
-            Order::Unordered,
+            FairnessOrder::Unordered,
             Sharing::ExclusiveOnly,
         )
     }

@@ -28,10 +28,10 @@
 //! ```
 //! # pollster::block_on(async {
 //! use leasehold::{Client, MemoryStore};
-//! use leasehold::store::Order;
+//! use leasehold::store::FairnessOrder;
 //!
 //! let locks = Client::new(MemoryStore::new());
-//! assert_eq!(locks.guarantees().order, Order::Fifo);
+//! assert_eq!(locks.guarantees().order, FairnessOrder::Fifo);
 //! let guard = locks.lock("deploy").acquire().await?;
 //! assert!(locks.waiters("deploy").await?.is_empty());
 //! guard.release().await?;

@@ -16,9 +16,10 @@ use crate::env::BoxFuture;
 use crate::env::Env;
 use crate::env::clock::{self, BootInstant};
 use crate::store::{
-    Admin, Attempt, Breaking, Claim, Counting, Exclusion, Expiry, Fencing, ForceReleaseRecord,
-    ForcedRelease, Guarantees, Held, Inspection, LeaseTerms, Opened, Order, Reading, RecordKey,
-    RecordState, RecordWrite, Records, Release, Renewal, Sharing, Store, Waiting, WriteOutcome,
+    Admin, Attempt, Breaking, Claim, Counting, Exclusion, Expiry, FairnessOrder, Fencing,
+    ForceReleaseRecord, ForcedRelease, Guarantees, Held, Inspection, LeaseTerms, Opened, Reading,
+    RecordKey, RecordState, RecordWrite, Records, Release, Renewal, Sharing, Store, Waiting,
+    WriteOutcome,
 };
 use crate::types::{Error, Fence, Key, Wait};
 use record_table::RecordTable;
@@ -111,7 +112,7 @@ impl Store for MemoryStore {
             Fencing::CounterThenClock,
             Expiry::Lease,
             Waiting::Notified,
-            Order::Fifo,
+            FairnessOrder::Fifo,
             Sharing::WritersPreferred,
         )
         .with_counting(Counting::Permits)

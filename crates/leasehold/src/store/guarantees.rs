@@ -13,7 +13,7 @@ pub struct Guarantees {
     /// How a waiter learns that the lock is free.
     pub waiting: Waiting,
     /// The order in which the store serves waiters.
-    pub order: Order,
+    pub order: FairnessOrder,
     /// Whether the store supports shared mode.
     pub sharing: Sharing,
     /// Whether a lock can have permits.
@@ -29,7 +29,7 @@ impl Guarantees {
         fencing: Fencing,
         expiry: Expiry,
         waiting: Waiting,
-        order: Order,
+        order: FairnessOrder,
         sharing: Sharing,
     ) -> Self {
         Self {
@@ -109,7 +109,7 @@ pub enum Waiting {
 /// The order in which the store serves waiters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Order {
+pub enum FairnessOrder {
     /// No particular order.
     Unordered,
     /// First come, first served.

@@ -28,7 +28,8 @@ pub use attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};
 pub use claim::{Claim, Held};
 pub use force_release::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForcedRelease};
 pub use guarantees::{
-    Breaking, Counting, Exclusion, Expiry, Fencing, Guarantees, LeaseTerms, Order, Sharing, Waiting,
+    Breaking, Counting, Exclusion, Expiry, FairnessOrder, Fencing, Guarantees, LeaseTerms, Sharing,
+    Waiting,
 };
 pub use health::{Health, MemberHealth};
 pub use inspection::Inspection;

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::store::Order;
+use leasehold::store::FairnessOrder;
 
 use super::cycles::{lock, release};
 use super::plan::{Part, Plan};
@@ -55,7 +55,7 @@ pub(super) async fn hand_over(
 /// Waits until `client` is in the queue for `name`, and returns whether it is. A store without a queue
 /// cannot tell; the pause before has to be enough.
 async fn is_waiting(client: &OwnClient, name: &str) -> Result<bool, Failure> {
-    if client.guarantees().order == Order::Unordered {
+    if client.guarantees().order == FairnessOrder::Unordered {
         return Ok(true);
     }
     let end = SystemClock.now() + QUEUED_MAX;
