@@ -2,9 +2,9 @@ use std::future::ready;
 use std::sync::Arc;
 
 use leasehold::store::{
-    Admin, Attempt, BoxFuture, Breaking, Claim, Counting, Exclusion, Expiry, FairnessOrder,
-    Fencing, Health, Held, Inspection, LeaseTerms, Records, Release, Renewal, Sharing, Store, Wait,
-    Waiting,
+    Admin, Attempt, BoxFuture, Claim, Counting, Exclusion, Expiry, FairnessOrder, Fencing,
+    ForceReleaseSupport, Health, Held, Inspection, LeaseTerms, Records, Release, Renewal, Sharing,
+    Store, Wait, Waiting,
 };
 use leasehold::{Error, Guarantees};
 use leasehold_quorum::{Acquired, Outcome, ReleaseMode};
@@ -38,7 +38,7 @@ impl Store for RedisStore {
             Sharing::WritersPreferred,
         )
         .with_counting(Counting::Permits)
-        .with_breaking(Breaking::Exclusive)
+        .with_force_release(ForceReleaseSupport::Exclusive)
     }
 
     fn terms(&self) -> LeaseTerms {

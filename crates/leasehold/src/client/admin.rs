@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Client;
 use crate::lease::ClientContext;
 use crate::store::optional;
-use crate::store::{Breaking, ForceRelease, ForceReleaseOutcome, ForceReleaseRecord};
+use crate::store::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForceReleaseSupport};
 use crate::types::{Error, ErrorKind, Fence, Holder, Key, Mode, Owner};
 
 impl Client {
@@ -20,7 +20,7 @@ impl Client {
     /// # Errors
     ///
     /// An invalid name. [`ErrorKind::Unsupported`] if the store cannot take a lock from its holder (see
-    /// [`Guarantees::breaking`](crate::Guarantees::breaking)), or if several clients hold it together. The
+    /// [`Guarantees::force_release`](crate::Guarantees::force_release)), or if several clients hold it together. The
     /// effect is `Unknown` if its holder has made it shared in the meantime; the holder then loses its
     /// share. A store that does not answer; the effect is `Unknown` if the lock may be broken. On a quorum
     /// a majority must carry out the break. Calling again is fine.
@@ -162,7 +162,7 @@ async fn breakable(context: &ClientContext, key: &Key) -> Result<Option<(Holder,
         return Ok(None);
     }
     let refused = |text: String| Err(Error::new(ErrorKind::Unsupported, text).with_key(key));
-    if context.guarantees.breaking == Breaking::Unsupported {
+    if context.guarantees.force_release == ForceReleaseSupport::Unsupported {
         let error = optional::unsupported(&*context.store, unbreakable(&holders));
         return Err(error.with_key(key));
     }

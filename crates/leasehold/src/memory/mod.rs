@@ -16,8 +16,8 @@ use crate::env::BoxFuture;
 use crate::env::Env;
 use crate::env::clock::{self, BootInstant};
 use crate::store::{
-    Admin, Attempt, Breaking, Claim, Counting, Exclusion, Expiry, FairnessOrder, Fencing,
-    ForceReleaseRecord, ForcedRelease, Guarantees, Held, Inspection, LeaseTerms, Opened, Reading,
+    Admin, Attempt, Claim, Counting, Exclusion, Expiry, FairnessOrder, Fencing, ForceReleaseRecord,
+    ForceReleaseSupport, ForcedRelease, Guarantees, Held, Inspection, LeaseTerms, Opened, Reading,
     RecordKey, RecordState, RecordWrite, Records, Release, Renewal, Sharing, Store, Waiting,
     WriteOutcome,
 };
@@ -116,7 +116,7 @@ impl Store for MemoryStore {
             Sharing::WritersPreferred,
         )
         .with_counting(Counting::Permits)
-        .with_breaking(Breaking::Exclusive)
+        .with_force_release(ForceReleaseSupport::Exclusive)
     }
 
     fn terms(&self) -> LeaseTerms {

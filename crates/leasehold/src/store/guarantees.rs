@@ -19,7 +19,7 @@ pub struct Guarantees {
     /// Whether a lock can have permits.
     pub counting: Counting,
     /// Whether an operator can break a lock.
-    pub breaking: Breaking,
+    pub force_release: ForceReleaseSupport,
 }
 
 impl Guarantees {
@@ -40,7 +40,7 @@ impl Guarantees {
             order,
             sharing,
             counting: Counting::Unsupported,
-            breaking: Breaking::Unsupported,
+            force_release: ForceReleaseSupport::Unsupported,
         }
     }
 
@@ -53,8 +53,8 @@ impl Guarantees {
 
     /// The same promises, with this support for breaking.
     #[must_use]
-    pub fn with_breaking(mut self, breaking: Breaking) -> Self {
-        self.breaking = breaking;
+    pub fn with_force_release(mut self, support: ForceReleaseSupport) -> Self {
+        self.force_release = support;
         self
     }
 }
@@ -141,7 +141,7 @@ pub enum Counting {
 /// Whether an operator can break a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Breaking {
+pub enum ForceReleaseSupport {
     /// No lock can be taken from its holder; the store refuses a break as unsupported.
     Unsupported,
     /// An operator can break an exclusive lease.

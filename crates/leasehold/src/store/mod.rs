@@ -28,8 +28,8 @@ pub use attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};
 pub use claim::{Claim, Held};
 pub use force_release::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForcedRelease};
 pub use guarantees::{
-    Breaking, Counting, Exclusion, Expiry, FairnessOrder, Fencing, Guarantees, LeaseTerms, Sharing,
-    Waiting,
+    Counting, Exclusion, Expiry, FairnessOrder, Fencing, ForceReleaseSupport, Guarantees,
+    LeaseTerms, Sharing, Waiting,
 };
 pub use health::{Health, MemberHealth};
 pub use inspection::Inspection;
@@ -66,7 +66,7 @@ use crate::types::Error;
 /// - **S2** `guarantees` and `terms` never change during a store's life.
 /// - **S3** `describe` names the store without credentials.
 /// - **S4** The optional traits that a store returns never change during its life. It returns [`Admin`]
-///   exactly where `guarantees` offers breaking.
+///   exactly where `guarantees` has `force_release`.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Describes the store in a few words, without credentials, for messages and logs.
     fn describe(&self) -> String;
