@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leasehold::store::Claim;
 
-use crate::acquire::{Phase, Standing};
+use crate::acquire::{ClaimState, Phase};
 use crate::engine::{Engine, Now};
 use crate::member::Task;
 use crate::membership::Access;
@@ -54,7 +54,7 @@ impl Engine {
         }
         let queued = |id: OperationId| {
             let acquisition = self.acquisitions.get(&id)?;
-            let is_queued = acquisition.places[member].is_queued();
+            let is_queued = acquisition.members[member].is_queued();
             is_queued.then(|| (id, Arc::clone(&acquisition.claim)))
         };
         let locks = self.waiters.by_lock();
@@ -92,16 +92,16 @@ impl Engine {
             let Some(acquisition) = self.acquisitions.get_mut(&id) else {
                 continue;
             };
-            let place = &mut acquisition.places[member];
-            let waits = place.asked.is_none() && place.is_queued();
+            let member_state = &mut acquisition.members[member];
+            let waits = member_state.asked.is_none() && member_state.is_queued();
             if !waits || acquisition.phase != Phase::Asking {
                 continue;
             }
             if answer.turn || answer.busy.place.is_none() {
                 self.ask(now, id, member);
             } else {
-                place.ask_at = answer.ask_again.map(|after| now.instant + after);
-                place.standing = Standing::Queued(answer.busy);
+                member_state.ask_at = answer.ask_again.map(|after| now.instant + after);
+                member_state.claim = ClaimState::Queued(answer.busy);
             }
             self.decide(now, id);
             self.set_wake(id);

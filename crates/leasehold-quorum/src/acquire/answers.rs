@@ -3,7 +3,7 @@
 use leasehold::store::{FenceConfirmation, Slot};
 use leasehold::{Error, ErrorKind, Fence};
 
-use super::state::{Granted, Phase, Place, Standing};
+use super::state::{ClaimState, Granted, MemberState, Phase};
 use crate::ballot::Vote;
 use crate::engine::{Engine, Now};
 use crate::member::{Answered, Task};
@@ -12,11 +12,16 @@ use crate::reply::{Refusal, Reply};
 use crate::request::Request;
 
 impl Engine {
-    /// Returns the place of an attempt, unless the attempt was given back in the meantime.
-    fn place(&mut self, id: OperationId, member: usize, number: u32) -> Option<&mut Place> {
+    /// Returns the state of an attempt at a member, unless the attempt was given back in the meantime.
+    fn member_state(
+        &mut self,
+        id: OperationId,
+        member: usize,
+        number: u32,
+    ) -> Option<&mut MemberState> {
         let acquisition = self.acquisitions.get_mut(&id)?;
-        let place = &mut acquisition.places[member];
-        (place.number == number).then_some(place)
+        let member_state = &mut acquisition.members[member];
+        (member_state.number == number).then_some(member_state)
     }
 
     pub(crate) fn take_attempt(
@@ -28,7 +33,7 @@ impl Engine {
         reply: Reply,
     ) {
         let member = from.member;
-        let Some(place) = self.place(id, member, number) else {
+        let Some(member_state) = self.member_state(id, member, number) else {
             return;
         };
         match reply {
@@ -42,7 +47,7 @@ impl Engine {
             }
             Reply::Busy(refusal) => self.refused(now, id, member, refusal),
             Reply::Failed(error) => {
-                place.fail(error.clone());
+                member_state.fail(error.clone());
                 if error.is_unreachable() {
                     self.membership.failed(member, &error);
                 }
@@ -67,9 +72,9 @@ impl Engine {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
         };
-        let place = &mut acquisition.places[from.member];
+        let member_state = &mut acquisition.members[from.member];
         // A fence that was drawn later belongs to the lease of the first request.
-        let without_fence = place.granted().filter(|it| it.fence.is_none());
+        let without_fence = member_state.granted().filter(|it| it.fence.is_none());
         let (sent, is_same) = match without_fence {
             Some(first) => (first.sent, first.incarnation == from.incarnation),
             None => (from.sent, true),
@@ -79,10 +84,10 @@ impl Engine {
             let error = Error::new(ErrorKind::Unreachable, text).with_unknown_effect();
             return self.vote_failed(id, from.member, error);
         }
-        place.asked = None;
-        place.ask_at = None;
-        place.doubtful = false;
-        place.standing = Standing::Granted(Granted {
+        member_state.asked = None;
+        member_state.ask_at = None;
+        member_state.doubtful = false;
+        member_state.claim = ClaimState::Granted(Granted {
             sent,
             fence,
             slot,
@@ -96,10 +101,10 @@ impl Engine {
     }
 
     fn draw_fence(&mut self, now: Now, id: OperationId, member: usize, number: u32) {
-        let Some(place) = self.place(id, member, number) else {
+        let Some(member_state) = self.member_state(id, member, number) else {
             return;
         };
-        place.asked = Some(now.instant);
+        member_state.asked = Some(now.instant);
         let Some(acquisition) = self.acquisitions.get(&id) else {
             return;
         };
@@ -114,14 +119,14 @@ impl Engine {
             return;
         };
         let (is_queued, is_asking) = (acquisition.is_queued(), acquisition.phase == Phase::Asking);
-        let place = &mut acquisition.places[member];
-        place.asked = None;
-        place.doubtful = false;
-        let was_plain = std::mem::take(&mut place.is_plain);
-        place.ask_at = refusal.ask_again.map(|after| now.instant + after);
-        place.standing = match refusal.busy.place {
-            Some(_) => Standing::Queued(refusal.busy),
-            None => Standing::Refused(refusal.busy),
+        let member_state = &mut acquisition.members[member];
+        member_state.asked = None;
+        member_state.doubtful = false;
+        let was_plain = std::mem::take(&mut member_state.is_plain);
+        member_state.ask_at = refusal.ask_again.map(|after| now.instant + after);
+        member_state.claim = match refusal.busy.place {
+            Some(_) => ClaimState::Queued(refusal.busy),
+            None => ClaimState::Refused(refusal.busy),
         };
         self.waiters.note_busy(&acquisition.claim.key, now.instant);
         if is_queued {
@@ -142,7 +147,7 @@ impl Engine {
         number: u32,
         error: Error,
     ) {
-        if self.place(id, member, number).is_none() {
+        if self.member_state(id, member, number).is_none() {
             return;
         }
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
@@ -150,10 +155,10 @@ impl Engine {
         };
         if acquisition.is_queued() {
             // A waiter asks again once the member may be asked.
-            let place = &mut acquisition.places[member];
-            place.asked = None;
-            place.doubtful = true;
-            place.standing = Standing::Out;
+            let member_state = &mut acquisition.members[member];
+            member_state.asked = None;
+            member_state.doubtful = true;
+            member_state.claim = ClaimState::Out;
         } else {
             self.vote_failed(id, member, error);
         }
@@ -170,12 +175,12 @@ impl Engine {
         number: u32,
         got: Option<(Fence, Option<Slot>)>,
     ) {
-        let Some(place) = self.place(id, from.member, number) else {
+        let Some(member_state) = self.member_state(id, from.member, number) else {
             return;
         };
         match got {
             Some((fence, slot)) => self.granted(now, id, from, Some(fence), slot),
-            None => place.asked = None,
+            None => member_state.asked = None,
         }
         self.decide(now, id);
         self.set_wake(id);
@@ -234,9 +239,9 @@ impl Engine {
             return;
         };
         acquisition.called.get_or_insert(now.instant);
-        let place = &acquisition.places[member];
+        let member_state = &acquisition.members[member];
         // A request in flight is answered after the notification, and needs no other one.
-        if place.asked.is_none() && place.granted().is_none() {
+        if member_state.asked.is_none() && member_state.granted().is_none() {
             self.ask(now, id, member);
             self.decide(now, id);
             self.set_wake(id);
@@ -246,11 +251,14 @@ impl Engine {
     /// The connection broke: the member drops waiters of clients that do not listen.
     pub(crate) fn disconnect_waits(&mut self, member: usize) {
         for acquisition in self.acquisitions.values_mut() {
-            let place = &mut acquisition.places[member];
-            if matches!(place.standing, Standing::Queued(_) | Standing::Refused(_)) {
-                place.doubtful = true;
-                place.standing = Standing::Out;
-                place.ask_at = None;
+            let member_state = &mut acquisition.members[member];
+            if matches!(
+                member_state.claim,
+                ClaimState::Queued(_) | ClaimState::Refused(_)
+            ) {
+                member_state.doubtful = true;
+                member_state.claim = ClaimState::Out;
+                member_state.ask_at = None;
             }
         }
     }

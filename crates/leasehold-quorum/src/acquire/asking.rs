@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold::store::Wait;
 use leasehold::{Error, ErrorKind, Fence};
 
-use super::state::{Phase, Standing, patience};
+use super::state::{ClaimState, Phase, patience};
 use crate::ballot::Vote;
 use crate::engine::{Engine, Now};
 use crate::member::Task;
@@ -20,8 +20,8 @@ impl Engine {
         let Some(acquisition) = self.acquisitions.get(&id) else {
             return;
         };
-        let place = &acquisition.places[member];
-        if matches!(place.standing, Standing::Out) && place.asked.is_none() {
+        let member_state = &acquisition.members[member];
+        if matches!(member_state.claim, ClaimState::Out) && member_state.asked.is_none() {
             self.ask_now(now, id, member);
         }
     }
@@ -32,9 +32,12 @@ impl Engine {
             let Some(acquisition) = self.acquisitions.get_mut(&id) else {
                 return;
             };
-            let place = &mut acquisition.places[member];
-            let is_due = place.ask_at.take_if(|at| *at <= now.instant).is_some();
-            if is_due && place.asked.is_none() {
+            let member_state = &mut acquisition.members[member];
+            let is_due = member_state
+                .ask_at
+                .take_if(|at| *at <= now.instant)
+                .is_some();
+            if is_due && member_state.asked.is_none() {
                 self.ask(now, id, member);
             }
         }
@@ -82,13 +85,13 @@ impl Engine {
             return;
         };
         let term = acquisition.claim.term();
-        let place = &mut acquisition.places[member];
-        place.number += 1;
-        place.asked = Some(now.instant);
-        place.ask_at = None;
-        place.is_plain = matches!(request, Request::TryAcquire { .. });
-        place.tried |= place.is_plain;
-        let task = Task::Attempt(id, place.number);
+        let member_state = &mut acquisition.members[member];
+        member_state.number += 1;
+        member_state.asked = Some(now.instant);
+        member_state.ask_at = None;
+        member_state.is_plain = matches!(request, Request::TryAcquire { .. });
+        member_state.tried |= member_state.is_plain;
+        let task = Task::Attempt(id, member_state.number);
         let limit = self.limit_of(Some(term));
         self.send(now, member, task, request, limit);
     }
@@ -99,7 +102,7 @@ impl Engine {
             return;
         };
         if acquisition.is_queued() {
-            acquisition.places[member].ask_at = None;
+            acquisition.members[member].ask_at = None;
             return;
         }
         self.begin_round(now, id);
@@ -130,8 +133,8 @@ impl Engine {
         };
         acquisition.begin_round(proposal, now.instant + limit);
         let (is_queued, began) = (acquisition.is_queued(), acquisition.began);
-        for (member, place) in acquisition.places.iter_mut().enumerate() {
-            place.tried = false;
+        for (member, member_state) in acquisition.members.iter_mut().enumerate() {
+            member_state.tried = false;
             // A waiter need not wait for a member that it cannot ask.
             if is_queued
                 && let Some(round) = &mut acquisition.round
@@ -148,7 +151,7 @@ impl Engine {
         let is_hot = self.may_be_hot(now, id, member);
         let acquisition = self.acquisitions.get_mut(&id)?;
         let claim = Arc::clone(&acquisition.claim);
-        let place = &acquisition.places[member];
+        let member_state = &acquisition.members[member];
         // A late grant joins a lease that is held.
         let held = || acquisition.fence.map_or(0, Fence::get);
         let round = acquisition.round.as_ref();
@@ -177,7 +180,7 @@ impl Engine {
             }
         };
         // The refused plain commands raised the counter to the proposal.
-        let proposal = proposal + u64::from(place.tried);
+        let proposal = proposal + u64::from(member_state.tried);
         let request = Request::Acquire {
             claim,
             proposal,
@@ -194,7 +197,7 @@ impl Engine {
         let Some(acquisition) = self.acquisitions.get(&id) else {
             return false;
         };
-        let (place, state) = (&acquisition.places[member], &self.members[member]);
+        let (member_state, state) = (&acquisition.members[member], &self.members[member]);
         let key = &acquisition.claim.key;
         let is_settled = state
             .connected
@@ -203,7 +206,7 @@ impl Engine {
             && acquisition.is_exclusive()
             && acquisition.ticket.is_none()
             && acquisition.claim.wait != Wait::Barging
-            && !place.tried
+            && !member_state.tried
             && (is_settled || state.knows(key))
             && !state.scripts_only
             && !self.waiters.was_busy(key, now.instant, HOT_PAUSE)
@@ -224,7 +227,7 @@ impl Engine {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
         };
-        acquisition.places[member].fail(error);
+        acquisition.members[member].fail(error);
         if let Some(round) = &mut acquisition.round {
             round.ballot.vote(member, Vote::Failed);
         }

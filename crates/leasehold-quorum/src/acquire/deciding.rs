@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold::store::{MemberFailure, Slot};
 use leasehold::{Error, ErrorKind, Fence};
 
-use super::state::{Phase, Place, Standing};
+use super::state::{ClaimState, MemberState, Phase};
 use crate::ballot::{Step, majority};
 use crate::engine::{Engine, Now};
 use crate::errors::too_few;
@@ -81,8 +81,8 @@ impl Engine {
             return counted;
         };
         let slot = acquisition.commonest_slot();
-        for (member, place) in acquisition.places.iter().enumerate() {
-            let Some(granted) = place.granted() else {
+        for (member, member_state) in acquisition.members.iter().enumerate() {
+            let Some(granted) = member_state.granted() else {
                 continue;
             };
             let from = Some(&granted.incarnation);
@@ -99,7 +99,7 @@ impl Engine {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
         };
-        let Some(since) = acquisition.since(counted, majority(acquisition.places.len())) else {
+        let Some(since) = acquisition.since(counted, majority(acquisition.members.len())) else {
             return;
         };
         acquisition.phase = Phase::Held;
@@ -133,7 +133,7 @@ impl Engine {
             return self.fail_round(now, id);
         }
         // Not all leases have ended, and a request may still be in flight.
-        let is_unknown = acquisition.places.iter().any(Place::may_have);
+        let is_unknown = acquisition.members.iter().any(MemberState::may_have);
         self.withdraw(now, id);
         let text = "the members answered after the end of the lease";
         let error = Error::new(ErrorKind::NoQuorum, text);
@@ -153,10 +153,10 @@ impl Engine {
         let Some(fence) = acquisition.fence else {
             return;
         };
-        let differs = |place: &Place| place.slot().is_some_and(|it| it != slot);
-        let places = acquisition.places.iter().enumerate();
-        let differing: Vec<usize> = places
-            .filter(|(_, place)| differs(place))
+        let differs = |member_state: &MemberState| member_state.slot().is_some_and(|it| it != slot);
+        let members = acquisition.members.iter().enumerate();
+        let differing: Vec<usize> = members
+            .filter(|(_, member_state)| differs(member_state))
             .map(|(member, _)| member)
             .collect();
         let lease = Lease {
@@ -188,11 +188,11 @@ impl Engine {
         let Some(acquisition) = self.acquisitions.get(&id) else {
             return;
         };
-        let (total, is_queued) = (acquisition.places.len(), acquisition.is_queued());
-        let places = acquisition.places.iter();
-        let open = places.clone().filter(|it| it.asked.is_some()).count();
+        let (total, is_queued) = (acquisition.members.len(), acquisition.is_queued());
+        let members = acquisition.members.iter();
+        let open = members.clone().filter(|it| it.asked.is_some()).count();
         // What members granted is released in the background.
-        let is_unknown = places.clone().any(Place::may_have);
+        let is_unknown = members.clone().any(MemberState::may_have);
         let has_answers = total - failures.len() >= majority(total);
         // Permits that differ between members are a sign of other holders.
         let is_busy = acquisition.claim.mode.permits().is_some() && has_answers && open == 0;
@@ -226,23 +226,25 @@ impl Engine {
             return Vec::new();
         };
         let membership = &mut self.membership;
-        let places = acquisition.places.iter().enumerate();
-        let failure = |(member, place): (usize, &Place)| match &place.standing {
-            Standing::Failed(error) => {
+        let members = acquisition.members.iter().enumerate();
+        let failure = |(member, member_state): (usize, &MemberState)| match &member_state.claim {
+            ClaimState::Failed(error) => {
                 let named = error.clone().with_store(membership.id(member).as_str());
                 let own = || MemberFailure::new(membership.id(member).clone(), named);
                 let obstacle = membership.obstacle(now.instant, member);
                 Some(obstacle.unwrap_or_else(own))
             }
-            Standing::Granted(granted) => {
+            ClaimState::Granted(granted) => {
                 let from = Some(&granted.incarnation);
                 let reason = membership.counts(member, granted.sent, from).err()?;
                 Some(membership.failure(now.instant, member, &reason))
             }
-            Standing::Out if place.asked.is_none() => membership.obstacle(now.instant, member),
-            Standing::Out | Standing::Queued(_) | Standing::Refused(_) => None,
+            ClaimState::Out if member_state.asked.is_none() => {
+                membership.obstacle(now.instant, member)
+            }
+            ClaimState::Out | ClaimState::Queued(_) | ClaimState::Refused(_) => None,
         };
-        places.filter_map(failure).collect()
+        members.filter_map(failure).collect()
     }
 
     /// A round of a waiter ends once nothing is in flight or granted: it waits in the queues.
@@ -261,8 +263,12 @@ impl Engine {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
         };
-        let refused = acquisition.places.iter().filter_map(Place::refusal).count();
-        if !acquisition.is_queued() || refused < majority(acquisition.places.len()) {
+        let refused = acquisition
+            .members
+            .iter()
+            .filter_map(MemberState::refusal)
+            .count();
+        if !acquisition.is_queued() || refused < majority(acquisition.members.len()) {
             return;
         }
         let busy = acquisition.busy();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::Error;
 use leasehold::store::Busy;
 
-use super::state::{Standing, patience};
+use super::state::{ClaimState, patience};
 use crate::ballot::majority;
 use crate::engine::{Engine, Now};
 use crate::errors::too_few;
@@ -25,9 +25,9 @@ impl Engine {
         acquisition.pause = None;
         acquisition.told_busy = None;
         let began = acquisition.began;
-        for place in &mut acquisition.places {
-            place.standing = Standing::Out;
-            place.ask_at = None;
+        for member_state in &mut acquisition.members {
+            member_state.claim = ClaimState::Out;
+            member_state.ask_at = None;
         }
         let (members, membership) = (self.members.len(), &mut self.membership);
         let obstacle = |member: usize| match membership.access(now.instant, member, began) {
@@ -46,7 +46,7 @@ impl Engine {
             let again = error.eligible_after().unwrap_or(PAUSE_MAX);
             let again = again.clamp(PAUSE_MIN, PAUSE_MAX);
             if let Some(acquisition) = self.acquisitions.get_mut(&id) {
-                acquisition.places[0].ask_at = Some(now.instant + again);
+                acquisition.members[0].ask_at = Some(now.instant + again);
             }
             self.progress(id, Progress::Unavailable(error));
         }
@@ -89,7 +89,7 @@ impl Engine {
         acquisition.failures += 1;
         acquisition.called = None;
         let is_permit = acquisition.claim.mode.permits().is_some();
-        let differ = is_permit && acquisition.is_granted_by(majority(acquisition.places.len()));
+        let differ = is_permit && acquisition.is_granted_by(majority(acquisition.members.len()));
         self.give_back(now, id, true);
         // Waiters that hold each other's permits must not meet again at once.
         let pause = differ.then(|| now.instant + self.random_part(longest));
@@ -97,9 +97,9 @@ impl Engine {
             return;
         };
         acquisition.pause = pause;
-        for place in &mut acquisition.places {
-            if !place.is_queued() {
-                place.ask_at = Some(now.instant);
+        for member_state in &mut acquisition.members {
+            if !member_state.is_queued() {
+                member_state.ask_at = Some(now.instant);
             }
         }
         self.set_wake(id);
@@ -115,19 +115,20 @@ impl Engine {
         let ticket = acquisition.ticket.filter(|_| keeps_place);
         let lease = Self::lease_of(&acquisition.claim);
         let mut back = Vec::new();
-        for (member, place) in acquisition.places.iter_mut().enumerate() {
-            let only_waits = place.is_queued() && place.asked.is_none() && !place.doubtful;
-            if !place.may_have() || (keeps_place && only_waits) {
+        for (member, member_state) in acquisition.members.iter_mut().enumerate() {
+            let only_waits =
+                member_state.is_queued() && member_state.asked.is_none() && !member_state.doubtful;
+            if !member_state.may_have() || (keeps_place && only_waits) {
                 continue;
             }
-            place.number += 1;
-            place.asked = None;
-            place.ask_at = None;
-            place.doubtful = false;
+            member_state.number += 1;
+            member_state.asked = None;
+            member_state.ask_at = None;
+            member_state.doubtful = false;
             let is_connected = self.members[member].connected.is_some();
-            place.standing = match ticket.filter(|_| is_connected) {
-                Some(_) => Standing::Queued(Busy::default()),
-                None => Standing::Out,
+            member_state.claim = match ticket.filter(|_| is_connected) {
+                Some(_) => ClaimState::Queued(Busy::default()),
+                None => ClaimState::Out,
             };
             back.push(member);
         }

@@ -24,7 +24,7 @@ use crate::operation::OperationId;
 use crate::request::Lease;
 
 pub(crate) use asking::HOT_PAUSE;
-pub(crate) use state::{Acquisition, Phase, Standing};
+pub(crate) use state::{Acquisition, ClaimState, Phase};
 
 impl Engine {
     pub(crate) fn start_acquire(&mut self, now: Now, id: OperationId, claim: Arc<Claim>) {
@@ -80,7 +80,7 @@ impl Engine {
         for lease in leases {
             let id = self.by_owner.get(&lease.claim.owner);
             if let Some(acquisition) = id.and_then(|id| self.acquisitions.get_mut(id)) {
-                acquisition.places[member].doubtful = true;
+                acquisition.members[member].doubtful = true;
             }
         }
     }
@@ -119,9 +119,9 @@ impl Engine {
         acquisition.timer = None;
         acquisition.awaits_until.take_if(|it| *it <= now.instant);
         if acquisition.pause.take_if(|it| *it <= now.instant).is_some() {
-            for place in &mut acquisition.places {
-                if place.granted().is_none() {
-                    place.ask_at = Some(now.instant);
+            for member_state in &mut acquisition.members {
+                if member_state.granted().is_none() {
+                    member_state.ask_at = Some(now.instant);
                 }
             }
         }
@@ -146,11 +146,11 @@ impl Engine {
             round.end = None;
         }
         for member in 0..self.members.len() {
-            let place = self.acquisitions.get(&id).map(|it| &it.places[member]);
-            let is_out = |place: &state::Place| {
-                place.asked.is_none() && matches!(place.standing, Standing::Out)
+            let member_state = self.acquisitions.get(&id).map(|it| &it.members[member]);
+            let is_out = |member_state: &state::MemberState| {
+                member_state.asked.is_none() && matches!(member_state.claim, ClaimState::Out)
             };
-            if place.is_some_and(is_out) {
+            if member_state.is_some_and(is_out) {
                 let obstacle = self.membership.obstacle(now.instant, member);
                 let none = || Error::new(ErrorKind::Unreachable, "the member was not asked");
                 let error = obstacle.map_or_else(none, |it| it.error);
@@ -179,8 +179,8 @@ impl Engine {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
         };
-        let idle = acquisition.places.iter().filter(|it| it.asked.is_none());
-        let next = idle.filter_map(|place| place.ask_at).min();
+        let idle = acquisition.members.iter().filter(|it| it.asked.is_none());
+        let next = idle.filter_map(|member_state| member_state.ask_at).min();
         // No member is asked before the end of a pause.
         let next = next.max(next.and(acquisition.pause));
         let end = acquisition.round.as_ref().and_then(|round| round.end);
@@ -211,9 +211,9 @@ impl Engine {
             return;
         };
         if acquisition.is_queued() && acquisition.round.is_none() && acquisition.pause.is_none() {
-            for place in &mut acquisition.places {
-                if matches!(place.standing, Standing::Failed(_)) {
-                    place.standing = Standing::Out;
+            for member_state in &mut acquisition.members {
+                if matches!(member_state.claim, ClaimState::Failed(_)) {
+                    member_state.claim = ClaimState::Out;
                 }
             }
         }

@@ -18,7 +18,7 @@ pub(crate) struct Acquisition {
     pub(crate) phase: Phase,
     /// The place in the queue, once it is drawn.
     pub(crate) ticket: Option<u64>,
-    pub(crate) places: Vec<Place>,
+    pub(crate) members: Vec<MemberState>,
     pub(crate) round: Option<Round>,
     /// Whether a round began before.
     pub(crate) had_round: bool,
@@ -50,12 +50,12 @@ pub(crate) enum Phase {
 
 /// The state of an acquisition at one member.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct MemberState {
     /// The number of the last attempt at this member. Replies to older ones are void.
     pub(crate) number: u32,
     /// When the attempt in flight was sent.
     pub(crate) asked: Option<BootInstant>,
-    pub(crate) standing: Standing,
+    pub(crate) claim: ClaimState,
     /// When the member wants to be asked again.
     pub(crate) ask_at: Option<BootInstant>,
     /// The request in flight is one of the plain commands.
@@ -67,7 +67,7 @@ pub(crate) struct Place {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Standing {
+pub(crate) enum ClaimState {
     /// Not asked, or not in the queue.
     #[default]
     Out,
@@ -107,7 +107,7 @@ impl Acquisition {
             began,
             phase: Phase::Asking,
             ticket: None,
-            places: vec![Place::default(); members],
+            members: vec![MemberState::default(); members],
             round: None,
             had_round: false,
             failures: 0,
@@ -130,7 +130,7 @@ impl Acquisition {
     }
 
     pub(crate) fn begin_round(&mut self, proposal: u64, end: BootInstant) {
-        let members = self.places.len();
+        let members = self.members.len();
         let ballot = match self.claim.mode {
             Mode::Exclusive => Ballot::new(members),
             Mode::Shared | Mode::Permit(_) => {
@@ -147,13 +147,19 @@ impl Acquisition {
 
     /// Whether a round has nothing left to wait for: no request is in flight, and no member granted anything.
     pub(crate) fn is_round_over(&self) -> bool {
-        let quiet = |place: &Place| place.asked.is_none() && place.granted().is_none();
-        self.places.iter().all(quiet)
+        let quiet = |member_state: &MemberState| {
+            member_state.asked.is_none() && member_state.granted().is_none()
+        };
+        self.members.iter().all(quiet)
     }
 
     /// The members' refusals combined, with the place that the waiter has on a majority.
     pub(crate) fn busy(&self) -> Busy {
-        let refusals: Vec<&Busy> = self.places.iter().filter_map(Place::refusal).collect();
+        let refusals: Vec<&Busy> = self
+            .members
+            .iter()
+            .filter_map(MemberState::refusal)
+            .collect();
         let weight = |busy: &Busy| {
             refusals
                 .iter()
@@ -173,8 +179,8 @@ impl Acquisition {
     /// later.
     pub(crate) fn since(&self, counted: Members, needed: usize) -> Option<BootInstant> {
         let sent = || {
-            let places = counted.iter().map(|member| &self.places[member]);
-            places.filter_map(|place| Some(place.granted()?.sent))
+            let members = counted.iter().map(|member| &self.members[member]);
+            members.filter_map(|member_state| Some(member_state.granted()?.sent))
         };
         let is_early_enough =
             |since: &BootInstant| sent().filter(|it| it >= since).count() >= needed;
@@ -185,20 +191,20 @@ impl Acquisition {
     /// this one.
     pub(crate) fn has_ended_grant(&self, now: BootInstant) -> bool {
         let term = self.claim.term();
-        let granted = self.places.iter().filter_map(Place::granted);
+        let granted = self.members.iter().filter_map(MemberState::granted);
         let mut ends = granted.map(|it| it.sent + (term - term / 10));
         ends.any(|end| end <= now)
     }
 
     /// Whether that many members granted a permit, even if the permits differ.
     pub(crate) fn is_granted_by(&self, needed: usize) -> bool {
-        let granted = self.places.iter().filter_map(Place::granted);
+        let granted = self.members.iter().filter_map(MemberState::granted);
         granted.count() >= needed
     }
 
     /// The permit that most members granted.
     pub(crate) fn commonest_slot(&self) -> Option<Slot> {
-        let slots: Vec<Slot> = self.places.iter().filter_map(Place::slot).collect();
+        let slots: Vec<Slot> = self.members.iter().filter_map(MemberState::slot).collect();
         let count = |slot: &Slot| slots.iter().filter(|it| *it == slot).count();
         slots
             .iter()
@@ -207,17 +213,17 @@ impl Acquisition {
     }
 }
 
-impl Place {
+impl MemberState {
     pub(crate) fn refusal(&self) -> Option<&Busy> {
-        match &self.standing {
-            Standing::Queued(busy) | Standing::Refused(busy) => Some(busy),
-            Standing::Out | Standing::Granted(_) | Standing::Failed(_) => None,
+        match &self.claim {
+            ClaimState::Queued(busy) | ClaimState::Refused(busy) => Some(busy),
+            ClaimState::Out | ClaimState::Granted(_) | ClaimState::Failed(_) => None,
         }
     }
 
     pub(crate) fn granted(&self) -> Option<&Granted> {
-        match &self.standing {
-            Standing::Granted(granted) => Some(granted),
+        match &self.claim {
+            ClaimState::Granted(granted) => Some(granted),
             _ => None,
         }
     }
@@ -227,7 +233,7 @@ impl Place {
     }
 
     pub(crate) fn is_queued(&self) -> bool {
-        matches!(self.standing, Standing::Queued(_))
+        matches!(self.claim, ClaimState::Queued(_))
     }
 
     /// Whether the member may have a lease or an entry of this acquisition.
@@ -239,7 +245,7 @@ impl Place {
     pub(crate) fn fail(&mut self, error: Error) {
         self.asked = None;
         self.doubtful |= error.effect() == Effect::Unknown;
-        self.standing = Standing::Failed(error);
+        self.claim = ClaimState::Failed(error);
     }
 }
 

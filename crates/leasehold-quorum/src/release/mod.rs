@@ -57,9 +57,9 @@ impl Engine {
     /// Ends the wait at the members that did not grant the lease. Otherwise they would keep the entry until
     /// its turn.
     fn leave_other_queues(&mut self, now: Now, former: &Acquisition) {
-        for (member, place) in former.places.iter().enumerate() {
+        for (member, member_state) in former.members.iter().enumerate() {
             // After a repair, or with a request in flight, the member may have the lease.
-            if place.is_queued() && place.asked.is_none() && !place.doubtful {
+            if member_state.is_queued() && member_state.asked.is_none() && !member_state.doubtful {
                 let lease = Self::lease_of(&former.claim);
                 self.send_release(now, member, lease, None, None);
             }
@@ -197,8 +197,8 @@ impl Engine {
     ) -> Option<((OperationId, u32), Successor)> {
         let is_ready = |id: &OperationId| {
             self.acquisitions.get(id).is_some_and(|acquisition| {
-                let place = &acquisition.places[member];
-                let is_idle = place.asked.is_none() && place.is_queued();
+                let member_state = &acquisition.members[member];
+                let is_idle = member_state.asked.is_none() && member_state.is_queued();
                 is_idle && acquisition.phase == Phase::Asking && acquisition.pause.is_none()
             })
         };
@@ -215,10 +215,10 @@ impl Engine {
             ticket: acquisition.ticket?,
             wish: acquisition.wish,
         };
-        let place = &mut acquisition.places[member];
-        place.number += 1;
-        place.asked = Some(now.instant);
-        let number = place.number;
+        let member_state = &mut acquisition.members[member];
+        member_state.number += 1;
+        member_state.asked = Some(now.instant);
+        let number = member_state.number;
         self.set_wake(id);
         Some(((id, number), successor))
     }
