@@ -86,7 +86,7 @@ impl Engine {
         }
         member_state.asked = None;
         member_state.ask_at = None;
-        member_state.doubtful = false;
+        member_state.uncertain = false;
         member_state.claim = ClaimState::Granted(Granted {
             sent,
             fence,
@@ -121,7 +121,7 @@ impl Engine {
         let (is_queued, is_asking) = (acquisition.is_queued(), acquisition.phase == Phase::Asking);
         let member_state = &mut acquisition.members[member];
         member_state.asked = None;
-        member_state.doubtful = false;
+        member_state.uncertain = false;
         let was_plain = std::mem::take(&mut member_state.is_plain);
         member_state.ask_at = refusal.ask_again.map(|after| now.instant + after);
         member_state.claim = match refusal.busy.place {
@@ -157,7 +157,7 @@ impl Engine {
             // A waiter asks again once the member may be asked.
             let member_state = &mut acquisition.members[member];
             member_state.asked = None;
-            member_state.doubtful = true;
+            member_state.uncertain = true;
             member_state.claim = ClaimState::Out;
         } else {
             self.vote_failed(id, member, error);
@@ -256,7 +256,7 @@ impl Engine {
                 member_state.claim,
                 ClaimState::Queued(_) | ClaimState::Refused(_)
             ) {
-                member_state.doubtful = true;
+                member_state.uncertain = true;
                 member_state.claim = ClaimState::Out;
                 member_state.ask_at = None;
             }

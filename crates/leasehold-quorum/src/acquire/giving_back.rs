@@ -117,14 +117,14 @@ impl Engine {
         let mut back = Vec::new();
         for (member, member_state) in acquisition.members.iter_mut().enumerate() {
             let only_waits =
-                member_state.is_queued() && member_state.asked.is_none() && !member_state.doubtful;
+                member_state.is_queued() && member_state.asked.is_none() && !member_state.uncertain;
             if !member_state.may_have() || (keeps_place && only_waits) {
                 continue;
             }
             member_state.number += 1;
             member_state.asked = None;
             member_state.ask_at = None;
-            member_state.doubtful = false;
+            member_state.uncertain = false;
             let is_connected = self.members[member].connected.is_some();
             member_state.claim = match ticket.filter(|_| is_connected) {
                 Some(_) => ClaimState::Queued(Busy::default()),

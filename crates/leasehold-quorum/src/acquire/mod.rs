@@ -80,7 +80,7 @@ impl Engine {
         for lease in leases {
             let id = self.by_owner.get(&lease.claim.owner);
             if let Some(acquisition) = id.and_then(|id| self.acquisitions.get_mut(id)) {
-                acquisition.members[member].doubtful = true;
+                acquisition.members[member].uncertain = true;
             }
         }
     }

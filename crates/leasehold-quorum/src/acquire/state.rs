@@ -63,7 +63,7 @@ pub(crate) struct MemberState {
     /// The plain commands were tried in this round. They raised the counter to the proposal.
     pub(crate) tried: bool,
     /// An attempt without a reply may have left something there.
-    pub(crate) doubtful: bool,
+    pub(crate) uncertain: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -238,13 +238,13 @@ impl MemberState {
 
     /// Whether the member may have a lease or an entry of this acquisition.
     pub(crate) fn may_have(&self) -> bool {
-        self.asked.is_some() || self.doubtful || self.is_queued() || self.granted().is_some()
+        self.asked.is_some() || self.uncertain || self.is_queued() || self.granted().is_some()
     }
 
     /// The member failed. The request may have taken effect.
     pub(crate) fn fail(&mut self, error: Error) {
         self.asked = None;
-        self.doubtful |= error.effect() == Effect::Unknown;
+        self.uncertain |= error.effect() == Effect::Unknown;
         self.claim = ClaimState::Failed(error);
     }
 }

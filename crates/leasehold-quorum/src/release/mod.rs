@@ -59,7 +59,7 @@ impl Engine {
     fn leave_other_queues(&mut self, now: Now, former: &Acquisition) {
         for (member, member_state) in former.members.iter().enumerate() {
             // After a repair, or with a request in flight, the member may have the lease.
-            if member_state.is_queued() && member_state.asked.is_none() && !member_state.doubtful {
+            if member_state.is_queued() && member_state.asked.is_none() && !member_state.uncertain {
                 let lease = Self::lease_of(&former.claim);
                 self.send_release(now, member, lease, None, None);
             }
