@@ -272,8 +272,8 @@ impl Engine {
             return;
         }
         let busy = acquisition.busy();
-        if acquisition.told_busy != Some(busy.place) {
-            acquisition.told_busy = Some(busy.place);
+        if acquisition.reported_busy != Some(busy.place) {
+            acquisition.reported_busy = Some(busy.place);
             self.progress(id, Progress::Busy(busy));
         }
     }

@@ -23,7 +23,7 @@ impl Engine {
         };
         acquisition.round = None;
         acquisition.pause = None;
-        acquisition.told_busy = None;
+        acquisition.reported_busy = None;
         let began = acquisition.began;
         for member_state in &mut acquisition.members {
             member_state.claim = ClaimState::Out;
@@ -68,7 +68,7 @@ impl Engine {
         if let Some(acquisition) = self.acquisitions.get_mut(&id) {
             acquisition.round = None;
             acquisition.failures += 1;
-            acquisition.told_busy = None;
+            acquisition.reported_busy = None;
             acquisition.pause = Some(now.instant + pause);
         }
         self.progress(id, Progress::Unavailable(error));

@@ -29,7 +29,7 @@ pub(crate) struct Acquisition {
     /// The pause after a failed round: no member is asked before this.
     pub(crate) pause: Option<BootInstant>,
     /// The place that the last busy event reported to the driver, if there was such an event.
-    pub(crate) told_busy: Option<Option<u64>>,
+    pub(crate) reported_busy: Option<Option<u64>>,
     /// How long the attempt waits for members that are not connected yet.
     pub(crate) awaits_until: Option<BootInstant>,
     /// When a member first notified this waiter, since the last failed round.
@@ -113,7 +113,7 @@ impl Acquisition {
             failures: 0,
             timer: None,
             pause: None,
-            told_busy: None,
+            reported_busy: None,
             awaits_until: None,
             called: None,
             wish: None,
