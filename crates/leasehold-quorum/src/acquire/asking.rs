@@ -63,14 +63,14 @@ impl Engine {
         let began = acquisition.began;
         match self.membership.access(now.instant, member, began) {
             Access::Open if self.members[member].is_full() => {
-                let error = untold("too many requests are in flight");
+                let error = not_sent("too many requests are in flight");
                 return self.refuse_to_ask(now, id, member, error);
             }
             Access::Open => self.begin_round(now, id),
             Access::Pending => return self.begin_round(now, id),
             Access::Closed => {
                 let obstacle = self.membership.obstacle(now.instant, member);
-                let none = || untold("the member has no vote");
+                let none = || not_sent("the member has no vote");
                 let error = obstacle.map_or_else(none, |it| it.error);
                 return self.refuse_to_ask(now, id, member, error);
             }
@@ -234,7 +234,7 @@ impl Engine {
     }
 }
 
-fn untold(text: &str) -> Error {
+fn not_sent(text: &str) -> Error {
     Error::new(ErrorKind::Unreachable, text)
 }
 

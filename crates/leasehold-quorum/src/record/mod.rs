@@ -106,8 +106,8 @@ impl Engine {
                 }
                 Access::Pending | Access::Closed => {
                     let obstacle = self.membership.obstacle(now.instant, member);
-                    let untold = || Error::new(ErrorKind::Unreachable, "the member has no vote");
-                    obstacle.unwrap_or_else(|| self.membership.named_failure(member, untold()))
+                    let no_vote = || Error::new(ErrorKind::Unreachable, "the member has no vote");
+                    obstacle.unwrap_or_else(|| self.membership.named_failure(member, no_vote()))
                 }
             };
             operation.round.fail(failure);
