@@ -171,7 +171,7 @@ impl Acquisition {
         let mut places: Vec<u64> = refusals.iter().filter_map(|it| it.place).collect();
         places.sort_unstable();
         busy.place = places.get(places.len() / 2).copied();
-        busy.untold = refusals.iter().any(|it| it.untold);
+        busy.cannot_notify = refusals.iter().any(|it| it.cannot_notify);
         busy
     }
 

@@ -149,7 +149,7 @@ fn read_grant(claim: &Claim, answer: &Value) -> Result<(Fence, Option<Slot>), Er
     Ok((fence, Some(slot)))
 }
 
-/// Reads `{turn, value, left, place, ask again, untold}`.
+/// Reads `{turn, value, left, place, ask again, cannot notify}`.
 pub(super) fn read_refusal(claim: &Claim, parts: &[Value]) -> Result<Refusal, Error> {
     let [
         Value::Integer(turn),
@@ -157,7 +157,7 @@ pub(super) fn read_refusal(claim: &Claim, parts: &[Value]) -> Result<Refusal, Er
         left,
         place,
         ask_again,
-        Value::Integer(untold),
+        Value::Integer(cannot_notify),
     ] = parts
     else {
         return Err(invalid_response("the script of an attempt"));
@@ -179,7 +179,7 @@ pub(super) fn read_refusal(claim: &Claim, parts: &[Value]) -> Result<Refusal, Er
     busy.remaining = duration(left);
     busy.place = place.as_integer().and_then(|place| place.try_into().ok());
     busy.place = busy.place.filter(|place| *place > 0);
-    busy.untold = *untold == 1;
+    busy.cannot_notify = *cannot_notify == 1;
     Ok(Refusal {
         busy,
         ask_again: duration(ask_again),

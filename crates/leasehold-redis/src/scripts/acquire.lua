@@ -3,7 +3,7 @@
 -- KEYS  1 presence  2 lock key  3 fence  4 queue  5 readers  6 slots
 -- ARGV  1 entry  2 ttl in ms  3 proposal for the fence  4 ticket, '' for none, or 'barging'
 --       5 the preferred permit, or ''
--- Answer  {1, fence, permit or -1, untold} or {0, value, left, place, ask again, untold}
+-- Answer  {1, fence, permit or -1, cannot notify} or {0, value, left, place, ask again, cannot notify}
 -- Source  docs/wire.md, "Acquire"
 
 open(1)

@@ -3,15 +3,15 @@
 --
 -- KEYS  1 presence; then five for each lock: lock key, fence, queue, readers, slots
 -- ARGV  1 client; then an entry for each lock
--- Answer  for each lock: {turn, value, left, place, ask again, untold} as a refusal of acquire.lua, turn 2
+-- Answer  for each lock: {turn, value, left, place, ask again, cannot notify} as a refusal of acquire.lua, turn 2
 --         if it is the waiter's turn and else 0; or the text of an error
 -- Source  docs/wire.md, "Heartbeat"
 
 call('ZADD', present, text(now + 2500), ARGV[1])
 call('ZREMRANGEBYSCORE', present, '-inf', text(now))
 call('PEXPIRE', present, 2500)
-local heard = redis.pcall('PUBLISH', 'leasehold:inbox:' .. ARGV[1], '')
-local is_deaf = type(heard) == 'table' or heard == 0
+local receivers = redis.pcall('PUBLISH', 'leasehold:inbox:' .. ARGV[1], '')
+local is_disconnected = type(receivers) == 'table' or receivers == 0
 
 return each(function(number)
   open(number)
@@ -20,6 +20,6 @@ return each(function(number)
   local turn = admits() ~= false and hand_over(entry)
   local answer = refusal(entry)
   answer[1] = turn and 2 or 0
-  answer[6] = (is_deaf or untold) and 1 or 0
+  answer[6] = (is_disconnected or cannot_notify) and 1 or 0
   return answer
 end)

@@ -4,7 +4,7 @@
 -- KEYS  1 presence  2 lock key  3 fence  4 queue  5 readers  6 slots
 -- ARGV  1 entry  2 ticket for its return to the queue, or ''  3 length of a gap for foreign clients in ms,
 --       0 for none  4 to 8 those of acquire.lua for a successor
--- Answer  {1 freed or 0, untold}, and the grant of acquire.lua if the successor has the lock now
+-- Answer  {1 freed or 0, cannot notify}, and the grant of acquire.lua if the successor has the lock now
 -- Source  docs/wire.md, "Release" and "Turns for foreign clients"
 
 local GAP_EVERY_MS, GAP_EVERY_ONCE_SEEN_MS, SEEN_MS = 5000, 1000, 3600000
@@ -61,4 +61,4 @@ if admitted ~= false and (admitted == nil or freed or was_queued) then
   end
   keep_for_head()
 end
-return {freed and 1 or 0, untold and 1 or 0, successor}
+return {freed and 1 or 0, cannot_notify and 1 or 0, successor}

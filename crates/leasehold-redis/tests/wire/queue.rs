@@ -250,9 +250,9 @@ fn client_that_does_not_listen_learns_so() {
     holder.hold(Mode::Exclusive);
     deaf.heartbeat(&[]);
     let waiter = deaf.wait(Mode::Exclusive, 10);
-    assert!(deaf.heartbeat(&[&waiter])[0].busy.untold);
+    assert!(deaf.heartbeat(&[&waiter])[0].busy.cannot_notify);
     let waiter = holder.wait(Mode::Exclusive, 20);
-    assert!(!holder.heartbeat(&[&waiter])[0].busy.untold);
+    assert!(!holder.heartbeat(&[&waiter])[0].busy.cannot_notify);
 }
 
 #[test]

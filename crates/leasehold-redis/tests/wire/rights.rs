@@ -16,13 +16,13 @@ fn user_that_may_not_publish_learns_so() {
     let held = client.hold(Mode::Exclusive);
     let waiter = client.wait(Mode::Exclusive, 10);
     client.command(&["ACL", "SETUSER", "default", "-publish"]);
-    assert!(client.heartbeat(&[&waiter])[0].busy.untold);
+    assert!(client.heartbeat(&[&waiter])[0].busy.cannot_notify);
     // The waiter counts as alive: it asks from time to time.
     client.release(&held);
     assert_eq!(client.value().as_deref(), Some("leasehold:next"));
     let younger = client.claim(Mode::Exclusive);
     let refused = client.acquire(&younger, Place::Ticket(20)).refused();
-    assert!(refused.busy.untold);
+    assert!(refused.busy.cannot_notify);
     client.acquire(&waiter, Place::Ticket(10)).granted();
 }
 
@@ -68,7 +68,7 @@ fn documented_rights_are_enough() {
                 "{request:?} {reply:?}"
             );
         }
-        assert!(!client.heartbeat(&[&waiter])[0].busy.untold);
+        assert!(!client.heartbeat(&[&waiter])[0].busy.cannot_notify);
         client.codec.foreign_gap = std::time::Duration::from_millis(150);
         let next = client.claim(Mode::Shared);
         assert!(client.release_to(&held, None, Some((&next, 20))).0);

@@ -50,7 +50,7 @@ pub struct Busy {
     pub place: Option<u64>,
     /// The store cannot notify the waiter of its turn: the server, or the user's permissions, do not
     /// allow it.
-    pub untold: bool,
+    pub cannot_notify: bool,
 }
 
 impl Busy {

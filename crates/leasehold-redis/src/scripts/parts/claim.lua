@@ -17,7 +17,7 @@ local function choose(ahead, wish)
   return free[ahead + 1]
 end
 
--- Grants the lock if it is the claim's turn, or if the claim holds it already: {1, fence, permit, untold}.
+-- Grants the lock if it is the claim's turn, or if the claim holds it already: {1, fence, permit, cannot notify}.
 -- Otherwise returns a refusal. The ticket is '' for a claim that does not wait, and 'barging' for a claim
 -- ahead of the queue.
 local function acquire(entry, ttl, proposal, ticket, wish)
@@ -57,5 +57,5 @@ local function acquire(entry, ttl, proposal, ticket, wish)
       hand_over()
     end
   end
-  return {1, drawn, #mark > 2 and tonumber(member) or -1, untold and 1 or 0}
+  return {1, drawn, #mark > 2 and tonumber(member) or -1, cannot_notify and 1 or 0}
 end

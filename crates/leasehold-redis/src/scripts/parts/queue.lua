@@ -26,9 +26,9 @@ end
 -- every waiter counts as alive.
 local function notify(entry)
   local message = 'turn ' .. entry .. ' ' .. lock
-  local heard = redis.pcall('PUBLISH', 'leasehold:inbox:' .. string.sub(entry, 1, 16), message)
-  untold = untold or type(heard) == 'table'
-  return untold or heard > 0
+  local receivers = redis.pcall('PUBLISH', 'leasehold:inbox:' .. string.sub(entry, 1, 16), message)
+  cannot_notify = cannot_notify or type(receivers) == 'table'
+  return cannot_notify or receivers > 0
 end
 
 -- Notifies the waiters whose turn it is, starting with the oldest, and drops dead ones. Returns how many

@@ -32,5 +32,5 @@ local function refusal(entry)
   elseif place == 1 or shares and place > 0 then
     ask = left
   end
-  return {0, value, left, place, ask, untold and 1 or 0}
+  return {0, value, left, place, ask, cannot_notify and 1 or 0}
 end

@@ -15,7 +15,7 @@ local lock, fence, queue, readers, slots
 -- What the lock key holds; false if nothing. A lock of another type appears as leasehold:type:<type>.
 local value
 -- When the presence of the first waiter that this call notified ends; whether the server refused to notify.
-local called, untold
+local called, cannot_notify
 -- When the last gap for foreign clients ended, once this call has read it.
 local gap
 
