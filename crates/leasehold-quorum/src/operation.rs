@@ -75,5 +75,5 @@ pub struct Acquired {
     /// The instant from which the lease counts: when the latest of the majority's requests was sent.
     pub since: BootInstant,
     /// When a member first notified the waiter that it is its turn.
-    pub called: Option<BootInstant>,
+    pub notified_at: Option<BootInstant>,
 }

@@ -50,7 +50,7 @@ fn is_noticed(from: &str, to: &str, checks: &[&str], faults: &str, seeds: u64) {
 
 #[test]
 fn release_that_calls_nobody_is_noticed() {
-    let from = "if not successor and not called then";
+    let from = "if not successor and not notified_until then";
     is_noticed(from, "if false then", &["idle", "stuck"], "none", 200);
 }
 

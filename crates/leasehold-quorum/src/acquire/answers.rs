@@ -238,7 +238,7 @@ impl Engine {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
         };
-        acquisition.called.get_or_insert(now.instant);
+        acquisition.notified_at.get_or_insert(now.instant);
         let member_state = &acquisition.members[member];
         // A request in flight is answered after the notification, and needs no other one.
         if member_state.asked.is_none() && member_state.granted().is_none() {

@@ -108,14 +108,14 @@ impl Engine {
         acquisition.pause = None;
         let slot = acquisition.commonest_slot();
         let (claim, ticket) = (Arc::clone(&acquisition.claim), acquisition.ticket);
-        let called = acquisition.called;
+        let notified_at = acquisition.notified_at;
         self.waiters.remove(&claim.key, ticket, id);
         self.set_wake(id);
         let acquired = Acquired {
             fence,
             slot,
             since,
-            called,
+            notified_at,
         };
         self.finish(id, Outcome::Acquired(acquired));
         if let Some(slot) = slot {

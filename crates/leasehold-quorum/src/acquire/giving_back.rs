@@ -87,7 +87,7 @@ impl Engine {
         }
         let longest = patience(round_trip, acquisition.failures);
         acquisition.failures += 1;
-        acquisition.called = None;
+        acquisition.notified_at = None;
         let is_permit = acquisition.claim.mode.permits().is_some();
         let differ = is_permit && acquisition.is_granted_by(majority(acquisition.members.len()));
         self.give_back(now, id, true);

@@ -33,7 +33,7 @@ pub(crate) struct Acquisition {
     /// How long the attempt waits for members that are not connected yet.
     pub(crate) awaits_until: Option<BootInstant>,
     /// When a member first notified this waiter, since the last failed round.
-    pub(crate) called: Option<BootInstant>,
+    pub(crate) notified_at: Option<BootInstant>,
     /// The permit that the next round prefers.
     pub(crate) wish: Option<Slot>,
     /// The fence of the lease, once it is held.
@@ -115,7 +115,7 @@ impl Acquisition {
             pause: None,
             reported_busy: None,
             awaits_until: None,
-            called: None,
+            notified_at: None,
             wish: None,
             fence: None,
         }

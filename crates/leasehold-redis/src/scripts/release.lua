@@ -56,7 +56,7 @@ local admitted, successor = admits(), nil
 if admitted ~= false and (admitted == nil or freed or was_queued) then
   local answer = ARGV[4] and acquire(unpack(ARGV, 4, 8))
   successor = answer and answer[1] == 1 and answer or nil
-  if not successor and not called then
+  if not successor and not notified_until then
     hand_over()
   end
   keep_for_head()

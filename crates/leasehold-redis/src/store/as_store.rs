@@ -77,11 +77,11 @@ impl Store for RedisStore {
             match event {
                 Ok(outcome) => {
                     if let Outcome::Acquired(Acquired {
-                        called: Some(called),
+                        notified_at: Some(notified_at),
                         ..
                     }) = &outcome
                     {
-                        let took = self.env.clock.now().since(*called);
+                        let took = self.env.clock.now().since(*notified_at);
                         self.hand_overs.took(took);
                     }
                     attempt(outcome)

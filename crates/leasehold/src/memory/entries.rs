@@ -22,8 +22,8 @@ pub(super) struct Lease {
 pub(super) struct Entry {
     pub(super) claim: Claim,
     pub(super) call: Arc<Notify>,
-    /// When the waiter was called, if the lock is free for it. A waiter that does not come is dropped.
-    pub(super) called: Option<BootInstant>,
+    /// When the waiter was notified, if the lock is free for it. A waiter that does not come is dropped.
+    pub(super) notified_at: Option<BootInstant>,
 }
 
 impl Lease {

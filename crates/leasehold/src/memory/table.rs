@@ -33,7 +33,7 @@ pub(super) struct Lock {
     breaks: Breaks,
 }
 
-/// A waiter loses its place if it does not ask within this time after it was called.
+/// A waiter loses its place if it does not ask within this time after it was notified.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Table {
@@ -66,8 +66,8 @@ impl Table {
         lock.refresh(now);
         let entry = lock.queue.iter().find(|it| it.claim.owner == claim.owner)?;
         let ends = lock.leases.iter().map(|lease| lease.end);
-        let called = lock.queue.iter().filter_map(|it| it.called);
-        let until = ends.chain(called.map(|at| at + PATIENCE)).min();
+        let notified_at = lock.queue.iter().filter_map(|it| it.notified_at);
+        let until = ends.chain(notified_at.map(|at| at + PATIENCE)).min();
         Some((Arc::clone(&entry.call), until))
     }
 
@@ -124,14 +124,14 @@ impl Lock {
     fn refresh(&mut self, now: BootInstant) {
         self.leases.retain(|lease| now < lease.end);
         self.queue
-            .retain(|entry| entry.called.is_none_or(|at| now < at + PATIENCE));
+            .retain(|entry| entry.notified_at.is_none_or(|at| now < at + PATIENCE));
         for place in 0..self.queue.len() {
             let is_called = self.concerns(place);
             let entry = &mut self.queue[place];
             if !is_called {
-                entry.called = None;
-            } else if entry.called.is_none() {
-                entry.called = Some(now);
+                entry.notified_at = None;
+            } else if entry.notified_at.is_none() {
+                entry.notified_at = Some(now);
                 entry.call.notify_one();
             }
         }
@@ -179,14 +179,14 @@ impl Lock {
                     self.queue.push(Entry {
                         claim: claim.clone(),
                         call: Arc::default(),
-                        called: None,
+                        notified_at: None,
                     });
                     return self.queue.len() - 1;
                 };
-                // The waiter came. If others were faster, it is called again.
+                // The waiter came. If others were faster, it is notified again.
                 let entry = &mut self.queue[place];
                 entry.claim = claim.clone();
-                entry.called = entry.called.map(|_| now);
+                entry.notified_at = entry.notified_at.map(|_| now);
                 place
             }
         }

@@ -55,7 +55,7 @@ local function hand_over(mine)
     if ends <= now or (turn or differs) and not notify(entry) or differs then
       call('ZREM', queue, entry)
     elseif turn then
-      called = called or ends
+      notified_until = notified_until or ends
       at = at + 1
     else
       return
@@ -72,7 +72,7 @@ end
 local function keep_for_head()
   if value and value ~= NEXT then
     return
-  elseif called and not in_gap() then
+  elseif notified_until and not in_gap() then
     call('SET', lock, NEXT, 'PX', 1000)
   elseif value then
     call('DEL', lock)

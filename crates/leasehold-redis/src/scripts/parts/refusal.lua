@@ -23,9 +23,9 @@ local function refusal(entry)
     -- A waiter further behind waits for a notification.
     shares = ends
   end
-  if called and place <= 2 then
+  if notified_until and place <= 2 then
     -- Only the next waiter asks, in case the notified one is dead. Otherwise all would ask at the same moment.
-    ask = called - now
+    ask = notified_until - now
   elseif place == 1 and (is_foreign or not value) then
     -- Foreign clients notify no waiter.
     ask = 25

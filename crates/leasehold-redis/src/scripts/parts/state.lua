@@ -15,7 +15,7 @@ local lock, fence, queue, readers, slots
 -- What the lock key holds; false if nothing. A lock of another type appears as leasehold:type:<type>.
 local value
 -- When the presence of the first waiter that this call notified ends; whether the server refused to notify.
-local called, cannot_notify
+local notified_until, cannot_notify
 -- When the last gap for foreign clients ended, once this call has read it.
 local gap
 
@@ -26,7 +26,7 @@ end
 
 local function open(number)
   lock, fence, queue, readers, slots = unpack(KEYS, 5 * number - 3, 5 * number + 1)
-  called, gap = nil, nil
+  notified_until, gap = nil, nil
   value = redis.pcall('GET', lock)
   if type(value) == 'table' then
     local is_of_other_type = string.find(value.err, 'WRONGTYPE', 1, true)
