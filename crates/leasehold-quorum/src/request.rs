@@ -44,7 +44,7 @@ pub enum Request {
         /// The claim's place in the queue.
         place: Place,
         /// The permit that the client prefers, if it wants a permit.
-        wish: Option<Slot>,
+        preferred: Option<Slot>,
     },
     /// Frees an exclusive lease if no other claim waits. Otherwise it changes nothing, and the reply is
     /// [`Reply::Contended`](crate::Reply::Contended).
@@ -116,7 +116,7 @@ pub struct Successor {
     /// Its place in the queue.
     pub ticket: u64,
     /// The permit that it prefers.
-    pub wish: Option<Slot>,
+    pub preferred: Option<Slot>,
 }
 
 impl Request {

@@ -111,7 +111,7 @@ fn requests() -> Vec<Request> {
         claim: Arc::clone(claim),
         proposal: 7,
         place: Place::Ticket(5),
-        wish: None,
+        preferred: None,
     };
     let release = |successor| Request::Release {
         claim: Arc::clone(&exclusive),
@@ -122,7 +122,7 @@ fn requests() -> Vec<Request> {
         claim: Arc::clone(&permit),
         proposal: 7,
         ticket: 5,
-        wish: None,
+        preferred: None,
     };
     let record = |action| Request::Record(exclusive.key.clone(), action);
     vec![

@@ -185,7 +185,7 @@ impl Engine {
             claim,
             proposal,
             place: queue,
-            wish: acquisition.wish,
+            preferred: acquisition.preferred,
         };
         Some((request, matches!(queue, request::Place::Ticket(_))))
     }

@@ -111,7 +111,7 @@ impl Engine {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
         };
-        acquisition.wish = acquisition.commonest_slot().or(acquisition.wish);
+        acquisition.preferred = acquisition.commonest_slot().or(acquisition.preferred);
         let ticket = acquisition.ticket.filter(|_| keeps_place);
         let lease = Self::lease_of(&acquisition.claim);
         let mut back = Vec::new();

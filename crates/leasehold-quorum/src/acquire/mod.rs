@@ -29,7 +29,7 @@ pub(crate) use state::{Acquisition, ClaimState, Phase};
 impl Engine {
     pub(crate) fn start_acquire(&mut self, now: Now, id: OperationId, claim: Arc<Claim>) {
         let mut acquisition = Acquisition::new(Arc::clone(&claim), self.members.len(), now.instant);
-        acquisition.wish = match (claim.slot, claim.mode.permits()) {
+        acquisition.preferred = match (claim.slot, claim.mode.permits()) {
             (None, Some(permits)) => {
                 let random = self.entropy.next_u64() % u64::from(permits.get());
                 permits.slots().nth(random as usize)

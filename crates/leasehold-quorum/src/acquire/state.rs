@@ -35,7 +35,7 @@ pub(crate) struct Acquisition {
     /// When a member first notified this waiter, since the last failed round.
     pub(crate) notified_at: Option<BootInstant>,
     /// The permit that the next round prefers.
-    pub(crate) wish: Option<Slot>,
+    pub(crate) preferred: Option<Slot>,
     /// The fence of the lease, once it is held.
     pub(crate) fence: Option<Fence>,
 }
@@ -116,7 +116,7 @@ impl Acquisition {
             reported_busy: None,
             awaits_until: None,
             notified_at: None,
-            wish: None,
+            preferred: None,
             fence: None,
         }
     }

@@ -213,7 +213,7 @@ impl Engine {
             claim: Arc::clone(&acquisition.claim),
             proposal: round.proposal,
             ticket: acquisition.ticket?,
-            wish: acquisition.wish,
+            preferred: acquisition.preferred,
         };
         let member_state = &mut acquisition.members[member];
         member_state.number += 1;

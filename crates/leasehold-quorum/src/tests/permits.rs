@@ -23,9 +23,9 @@ fn start(fixture: &mut Fixture, wait: bool) -> (Arc<Claim>, OperationId) {
     (claim, id)
 }
 
-fn wish(fixture: &Fixture, member: usize) -> Option<Slot> {
+fn preferred_slot(fixture: &Fixture, member: usize) -> Option<Slot> {
     match fixture.sent(member).last() {
-        Some(Request::Acquire { wish, .. }) => *wish,
+        Some(Request::Acquire { preferred, .. }) => *preferred,
         other => panic!("{other:?}"),
     }
 }
@@ -34,9 +34,11 @@ fn wish(fixture: &Fixture, member: usize) -> Option<Slot> {
 fn all_members_are_asked_for_one_permit() {
     let mut fixture = Fixture::new(3);
     start(&mut fixture, true);
-    let wishes: Vec<_> = (0..3).map(|member| wish(&fixture, member)).collect();
-    assert!(wishes[0].is_some());
-    assert!(wishes.iter().all(|it| *it == wishes[0]));
+    let preferred_slots: Vec<_> = (0..3)
+        .map(|member| preferred_slot(&fixture, member))
+        .collect();
+    assert!(preferred_slots[0].is_some());
+    assert!(preferred_slots.iter().all(|it| *it == preferred_slots[0]));
 }
 
 #[test]
@@ -92,7 +94,7 @@ fn waiter_pauses_after_different_permits() {
     }
     fixture.pass(10);
     for member in 0..5 {
-        assert_eq!(wish(&fixture, member), Some(slot(0)));
+        assert_eq!(preferred_slot(&fixture, member), Some(slot(0)));
     }
 }
 

@@ -95,13 +95,13 @@ pub(super) fn write(
     claim: &Claim,
     proposal: u64,
     place: Place,
-    wish: Option<Slot>,
+    preferred: Option<Slot>,
     out: &mut CommandWriter<'_>,
 ) -> Result<(), Error> {
-    check(claim, proposal, wish)?;
+    check(claim, proposal, preferred)?;
     call(&ACQUIRE, 1, out);
     codec.names(claim).write_all(out);
-    write_claim(claim, proposal, place, wish, out);
+    write_claim(claim, proposal, place, preferred, out);
     Ok(())
 }
 
@@ -109,7 +109,7 @@ fn write_claim(
     claim: &Claim,
     proposal: u64,
     place: Place,
-    wish: Option<Slot>,
+    preferred: Option<Slot>,
     out: &mut CommandWriter<'_>,
 ) {
     out.arg(entry(claim.owner, claim.mode));
@@ -119,7 +119,7 @@ fn write_claim(
         Place::Ticket(ticket) => out.number(ticket),
         Place::Barging => out.arg("barging"),
     };
-    slot(wish, out);
+    slot(preferred, out);
 }
 
 pub(super) fn read(codec: &Codec, claim: &Claim, answer: &Value) -> Result<Reply, Error> {
@@ -223,7 +223,7 @@ pub(super) fn write_release(
     out: &mut CommandWriter<'_>,
 ) -> Result<(), Error> {
     if let Some(successor) = successor {
-        check(&successor.claim, successor.proposal, successor.wish)?;
+        check(&successor.claim, successor.proposal, successor.preferred)?;
     }
     call(&RELEASE, 1, out);
     codec.names(claim).write_all(out);
@@ -235,7 +235,7 @@ pub(super) fn write_release(
     out.number(codec.foreign_gap.as_millis().try_into().unwrap_or(u64::MAX));
     if let Some(next) = successor {
         let place = Place::Ticket(next.ticket);
-        write_claim(&next.claim, next.proposal, place, next.wish, out);
+        write_claim(&next.claim, next.proposal, place, next.preferred, out);
     }
     Ok(())
 }
@@ -279,7 +279,7 @@ pub(super) fn read_fence(drawn: &Value) -> Result<Fence, Error> {
 }
 
 /// Refuses, before anything is sent, values that would lead to wrong fences or permits.
-fn check(claim: &Claim, proposal: u64, wish: Option<Slot>) -> Result<(), Error> {
+fn check(claim: &Claim, proposal: u64, preferred: Option<Slot>) -> Result<(), Error> {
     if proposal > Fence::MAX.get() {
         let rule = format!(
             "the client's wall clock leads to the fence {proposal}: the greatest is {}",
@@ -287,7 +287,7 @@ fn check(claim: &Claim, proposal: u64, wish: Option<Slot>) -> Result<(), Error> 
         );
         return Err(Error::new(ErrorKind::InvalidInput, rule));
     }
-    match (claim.mode, wish) {
+    match (claim.mode, preferred) {
         (Mode::Permit(permits), Some(slot)) => Slot::new(slot.get(), permits).map(drop),
         _ => Ok(()),
     }

@@ -47,8 +47,8 @@ impl Codec {
                 claim,
                 proposal,
                 place,
-                wish,
-            } => acquire::write(self, claim, *proposal, *place, *wish, out),
+                preferred,
+            } => acquire::write(self, claim, *proposal, *place, *preferred, out),
             Request::Free { claim } => {
                 acquire::write_free(self, claim, out);
                 Ok(())

@@ -39,7 +39,7 @@ fn acquire(claim: &Arc<Claim>) -> Request {
         claim: claim.clone(),
         proposal: 7,
         place: Place::Ticket(5),
-        wish: None,
+        preferred: None,
     }
 }
 
@@ -70,7 +70,7 @@ fn requests() -> Vec<Request> {
         claim: claim.clone(),
         proposal: 8,
         ticket: 6,
-        wish: None,
+        preferred: None,
     };
     vec![
         Request::TryAcquire {

@@ -114,20 +114,20 @@ impl TestClient {
     }
 
     pub(crate) fn acquire(&mut self, claim: &Arc<Claim>, place: Place) -> Answered {
-        self.acquire_wishing(claim, place, None)
+        self.acquire_preferring(claim, place, None)
     }
 
-    pub(crate) fn acquire_wishing(
+    pub(crate) fn acquire_preferring(
         &mut self,
         claim: &Arc<Claim>,
         place: Place,
-        wish: Option<Slot>,
+        preferred: Option<Slot>,
     ) -> Answered {
         Answered(self.ask(&Request::Acquire {
             claim: claim.clone(),
             proposal: first_proposal(claim),
             place,
-            wish,
+            preferred,
         }))
     }
 
@@ -146,7 +146,7 @@ impl TestClient {
             claim: claim.clone(),
             proposal: first_proposal(claim),
             ticket,
-            wish: None,
+            preferred: None,
         });
         let request = Request::Release {
             claim: claim.clone(),

@@ -68,9 +68,9 @@ fn fences_rise_over_all_permits() {
 fn preferred_permit_is_granted_if_it_is_free() {
     let server = server();
     let mut client = TestClient::connect(&server);
-    for (wish, granted) in [(2, 2), (2, 0), (1, 1)] {
+    for (preferred, granted) in [(2, 2), (2, 0), (1, 1)] {
         let claim = client.claim(permits(3));
-        let answer = client.acquire_wishing(&claim, Place::None, slot(wish));
+        let answer = client.acquire_preferring(&claim, Place::None, slot(preferred));
         assert_eq!(answer.granted().1, slot(granted));
     }
 }
@@ -221,11 +221,11 @@ fn renewal_moves_to_the_named_permit() {
     let server = server();
     let mut client = TestClient::connect(&server);
     let claim = client.claim(permits(3));
-    let wish = client.acquire_wishing(&claim, Place::None, slot(0));
-    assert_eq!(wish.granted().1, slot(0));
+    let preferred = client.acquire_preferring(&claim, Place::None, slot(0));
+    assert_eq!(preferred.granted().1, slot(0));
     let other = client.claim(permits(3));
     client
-        .acquire_wishing(&other, Place::None, slot(1))
+        .acquire_preferring(&other, Place::None, slot(1))
         .granted();
     // Another owner has this permit. The lease stays valid, and does not count for the permit.
     let taken = renew(&mut client, &claim, slot(1));
@@ -236,7 +236,7 @@ fn renewal_moves_to_the_named_permit() {
     let moved = renew(&mut client, &claim, slot(2));
     assert!(matches!(moved, LeaseState::Renewed), "{moved:?}");
     let third = client.claim(permits(3));
-    let freed = client.acquire_wishing(&third, Place::None, slot(0));
+    let freed = client.acquire_preferring(&third, Place::None, slot(0));
     assert_eq!(freed.granted().1, slot(0));
     assert!(client.release(&claim));
     let stays = renew(&mut client, &other, slot(1));
@@ -249,7 +249,7 @@ fn only_holder_can_move() {
     let mut client = TestClient::connect(&server);
     let claim = client.claim(permits(3));
     client
-        .acquire_wishing(&claim, Place::None, slot(0))
+        .acquire_preferring(&claim, Place::None, slot(0))
         .granted();
     let moved = renew(&mut client, &claim, slot(2));
     assert!(matches!(moved, LeaseState::Renewed), "{moved:?}");

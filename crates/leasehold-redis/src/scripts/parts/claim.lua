@@ -4,13 +4,13 @@
 
 -- Returns the permit for a claim with this many waiters before it: the preferred permit if it is free,
 -- otherwise the permit that became free first.
-local function choose(ahead, wish)
+local function choose(ahead, preferred)
   if string.sub(value or '', 1, #PERMITS) ~= PERMITS then
-    return wish ~= '' and wish or ahead
+    return preferred ~= '' and preferred or ahead
   end
   local free = call('ZRANGEBYSCORE', readers, '-inf', text(now))
   for _, slot in ipairs(free) do
-    if slot == wish then
+    if slot == preferred then
       return slot
     end
   end
@@ -20,7 +20,7 @@ end
 -- Grants the lock if it is the claim's turn, or if the claim holds it already: {1, fence, permit, cannot notify}.
 -- Otherwise returns a refusal. The ticket is '' for a claim that does not wait, and 'barging' for a claim
 -- ahead of the queue.
-local function acquire(entry, ttl, proposal, ticket, wish)
+local function acquire(entry, ttl, proposal, ticket, preferred)
   local owner, mark = split(entry)
   local was_free, member, head = not value, holds(entry), call('ZRANGE', queue, 0, 0)[1]
   if not member then
@@ -41,7 +41,7 @@ local function acquire(entry, ttl, proposal, ticket, wish)
       end
       return refusal(entry)
     end
-    member = mark == '/s' and owner or mark ~= '' and choose(ahead, wish)
+    member = mark == '/s' and owner or mark ~= '' and choose(ahead, preferred)
   end
   local drawn = draw(entry, proposal)
   if head then
