@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold::store::Wait;
 use leasehold::{Error, ErrorKind, Fence};
 
-use super::state::{ClaimState, Phase, patience};
+use super::state::{ClaimState, Phase, round_timeout};
 use crate::ballot::Vote;
 use crate::engine::{Engine, Now};
 use crate::member::Task;
@@ -118,7 +118,7 @@ impl Engine {
         }
         let term = acquisition.claim.term();
         let limit = match acquisition.is_queued() && self.members.len() > 1 {
-            true => patience(self.round_trip(), acquisition.failures),
+            true => round_timeout(self.round_trip(), acquisition.failures),
             false => (term / 3).min(leasehold::store::Claim::LIMIT_MAX),
         };
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {

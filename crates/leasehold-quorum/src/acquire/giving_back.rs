@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::Error;
 use leasehold::store::Busy;
 
-use super::state::{ClaimState, patience};
+use super::state::{ClaimState, round_timeout};
 use crate::ballot::majority;
 use crate::engine::{Engine, Now};
 use crate::errors::too_few;
@@ -59,7 +59,7 @@ impl Engine {
         let Some(acquisition) = self.acquisitions.get(&id) else {
             return;
         };
-        let longest = patience(self.round_trip(), acquisition.failures);
+        let longest = round_timeout(self.round_trip(), acquisition.failures);
         // The votes may return with time alone.
         let pause = match error.eligible_after() {
             Some(after) => after.clamp(PAUSE_MIN, PAUSE_MAX),
@@ -85,7 +85,7 @@ impl Engine {
         if acquisition.is_round_over() {
             return self.set_wake(id);
         }
-        let longest = patience(round_trip, acquisition.failures);
+        let longest = round_timeout(round_trip, acquisition.failures);
         acquisition.failures += 1;
         acquisition.notified_at = None;
         let is_permit = acquisition.claim.mode.permits().is_some();

@@ -261,7 +261,7 @@ fn tie_breaker(claim: &Claim, failures: u32) -> u64 {
 }
 
 /// How long a round waits for a majority. It follows the round trip and doubles with each failure.
-pub(crate) fn patience(round_trip: Duration, failures: u32) -> Duration {
+pub(crate) fn round_timeout(round_trip: Duration, failures: u32) -> Duration {
     let base = Duration::from_millis(10) + round_trip * 4;
     let longest = Duration::from_millis(800).max(base);
     (base * 2_u32.pow(failures.min(10))).min(longest)
@@ -273,10 +273,10 @@ mod tests {
 
     #[test]
     fn round_length_follows_network_latency() {
-        let patience = |millis, failures| patience(Duration::from_millis(millis), failures);
-        assert_eq!(patience(1, 0), Duration::from_millis(14));
-        assert_eq!(patience(1, 2), Duration::from_millis(56));
-        assert_eq!(patience(1, 99), Duration::from_millis(800));
-        assert_eq!(patience(300, 5), Duration::from_millis(1_210));
+        let round_timeout = |millis, failures| round_timeout(Duration::from_millis(millis), failures);
+        assert_eq!(round_timeout(1, 0), Duration::from_millis(14));
+        assert_eq!(round_timeout(1, 2), Duration::from_millis(56));
+        assert_eq!(round_timeout(1, 99), Duration::from_millis(800));
+        assert_eq!(round_timeout(300, 5), Duration::from_millis(1_210));
     }
 }
