@@ -59,7 +59,7 @@ impl FileStore {
         let attempt = Arc::new(attempt);
         Box::pin(async move {
             let env = self.env();
-            let give_up = env.clock.now() + PATIENCE;
+            let give_up = env.clock.now() + TIMEOUT;
             loop {
                 let (directory, attempt) = (Arc::clone(self.directory()), Arc::clone(&attempt));
                 let now = env.clock.wall();
@@ -79,7 +79,7 @@ impl FileStore {
 
 fn stuck(path: &Path) -> Error {
     let message = format!(
-        "somebody has been at the record of {} for {PATIENCE:?}: it may be stopped",
+        "somebody has been at the record of {} for {TIMEOUT:?}: it may be stopped",
         path.display()
     );
     Error::new(ErrorKind::Io, message)
@@ -91,4 +91,4 @@ const SWEEP_EVERY: u64 = 8;
 /// About as long as a disk takes to write a file through.
 const PAUSE: [Duration; 2] = [Duration::from_micros(500), Duration::from_millis(5)];
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);

@@ -15,7 +15,7 @@ use leasehold_file::FileStore;
 use crate::flock::{Flock, flock_gets};
 use crate::helper::Helper;
 use crate::waiting::{Child, Waiting, by_words_alone};
-use crate::world::{self, PATIENCE, World, fence, held, in_turn, is_busy, key};
+use crate::world::{self, TIMEOUT, World, fence, held, in_turn, is_busy, key};
 
 fn permits(count: u32) -> Permits {
     Permits::new(count).unwrap()
@@ -407,7 +407,7 @@ async fn all_modes_succeed_by_notifications_alone() {
             })
         })
         .collect();
-    let end = SystemClock.now() + 2 * PATIENCE;
+    let end = SystemClock.now() + 2 * TIMEOUT;
     for work in work {
         let done = within(&SystemClock, end, work).await;
         done.expect("nobody is left waiting").unwrap();

@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::flock::Flock;
 use crate::helper::Helper;
-use crate::world::{PATIENCE, World, in_turn, key};
+use crate::world::{TIMEOUT, World, in_turn, key};
 
 /// On this clock, a waiter without notifications waits indefinitely.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl Waiting {
     }
 
     pub(crate) async fn granted(self) -> Fence {
-        let end = SystemClock.now() + PATIENCE;
+        let end = SystemClock.now() + TIMEOUT;
         let granted = within(&SystemClock, end, self.granted).await;
         granted.expect("a word").unwrap()
     }
@@ -369,7 +369,7 @@ async fn sixteen_waiters_succeed_by_notifications_alone() {
             })
         })
         .collect();
-    let end = SystemClock.now() + 2 * PATIENCE;
+    let end = SystemClock.now() + 2 * TIMEOUT;
     for work in work {
         let done = within(&SystemClock, end, work).await;
         done.expect("nobody is left waiting").unwrap();

@@ -107,7 +107,7 @@ pub(crate) fn is_busy(attempt: Result<Attempt, Error>) -> bool {
 
 /// Asks until the lock is granted.
 pub(crate) async fn wait_for(store: &dyn Store, claim: &Claim) -> Fence {
-    let give_up = Instant::now() + PATIENCE;
+    let give_up = Instant::now() + TIMEOUT;
     loop {
         match store.acquire(claim).await {
             Ok(Attempt::Granted(grant)) => return grant.fence,
@@ -130,4 +130,4 @@ pub(crate) fn wall() -> u64 {
 }
 
 /// The machine may be slow; what has not happened by then never will.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);

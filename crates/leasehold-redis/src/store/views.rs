@@ -39,23 +39,23 @@ impl RedisStore {
             given += usize::from(answer.is_ok());
             answers[place] = Some(answer);
         }
-        let patience = (4 * clock.now().since(began)).max(PATIENCE_MIN);
+        let timeout = (4 * clock.now().since(began)).max(TIMEOUT_MIN);
         let rest = async {
             while let Some((place, answer)) = asked.next().await {
                 answers[place] = Some(answer);
             }
         };
         // Members that are still silent then have no answer.
-        let _ = within(clock, clock.now() + patience, rest).await;
+        let _ = within(clock, clock.now() + timeout, rest).await;
         let answers = self.member_ids().cloned().zip(answers);
         Answers::new(
-            answers.map(|(id, answer)| (id, answer.unwrap_or_else(|| Err(silent(patience))))),
+            answers.map(|(id, answer)| (id, answer.unwrap_or_else(|| Err(silent(timeout))))),
         )
     }
 }
 
 /// How long to wait for the other members at least, once a majority answered.
-const PATIENCE_MIN: Duration = Duration::from_millis(100);
+const TIMEOUT_MIN: Duration = Duration::from_millis(100);
 
 fn silent(span: Duration) -> Error {
     let text = format!("no answer within {span:.1?} after a majority");

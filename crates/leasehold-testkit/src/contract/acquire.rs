@@ -5,7 +5,7 @@ use leasehold::store::{Attempt, Sharing};
 use leasehold::{ErrorKind, Fence, Guard, Mode};
 
 use super::crowd::Crowd;
-use super::fixture::{Fixture, LONG, PATIENCE, busy, granted, now, released};
+use super::fixture::{Fixture, LONG, TIMEOUT, busy, granted, now, released};
 
 pub(crate) async fn a1_an_exclusive_claim_excludes_all_others(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
@@ -124,7 +124,7 @@ pub(crate) async fn a5_busy_answer_leaves_nothing(fixture: &Fixture) {
         let answer = store.acquire(claim).await;
         assert!(matches!(answer, Ok(Attempt::Busy(_))), "{answer:?}");
         assert!(
-            asked.elapsed() < PATIENCE,
+            asked.elapsed() < TIMEOUT,
             "busy does not wait for the holder"
         );
     }

@@ -6,8 +6,8 @@ use leasehold::{Fence, LostReason, Mode};
 
 use super::crowd::Crowd;
 use super::fixture::{
-    Fixture, LONG, PATIENCE, admin, busy, granted, granted_in_time, held, inspection, now,
-    released, short_ttl,
+    Fixture, LONG, TIMEOUT, admin, busy, granted, granted_in_time, held, inspection, now, released,
+    short_ttl,
 };
 
 fn record(fixture: &Fixture, claim: &Claim, fence: Fence) -> ForceReleaseRecord {
@@ -99,7 +99,7 @@ pub(crate) async fn b2_broken_lock_stays_shut_until_lease_end(fixture: &Fixture)
     let (next, _) = granted_in_time(fixture, &other, &key).await;
     let lived = asked.elapsed();
     assert!(lived >= ttl.mul_f64(0.95), "free again after {lived:?}");
-    assert!(lived < ttl + PATIENCE);
+    assert!(lived < ttl + TIMEOUT);
     let holders = inspection(&other).holders(&key).await.expect("an answer");
     assert!(!holders[0].broken, "{holders:?}");
     released(&other, &next).await;

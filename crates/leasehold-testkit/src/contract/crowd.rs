@@ -8,7 +8,7 @@ use futures_util::future::{Either, select};
 use leasehold::store::{FairnessOrder, Store};
 use leasehold::{Client, Key, Lock};
 
-use super::fixture::{Fixture, LONG, PATIENCE, now, until};
+use super::fixture::{Fixture, LONG, TIMEOUT, now, until};
 
 /// How long a store reserves a lock at least for a waiter whose turn it is.
 const RESERVATION: Duration = Duration::from_secs(1);
@@ -49,7 +49,7 @@ impl<'a> Crowd<'a> {
 
     pub(super) fn lock(&self, client: usize, key: &Key) -> Lock {
         let client = &self.clients[client % self.clients.len()];
-        client.lock(key).ttl(LONG).wait(PATIENCE * 2)
+        client.lock(key).ttl(LONG).wait(TIMEOUT * 2)
     }
 
     /// Returns the number of waiters in the queue; 0 if the store has no queue or does not show it.
@@ -100,14 +100,14 @@ impl Served {
 /// Repeats `run` until the machine did not hold it up. Returns the order in which the waiters were served.
 pub(super) async fn in_time(run: impl AsyncFn(&Served)) -> Vec<usize> {
     let began = now();
-    while began.elapsed() < PATIENCE {
+    while began.elapsed() < TIMEOUT {
         let served = Served::default();
         run(&served).await;
         if served.was_in_time() {
             return served.order.into_inner();
         }
     }
-    panic!("never without a pause of {RESERVATION:?}, for {PATIENCE:?}")
+    panic!("never without a pause of {RESERVATION:?}, for {TIMEOUT:?}")
 }
 
 /// Polls `wait`, which must not end, until `until` has ended. Returns `wait`.

@@ -23,9 +23,9 @@ pub(crate) struct Fixture {
 }
 
 /// Long enough for a slow and busy machine. A test that waits longer has failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A TTL that ends only after [`PATIENCE`]. A lock that is free earlier was freed, and did not expire.
+/// A TTL that ends only after [`TIMEOUT`]. A lock that is free earlier was freed, and did not expire.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 impl Fixture {
@@ -94,10 +94,7 @@ impl Fixture {
 pub(crate) async fn until(fixture: &Fixture, what: &str, condition: impl AsyncFn() -> bool) {
     let began = now();
     while !condition().await {
-        assert!(
-            began.elapsed() < PATIENCE,
-            "{what}: not within {PATIENCE:?}"
-        );
+        assert!(began.elapsed() < TIMEOUT, "{what}: not within {TIMEOUT:?}");
         fixture.pause().await;
     }
 }
@@ -141,7 +138,7 @@ pub(crate) async fn granted_in_time(
             return (claim, began.elapsed());
         }
         assert!(
-            began.elapsed() < PATIENCE,
+            began.elapsed() < TIMEOUT,
             "{key} is still not free: {answer:?}"
         );
         store.wait(&claim).await;

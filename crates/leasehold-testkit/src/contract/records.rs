@@ -6,7 +6,7 @@ use leasehold::store::{
 };
 use leasehold::{Effect, Fence, Key};
 
-use super::fixture::{Fixture, LONG, PATIENCE, busy, granted, inspection, now, released};
+use super::fixture::{Fixture, LONG, TIMEOUT, busy, granted, inspection, now, released};
 
 /// What a test writes must be there until its end.
 const KEPT: Duration = LONG;
@@ -211,7 +211,7 @@ pub(crate) async fn p4_value_ends_with_its_retention(fixture: &Fixture) {
                 break;
             }
         }
-        assert!(age < PATIENCE, "still there after {age:?}");
+        assert!(age < TIMEOUT, "still there after {age:?}");
         fixture.pause().await;
     }
     let shut_out = Opened::Superseded(fence(7));

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use leasehold::Client;
 
-use super::fixture::{Fixture, LONG, PATIENCE, granted, now, released};
+use super::fixture::{Fixture, LONG, TIMEOUT, granted, now, released};
 
 pub(crate) async fn w1_waiting_is_no_busy_loop(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
@@ -25,7 +25,7 @@ pub(crate) async fn w2_waiter_gets_a_freed_lock(fixture: &Fixture) {
     let (store, client, key) = (fixture.open(), Client::new(fixture.open()), fixture.key());
     let holder = fixture.claim(&key, LONG);
     granted(&store, &holder).await;
-    let lock = client.lock(&key).ttl(LONG).wait(PATIENCE);
+    let lock = client.lock(&key).ttl(LONG).wait(TIMEOUT);
     let waiting = lock.acquire();
     let freeing = async {
         // Waits for several rounds, so that the waiter has been refused before.

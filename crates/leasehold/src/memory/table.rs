@@ -34,7 +34,7 @@ pub(super) struct Lock {
 }
 
 /// A waiter loses its place if it does not ask within this time after it was notified.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Table {
     pub(super) fn acquire(&mut self, claim: &Claim, now: BootInstant) -> Result<Attempt, Error> {
@@ -67,7 +67,7 @@ impl Table {
         let entry = lock.queue.iter().find(|it| it.claim.owner == claim.owner)?;
         let ends = lock.leases.iter().map(|lease| lease.end);
         let notified_at = lock.queue.iter().filter_map(|it| it.notified_at);
-        let until = ends.chain(notified_at.map(|at| at + PATIENCE)).min();
+        let until = ends.chain(notified_at.map(|at| at + TIMEOUT)).min();
         Some((Arc::clone(&entry.call), until))
     }
 
@@ -124,7 +124,7 @@ impl Lock {
     fn refresh(&mut self, now: BootInstant) {
         self.leases.retain(|lease| now < lease.end);
         self.queue
-            .retain(|entry| entry.notified_at.is_none_or(|at| now < at + PATIENCE));
+            .retain(|entry| entry.notified_at.is_none_or(|at| now < at + TIMEOUT));
         for place in 0..self.queue.len() {
             let is_called = self.concerns(place);
             let entry = &mut self.queue[place];

@@ -40,7 +40,7 @@ const STEPS_MAX: usize = 16;
 const NAMED_MAX: usize = 5;
 
 /// No step begins after this time. From a server far away a few keys are enough.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Looks at a few thousand keys of the database.
 pub(super) async fn take(
@@ -52,7 +52,7 @@ pub(super) async fn take(
     let mut census = KeyCensus::default();
     let mut suspects = Suspects::default();
     let mut cursor = "0".to_owned();
-    let end = clock.now() + PATIENCE;
+    let end = clock.now() + TIMEOUT;
     for _ in 0..STEPS_MAX {
         if clock.now() >= end {
             break;

@@ -17,7 +17,7 @@ const CONTENDERS: usize = 6;
 const CYCLES: usize = 8;
 
 /// The limit for all of them together. A run that forgets no waiter takes a small part of it.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// What the permit holders observe of one another.
 #[derive(Default)]
@@ -86,12 +86,12 @@ async fn permits_are_kept_while_two_servers_die() {
             server.kill();
         }
     };
-    let end = SystemClock.now() + PATIENCE;
+    let end = SystemClock.now() + TIMEOUT;
     let both = futures_util::future::join(contend, kill);
     let served = within(&SystemClock, end, both).await;
     let (fences, ()) = served.unwrap_or_else(|| {
         let served = section.served.load(Ordering::SeqCst);
-        panic!("{served} of {all} were served within {PATIENCE:?}")
+        panic!("{served} of {all} were served within {TIMEOUT:?}")
     });
     let most = section.most.load(Ordering::SeqCst);
     assert!((2..=PERMITS).contains(&most), "{most} at once");
