@@ -1,22 +1,35 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
-use leasehold::store::{Exclusion, Expiry, FairnessOrder, LeaseTerms, Sharing, Store, Waiting};
-use leasehold::{ErrorKind, Mode};
+use leasehold::store::{
+    Exclusion, Expiry, FairnessOrder, LeaseTerms, Renewal, Sharing, Store, Waiting,
+};
+use leasehold::{ErrorKind, Fence, Mode};
 use leasehold_file::FileStore;
 
 use crate::helper::Helper;
-use crate::world::World;
+use crate::world::{World, granted, held};
 
-/// Without the capabilities that let root pass by the permissions of files.
-const WITHOUT_CAPABILITIES: &[&str] = &["setpriv", "--inh-caps=-all", "--bounding-set=-all"];
-
+/// A helper without the capabilities that let root pass by the permissions of files.
 fn unprivileged() -> Helper {
     if nix::unistd::geteuid().is_root() {
-        Helper::start_under(WITHOUT_CAPABILITIES)
+        Helper::start_under(&["setpriv", "--inh-caps=-all", "--bounding-set=-all"])
     } else {
         Helper::start()
     }
+}
+
+/// Checks that the directory is refused with an error that names `path` and `reason`.
+fn is_refused(helper: &mut Helper, dir: &Path, path: &Path, reason: &str) {
+    let answer = helper.try_take(dir, "deploy", Mode::Exclusive);
+    assert!(answer.starts_with("error Refused"), "{answer}");
+    assert!(answer.contains(path.to_str().unwrap()), "{answer}");
+    assert!(answer.contains(reason), "{answer}");
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
 #[test]
@@ -26,18 +39,18 @@ fn unusable_directory_is_refused_by_name() {
     fs::create_dir(&locks).unwrap();
     let mut helper = unprivileged();
     for mode in [0o500, 0o300, 0o000] {
-        fs::set_permissions(&locks, fs::Permissions::from_mode(mode)).unwrap();
-        for dir in [&locks, &locks.join("below")] {
-            if mode == 0o300 && *dir != locks {
-                continue;
-            }
-            let answer = helper.try_take(dir, "deploy", Mode::Exclusive);
-            assert!(answer.starts_with("error Refused"), "{mode:o}: {answer}");
-            assert!(answer.contains(locks.to_str().unwrap()), "{answer}");
-            assert!(answer.contains("Permission denied"), "{answer}");
+        set_mode(&locks, mode);
+        is_refused(&mut helper, &locks, &locks, "Permission denied");
+        if mode != 0o300 {
+            is_refused(
+                &mut helper,
+                &locks.join("below"),
+                &locks,
+                "Permission denied",
+            );
         }
     }
-    fs::set_permissions(&locks, fs::Permissions::from_mode(0o700)).unwrap();
+    set_mode(&locks, 0o700);
     let answer = helper.try_take(&locks, "deploy", Mode::Exclusive);
     assert!(answer.starts_with("granted"), "{answer}");
 }
@@ -47,34 +60,18 @@ fn unwritable_lock_file_is_refused_by_name() {
     let world = World::new();
     let path = world.lock_file("deploy");
     fs::write(&path, "").unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
-    let answer = unprivileged().try_take(world.dir.path(), "deploy", Mode::Exclusive);
-    assert!(answer.starts_with("error Refused"), "{answer}");
-    assert!(answer.contains(path.to_str().unwrap()), "{answer}");
+    set_mode(&path, 0o400);
+    is_refused(&mut unprivileged(), world.dir.path(), &path, "");
 }
 
 #[test]
 fn read_only_file_system_is_refused() {
     let world = World::new();
-    let dir = world.dir.path().to_str().unwrap();
-    let script = format!("mount -t tmpfs -o ro none {dir} && exec \"$0\" \"$@\"");
-    let root = nix::unistd::geteuid().is_root();
-    let unshare: &[&str] = if root {
-        &["unshare", "-m"]
-    } else {
-        &["unshare", "-r", "-m"]
-    };
-    let wrapper: Vec<_> = unshare
-        .iter()
-        .copied()
-        .chain(["sh", "-c", &script])
-        .collect();
-    let mut helper = Helper::start_under(&wrapper);
-    for dir in [world.dir.path(), &world.dir.path().join("below")] {
-        let answer = helper.try_take(dir, "deploy", Mode::Exclusive);
-        assert!(answer.starts_with("error Refused"), "{answer}");
-        assert!(answer.contains("Read-only file system"), "{answer}");
-        assert!(answer.contains(dir.to_str().unwrap()), "{answer}");
+    let dir = world.dir.path();
+    let mut helper =
+        Helper::start_after_mount(&format!("mount -t tmpfs -o ro none {}", dir.display()));
+    for dir in [dir, &dir.join("below")] {
+        is_refused(&mut helper, dir, dir, "Read-only file system");
     }
 }
 
@@ -96,16 +93,11 @@ async fn removed_directory_is_recreated() {
     let path = world.dir.path().join("locks");
     let store = FileStore::open(&path).unwrap();
     fs::remove_dir(&path).unwrap();
-    let claim = world.claim("deploy", 0);
-    crate::world::fence(store.acquire(&claim).await);
+    let claim = world.writer();
+    granted(&store, &claim).await;
     fs::remove_dir_all(&path).unwrap();
-    let lost = store
-        .renew(&[crate::world::held(&claim, leasehold::Fence::MAX)])
-        .await;
-    assert!(
-        matches!(lost[..], [leasehold::store::Renewal::Lost(_)]),
-        "{lost:?}"
-    );
+    let lost = store.renew(&[held(&claim, Fence::MAX)]).await;
+    assert!(matches!(lost[..], [Renewal::Lost(_)]), "{lost:?}");
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use leasehold::Mode;
-use leasehold::store::{Inspection as _, Store};
+use leasehold::store::Inspection as _;
 
-use crate::world::{World, fence, is_busy, key};
+use crate::world::{World, key, permit};
 
 /// A `flock` that holds `path` until it is dropped.
 pub(crate) struct Flock(Child);
@@ -57,56 +57,49 @@ pub(crate) fn flock_gets(path: &Path, option: &str) -> bool {
 async fn a_lock_of_ours_excludes_flock() {
     let world = World::new();
     let path = world.lock_file("deploy");
-    let (claim, _) = world.take("deploy", 0).await;
-    assert!(!flock_gets(&path, "-x") && !flock_gets(&path, "-s"));
-    world.store.release(&claim).await.unwrap();
-    assert!(flock_gets(&path, "-x"));
-    let reader = world.shared("deploy", 0);
-    fence(world.store.acquire(&reader).await);
-    assert!(!flock_gets(&path, "-x") && flock_gets(&path, "-s"));
+    for mode in [Mode::Exclusive, Mode::Shared, permit(3)] {
+        let claim = world.wants(mode);
+        world.granted(&claim).await;
+        assert!(!flock_gets(&path, "-x"), "{mode}");
+        assert_eq!(flock_gets(&path, "-s"), mode != Mode::Exclusive, "{mode}");
+        world.released(&claim).await;
+        assert!(flock_gets(&path, "-x"), "{mode}");
+    }
 }
 
 #[tokio::test]
 async fn flock_command_excludes_ours_and_is_shown() {
     let world = World::new();
     let path = world.lock_file("deploy");
-    let holders = async || world.store.holders(&key("deploy")).await.unwrap();
+    let shown = async || {
+        let holders = world.holders().await.into_iter();
+        holders.map(|it| (it.mode, it.owner)).collect::<Vec<_>>()
+    };
     let listed = async || world.store.list("", 10).await.unwrap();
 
     // It makes the file, which is then empty.
     let flock = Flock::hold(&path, Mode::Exclusive);
-    assert!(is_busy(
-        world.store.acquire(&world.claim("deploy", 0)).await
-    ));
-    assert!(is_busy(
-        world.store.acquire(&world.shared("deploy", 0)).await
-    ));
-    let shown = holders().await;
-    assert_eq!(shown.len(), 1);
-    assert_eq!((shown[0].mode, shown[0].owner), (Mode::Exclusive, None));
+    for mode in [Mode::Exclusive, Mode::Shared, permit(3)] {
+        world.busy(&world.wants(mode)).await;
+    }
+    assert_eq!(shown().await, [(Mode::Exclusive, None)]);
     assert_eq!(listed().await, [key("deploy")]);
     drop(flock);
-    assert!(holders().await.is_empty() && listed().await.is_empty());
+    assert!(shown().await.is_empty() && listed().await.is_empty());
 
-    let flock = Flock::hold(&path, Mode::Shared);
-    assert!(is_busy(
-        world.store.acquire(&world.claim("deploy", 0)).await
-    ));
-    let reader = world.shared("deploy", 0);
-    fence(world.store.acquire(&reader).await);
-    let shown = holders().await;
-    assert_eq!(shown.len(), 2, "{shown:?}");
-    assert_eq!(
-        shown.iter().filter(|holder| holder.owner.is_none()).count(),
-        1
-    );
-    assert!(
-        shown
-            .iter()
-            .any(|holder| holder.owner == Some(reader.owner))
-    );
-    drop(flock);
-    assert_eq!(holders().await.len(), 1);
+    // The kernel does not show which kind of shared holder it sees: permits do not exclude it.
+    for mode in [Mode::Shared, permit(1)] {
+        let flock = Flock::hold(&path, Mode::Shared);
+        world.busy(&world.writer()).await;
+        let claim = world.wants(mode);
+        world.granted(&claim).await;
+        assert!(flock_gets(&path, "-s"));
+        let ours = (mode, Some(claim.owner));
+        assert_eq!(shown().await, [ours, (Mode::Shared, None)]);
+        drop(flock);
+        assert_eq!(shown().await, [ours]);
+        world.released(&claim).await;
+    }
 }
 
 /// The common idiom `exec 9>file; flock 9` truncates the file, and with it the counter.

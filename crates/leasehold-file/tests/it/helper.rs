@@ -3,21 +3,20 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::Arc;
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
-use leasehold::store::{Attempt, Claim, Permits, Store};
+use leasehold::store::{Attempt, Store};
 use leasehold::{Error, Fence, Mode};
 use leasehold_file::FileStore;
-use leasehold_testkit::servers::until;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, geteuid};
 
-use crate::world;
+use crate::world::{self, World};
 
 /// A running helper. Dropping it kills it.
 pub(crate) struct Helper {
-    child: Child,
+    child: std::process::Child,
     orders: ChildStdin,
     answers: Lines<BufReader<ChildStdout>>,
 }
@@ -27,10 +26,23 @@ impl Helper {
         Self::start_under(&[])
     }
 
+    /// Starts a helper that holds the lock.
+    pub(crate) fn holding(world: &World, mode: Mode) -> Self {
+        let mut helper = Self::start();
+        helper.take(world, mode);
+        helper
+    }
+
+    /// Starts it in a mount namespace of its own, once the shell has run `setup`.
+    pub(crate) fn start_after_mount(setup: &str) -> Self {
+        let script = format!("({setup}) && exec \"$0\" \"$@\"");
+        let as_root: &[&str] = if geteuid().is_root() { &[] } else { &["-r"] };
+        Self::start_under(&[&["unshare", "-m"], as_root, &["sh", "-c", &script]].concat())
+    }
+
     /// Starts it as the last argument of another command.
     pub(crate) fn start_under(wrapper: &[&str]) -> Self {
         let myself = std::env::current_exe().unwrap();
-        let own = ["--exact", "helper::a_helper_obeys", "--nocapture"];
         let mut command = match wrapper {
             [] => Command::new(&myself),
             [program, arguments @ ..] => {
@@ -40,7 +52,7 @@ impl Helper {
             }
         };
         let mut child = command
-            .args(own)
+            .args(["--exact", "helper::a_helper_obeys", "--nocapture"])
             .env(ROLE, "helper")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -55,16 +67,6 @@ impl Helper {
         }
     }
 
-    /// Starts `count` helpers, gives all of them the same order at once, and returns their answers.
-    pub(crate) fn ask_several(count: u32, order: &[&str]) -> Vec<String> {
-        std::thread::scope(|scope| {
-            let asked = (0..count).map(|_| scope.spawn(|| Self::start().ask(order)));
-            let asked: Vec<_> = asked.collect();
-            let answers = asked.into_iter().map(|it| it.join().unwrap());
-            answers.collect()
-        })
-    }
-
     /// Gives an order, and returns the answer.
     pub(crate) fn ask(&mut self, order: &[&str]) -> String {
         writeln!(self.orders, "{}", order.join("\t")).unwrap();
@@ -77,14 +79,23 @@ impl Helper {
         }
     }
 
-    pub(crate) fn take(&mut self, dir: &Path, name: &str, mode: Mode) -> u64 {
-        let answer = self.try_take(dir, name, mode);
+    pub(crate) fn take(&mut self, world: &World, mode: Mode) -> u64 {
+        let answer = self.try_take(world.dir.path(), "deploy", mode);
         let fence = answer.strip_prefix("granted ");
         fence.unwrap_or_else(|| panic!("{answer}")).parse().unwrap()
     }
 
     pub(crate) fn try_take(&mut self, dir: &Path, name: &str, mode: Mode) -> String {
         self.ask(&["take", dir.to_str().unwrap(), name, &mode.to_string()])
+    }
+
+    pub(crate) fn release(&mut self) {
+        assert_eq!(self.ask(&["release"]), "Released");
+    }
+
+    /// Starts a process that inherits the descriptor of the lock.
+    pub(crate) fn hand_down(&mut self) -> Child {
+        Child(self.ask(&["hand down"]).parse().unwrap())
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -106,91 +117,86 @@ impl Drop for Helper {
     }
 }
 
+/// A process of a helper. Dropping it kills it.
+pub(crate) struct Child(i32);
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        kill(Pid::from_raw(self.0), Signal::SIGKILL).unwrap();
+    }
+}
+
 /// A test, and the way into the other process: in there, it is the helper.
 #[test]
 fn a_helper_obeys() {
     if std::env::var_os(ROLE).is_some() {
         return obey();
     }
-    let dir = tempfile::tempdir().unwrap();
-    let mut helper = Helper::start();
-    assert!(helper.take(dir.path(), "deploy", Mode::Exclusive) > 0);
-    assert_eq!(
-        helper.try_take(dir.path(), "deploy", Mode::Exclusive),
-        "busy"
-    );
+    let world = World::new();
+    let mut helper = Helper::holding(&world, Mode::Exclusive);
+    let again = helper.try_take(world.dir.path(), "deploy", Mode::Exclusive);
+    assert_eq!(again, "busy");
 }
 
 #[expect(clippy::print_stdout, reason = "it answers through a pipe")]
 fn obey() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
     let client = world::client();
     let mut taken = Vec::new();
-    for line in std::io::stdin().lines() {
-        let line = line.unwrap();
-        let words: Vec<_> = line.split('\t').collect();
-        let answer = match words[..] {
-            ["take", dir, name, mode] => {
-                let claim = world::claim(&client, name, 0).with_mode(read_mode(mode));
-                let opened = FileStore::open(dir);
-                answer_to(opened.and_then(|store| {
-                    let attempt = runtime.block_on(store.acquire(&claim))?;
+    world::block_on(async {
+        for line in std::io::stdin().lines() {
+            let line = line.unwrap();
+            let words: Vec<_> = line.split('\t').collect();
+            let answer = match words[..] {
+                ["take", dir, name, mode] => {
+                    let claim = world::claim(&client, name, 0).with_mode(read_mode(mode));
+                    let attempt = match FileStore::open(dir) {
+                        Ok(store) => {
+                            let attempt = store.acquire(&claim).await;
+                            taken.push((store, claim));
+                            attempt
+                        }
+                        Err(error) => Err(error),
+                    };
+                    answer_to(attempt)
+                }
+                // It asks for the exclusive lock, is refused, and waits until it is killed or has to leave.
+                ["wait", dir, name] => {
+                    let claim = world::queued(&world::claim(&client, name, 0));
+                    let store = FileStore::open(dir).unwrap();
+                    world::busy(&store, &claim).await;
                     taken.push((store, claim));
-                    Ok(attempt)
-                }))
-            }
-            // It asks for the exclusive lock, is refused, and waits until it is killed or has to leave.
-            ["wait", dir, name] => {
-                let claim = world::in_turn(&world::claim(&client, name, 0));
-                taken.push((FileStore::open(dir).unwrap(), claim.clone()));
-                let (store, _) = taken.last().unwrap();
-                assert!(world::is_busy(runtime.block_on(store.acquire(&claim))));
-                "waiting".into()
-            }
-            ["leave"] => {
-                let (store, claim) = taken.pop().unwrap();
-                runtime.block_on(world::leave(&store, &claim));
-                "left".into()
-            }
-            ["increment", dir, name, file, times] => {
-                let store = FileStore::open(dir).unwrap();
-                let times = times.parse().unwrap();
-                runtime.block_on(increment(&store, &client, name, file.as_ref(), times))
-            }
-            ["go in and out", dir, name, permits, tally, times] => {
-                let store = FileStore::open(dir).unwrap();
-                let permits = Permits::new(permits.parse().unwrap()).unwrap();
-                let times = times.parse().unwrap();
-                let claim = || world::claim(&client, name, 0).with_mode(Mode::Permit(permits));
-                runtime.block_on(go_in_and_out(&store, claim, permits, tally.as_ref(), times))
-            }
-            ["downgrade"] => {
-                let (store, claim) = taken.last().unwrap();
-                let shared = world::held(&claim.clone().with_mode(Mode::Shared), Fence::MAX);
-                format!("{:?}", runtime.block_on(store.renew(&[shared]))[0])
-            }
-            // A child that has the descriptor as its stdin, and lives for a while.
-            ["hand down"] => {
-                let (store, claim) = taken.last().unwrap();
-                let descriptor: OwnedFd = store.descriptor(claim.owner).unwrap();
-                let child = Command::new("sleep")
-                    .arg("3600")
-                    .stdin(File::from(descriptor))
-                    .stdout(Stdio::null())
-                    .spawn();
-                child.unwrap().id().to_string()
-            }
-            ["release"] => {
-                let (store, claim) = taken.pop().unwrap();
-                format!("{:?}", runtime.block_on(store.release(&claim)).unwrap())
-            }
-            _ => panic!("unknown order {line:?}"),
-        };
-        println!("{MARK}{answer}");
-    }
+                    "waiting".into()
+                }
+                ["leave"] => {
+                    let (store, claim) = taken.pop().unwrap();
+                    world::leave(&store, &claim).await;
+                    "left".into()
+                }
+                ["downgrade"] => {
+                    let (store, claim) = taken.last().unwrap();
+                    let shared = world::held(&claim.clone().with_mode(Mode::Shared), Fence::MAX);
+                    format!("{:?}", store.renew(&[shared]).await[0])
+                }
+                // A child that has the descriptor as its stdin, and lives for a while.
+                ["hand down"] => {
+                    let (store, claim) = taken.last().unwrap();
+                    let descriptor: OwnedFd = store.descriptor(claim.owner).unwrap();
+                    let child = Command::new("sleep")
+                        .arg("3600")
+                        .stdin(File::from(descriptor))
+                        .stdout(Stdio::null())
+                        .spawn();
+                    child.unwrap().id().to_string()
+                }
+                ["release"] => {
+                    let (store, claim) = taken.pop().unwrap();
+                    format!("{:?}", store.release(&claim).await.unwrap())
+                }
+                _ => panic!("unknown order {line:?}"),
+            };
+            println!("{MARK}{answer}");
+        }
+    });
 }
 
 fn answer_to(attempt: Result<Attempt, Error>) -> String {
@@ -201,70 +207,9 @@ fn answer_to(attempt: Result<Attempt, Error>) -> String {
     }
 }
 
-/// Adds one to the number in `file`, `times` times, each under the lock; returns the fences.
-async fn increment(
-    store: &FileStore,
-    client: &Arc<leasehold::store::ClientInfo>,
-    name: &str,
-    file: &Path,
-    times: u32,
-) -> String {
-    let mut fences = Vec::new();
-    for _ in 0..times {
-        let claim = world::in_turn(&world::claim(client, name, 0));
-        fences.push(world::wait_for(store, &claim).await.to_string());
-        world::leave(store, &claim).await;
-        let number: u64 = std::fs::read_to_string(file).unwrap().parse().unwrap();
-        std::fs::write(file, (number + 1).to_string()).unwrap();
-        store.release(&claim).await.unwrap();
-    }
-    fences.join(" ")
-}
-
-/// Holds a permit `times` times, each time until all permits were in use together; returns the
-/// fences.
-async fn go_in_and_out(
-    store: &FileStore,
-    claim: impl Fn() -> Claim,
-    permits: Permits,
-    file: &Path,
-    times: u32,
-) -> String {
-    let mut fences = Vec::new();
-    for _ in 0..times {
-        let claim = world::in_turn(&claim());
-        fences.push(world::wait_for(store, &claim).await.to_string());
-        world::leave(store, &claim).await;
-        let [inside, ..] = tally(file, 1);
-        assert!(inside <= permits.get().into(), "{inside} are inside");
-        until("all permits in use", || {
-            tally(file, 0)[1] >= permits.get().into()
-        });
-        tally(file, -1);
-        store.release(&claim).await.unwrap();
-    }
-    fences.join(" ")
-}
-
-/// Returns how many are inside after `change`, the most there were, and how many came, counted in
-/// `file`.
-fn tally(file: &Path, change: i64) -> [i64; 3] {
-    let file = File::options().read(true).write(true).open(file).unwrap();
-    file.lock().unwrap();
-    let text = std::io::read_to_string(&file).unwrap();
-    let mut numbers = text.split(' ').map(|it| it.parse::<i64>().unwrap());
-    let [inside, most, came] = [(); 3].map(|()| numbers.next().unwrap());
-    let inside = inside + change;
-    let counted = [inside, most.max(inside), came + change.max(0)];
-    let text = counted.map(|number| number.to_string()).join(" ");
-    file.set_len(0).unwrap();
-    file.write_all_at(text.as_bytes(), 0).unwrap();
-    counted
-}
-
 fn read_mode(text: &str) -> Mode {
     match text.strip_prefix("permit of ") {
-        Some(count) => Mode::Permit(Permits::new(count.parse().unwrap()).unwrap()),
+        Some(count) => world::permit(count.parse().unwrap()),
         None if text == "shared" => Mode::Shared,
         None => Mode::Exclusive,
     }

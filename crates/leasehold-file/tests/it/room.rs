@@ -6,10 +6,11 @@ use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
+use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime, within};
 use leasehold::env::Env;
-use leasehold::store::{Attempt, BoxFuture, Claim, Permits, Store};
+use leasehold::store::{Attempt, BoxFuture, Claim, Store};
 use leasehold::{Error, Mode};
 use leasehold_file::FileStore;
 use leasehold_testkit::servers::until;
@@ -19,7 +20,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use crate::flock::flock_gets;
-use crate::world::{World, fence, is_busy};
+use crate::world::{World, permit};
 
 /// On this clock every pause lasts until it is let go, the first one first.
 #[derive(Clone, Debug)]
@@ -54,7 +55,7 @@ impl Clock for Gate {
         })
     }
 
-    fn stood_still(&self, _: std::time::Duration) {}
+    fn stood_still(&self, _: Duration) {}
 }
 
 impl Gate {
@@ -110,16 +111,12 @@ fn in_background(store: &FileStore, claim: Claim) -> JoinHandle<Result<Attempt, 
     tokio::spawn(async move { store.acquire(&claim).await })
 }
 
-fn permits(count: u32) -> Mode {
-    Mode::Permit(Permits::new(count).unwrap())
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_two_kinds_gets_in() {
     let pairs = [
-        [Mode::Shared, permits(3)],
-        [permits(3), Mode::Shared],
-        [permits(2), permits(3)],
+        [Mode::Shared, permit(3)],
+        [permit(3), Mode::Shared],
+        [permit(2), permit(3)],
     ];
     for modes in pairs {
         let world = World::new();
@@ -130,8 +127,7 @@ async fn one_of_two_kinds_gets_in() {
         let store = gate.store(world.dir.path());
         let mut attempts = Vec::new();
         for mode in modes {
-            let claim = world.claim("deploy", 0).with_mode(mode);
-            attempts.push(in_background(&store, claim));
+            attempts.push(in_background(&store, world.wants(mode)));
             gate.until_paused(attempts.len());
         }
         stopped.lock(libc::F_UNLCK, COUNTER);
@@ -158,7 +154,7 @@ async fn attempt_retries_when_its_room_was_taken() {
         stopped.lock(libc::F_WRLCK, COUNTER);
         let gate = Gate::closed();
         let store = gate.store(world.dir.path());
-        let attempt = in_background(&store, world.claim("deploy", 0).with_mode(permits(3)));
+        let attempt = in_background(&store, world.wants(permit(3)));
         gate.until_paused(1);
         assert!(!flock_gets(&path, "-x"));
         stopped.lock(libc::F_RDLCK, KIND_OF_READERS);
@@ -172,11 +168,25 @@ async fn attempt_retries_when_its_room_was_taken() {
             stopped.lock(libc::F_UNLCK, KIND_OF_READERS);
         }
         gate.let_go.add_permits(1);
-        let attempt = attempt.await.unwrap();
-        if is_left {
-            fence(attempt);
-        } else {
-            assert!(is_busy(attempt));
-        }
+        let is_granted = matches!(attempt.await.unwrap().unwrap(), Attempt::Granted(_));
+        assert_eq!(is_granted, is_left);
     }
+}
+
+/// A shared holder that was stopped while it drew its fence does not hold up the attempt's thread:
+/// the attempt can be dropped, and leaves nothing.
+#[tokio::test]
+async fn wait_for_another_readers_fence_is_cancellable() {
+    let world = World::new();
+    world.pass("deploy", 0).await;
+    let stopped = Stopped::on(&world);
+    stopped.lock(libc::F_WRLCK, COUNTER);
+    let reader = world.reader();
+    let soon = SystemClock.now() + Duration::from_millis(100);
+    let attempt = within(&SystemClock, soon, world.store.acquire(&reader)).await;
+    assert!(attempt.is_none());
+    world.store.release(&reader).await.unwrap();
+    assert!(world.holders().await.is_empty());
+    drop(stopped);
+    world.granted(&reader).await;
 }

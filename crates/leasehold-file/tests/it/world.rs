@@ -4,8 +4,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use leasehold::clock::WallTime;
 use leasehold::env::{Env, SystemEntropy};
-use leasehold::store::{Attempt, Claim, ClientInfo, Held, Owner, Store, Wait};
-use leasehold::{Error, Fence, Key, Mode};
+use leasehold::store::{
+    Attempt, Claim, ClientInfo, Held, Inspection as _, Owner, Permits, Release, Renewal, Store,
+    Wait,
+};
+use leasehold::{Error, Fence, Holder, Key, Mode};
 use leasehold_file::FileStore;
 use tempfile::TempDir;
 
@@ -41,22 +44,59 @@ impl World {
         claim(&self.client, name, proposal)
     }
 
-    pub(crate) fn shared(&self, name: &str, proposal: u64) -> Claim {
-        self.claim(name, proposal).with_mode(Mode::Shared)
+    /// A claim on the lock "deploy", which most tests use.
+    pub(crate) fn wants(&self, mode: Mode) -> Claim {
+        self.claim("deploy", 0).with_mode(mode)
+    }
+
+    pub(crate) fn writer(&self) -> Claim {
+        self.wants(Mode::Exclusive)
+    }
+
+    pub(crate) fn reader(&self) -> Claim {
+        self.wants(Mode::Shared)
     }
 
     /// Takes the lock, which must be free.
     pub(crate) async fn take(&self, name: &str, proposal: u64) -> (Claim, Fence) {
         let claim = self.claim(name, proposal);
-        let fence = fence(self.store.acquire(&claim).await);
+        let fence = self.granted(&claim).await;
         (claim, fence)
     }
 
     /// Takes and releases the lock, and returns the fence of the grant.
     pub(crate) async fn pass(&self, name: &str, proposal: u64) -> u64 {
         let (claim, fence) = self.take(name, proposal).await;
-        self.store.release(&claim).await.unwrap();
+        self.released(&claim).await;
         fence.get()
+    }
+
+    pub(crate) async fn granted(&self, claim: &Claim) -> Fence {
+        granted(&self.store, claim).await
+    }
+
+    pub(crate) async fn busy(&self, claim: &Claim) {
+        busy(&self.store, claim).await;
+    }
+
+    /// Checks that the claim fails, and returns the error.
+    pub(crate) async fn refused(&self, claim: &Claim) -> Error {
+        self.store.acquire(claim).await.unwrap_err()
+    }
+
+    pub(crate) async fn released(&self, claim: &Claim) {
+        released(&self.store, claim).await;
+    }
+
+    pub(crate) async fn renewal(&self, claim: &Claim, fence: Fence) -> Renewal {
+        let mut renewals = self.store.renew(&[held(claim, fence)]).await;
+        assert_eq!(renewals.len(), 1);
+        renewals.remove(0)
+    }
+
+    /// Returns the holders of the lock "deploy".
+    pub(crate) async fn holders(&self) -> Vec<Holder> {
+        self.store.holders(&key("deploy")).await.unwrap()
     }
 }
 
@@ -66,6 +106,11 @@ pub(crate) fn client() -> Arc<ClientInfo> {
 
 pub(crate) fn key(name: &str) -> Key {
     Key::new(name).unwrap()
+}
+
+/// The mode of a claim on one of `count` permits.
+pub(crate) fn permit(count: u32) -> Mode {
+    Mode::Permit(Permits::new(count).unwrap())
 }
 
 pub(crate) fn claim(client: &Arc<ClientInfo>, name: &str, proposal: u64) -> Claim {
@@ -79,7 +124,7 @@ pub(crate) fn claim(client: &Arc<ClientInfo>, name: &str, proposal: u64) -> Clai
 }
 
 /// The same claim as the attempt of a wait.
-pub(crate) fn in_turn(claim: &Claim) -> Claim {
+pub(crate) fn queued(claim: &Claim) -> Claim {
     claim.clone().with_wait(Wait::Queued)
 }
 
@@ -90,19 +135,20 @@ pub(crate) fn held(claim: &Claim, fence: Fence) -> Held {
     }
 }
 
-pub(crate) fn fence(attempt: Result<Attempt, Error>) -> Fence {
-    match attempt {
+pub(crate) async fn granted(store: &dyn Store, claim: &Claim) -> Fence {
+    match store.acquire(claim).await {
         Ok(Attempt::Granted(grant)) => grant.fence,
         other => panic!("not granted: {other:?}"),
     }
 }
 
-pub(crate) fn is_busy(attempt: Result<Attempt, Error>) -> bool {
-    match attempt {
-        Ok(Attempt::Granted(_)) => false,
-        Ok(Attempt::Busy(_)) => true,
-        Err(error) => panic!("{error}"),
-    }
+pub(crate) async fn busy(store: &dyn Store, claim: &Claim) {
+    let attempt = store.acquire(claim).await;
+    assert!(matches!(attempt, Ok(Attempt::Busy(_))), "{attempt:?}");
+}
+
+pub(crate) async fn released(store: &dyn Store, claim: &Claim) {
+    assert_eq!(store.release(claim).await.unwrap(), Release::Released);
 }
 
 /// Asks until the lock is granted.
@@ -127,6 +173,12 @@ pub(crate) async fn leave(store: &dyn Store, claim: &Claim) {
 pub(crate) fn wall() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     u64::try_from(since.as_micros()).unwrap()
+}
+
+/// Runs `future` in this thread, on a runtime of its own.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().unwrap().block_on(future)
 }
 
 /// The machine may be slow; what has not happened by then never will.
