@@ -23,7 +23,7 @@ fn every_shell_has_completions_that_bash_loads() {
 #[test]
 fn man_pages_have_sections_and_json_fields() {
     let sandbox = Sandbox::new();
-    let page = sandbox.run(&["man"]).stdout;
+    let page = sandbox.run("man").stdout;
     assert!(page.contains(".SH \"EXIT STATUS\""), "{page}");
     assert!(!page.contains("guardian"), "{page}");
     for (subcommand, part) in [

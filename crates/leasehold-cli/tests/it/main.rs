@@ -19,10 +19,8 @@ mod run {
     pub(crate) mod messages;
     pub(crate) mod min_hold;
     pub(crate) mod namespaces;
-    pub(crate) mod nested;
     pub(crate) mod nesting;
     pub(crate) mod redis;
-    pub(crate) mod redis_min_hold;
     pub(crate) mod redis_py;
     pub(crate) mod redis_queue;
     pub(crate) mod redis_together;
@@ -47,7 +45,6 @@ mod elections {
 mod holds {
     pub(crate) mod hold;
     pub(crate) mod redis_handles;
-    pub(crate) mod redis_hold;
 }
 
 mod administration {

@@ -5,10 +5,10 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use crate::support::harness::{Ended, PROGRAM, Sandbox};
+use crate::support::harness::{Arguments, Ended, PROGRAM, Sandbox, sh};
 
 /// Runs the copy of the program. If this test runs as root, the copy runs as an unprivileged user.
-pub(crate) fn run(sandbox: &Sandbox, args: &[&str]) -> Ended {
+pub(crate) fn run<A: Arguments + ?Sized>(sandbox: &Sandbox, args: &A) -> Ended {
     let mut command = if nix::unistd::geteuid().is_root() {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
@@ -18,7 +18,9 @@ pub(crate) fn run(sandbox: &Sandbox, args: &[&str]) -> Ended {
         Command::new("tools/leasehold")
     };
     sandbox.furnish(&mut command);
-    command.args(args);
+    command
+        .env("LEASEHOLD_STORE", sandbox.store())
+        .args(args.list());
     sandbox.spawn(command).wait()
 }
 
@@ -45,17 +47,14 @@ fn unwritable_lock_folder_is_77() {
     let sandbox = shared_folder();
     let folder = sandbox.path("locks");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).unwrap();
-    let store = sandbox.store();
-    let ended = run(&sandbox, &["run", "--store", &store, "x", "true"]);
+    let ended = run(&sandbox, "run x true");
     ended.fails(77, &[&folder.display().to_string()]);
 }
 
 #[test]
 fn a_result_is_shared_by_two_users() {
     let sandbox = shared_folder();
-    let store = sandbox.store();
-    let work = "echo x >> ran; test -e ready && echo done";
-    let call = ["once", "--store", &store, "x", "--", "sh", "-c", work];
+    let call = sh("once x", "echo x >> ran; test -e ready && echo done");
     fs::write(sandbox.path("ran"), "").unwrap();
     let all = fs::Permissions::from_mode(0o666);
     fs::set_permissions(sandbox.path("ran"), all).unwrap();
@@ -73,9 +72,8 @@ fn a_result_is_shared_by_two_users() {
 #[test]
 fn two_users_lead_one_after_the_other() {
     let sandbox = shared_folder();
-    let store = sandbox.store();
-    let lead = ["elect", "--store", &store, "x", "--", "true"];
-    for ended in [sandbox.run(&lead), run(&sandbox, &lead), sandbox.run(&lead)] {
+    let lead = "elect x -- true";
+    for ended in [sandbox.run(lead), run(&sandbox, lead), sandbox.run(lead)] {
         assert_eq!((ended.code(), &*ended.stderr), (0, ""), "{ended:?}");
     }
 }

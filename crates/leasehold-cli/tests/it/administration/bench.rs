@@ -3,32 +3,33 @@
 use std::fs;
 
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::harness::{Ended, PROGRAM, Sandbox};
+use crate::support::harness::{Ended, Sandbox, assert_fields};
 use crate::support::pty::OnTerminal;
 
 /// The shortest duration possible.
-pub(crate) const SHORT: [&str; 3] = ["bench", "--duration", "500ms"];
+pub(crate) const SHORT: &str = "bench --duration 500ms";
 
 #[track_caller]
 pub(crate) fn figures(ended: &Ended) -> Value {
-    assert_eq!(ended.code(), 0, "{ended:?}");
-    let figures: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let figures = ended.json();
     assert_eq!(figures["version"], 1);
-    for timed in [
-        &figures["one_at_a_time"]["acquire"],
-        &figures["one_at_a_time"]["release"],
-        &figures["in_flight"]["cycle"],
-        &figures["hand_over"],
-    ] {
-        is_timed(timed);
+    let spans = [
+        "/one_at_a_time/acquire",
+        "/one_at_a_time/release",
+        "/in_flight/cycle",
+        "/hand_over",
+    ];
+    for span in spans {
+        is_timed(figures.pointer(span).unwrap());
     }
     for rate in [
-        &figures["one_at_a_time"]["cycles_per_s"],
-        &figures["in_flight"]["cycles_per_s"],
-        &figures["estimate"]["locks_per_s"],
+        "/one_at_a_time/cycles_per_s",
+        "/in_flight/cycles_per_s",
+        "/estimate/locks_per_s",
     ] {
+        let rate = figures.pointer(rate).unwrap();
         assert!(rate.as_f64().unwrap() > 0.0, "{figures}");
     }
     is_bound(&figures["in_flight"]["limited_by"]);
@@ -57,7 +58,7 @@ fn lock_files(sandbox: &Sandbox) -> Vec<String> {
 #[test]
 fn files_are_measured_without_inapplicable_parts() {
     let sandbox = Sandbox::new();
-    let ended = sandbox.run(&SHORT);
+    let ended = sandbox.run(SHORT);
     assert_eq!((ended.code(), &*ended.stderr), (0, ""), "{ended:?}");
     for part in [
         "MEASURED ",
@@ -76,32 +77,22 @@ fn files_are_measured_without_inapplicable_parts() {
 #[test]
 fn programs_get_an_object() {
     let sandbox = Sandbox::new();
-    let ended = sandbox.run(&[&SHORT[..], &["--json", "--in-flight", "1"]].concat());
+    let ended = sandbox.run("bench --duration 500ms --json --in-flight 1");
     let figures = figures(&ended);
     let folder = sandbox.path("locks").display().to_string();
     assert!(figures["store"].as_str().unwrap().contains(&folder));
-    assert_eq!(figures["duration_ms"], 500);
-    assert_eq!(figures["ttl_ms"], 30_000);
+    assert_fields(&figures, json!({"duration_ms": 500, "ttl_ms": 30_000}));
+    assert_fields(&figures, json!({"members": [], "renewals": null}));
     assert_eq!(figures["in_flight"]["in_flight"], 1);
-    assert_eq!(figures["members"], Value::Array(vec![]));
-    assert_eq!(figures["renewals"], Value::Null);
-    assert_eq!(figures["estimate"]["locks_renewed"], Value::Null);
+    assert!(figures["estimate"]["locks_renewed"].is_null());
 }
 
 #[test]
 fn others_locks_stay_as_they_are() {
     let sandbox = Sandbox::new();
-    let holder = sandbox.start(&[
-        "run",
-        "mine",
-        "--",
-        "sh",
-        "-c",
-        "echo $$ > held; sleep 1000",
-    ]);
-    sandbox.pid_in("held");
+    let holder = sandbox.hold("mine", "held");
     let before = fs::read_dir(sandbox.path("locks")).unwrap().count();
-    assert_eq!(sandbox.run(&SHORT).code(), 0);
+    sandbox.run(SHORT).succeeds();
     assert!(!sandbox.is_free("mine"));
     let after = fs::read_dir(sandbox.path("locks")).unwrap().count();
     assert_eq!(after, before);
@@ -111,7 +102,7 @@ fn others_locks_stay_as_they_are() {
 #[test]
 fn an_interrupt_ends_it_and_leaves_nothing() {
     let sandbox = Sandbox::new();
-    let bench = sandbox.start(&["bench", "--duration", "1m"]);
+    let bench = sandbox.start("bench --duration 1m");
     leasehold_testkit::servers::until("it has begun", || !lock_files(&sandbox).is_empty());
     bench.signal(Signal::SIGINT);
     let ended = bench.wait();
@@ -122,8 +113,7 @@ fn an_interrupt_ends_it_and_leaves_nothing() {
 #[test]
 fn progress_is_shown_on_a_terminal_and_wiped() {
     let sandbox = Sandbox::new();
-    let command = [&[PROGRAM], &SHORT[..]].concat();
-    let mut terminal = OnTerminal::start(&sandbox, &command);
+    let mut terminal = OnTerminal::leasehold(&sandbox, SHORT);
     terminal.shows("measuring, 2 of 5: one lock at a time");
     terminal.shows("measuring, 4 of 5: hand-over");
     terminal.shows("\r\x1b[KMEASURED ");

@@ -3,9 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::harness::{Ended, PROGRAM, Sandbox};
+use crate::support::harness::{Ended, PROGRAM, Sandbox, assert_fields};
 use crate::support::pty::OnTerminal;
 
 /// The object that it printed.
@@ -32,7 +32,7 @@ pub(crate) fn verdict(of: &Value, check: &str) -> String {
 /// Asserts that the manual has every id of the report.
 #[track_caller]
 pub(crate) fn is_documented(sandbox: &Sandbox, report: &Value) {
-    let page = sandbox.run(&["man", "doctor"]).stdout;
+    let page = sandbox.run("man doctor").stdout;
     let members = report["members"].as_array().unwrap();
     for part in [report].into_iter().chain(members) {
         for check in part["checks"].as_array().unwrap() {
@@ -52,29 +52,23 @@ pub(crate) fn is_documented(sandbox: &Sandbox, report: &Value) {
 #[test]
 fn healthy_files_are_green_and_nothing_is_created() {
     let sandbox = Sandbox::new();
-    let ended = sandbox.run(&["doctor", "--json"]);
+    let ended = sandbox.run("doctor --json").succeeds();
     let found = report(&ended);
-    assert_eq!(
-        (ended.code(), &found["verdict"]),
-        (0, &"green".into()),
-        "{found}"
-    );
-    assert_eq!(found["members"], Value::Array(vec![]));
-    assert!(found["voting"].is_null() && found["needed"].is_null());
+    let fields = json!({"verdict": "green", "members": [], "voting": null, "needed": null});
+    assert_fields(&found, fields);
     for check in ["folder", "file_system", "fences", "room", "locks"] {
         assert_eq!(verdict(&found, check), "green");
     }
     is_documented(&sandbox, &found);
     assert!(!sandbox.path("locks").exists());
-    let local = sandbox.run(&["doctor", "--local"]);
+    let local = sandbox.run("doctor --local");
     assert!(local.stdout.contains("folder"), "{local:?}");
 }
 
 #[test]
 fn locks_that_are_held_are_counted_and_stay() {
     let sandbox = Sandbox::new();
-    let holder = sandbox.start(&["run", "x", "--", "sh", "-c", "echo $$ > held; sleep 1000"]);
-    sandbox.pid_in("held");
+    let holder = sandbox.hold("x", "held");
     let names = || {
         let entries = fs::read_dir(sandbox.path("locks")).unwrap();
         entries
@@ -82,7 +76,7 @@ fn locks_that_are_held_are_counted_and_stay() {
             .collect::<Vec<_>>()
     };
     let before = names();
-    let ended = sandbox.run(&["doctor"]);
+    let ended = sandbox.run("doctor");
     assert_eq!((ended.code(), &*ended.stderr), (0, ""), "{ended:?}");
     for part in [
         "1 lock file, 1 held",
@@ -101,24 +95,18 @@ fn bad_folder_is_red_and_78() {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path("locks")).unwrap();
     fs::set_permissions(sandbox.path("locks"), fs::Permissions::from_mode(0o777)).unwrap();
-    let ended = sandbox.run(&["doctor", "--json"]);
+    let ended = sandbox.run("doctor --json");
     let found = report(&ended);
-    assert_eq!(
-        (ended.code(), &*verdict(&found, "owner")),
-        (78, "red"),
-        "{found}"
-    );
+    let owner = verdict(&found, "owner");
+    assert_eq!((ended.code(), &*owner), (78, "red"), "{found}");
     fs::remove_dir(sandbox.path("locks")).unwrap();
     fs::write(sandbox.path("locks"), "").unwrap();
-    let ended = sandbox.run(&["doctor"]);
+    let ended = sandbox.run("doctor");
     assert_eq!(ended.code(), 78, "{ended:?}");
     assert!(ended.stdout.contains("red    folder"), "{ended:?}");
-    let ended = sandbox.run(&["doctor", "--json", "--store", "file:/proc/locks"]);
-    let found = report(&ended);
-    assert_eq!(
-        (ended.code(), &*verdict(&found, "file_system")),
-        (78, "red")
-    );
+    let ended = sandbox.run("doctor --json --store file:/proc/locks");
+    let file_system = verdict(&report(&ended), "file_system");
+    assert_eq!((ended.code(), &*file_system), (78, "red"));
 }
 
 #[test]
@@ -127,8 +115,7 @@ fn uncreatable_folder_is_red() {
     crate::nobody::copy_program(&sandbox);
     let mode = |mode| fs::Permissions::from_mode(mode);
     fs::set_permissions(sandbox.path("."), mode(0o555)).unwrap();
-    let store = sandbox.store();
-    let ended = crate::nobody::run(&sandbox, &["doctor", "--json", "--store", &store]);
+    let ended = crate::nobody::run(&sandbox, "doctor --json");
     fs::set_permissions(sandbox.path("."), mode(0o755)).unwrap();
     assert_eq!(ended.code(), 78, "{ended:?}");
     assert_eq!(verdict(&report(&ended), "folder"), "red", "{ended:?}");
@@ -137,34 +124,34 @@ fn uncreatable_folder_is_red() {
 #[test]
 fn colours_need_a_terminal_or_the_option() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["run", "x", "true"]);
-    let terminal = |arguments: &[&str]| OnTerminal::start(&sandbox, arguments).ends();
-    let (code, screen) = terminal(&[PROGRAM, "doctor"]);
+    sandbox.run("run x true");
+    let (code, screen) = OnTerminal::leasehold(&sandbox, "doctor").ends();
     assert_eq!(code, 0, "{screen}");
     assert!(screen.contains("\x1b[32mgreen"), "{screen}");
-    for plain in [
-        &["env", "NO_COLOR=1", PROGRAM, "doctor"][..],
-        &["env", "TERM=dumb", PROGRAM, "doctor"],
-        &[PROGRAM, "doctor", "--color", "never"],
+    for (variable, option) in [
+        ("NO_COLOR=1", ""),
+        ("TERM=dumb", ""),
+        ("A=b", "--color never"),
     ] {
-        let (_, screen) = terminal(plain);
+        let plain = format!("env {variable} {PROGRAM} doctor {option}");
+        let (_, screen) = OnTerminal::start(&sandbox, &plain).ends();
         assert!(!screen.contains("\x1b["), "{plain:?}: {screen}");
     }
-    let plain = sandbox.run(&["doctor"]).stdout;
+    let plain = sandbox.run("doctor").stdout;
     assert!(!plain.contains('\x1b'), "{plain}");
-    let forced = sandbox.run(&["--color", "always", "doctor"]).stdout;
+    let forced = sandbox.run("--color always doctor").stdout;
     assert!(forced.contains("\x1b[32mgreen"), "{forced}");
 }
 
 #[test]
 fn an_error_is_red_on_a_terminal() {
     let sandbox = Sandbox::new();
-    let wrong = ["status", "--store", "x:y", "z"];
-    let (code, screen) = OnTerminal::start(&sandbox, &[&[PROGRAM], &wrong[..]].concat()).ends();
+    let wrong = "status --store x:y z";
+    let (code, screen) = OnTerminal::leasehold(&sandbox, wrong).ends();
     assert_eq!(code, 64, "{screen}");
     assert!(screen.contains("\x1b[31mleasehold:\x1b[0m "), "{screen}");
-    let plain = sandbox.run(&wrong).stderr;
+    let plain = sandbox.run(wrong).stderr;
     assert!(plain.starts_with("leasehold: "), "{plain}");
-    let json = sandbox.run(&[&["--color", "always"], &wrong[..], &["--json"]].concat());
+    let json = sandbox.run(&format!("--color always {wrong} --json"));
     assert!(!json.stderr.contains('\x1b'), "{json:?}");
 }

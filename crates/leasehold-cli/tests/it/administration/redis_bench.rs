@@ -1,11 +1,11 @@
 //! `bench` on one Redis and on quorums of five, also with dead members, and when it is interrupted.
 
-use leasehold_testkit::servers::{RedisServer, Reply, until};
+use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, until};
 use nix::sys::signal::Signal;
+use serde_json::json;
 
 use crate::administration::bench::{SHORT, figures, is_bound, is_timed};
-use crate::run::redis::{initialized_quorum, run, start};
-use crate::support::harness::Sandbox;
+use crate::support::harness::{Sandbox, assert_fields, id};
 
 /// What stays at a server without any client.
 const KEPT: [&str; 2] = ["leasehold:member_record", "leasehold:present"];
@@ -27,18 +27,13 @@ fn left(server: &RedisServer) -> Vec<String> {
 
 #[test]
 fn one_server_is_measured_and_nothing_is_left() {
-    let sandbox = Sandbox::new();
     let server = RedisServer::start();
+    let sandbox = Sandbox::on(&[format!("{}?prefix=app:", server.url())]);
     server.command(&["SET", "theirs", "1"]);
-    let urls = [format!("{}?prefix=app:", server.url())];
-    let ended = run(&sandbox, &urls, &[&SHORT[..], &["--json"]].concat());
-    let figures = figures(&ended);
+    let figures = figures(&sandbox.run("bench --duration 500ms --json"));
     let member = &figures["members"][0];
-    assert_eq!(member["id"], format!("127.0.0.1:{}", server.port()));
-    assert_eq!(
-        (&member["answers"], &member["has_vote"]),
-        (&true.into(), &true.into())
-    );
+    assert_eq!(member["id"], id(&server));
+    assert_fields(member, json!({"answers": true, "has_vote": true}));
     is_timed(&member["round_trip"]);
     let renewals = &figures["renewals"];
     is_timed(&renewals["message"]);
@@ -52,12 +47,10 @@ fn one_server_is_measured_and_nothing_is_left() {
 
 #[test]
 fn five_servers_with_one_dead_are_measured() {
-    let sandbox = Sandbox::new();
-    let mut servers = initialized_quorum(&sandbox, 5);
+    let (sandbox, mut servers) = Sandbox::on_quorum(5);
     servers[3].kill();
-    let ended = run(&sandbox, &servers.urls(), &SHORT);
-    assert_eq!(ended.code(), 0, "{ended:?}");
-    let dead = format!("127.0.0.1:{}", servers[3].port());
+    let ended = sandbox.run(SHORT).succeeds();
+    let dead = id(&servers[3]);
     for part in [
         &*format!("\nround trip to {dead} "),
         &format!("\n{dead}: no connection"),
@@ -77,43 +70,34 @@ fn five_servers_with_one_dead_are_measured() {
 
 #[test]
 fn frozen_member_is_named_and_skipped() {
-    let sandbox = Sandbox::new();
-    let servers = initialized_quorum(&sandbox, 3);
+    let (sandbox, servers) = Sandbox::on_quorum(3);
     servers[1].freeze();
-    let ended = run(
-        &sandbox,
-        &servers.urls(),
-        &[&SHORT[..], &["--json"]].concat(),
-    );
+    let ended = sandbox.run("bench --duration 500ms --json");
     servers[1].thaw();
     let member = &figures(&ended)["members"][1];
-    assert_eq!(
-        (&member["answers"], &member["has_vote"]),
-        (&false.into(), &false.into())
-    );
+    assert_fields(member, json!({"answers": false, "has_vote": false}));
     assert!(member["reason"].as_str().unwrap().contains("no answer"));
 }
 
 #[test]
 fn too_few_members_are_69_and_leave_nothing() {
-    let sandbox = Sandbox::new();
-    let mut servers = initialized_quorum(&sandbox, 3);
+    let (sandbox, mut servers) = Sandbox::on_quorum(3);
     servers[0].kill();
     servers[2].kill();
-    let dead = [0, 2].map(|place: usize| format!("127.0.0.1:{}", servers[place].port()));
-    let ended = run(&sandbox, &servers.urls(), &SHORT);
+    let dead = [0, 2].map(|place: usize| id(&servers[place]));
+    let ended = sandbox.run(SHORT);
     ended.fails(69, &["no quorum", "2 needed", &dead[0], &dead[1]]);
     assert_eq!(ended.stdout, "");
     assert_eq!(left(&servers[1]), [""; 0]);
     let one = ["redis://127.0.0.1:1".to_owned()];
-    run(&sandbox, &one, &SHORT).fails(69, &["127.0.0.1:1", "no connection"]);
+    let ended = sandbox.run_at(&one, SHORT);
+    ended.fails(69, &["127.0.0.1:1", "no connection"]);
 }
 
 #[test]
 fn bench_does_not_initialize_a_quorum() {
-    let sandbox = Sandbox::new();
-    let servers = leasehold_testkit::servers::RedisSet::start(3);
-    let ended = run(&sandbox, &servers.urls(), &SHORT);
+    let servers = RedisSet::start(3);
+    let ended = Sandbox::on(&servers.urls()).run(SHORT);
     ended.fails(69, &["not initialized", "leasehold init"]);
     for server in servers.iter() {
         assert_eq!(server.command(&["DBSIZE"]), Reply::Integer(0));
@@ -122,25 +106,23 @@ fn bench_does_not_initialize_a_quorum() {
 
 #[test]
 fn a_password_that_is_wrong_is_77() {
-    let sandbox = Sandbox::new();
     let server = RedisServer::builder().password("secret").start();
-    let url = format!("redis://:wrong@127.0.0.1:{}", server.port());
-    let ended = run(&sandbox, &[url], &SHORT);
+    let sandbox = Sandbox::on(&[format!("redis://:wrong@{}", id(&server))]);
+    let ended = sandbox.run(SHORT);
     ended.fails(77, &["password"]);
     assert!(!ended.stderr.contains("wrong@"), "{ended:?}");
 }
 
 #[test]
 fn interrupt_leaves_nothing_on_the_servers() {
-    let sandbox = Sandbox::new();
-    let servers = initialized_quorum(&sandbox, 5);
+    let (sandbox, servers) = Sandbox::on_quorum(5);
     for (part, signal, code) in [
         ("one", Signal::SIGINT, 130),
         ("many-7", Signal::SIGTERM, 143),
         ("handed", Signal::SIGINT, 130),
         ("renewed-9", Signal::SIGINT, 130),
     ] {
-        let bench = start(&sandbox, &servers.urls(), &["bench", "--duration", "4s"]);
+        let bench = sandbox.start("bench --duration 4s");
         until(&format!("{part} has begun"), || {
             let keys = left(&servers[0]);
             keys.iter().any(|key| key.ends_with(part))
@@ -156,13 +138,12 @@ fn interrupt_leaves_nothing_on_the_servers() {
 
 #[test]
 fn store_that_dies_ends_the_measurement() {
-    let sandbox = Sandbox::new();
-    let mut server = RedisServer::start();
-    let bench = start(&sandbox, &[server.url()], &["bench", "--duration", "30s"]);
+    let (sandbox, mut server) = Sandbox::on_redis();
+    let bench = sandbox.start("bench --duration 30s");
     until("it has begun", || !left(&server).is_empty());
     server.kill();
     let ended = bench.wait();
     assert_eq!((ended.code(), &*ended.stdout), (69, ""), "{ended:?}");
-    let id = format!("127.0.0.1:{}", server.port());
+    let id = id(&server);
     ended.fails(69, &[&id, "cannot remove"]);
 }

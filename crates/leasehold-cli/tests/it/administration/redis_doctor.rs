@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::administration::doctor::{is_documented, report, verdict};
-use crate::run::redis::{initialized_quorum, run};
-use crate::support::harness::{Ended, Sandbox};
+use crate::support::harness::{Sandbox, assert_fields, id};
 
-fn doctor(sandbox: &Sandbox, urls: &[String]) -> (i32, Value) {
-    let ended = run(sandbox, urls, &["doctor", "--json"]);
+fn doctor(sandbox: &Sandbox) -> (i32, Value) {
+    let ended = sandbox.run("doctor --json");
     (ended.code(), report(&ended))
 }
 
@@ -26,18 +25,16 @@ fn state(server: &RedisServer) -> Vec<String> {
     };
     let mut state: Vec<String> = keys.iter().map(dump).collect();
     state.sort();
-    let changes = match server.command(&["INFO", "persistence"]) {
-        Reply::Bulk(info) => info
-            .lines()
-            .find(|line| line.starts_with("rdb_changes_since_last_save"))
-            .map(str::to_owned),
-        other => panic!("{other:?}"),
+    let Reply::Bulk(info) = server.command(&["INFO", "persistence"]) else {
+        panic!("INFO was not answered with a text");
     };
-    state.extend(changes);
+    let mut lines = info.lines().map(str::to_owned);
+    state.extend(lines.find(|line| line.starts_with("rdb_changes_since_last_save")));
     state
 }
 
-fn found(of: &Value, check: &str) -> String {
+/// What a check found, and the advice.
+pub(crate) fn found(of: &Value, check: &str) -> String {
     let mut checks = of["checks"].as_array().unwrap().iter();
     let check = checks.find(|it| it["id"] == check).unwrap();
     format!("{} {} {}", check["found"], check["why"], check["remedy"])
@@ -55,115 +52,78 @@ fn all_green(of: &Value) {
 
 #[test]
 fn doctor_changes_nothing_on_one_redis() {
-    let sandbox = Sandbox::new();
-    let server = RedisServer::start();
-    assert_eq!(
-        run(&sandbox, &[server.url()], &["run", "x", "true"]).code(),
-        0
-    );
+    let (sandbox, server) = Sandbox::on_redis();
+    sandbox.run("run x true").succeeds();
     let before = state(&server);
-    let (code, report) = doctor(&sandbox, &[server.url()]);
-    assert_eq!(state(&server), before);
-    assert_eq!(
-        (code, &report["verdict"]),
-        (0, &"yellow".into()),
-        "{report}"
-    );
-    assert_eq!(
-        (&report["voting"], &report["needed"]),
-        (&1.into(), &1.into())
+    let (code, report) = doctor(&sandbox);
+    assert_eq!((code, state(&server)), (0, before));
+    assert_fields(
+        &report,
+        json!({"verdict": "yellow", "voting": 1, "needed": 1}),
     );
     assert_eq!(verdict(&report, "members"), "yellow");
     assert_eq!(verdict(&report, "quorum"), "green");
     let one = &report["members"][0];
-    for check in [
-        "reachable",
-        "encryption",
-        "version",
-        "role",
-        "eviction",
-        "writes",
-        "rights",
-        "push",
-        "keys",
-        "vote",
-    ] {
+    let green = "reachable encryption version role eviction writes rights push keys vote";
+    for check in green.split(' ') {
         assert_eq!(verdict(one, check), "green", "{check}");
     }
     assert_eq!(verdict(one, "persistence"), "yellow");
     let facts = &one["facts"];
-    assert_eq!(
-        (&facts["has_vote"], &facts["durable"]),
-        (&true.into(), &false.into())
-    );
-    assert!(facts["round_trip_us"].as_u64().unwrap() > 0, "{facts}");
-    assert!(
-        facts["clock_offset_us"].as_i64().unwrap().abs() < 2_000_000,
-        "{facts}"
-    );
+    assert_fields(facts, json!({"has_vote": true, "durable": false}));
+    assert!(facts["round_trip_us"].as_u64() > Some(0), "{facts}");
+    let offset = facts["clock_offset_us"].as_i64().unwrap();
+    assert!(offset.abs() < 2_000_000, "{facts}");
 }
 
 #[test]
 fn healthy_redis_quorum_is_green_and_unchanged() {
-    let sandbox = Sandbox::new();
-    let settings = RedisServer::builder().durable();
-    let servers = RedisSet::start_each(5, &settings);
-    let urls = servers.urls();
+    let servers = RedisSet::start_each(5, &RedisServer::builder().durable());
+    let sandbox = Sandbox::on(&servers.urls());
     let state_of_all = || servers.iter().map(state).collect::<Vec<_>>();
     let empty = state_of_all();
-    let (code, report) = doctor(&sandbox, &urls);
+    let (code, report) = doctor(&sandbox);
     assert_eq!(code, 69, "{report}");
     assert!(found(&report, "quorum").contains("leasehold init"));
     assert_eq!(verdict(&report["members"][0], "record"), "yellow");
     assert_eq!(state_of_all(), empty, "looking initializes nothing");
 
-    assert_eq!(run(&sandbox, &urls, &["init"]).code(), 0);
+    sandbox.run("init").succeeds();
     let initialized = state_of_all();
-    let (code, report) = doctor(&sandbox, &urls);
+    let (code, report) = doctor(&sandbox);
     assert_eq!(state_of_all(), initialized);
     assert_eq!(code, 0, "{report}");
     all_green(&report);
-    assert_eq!(
-        (&report["voting"], &report["needed"]),
-        (&5.into(), &3.into())
-    );
+    assert_fields(&report, json!({"voting": 5, "needed": 3}));
     for member in report["members"].as_array().unwrap() {
-        assert!(
-            found(member, "restart").contains("may be restarted now"),
-            "{member}"
-        );
+        let restart = found(member, "restart");
+        assert!(restart.contains("may be restarted now"), "{member}");
         all_green(member);
     }
     is_documented(&sandbox, &report);
-    let text = run(&sandbox, &urls, &["doctor"]).stdout;
-    assert!(
-        text.contains("5 of 5 servers have a vote, 3 needed"),
-        "{text}"
-    );
-    assert!(text.contains(" yellow, 0 red\n"), "{text}");
+    let text = sandbox.run("doctor").stdout;
+    for part in ["5 of 5 servers have a vote, 3 needed", " yellow, 0 red\n"] {
+        assert!(text.contains(part), "{text}");
+    }
 }
 
 #[test]
 fn dead_frozen_and_restarted_servers_are_reported() {
-    let sandbox = Sandbox::new();
-    let mut servers = initialized_quorum(&sandbox, 5);
-    let urls = servers.urls();
+    let (sandbox, mut servers) = Sandbox::on_quorum(5);
     servers[0].kill();
     servers[1].freeze();
     servers[2].restart();
     let before = state(&servers[2]);
     let began = SystemClock.now();
-    let (code, report) = doctor(&sandbox, &urls);
+    let (code, report) = doctor(&sandbox);
     let took = SystemClock.now().since(began);
     assert!(took < Duration::from_secs(30), "{took:?}");
     assert_eq!((code, &report["voting"]), (69, &2.into()), "{report}");
     let members = &report["members"];
     for (place, part) in [(0, "no connection"), (1, "no answer within")] {
         assert_eq!(verdict(&members[place], "reachable"), "red");
-        assert!(
-            found(&members[place], "reachable").contains(part),
-            "{report}"
-        );
+        let found = found(&members[place], "reachable");
+        assert!(found.contains(part), "{report}");
     }
     assert_eq!(members[2]["facts"]["has_vote"], false);
     assert_eq!(verdict(&members[2], "record"), "yellow");
@@ -175,13 +135,12 @@ fn dead_frozen_and_restarted_servers_are_reported() {
 
 #[test]
 fn a_minority_that_is_ill_is_78() {
-    let sandbox = Sandbox::new();
-    let mut servers = initialized_quorum(&sandbox, 3);
+    let (sandbox, mut servers) = Sandbox::on_quorum(3);
     servers[0].kill();
-    let (code, report) = doctor(&sandbox, &servers.urls());
+    let (code, report) = doctor(&sandbox);
     assert_eq!(
-        (code, verdict(&report, "quorum")),
-        (78, "green".into()),
+        (code, &*verdict(&report, "quorum")),
+        (78, "green"),
         "{report}"
     );
     let remedy = found(&report["members"][1], "restart");
@@ -190,11 +149,10 @@ fn a_minority_that_is_ill_is_78() {
 
 #[test]
 fn server_with_damaged_record_has_no_vote() {
-    let sandbox = Sandbox::new();
-    let servers = initialized_quorum(&sandbox, 3);
+    let (sandbox, servers) = Sandbox::on_quorum(3);
     servers[0].command(&["DEL", "leasehold:member_record"]);
     servers[0].command(&["SET", "leasehold:member_record", "x"]);
-    let (code, report) = doctor(&sandbox, &servers.urls());
+    let (code, report) = doctor(&sandbox);
     assert_eq!((code, &report["voting"]), (78, &2.into()), "{report}");
     let damaged = &report["members"][0];
     assert_eq!(damaged["facts"]["has_vote"], false);
@@ -203,7 +161,6 @@ fn server_with_damaged_record_has_no_vote() {
 
 #[test]
 fn what_can_be_no_member_is_named() {
-    let sandbox = Sandbox::new();
     let primary = RedisServer::start();
     let replica = RedisServer::builder().replica_of(&primary).start();
     let evicting = RedisServer::builder()
@@ -214,14 +171,10 @@ fn what_can_be_no_member_is_named() {
     for (server, check, part) in [
         (&replica, "role", "REPLICAOF NO ONE"),
         (&replica, "writes", "READONLY"),
-        (
-            &evicting,
-            "eviction",
-            "CONFIG SET maxmemory-policy noeviction",
-        ),
+        (&evicting, "eviction", "maxmemory-policy noeviction"),
         (&full, "writes", "OOM"),
     ] {
-        let (code, report) = doctor(&sandbox, &[server.url()]);
+        let (code, report) = doctor(&Sandbox::on(&[server.url()]));
         assert!([69, 78].contains(&code), "{report}");
         let member = &report["members"][0];
         assert_eq!(verdict(member, check), "red", "{report}");
@@ -231,80 +184,75 @@ fn what_can_be_no_member_is_named() {
 
 #[test]
 fn duplicate_server_and_differing_quorum_are_red() {
-    let sandbox = Sandbox::new();
-    let servers = initialized_quorum(&sandbox, 3);
+    let (sandbox, servers) = Sandbox::on_quorum(3);
     let urls = servers.urls();
     let alias = format!("{}?id=other", urls[0].replace("127.0.0.1", "localhost"));
-    let (code, report) = doctor(&sandbox, &[&urls[..2], &[alias]].concat());
-    assert_eq!(code, 69, "{report}");
+    let twice = Sandbox::on(&[&urls[..2], &[alias]].concat());
+    let (code, found_twice) = doctor(&twice);
+    assert_eq!(code, 69, "{found_twice}");
     for (place, colour) in [(0, "red"), (1, "green"), (2, "red")] {
-        assert_eq!(verdict(&report["members"][place], "same_server"), colour);
+        let member = &found_twice["members"][place];
+        assert_eq!(verdict(member, "same_server"), colour);
     }
-    let ended = run(&sandbox, &urls, &["doctor", "--json", "--max-ttl", "20s"]);
-    let report = crate::administration::doctor::report(&ended);
+    let ended = sandbox.run("doctor --json --max-ttl 20s");
     assert_eq!(ended.code(), 69);
-    let member_record = found(&report["members"][0], "record");
-    assert!(
-        member_record.contains("max_ttl 60s") && member_record.contains("max_ttl 20s"),
-        "{member_record}"
-    );
-    let (code, report) = doctor(&sandbox, &urls[..1]);
-    assert_eq!(verdict(&report["members"][0], "record"), "red", "{report}");
+    let record = found(&report(&ended)["members"][0], "record");
+    for limit in ["max_ttl 60s", "max_ttl 20s"] {
+        assert!(record.contains(limit), "{record}");
+    }
+    let (code, alone) = doctor(&Sandbox::on(&urls[..1]));
+    assert_eq!(verdict(&alone["members"][0], "record"), "red", "{alone}");
     assert!([69, 78].contains(&code));
 }
 
 #[test]
 fn a_stepped_clock_is_red() {
-    let sandbox = Sandbox::new();
-    let settings = RedisServer::builder().steppable_clock();
-    let servers = RedisSet::start_each(3, &settings);
-    let urls = servers.urls();
-    assert_eq!(run(&sandbox, &urls, &["init"]).code(), 0);
+    let servers = RedisSet::start_each(3, &RedisServer::builder().steppable_clock());
+    let sandbox = Sandbox::on(&servers.urls());
+    sandbox.run("init").succeeds();
     servers[1].clock().forward(Duration::from_secs(5));
-    let (code, report) = doctor(&sandbox, &urls);
+    let (code, report) = doctor(&sandbox);
     assert_eq!(code, 78, "{report}");
     let clocks = [0, 1, 2].map(|place| verdict(&report["members"][place], "clock"));
     assert_eq!(clocks, ["green", "red", "green"]);
-    let far = found(&report["members"][1], "clock");
-    assert!(
-        far.contains("ahead of the servers' median; the tolerance is 250ms"),
-        "{far}"
-    );
-    // Time alone does not correct a clock.
     let stepped = &report["members"][1];
-    assert_eq!(stepped["facts"]["has_vote"], false, "{stepped}");
-    assert!(stepped["facts"]["no_vote_for_ms"].is_null(), "{stepped}");
-    let vote = found(stepped, "vote");
-    assert!(vote.contains("fix what is red above"), "{vote}");
+    let far = "ahead of the servers' median; the tolerance is 250ms";
+    assert!(found(stepped, "clock").contains(far), "{stepped}");
+    // Time alone does not correct a clock.
+    let vote = json!({"has_vote": false, "no_vote_for_ms": null});
+    assert_fields(&stepped["facts"], vote);
+    assert!(
+        found(stepped, "vote").contains("fix what is red above"),
+        "{stepped}"
+    );
 }
 
 #[test]
 fn user_without_rights_gets_the_acl_line() {
-    let sandbox = Sandbox::new();
     let server = RedisServer::builder()
         .acl("ann", "on >secret ~* +info +config|get +time +get")
         .start();
-    let urls = [format!("redis://ann:secret@127.0.0.1:{}", server.port())];
-    let (code, report) = doctor(&sandbox, &urls);
+    let sandbox = Sandbox::on(&[format!("redis://ann:secret@{}", id(&server))]);
+    let (code, report) = doctor(&sandbox);
     assert_eq!(code, 78, "{report}");
     assert!(!report.to_string().contains("secret"));
     let member = &report["members"][0];
     assert_eq!(verdict(member, "rights"), "red");
     assert_eq!(verdict(member, "keys"), "yellow", "nobody may look");
-    let checks = member["checks"].as_array().unwrap();
-    let rights = checks.iter().find(|it| it["id"] == "rights").unwrap();
+    let mut checks = member["checks"].as_array().unwrap().iter();
+    let rights = checks.find(|it| it["id"] == "rights").unwrap();
     let line = rights["remedy"].as_str().unwrap();
     let words: Vec<&str> = line.split(' ').collect();
     assert_eq!(server.command(&words), Reply::Status("OK".into()), "{line}");
-    let (code, report) = doctor(&sandbox, &urls);
+    let (code, report) = doctor(&sandbox);
     assert_eq!(
-        (code, verdict(&report["members"][0], "rights")),
-        (0, "green".into())
+        (code, &*verdict(&report["members"][0], "rights")),
+        (0, "green")
     );
-    assert_eq!(run(&sandbox, &urls, &["run", "x", "true"]).code(), 0);
+    sandbox.run("run x true").succeeds();
 
-    let wrong = [format!("redis://ann:guess@127.0.0.1:{}", server.port())];
-    let (code, report) = doctor(&sandbox, &wrong);
+    let wrong = Sandbox::on(&[format!("redis://ann:guess@{}", id(&server))]);
+    let (code, report) = doctor(&wrong);
     assert_eq!(code, 69);
     let text = found(&report["members"][0], "reachable");
     assert!(
@@ -315,21 +263,17 @@ fn user_without_rights_gets_the_acl_line() {
 
 #[test]
 fn foreign_locks_and_tls_are_seen() {
-    let sandbox = Sandbox::new();
     let server = RedisServer::builder().tls().start();
     server.command(&["HSET", "myLock", "uuid:1", "1"]);
     let ca = server.ca().certificate();
-    let url = format!("{}?ca={}", server.tls_url(), ca.display());
-    let (code, report) = doctor(&sandbox, &[url]);
+    let sandbox = Sandbox::on(&[format!("{}?ca={}", server.tls_url(), ca.display())]);
+    let (code, report) = doctor(&sandbox);
     assert_eq!(code, 0, "{report}");
     let member = &report["members"][0];
     assert_eq!(verdict(member, "keys"), "yellow");
     assert!(found(member, "keys").contains("Redisson"), "{report}");
     assert_eq!(verdict(member, "encryption"), "green");
-    let ended: Ended = run(&sandbox, &[server.tls_url()], &["doctor"]);
-    assert_eq!(
-        ended.code(),
-        69,
-        "an authority that nobody knows: {ended:?}"
-    );
+    // Nobody knows the authority.
+    let (code, _) = doctor(&Sandbox::on(&[server.tls_url()]));
+    assert_eq!(code, 69);
 }

@@ -3,13 +3,12 @@
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::Command;
 
 use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::harness::{Running, Sandbox};
+use crate::support::harness::{Running, Sandbox, assert_fields, sh};
 use crate::support::processes::until_gone;
 
 /// A command that notes its fence and its process, and stays until its gate is opened.
@@ -17,9 +16,8 @@ fn stay(gate: &str) -> String {
     format!("echo $LEASEHOLD_FENCE >> fences; echo $$ > {gate}.pid; read go < {gate}; exit 3")
 }
 
-fn start(sandbox: &Sandbox, options: &[&str], script: &str) -> Running {
-    let command = ["x", "--", "sh", "-c", script];
-    sandbox.start(&[&["elect"], options, &command].concat())
+fn start(sandbox: &Sandbox, options: &str, script: &str) -> Running {
+    sandbox.start(&sh(&format!("elect {options} x"), script))
 }
 
 pub(crate) fn fences(sandbox: &Sandbox) -> Vec<u64> {
@@ -52,16 +50,15 @@ fn next_candidate_leads_after_the_command_ended() {
     let sandbox = Sandbox::new();
     sandbox.gate("a");
     sandbox.gate("b");
-    let first = start(&sandbox, &["--value", "node a"], &stay("a"));
+    let first = start(&sandbox, "--value node-a", &stay("a"));
     sandbox.pid_in("a.pid");
-    let second = start(&sandbox, &["--value", "node b"], &stay("b"));
+    let second = start(&sandbox, "--value node-b", &stay("b"));
     second.says("waiting for lock \"x\", held by leasehold");
     until_led(&sandbox, 1);
-    let leader = sandbox.run(&["elect", "--observe", "--once", "x"]);
-    assert_eq!(leader.code(), 0, "{leader:?}");
+    let leader = sandbox.run("elect --observe --once x").succeeds();
     let known = format!("x: led by leasehold (pid {} on ", first.pid());
     assert!(leader.stdout.starts_with(&known), "{leader:?}");
-    let fence = format!(", fence {}, value \"node a\"\n", fences(&sandbox)[0]);
+    let fence = format!(", fence {}, value \"node-a\"\n", fences(&sandbox)[0]);
     assert!(leader.stdout.ends_with(&fence), "{leader:?}");
     sandbox.open_gate("a");
     let ended = first.wait();
@@ -70,7 +67,7 @@ fn next_candidate_leads_after_the_command_ended() {
     until_led(&sandbox, 2);
     sandbox.open_gate("b");
     assert_eq!(second.wait().code(), 3);
-    let nobody = sandbox.run(&["elect", "--observe", "--once", "x"]);
+    let nobody = sandbox.run("elect --observe --once x");
     assert_eq!((nobody.code(), &*nobody.stdout), (75, "x: no leader\n"));
     assert!(sandbox.is_free("x"));
 }
@@ -79,8 +76,7 @@ fn next_candidate_leads_after_the_command_ended() {
 fn observers_print_each_change_until_a_signal() {
     let sandbox = Sandbox::new();
     sandbox.gate("a");
-    let args = ["elect", "--observe", "--json", "--every", "10ms", "x"];
-    let observer = sandbox.start(&args);
+    let observer = sandbox.start("elect --observe --json --every 10ms x");
     let seen = |count| {
         until(&format!("{count} changes"), || {
             sandbox.lines_in("stdout-0").len() >= count
@@ -88,23 +84,15 @@ fn observers_print_each_change_until_a_signal() {
         changes(&sandbox, "stdout-0")[count - 1].clone()
     };
     assert_eq!(seen(1)["event"], "nobody");
-    let leader = start(&sandbox, &["--value", "ü \"1\""], &stay("a"));
+    let leader = start(&sandbox, "--value ü\"1\"", &stay("a"));
     until_led(&sandbox, 1);
     let change = seen(2);
-    assert_eq!(
-        (&change["event"], &change["name"]),
-        (&"leads".into(), &"x".into())
-    );
+    assert_fields(&change, json!({"event": "leads", "name": "x"}));
     let (told, fence) = (&change["leader"], fences(&sandbox)[0]);
-    assert_eq!(told["value"], "ü \"1\"");
-    assert_eq!(
-        (&told["fence"], &told["pid"]),
-        (&fence.into(), &leader.pid().into())
-    );
-    assert!(
-        told["owner"].is_string() && told["since"].is_string(),
-        "{told}"
-    );
+    let known = json!({"value": "ü\"1\"", "fence": fence, "pid": leader.pid()});
+    assert_fields(told, known);
+    assert!(told["owner"].is_string(), "{told}");
+    assert!(told["since"].is_string(), "{told}");
     sandbox.open_gate("a");
     assert_eq!(leader.wait().code(), 3);
     assert_eq!(seen(3)["event"], "nobody");
@@ -118,7 +106,7 @@ fn observers_print_each_change_until_a_signal() {
 fn lost_leadership_is_reported_and_campaigned_for() {
     let sandbox = Sandbox::new();
     let script = "echo $LEASEHOLD_FENCE >> fences; echo $$ > pid; exec sleep 1000";
-    let leader = start(&sandbox, &["--ttl", "600ms"], script);
+    let leader = start(&sandbox, "--ttl 600ms", script);
     until_led(&sandbox, 1);
     let command = sandbox.pid_in("pid");
     remove_lock_file(&sandbox);
@@ -135,26 +123,19 @@ fn lost_leadership_is_reported_and_campaigned_for() {
 fn once_means_that_a_loss_is_the_end() {
     let sandbox = Sandbox::new();
     let script = "echo $LEASEHOLD_FENCE >> fences; exec sleep 1000";
-    let leader = start(&sandbox, &["--ttl", "600ms", "--once", "--json"], script);
+    let leader = start(&sandbox, "--ttl 600ms --once --json", script);
     until_led(&sandbox, 1);
     remove_lock_file(&sandbox);
     let ended = leader.wait();
     ended.fails(76, &[]);
-    let events: Vec<Value> = ended
-        .stderr
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let names: Vec<_> = events
-        .iter()
-        .map(|event| event["event"].as_str().unwrap())
-        .collect();
+    let events = ended.events();
+    let names: Vec<_> = events.iter().map(|event| &event["event"]).collect();
     assert_eq!(names, ["acquired", "leads", "lost"], "{ended:?}");
-    assert_eq!(
-        (&events[1]["version"], &events[1]["name"]),
-        (&1.into(), &"x".into())
+    let fence = fences(&sandbox)[0];
+    assert_fields(
+        &events[1],
+        json!({"version": 1, "name": "x", "fence": fence}),
     );
-    assert_eq!(events[1]["fence"], fences(&sandbox)[0]);
 }
 
 #[test]
@@ -162,7 +143,7 @@ fn candidate_asked_to_end_does_not_campaign() {
     let sandbox = Sandbox::new();
     let script = "trap 'echo got >> got' TERM; echo $LEASEHOLD_FENCE >> fences
         while :; do sleep 0.02; done";
-    let leader = start(&sandbox, &["--ttl", "600ms", "--grace", "100ms"], script);
+    let leader = start(&sandbox, "--ttl 600ms --grace 100ms", script);
     until_led(&sandbox, 1);
     leader.signal(Signal::SIGTERM);
     sandbox.line_in("got");
@@ -172,7 +153,7 @@ fn candidate_asked_to_end_does_not_campaign() {
 
     // In the pause before it campaigns again, no command receives the signal.
     let script = "echo $LEASEHOLD_FENCE >> fences; exec sleep 1000";
-    let leader = start(&sandbox, &["--ttl", "600ms"], script);
+    let leader = start(&sandbox, "--ttl 600ms", script);
     until_led(&sandbox, 2);
     remove_lock_file(&sandbox);
     leader.says("campaigning for \"x\" again");
@@ -185,7 +166,7 @@ fn loss_after_a_signal_ends_the_candidate() {
     let sandbox = Sandbox::new();
     let script = "echo $LEASEHOLD_FENCE >> fences; exec sleep 1000";
     // Long before the next renewal would show that the lease is gone.
-    let leader = start(&sandbox, &["--ttl", "60s"], script);
+    let leader = start(&sandbox, "--ttl 60s", script);
     until_led(&sandbox, 1);
     remove_lock_file(&sandbox);
     leader.signal(Signal::SIGTERM);
@@ -198,37 +179,29 @@ fn observe_once_can_be_ended_without_answer() {
     let sandbox = Sandbox::new();
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("redis://{}", silent.local_addr().unwrap());
-    let args = ["elect", "--observe", "--once", "--store", &url, "x"];
-    let observer = sandbox.start(&args);
+    let observer = sandbox.start_at(&[url], "elect --observe --once x");
     // It has connected, and asks.
     let asking = silent.accept().unwrap();
     observer.signal(Signal::SIGTERM);
-    let ended = observer.wait();
-    assert_eq!(
-        ended.status.signal(),
-        Some(Signal::SIGTERM as i32),
-        "{ended:?}"
-    );
+    let signal = observer.wait().status.signal();
+    assert_eq!(signal, Some(Signal::SIGTERM as i32));
     drop(asking);
 }
 
 #[test]
 fn an_observer_that_nobody_can_hear_ends() {
     let sandbox = Sandbox::new();
-    let mut command = Command::new("sh");
-    sandbox.furnish(&mut command);
-    let script = "exec \"$LEASEHOLD\" elect --observe --local x > /dev/full";
-    command.args(["-c", script]);
-    sandbox.spawn(command).wait().fails(74, &["stdout"]);
+    let observer = sandbox.shell("exec \"$LEASEHOLD\" elect --observe x > /dev/full");
+    observer.wait().fails(74, &["stdout"]);
 }
 
 #[test]
 fn waiting_candidate_can_be_ended_without_trace() {
     let sandbox = Sandbox::new();
     sandbox.gate("a");
-    let leader = start(&sandbox, &[], &stay("a"));
+    let leader = start(&sandbox, "", &stay("a"));
     until_led(&sandbox, 1);
-    let candidate = start(&sandbox, &[], "touch ran");
+    let candidate = start(&sandbox, "", "touch ran");
     candidate.says("waiting for lock");
     candidate.signal(Signal::SIGTERM);
     assert_eq!(candidate.wait().code(), 143);
@@ -241,34 +214,19 @@ fn waiting_candidate_can_be_ended_without_trace() {
 fn signals_and_exit_codes_match_run() {
     let sandbox = Sandbox::new();
     let script = "trap 'exit 5' USR1; echo $LEASEHOLD_NAME > name; while :; do sleep 0.02; done";
-    let leader = start(&sandbox, &[], script);
+    let leader = start(&sandbox, "", script);
     assert_eq!(sandbox.line_in("name"), "x");
     leader.signal(Signal::SIGUSR1);
     assert_eq!(leader.wait().code(), 5);
-    let ended = sandbox.run(&["elect", "x", "--", "sh", "-c", "exit 76"]);
-    assert_eq!(
-        (ended.code(), &*ended.stderr),
-        (76, ""),
-        "its own, and no loss"
-    );
-    sandbox
-        .run(&["elect", "x", "no-such-command"])
-        .fails(127, &["no-such-command"]);
+    let ended = sandbox.run(&sh("elect x", "exit 76"));
+    assert_eq!((ended.code(), &*ended.stderr), (76, ""), "no loss");
+    let missing = sandbox.run("elect x no-such-command");
+    missing.fails(127, &["no-such-command"]);
     assert!(sandbox.is_free("x"));
 }
 
 /// Takes the lock from its holder, like a cleanup script that does not know about locks.
 #[track_caller]
 fn remove_lock_file(sandbox: &Sandbox) {
-    let folder = fs::read_dir(sandbox.path("locks")).unwrap();
-    let mut removed = 0;
-    for entry in folder {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if name.starts_with('x') && !name.contains("record") {
-            fs::remove_file(path).unwrap();
-            removed += 1;
-        }
-    }
-    assert!(removed > 0);
+    fs::remove_file(sandbox.path("locks/x.lock")).unwrap();
 }

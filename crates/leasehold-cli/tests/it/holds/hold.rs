@@ -1,27 +1,28 @@
-//! A lock that is held for a script: on files, and what needs no store.
+//! A lock that is held for a script, until its stdin ends.
 
 use std::io::{PipeWriter, Write as _, pipe};
 use std::process::Command;
 
 use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::harness::{PROGRAM, Running, Sandbox};
+use crate::support::harness::{
+    PROGRAM, Running, Sandbox, assert_fields, on_all_stores, on_one_and_five,
+};
 
 /// A `hold` whose stdin ends when the writer is dropped.
-pub(crate) struct Holding {
-    pub(crate) running: Running,
-    pub(crate) stdin: PipeWriter,
+struct Holding {
+    running: Running,
+    stdin: PipeWriter,
     stdout: String,
 }
 
 impl Holding {
-    pub(crate) fn start(sandbox: &Sandbox, store: &str, args: &[&str]) -> Self {
+    fn start(sandbox: &Sandbox, args: &str) -> Self {
         let (reader, stdin) = pipe().unwrap();
-        let mut command = sandbox.without_store();
-        command.env("LEASEHOLD_STORE", store).stdin(reader);
-        command.arg("hold").args(args);
+        let mut command = sandbox.leasehold();
+        command.arg("hold").args(args.split(' ')).stdin(reader);
         let (running, stdout) = sandbox.spawn_named(command);
         Self {
             running,
@@ -32,78 +33,72 @@ impl Holding {
 
     /// The line that says that the lock is held.
     #[track_caller]
-    pub(crate) fn held(&self, sandbox: &Sandbox) -> Value {
+    fn held(&self, sandbox: &Sandbox) -> Value {
         serde_json::from_str(&sandbox.line_in(&self.stdout)).unwrap()
     }
 }
 
-/// The whole life of a hold in `store`, with each way to end.
-pub(crate) fn check_its_generation(sandbox: &Sandbox, store: &str, has_leases: bool) {
-    let is_busy = || {
-        let mut command = sandbox.without_store();
-        command.env("LEASEHOLD_STORE", store);
-        command.args(["run", "-n", "x", "true"]);
-        match sandbox.spawn(command).wait().code() {
-            0 => false,
-            75 => true,
-            code => panic!("{code}"),
-        }
-    };
-    let mut holding = Holding::start(sandbox, store, &["--ttl", "10s", "x"]);
+/// Whether `x` is refused to another client.
+#[track_caller]
+pub(crate) fn is_busy(sandbox: &Sandbox) -> bool {
+    let ended = sandbox.run("run -n x true");
+    match ended.code() {
+        0 => false,
+        75 => true,
+        _ => panic!("{ended:?}"),
+    }
+}
+
+/// The whole life of a hold, with each way to end.
+fn assert_held_until_stdin_or_signal(sandbox: &Sandbox) {
+    let has_leases = !sandbox.store().starts_with("file:");
+    let mut holding = Holding::start(sandbox, "--ttl 10s x");
     let held = holding.held(sandbox);
-    let fields: Vec<_> = held.as_object().unwrap().keys().cloned().collect();
-    let expected = [
-        "event",
-        "expires_in_ms",
-        "fence",
-        "lock",
-        "mode",
-        "permits",
-        "store",
-        "ttl_ms",
-        "version",
-        "waited_ms",
-    ];
-    assert_eq!(fields, expected);
-    assert_eq!(
-        (&held["version"], &held["event"]),
-        (&1.into(), &"held".into())
-    );
-    assert_eq!(
-        (&held["lock"], &held["mode"]),
-        (&"x".into(), &"exclusive".into())
-    );
-    assert!(held["fence"].as_u64().unwrap() > 0 && held["permits"].is_null());
+    let fields: Vec<&str> = held
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    let expected = "event expires_in_ms fence lock mode permits store ttl_ms version waited_ms";
+    assert_eq!(fields.join(" "), expected);
+    assert_fields(&held, json!({"version": 1, "event": "held", "lock": "x"}));
+    assert_fields(&held, json!({"mode": "exclusive", "permits": null}));
+    assert!(held["fence"].as_u64() > Some(0));
     assert_eq!(held["expires_in_ms"].is_u64(), has_leases, "{held}");
     assert_eq!(held["ttl_ms"].is_u64(), has_leases, "{held}");
-    assert!(is_busy());
+    assert!(is_busy(sandbox));
     holding.stdin.write_all(b"words do not end it\n").unwrap();
-    assert!(is_busy());
+    assert!(is_busy(sandbox));
     drop(holding.stdin);
     let ended = holding.running.wait();
     assert_eq!((ended.code(), &*ended.stderr), (0, ""));
     assert_eq!(ended.stdout.lines().count(), 1);
-    assert!(!is_busy());
+    assert!(!is_busy(sandbox));
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
-        let holding = Holding::start(sandbox, store, &["--ttl", "10s", "-n", "x"]);
+        let holding = Holding::start(sandbox, "--ttl 10s -n x");
         holding.held(sandbox);
         holding.running.signal(signal);
         let ended = holding.running.wait();
         assert_eq!((ended.code(), &*ended.stderr), (128 + signal as i32, ""));
-        assert!(!is_busy());
+        assert!(!is_busy(sandbox));
     }
 }
 
 #[test]
 fn lock_is_held_until_stdin_or_signal() {
-    let sandbox = Sandbox::new();
-    check_its_generation(&sandbox, &sandbox.store(), false);
+    assert_held_until_stdin_or_signal(&Sandbox::new());
+}
+
+#[test]
+fn redis_lock_is_held_until_stdin_or_signal() {
+    on_one_and_five(|sandbox, _| assert_held_until_stdin_or_signal(sandbox));
 }
 
 #[test]
 fn without_stdin_only_a_signal_ends_it() {
     let sandbox = Sandbox::new();
-    let holder = sandbox.start(&["hold", "--ignore-stdin", "x"]);
+    let holder = sandbox.start("hold --ignore-stdin x");
     until("the lock to be held", || !sandbox.is_free("x"));
     holder.signal(Signal::SIGTERM);
     assert_eq!(holder.wait().code(), 143);
@@ -113,18 +108,16 @@ fn without_stdin_only_a_signal_ends_it() {
 #[test]
 fn hold_stops_waiting_when_its_script_ends() {
     let sandbox = Sandbox::new();
-    let holder = Holding::start(&sandbox, &sandbox.store(), &["x"]);
+    let holder = Holding::start(&sandbox, "x");
     holder.held(&sandbox);
-    let waiter = Holding::start(&sandbox, &sandbox.store(), &["x"]);
+    let waiter = Holding::start(&sandbox, "x");
     waiter.running.says("waiting for lock");
     drop(waiter.stdin);
-    waiter
-        .running
-        .wait()
-        .fails(75, &["\"x\"", "was not acquired before stdin was closed"]);
-    let busy = Holding::start(&sandbox, &sandbox.store(), &["-n", "-E", "9", "x"]);
+    let reason = ["\"x\"", "was not acquired before stdin was closed"];
+    waiter.running.wait().fails(75, &reason);
+    let busy = Holding::start(&sandbox, "-n -E 9 x");
     busy.running.wait().fails(9, &["held by leasehold"]);
-    let waiter = Holding::start(&sandbox, &sandbox.store(), &["x"]);
+    let waiter = Holding::start(&sandbox, "x");
     waiter.running.says("waiting for lock");
     drop(holder.stdin);
     waiter.held(&sandbox);
@@ -132,17 +125,77 @@ fn hold_stops_waiting_when_its_script_ends() {
 }
 
 #[test]
-fn who_cannot_be_told_holds_nothing() {
-    let sandbox = Sandbox::new();
-    let (reader, stdin) = pipe().unwrap();
-    let (closed, stdout) = pipe().unwrap();
-    drop(closed);
-    let mut command = sandbox.leasehold();
-    command.args(["hold", "x"]).stdin(reader).stdout(stdout);
-    let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(74), "{output:?}");
-    assert!(sandbox.is_free("x"));
-    drop(stdin);
+fn untold_script_holds_nothing_on_files_or_redis() {
+    on_all_stores(|sandbox| {
+        let (reader, stdin) = pipe().unwrap();
+        let (closed, stdout) = pipe().unwrap();
+        drop(closed);
+        let mut command = sandbox.leasehold();
+        command.args(["hold", "x"]).stdin(reader).stdout(stdout);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(74), "{output:?}");
+        assert!(!is_busy(sandbox));
+        drop(stdin);
+    });
+}
+
+#[test]
+fn redis_loss_is_a_second_line_and_76() {
+    let (sandbox, server) = Sandbox::on_redis();
+    let holding = Holding::start(&sandbox, "--ttl 3s x");
+    holding.held(&sandbox);
+    server.command(&["DEL", "x"]);
+    let ended = holding.running.wait();
+    ended.fails(76, &[r#"lost lock "x": the lease vanished"#]);
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert_eq!(lines.len(), 2, "{ended:?}");
+    let lost: Value = serde_json::from_str(lines[1]).unwrap();
+    assert_fields(&lost, json!({"version": 1, "event": "lost", "lock": "x"}));
+    assert!(lost["reason"].as_str().unwrap().contains("vanished"));
+}
+
+#[test]
+fn unnoticed_redis_loss_is_reported_at_end() {
+    let (sandbox, server) = Sandbox::on_redis();
+    let holding = Holding::start(&sandbox, "--ttl 60s x");
+    holding.held(&sandbox);
+    server.command(&["DEL", "x"]);
+    drop(holding.stdin);
+    let ended = holding.running.wait();
+    ended.fails(76, &[r#"lost lock "x": the lease vanished"#]);
+    assert!(ended.stdout.contains(r#""event":"lost""#), "{ended:?}");
+}
+
+#[test]
+fn redis_permits_and_readers_are_held_together() {
+    let (sandbox, _server) = Sandbox::on_redis();
+    for (option, mode, permits) in [
+        ("--permits=2", "permit", json!(2)),
+        ("--shared", "shared", json!(null)),
+    ] {
+        let take = || Holding::start(&sandbox, &format!("-n {option} x"));
+        let holders = [take(), take()];
+        for holder in &holders {
+            let fields = json!({"mode": mode, "permits": permits});
+            assert_fields(&holder.held(&sandbox), fields);
+        }
+        if mode == "permit" {
+            take().running.wait().fails(75, &[]);
+        }
+        assert!(is_busy(&sandbox));
+        for holder in holders {
+            drop(holder.stdin);
+            holder.running.wait().succeeds();
+        }
+    }
+}
+
+#[test]
+fn ttl_above_the_redis_maximum_is_refused() {
+    let (sandbox, _server) = Sandbox::on_redis();
+    let holding = Holding::start(&sandbox, "--ttl 61s x");
+    let reason = ["TTL 1m 1s exceeds", "maximum, 1m"];
+    holding.running.wait().fails(64, &reason);
 }
 
 /// The example in the help of `subcommand`.
@@ -179,10 +232,8 @@ fn script_in_the_help_works() {
     let ended = sandbox.spawn(bash(&sandbox, &script)).wait();
     assert_eq!((ended.code(), &*ended.stderr), (0, ""), "{ended:?}");
     let lines: Vec<&str> = ended.stdout.lines().collect();
-    assert!(
-        lines[0].starts_with("deploy: held by leasehold"),
-        "{ended:?}"
-    );
+    let held = "deploy: held by leasehold";
+    assert!(lines[0].starts_with(held), "{ended:?}");
     assert!(lines[1].contains(r#""event":"held""#), "{ended:?}");
     assert_eq!(lines[2..], ["end 0", "deploy: free"], "{ended:?}");
 }

@@ -4,10 +4,10 @@ use std::fs;
 
 use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::harness::{Ended, Sandbox};
-use crate::support::processes::{guardian_of, signal, until_gone, until_stopped};
+use crate::support::harness::{Ended, Sandbox, assert_fields, sh};
+use crate::support::processes::{guardian_of, until_gone, until_stopped};
 
 /// Notes that it ran, writes to both streams, and ends with the code in the file `code`, if any.
 const WORK: &str = r#"
@@ -23,9 +23,8 @@ read line < gate
 echo "$LEASEHOLD_FENCE" >> ran
 echo "done under $LEASEHOLD_FENCE""#;
 
-fn call(sandbox: &Sandbox, options: &[&str]) -> Ended {
-    let command = ["pay/17", "--", "sh", "-c", WORK];
-    sandbox.run(&[&["once"], options, &command].concat())
+fn call(sandbox: &Sandbox, options: &str) -> Ended {
+    sandbox.run(&sh(&format!("once {options} pay/17"), WORK))
 }
 
 /// Asserts that all calls in `shown` printed the same result, and that an attempt produced it.
@@ -44,8 +43,8 @@ pub(crate) fn assert_one_result(sandbox: &Sandbox, shown: &[&Ended]) {
 #[test]
 fn second_call_replays_output_and_code() {
     let sandbox = Sandbox::new();
-    let first = call(&sandbox, &[]);
-    let again = call(&sandbox, &[]);
+    let first = call(&sandbox, "");
+    let again = call(&sandbox, "");
     assert_one_result(&sandbox, &[&first, &again]);
     assert_eq!(sandbox.lines_in("ran").len(), 1);
     for ended in [&first, &again] {
@@ -61,26 +60,17 @@ fn failure_runs_again_unless_kept() {
     let sandbox = Sandbox::new();
     fs::write(sandbox.path("code"), "3").unwrap();
     for runs in 1..=2 {
-        let failed = call(&sandbox, &[]);
+        let failed = call(&sandbox, "");
         failed.fails(3, &["a remark"]);
         assert!(failed.stdout.starts_with("done under "));
         assert_eq!(sandbox.lines_in("ran").len(), runs);
     }
-    call(&sandbox, &["--failed", "keep"]).fails(3, &["a remark"]);
+    call(&sandbox, "--failed keep").fails(3, &["a remark"]);
     fs::write(sandbox.path("code"), "0").unwrap();
-    let kept = call(&sandbox, &[]);
+    let kept = call(&sandbox, "");
     kept.fails(3, &["a remark"]);
     assert_eq!(sandbox.lines_in("ran").len(), 3);
-    let killed = [
-        "once",
-        "--failed",
-        "keep",
-        "x",
-        "--",
-        "sh",
-        "-c",
-        "kill -9 $$",
-    ];
+    let killed = sh("once --failed keep x", "kill -9 $$");
     assert_eq!(sandbox.run(&killed).code(), 137);
     assert_eq!(sandbox.run(&killed).code(), 137);
 }
@@ -88,18 +78,16 @@ fn failure_runs_again_unless_kept() {
 #[test]
 fn other_command_under_same_key_needs_same_payload() {
     let sandbox = Sandbox::new();
-    call(&sandbox, &[]).fails(0, &[]);
-    let other = ["once", "pay/17", "--", "touch", "touched"];
-    sandbox
-        .run(&other)
-        .fails(64, &["pay/17", "another payload"]);
+    call(&sandbox, "").fails(0, &[]);
+    let other = sandbox.run("once pay/17 -- touch touched");
+    other.fails(64, &["pay/17", "another payload"]);
     assert!(!sandbox.path("touched").exists());
-    let first = ["once", "--payload", "EUR 12", "y", "--", "echo", "one"];
-    assert_eq!(sandbox.run(&first).stdout, "one\n");
-    let second = ["once", "--payload", "EUR 12", "y", "--", "echo", "two"];
-    assert_eq!(sandbox.run(&second).stdout, "one\n");
-    let third = ["once", "--payload", "EUR 13", "y", "--", "echo", "two"];
-    sandbox.run(&third).fails(64, &["another payload"]);
+    for word in ["one", "two"] {
+        let same = sandbox.run(&format!("once --payload EUR-12 y -- echo {word}"));
+        assert_eq!(same.stdout, "one\n");
+    }
+    let other = sandbox.run("once --payload EUR-13 y -- echo two");
+    other.fails(64, &["another payload"]);
     let stored = fs::read(sandbox.path("locks/y.lock.record")).unwrap();
     let stored = String::from_utf8_lossy(&stored);
     assert!(!stored.contains("EUR"), "a payload is not kept");
@@ -109,14 +97,14 @@ fn other_command_under_same_key_needs_same_payload() {
 fn concurrent_call_waits_or_is_busy() {
     let sandbox = Sandbox::new();
     sandbox.gate("gate");
-    let command = ["pay/17", "--", "sh", "-c", GATED];
-    let first = sandbox.start(&[&["once"], &command[..]].concat());
+    let call = |options: &str| sandbox.start(&sh(&format!("once {options} pay/17"), GATED));
+    let first = call("");
     sandbox.pid_in("pid");
-    let told = sandbox.run(&[&["once", "-n"], &command[..]].concat());
-    told.fails(75, &["pay/17", "is held by leasehold (pid "]);
-    let told = sandbox.run(&[&["once", "-w", "200ms", "-E", "9"], &command[..]].concat());
-    told.fails(9, &["gave up after 200ms"]);
-    let waiting = sandbox.start(&[&["once"], &command[..]].concat());
+    let busy = ["pay/17", "is held by leasehold (pid "];
+    call("-n").wait().fails(75, &busy);
+    let busy = ["gave up after 200ms"];
+    call("-w 200ms -E 9").wait().fails(9, &busy);
+    let waiting = call("");
     waiting.says("waiting");
     sandbox.open_gate("gate");
     assert_one_result(&sandbox, &[&first.wait(), &waiting.wait()]);
@@ -124,27 +112,34 @@ fn concurrent_call_waits_or_is_busy() {
 }
 
 #[test]
-fn call_killed_while_running_is_followed() {
-    let sandbox = Sandbox::new();
-    sandbox.gate("gate");
-    let command = ["once", "pay/17", "--", "sh", "-c", GATED];
-    let first = sandbox.start(&command);
-    let running = sandbox.pid_in("pid");
-    first.signal(Signal::SIGKILL);
-    until_gone(running);
-    assert_eq!(sandbox.lines_in("ran").len(), 0);
-    let next = sandbox.start(&command);
-    sandbox.open_gate("gate");
-    let next = next.wait();
-    assert_one_result(&sandbox, &[&next, &sandbox.run(&command)]);
-    assert_eq!(sandbox.lines_in("ran").len(), 1);
+fn call_ended_while_running_is_followed() {
+    for (signal, options) in [
+        (Signal::SIGKILL, ""),
+        (Signal::SIGTERM, ""),
+        (Signal::SIGTERM, "--failed keep"),
+    ] {
+        let sandbox = Sandbox::new();
+        sandbox.gate("gate");
+        let command = sh(&format!("once {options} pay/17"), GATED);
+        let first = sandbox.start(&command);
+        let running = sandbox.pid_in("pid");
+        first.signal(signal);
+        let code = first.wait().status.code();
+        assert_eq!(code, (signal == Signal::SIGTERM).then_some(143));
+        until_gone(running);
+        assert_eq!(sandbox.lines_in("ran").len(), 0);
+        let next = sandbox.start(&command);
+        sandbox.open_gate("gate");
+        assert_one_result(&sandbox, &[&next.wait(), &sandbox.run(&command)]);
+        assert_eq!(sandbox.lines_in("ran").len(), 1);
+    }
 }
 
 #[test]
 fn call_killed_after_the_command_commits_nothing() {
     let sandbox = Sandbox::new();
     sandbox.gate("gate");
-    let command = ["once", "pay/17", "--", "sh", "-c", GATED];
+    let command = sh("once pay/17", GATED);
     let first = sandbox.start(&command);
     let running = sandbox.pid_in("pid");
     let guardian = guardian_of(running);
@@ -170,7 +165,7 @@ fn kills_at_any_moment_commit_one_result() {
     // Each call is killed a little later; where exactly that meets it is chance, what must hold is not.
     for round in 0..40 {
         let sandbox = Sandbox::new();
-        let command = ["once", "pay/17", "--", "sh", "-c", WORK];
+        let command = sh("once pay/17", WORK);
         let first = sandbox.start(&command);
         let steps = [
             "locks",
@@ -197,17 +192,16 @@ fn kills_at_any_moment_commit_one_result() {
 #[test]
 fn what_could_not_be_started_is_not_kept() {
     let sandbox = Sandbox::new();
-    let missing = ["once", "--failed", "keep", "x", "--", "./work"];
-    sandbox.run(&missing).fails(127, &["./work"]);
+    let missing = "once --failed keep x -- ./work";
+    sandbox.run(missing).fails(127, &["./work"]);
     fs::write(sandbox.path("work"), "#!/bin/sh\necho worked\n").unwrap();
-    sandbox.run(&missing).fails(126, &["./work"]);
+    sandbox.run(missing).fails(126, &["./work"]);
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     fs::set_permissions(sandbox.path("work"), mode).unwrap();
-    assert_eq!(sandbox.run(&missing).stdout, "worked\n");
+    assert_eq!(sandbox.run(missing).stdout, "worked\n");
     // Another command would have been another payload.
-    let other = ["once", "y", "--", "./missing"];
-    sandbox.run(&other).fails(127, &[]);
-    assert_eq!(sandbox.run(&["once", "y", "--", "echo", "x"]).code(), 0);
+    sandbox.run("once y -- ./missing").fails(127, &[]);
+    sandbox.run("once y -- echo x").succeeds();
 }
 
 #[test]
@@ -217,34 +211,24 @@ fn the_outcome_is_told_to_programs() {
         let line = ended.stderr.lines().rfind(|line| line.starts_with('{'));
         serde_json::from_str(line.unwrap_or_else(|| panic!("{ended:?}"))).unwrap()
     };
-    let [first, again] = [(); 2].map(|()| call(&sandbox, &["--json", "--retain", "2h"]));
+    let [first, again] = [(); 2].map(|()| call(&sandbox, "--json --retain 2h"));
     let (told, replayed) = (outcome(&first), outcome(&again));
-    assert_eq!(told["event"], "once");
-    assert_eq!(told["version"], 1);
-    assert_eq!(told["key"], "pay/17");
-    assert_eq!(told["outcome"], "committed");
-    assert_eq!(told["exit_code"], 0);
-    assert_eq!(told["kept_for_ms"], 7_200_000);
+    let sort = json!({"event": "once", "version": 1, "key": "pay/17"});
+    assert_fields(&told, sort);
+    let result = json!({"outcome": "committed", "exit_code": 0, "kept_for_ms": 7_200_000});
+    assert_fields(&told, result);
     assert_eq!(told["stderr"]["bytes"], "a remark\n".len());
-    assert_eq!(told["stdout"]["bytes"], first.stdout.len());
-    assert_eq!(told["stdout"]["cut"], false);
-    assert_eq!(replayed["outcome"], "replayed");
-    assert_eq!(replayed["fence"], told["fence"]);
+    let stdout = json!({"bytes": first.stdout.len(), "cut": false});
+    assert_fields(&told["stdout"], stdout);
+    let same = json!({"outcome": "replayed", "fence": told["fence"]});
+    assert_fields(&replayed, same);
     let kept_for = replayed["kept_for_ms"].as_u64().unwrap();
     assert!((1..=7_200_000).contains(&kept_for), "{kept_for}");
-    let failed = sandbox.run(&["once", "--json", "x", "--", "false"]);
-    let failed = outcome(&failed);
-    assert_eq!(
-        (&failed["outcome"], &failed["exit_code"]),
-        (&"failed".into(), &1.into())
-    );
-    assert_eq!(failed["kept_for_ms"], Value::Null);
-    let error = sandbox.run(&["once", "--json", "pay/17", "--", "false"]);
-    let error = outcome(&error);
-    assert_eq!(
-        (&error["event"], &error["exit_code"]),
-        (&"error".into(), &64.into())
-    );
+    let failed = outcome(&sandbox.run("once --json x -- false"));
+    let result = json!({"outcome": "failed", "exit_code": 1, "kept_for_ms": null});
+    assert_fields(&failed, result);
+    let error = outcome(&sandbox.run("once --json pay/17 -- false"));
+    assert_fields(&error, json!({"event": "error", "exit_code": 64}));
 }
 
 #[test]
@@ -252,7 +236,7 @@ fn of_a_long_output_the_beginning_is_kept() {
     let sandbox = Sandbox::new();
     let script =
         "head -c 600000 /dev/zero | tr '\\0' x; echo end; head -c 9 /dev/zero | tr '\\0' y >&2";
-    let command = ["once", "x", "--", "sh", "-c", script];
+    let command = sh("once x", script);
     let warning = "only the first 524261 bytes of stdout are kept";
     let first = sandbox.run(&command);
     first.fails(0, &[warning, "yyyyyyyyy"]);
@@ -268,7 +252,7 @@ fn background_processes_are_not_awaited() {
     let sandbox = Sandbox::new();
     sandbox.gate("gate");
     let script = "sh -c 'echo $$ > left; read line < gate; echo late' & echo done; while [ ! -s left ]; do :; done";
-    let command = ["once", "x", "--", "sh", "-c", script];
+    let command = sh("once x", script);
     let first = sandbox.run(&command);
     assert_eq!((first.code(), &*first.stdout), (0, "done\n"));
     let left = sandbox.pid_in("left");
@@ -280,40 +264,24 @@ fn background_processes_are_not_awaited() {
 #[test]
 fn unreachable_store_is_69_before_running() {
     let sandbox = Sandbox::new();
-    let store = ["--store", "redis://127.0.0.1:1", "-n"];
-    let args = [&["once"], &store[..], &["x", "touch", "ran"]].concat();
-    sandbox.run(&args).fails(69, &["127.0.0.1:1"]);
+    let ended = sandbox.run("once --store redis://127.0.0.1:1 -n x touch ran");
+    ended.fails(69, &["127.0.0.1:1"]);
     assert!(!sandbox.path("ran").exists());
 }
 
 #[test]
 fn damaged_result_is_reported_without_running() {
     let sandbox = Sandbox::new();
-    call(&sandbox, &[]).fails(0, &[]);
+    call(&sandbox, "").fails(0, &[]);
     let path = sandbox.path("locks/pay%2F17.lock.record");
     let mut bytes = fs::read(&path).unwrap();
     let last = bytes.len() - 10;
     bytes[last] ^= 1;
     fs::write(&path, bytes).unwrap();
     let parts = ["pay%2F17.lock.record is damaged", "checksum"];
-    call(&sandbox, &[]).fails(65, &parts);
+    call(&sandbox, "").fails(65, &parts);
     assert_eq!(sandbox.lines_in("ran").len(), 1);
     fs::remove_file(&path).unwrap();
-    call(&sandbox, &[]).fails(0, &[]);
+    call(&sandbox, "").fails(0, &[]);
     assert_eq!(sandbox.lines_in("ran").len(), 2);
-}
-
-#[test]
-fn next_call_runs_after_a_signal() {
-    let sandbox = Sandbox::new();
-    sandbox.gate("gate");
-    let command = ["once", "pay/17", "--", "sh", "-c", GATED];
-    let first = sandbox.start(&command);
-    let running = sandbox.pid_in("pid");
-    signal(first.pid(), Signal::SIGTERM);
-    assert_eq!(first.wait().code(), 143);
-    until_gone(running);
-    let next = sandbox.start(&command);
-    sandbox.open_gate("gate");
-    assert_one_result(&sandbox, &[&next.wait()]);
 }

@@ -1,12 +1,12 @@
 //! `once` with a slow reader of its output, or without one: it keeps the result all the same.
 
 use std::io::{PipeReader, Read as _, pipe};
-use std::process::{Child, Command};
+use std::process::Child;
 
 use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
 
-use crate::support::harness::{Ended, Sandbox};
+use crate::support::harness::{Ended, Sandbox, sh};
 use crate::support::processes::{signal, until_gone};
 
 /// More than fits into the pipe of a reader that does not read, but not enough to block the command.
@@ -22,7 +22,7 @@ struct Unread {
 }
 
 impl Unread {
-    fn start(sandbox: &Sandbox, args: &[&str]) -> Self {
+    fn start(sandbox: &Sandbox, args: &[String]) -> Self {
         let (stdout, writer) = pipe().unwrap();
         let mut command = sandbox.leasehold();
         let child = command.args(args).stdout(writer).spawn().unwrap();
@@ -63,7 +63,7 @@ impl Drop for Unread {
 #[test]
 fn result_is_committed_before_a_slow_reader() {
     let sandbox = Sandbox::new();
-    let command = ["once", "x", "--", "sh", "-c", LONG];
+    let command = sh("once x", LONG);
     let mut first = Unread::start(&sandbox, &command);
     assert_eq!(first.first_byte(), b'x');
     // The second call gets the lock, although the test has not read on.
@@ -80,10 +80,10 @@ fn result_is_committed_before_a_slow_reader() {
 #[test]
 fn a_signal_ends_the_wait_for_a_reader() {
     let sandbox = Sandbox::new();
-    let command = ["once", "x", "--", "sh", "-c", LONG];
+    let command = sh("once x", LONG);
     let mut first = Unread::start(&sandbox, &command);
     first.first_byte();
-    assert_eq!(sandbox.run(&command).code(), 0);
+    sandbox.run(&command).succeeds();
     let mut replaying = Unread::start(&sandbox, &command);
     replaying.first_byte();
     for call in [&mut first, &mut replaying] {
@@ -96,14 +96,14 @@ fn a_signal_ends_the_wait_for_a_reader() {
 #[test]
 fn signal_ends_a_command_blocked_on_output() {
     let sandbox = Sandbox::new();
-    let mut call = Unread::start(&sandbox, &["once", "x", "--", "sh", "-c", TOO_LONG]);
+    let mut call = Unread::start(&sandbox, &sh("once x", TOO_LONG));
     call.first_byte();
     let running = sandbox.pid_in("pid");
     signal(call.pid(), Signal::SIGTERM);
     assert_eq!(call.exit_code(), Some(143));
     until_gone(running);
     assert!(sandbox.is_free("x"));
-    let next = sandbox.run(&["once", "x", "--", "echo", "anew"]);
+    let next = sandbox.run("once x -- echo anew");
     assert_eq!(next.stdout, "anew\n", "nothing was kept");
 }
 
@@ -112,7 +112,7 @@ fn result_is_kept_without_a_reader() {
     let sandbox = Sandbox::new();
     let script = "read line < gate; echo x >> ran; echo one; echo two";
     sandbox.gate("gate");
-    let command = ["once", "x", "--", "sh", "-c", script];
+    let command = sh("once x", script);
     let mut first = Unread::start(&sandbox, &command);
     let (stdout, _) = pipe().unwrap();
     drop(std::mem::replace(&mut first.stdout, stdout));
@@ -123,60 +123,52 @@ fn result_is_kept_without_a_reader() {
 }
 
 /// A call whose stdout is on a disk without room.
-fn on_a_full_disk(sandbox: &Sandbox, args: &[&str]) -> Ended {
-    let mut command = Command::new("sh");
-    sandbox.furnish(&mut command);
-    command.env("LEASEHOLD_STORE", sandbox.store());
-    command.args(["-c", "exec \"$LEASEHOLD\" \"$@\" > /dev/full", "sh"]);
-    command.args(args);
-    sandbox.spawn(command).wait()
+fn on_a_full_disk(sandbox: &Sandbox, args: &str) -> Ended {
+    let script = format!("exec \"$LEASEHOLD\" {args} > /dev/full");
+    sandbox.shell(&script).wait()
 }
 
 #[test]
 fn lost_output_fails_and_the_result_is_kept() {
     let sandbox = Sandbox::new();
-    let command = ["once", "x", "--", "sh", "-c", "echo x >> ran; echo hi"];
+    let command = "once x -- sh -c 'echo x >> ran; echo hi'";
     let lost = [
         "cannot write to stdout: No space left",
         "its result is kept",
     ];
-    on_a_full_disk(&sandbox, &command).fails(74, &lost);
+    on_a_full_disk(&sandbox, command).fails(74, &lost);
     assert!(sandbox.is_free("x"));
-    on_a_full_disk(&sandbox, &command).fails(74, &lost);
-    assert_eq!(sandbox.run(&command).stdout, "hi\n");
+    on_a_full_disk(&sandbox, command).fails(74, &lost);
+    let again = sandbox.run(&sh("once x", "echo x >> ran; echo hi"));
+    assert_eq!(again.stdout, "hi\n");
     assert_eq!(sandbox.lines_in("ran").len(), 1);
 }
 
 #[test]
 fn lost_output_of_a_failed_command_is_reported() {
     let sandbox = Sandbox::new();
-    let command = ["once", "x", "--", "sh", "-c", "echo hi; exit 3"];
+    let command = "once x -- sh -c 'echo hi; exit 3'";
     let lost = ["cannot write to stdout", "CMD ended with 3", "not kept"];
-    on_a_full_disk(&sandbox, &command).fails(74, &lost);
+    on_a_full_disk(&sandbox, command).fails(74, &lost);
 }
 
 #[test]
 fn each_result_that_is_printed_must_be_written() {
     let sandbox = Sandbox::new();
     for args in ["ls", "ls --json", "status x", "waiters x --json", "--help"] {
-        let args: Vec<&str> = args.split(' ').collect();
-        on_a_full_disk(&sandbox, &args).fails(74, &["cannot write to stdout"]);
+        on_a_full_disk(&sandbox, args).fails(74, &["cannot write to stdout"]);
     }
 }
 
 #[test]
 fn request_waits_for_permit_holders() {
     let sandbox = Sandbox::new();
-    sandbox.gate("gate");
-    let permit = ["run", "--permits", "2", "x", "--", "sh", "-c"];
-    let holder = sandbox.start(&[&permit[..], &["echo $$ > pid; read line < gate"]].concat());
-    sandbox.pid_in("pid");
-    let command = ["x", "--", "echo", "done"];
-    let told = sandbox.run(&[&["once", "-n"], &command[..]].concat());
-    told.fails(75, &["lock \"x\"", "held"]);
-    let waiting = sandbox.start(&[&["once"], &command[..]].concat());
+    let holder = sandbox.hold("--permits 2 x", "pid");
+    let busy = sandbox.run("once -n x -- echo done");
+    busy.fails(75, &["lock \"x\"", "held"]);
+    let waiting = sandbox.start("once x -- echo done");
     waiting.says("waiting");
-    sandbox.open_gate("gate");
-    assert_eq!(holder.wait().code(), 0);
+    sandbox.let_go();
+    holder.wait().succeeds();
     assert_eq!(waiting.wait().stdout, "done\n");
 }

@@ -1,11 +1,9 @@
-use std::process::Command;
-
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold_testkit::servers::until;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::support::harness::{Running, Sandbox};
+use crate::support::harness::{Running, Sandbox, sh};
 use crate::support::processes::{guardian_of, parent_and_group, signal, state, until_gone};
 
 /// A command that ignores SIGTERM, with a child of its own, and a grandchild in a group of its own
@@ -19,15 +17,8 @@ echo $$ > command
 while :; do sleep 1000; done
 "#;
 
-fn stubborn(sandbox: &Sandbox, options: &[&str]) -> (Running, [i32; 3]) {
-    let command = ["x", "--", "sh", "-c", STUBBORN];
-    let args: Vec<&str> = ["run"]
-        .iter()
-        .chain(options)
-        .chain(&command)
-        .copied()
-        .collect();
-    let run = sandbox.start(&args);
+fn stubborn(sandbox: &Sandbox, options: &str) -> (Running, [i32; 3]) {
+    let run = sandbox.start(&sh(&format!("run {options} x"), STUBBORN));
     let processes = ["command", "child", "orphan"].map(|name| sandbox.pid_in(name));
     (run, processes)
 }
@@ -35,15 +26,14 @@ fn stubborn(sandbox: &Sandbox, options: &[&str]) -> (Running, [i32; 3]) {
 #[test]
 fn command_of_killed_wrapper_ends_before_the_next() {
     let sandbox = Sandbox::new();
-    let (run, processes) = stubborn(&sandbox, &["--grace", "300ms"]);
+    let (run, processes) = stubborn(&sandbox, "--grace 300ms");
     let script = format!(
         "for p in {} {} {}; do test ! -e /proc/$p || grep -q 'State:.Z' /proc/$p/status || exit 1; done",
         processes[0], processes[1], processes[2]
     );
     run.signal(Signal::SIGKILL);
     // When the next run gets the lock, none of the processes may be alive.
-    let next = sandbox.run(&["run", "-w", "25s", "x", "--", "sh", "-c", &script]);
-    assert_eq!(next.code(), 0, "{next:?}");
+    sandbox.run(&sh("run -w 25s x", &script)).succeeds();
     processes.into_iter().for_each(until_gone);
 }
 
@@ -52,12 +42,12 @@ fn command_gets_the_chance_to_obey_sigterm() {
     let sandbox = Sandbox::new();
     let script =
         "trap 'echo tidy > tidied; exit' TERM; echo $$ > pid; while :; do sleep 0.02; done";
-    let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
+    let run = sandbox.start(&sh("run x", script));
     let command = sandbox.pid_in("pid");
     run.signal(Signal::SIGKILL);
     assert_eq!(sandbox.line_in("tidied"), "tidy");
     until_gone(command);
-    assert_eq!(sandbox.run(&["run", "-w", "25s", "x", "true"]).code(), 0);
+    sandbox.run("run -w 25s x true").succeeds();
 }
 
 #[test]
@@ -71,20 +61,13 @@ fn killing_the_wrappers_job_ends_the_command() {
     let command = sandbox.pid_in("pid");
     killpg(Pid::from_raw(run.pid()), Signal::SIGKILL).unwrap();
     until_gone(command);
-    assert_eq!(sandbox.run(&["run", "-w", "25s", "x", "true"]).code(), 0);
+    sandbox.run("run -w 25s x true").succeeds();
 }
 
 #[test]
 fn killing_wrapper_and_guardian_ends_the_command() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(&[
-        "run",
-        "x",
-        "--",
-        "sh",
-        "-c",
-        "echo $$ > pid; exec sleep 1000",
-    ]);
+    let run = sandbox.start(&sh("run x", "echo $$ > pid; exec sleep 1000"));
     let command = sandbox.pid_in("pid");
     let guardian = guardian_of(command);
     // Stopped first, so that neither can react to the other's death.
@@ -98,7 +81,7 @@ fn killing_wrapper_and_guardian_ends_the_command() {
 #[test]
 fn killed_guardian_is_125_without_survivors() {
     let sandbox = Sandbox::new();
-    let (run, processes) = stubborn(&sandbox, &[]);
+    let (run, processes) = stubborn(&sandbox, "");
     signal(guardian_of(processes[0]), Signal::SIGKILL);
     run.wait().fails(125, &["guardian"]);
     assert_eq!(processes.map(state), [None; 3]);
@@ -108,14 +91,10 @@ fn killed_guardian_is_125_without_survivors() {
 #[test]
 fn a_killed_guardian_costs_no_stranger_its_life() {
     let sandbox = Sandbox::new();
-    let mut shell = Command::new("sh");
-    sandbox.furnish(&mut shell);
     // The shell becomes the wrapper, and its child the wrapper's.
     let script = "sleep 1000 & echo $! > stranger; \
                   exec \"$LEASEHOLD\" run x -- sh -c 'echo $$ > pid; sleep 1000'";
-    shell.env("LEASEHOLD_STORE", sandbox.store());
-    shell.args(["-c", script]);
-    let run = sandbox.spawn(shell);
+    let run = sandbox.shell(script);
     let (stranger, command) = (sandbox.pid_in("stranger"), sandbox.pid_in("pid"));
     signal(guardian_of(command), Signal::SIGKILL);
     run.wait().fails(125, &["guardian"]);
@@ -127,9 +106,10 @@ fn a_killed_guardian_costs_no_stranger_its_life() {
 fn orphans_of_a_running_command_are_reaped() {
     let sandbox = Sandbox::new();
     sandbox.gate("go");
-    let script =
-        "for n in 1 2 3; do sh -c 'sh -c \"echo \\$\\$ >> orphans\" &'; done; read go < go";
-    let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
+    // The last one is killed by the least real-time signal.
+    let script = r#"for n in 1 2; do sh -c 'sh -c "echo \$\$ >> orphans" &'; done
+        sh -c 'sh -c "echo \$\$ >> orphans; kill -34 \$\$" &'; read go < go"#;
+    let run = sandbox.start(&sh("run x", script));
     until("three orphans", || sandbox.lines_in("orphans").len() == 3);
     for orphan in sandbox.lines_in("orphans") {
         // A zombie is still there.
@@ -138,31 +118,13 @@ fn orphans_of_a_running_command_are_reaped() {
         });
     }
     sandbox.open_gate("go");
-    assert_eq!(run.wait().code(), 0);
-}
-
-#[test]
-fn orphan_killed_by_realtime_signal_is_reaped() {
-    let sandbox = Sandbox::new();
-    sandbox.gate("go");
-    // The least real-time signal.
-    let script = "sh -c 'sh -c \"echo \\$\\$ >> orphans; kill -34 \\$\\$\" &'; \
-                  sh -c 'sh -c \"echo \\$\\$ >> orphans\" &'; read go < go";
-    let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
-    until("two orphans", || sandbox.lines_in("orphans").len() == 2);
-    for orphan in sandbox.lines_in("orphans") {
-        until("the orphan is reaped", || {
-            !std::path::Path::new("/proc").join(&orphan).exists()
-        });
-    }
-    sandbox.open_gate("go");
-    assert_eq!(run.wait().code(), 0);
+    run.wait().succeeds();
 }
 
 #[test]
 fn the_guardian_stands_beside_the_commands_group() {
     let sandbox = Sandbox::new();
-    let run = sandbox.start(&["run", "x", "--", "sh", "-c", "echo $$ > pid; sleep 1000"]);
+    let run = sandbox.start(&sh("run x", "echo $$ > pid; sleep 1000"));
     let command = sandbox.pid_in("pid");
     let guardian = guardian_of(command);
     let (_, wrappers_group) = parent_and_group(run.pid());
@@ -175,7 +137,7 @@ fn the_guardian_stands_beside_the_commands_group() {
 fn max_hold_ends_a_stubborn_command_with_76() {
     let sandbox = Sandbox::new();
     let began = SystemClock.now();
-    let (run, processes) = stubborn(&sandbox, &["--max-hold", "3s"]);
+    let (run, processes) = stubborn(&sandbox, "--max-hold 3s");
     let ended = run.wait();
     let held = SystemClock.now().since(began);
     ended.fails(76, &[r#"lost lock "x": --max-hold reached"#]);
@@ -188,45 +150,29 @@ fn max_hold_ends_a_stubborn_command_with_76() {
 #[test]
 fn removed_lock_file_is_a_lost_lock() {
     let sandbox = Sandbox::new();
-    let (run, processes) = stubborn(&sandbox, &["--ttl", "900ms"]);
+    let (run, processes) = stubborn(&sandbox, "--ttl 900ms");
     std::fs::remove_dir_all(sandbox.path("locks")).unwrap();
     run.wait().fails(76, &[r#"lost lock "x""#]);
     assert_eq!(processes.map(state), [None; 3]);
 }
 
 #[test]
-fn killed_wrapper_keeps_permit_until_command_ends() {
-    let sandbox = Sandbox::new();
-    let stubborn = "trap '' TERM; echo $$ > held; while :; do sleep 0.02; done";
-    let args = [
-        "run",
-        "--grace",
-        "1s",
-        "--permits",
-        "1",
-        "workers",
-        "--",
-        "sh",
-        "-c",
-        stubborn,
-    ];
-    let run = sandbox.start(&args);
-    let command = sandbox.pid_in("held");
-    run.signal(Signal::SIGKILL);
-    let next = "kill -0 $(cat held) 2>/dev/null && echo overlap";
-    let args = [
-        "run",
-        "-w",
-        "25s",
-        "--permits",
-        "1",
-        "workers",
-        "--",
-        "sh",
-        "-c",
-        next,
-    ];
-    let next = sandbox.run(&args);
-    assert_eq!((next.code(), &*next.stdout), (1, ""), "{next:?}");
-    until_gone(command);
+fn killed_wrapper_keeps_locks_until_command_ends() {
+    for (locks, others) in [
+        ("a --also b", &["a", "b"][..]),
+        ("--permits 1 workers", &["--permits 1 workers"]),
+    ] {
+        let sandbox = Sandbox::new();
+        let stubborn = "trap '' TERM; echo $$ > held; while :; do sleep 0.02; done";
+        let run = sandbox.start(&sh(&format!("run --grace 1s {locks}"), stubborn));
+        let command = sandbox.pid_in("held");
+        run.signal(Signal::SIGKILL);
+        let next = "kill -0 $(cat held) 2>/dev/null && echo overlap";
+        let next = |lock: &&str| sandbox.start(&sh(&format!("run -w 25s {lock}"), next));
+        let waiting: Vec<Running> = others.iter().map(next).collect();
+        for next in waiting.into_iter().map(Running::wait) {
+            assert_eq!((next.code(), &*next.stdout), (1, ""), "{next:?}");
+        }
+        until_gone(command);
+    }
 }

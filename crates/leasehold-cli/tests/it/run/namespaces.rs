@@ -29,10 +29,8 @@ fn command_is_refused_where_proc_is_foreign() {
     for subcommand in ["run", "elect", "once"] {
         let args = [PROGRAM, subcommand, "x", "--", "touch", "ran"];
         let ended = run_apart(&sandbox, &FOREIGN_PROC, &args);
-        ended.fails(
-            125,
-            &["/proc", "another PID namespace", "this process is 1"],
-        );
+        let reason = ["/proc", "another PID namespace", "this process is 1"];
+        ended.fails(125, &reason);
         assert!(!sandbox.path("ran").exists(), "{subcommand}");
         assert!(sandbox.is_free("x"), "{subcommand}");
     }

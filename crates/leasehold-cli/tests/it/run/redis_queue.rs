@@ -5,90 +5,78 @@ use std::time::Duration;
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold_testkit::servers::{RedisServer, Reply, until};
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::run::redis::{initialized_quorum, run, start};
-use crate::support::harness::{PROGRAM, Running, Sandbox};
+use crate::support::harness::{Running, Sandbox, assert_fields, sh};
 use crate::support::processes::until_stopped;
 use crate::support::pty::OnTerminal;
 
 /// Begins to wait for `x`, and notes `mark` in the file `order` when granted.
-fn wait_behind(sandbox: &Sandbox, urls: &[String], mark: usize, waiting: usize) -> Running {
+fn wait_behind(sandbox: &Sandbox, mark: usize, waiting: usize) -> Running {
     let script = format!("echo {mark} >> order");
-    let waiter = start(sandbox, urls, &["run", "x", "--", "sh", "-c", &script]);
-    until_waiting(sandbox, urls, waiting);
+    let waiter = sandbox.start(&sh("run x", &script));
+    until_waiting(sandbox, waiting);
     waiter
 }
 
-fn status(sandbox: &Sandbox, urls: &[String]) -> Value {
-    let status = run(sandbox, urls, &["status", "--json", "x"]);
-    assert_eq!(status.code(), 0, "{status:?}");
-    serde_json::from_str(&status.stdout).unwrap()
+fn status(sandbox: &Sandbox) -> Value {
+    sandbox.run("status --json x").json()
 }
 
 /// The processes that wait, in order; 0 where it is not known yet.
-fn waiting(sandbox: &Sandbox, urls: &[String]) -> Vec<i64> {
-    let status = status(sandbox, urls);
+fn waiting(sandbox: &Sandbox) -> Vec<i64> {
+    let status = status(sandbox);
     let waiters = status["waiters"].as_array().unwrap();
     let pid = |waiter: &Value| waiter["client"]["pid"].as_i64().unwrap_or_default();
     waiters.iter().map(pid).collect()
 }
 
-fn until_waiting(sandbox: &Sandbox, urls: &[String], count: usize) {
-    until(&format!("{count} wait"), || {
-        waiting(sandbox, urls).len() == count
-    });
+fn until_waiting(sandbox: &Sandbox, count: usize) {
+    until(&format!("{count} wait"), || waiting(sandbox).len() == count);
 }
 
 #[track_caller]
-fn assert_served_in_order(sandbox: &Sandbox, urls: &[String]) {
+fn assert_served_in_order(sandbox: &Sandbox) {
     const RUNS: usize = 6;
-    let holder = sandbox.hold_in(&urls.join(","), &["x"], "held");
+    let holder = sandbox.hold("x", "held");
     let waiters: Vec<Running> = (0..RUNS)
-        .map(|mark| wait_behind(sandbox, urls, mark, mark + 1))
+        .map(|mark| wait_behind(sandbox, mark, mark + 1))
         .collect();
     let pids: Vec<i64> = waiters.iter().map(|run| run.pid().into()).collect();
-    until("all are known by name", || waiting(sandbox, urls) == pids);
+    until("all are known by name", || waiting(sandbox) == pids);
     sandbox.let_go();
-    assert_eq!(holder.wait().code(), 0);
+    holder.wait().succeeds();
     for waiter in waiters {
-        let ended = waiter.wait();
-        assert_eq!(ended.code(), 0, "{ended:?}");
+        waiter.wait().succeeds();
     }
     let order: Vec<String> = (0..RUNS).map(|mark| mark.to_string()).collect();
     assert_eq!(sandbox.lines_in("order"), order);
-    assert_eq!(run(sandbox, urls, &["status", "x"]).stdout, "x: free\n");
+    assert_eq!(sandbox.run("status x").stdout, "x: free\n");
 }
 
 #[test]
 fn waiters_run_in_arrival_order() {
-    let (sandbox, server) = (Sandbox::new(), RedisServer::start());
-    assert_served_in_order(&sandbox, &[server.url()]);
-}
-
-#[test]
-fn waiters_on_a_quorum_run_in_order() {
-    let sandbox = Sandbox::new();
-    let servers = initialized_quorum(&sandbox, 3);
-    assert_served_in_order(&sandbox, &servers.urls());
+    let one = Sandbox::on_redis();
+    assert_served_in_order(&one.0);
+    let three = Sandbox::on_quorum(3);
+    assert_served_in_order(&three.0);
 }
 
 #[test]
 fn status_names_waiters_and_their_places() {
-    let (sandbox, server) = (Sandbox::new(), RedisServer::start());
-    let urls = [server.url()];
-    let _holder = sandbox.hold_in(&urls.join(","), &["x"], "held");
-    let first = start(&sandbox, &urls, &["run", "x", "true"]);
-    until_waiting(&sandbox, &urls, 1);
-    let second = start(&sandbox, &urls, &["run", "-s", "x", "true"]);
-    until_waiting(&sandbox, &urls, 2);
+    let (sandbox, _server) = Sandbox::on_redis();
+    let _holder = sandbox.hold("x", "held");
+    let first = sandbox.start("run x true");
+    until_waiting(&sandbox, 1);
+    let second = sandbox.start("run -s x true");
+    until_waiting(&sandbox, 2);
     let lines = [
         "x: held by leasehold (pid ".to_owned(),
         format!("x: 1st in the queue: leasehold (pid {} on ", first.pid()),
         format!("x: 2nd in the queue: leasehold (pid {} on ", second.pid()),
     ];
     until("the status names all, and for how long they wait", || {
-        let text = run(&sandbox, &urls, &["status", "x"]).stdout;
+        let text = sandbox.run("status x").stdout;
         let named = text
             .lines()
             .zip(&lines)
@@ -97,35 +85,28 @@ fn status_names_waiters_and_their_places() {
         let told = last.contains("), shared, waiting for about ");
         text.lines().count() == lines.len() && named && told
     });
-    let status = status(&sandbox, &urls);
+    let status = status(&sandbox);
     let waiters = status["waiters"].as_array().unwrap();
     assert_eq!(status["held"], true);
-    assert_eq!(
-        (&waiters[0]["place"], &waiters[0]["mode"]),
-        (&1.into(), &"exclusive".into())
-    );
-    assert_eq!(
-        (&waiters[1]["place"], &waiters[1]["mode"]),
-        (&2.into(), &"shared".into())
-    );
+    assert_fields(&waiters[0], json!({"place": 1, "mode": "exclusive"}));
+    assert_fields(&waiters[1], json!({"place": 2, "mode": "shared"}));
     assert_eq!(waiters[1]["client"]["pid"], second.pid());
     assert!(waiters[1]["waiting_ms"].as_u64().unwrap() >= 1_000);
 }
 
 #[test]
 fn lock_between_holders_is_shown_as_free() {
-    let (sandbox, server) = (Sandbox::new(), RedisServer::start());
-    let urls = [server.url()];
+    let (sandbox, server) = Sandbox::on_redis();
     let waiter = "0123456789abcdef.0123456789abcdef0123456789abcdef";
     server.command(&["SET", "x", "leasehold:next", "PX", "600000"]);
     server.command(&["ZADD", "leasehold:queue:{x}:x", "1700000000000000", waiter]);
-    let text = run(&sandbox, &urls, &["status", "x"]).stdout;
+    let text = sandbox.run("status x").stdout;
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 2, "{text}");
     assert_eq!(lines[0], "x: free");
     let begin = "x: 1st in the queue: client 0123456789abcdef, waiting for about ";
     assert!(lines[1].starts_with(begin), "{text}");
-    let json = status(&sandbox, &urls);
+    let json = status(&sandbox);
     assert_eq!(
         (&json["held"], &json["waiters"][0]["place"]),
         (&false.into(), &1.into())
@@ -135,59 +116,56 @@ fn lock_between_holders_is_shown_as_free() {
 
 #[test]
 fn a_killed_waiter_is_passed_over_at_once() {
-    let (sandbox, server) = (Sandbox::new(), RedisServer::start());
-    let urls = [server.url()];
-    let holder = sandbox.hold_in(&urls.join(","), &["x"], "held");
-    let killed = wait_behind(&sandbox, &urls, 0, 1);
-    let waiter = wait_behind(&sandbox, &urls, 1, 2);
+    let (sandbox, server) = Sandbox::on_redis();
+    let holder = sandbox.hold("x", "held");
+    let killed = wait_behind(&sandbox, 0, 1);
+    let waiter = wait_behind(&sandbox, 1, 2);
     killed.signal(Signal::SIGKILL);
     until("the server lost sight of it", || connections(&server) == 2);
     let freed = SystemClock.now();
     sandbox.let_go();
-    assert_eq!(holder.wait().code(), 0);
+    holder.wait().succeeds();
     let ended = waiter.wait();
     let took = SystemClock.now().since(freed);
     assert_eq!(ended.code(), 0, "{ended:?}");
     assert!(took < FAR_BELOW_A_TTL, "{took:?}");
     assert_eq!(sandbox.lines_in("order"), ["1"]);
-    assert!(waiting(&sandbox, &urls).is_empty());
+    assert!(waiting(&sandbox).is_empty());
 }
 
 #[test]
 fn stopped_redis_waiter_is_served_afterwards() {
-    let (sandbox, server) = (Sandbox::new(), RedisServer::start());
-    let urls = [server.url()];
-    let holder = sandbox.hold_in(&urls.join(","), &["x"], "held");
-    let stopped = wait_behind(&sandbox, &urls, 0, 1);
-    let waiter = wait_behind(&sandbox, &urls, 1, 2);
+    let (sandbox, _server) = Sandbox::on_redis();
+    let holder = sandbox.hold("x", "held");
+    let stopped = wait_behind(&sandbox, 0, 1);
+    let waiter = wait_behind(&sandbox, 1, 2);
     stopped.signal(Signal::SIGSTOP);
     until_stopped(stopped.pid());
     let freed = SystemClock.now();
     sandbox.let_go();
-    assert_eq!(holder.wait().code(), 0);
-    assert_eq!(waiter.wait().code(), 0);
+    holder.wait().succeeds();
+    waiter.wait().succeeds();
     let took = SystemClock.now().since(freed);
     assert!(took < FAR_BELOW_A_TTL, "{took:?}");
     stopped.signal(Signal::SIGCONT);
-    assert_eq!(stopped.wait().code(), 0);
+    stopped.wait().succeeds();
     assert_eq!(sandbox.lines_in("order"), ["1", "0"]);
 }
 
 #[test]
 fn signal_removes_a_waiter_from_the_queue() {
-    let (sandbox, server) = (Sandbox::new(), RedisServer::start());
-    let urls = [server.url()];
-    let _holder = sandbox.hold_in(&urls.join(","), &["x"], "held");
+    let (sandbox, _server) = Sandbox::on_redis();
+    let _holder = sandbox.hold("x", "held");
     for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
-        let waiter = wait_behind(&sandbox, &urls, 0, 1);
+        let waiter = wait_behind(&sandbox, 0, 1);
         waiter.signal(signal);
         assert_eq!(waiter.wait().code(), code);
-        assert_eq!(waiting(&sandbox, &urls), [0; 0]);
+        assert_eq!(waiting(&sandbox), [0; 0]);
     }
-    let busy = run(&sandbox, &urls, &["run", "-w", "1s", "x", "true"]);
+    let busy = sandbox.run("run -w 1s x true");
     busy.fails(75, &["gave up after 1s"]);
     assert_eq!(
-        waiting(&sandbox, &urls),
+        waiting(&sandbox),
         [0; 0],
         "nor does its limit leave it there"
     );
@@ -195,29 +173,26 @@ fn signal_removes_a_waiter_from_the_queue() {
 
 #[test]
 fn terminal_shows_the_place_until_interrupted() {
-    let (sandbox, server) = (Sandbox::new(), RedisServer::start());
-    let urls = [server.url()];
-    let holder = sandbox.hold_in(&urls.join(","), &["x"], "held");
-    let first = wait_behind(&sandbox, &urls, 0, 1);
-    let command = [PROGRAM, "run", "x", "--", "true"];
-    let mut terminal = OnTerminal::start_at(&sandbox, &server.url(), &command);
+    let (sandbox, _server) = Sandbox::on_redis();
+    let holder = sandbox.hold("x", "held");
+    let first = wait_behind(&sandbox, 0, 1);
+    let mut terminal = OnTerminal::leasehold(&sandbox, "run x true");
     terminal.shows(r#"for lock "x", 2nd in the queue, held by leasehold (pid "#);
     first.signal(Signal::SIGINT);
     assert_eq!(first.wait().code(), 130);
     terminal.shows(r#"s for lock "x", 1st in the queue, held by leasehold (pid "#);
     terminal.types(CTRL_C);
     assert_eq!(terminal.exit_code(), 130);
-    assert_eq!(waiting(&sandbox, &urls), [0; 0]);
+    assert_eq!(waiting(&sandbox), [0; 0]);
     drop(holder);
 }
 
 #[test]
 fn programs_are_told_each_place() {
-    let (sandbox, server) = (Sandbox::new(), RedisServer::start());
-    let urls = [server.url()];
-    let _holder = sandbox.hold_in(&urls.join(","), &["x"], "held");
-    let first = wait_behind(&sandbox, &urls, 0, 1);
-    let second = start(&sandbox, &urls, &["run", "--json", "x", "true"]);
+    let (sandbox, _server) = Sandbox::on_redis();
+    let _holder = sandbox.hold("x", "held");
+    let first = wait_behind(&sandbox, 0, 1);
+    let second = sandbox.start("run --json x true");
     second.says(r#""place":2"#);
     first.signal(Signal::SIGTERM);
     second.says(r#""place":1"#);
@@ -225,17 +200,12 @@ fn programs_are_told_each_place() {
 
 #[test]
 fn nested_sharing_goes_ahead_of_a_writer() {
-    let (sandbox, server) = (Sandbox::new(), RedisServer::start());
-    let urls = [server.url()];
+    let (sandbox, _server) = Sandbox::on_redis();
     let script = "echo $$ > held; while [ ! -e go ]; do sleep 0.02; done
         \"$LEASEHOLD\" run -n -s x -- echo once && \"$LEASEHOLD\" run -s x -- echo again";
-    let reader = start(
-        &sandbox,
-        &urls,
-        &["run", "-s", "x", "--", "sh", "-c", script],
-    );
+    let reader = sandbox.start(&sh("run -s x", script));
     sandbox.pid_in("held");
-    let writer = wait_behind(&sandbox, &urls, 0, 1);
+    let writer = wait_behind(&sandbox, 0, 1);
     sandbox.let_go();
     let ended = reader.wait();
     assert_eq!(
@@ -243,7 +213,7 @@ fn nested_sharing_goes_ahead_of_a_writer() {
         (0, "once\nagain\n"),
         "{ended:?}"
     );
-    assert_eq!(writer.wait().code(), 0);
+    writer.wait().succeeds();
 }
 
 /// The number of our connections that the server has.

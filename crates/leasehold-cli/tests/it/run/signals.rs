@@ -1,10 +1,8 @@
-use std::process::Command;
-
 use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
 
-use crate::support::harness::Sandbox;
-use crate::support::processes::{state, until_gone, until_running, until_stopped};
+use crate::support::harness::{Sandbox, sh};
+use crate::support::processes::{signal, state, until_gone, until_running, until_stopped};
 
 #[test]
 fn signals_are_passed_on_to_the_command() {
@@ -14,9 +12,9 @@ fn signals_are_passed_on_to_the_command() {
         trap 'exit 5' TERM
         echo $$ > pid
         while :; do sleep 0.02; done"#;
-    let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
+    let run = sandbox.start(&sh("run x", script));
     sandbox.pid_in("pid");
-    for signal in [
+    for sent in [
         Signal::SIGHUP,
         Signal::SIGINT,
         Signal::SIGQUIT,
@@ -25,8 +23,8 @@ fn signals_are_passed_on_to_the_command() {
         Signal::SIGALRM,
         Signal::SIGWINCH,
     ] {
-        run.signal(signal);
-        let name = signal.as_str().trim_start_matches("SIG");
+        run.signal(sent);
+        let name = sent.as_str().trim_start_matches("SIG");
         until(&format!("{name} arrives"), || {
             sandbox.line_in_if_any("got").ends_with(name)
         });
@@ -39,7 +37,7 @@ fn signals_are_passed_on_to_the_command() {
 fn signal_reaches_the_group_and_code_returns() {
     let sandbox = Sandbox::new();
     let script = "sh -c 'echo $$ > child; exec sleep 1000' & echo $$ > pid; wait";
-    let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
+    let run = sandbox.start(&sh("run x", script));
     let (command, child) = (sandbox.pid_in("pid"), sandbox.pid_in("child"));
     run.signal(Signal::SIGTERM);
     assert_eq!(run.wait().code(), 143);
@@ -52,7 +50,7 @@ fn stop_and_continue_affect_both() {
     let sandbox = Sandbox::new();
     sandbox.gate("go");
     let script = "echo $$ > pid; read go < go; exit 3";
-    let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
+    let run = sandbox.start(&sh("run x", script));
     let command = sandbox.pid_in("pid");
     run.signal(Signal::SIGTSTP);
     until_stopped(command);
@@ -69,11 +67,11 @@ fn wrapper_stops_and_continues_with_the_command() {
     let sandbox = Sandbox::new();
     sandbox.gate("go");
     let script = "echo $$ > pid; read go < go; exit 3";
-    let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
+    let run = sandbox.start(&sh("run x", script));
     let command = sandbox.pid_in("pid");
-    crate::support::processes::signal(command, Signal::SIGSTOP);
+    signal(command, Signal::SIGSTOP);
     until_stopped(run.pid());
-    crate::support::processes::signal(command, Signal::SIGCONT);
+    signal(command, Signal::SIGCONT);
     until_running(run.pid());
     sandbox.open_gate("go");
     assert_eq!(run.wait().code(), 3);
@@ -84,7 +82,7 @@ fn stopped_command_of_killed_wrapper_ends() {
     let sandbox = Sandbox::new();
     sandbox.gate("go");
     let script = "echo $$ > pid; read go < go";
-    let run = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
+    let run = sandbox.start(&sh("run x", script));
     let command = sandbox.pid_in("pid");
     run.signal(Signal::SIGTSTP);
     until_stopped(run.pid());
@@ -95,32 +93,22 @@ fn stopped_command_of_killed_wrapper_ends() {
 #[test]
 fn what_was_ignored_stays_ignored() {
     let sandbox = Sandbox::new();
-    let mut command = Command::new("sh");
-    sandbox.furnish(&mut command);
-    command.env("LEASEHOLD_STORE", sandbox.store());
     let script = "trap '' HUP; exec \"$LEASEHOLD\" run x -- sh -c \
                   'echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done'";
-    let run = {
-        command.args(["-c", script]);
-        sandbox.spawn(command)
-    };
+    let run = sandbox.shell(script);
     let command = sandbox.pid_in("pid");
     run.signal(Signal::SIGHUP);
-    crate::support::processes::signal(command, Signal::SIGHUP);
+    signal(command, Signal::SIGHUP);
     assert!(state(command).is_some());
-    std::fs::write(sandbox.path("go"), "").unwrap();
-    assert_eq!(run.wait().code(), 0);
+    sandbox.let_go();
+    run.wait().succeeds();
 }
 
 #[test]
 fn command_inherits_the_signals_that_are_ignored() {
     let sandbox = Sandbox::new();
-    let mut shell = Command::new("sh");
-    sandbox.furnish(&mut shell);
-    shell.env("LEASEHOLD_STORE", sandbox.store());
     let script = "trap '' HUP INT QUIT; exec \"$LEASEHOLD\" run x -- grep SigIgn /proc/self/status";
-    shell.args(["-c", script]);
-    let ended = sandbox.spawn(shell).wait();
+    let ended = sandbox.shell(script).wait();
     let mask = ended.stdout.trim_end().strip_prefix("SigIgn:\t");
     let mask = u64::from_str_radix(mask.unwrap(), 16).unwrap();
     // Signals 1 to 3, which nohup ignores, and a shell for a script's background jobs.
@@ -130,21 +118,18 @@ fn command_inherits_the_signals_that_are_ignored() {
 #[test]
 fn tests_pass_where_signals_are_ignored() {
     let sandbox = Sandbox::new();
-    let mut shell = Command::new("sh");
-    sandbox.furnish(&mut shell);
-    let script = "trap '' HUP INT QUIT TERM USR1; exec \"$0\" --exact \"$1\"";
+    let tests = std::env::current_exe().unwrap();
     let test = "run::signals::signals_are_passed_on_to_the_command";
-    shell
-        .args(["-c", script])
-        .arg(std::env::current_exe().unwrap())
-        .arg(test);
-    let ended = sandbox.spawn(shell).wait();
+    let script = "trap '' HUP INT QUIT TERM USR1; exec";
+    let ended = sandbox
+        .shell(&format!("{script} '{}' --exact {test}", tests.display()))
+        .wait();
     assert!(ended.stdout.contains("1 passed"), "{ended:?}");
 }
 
 #[test]
 fn the_command_starts_with_no_signal_blocked() {
     let sandbox = Sandbox::new();
-    let ended = sandbox.run(&["run", "x", "--", "grep", "SigBlk", "/proc/self/status"]);
+    let ended = sandbox.run("run x -- grep SigBlk /proc/self/status");
     assert_eq!(ended.stdout.trim_end(), "SigBlk:\t0000000000000000");
 }

@@ -3,7 +3,7 @@ use std::fs;
 use leasehold::Key;
 use leasehold_file::FileStore;
 
-use crate::support::harness::Sandbox;
+use crate::support::harness::{Arguments as _, Sandbox};
 
 /// A lock in the folder of this user, which all tests share; removed when dropped.
 struct LocalLock(String);
@@ -30,16 +30,16 @@ const NOTICE: &str = "local to this machine and user";
 fn default_store_prints_a_notice_unless_local() {
     let lock = LocalLock::new("default");
     let sandbox = Sandbox::new();
-    let run = |args: &[&str]| {
+    let run = |args: &str| {
         let mut command = sandbox.without_store();
-        command.args(args);
+        command.args(args.list());
         sandbox.spawn(command).wait()
     };
-    let ended = run(&["run", &lock.0, "true"]);
+    let ended = run(&format!("run {} true", lock.0));
     ended.fails(0, &[NOTICE]);
     assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
-    run(&["status", &lock.0]).fails(0, &[NOTICE]);
-    let ended = run(&["run", "--local", &lock.0, "true"]);
+    run(&format!("status {}", lock.0)).fails(0, &[NOTICE]);
+    let ended = run(&format!("run --local {} true", lock.0));
     assert_eq!((ended.code(), &*ended.stderr), (0, ""));
 }
 
@@ -47,16 +47,18 @@ fn default_store_prints_a_notice_unless_local() {
 fn a_required_store_is_required() {
     let lock = LocalLock::new("required");
     let sandbox = Sandbox::new();
-    let run = |args: &[&str]| {
+    let run = |args: &str| {
         let mut command = sandbox.without_store();
-        command.env("LEASEHOLD_REQUIRE_STORE", "1").args(args);
+        command
+            .env("LEASEHOLD_REQUIRE_STORE", "1")
+            .args(args.list());
         sandbox.spawn(command).wait()
     };
-    run(&["run", &lock.0, "touch", "ran"]).fails(64, &["LEASEHOLD_REQUIRE_STORE", "--store"]);
+    let refused = run(&format!("run {} touch ran", lock.0));
+    refused.fails(64, &["LEASEHOLD_REQUIRE_STORE", "--store"]);
     assert!(!sandbox.path("ran").exists());
-    assert_eq!(run(&["run", "--local", &lock.0, "true"]).code(), 0);
-    let store = sandbox.store();
-    assert_eq!(run(&["run", "--store", &store, "x", "true"]).code(), 0);
+    run(&format!("run --local {} true", lock.0)).succeeds();
+    run(&format!("run --store {} x true", sandbox.store())).succeeds();
 }
 
 #[test]

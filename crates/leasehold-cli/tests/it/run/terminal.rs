@@ -1,7 +1,7 @@
 use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
 
-use crate::support::harness::{COUNTER, PROGRAM, Sandbox};
+use crate::support::harness::{COUNTER, PROGRAM, Sandbox, sh};
 use crate::support::processes::{
     parent_and_group, signal, until_gone, until_running, until_stopped,
 };
@@ -14,8 +14,7 @@ const CTRL_Z: &str = "\x1a";
 fn a_reader_of_the_terminal_can_read_it() {
     let sandbox = Sandbox::new();
     let script = "echo ready; read answer; echo got-$answer; exit 4";
-    let mut terminal =
-        OnTerminal::start(&sandbox, &[PROGRAM, "run", "x", "--", "sh", "-c", script]);
+    let mut terminal = OnTerminal::leasehold(&sandbox, &sh("run x", script));
     terminal.shows("ready");
     terminal.types("forty\n");
     terminal.shows("got-forty");
@@ -26,14 +25,8 @@ fn a_reader_of_the_terminal_can_read_it() {
 fn command_has_the_terminal_from_the_start() {
     let sandbox = Sandbox::new();
     // Field 8 of its line is the group that has the terminal, field 5 its own group.
-    let script = "cut -d' ' -f5,8 /proc/self/stat";
-    let mut terminal =
-        OnTerminal::start(&sandbox, &[PROGRAM, "run", "x", "--", "sh", "-c", script]);
-    terminal.shows("\r\n");
-    assert_eq!(terminal.exit_code(), 0);
-    let sandbox = Sandbox::new();
     let script = "set -- $(cut -d' ' -f5,8 /proc/self/stat); test $1 = $2";
-    let terminal = OnTerminal::start(&sandbox, &[PROGRAM, "run", "x", "--", "sh", "-c", script]);
+    let terminal = OnTerminal::leasehold(&sandbox, &sh("run x", script));
     assert_eq!(terminal.exit_code(), 0);
 }
 
@@ -42,36 +35,33 @@ fn the_interrupt_key_reaches_the_command_once() {
     let sandbox = Sandbox::new();
     let script = "trap 'echo interrupted >> got' INT; echo ready; \
                   while [ ! -e go ]; do sleep 0.02; done; cat got";
-    let mut terminal =
-        OnTerminal::start(&sandbox, &[PROGRAM, "run", "x", "--", "sh", "-c", script]);
+    let mut terminal = OnTerminal::leasehold(&sandbox, &sh("run x", script));
     terminal.shows("ready");
     terminal.types(CTRL_C);
     assert_eq!(sandbox.line_in("got"), "interrupted");
-    std::fs::write(sandbox.path("go"), "").unwrap();
+    sandbox.let_go();
     assert_eq!(terminal.exit_code(), 0);
     assert_eq!(sandbox.line_in("got"), "interrupted");
+}
+
+/// Types `command`, whose command prints `ready`, and interrupts it.
+fn interrupt(shell: &mut OnTerminal, command: &str) {
+    shell.types(&format!(
+        "{command} -- sh -c 'echo ready; exec sleep 1000'\n"
+    ));
+    shell.shows("ready");
+    shell.types(CTRL_C);
+    shell.types("echo code-$?\n");
+    shell.shows("code-130");
 }
 
 #[test]
 fn interrupted_command_is_130_to_the_shell() {
     let sandbox = Sandbox::new();
     let mut shell = OnTerminal::shell(&sandbox);
-    shell.types("$LEASEHOLD run x -- sh -c 'echo ready; exec sleep 1000'\n");
-    shell.shows("ready");
-    shell.types(CTRL_C);
-    shell.types("echo code-$?\n");
-    shell.shows("code-130");
-}
-
-#[test]
-fn interrupt_does_not_wait_for_min_hold() {
-    let sandbox = Sandbox::new();
-    let mut shell = OnTerminal::shell(&sandbox);
-    shell.types("$LEASEHOLD run --min-hold 1h x -- sh -c 'echo ready; exec sleep 1000'\n");
-    shell.shows("ready");
-    shell.types(CTRL_C);
-    shell.types("echo code-$?\n");
-    shell.shows("code-130");
+    interrupt(&mut shell, "$LEASEHOLD run x");
+    // Nor does it wait for the end of the span.
+    interrupt(&mut shell, "$LEASEHOLD run --min-hold 1h x");
     assert!(sandbox.is_free("x"));
 }
 
@@ -89,7 +79,7 @@ fn interrupt_key_ends_the_whole_script() {
     let sandbox = Sandbox::new();
     let script = "while :; do $LEASEHOLD run x -- sh -c 'echo ready; exec sleep 1000'; done";
     for shell in ["bash", "dash"] {
-        let mut terminal = OnTerminal::start(&sandbox, &["bash", "--norc", "-i"]);
+        let mut terminal = OnTerminal::start(&sandbox, "bash --norc -i");
         terminal.types("stty -echo\n");
         terminal.types(&format!("{shell} -c \"{script}\"\n"));
         terminal.shows("ready\r\n");
@@ -119,15 +109,10 @@ fn stop_key_stops_the_whole_script() {
 #[test]
 fn interrupted_once_leaves_no_request() {
     let sandbox = Sandbox::new();
-    let mut shell = OnTerminal::shell(&sandbox);
-    shell.types("$LEASEHOLD once x -- sh -c 'echo ready; exec sleep 1000'\n");
-    shell.shows("ready");
-    shell.types(CTRL_C);
-    shell.types("echo code-$?\n");
-    shell.shows("code-130");
+    interrupt(&mut OnTerminal::shell(&sandbox), "$LEASEHOLD once x");
     // Also for another command, which a request that has begun would refuse.
-    let other = sandbox.run(&["once", "x", "--", "echo", "other"]);
-    assert_eq!((other.code(), &*other.stdout), (0, "other\n"), "{other:?}");
+    let other = sandbox.run("once x -- echo other").succeeds();
+    assert_eq!(other.stdout, "other\n");
 }
 
 #[test]
@@ -239,7 +224,7 @@ fn pipeline_keeps_the_terminal_until_needed() {
     );
     let command = sandbox.pid_in("pid");
     assert_ne!(shell.foreground(), command, "cat may want it too");
-    std::fs::write(sandbox.path("go"), "").unwrap();
+    sandbox.let_go();
     until("the command has the terminal", || {
         shell.foreground() == command
     });
@@ -267,10 +252,8 @@ fn the_shell_goes_on_after_a_killed_job() {
 #[test]
 fn the_status_line_is_shown_refreshed_and_wiped() {
     let sandbox = Sandbox::new();
-    let script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done";
-    let first = sandbox.start(&["run", "x", "--", "sh", "-c", script]);
-    sandbox.pid_in("pid");
-    let mut terminal = OnTerminal::start(&sandbox, &[PROGRAM, "run", "x", "--", "echo", "mine"]);
+    let first = sandbox.hold("x", "pid");
+    let mut terminal = OnTerminal::leasehold(&sandbox, "run x -- echo mine");
     let holder = format!("held by leasehold (pid {} on", first.pid());
     terminal.shows(r#"waiting for lock "x""#);
     terminal.shows(&holder);
@@ -280,18 +263,17 @@ fn the_status_line_is_shown_refreshed_and_wiped() {
     terminal.shows("waiting for ");
     terminal.shows("s for lock");
     assert!(!terminal.screen().contains('\n'), "it stays one line");
-    std::fs::write(sandbox.path("go"), "").unwrap();
+    sandbox.let_go();
     terminal.shows("\r\x1b[Kmine");
     assert_eq!(terminal.exit_code(), 0);
-    assert_eq!(first.wait().code(), 0);
+    first.wait().succeeds();
 }
 
 #[test]
 fn the_interrupt_key_ends_a_wait() {
     let sandbox = Sandbox::new();
-    let first = sandbox.start(&["run", "x", "--", "sh", "-c", "echo $$ > pid; sleep 1000"]);
-    sandbox.pid_in("pid");
-    let mut terminal = OnTerminal::start(&sandbox, &[PROGRAM, "run", "x", "--", "true"]);
+    let first = sandbox.hold("x", "pid");
+    let mut terminal = OnTerminal::leasehold(&sandbox, "run x -- true");
     terminal.shows("waiting");
     terminal.types(CTRL_C);
     assert_eq!(terminal.exit_code(), 130);

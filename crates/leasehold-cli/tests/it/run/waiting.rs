@@ -1,18 +1,18 @@
 use leasehold::clock::{Clock as _, SystemClock};
 use nix::sys::signal::Signal;
 
-use crate::support::harness::Sandbox;
+use crate::support::harness::{Sandbox, sh};
 use crate::support::processes;
 
 #[test]
 fn one_waits_says_for_whom_and_then_runs() {
     let sandbox = Sandbox::new();
-    let first = sandbox.hold(&["deploy"], "held");
-    let second = sandbox.start(&["run", "deploy", "--", "sh", "-c", "cat first"]);
+    let first = sandbox.hold("deploy", "held");
+    let second = sandbox.start(&sh("run deploy", "cat first"));
     let holder = format!("held by leasehold (pid {} on ", first.pid());
     second.says(&holder);
     sandbox.let_go();
-    assert_eq!(first.wait().code(), 0);
+    first.wait().succeeds();
     let second = second.wait();
     assert_eq!((second.code(), &*second.stdout), (0, "done\n"));
     assert_eq!(second.stderr.lines().count(), 1, "{second:?}");
@@ -21,28 +21,23 @@ fn one_waits_says_for_whom_and_then_runs() {
 #[test]
 fn no_wait_is_75_or_the_chosen_code() {
     let sandbox = Sandbox::new();
-    let first = sandbox.hold(&["deploy"], "held");
-    let busy = sandbox.run(&["run", "-n", "deploy", "touch", "second"]);
-    busy.fails(
-        75,
-        &[
-            "deploy",
-            &format!("is held by leasehold (pid {}", first.pid()),
-        ],
-    );
-    let busy = sandbox.run(&["run", "-n", "-E", "9", "deploy", "touch", "second"]);
+    let first = sandbox.hold("deploy", "held");
+    let busy = sandbox.run("run -n deploy touch second");
+    let holder = format!("is held by leasehold (pid {}", first.pid());
+    busy.fails(75, &["deploy", &holder]);
+    let busy = sandbox.run("run -n -E 9 deploy touch second");
     assert_eq!(busy.code(), 9);
     assert!(!sandbox.path("second").exists());
-    let other = sandbox.run(&["run", "-n", "other", "true"]);
+    let other = sandbox.run("run -n other true");
     assert_eq!(other.code(), 0, "another lock is another lock");
 }
 
 #[test]
 fn a_wait_ends_when_it_was_said_to() {
     let sandbox = Sandbox::new();
-    let _first = sandbox.hold(&["deploy"], "held");
+    let _first = sandbox.hold("deploy", "held");
     let began = SystemClock.now();
-    let busy = sandbox.run(&["run", "-w", "2s", "deploy", "touch", "second"]);
+    let busy = sandbox.run("run -w 2s deploy touch second");
     let waited = SystemClock.now().since(began);
     busy.fails(75, &["held by leasehold", "gave up after 2s"]);
     assert!(waited.as_secs() >= 2, "{waited:?}");
@@ -52,19 +47,19 @@ fn a_wait_ends_when_it_was_said_to() {
 #[test]
 fn signal_ends_a_wait_without_trace() {
     let sandbox = Sandbox::new();
-    let first = sandbox.hold(&["deploy"], "held");
+    let first = sandbox.hold("deploy", "held");
     for (signal, code) in [
         (Signal::SIGINT, 130),
         (Signal::SIGTERM, 143),
         (Signal::SIGHUP, 129),
     ] {
-        let second = sandbox.start(&["run", "deploy", "touch", "second"]);
+        let second = sandbox.start("run deploy touch second");
         second.says("waiting");
         second.signal(signal);
         assert_eq!(second.wait().code(), code);
     }
     sandbox.let_go();
-    assert_eq!(first.wait().code(), 0);
+    first.wait().succeeds();
     assert!(!sandbox.path("second").exists());
     assert!(sandbox.is_free("deploy"));
 }
@@ -72,38 +67,34 @@ fn signal_ends_a_wait_without_trace() {
 #[test]
 fn an_ignored_signal_does_not_end_a_wait() {
     let sandbox = Sandbox::new();
-    let first = sandbox.hold(&["deploy"], "held");
-    let mut shell = std::process::Command::new("sh");
-    sandbox.furnish(&mut shell);
-    shell.env("LEASEHOLD_STORE", sandbox.store());
-    shell.args(["-c", "trap '' HUP; exec \"$LEASEHOLD\" run deploy true"]);
-    let second = sandbox.spawn(shell);
+    let first = sandbox.hold("deploy", "held");
+    let second = sandbox.shell("trap '' HUP; exec \"$LEASEHOLD\" run deploy true");
     second.says("waiting");
     second.signal(Signal::SIGHUP);
     sandbox.let_go();
-    assert_eq!(first.wait().code(), 0);
-    assert_eq!(second.wait().code(), 0);
+    first.wait().succeeds();
+    second.wait().succeeds();
 }
 
 #[test]
 fn stopped_waiter_continues_waiting() {
     let sandbox = Sandbox::new();
-    let first = sandbox.hold(&["deploy"], "held");
-    let second = sandbox.start(&["run", "deploy", "true"]);
+    let first = sandbox.hold("deploy", "held");
+    let second = sandbox.start("run deploy true");
     second.says("waiting");
     second.signal(Signal::SIGTSTP);
     processes::until_stopped(second.pid());
     second.signal(Signal::SIGCONT);
     sandbox.let_go();
-    assert_eq!(first.wait().code(), 0);
-    assert_eq!(second.wait().code(), 0);
+    first.wait().succeeds();
+    second.wait().succeeds();
 }
 
 #[test]
 fn background_processes_are_left_alone() {
     let sandbox = Sandbox::new();
     let script = "sh -c 'echo $$ > pid; exec sleep 1000' >&- 2>&- & while [ ! -s pid ]; do :; done";
-    let ended = sandbox.run(&["run", "x", "--", "sh", "-c", script]);
+    let ended = sandbox.run(&sh("run x", script));
     assert_eq!(ended.code(), 0);
     let left = sandbox.pid_in("pid");
     assert!(processes::state(left).is_some());

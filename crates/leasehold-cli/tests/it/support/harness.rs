@@ -1,46 +1,81 @@
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use leasehold_testkit::reset_ignored_signals;
-use leasehold_testkit::servers::until;
+use leasehold_testkit::servers::{RedisServer, RedisSet, until};
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::processes;
 
-/// The folder of a test: for locks, for files, and as the user's home.
+/// The folder of a test, for files and as the user's home, and the store that its programs use.
 pub(crate) struct Sandbox {
     dir: TempDir,
+    store: String,
     started: AtomicU32,
 }
 
 impl Sandbox {
+    /// A sandbox with lock files.
     pub(crate) fn new() -> Self {
         reset_ignored_signals();
+        let dir = TempDir::with_prefix("leasehold-cli-").unwrap();
         Self {
-            dir: TempDir::with_prefix("leasehold-cli-").unwrap(),
+            store: format!("file://{}", dir.path().join("locks").display()),
+            dir,
             started: AtomicU32::new(0),
         }
+    }
+
+    /// A sandbox with these Redis servers.
+    pub(crate) fn on(urls: &[String]) -> Self {
+        Self {
+            store: urls.join(","),
+            ..Self::new()
+        }
+    }
+
+    /// A sandbox with a new Redis server.
+    pub(crate) fn on_redis() -> (Self, RedisServer) {
+        let server = RedisServer::start();
+        (Self::on(&[server.url()]), server)
+    }
+
+    /// A sandbox with a new, initialized quorum. Without initialization, new servers have no vote yet.
+    pub(crate) fn on_quorum(count: usize) -> (Self, RedisSet) {
+        Self::on_initialized(RedisSet::start(count))
+    }
+
+    /// The same, with durable servers.
+    pub(crate) fn on_durable_quorum(count: usize) -> (Self, RedisSet) {
+        let settings = RedisServer::builder().durable();
+        Self::on_initialized(RedisSet::start_each(count, &settings))
+    }
+
+    fn on_initialized(servers: RedisSet) -> (Self, RedisSet) {
+        let sandbox = Self::on(&servers.urls());
+        sandbox.run("init").fails(0, &[]);
+        (sandbox, servers)
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// The address of the sandbox's file store.
-    pub(crate) fn store(&self) -> String {
-        format!("file://{}", self.path("locks").display())
+    pub(crate) fn store(&self) -> &str {
+        &self.store
     }
 
     /// The program, with only the sandbox's variables in its environment.
     pub(crate) fn leasehold(&self) -> Command {
         let mut command = self.without_store();
-        command.env("LEASEHOLD_STORE", self.store());
+        command.env("LEASEHOLD_STORE", &self.store);
         command
     }
 
@@ -51,6 +86,15 @@ impl Sandbox {
         command
     }
 
+    /// Runs `script` in a shell that has the store in its environment.
+    pub(crate) fn shell(&self, script: &str) -> Running {
+        let mut command = Command::new("sh");
+        self.furnish(&mut command);
+        command.env("LEASEHOLD_STORE", &self.store);
+        command.args(["-c", script]);
+        self.spawn(command)
+    }
+
     /// Gives `command` the sandbox's environment and no stdin.
     pub(crate) fn furnish(&self, command: &mut Command) {
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -58,38 +102,52 @@ impl Sandbox {
             .env_clear()
             .env("PATH", path)
             .env("HOME", self.path("home"))
-            .env("BOX", self.dir.path())
+            .envs(coverage())
             .env("LEASEHOLD", PROGRAM)
             .current_dir(self.dir.path())
             .stdin(Stdio::null());
     }
 
     /// Runs `leasehold` with `args` to its end.
-    pub(crate) fn run<S: AsRef<OsStr>>(&self, args: &[S]) -> Ended {
+    #[track_caller]
+    pub(crate) fn run<A: Arguments + ?Sized>(&self, args: &A) -> Ended {
         self.start(args).wait()
     }
 
     /// Starts `leasehold` with `args`.
-    pub(crate) fn start<S: AsRef<OsStr>>(&self, args: &[S]) -> Running {
+    pub(crate) fn start<A: Arguments + ?Sized>(&self, args: &A) -> Running {
         let mut command = self.leasehold();
-        command.args(args);
+        command.args(args.list());
+        self.spawn(command)
+    }
+
+    /// Runs `leasehold` with `args` on other servers.
+    #[track_caller]
+    pub(crate) fn run_at<A: Arguments + ?Sized>(&self, urls: &[String], args: &A) -> Ended {
+        self.start_at(urls, args).wait()
+    }
+
+    pub(crate) fn start_at<A: Arguments + ?Sized>(&self, urls: &[String], args: &A) -> Running {
+        self.start_with(("LEASEHOLD_STORE", &urls.join(",")), args)
+    }
+
+    /// Starts `leasehold` with `args` and another variable in its environment.
+    pub(crate) fn start_with<A: Arguments + ?Sized>(
+        &self,
+        (variable, value): (&str, &str),
+        args: &A,
+    ) -> Running {
+        let mut command = self.leasehold();
+        command.env(variable, value).args(args.list());
         self.spawn(command)
     }
 
     /// Starts `leasehold run` with `args` and a command that runs until [`let_go`](Self::let_go). Returns once the
     /// command has written its process id to the file `name`.
-    pub(crate) fn hold(&self, args: &[&str], name: &str) -> Running {
-        self.hold_in(&self.store(), args, name)
-    }
-
-    /// The same in another store.
-    pub(crate) fn hold_in(&self, store: &str, args: &[&str], name: &str) -> Running {
+    pub(crate) fn hold(&self, args: &str, name: &str) -> Running {
         let script =
             format!("echo $$ > {name}; while [ ! -e go ]; do sleep 0.02; done; echo done > first");
-        let mut command = self.without_store();
-        command.env("LEASEHOLD_STORE", store).arg("run").args(args);
-        command.args(["--", "sh", "-c", &script]);
-        let holder = self.spawn(command);
+        let holder = self.start(&sh(&format!("run {args}"), &script));
         self.pid_in(name);
         holder
     }
@@ -164,10 +222,66 @@ impl Sandbox {
 
     /// Whether `lock` is free according to `status`.
     pub(crate) fn is_free(&self, lock: &str) -> bool {
-        let status = self.run(&["status", lock]);
+        let status = self.run(&format!("status {lock}"));
         assert_eq!(status.code(), 0, "{}", status.stderr);
         status.stdout == format!("{lock}: free\n")
     }
+}
+
+/// Runs `test` with one Redis server, and with a quorum of five.
+pub(crate) fn on_one_and_five(test: impl Fn(&Sandbox, &RedisSet)) {
+    let one = RedisSet::start(1);
+    test(&Sandbox::on(&one.urls()), &one);
+    let (sandbox, five) = Sandbox::on_quorum(5);
+    test(&sandbox, &five);
+}
+
+/// Runs `test` with lock files too.
+pub(crate) fn on_all_stores(test: impl Fn(&Sandbox)) {
+    test(&Sandbox::new());
+    on_one_and_five(|sandbox, _| test(sandbox));
+}
+
+/// The arguments of a call: the words of a line, or a list of arguments.
+pub(crate) trait Arguments {
+    fn list(&self) -> Vec<String>;
+}
+
+impl Arguments for str {
+    fn list(&self) -> Vec<String> {
+        self.split_whitespace().map(Self::to_owned).collect()
+    }
+}
+
+impl Arguments for String {
+    fn list(&self) -> Vec<String> {
+        self.as_str().list()
+    }
+}
+
+impl<S: AsRef<str>> Arguments for [S] {
+    fn list(&self) -> Vec<String> {
+        self.iter().map(|word| word.as_ref().to_owned()).collect()
+    }
+}
+
+impl<S: AsRef<str>, const N: usize> Arguments for [S; N] {
+    fn list(&self) -> Vec<String> {
+        self[..].list()
+    }
+}
+
+impl<S: AsRef<str>> Arguments for Vec<S> {
+    fn list(&self) -> Vec<String> {
+        self[..].list()
+    }
+}
+
+/// The words of `line`, and a shell that runs `script` as the command.
+pub(crate) fn sh(line: &str, script: &str) -> Vec<String> {
+    let mut arguments = line.list();
+    arguments.extend(["--", "sh", "-c", script].map(str::to_owned));
+    arguments
 }
 
 /// A program that was started; killed if the test ends before it.
@@ -236,6 +350,13 @@ impl Ended {
         }
     }
 
+    /// Asserts the exit code 0, and returns the program.
+    #[track_caller]
+    pub(crate) fn succeeds(self) -> Self {
+        assert_eq!(self.code(), 0, "{self:?}");
+        self
+    }
+
     /// Asserts the exit code, and that stderr contains each of `parts`.
     #[track_caller]
     pub(crate) fn fails(&self, code: i32, parts: &[&str]) {
@@ -244,6 +365,46 @@ impl Ended {
             assert!(self.stderr.contains(part), "no {part:?} in {self:?}");
         }
     }
+
+    /// The JSON object on stdout of a program that succeeded.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(self.code(), 0, "{self:?}");
+        self.json_of_any()
+    }
+
+    /// The same, whatever the exit code.
+    #[track_caller]
+    pub(crate) fn json_of_any(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The JSON objects on stderr, one in each line.
+    #[track_caller]
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let parse = |line| serde_json::from_str(line);
+        let events: Result<_, _> = self.stderr.lines().map(parse).collect();
+        events.unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// Asserts that the object `value` has these fields, among others.
+#[track_caller]
+pub(crate) fn assert_fields(value: &Value, fields: Value) {
+    for (name, expected) in fields.as_object().unwrap() {
+        assert_eq!(&value[name], expected, "{name} of {value}");
+    }
+}
+
+/// Where an instrumented program counts what it runs.
+fn coverage() -> Option<(&'static str, OsString)> {
+    const FILE: &str = "LLVM_PROFILE_FILE";
+    std::env::var_os(FILE).map(|file| (FILE, file))
+}
+
+/// The name of `server` as a member.
+pub(crate) fn id(server: &RedisServer) -> String {
+    format!("127.0.0.1:{}", server.port())
 }
 
 fn read(path: &Path) -> String {

@@ -6,7 +6,7 @@ use leasehold_testkit::servers::until;
 use leasehold_testkit::{start_on_terminal, written_on};
 use nix::unistd::tcgetpgrp;
 
-use crate::support::harness::Sandbox;
+use crate::support::harness::{Arguments, PROGRAM, Sandbox};
 use crate::support::processes;
 
 /// A program on a terminal of its own, which is its controlling terminal.
@@ -18,18 +18,13 @@ pub(crate) struct OnTerminal {
 
 impl OnTerminal {
     /// Starts `arguments` as the leader of a new session.
-    pub(crate) fn start(sandbox: &Sandbox, arguments: &[&str]) -> Self {
-        Self::start_at(sandbox, &sandbox.store(), arguments)
-    }
-
-    /// The same, with another store.
-    pub(crate) fn start_at(sandbox: &Sandbox, store: &str, arguments: &[&str]) -> Self {
+    pub(crate) fn start<A: Arguments + ?Sized>(sandbox: &Sandbox, arguments: &A) -> Self {
         let mut command = Command::new("setsid");
         sandbox.furnish(&mut command);
         command
             .args(["--ctty", "--wait"])
-            .args(arguments)
-            .env("LEASEHOLD_STORE", store)
+            .args(arguments.list())
+            .env("LEASEHOLD_STORE", sandbox.store())
             .env("TERM", "xterm")
             .env("PS1", "$ ");
         let (child, terminal) = start_on_terminal(&mut command, None).unwrap();
@@ -40,10 +35,16 @@ impl OnTerminal {
         }
     }
 
+    /// Starts `leasehold` with `args` as the leader of a new session.
+    pub(crate) fn leasehold<A: Arguments + ?Sized>(sandbox: &Sandbox, args: &A) -> Self {
+        let program = vec![PROGRAM.to_owned()];
+        Self::start(sandbox, &[program, args.list()].concat())
+    }
+
     /// Starts an interactive shell with job control.
     pub(crate) fn shell(sandbox: &Sandbox) -> Self {
-        let shell = ["bash", "--norc", "--noprofile", "--noediting", "-i"];
-        let mut terminal = Self::start(sandbox, &shell);
+        let shell = "bash --norc --noprofile --noediting -i";
+        let mut terminal = Self::start(sandbox, shell);
         // What jobs print differs from what the test types, so that it can distinguish the two.
         terminal.types("stty -echo; echo shell-$((1+1))\n");
         terminal.shows("shell-2");
