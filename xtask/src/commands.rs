@@ -74,24 +74,6 @@ fn with_servers(workspace: &Workspace, words: &str, arguments: &[String]) -> Res
     succeed(command.args(arguments).stdin(Stdio::inherit()))
 }
 
-/// Draws the pictures of the README, or with `--check` only compares them.
-pub(crate) fn captures(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
-    let order = match arguments {
-        [] => "draw",
-        [check] if check == "--check" => "check",
-        _ => {
-            return Err(Failure::Usage(format!(
-                "captures takes only --check, not {arguments:?}"
-            )));
-        }
-    };
-    setup::run(workspace, &["redis-py", "postgres"].map(str::to_owned))?;
-    let words = "test --quiet --locked --package leasehold-cli --test captures -- --nocapture redis_scenes::";
-    let mut tests = cargo(workspace, words);
-    suite::equip(&mut tests, workspace)?;
-    Ok(succeed(tests.env("LEASEHOLD_CAPTURES", order))?)
-}
-
 /// Counts the instructions of the hot paths and compares them with the recorded counts.
 pub(crate) fn instructions(workspace: &Workspace, arguments: &[String]) -> Result<(), String> {
     setup::run(workspace, &["redis-py", "postgres"].map(str::to_owned))?;

@@ -38,7 +38,6 @@ Usage: cargo xtask COMMAND
   faults   [--minutes N] [--seed N] [--only FAULT]   breaks real servers
   bench    [--quick] [SECTION]...   compares with other libraries; `report` writes
   instructions [--record | --profile] [NAME]...      counts instructions of hot paths
-  captures [--check]            draws the pictures of the README
   servers  [N]                  runs N Redis servers (default 5) until Ctrl-C
 
 --skip leaves out tests that need NAME: redis, redis-py or postgres.
@@ -97,7 +96,6 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "faults" => Ok(commands::faults(&find()?, rest)?),
         "bench" => Ok(bench::run(&find()?, rest)?),
         "instructions" => Ok(commands::instructions(&find()?, rest)?),
-        "captures" => commands::captures(&find()?, rest),
         "servers" => Ok(commands::servers(&find()?, rest)?),
         unknown => Err(Failure::Usage(format!("unknown command {unknown:?}"))),
     }

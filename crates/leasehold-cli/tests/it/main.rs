@@ -6,6 +6,7 @@
 
 mod documents;
 mod nobody;
+mod redis_pictures;
 
 mod support {
     pub(crate) mod harness;
