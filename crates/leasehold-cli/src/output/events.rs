@@ -1,4 +1,6 @@
+use std::collections::HashMap;
 use std::fmt::{self, Write as _};
+use std::sync::{Mutex, PoisonError};
 
 use tracing::field::{Field, Visit};
 use tracing::span;
@@ -11,6 +13,7 @@ use crate::output::message::Message;
 #[derive(Debug)]
 pub(crate) struct Events {
     output: Output,
+    news: News,
 }
 
 impl Events {
@@ -18,7 +21,10 @@ impl Events {
     pub(crate) fn subscribe(output: &Output) {
         let output = output.clone();
         // Only the first subscriber of a process is used, and this is the only one.
-        let _ = tracing::subscriber::set_global_default(Self { output });
+        let _ = tracing::subscriber::set_global_default(Self {
+            output,
+            news: News::default(),
+        });
     }
 }
 
@@ -32,6 +38,9 @@ impl Subscriber for Events {
     fn event(&self, event: &Event<'_>) {
         let mut line = Line::default();
         event.record(&mut line);
+        if !self.news.is_new(&line) {
+            return;
+        }
         let is_warning = *event.metadata().level() <= Level::WARN;
         // A loss has a separate message, which mentions the command.
         if is_warning && line.message != LOSS {
@@ -53,6 +62,23 @@ impl Subscriber for Events {
     fn enter(&self, _: &span::Id) {}
 
     fn exit(&self, _: &span::Id) {}
+}
+
+/// The last event of each member. A store reads records over connections of its own, so both these and those of the
+/// client report the same change.
+#[derive(Debug, Default)]
+struct News(Mutex<HashMap<String, (String, Option<String>)>>);
+
+impl News {
+    /// Returns whether the event differs from the last one of its member, apart from times.
+    fn is_new(&self, line: &Line) -> bool {
+        let Some(member) = line.field("member") else {
+            return true;
+        };
+        let news = (line.message.clone(), line.field("reason").cloned());
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.insert(member.clone(), news.clone()) != Some(news)
+    }
 }
 
 /// An event as one line: its message, then its fields.
@@ -89,6 +115,11 @@ impl Line {
             Some(reason) => format!("{text}: {reason}"),
             None => text,
         }
+    }
+
+    fn field(&self, name: &str) -> Option<&String> {
+        let mut fields = self.fields.iter();
+        fields.find_map(|(it, value)| (*it == name).then_some(value))
     }
 
     fn take(&mut self, name: &str) -> Option<String> {

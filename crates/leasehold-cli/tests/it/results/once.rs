@@ -264,8 +264,13 @@ fn background_processes_are_not_awaited() {
 #[test]
 fn unreachable_store_is_69_before_running() {
     let sandbox = Sandbox::new();
-    let ended = sandbox.run("once --store redis://127.0.0.1:1 -n x touch ran");
-    ended.fails(69, &["127.0.0.1:1"]);
+    for wait in ["-n", "-w 1s"] {
+        let ended = sandbox.run(&format!(
+            "once --store redis://127.0.0.1:1 {wait} x touch ran"
+        ));
+        ended.fails(69, &["127.0.0.1:1"]);
+        assert_eq!(ended.stderr.matches("warning: ").count(), 1, "{ended:?}");
+    }
     assert!(!sandbox.path("ran").exists());
 }
 
