@@ -20,12 +20,16 @@ use snapbox::cmd::Command;
 use snapbox::{Data, Redactions};
 
 /// What differs from run to run.
-const VALUES: [(&str, &str); 5] = [
+const VALUES: [(&str, &str); 6] = [
     ("[CLIENT]", "leasehold-bench/(?<redacted>[0-9a-f]{16})"),
     ("[PID]", r"\(pid (?<redacted>\d+) on "),
     ("[HOST]", r"\(pid \S+ on (?<redacted>[^)]+)\)"),
     ("[TIME]", r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z"),
     ("[FENCE]", r"\b\d{16}\b"),
+    (
+        "[SPAN]",
+        r"(?:expires in|reserved for) (?<redacted>\d+m?s(?: \d+ms)?)",
+    ),
 ];
 
 /// The Redis servers of the pages.
@@ -35,6 +39,12 @@ const REDIS: [&str; 4] = [
     "redis://10.0.0.3",
     "redis://10.0.0.9",
 ];
+
+/// The fence that a command of a page names, and the one that the lock has in the test.
+const FENCE: (&str, &str) = (
+    "1795452510401928",
+    r#"$(leasehold status --json deploy | grep -oP '"fence":\K\d+')"#,
+);
 
 #[test]
 fn readme_examples_print_what_it_shows() {
@@ -114,6 +124,7 @@ fn run_session(script: &str, folder: &Path) -> String {
         .env_clear()
         .env("PATH", path)
         .env("HOME", folder)
+        .envs(std::env::var_os("LLVM_PROFILE_FILE").map(|file| ("LLVM_PROFILE_FILE", file)))
         .stderr_to_stdout()
         .timeout(Duration::from_secs(120))
         .output()
@@ -148,6 +159,7 @@ fn script(shown: &str, servers: &[String], afterwards: &str) -> String {
         for (shown, started) in REDIS.iter().zip(servers) {
             command = command.replace(shown, started);
         }
+        command = command.replace(FENCE.0, FENCE.1);
         let typed = typed.replace('\'', r"'\''");
         script += &format!("show '{typed}'\n{command}\n{afterwards}\n");
     }
