@@ -273,7 +273,7 @@ fn foreign_locks_and_tls_are_seen() {
     assert_eq!(verdict(member, "keys"), "yellow");
     assert!(found(member, "keys").contains("Redisson"), "{report}");
     assert_eq!(verdict(member, "encryption"), "green");
-    // Nobody knows the authority.
+    // The client does not know the authority.
     let (code, _) = doctor(&Sandbox::on(&[server.tls_url()]));
     assert_eq!(code, 69);
 }

@@ -373,7 +373,7 @@ impl Ended {
         self.json_of_any()
     }
 
-    /// The same, whatever the exit code.
+    /// The same, of a program with any exit code.
     #[track_caller]
     pub(crate) fn json_of_any(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -396,7 +396,7 @@ pub(crate) fn assert_fields(value: &Value, fields: Value) {
     }
 }
 
-/// Where an instrumented program counts what it runs.
+/// The variable with the file in which an instrumented program counts what it runs.
 fn coverage() -> Option<(&'static str, OsString)> {
     const FILE: &str = "LLVM_PROFILE_FILE";
     std::env::var_os(FILE).map(|file| (FILE, file))
