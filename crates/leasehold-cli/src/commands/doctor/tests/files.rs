@@ -1,6 +1,6 @@
 use leasehold_file::DirectoryFacts;
 
-use super::{all_green, finding, refused, remedy};
+use super::{all_green, expect, green, red, refused, yellow};
 use crate::commands::doctor::files::judge;
 use crate::commands::doctor::finding::Finding;
 use crate::commands::doctor::finding::Verdict::{Green, Red, Yellow};
@@ -26,64 +26,46 @@ fn judged(spoil: impl FnOnce(&mut DirectoryFacts)) -> Vec<Finding> {
 fn a_folder_that_is_well_is_green() {
     all_green(&judged(|_| {}));
     all_green(&judged(|it| it.outlives_a_boot = false));
-    let missing = judged(|it| {
-        it.exists = false;
-        it.owner = None;
-        it.flock = None;
-    });
+    let missing = judged(|it| (it.exists, it.owner, it.flock) = (false, None, None));
     all_green(&missing);
-    assert!(
-        finding(&missing, "folder", Green)
-            .found
-            .contains("creates it")
-    );
+    green(&missing, "folder", "creates it");
 }
 
 #[test]
 fn what_stands_in_the_way_is_red() {
-    finding(&judged(|it| it.usable = Err(refused())), "folder", Red);
-    finding(&judged(|it| it.flock = Some(Err(refused()))), "flock", Red);
+    red(&judged(|it| it.usable = Err(refused())), "folder", "");
+    red(&judged(|it| it.flock = Some(Err(refused()))), "flock", "");
 }
 
 #[test]
 fn folder_with_files_removable_by_all_is_red() {
-    for (mode, is_ill) in [
-        (0o777, true),
-        (0o1777, false),
-        (0o770, false),
-        (0o755, false),
-    ] {
-        let findings = judged(|it| it.owner = Some((7, mode)));
-        if is_ill {
-            assert!(remedy(&findings, "owner", Red).contains("chmod o-w /srv/locks"));
-        } else {
-            finding(&findings, "owner", Green);
-        }
+    let with = |mode| judged(|it| it.owner = Some((7, mode)));
+    red(&with(0o777), "owner", "chmod o-w /srv/locks");
+    for mode in [0o1777, 0o770, 0o755] {
+        green(&with(mode), "owner", "");
     }
 }
 
 #[test]
 fn a_network_is_red_unless_it_was_accepted() {
-    let network = |it: &mut DirectoryFacts| {
-        it.is_local = false;
-        it.file_system = "NFS".into();
+    let network = |usable| {
+        judged(|it| (it.is_local, it.file_system, it.usable) = (false, "NFS".into(), usable))
     };
-    finding(&judged(network), "file_system", Yellow);
-    let refused = judged(|it| {
-        network(it);
-        it.usable = Err(refused());
-    });
-    assert!(finding(&refused, "file_system", Red).found.contains("NFS"));
+    yellow(&network(Ok(())), "file_system", "NFS");
+    red(&network(Err(refused())), "file_system", "NFS");
 }
 
 #[test]
 fn little_room_is_yellow_and_none_red() {
-    let with = |room| judged(|it| it.room = Ok(room));
-    finding(&with((1 << 20, 1 << 20)), "room", Yellow);
-    finding(&with((1 << 40, 999)), "room", Yellow);
-    finding(&with((0, 1 << 20)), "room", Red);
-    finding(&with((1 << 40, 0)), "room", Red);
-    finding(&with((1 << 40, u64::MAX)), "room", Green);
-    finding(&judged(|it| it.room = Err(refused())), "room", Yellow);
-    finding(&judged(|it| it.locks = Err(refused())), "locks", Yellow);
+    for (room, verdict) in [
+        ((1 << 20, 1 << 20), Yellow),
+        ((1 << 40, 999), Yellow),
+        ((0, 1 << 20), Red),
+        ((1 << 40, 0), Red),
+        ((1 << 40, u64::MAX), Green),
+    ] {
+        expect(&judged(|it| it.room = Ok(room)), "room", verdict, "");
+    }
+    yellow(&judged(|it| it.room = Err(refused())), "room", "");
+    yellow(&judged(|it| it.locks = Err(refused())), "locks", "");
 }

@@ -53,24 +53,38 @@ fn refused() -> Error {
     Error::new(ErrorKind::Refused, "the user \"ann\" lacks the right +x")
 }
 
-/// The finding of `check`, which is there and of this verdict, and has advice unless it is green.
+/// Asserts that `check` has this verdict, has advice unless it is green, and says `part`.
 #[track_caller]
-fn finding<'a>(findings: &'a [Finding], check: &str, verdict: Verdict) -> &'a Finding {
+fn expect(findings: &[Finding], check: &str, verdict: Verdict, part: &str) {
     let found = findings.iter().find(|it| it.check == check);
     let found = found.unwrap_or_else(|| panic!("no {check} in {findings:?}"));
     assert_eq!(found.verdict, verdict, "{found:?}");
-    assert_eq!(
-        found.advice.is_none(),
-        verdict == Verdict::Green,
-        "{found:?}"
-    );
-    found
+    let advice = found.advice.as_ref();
+    assert_eq!(advice.is_none(), verdict == Verdict::Green, "{found:?}");
+    let advice = advice.map(|advice| format!("; {} -> {}.", advice.why, advice.remedy));
+    let text = format!("{}{}", found.found, advice.unwrap_or_default());
+    assert!(text.contains(part), "no {part:?} in {text}");
 }
 
 #[track_caller]
-fn remedy(findings: &[Finding], check: &str, verdict: Verdict) -> String {
-    let advice = finding(findings, check, verdict).advice.as_ref();
-    advice.map(|it| it.remedy.clone()).unwrap()
+fn green(findings: &[Finding], check: &str, part: &str) {
+    expect(findings, check, Verdict::Green, part);
+}
+
+#[track_caller]
+fn yellow(findings: &[Finding], check: &str, part: &str) {
+    expect(findings, check, Verdict::Yellow, part);
+}
+
+#[track_caller]
+fn red(findings: &[Finding], check: &str, part: &str) {
+    expect(findings, check, Verdict::Red, part);
+}
+
+/// Asserts that there is no such check.
+#[track_caller]
+fn expect_none(findings: &[Finding], check: &str) {
+    assert!(findings.iter().all(|it| it.check != check), "{findings:?}");
 }
 
 #[track_caller]

@@ -1,11 +1,11 @@
 use std::time::Duration;
 
 use leasehold::{Error, ErrorKind};
-use leasehold_redis::{Examination, MissingRight, Need, Transport};
+use leasehold_redis::{Examination, MissingRight, Need, ServerFacts, Transport};
 
-use super::{all_green, finding, refused, remedy, well};
+use super::{all_green, expect, green, red, refused, well, yellow};
+use crate::commands::doctor::finding::Finding;
 use crate::commands::doctor::finding::Verdict::{Green, Red, Yellow};
-use crate::commands::doctor::finding::{Finding, Verdict};
 use crate::commands::doctor::server::{Place, judge, of_unreachable};
 
 fn place(is_quorum: bool) -> Place {
@@ -19,11 +19,14 @@ fn judged(spoil: impl FnOnce(&mut Examination)) -> Vec<Finding> {
     judge(&found, place(true))
 }
 
+fn with_facts(spoil: impl FnOnce(&mut ServerFacts)) -> Vec<Finding> {
+    judged(|it| spoil(it.server.as_mut().unwrap()))
+}
+
 #[test]
 fn a_server_that_is_well_is_green() {
     all_green(&judged(|_| {}));
-    let local = judged(|it| it.transport = Transport::ThisMachine);
-    all_green(&local);
+    all_green(&judged(|it| it.transport = Transport::ThisMachine));
 }
 
 #[test]
@@ -34,16 +37,18 @@ fn unreachable_server_is_red_with_a_remedy() {
         (ErrorKind::InvalidResponse, "address of a Redis"),
         (ErrorKind::InvalidInput, "fix the address"),
     ] {
-        let findings = of_unreachable(&Error::new(kind, "failed"));
-        let remedy = remedy(&findings, "reachable", Red);
-        assert!(remedy.contains(part), "{remedy}");
+        red(
+            &of_unreachable(&Error::new(kind, "failed")),
+            "reachable",
+            part,
+        );
     }
 }
 
 #[test]
 fn a_plain_connection_over_a_network_is_yellow() {
     let findings = judged(|it| it.transport = Transport::PlainNetwork);
-    assert!(remedy(&findings, "encryption", Yellow).contains("rediss://"));
+    yellow(&findings, "encryption", "rediss://");
 }
 
 #[test]
@@ -55,32 +60,41 @@ fn versions_are_told_apart() {
         ("7.0.0", Green),
         ("255.255.255", Green),
     ] {
-        let findings = judged(|it| it.server.as_mut().unwrap().version = version.into());
-        assert_eq!(finding(&findings, "version", verdict).found, version);
+        let findings = with_facts(|it| it.version = version.into());
+        expect(&findings, "version", verdict, version);
     }
 }
 
 #[test]
 fn who_is_no_plain_primary_is_red() {
-    let replica = judged(|it| it.server.as_mut().unwrap().is_primary = false);
-    assert!(remedy(&replica, "role", Red).contains("REPLICAOF NO ONE"));
-    let node = judged(|it| it.server.as_mut().unwrap().is_cluster_node = true);
-    assert!(remedy(&node, "role", Red).contains("cluster-enabled no"));
+    red(
+        &with_facts(|it| it.is_primary = false),
+        "role",
+        "REPLICAOF NO ONE",
+    );
+    red(
+        &with_facts(|it| it.is_cluster_node = true),
+        "role",
+        "cluster-enabled no",
+    );
 }
 
 #[test]
 fn eviction_is_red_where_there_is_a_limit() {
-    let with = |bytes: u64, policy: &str| {
-        judged(|it| {
-            let facts = it.server.as_mut().unwrap();
-            facts.max_memory = bytes;
-            facts.eviction_policy = policy.into();
-        })
-    };
-    finding(&with(0, "allkeys-lru"), "eviction", Green);
-    finding(&with(1 << 30, "noeviction"), "eviction", Green);
-    let remedy = remedy(&with(1 << 30, "volatile-lru"), "eviction", Red);
-    assert_eq!(remedy, "CONFIG SET maxmemory-policy noeviction");
+    for (bytes, policy, verdict, part) in [
+        (0, "allkeys-lru", Green, ""),
+        (1 << 30, "noeviction", Green, ""),
+        (
+            1 << 30,
+            "volatile-lru",
+            Red,
+            "-> CONFIG SET maxmemory-policy noeviction.",
+        ),
+    ] {
+        let findings =
+            with_facts(|it| (it.max_memory, it.eviction_policy) = (bytes, policy.into()));
+        expect(&findings, "eviction", verdict, part);
+    }
 }
 
 #[test]
@@ -93,8 +107,8 @@ fn a_server_that_takes_no_writes_is_red() {
         ("NOREPLICAS Not enough", "the cause that it names"),
     ] {
         let findings = judged(|it| it.refuses_locks = Some(said.into()));
-        assert_eq!(finding(&findings, "writes", Red).found, said);
-        assert!(remedy(&findings, "writes", Red).contains(part), "{said}");
+        red(&findings, "writes", said);
+        red(&findings, "writes", part);
     }
 }
 
@@ -105,124 +119,116 @@ fn undurable_server_is_yellow_with_its_differing_settings() {
         it.persistence.as_mut().unwrap().append_fsync = "everysec".into();
     };
     let findings = judged(forget);
-    let settings = remedy(&findings, "persistence", Yellow);
     let restart = "restart it: it is durable from then on";
-    let expected = format!("CONFIG SET appendfsync always; CONFIG REWRITE; {restart}");
-    assert_eq!(settings, expected);
-    let why = finding(&findings, "persistence", Yellow)
-        .advice
-        .clone()
-        .unwrap()
-        .why;
-    assert!(why.contains("no vote for 1m 1s"), "{why}");
+    let settings = format!("-> CONFIG SET appendfsync always; CONFIG REWRITE; {restart}.");
+    yellow(&findings, "persistence", &settings);
+    yellow(&findings, "persistence", "no vote for 1m 1s");
     let mut alone = well("run");
     forget(&mut alone);
-    let why = judge(&alone, place(false));
-    let why = finding(&why, "persistence", Yellow)
-        .advice
-        .clone()
-        .unwrap()
-        .why;
-    assert!(why.contains("granted twice"), "{why}");
-    let findings = judged(|it| {
-        it.status.as_mut().unwrap().durable = false;
-        it.persistence.as_mut().unwrap().last_write_was_ok = false;
-    });
-    assert!(remedy(&findings, "persistence", Yellow).contains("disk"));
+    yellow(&judge(&alone, place(false)), "persistence", "granted twice");
 }
+
+type Change = fn(&mut Examination);
 
 #[test]
 fn right_settings_are_not_enough_to_be_durable() {
-    let with = |change: fn(&mut Examination)| {
+    let cases: [(Change, &str, &str); 4] = [
+        (
+            |it| it.persistence.as_mut().unwrap().last_write_was_ok = false,
+            "",
+            "disk",
+        ),
+        (
+            |it| it.persistence.as_mut().unwrap().replicas = 1,
+            "a replica that lags behind",
+            "-> REPLICAOF NO ONE",
+        ),
+        (
+            |it| it.status.as_mut().unwrap().was_replica = true,
+            "was a replica in this run",
+            "-> restart it",
+        ),
+        (|_| {}, "but not since it started", ""),
+    ];
+    for (change, found, remedy) in cases {
         let findings = judged(|it| {
             it.status.as_mut().unwrap().durable = false;
             change(it);
         });
-        let found = finding(&findings, "persistence", Yellow).found.clone();
-        (found, remedy(&findings, "persistence", Yellow))
-    };
-    let (found, remedy) = with(|it| it.persistence.as_mut().unwrap().replicas = 1);
-    assert!(found.contains("a replica that lags behind"), "{found}");
-    assert!(remedy.starts_with("REPLICAOF NO ONE"), "{remedy}");
-    let (found, remedy) = with(|it| it.status.as_mut().unwrap().was_replica = true);
-    assert!(found.contains("was a replica in this run"), "{found}");
-    assert!(remedy.starts_with("restart it"), "{remedy}");
-    let (found, _) = with(|_| {});
-    assert!(found.contains("but not since it started"), "{found}");
+        yellow(&findings, "persistence", found);
+        yellow(&findings, "persistence", remedy);
+    }
 }
 
 #[test]
 fn damaged_record_leaves_settings_correct() {
-    let damaged = |it: &mut Examination| {
-        it.status = Err(Error::new(
-            ErrorKind::Corrupt,
-            "its member record is damaged",
-        ));
+    let damaged = |append_only: &str| {
+        judged(|it| {
+            it.status = Err(Error::new(
+                ErrorKind::Corrupt,
+                "its member record is damaged",
+            ));
+            it.persistence.as_mut().unwrap().append_only = append_only.into();
+        })
     };
-    finding(&judged(damaged), "persistence", Green);
-    let findings = judged(|it| {
-        damaged(it);
-        it.persistence.as_mut().unwrap().append_only = "no".into();
-    });
-    let settings = remedy(&findings, "persistence", Yellow);
-    let start = "CONFIG SET appendonly yes; CONFIG REWRITE; restart it";
-    assert!(settings.starts_with(start), "{settings}");
+    green(&damaged("yes"), "persistence", "");
+    let start = "-> CONFIG SET appendonly yes; CONFIG REWRITE; restart it";
+    yellow(&damaged("no"), "persistence", start);
 }
 
 #[test]
 fn unknown_command_is_not_a_missing_right() {
     let text = "the server lacks a command: unknown command 'CONFIG'";
-    let findings = judged(|it| it.persistence = Err(Error::new(ErrorKind::Unsupported, text)));
-    let advice = remedy(&findings, "persistence", Yellow);
-    assert!(advice.contains("operator of the server"), "{advice}");
-    let findings = judged(|it| it.persistence = Err(refused()));
-    let advice = remedy(&findings, "persistence", Yellow);
-    assert!(advice.contains("`rights`"), "{advice}");
+    let unsupported = Error::new(ErrorKind::Unsupported, text);
+    for (error, advice) in [
+        (unsupported, "operator of the server"),
+        (refused(), "`rights`"),
+    ] {
+        let findings = judged(|it| it.persistence = Err(error));
+        yellow(&findings, "persistence", advice);
+    }
 }
 
 #[test]
 fn missing_right_is_judged_by_its_need() {
-    let lacking = |needs: &[Need], is_quorum: bool| {
+    for (needs, is_quorum, verdict, part) in [
+        (
+            &[Need::Waking, Need::Locks][..],
+            true,
+            Red,
+            "-> ACL SETUSER ann +waking +locks.",
+        ),
+        (&[Need::Sets], true, Red, "-> ACL SETUSER ann +sets."),
+        (&[Need::Sets], false, Yellow, ""),
+        (&[Need::Waking], true, Yellow, ""),
+        (&[Need::Looking], true, Yellow, ""),
+        (&[Need::Durability], true, Yellow, ""),
+    ] {
+        let right = |need: &Need| MissingRight {
+            rule: format!("+{need:?}").to_lowercase(),
+            need: *need,
+        };
         let mut found = well("run");
-        found.missing_rights = needs
-            .iter()
-            .map(|need| MissingRight {
-                rule: format!("+{need:?}").to_lowercase(),
-                need: *need,
-            })
-            .collect();
-        judge(&found, place(is_quorum))
-    };
-    let check = |needs: &[Need], is_quorum, verdict: Verdict| {
-        remedy(&lacking(needs, is_quorum), "rights", verdict)
-    };
-    let both = check(&[Need::Waking, Need::Locks], true, Red);
-    assert_eq!(both, "ACL SETUSER ann +waking +locks");
-    assert_eq!(check(&[Need::Sets], true, Red), "ACL SETUSER ann +sets");
-    check(&[Need::Sets], false, Yellow);
-    for need in [Need::Waking, Need::Looking, Need::Durability] {
-        check(&[need], true, Yellow);
+        found.missing_rights = needs.iter().map(right).collect();
+        expect(&judge(&found, place(is_quorum)), "rights", verdict, part);
     }
 }
 
 #[test]
 fn forbidden_question_is_unknown_and_not_a_failure() {
     let findings = judged(|it| {
-        it.server = Err(refused());
-        it.persistence = Err(refused());
-        it.keys = Err(refused());
-        it.clock_offset = None;
+        (it.server, it.persistence) = (Err(refused()), Err(refused()));
+        (it.keys, it.clock_offset) = (Err(refused()), None);
     });
     for check in ["version", "persistence", "keys"] {
-        let found = &finding(&findings, check, Yellow).found;
-        assert!(found.contains("unknown") && found.contains("+x"), "{found}");
+        yellow(&findings, check, "unknown");
+        yellow(&findings, check, "+x");
     }
 }
 
 #[test]
 fn a_server_that_tells_nobody_anything_is_yellow() {
-    let findings = judged(|it| it.speaks_resp3 = false);
-    finding(&findings, "push", Yellow);
+    yellow(&judged(|it| it.speaks_resp3 = false), "push", "");
 }
 
 #[test]
@@ -238,45 +244,35 @@ fn the_number_of_keys_is_in_the_finding() {
             (keys.seen, keys.is_complete) = (seen, is_complete);
         });
         let said = format!("{said}, no other lock library's found");
-        assert_eq!(finding(&findings, "keys", Green).found, said);
+        green(&findings, "keys", &said);
     }
 }
 
 #[test]
 fn foreign_keys_are_yellow_damaged_records_red() {
-    let with = |prefix: &str, kind: &str, count: usize| {
-        judged(|it| {
+    let hash = r#"the hash "cart" (Redisson"#;
+    let list = r#"2 of type list, for example "cart""#;
+    for (prefix, kind, count, found, remedy) in [
+        ("", "hash", 1, hash, "add ?prefix="),
+        ("app:", "list", 2, list, "another ?prefix="),
+    ] {
+        let findings = judged(|it| {
             it.prefix = prefix.into();
             let keys = it.keys.as_mut().unwrap();
             keys.foreign.insert(kind.into(), (count, "cart".into()));
-        })
-    };
-    let findings = with("", "hash", 1);
-    let found = &finding(&findings, "keys", Yellow).found;
-    assert!(found.contains(r#"the hash "cart" (Redisson"#), "{found}");
-    assert!(remedy(&findings, "keys", Yellow).contains("add ?prefix="));
-    let findings = with("app:", "list", 2);
-    let found = &finding(&findings, "keys", Yellow).found;
-    assert!(
-        found.contains(r#"2 of type list, for example "cart""#),
-        "{found}"
-    );
-    assert!(remedy(&findings, "keys", Yellow).contains("another ?prefix="));
+        });
+        yellow(&findings, "keys", found);
+        yellow(&findings, "keys", remedy);
+    }
     let damaged = judged(|it| {
-        let keys = it.keys.as_mut().unwrap();
-        keys.damaged
-            .push(("leasehold:member_record".into(), "list".into()));
+        let record = ("leasehold:member_record".into(), "list".into());
+        it.keys.as_mut().unwrap().damaged.push(record);
     });
-    assert_eq!(
-        remedy(&damaged, "keys", Red),
-        r#"DEL "leasehold:member_record""#
-    );
+    red(&damaged, "keys", r#"-> DEL "leasehold:member_record"."#);
 }
 
 #[test]
 fn slow_round_trip_is_yellow_with_its_ttl() {
     let findings = judged(|it| it.round_trips = vec![Duration::from_millis(80); 9]);
-    let advice = finding(&findings, "round_trip", Yellow).advice.clone();
-    let why = advice.unwrap().why;
-    assert!(why.contains("below 2s"), "{why}");
+    yellow(&findings, "round_trip", "below 2s");
 }
