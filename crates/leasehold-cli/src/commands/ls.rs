@@ -246,22 +246,6 @@ mod tests {
         assert_eq!(told(&[3, 2]), (true, false));
         assert_eq!(told(&[2]), (false, false));
     }
-
-    #[test]
-    fn a_limit_that_left_something_out_is_said() {
-        let mut listing = list_locks(&[5]);
-        assert!(!lines(&listing, &Pattern::all(), 1).contains("--limit"));
-        listing.more = true;
-        let text = lines(&listing, &Pattern::all(), 1);
-        assert!(
-            text.ends_with("\nmore locks match; --limit 1 leaves them out\n"),
-            "{text}"
-        );
-        listing.locks.clear();
-        listing.more = false;
-        let text = lines(&listing, &Pattern::all(), 1);
-        assert_eq!(text, "no lock is held whose name matches \"*\"\n");
-    }
     #[test]
     fn silent_members_are_named_and_do_not_disagree() {
         let mut listing = list_locks(&[3]);

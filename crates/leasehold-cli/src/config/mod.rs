@@ -177,20 +177,6 @@ mod tests {
         assert_eq!(choose(&args, &environment).unwrap(), Choice::Local);
     }
 
-    #[test]
-    fn empty_variable_is_an_error() {
-        let environment = Environment {
-            store: Some("".into()),
-            ..Environment::default()
-        };
-        let text = refusal(choose(&StoreArgs::default(), &environment));
-        assert!(
-            text.starts_with("LEASEHOLD_STORE names no store; "),
-            "{text}"
-        );
-        assert!(split("redis://a,,redis://b", "--store").is_err());
-    }
-
     fn limits(choice: Choice) -> [Option<u64>; 2] {
         let Choice::Stores(Addresses { limits, .. }) = choice else {
             panic!("{choice:?}");

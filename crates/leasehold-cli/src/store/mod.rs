@@ -196,26 +196,6 @@ mod tests {
     }
 
     #[test]
-    fn a_quorum_is_of_servers() {
-        let text = refusal(&["redis://a", "file:/b"]);
-        assert!(text.contains("use it alone"), "{text}");
-        let text = refusal(&["redis://a", "redis://a:6379"]);
-        assert!(text.contains("a:6379") && text.contains("twice"), "{text}");
-        let many: Vec<String> = (0..32).map(|n| format!("redis://host{n}")).collect();
-        let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert!(refusal(&many).contains("31"));
-    }
-
-    #[test]
-    fn invalid_address_is_named_without_password() {
-        let text = refusal(&["mysql://user:secret@host"]);
-        assert!(text.contains("mysql") && !text.contains("secret"), "{text}");
-        let text = refusal(&["redis://:secret@host:99999"]);
-        assert!(text.contains("port") && !text.contains("secret"), "{text}");
-        assert!(refusal(&["somewhere"]).contains("somewhere"));
-    }
-
-    #[test]
     fn stores_with_other_locks_are_other_places() {
         let place = |urls: &[&str]| open(urls).unwrap().place().to_owned();
         let three = ["redis://u:pw@a", "redis://b", "redis://c"];

@@ -6,8 +6,7 @@ use crate::support::harness::Sandbox;
 fn every_shell_has_completions_that_bash_loads() {
     let sandbox = Sandbox::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let ended = sandbox.run(&["completions", shell]);
-        assert_eq!(ended.code(), 0);
+        let ended = sandbox.run(&format!("completions {shell}")).succeeds();
         assert!(ended.stdout.contains("max-hold"), "{shell}");
         assert!(!ended.stdout.contains("__guardian"), "{shell}");
         std::fs::write(sandbox.path(shell), ended.stdout).unwrap();
@@ -32,27 +31,28 @@ fn man_pages_have_sections_and_json_fields() {
         ("elect", "campaigns"),
         ("members", "remove"),
     ] {
-        let page = sandbox.run(&["man", subcommand]).stdout;
+        let page = sandbox.run(&format!("man {subcommand}")).stdout;
         assert!(page.contains(part), "{part}: {page}");
     }
 }
 
 /// The subcommands that the help of `subcommand` lists; those of the program if `subcommand` is empty.
-fn subcommands_of(sandbox: &Sandbox, subcommand: &[&str]) -> Vec<String> {
-    let help = sandbox.run(&[subcommand, &["--help"]].concat()).stdout;
-    let Some((_, listed)) = help.split_once("\nCommands:\n") else {
-        return Vec::new();
-    };
+fn subcommands_of(sandbox: &Sandbox, subcommand: &str) -> Vec<String> {
+    let help = sandbox.run(&format!("{subcommand} --help")).stdout;
+    let (_, listed) = help.split_once("\nCommands:\n").unwrap_or_default();
     let listed = listed.lines().take_while(|line| line.starts_with("  "));
     // The description of a subcommand may continue on another line, which is indented further.
     let names = listed.filter(|line| !line.starts_with("   "));
-    let names = names.map(|line| line.split_whitespace().next().unwrap().to_owned());
-    names.filter(|name| name != "help").collect()
+    let names = names.filter_map(|line| line.split_whitespace().next());
+    let names = names.filter(|name| *name != "help");
+    names
+        .map(|name| format!("{subcommand} {name}").trim().to_owned())
+        .collect()
 }
 
 /// The long options that the help of `subcommand` lists.
-fn options_of(sandbox: &Sandbox, subcommand: &[&str]) -> Vec<String> {
-    let help = sandbox.run(&[subcommand, &["--help"]].concat()).stdout;
+fn options_of(sandbox: &Sandbox, subcommand: &str) -> Vec<String> {
+    let help = sandbox.run(&format!("{subcommand} --help")).stdout;
     let (_, listed) = help.split_once("\nOptions:\n").unwrap();
     let listed = listed.split("\n\nEnvironment:").next().unwrap();
     // The descriptions of options are indented further.
@@ -62,56 +62,44 @@ fn options_of(sandbox: &Sandbox, subcommand: &[&str]) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// All subcommands, those of other subcommands too, each with the words that name it.
-fn all_subcommands(sandbox: &Sandbox) -> Vec<Vec<String>> {
-    let mut all = vec![vec![]];
-    for number in 0.. {
-        let Some(words) = all.get(number).cloned() else {
-            break;
-        };
-        let subcommand: Vec<&str> = words.iter().map(String::as_str).collect();
-        let inner = subcommands_of(sandbox, &subcommand).into_iter();
-        all.extend(inner.map(|word| [words.clone(), vec![word]].concat()));
-    }
-    all.split_off(1)
+/// All subcommands, those of other subcommands too, each by the words that name it.
+fn all_subcommands(sandbox: &Sandbox) -> Vec<String> {
+    let mut all = subcommands_of(sandbox, "");
+    let inner = all.iter().flat_map(|name| subcommands_of(sandbox, name));
+    let inner: Vec<String> = inner.collect();
+    all.extend(inner);
+    all
 }
 
 #[test]
 fn pages_and_completions_have_all_options() {
     let sandbox = Sandbox::new();
     let shells = ["bash", "zsh", "fish", "elvish", "powershell"];
-    let scripts = shells.map(|shell| sandbox.run(&["completions", shell]).stdout);
+    let scripts = shells.map(|shell| sandbox.run(&format!("completions {shell}")).stdout);
     let all = all_subcommands(&sandbox);
-    for known in [vec!["run"], vec!["members", "add"], vec!["fence", "check"]] {
-        assert!(
-            all.iter().any(|subcommand| *subcommand == known),
-            "{known:?}: {all:?}"
-        );
+    for known in ["run", "members add", "fence check"] {
+        assert!(all.iter().any(|name| name == known), "{known}: {all:?}");
     }
-    for words in &all {
-        let subcommand: Vec<&str> = words.iter().map(String::as_str).collect();
-        let page = sandbox.run(&[&["man"], &*subcommand].concat()).stdout;
-        let title = format!(".TH leasehold-{} 1", subcommand.join("-"));
-        assert!(page.contains(&title), "{subcommand:?}: {page}");
+    for name in &all {
+        let page = sandbox.run(&format!("man {name}")).stdout;
+        let title = format!(".TH leasehold-{} 1", name.replace(' ', "-"));
+        assert!(page.contains(&title), "{name}: {page}");
         let page = page.replace('\\', "");
-        let options = options_of(&sandbox, &subcommand);
-        assert!(options.iter().any(|it| it == "--help"), "{subcommand:?}");
+        let options = options_of(&sandbox, name);
+        assert!(options.iter().any(|it| it == "--help"), "{name}");
         for option in options {
-            assert!(page.contains(&option), "{subcommand:?} {option}: {page}");
+            assert!(page.contains(&option), "{name} {option}: {page}");
             let word = option.trim_start_matches('-');
             for (shell, script) in shells.iter().zip(&scripts) {
-                assert!(script.contains(word), "{shell}: {subcommand:?} {option}");
+                assert!(script.contains(word), "{shell}: {name} {option}");
             }
             // For these, each line of fish names its subcommand.
-            let of_subcommand = format!("_using_subcommand {}", subcommand[0]);
-            let mut lines = scripts[2]
-                .lines()
-                .filter(|line| line.contains(&of_subcommand));
+            let (first, _) = name.split_once(' ').unwrap_or((name, ""));
+            let of_subcommand = format!("_using_subcommand {first}");
             let is_long = format!(" -l {word}");
-            assert!(
-                lines.any(|line| line.contains(&is_long)),
-                "{subcommand:?} {option}"
-            );
+            let mut lines = scripts[2].lines();
+            let has_option = |line: &str| line.contains(&of_subcommand) && line.contains(&is_long);
+            assert!(lines.any(has_option), "{name} {option}");
         }
     }
 }
@@ -120,16 +108,15 @@ fn pages_and_completions_have_all_options() {
 fn every_help_fits_one_hundred_columns() {
     let sandbox = Sandbox::new();
     let mut all = all_subcommands(&sandbox);
-    all.push(Vec::new());
-    for words in all {
-        let subcommand: Vec<&str> = words.iter().map(String::as_str).collect();
+    all.push(String::new());
+    for name in all {
         for option in ["-h", "--help"] {
-            let help = sandbox.run(&[&*subcommand, &[option]].concat()).stdout;
+            let help = sandbox.run(&format!("{name} {option}")).stdout;
             for line in help.lines() {
-                assert!(line.chars().count() <= 100, "{subcommand:?}: {line}");
+                assert!(line.chars().count() <= 100, "{name}: {line}");
             }
             let about = help.lines().next().unwrap();
-            assert!(about.chars().count() <= 60, "{subcommand:?}: {about}");
+            assert!(about.chars().count() <= 60, "{name}: {about}");
         }
     }
 }
@@ -137,9 +124,10 @@ fn every_help_fits_one_hundred_columns() {
 #[test]
 fn help_is_wrapped_to_a_narrow_terminal() {
     let sandbox = Sandbox::new();
-    let mut command = sandbox.leasehold();
-    command.env("COLUMNS", "60").args(["once", "--help"]);
-    let help = sandbox.spawn(command).wait().stdout;
+    let help = sandbox
+        .start_with(("COLUMNS", "60"), "once --help")
+        .wait()
+        .stdout;
     let (wrapped, _) = help.split_once("Examples:").unwrap();
     for line in wrapped.lines() {
         assert!(line.chars().count() <= 60, "{line}");
@@ -149,40 +137,35 @@ fn help_is_wrapped_to_a_narrow_terminal() {
 #[test]
 fn exit_status_and_environment_have_sections() {
     let sandbox = Sandbox::new();
-    for words in all_subcommands(&sandbox) {
-        let subcommand: Vec<&str> = words.iter().map(String::as_str).collect();
-        let help = sandbox.run(&[&*subcommand, &["--help"]].concat()).stdout;
-        let page = sandbox.run(&[&["man"], &*subcommand].concat()).stdout;
+    for name in all_subcommands(&sandbox) {
+        let help = sandbox.run(&format!("{name} --help")).stdout;
+        let page = sandbox.run(&format!("man {name}")).stdout;
         for section in ["Examples", "Environment", "Exit status"] {
-            if section == "Examples" && subcommand == ["fence"] {
+            if section == "Examples" && name == "fence" {
                 continue;
             }
-            assert!(
-                help.contains(&format!("\n{section}:\n")),
-                "{subcommand:?}: {help}"
-            );
+            assert!(help.contains(&format!("\n{section}:\n")), "{name}: {help}");
             let title = section.to_uppercase();
-            let ways = [format!(".SH {title}\n"), format!(".SH \"{title}\"\n")];
-            let found = ways.iter().any(|way| page.contains(way));
-            assert!(found, "{subcommand:?} {title}: {page}");
+            let mut ways = [format!(".SH {title}\n"), format!(".SH \"{title}\"\n")].into_iter();
+            assert!(
+                ways.any(|way| page.contains(&way)),
+                "{name} {title}: {page}"
+            );
         }
-        assert!(!page.contains("EXTRA"), "{subcommand:?}: {page}");
+        assert!(!page.contains("EXTRA"), "{name}: {page}");
     }
 }
 
 #[test]
 fn commands_page_names_every_subcommand() {
     let sandbox = Sandbox::new();
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
-    let page = std::fs::read_to_string(page).unwrap();
-    for words in all_subcommands(&sandbox) {
-        let name = words.join(" ");
-        let mut ways = [
+    let page = include_str!("../../../../docs/commands.md");
+    for name in all_subcommands(&sandbox) {
+        let ways = [
             format!("`{name}`"),
             format!("`{name} "),
             format!("leasehold {name} "),
-        ]
-        .into_iter();
-        assert!(ways.any(|way| page.contains(&way)), "{name}");
+        ];
+        assert!(ways.iter().any(|way| page.contains(way)), "{name}");
     }
 }

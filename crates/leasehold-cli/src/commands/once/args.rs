@@ -157,17 +157,4 @@ mod tests {
             "options are not part of the payload"
         );
     }
-
-    #[test]
-    fn what_cannot_be_is_refused() {
-        for args in [
-            &["--failed", "forget", "x", "true"][..],
-            &["--retain", "24", "x", "true"],
-            &["-n", "-w", "1s", "x", "true"],
-            &["x"],
-        ] {
-            assert!(once(args).is_err(), "{args:?}");
-        }
-        assert_eq!(once(&["x", "true"]).unwrap().failed, Failed::Retry);
-    }
 }

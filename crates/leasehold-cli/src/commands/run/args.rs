@@ -94,7 +94,6 @@ mod tests {
     use crate::cli::Cli;
     use crate::commands::Subcommand;
     use clap::Parser as _;
-    use clap::error::ErrorKind;
 
     fn run(args: &[&str]) -> Result<RunArgs, clap::Error> {
         let args = ["leasehold", "run"].iter().chain(args);
@@ -118,31 +117,5 @@ mod tests {
             assert_eq!(run.command, ["ls", "-n", "--json"], "{args:?}");
         }
         assert_eq!(run(&["x", "--", "--", "a"]).unwrap().command, ["--", "a"]);
-    }
-
-    #[test]
-    fn spans_need_a_unit() {
-        let refused = run(&["-w", "30", "x", "true"]).unwrap_err().to_string();
-        assert!(refused.contains("write 30s"), "{refused}");
-        assert!(refused.contains("'30'"), "{refused}");
-        let wait = run(&["-w", "1m30s", "x", "true"]).unwrap().lock.wait;
-        assert_eq!(wait, Some(Duration::from_secs(90)));
-        assert!(run(&["--ttl", "soon", "x", "true"]).is_err());
-    }
-
-    #[test]
-    fn waiting_and_not_waiting_exclude_each_other() {
-        let kind = run(&["-n", "-w", "1s", "x", "true"]).unwrap_err().kind();
-        assert_eq!(kind, ErrorKind::ArgumentConflict);
-        let kind = run(&["--local", "--store", "file:/x", "x", "true"])
-            .unwrap_err()
-            .kind();
-        assert_eq!(kind, ErrorKind::ArgumentConflict);
-    }
-
-    #[test]
-    fn a_command_is_required() {
-        let kind = run(&["x"]).unwrap_err().kind();
-        assert_eq!(kind, ErrorKind::MissingRequiredArgument);
     }
 }

@@ -105,15 +105,6 @@ fn bench_does_not_initialize_a_quorum() {
 }
 
 #[test]
-fn a_password_that_is_wrong_is_77() {
-    let server = RedisServer::builder().password("secret").start();
-    let sandbox = Sandbox::on(&[format!("redis://:wrong@{}", id(&server))]);
-    let ended = sandbox.run(SHORT);
-    ended.fails(77, &["password"]);
-    assert!(!ended.stderr.contains("wrong@"), "{ended:?}");
-}
-
-#[test]
 fn interrupt_leaves_nothing_on_the_servers() {
     let (sandbox, servers) = Sandbox::on_quorum(5);
     for (part, signal, code) in [

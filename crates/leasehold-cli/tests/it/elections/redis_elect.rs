@@ -250,19 +250,3 @@ fn silent_servers_are_69_at_first() {
     }
     assert!(!sandbox.path("ran").exists());
 }
-
-#[test]
-fn wrong_password_is_77_for_observers_too() {
-    let server = RedisServer::builder().password("right").start();
-    let sandbox = Sandbox::on(&[format!("redis://:secret@{}", id(&server))]);
-    for args in [
-        "elect x touch ran",
-        "elect --observe x",
-        "elect --observe --once x",
-    ] {
-        let ended = sandbox.run(args);
-        ended.fails(77, &[&id(&server)]);
-        assert!(!ended.stderr.contains("secret"), "{ended:?}");
-    }
-    assert!(!sandbox.path("ran").exists());
-}

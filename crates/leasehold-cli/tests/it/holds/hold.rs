@@ -190,14 +190,6 @@ fn redis_permits_and_readers_are_held_together() {
     }
 }
 
-#[test]
-fn ttl_above_the_redis_maximum_is_refused() {
-    let (sandbox, _server) = Sandbox::on_redis();
-    let holding = Holding::start(&sandbox, "--ttl 61s x");
-    let reason = ["TTL 1m 1s exceeds", "maximum, 1m"];
-    holding.running.wait().fails(64, &reason);
-}
-
 /// The example in the help of `subcommand`.
 pub(crate) fn example(sandbox: &Sandbox, subcommand: &str) -> String {
     let help = sandbox.run(&[subcommand, "--help"]);

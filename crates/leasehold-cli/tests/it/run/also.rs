@@ -86,20 +86,6 @@ fn only_the_blocking_lock_is_named() {
 }
 
 #[test]
-fn one_that_is_held_around_is_named() {
-    let sandbox = Sandbox::new();
-    let script = r#""$LEASEHOLD" run z --also outer --also a -- touch ran; echo code-$?"#;
-    let args = sh("run first --also outer", script);
-    let ended = sandbox.run(&args);
-    ended.fails(
-        0,
-        &[r#"lock "outer" is held by an outer run"#, "would never end"],
-    );
-    assert_eq!(ended.stdout, "code-64\n");
-    assert!(!sandbox.path("ran").exists());
-}
-
-#[test]
 fn the_longest_hold_is_that_of_all() {
     let sandbox = Sandbox::new();
     let ended = sandbox.run("run --max-hold 3s a --also b sleep 1000");

@@ -39,32 +39,6 @@ fn nested_run_has_own_variables_same_group() {
 }
 
 #[test]
-fn nested_command_runs_under_the_outer_lease() {
-    let sandbox = Sandbox::new();
-    let script = r#"echo $LEASEHOLD_NAME $LEASEHOLD_FENCE
-        "$LEASEHOLD" run --nested x -- sh -c 'echo $LEASEHOLD_NAME $LEASEHOLD_FENCE; exit 3'; echo $?"#;
-    let ended = sandbox.run(&sh("run x", script));
-    let lines: Vec<&str> = ended.stdout.lines().collect();
-    assert_eq!(lines, [lines[0], lines[0], "3"], "{ended:?}");
-    assert!(lines[0].starts_with("x "));
-    assert!(sandbox.is_free("x"));
-}
-
-#[test]
-fn same_lock_again_is_refused_with_holder() {
-    let sandbox = Sandbox::new();
-    let script = r#""$LEASEHOLD" run inner -- "$LEASEHOLD" run outer -- true; echo code-$?"#;
-    let run = sandbox.start(&sh("run outer", script));
-    let holder = format!("leasehold (pid {} on ", run.pid());
-    let ended = run.wait();
-    ended.fails(
-        0,
-        &[&format!("lock \"outer\" is held by an outer run, {holder}")],
-    );
-    assert_eq!(ended.stdout, "code-64\n");
-}
-
-#[test]
 fn outer_run_without_the_lock_is_76() {
     let sandbox = Sandbox::new();
     // Left behind by a run that ended: it has the run's environment, and the lock is free.

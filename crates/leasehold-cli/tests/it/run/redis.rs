@@ -166,7 +166,14 @@ fn log_lines_are_objects_for_programs() {
 fn a_wrong_password_is_77_and_never_shown() {
     let server = RedisServer::builder().password("right").start();
     let sandbox = Sandbox::on(&[format!("redis://:secret@{}", id(&server))]);
-    for args in ["run x touch ran", "status x"] {
+    for args in [
+        "run x touch ran",
+        "status x",
+        "elect x touch ran",
+        "elect --observe x",
+        "elect --observe --once x",
+        "bench --duration 500ms",
+    ] {
         let ended = sandbox.run(args);
         ended.fails(77, &[&id(&server)]);
         assert!(!ended.stderr.contains("secret"), "{ended:?}");

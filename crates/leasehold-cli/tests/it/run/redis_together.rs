@@ -129,7 +129,7 @@ fn other_number_of_permits_is_64_at_once() {
 
 #[test]
 fn nested_run_uses_the_current_lease() {
-    on_one_and_five(|sandbox, _| {
+    on_all_stores(|sandbox| {
         let script = r#"echo $LEASEHOLD_FENCE
             "$LEASEHOLD" run --nested x -- sh -c 'echo $LEASEHOLD_FENCE; exit 3'; echo $?
             "$LEASEHOLD" run x -- true; echo $?"#;
