@@ -138,11 +138,8 @@ fn a_minority_that_is_ill_is_78() {
     let (sandbox, mut servers) = Sandbox::on_quorum(3);
     servers[0].kill();
     let (code, report) = doctor(&sandbox);
-    assert_eq!(
-        (code, &*verdict(&report, "quorum")),
-        (78, "green"),
-        "{report}"
-    );
+    let quorum = verdict(&report, "quorum");
+    assert_eq!((code, &*quorum), (78, "green"), "{report}");
     let remedy = found(&report["members"][1], "restart");
     assert!(remedy.contains("fix the other servers"), "{remedy}");
 }
@@ -245,10 +242,8 @@ fn user_without_rights_gets_the_acl_line() {
     let words: Vec<&str> = line.split(' ').collect();
     assert_eq!(server.command(&words), Reply::Status("OK".into()), "{line}");
     let (code, report) = doctor(&sandbox);
-    assert_eq!(
-        (code, &*verdict(&report["members"][0], "rights")),
-        (0, "green")
-    );
+    let rights = verdict(&report["members"][0], "rights");
+    assert_eq!((code, &*rights), (0, "green"));
     sandbox.run("run x true").succeeds();
 
     let wrong = Sandbox::on(&[format!("redis://ann:guess@{}", id(&server))]);

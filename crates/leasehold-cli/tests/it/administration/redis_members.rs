@@ -187,10 +187,8 @@ fn differing_redis_quorum_is_64_with_both() {
     servers[2].kill();
     fewer.run("run -n x true").fails(64, &["another quorum"]);
     let (code, shown) = members(&fewer, "");
-    assert_eq!(
-        (code, &shown[0]["member_record"]["differs"]),
-        (69, &json!(true))
-    );
+    let record = &shown[0]["member_record"];
+    assert_eq!((code, &record["differs"]), (69, &json!(true)));
     drop(all);
 }
 

@@ -153,11 +153,7 @@ fn call_killed_after_the_command_commits_nothing() {
     sandbox.open_gate("gate");
     let next = next.wait();
     assert_one_result(&sandbox, &[&next, &sandbox.run(&command)]);
-    assert_eq!(
-        sandbox.lines_in("ran").len(),
-        2,
-        "an attempt is made at least once"
-    );
+    assert_eq!(sandbox.lines_in("ran").len(), 2, "at least once");
 }
 
 #[test]

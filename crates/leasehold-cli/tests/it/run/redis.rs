@@ -5,7 +5,7 @@ use leasehold_testkit::servers::{RedisServer, until};
 use nix::sys::signal::Signal;
 
 use crate::support::harness::{Running, Sandbox, id, sh};
-use crate::support::processes::{state, until_gone, until_stopped};
+use crate::support::processes::{until_gone, until_stopped};
 
 /// A command with a child; neither ends on SIGTERM, and the child notes the time since boot again
 /// and again. The command itself starts nothing more, because a shell that is starting a process stops
@@ -209,31 +209,4 @@ fn foreign_lock_without_end_is_named() {
     assert!(doctor.contains("\"job\" never expires"), "{doctor}");
     server.command(&["DEL", "job"]);
     waiter.wait().succeeds();
-}
-
-#[test]
-fn a_token_of_another_library_is_a_holder() {
-    let (sandbox, server) = Sandbox::on_redis();
-    server.command(&["SET", "x", "token-of-redis-py", "NX", "PX", "60000"]);
-    let busy = sandbox.run("run -n x true");
-    busy.fails(75, &["held by a client of another library"]);
-    let status = sandbox.run("status x");
-    assert!(status.stdout.contains("unless renewed"), "{status:?}");
-}
-
-#[test]
-fn status_names_holder_host_and_expiry() {
-    let (sandbox, _servers) = Sandbox::on_quorum(3);
-    let (holder, processes) = stubborn(&sandbox, "15s");
-    let mut status = String::new();
-    let known = format!("held by leasehold (pid {} on ", holder.pid());
-    // A client may register itself a moment after it takes its lock.
-    until("the status names the holder", || {
-        status = sandbox.run("status x").stdout;
-        status.contains(&known)
-    });
-    assert!(status.contains("unless renewed"), "{status}");
-    holder.signal(Signal::SIGKILL);
-    processes.into_iter().for_each(until_gone);
-    assert!(processes.map(state).iter().all(Option::is_none));
 }

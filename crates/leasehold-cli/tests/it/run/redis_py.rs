@@ -11,6 +11,8 @@ fn redis_py_and_the_command_exclude_each_other() {
     assert!(python.acquire("deploy"));
     let refused = sandbox.run("run -n deploy touch inside");
     refused.fails(75, &["held by a client of another library"]);
+    let status = sandbox.run("status deploy").stdout;
+    assert!(status.contains("unless renewed"), "{status}");
     assert!(!sandbox.path("inside").exists());
     python.release("deploy");
 
