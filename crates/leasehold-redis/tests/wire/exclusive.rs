@@ -3,40 +3,15 @@ use std::time::Duration;
 
 use leasehold::store::{Claim, FenceConfirmation};
 use leasehold::{ErrorKind, LostReason, Mode};
-use leasehold_quorum::{Lease, LeaseState, Place, Reply, Request};
+use leasehold_quorum::{LeaseState, Place, Reply, Request};
 
-use crate::fixture::{TTL, TestClient, server};
+use crate::fixture::{TTL, lease, start};
 
 const FENCE: &str = "leasehold:fence:0:{deploy}:deploy";
 
-fn lease(claim: &Arc<Claim>, fence: u64) -> Lease {
-    Lease {
-        claim: claim.clone(),
-        fence: leasehold::Fence::new(fence).unwrap(),
-        slot: None,
-    }
-}
-
-fn renew(client: &mut TestClient, claim: &Arc<Claim>) -> LeaseState {
-    match client.ask(&Request::Renew(vec![lease(claim, 1)])) {
-        Reply::Renewed(mut states) => states.remove(0),
-        other => panic!("a renewal is answered {other:?}"),
-    }
-}
-
-fn confirm(client: &mut TestClient, claim: &Arc<Claim>, fence: u64) -> FenceConfirmation {
-    let fence = leasehold::Fence::new(fence).unwrap();
-    let claim = claim.clone();
-    match client.ask(&Request::ConfirmFence { claim, fence }) {
-        Reply::Confirmed(answer) => answer,
-        other => panic!("a confirmation is answered {other:?}"),
-    }
-}
-
 #[test]
 fn free_lock_is_granted_with_the_proposal() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let claim = client.claim(Mode::Exclusive);
     let (fence, slot) = client.acquire(&claim, Place::None).granted();
     assert_eq!(fence, claim.owner.since().as_micros() + 1);
@@ -49,8 +24,7 @@ fn free_lock_is_granted_with_the_proposal() {
 
 #[test]
 fn release_frees_no_lease_of_another_wait() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let earlier = client.hold(Mode::Exclusive);
     client.release(&earlier);
     let held = client.hold(Mode::Exclusive);
@@ -63,8 +37,7 @@ fn release_frees_no_lease_of_another_wait() {
 
 #[test]
 fn fence_is_above_counter_and_proposal() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let ahead = 9_000_000_000_000_000_u64;
     client.command(&["ZADD", FENCE, &ahead.to_string(), "f"]);
     let claim = client.claim(Mode::Exclusive);
@@ -82,8 +55,7 @@ fn fence_is_above_counter_and_proposal() {
 
 #[test]
 fn holder_that_asks_again_gets_a_new_fence() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let claim = client.claim(Mode::Exclusive);
     let (first, _) = client.acquire(&claim, Place::None).granted();
     client.command(&["PEXPIRE", "deploy", "1000"]);
@@ -96,8 +68,7 @@ fn holder_that_asks_again_gets_a_new_fence() {
 
 #[test]
 fn plain_commands_take_a_free_lock() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let claim = client.claim(Mode::Exclusive);
     let proposal = claim.owner.since().as_micros() + 1;
     let attempt = |claim: &Arc<Claim>, proposal| Request::TryAcquire {
@@ -129,8 +100,7 @@ fn plain_commands_take_a_free_lock() {
 
 #[test]
 fn lock_is_freed_alone_unless_claims_wait() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let claim = client.claim(Mode::Exclusive);
     let free = Request::Free {
         claim: claim.clone(),
@@ -151,8 +121,7 @@ fn lock_is_freed_alone_unless_claims_wait() {
 
 #[test]
 fn lock_of_another_type_is_an_error() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     client.command(&["HSET", "deploy", "uuid:1", "1"]);
     let claim = client.claim(Mode::Exclusive);
     let error = client.acquire(&claim, Place::Ticket(1)).failed();
@@ -167,7 +136,7 @@ fn lock_of_another_type_is_an_error() {
     assert!(matches!(reply, Reply::Failed(error) if error.kind() == ErrorKind::IncompatibleKey));
     assert!(!client.release(&claim));
     assert!(matches!(
-        renew(&mut client, &claim),
+        client.renew(&claim),
         LeaseState::Lost(LostReason::Taken)
     ));
     let kept = client.command(&["HGET", "deploy", "uuid:1"]);
@@ -177,19 +146,8 @@ fn lock_of_another_type_is_an_error() {
 }
 
 #[test]
-fn damaged_record_is_corrupt() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
-    client.command(&["SET", FENCE, "text"]);
-    let claim = client.claim(Mode::Exclusive);
-    let error = client.acquire(&claim, Place::None).failed();
-    assert_eq!(error.kind(), ErrorKind::Corrupt);
-}
-
-#[test]
 fn value_of_another_library_is_respected() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     client.command(&["SET", "deploy", "token", "NX", "PX", "60000"]);
     let claim = client.claim(Mode::Exclusive);
     let refusal = client.acquire(&claim, Place::Ticket(1)).refused();
@@ -202,8 +160,7 @@ fn value_of_another_library_is_respected() {
 
 #[test]
 fn leases_are_renewed_each_on_its_own() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let keys = ["held", "free", "taken", "damaged", "foreign"];
     let claims = keys.map(|key| client.claim_on(key, Mode::Exclusive));
     for claim in [&claims[0], &claims[3]] {
@@ -215,10 +172,8 @@ fn leases_are_renewed_each_on_its_own() {
     client.command(&["SET", "leasehold:fence:0:{damaged}:damaged", "x"]);
     client.command(&["SADD", "foreign", "x"]);
     client.command(&["PEXPIRE", "held", "1000"]);
-    let leases = claims.iter().map(|claim| lease(claim, 1)).collect();
-    let Reply::Renewed(states) = client.ask(&Request::Renew(leases)) else {
-        panic!("not renewed");
-    };
+    let leases = claims.iter().map(|claim| lease(claim, 1, None)).collect();
+    let states = client.renew_all(leases);
     assert!(matches!(states[0], LeaseState::Renewed));
     assert!(matches!(states[1], LeaseState::Lost(LostReason::Gone)));
     assert!(matches!(states[2], LeaseState::Lost(LostReason::Taken)));
@@ -233,14 +188,13 @@ fn leases_are_renewed_each_on_its_own() {
 
 #[test]
 fn renewal_shortens_no_lease() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let held = client.hold(Mode::Exclusive);
     client.command(&["PEXPIRE", "deploy", "100000"]);
-    assert!(matches!(renew(&mut client, &held), LeaseState::Renewed));
+    assert!(matches!(client.renew(&held), LeaseState::Renewed));
     let shared = Arc::new((*held).clone().with_mode(Mode::Shared));
     for claim in [&held, &shared, &shared] {
-        assert!(matches!(renew(&mut client, claim), LeaseState::Renewed));
+        assert!(matches!(client.renew(claim), LeaseState::Renewed));
         let left = client.command(&["PTTL", "deploy"]).as_integer().unwrap();
         assert!(left > 90_000, "{left}");
     }
@@ -248,18 +202,15 @@ fn renewal_shortens_no_lease() {
 
 #[test]
 fn many_leases_are_renewed_in_parts() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let claims: Vec<_> = (0..130)
         .map(|number| client.claim_on(&format!("k{number}"), Mode::Exclusive))
         .collect();
     for claim in claims.iter().filter(|claim| claim.key.as_str() != "k128") {
         client.acquire(claim, Place::None).granted();
     }
-    let leases = claims.iter().map(|claim| lease(claim, 1)).collect();
-    let Reply::Renewed(states) = client.ask(&Request::Renew(leases)) else {
-        panic!("not renewed");
-    };
+    let leases = claims.iter().map(|claim| lease(claim, 1, None)).collect();
+    let states = client.renew_all(leases);
     assert_eq!(states.len(), 130);
     for (number, state) in states.iter().enumerate() {
         let stands = matches!(state, LeaseState::Renewed);
@@ -271,19 +222,18 @@ fn many_leases_are_renewed_in_parts() {
 
 #[test]
 fn fence_is_confirmed_while_the_lease_stands() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let claim = client.claim(Mode::Exclusive);
     let (fence, _) = client.acquire(&claim, Place::None).granted();
     assert_eq!(
-        confirm(&mut client, &claim, fence + 100),
+        client.confirm(&claim, fence + 100),
         FenceConfirmation::Confirmed
     );
     let noted = client.command(&["ZSCORE", FENCE, &claim.owner.to_string()]);
     assert_eq!(noted.as_number(), Some((fence + 100) as f64));
     client.release(&claim);
     assert_eq!(
-        confirm(&mut client, &claim, fence + 200),
+        client.confirm(&claim, fence + 200),
         FenceConfirmation::NotHeld
     );
     let next = client.claim(Mode::Exclusive);
@@ -293,25 +243,19 @@ fn fence_is_confirmed_while_the_lease_stands() {
 
 #[test]
 fn lost_lease_is_restored_on_free_locks() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let claim = client.claim(Mode::Exclusive);
-    let repair = Request::Repair(vec![lease(&claim, 5_000_000_000_000_000)]);
-    let restored = |reply| match reply {
-        Reply::Repaired(restored) => restored,
-        other => panic!("a repair is answered {other:?}"),
-    };
+    let fence = 5_000_000_000_000_000;
     client.command(&["ZADD", FENCE, "9000000000000", "gap"]);
-    assert_eq!(restored(client.ask(&repair)), [false], "in a gap");
+    assert!(!client.repair(&claim, fence), "in a gap");
     client.command(&["ZREM", FENCE, "gap"]);
-    assert_eq!(restored(client.ask(&repair)), [true]);
+    assert!(client.repair(&claim, fence));
     assert_eq!(client.value(), Some(claim.owner.to_string()));
-    assert_eq!(restored(client.ask(&repair)), [false]);
+    assert!(!client.repair(&claim, fence));
     client.release(&claim);
     let next = client.claim(Mode::Exclusive);
-    let (fence, _) = client.acquire(&next, Place::None).granted();
-    assert_eq!(fence, 5_000_000_000_000_001);
+    assert_eq!(client.acquire(&next, Place::None).granted().0, fence + 1);
     let shared = client.claim(Mode::Shared);
-    let repair = Request::Repair(vec![lease(&shared, 7), lease(&claim, 8)]);
-    assert_eq!(restored(client.ask(&repair)), [false, false]);
+    assert!(!client.repair(&shared, 7));
+    assert!(!client.repair(&claim, 8));
 }

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use leasehold::clock::WallTime;
 use leasehold::env::SystemEntropy;
-use leasehold::store::{Busy, Claim, ClientId, ClientInfo, Owner, Permits, Slot};
+use leasehold::store::{Claim, ClientId, ClientInfo, FenceConfirmation, Owner, Permits, Slot};
 use leasehold::{Fence, Key, Mode};
-use leasehold_quorum::{Notification, Place, Refusal, Reply, Request, Successor};
+use leasehold_quorum::{
+    Lease, LeaseState, Notification, Place, Refusal, Reply, Request, Successor,
+};
 use leasehold_redis::codec::{Codec, Decoded, inbox, read_notification};
 use leasehold_redis::resp::{CommandWriter, Value};
 use leasehold_testkit::servers::RedisServer;
@@ -33,6 +35,21 @@ pub(crate) fn slot(number: u32) -> Option<Slot> {
     Some(Slot::new(number, Permits::new(Permits::MAX).unwrap()).unwrap())
 }
 
+/// Starts such a server, and connects a client.
+pub(crate) fn start() -> (RedisServer, TestClient) {
+    let server = server();
+    let client = TestClient::connect(&server);
+    (server, client)
+}
+
+pub(crate) fn lease(claim: &Arc<Claim>, fence: u64, slot: Option<Slot>) -> Lease {
+    Lease {
+        claim: claim.clone(),
+        fence: Fence::new(fence).unwrap(),
+        slot,
+    }
+}
+
 /// One client with one connection.
 pub(crate) struct TestClient {
     pub(crate) codec: Codec,
@@ -44,11 +61,7 @@ pub(crate) struct TestClient {
 impl TestClient {
     /// Connects, subscribes to the client's channel, and reports that the client is alive.
     pub(crate) fn connect(server: &RedisServer) -> Self {
-        let mut client = Self::silent(server);
-        let channel = inbox(client.codec.client);
-        client.command(&["SUBSCRIBE", &channel]);
-        client.heartbeat(&[]);
-        client
+        Self::silent(server).listening()
     }
 
     /// Connects as a user of the server.
@@ -56,10 +69,14 @@ impl TestClient {
         let mut client = Self::silent(server);
         client.command(&["HELLO", "3", "AUTH", user, password]);
         client.codec.user = user.into();
-        let channel = inbox(client.codec.client);
-        client.command(&["SUBSCRIBE", &channel]);
-        client.heartbeat(&[]);
-        client
+        client.listening()
+    }
+
+    fn listening(mut self) -> Self {
+        let channel = inbox(self.codec.client);
+        self.command(&["SUBSCRIBE", &channel]);
+        self.heartbeat(&[]);
+        self
     }
 
     /// Connects a client that neither listens nor is present.
@@ -113,6 +130,12 @@ impl TestClient {
         claim
     }
 
+    /// Returns the answer to a new claim, which must be refused.
+    pub(crate) fn refusal(&mut self, mode: Mode, place: Place) -> Refusal {
+        let claim = self.claim(mode);
+        self.acquire(&claim, place).refused()
+    }
+
     pub(crate) fn acquire(&mut self, claim: &Arc<Claim>, place: Place) -> Answered {
         self.acquire_preferring(claim, place, None)
     }
@@ -156,6 +179,33 @@ impl TestClient {
         match self.ask(&request) {
             Reply::Released { freed, successor } => (freed, successor),
             other => panic!("a release is answered {other:?}"),
+        }
+    }
+
+    pub(crate) fn renew(&mut self, claim: &Arc<Claim>) -> LeaseState {
+        self.renew_all(vec![lease(claim, 1, None)]).remove(0)
+    }
+
+    pub(crate) fn renew_all(&mut self, leases: Vec<Lease>) -> Vec<LeaseState> {
+        match self.ask(&Request::Renew(leases)) {
+            Reply::Renewed(states) => states,
+            other => panic!("a renewal is answered {other:?}"),
+        }
+    }
+
+    /// Returns whether the lease was restored.
+    pub(crate) fn repair(&mut self, claim: &Arc<Claim>, fence: u64) -> bool {
+        match self.ask(&Request::Repair(vec![lease(claim, fence, None)])) {
+            Reply::Repaired(restored) => restored[0],
+            other => panic!("a repair is answered {other:?}"),
+        }
+    }
+
+    pub(crate) fn confirm(&mut self, claim: &Arc<Claim>, fence: u64) -> FenceConfirmation {
+        let (claim, fence) = (claim.clone(), Fence::new(fence).unwrap());
+        match self.ask(&Request::ConfirmFence { claim, fence }) {
+            Reply::Confirmed(seal) => seal,
+            other => panic!("a confirmation is answered {other:?}"),
         }
     }
 
@@ -254,27 +304,24 @@ impl TestClient {
             ":" => Value::Integer(rest.parse().unwrap()),
             "," => Value::Double(rest.parse().unwrap()),
             "_" => Value::Null,
-            "$" => {
-                let mut bytes = vec![0; rest.parse::<usize>().unwrap() + 2];
-                self.stream.read_exact(&mut bytes).unwrap();
-                bytes.truncate(bytes.len() - 2);
-                Value::Bytes(bytes)
-            }
+            "$" => Value::Bytes(self.read_bytes(rest)),
             "*" => Value::Array(self.read_many(rest)),
             ">" => Value::Push(self.read_many(rest)),
             "%" => {
                 let count: usize = rest.parse().unwrap();
                 Value::Map((0..count).map(|_| (self.read(), self.read())).collect())
             }
-            "=" => {
-                let mut bytes = vec![0; rest.parse::<usize>().unwrap() + 2];
-                self.stream.read_exact(&mut bytes).unwrap();
-                bytes.truncate(bytes.len() - 2);
-                // The text follows its format and a colon.
-                Value::Bytes(bytes.split_off("txt:".len()))
-            }
+            // The text follows its format and a colon.
+            "=" => Value::Bytes(self.read_bytes(rest).split_off("txt:".len())),
             _ => panic!("not RESP3: {line:?}"),
         }
+    }
+
+    fn read_bytes(&mut self, count: &str) -> Vec<u8> {
+        let mut bytes = vec![0; count.parse::<usize>().unwrap() + 2];
+        self.stream.read_exact(&mut bytes).unwrap();
+        bytes.truncate(bytes.len() - 2);
+        bytes
     }
 
     fn read_many(&mut self, count: &str) -> Vec<Value> {
@@ -304,10 +351,6 @@ impl Answered {
             Reply::Busy(refusal) => refusal,
             other => panic!("not refused, but {other:?}"),
         }
-    }
-
-    pub(crate) fn busy(self) -> Busy {
-        self.refused().busy
     }
 
     pub(crate) fn failed(self) -> leasehold::Error {

@@ -7,7 +7,7 @@ use leasehold_quorum::Place;
 use leasehold_redis::resp::Value;
 use leasehold_testkit::servers::RedisServer;
 
-use crate::fixture::{TestClient, server};
+use crate::fixture::{TestClient, server, start};
 
 const GAP: Duration = Duration::from_millis(150);
 const POLL: Option<Duration> = Some(Duration::from_millis(25));
@@ -68,8 +68,7 @@ fn gap_ends_after_its_length() {
     let held = client.hold(Mode::Exclusive);
     let waiter = client.wait(Mode::Exclusive, 10);
     client.release(&held);
-    let newcomer = client.claim(Mode::Exclusive);
-    client.acquire(&newcomer, Place::None).refused();
+    client.refusal(Mode::Exclusive, Place::None);
     client.acquire(&waiter, Place::Ticket(10)).refused();
     let plain = client.command(&["SET", "deploy", "token", "NX", "PX", "50"]);
     assert_eq!(plain.as_text(), Some("OK"));
@@ -122,12 +121,10 @@ fn head_polls_while_a_foreign_client_holds() {
     let server = server();
     let mut client = client(&server);
     client.command(&["SET", "deploy", "token"]);
-    let claim = client.claim(Mode::Exclusive);
-    let refused = client.acquire(&claim, Place::Ticket(1)).refused();
+    let refused = client.refusal(Mode::Exclusive, Place::Ticket(1));
     assert_eq!(refused.ask_again, POLL);
     assert_eq!(refused.busy.remaining, None);
-    let behind = client.claim(Mode::Exclusive);
-    let refused = client.acquire(&behind, Place::Ticket(2)).refused();
+    let refused = client.refusal(Mode::Exclusive, Place::Ticket(2));
     assert_eq!(refused.ask_again, None);
 }
 
@@ -163,8 +160,7 @@ fn successor_is_called_in_a_gap() {
 
 #[test]
 fn plain_clients_are_kept_out_by_every_value() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let plain = ["SET", "deploy", "token", "NX", "PX", "1000"];
     for mode in [Mode::Exclusive, Mode::Shared, crate::fixture::permits(2)] {
         let held = client.hold(mode);

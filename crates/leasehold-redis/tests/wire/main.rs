@@ -5,13 +5,11 @@
 )]
 
 mod administration;
-mod crowd;
 mod exclusive;
 mod fixture;
 mod foreign;
 mod mixed;
 mod permits;
 mod queue;
-mod records;
 mod rights;
 mod shared;

@@ -3,19 +3,18 @@
 use leasehold::Mode;
 use leasehold_quorum::Place;
 
-use crate::fixture::{TestClient, permits, server};
+use crate::fixture::{TestClient, permits, server, start};
 
 #[test]
 fn modes_exclude_each_other() {
     let modes = [Mode::Exclusive, Mode::Shared, permits(2)];
     for held in modes {
-        let server = server();
-        let mut client = TestClient::connect(&server);
+        let (_server, mut client) = start();
         let holder = client.hold(held);
         for other in modes.into_iter().filter(|other| *other != held) {
             let claim = client.claim(other);
-            let busy = client.acquire(&claim, Place::Ticket(1)).busy();
-            assert_eq!(busy.place, Some(1), "{held} {other}");
+            let refused = client.acquire(&claim, Place::Ticket(1)).refused();
+            assert_eq!(refused.busy.place, Some(1), "{held} {other}");
             client.release(&claim);
         }
         assert!(client.release(&holder));
@@ -25,8 +24,7 @@ fn modes_exclude_each_other() {
 
 #[test]
 fn each_mode_has_its_turn_in_order() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let held = client.hold(Mode::Exclusive);
     let reader = client.wait(Mode::Shared, 10);
     let holders: Vec<_> = (11..13)
@@ -56,8 +54,7 @@ fn each_mode_has_its_turn_in_order() {
 
 #[test]
 fn writer_that_leaves_lets_permits_be_taken() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     client.hold(permits(2));
     let writer = client.wait(Mode::Exclusive, 10);
     let waiting = client.wait(permits(2), 11);
@@ -69,8 +66,7 @@ fn writer_that_leaves_lets_permits_be_taken() {
 
 #[test]
 fn successor_of_another_mode_does_not_hide_waiters() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let readers = [(); 2].map(|()| client.hold(Mode::Shared));
     let writer = client.wait(Mode::Exclusive, 10);
     let waiting = client.wait(Mode::Shared, 11);

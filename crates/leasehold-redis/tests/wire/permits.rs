@@ -3,23 +3,15 @@ use std::time::Duration;
 
 use leasehold::store::{Claim, Slot};
 use leasehold::{ErrorKind, LostReason};
-use leasehold_quorum::{Lease, LeaseState, Place, Reply, Request};
+use leasehold_quorum::{LeaseState, Place};
 
-use crate::fixture::{TestClient, permits, server, slot};
+use crate::fixture::{TestClient, lease, permits, slot, start};
 
 const READERS: &str = "leasehold:readers:{deploy}:deploy";
 const SLOTS: &str = "leasehold:slots:{deploy}:deploy";
 
 fn renew(client: &mut TestClient, claim: &Arc<Claim>, slot: Option<Slot>) -> LeaseState {
-    let lease = Lease {
-        claim: claim.clone(),
-        fence: leasehold::Fence::new(1).unwrap(),
-        slot,
-    };
-    match client.ask(&Request::Renew(vec![lease])) {
-        Reply::Renewed(mut states) => states.remove(0),
-        other => panic!("a renewal is answered {other:?}"),
-    }
+    client.renew_all(vec![lease(claim, 1, slot)]).remove(0)
 }
 
 /// Takes a permit, and returns its number with the claim.
@@ -31,43 +23,28 @@ fn take(client: &mut TestClient, count: u32) -> (Arc<Claim>, u32) {
 
 #[test]
 fn each_holder_has_a_permit_of_its_own() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
-    let held: Vec<_> = (0..3).map(|_| take(&mut client, 3)).collect();
-    let mut slots: Vec<_> = held.iter().map(|(_, slot)| *slot).collect();
-    slots.sort_unstable();
-    assert_eq!(slots, [0, 1, 2]);
-    assert_eq!(client.value().as_deref(), Some("leasehold:permits:3"));
-    let fourth = client.claim(permits(3));
-    let busy = client.acquire(&fourth, Place::None).busy();
-    assert!(busy.remaining.unwrap() > Duration::from_secs(50));
-    for (claim, _) in &held {
-        assert!(client.release(claim));
-        assert!(!client.release(claim));
-    }
-    assert_eq!(client.value(), None);
-    let left = client.command(&["EXISTS", READERS, SLOTS]);
-    assert_eq!(left.as_integer(), Some(0));
-}
-
-#[test]
-fn fences_rise_over_all_permits() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
-    let mut last = 0;
-    for _ in 0..4 {
-        let claim = client.claim(permits(2));
-        let (fence, _) = client.acquire(&claim, Place::None).granted();
-        assert!(fence > last);
-        last = fence;
-        client.release(&claim);
+    let (_server, mut client) = start();
+    for count in [3, 128] {
+        let held: Vec<_> = (0..count).map(|_| take(&mut client, count)).collect();
+        let mut slots: Vec<_> = held.iter().map(|(_, slot)| *slot).collect();
+        slots.sort_unstable();
+        assert_eq!(slots, (0..count).collect::<Vec<_>>());
+        assert_eq!(client.value(), Some(format!("leasehold:permits:{count}")));
+        let refusal = client.refusal(permits(count), Place::None);
+        assert!(refusal.busy.remaining.unwrap() > Duration::from_secs(50));
+        for (claim, _) in &held {
+            assert!(client.release(claim));
+            assert!(!client.release(claim));
+        }
+        assert_eq!(client.value(), None);
+        let left = client.command(&["EXISTS", READERS, SLOTS]);
+        assert_eq!(left.as_integer(), Some(0));
     }
 }
 
 #[test]
 fn preferred_permit_is_granted_if_it_is_free() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     for (preferred, granted) in [(2, 2), (2, 0), (1, 1)] {
         let claim = client.claim(permits(3));
         let answer = client.acquire_preferring(&claim, Place::None, slot(preferred));
@@ -77,8 +54,7 @@ fn preferred_permit_is_granted_if_it_is_free() {
 
 #[test]
 fn permit_that_is_free_for_longest_comes_first() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (server, mut client) = start();
     let held: Vec<_> = (0..3).map(|_| take(&mut client, 3)).collect();
     client.release(&held[1].0);
     server.clock().forward(Duration::from_millis(5));
@@ -89,8 +65,7 @@ fn permit_that_is_free_for_longest_comes_first() {
 
 #[test]
 fn second_waiter_takes_the_second_permit() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (server, mut client) = start();
     let held: Vec<_> = (0..3).map(|_| take(&mut client, 3)).collect();
     let waiting: Vec<_> = (0..2).map(|n| client.wait(permits(3), 10 + n)).collect();
     client.release(&held[2].0);
@@ -105,8 +80,7 @@ fn second_waiter_takes_the_second_permit() {
 
 #[test]
 fn differing_permit_count_is_refused_without_place() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     take(&mut client, 3);
     let claim = client.claim(permits(4));
     let error = client.acquire(&claim, Place::Ticket(5)).failed();
@@ -118,8 +92,7 @@ fn differing_permit_count_is_refused_without_place() {
 
 #[test]
 fn waiter_for_differing_permit_count_blocks_none() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let held = client.hold(leasehold::Mode::Exclusive);
     let three = client.wait(permits(3), 10);
     let four = client.wait(permits(4), 11);
@@ -137,20 +110,8 @@ fn waiter_for_differing_permit_count_blocks_none() {
 }
 
 #[test]
-fn holder_that_asks_again_keeps_its_permit() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
-    let (first, number) = take(&mut client, 3);
-    let (_, again) = client.acquire(&first, Place::None).granted();
-    assert_eq!(again, slot(number));
-    let free = client.command(&["ZCOUNT", READERS, "0", "0"]);
-    assert_eq!(free.as_integer(), Some(2));
-}
-
-#[test]
 fn release_notifies_one_waiter_per_free_permit() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let held: Vec<_> = (0..2).map(|_| take(&mut client, 2)).collect();
     let waiting: Vec<_> = (0..3).map(|n| client.wait(permits(2), 10 + n)).collect();
     client.release(&held[0].0);
@@ -167,27 +128,23 @@ fn release_notifies_one_waiter_per_free_permit() {
 
 #[test]
 fn waiter_asks_when_its_permit_ends() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (server, mut client) = start();
     let held: Vec<_> = (0..2).map(|_| take(&mut client, 2)).collect();
     server.clock().forward(Duration::from_secs(10));
     client.heartbeat(&[]);
     renew(&mut client, &held[0].0, slot(held[0].1));
     for (ticket, least, most) in [(10, 40, 50), (11, 50, 60)] {
-        let claim = client.claim(permits(2));
-        let refusal = client.acquire(&claim, Place::Ticket(ticket)).refused();
+        let refusal = client.refusal(permits(2), Place::Ticket(ticket));
         let after = refusal.ask_again.unwrap().as_secs();
         assert!((least..=most).contains(&after), "{ticket}: {after}");
     }
-    let third = client.claim(permits(2));
-    let refusal = client.acquire(&third, Place::Ticket(12)).refused();
+    let refusal = client.refusal(permits(2), Place::Ticket(12));
     assert_eq!(refusal.busy.place, Some(3));
 }
 
 #[test]
 fn permit_passes_to_the_successor_in_one_step() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let held: Vec<_> = (0..2).map(|_| take(&mut client, 2)).collect();
     let next = client.wait(permits(2), 10);
     let (freed, successor) = client.release_to(&held[1].0, None, Some((&next, 10)));
@@ -198,8 +155,7 @@ fn permit_passes_to_the_successor_in_one_step() {
 
 #[test]
 fn expired_permit_is_free() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (server, mut client) = start();
     let (old, number) = take(&mut client, 2);
     server.clock().forward(Duration::from_secs(50));
     client.heartbeat(&[]);
@@ -218,8 +174,7 @@ fn expired_permit_is_free() {
 
 #[test]
 fn renewal_moves_to_the_named_permit() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let claim = client.claim(permits(3));
     let preferred = client.acquire_preferring(&claim, Place::None, slot(0));
     assert_eq!(preferred.granted().1, slot(0));
@@ -245,37 +200,23 @@ fn renewal_moves_to_the_named_permit() {
 
 #[test]
 fn only_holder_can_move() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let claim = client.claim(permits(3));
-    client
-        .acquire_preferring(&claim, Place::None, slot(0))
-        .granted();
+    let first = client.acquire_preferring(&claim, Place::None, slot(0));
+    assert_eq!(first.granted().1, slot(0));
     let moved = renew(&mut client, &claim, slot(2));
     assert!(matches!(moved, LeaseState::Renewed), "{moved:?}");
+    // A holder that asks again keeps its permit.
     let again = client.acquire(&claim, Place::None).granted();
     assert_eq!(again.1, slot(2));
+    let free = client.command(&["ZCOUNT", READERS, "0", "0"]);
+    assert_eq!(free.as_integer(), Some(2));
 }
 
 #[test]
 fn lost_records_of_permits_free_none() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     take(&mut client, 2);
     client.command(&["DEL", READERS, SLOTS]);
-    let claim = client.claim(permits(2));
-    client.acquire(&claim, Place::None).refused();
-}
-
-#[test]
-fn largest_number_of_permits_fits() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
-    let held: Vec<_> = (0..128).map(|_| take(&mut client, 128)).collect();
-    let more = client.claim(permits(128));
-    client.acquire(&more, Place::None).refused();
-    for (claim, _) in &held {
-        assert!(client.release(claim));
-    }
-    assert_eq!(client.value(), None);
+    client.refusal(permits(2), Place::None);
 }

@@ -3,27 +3,23 @@ use std::time::Duration;
 use leasehold::Mode;
 use leasehold_quorum::Place;
 
-use crate::fixture::{TestClient, server};
+use crate::fixture::{TestClient, server, start};
 
 const QUEUE: &str = "leasehold:queue:{deploy}:deploy";
 const NEXT: &str = "leasehold:next";
 
 #[test]
 fn waiter_learns_its_place_and_when_to_ask() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let held = client.hold(Mode::Exclusive);
-    let claim = client.claim(Mode::Exclusive);
-    let head = client.acquire(&claim, Place::Ticket(5)).refused();
+    let head = client.refusal(Mode::Exclusive, Place::Ticket(5));
     assert_eq!(head.busy.holder, Some(held.owner));
     assert_eq!(head.busy.place, Some(1));
     // Only the head asks when the lease ends.
     assert_eq!(head.ask_again, head.busy.remaining);
-    let claim = client.claim(Mode::Exclusive);
-    let second = client.acquire(&claim, Place::Ticket(6)).refused();
+    let second = client.refusal(Mode::Exclusive, Place::Ticket(6));
     assert_eq!((second.busy.place, second.ask_again), (Some(2), None));
-    let claim = client.claim(Mode::Exclusive);
-    let none = client.acquire(&claim, Place::None).refused();
+    let none = client.refusal(Mode::Exclusive, Place::None);
     assert_eq!((none.busy.place, none.ask_again), (None, None));
 }
 
@@ -49,8 +45,7 @@ fn release_calls_the_oldest_waiter() {
     let refused = holder.acquire(&third, Place::Ticket(30)).refused();
     assert_eq!((refused.busy.place, refused.ask_again), (Some(3), None));
     holder.release(&third);
-    let newcomer = holder.claim(Mode::Exclusive);
-    holder.acquire(&newcomer, Place::None).refused();
+    holder.refusal(Mode::Exclusive, Place::None);
     first.acquire(&early, Place::Ticket(10)).granted();
     let left = first.command(&["ZRANGE", QUEUE, "0", "-1"]);
     assert_eq!(left.as_array().unwrap().len(), 1);
@@ -93,8 +88,7 @@ fn dead_waiters_are_dropped() {
 
 #[test]
 fn release_grants_the_successor_in_one_step() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let held = client.hold(Mode::Exclusive);
     let next = client.wait(Mode::Exclusive, 10);
     let (freed, successor) = client.release_to(&held, None, Some((&next, 10)));
@@ -120,8 +114,7 @@ fn older_waiter_comes_before_the_successor() {
 
 #[test]
 fn successor_that_is_not_queued_here_is_granted() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let held = client.hold(Mode::Exclusive);
     let next = client.claim(Mode::Exclusive);
     let (_, successor) = client.release_to(&held, None, Some((&next, 10)));
@@ -146,8 +139,7 @@ fn failed_round_returns_with_its_ticket() {
 
 #[test]
 fn only_waiter_returns_to_an_empty_queue() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let held = client.hold(Mode::Exclusive);
     client.release_to(&held, Some(10), None);
     assert_eq!(client.notified(), [held.owner]);
@@ -172,8 +164,7 @@ fn wait_that_ends_hands_over() {
 
 #[test]
 fn waiters_of_one_instant_are_ordered_by_owner() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let held = client.hold(Mode::Exclusive);
     let mut waiters = [0; 3].map(|_| client.wait(Mode::Exclusive, 10).owner);
     waiters.sort();
@@ -190,8 +181,7 @@ fn expired_lease_goes_to_the_head() {
     let younger = waiter.wait(Mode::Exclusive, 20);
     holder.command(&["DEL", "deploy"]);
     // A newcomer and a younger waiter cause a notification of the head instead.
-    let newcomer = holder.claim(Mode::Exclusive);
-    holder.acquire(&newcomer, Place::None).refused();
+    holder.refusal(Mode::Exclusive, Place::None);
     assert_eq!(waiter.notified(), [older.owner]);
     let refused = waiter.acquire(&younger, Place::Ticket(20)).refused();
     assert!(refused.ask_again.is_some());
@@ -257,8 +247,7 @@ fn client_that_does_not_listen_learns_so() {
 
 #[test]
 fn queue_vanishes_without_heartbeats() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     client.hold(Mode::Exclusive);
     let waiter = client.wait(Mode::Exclusive, 10);
     let left = client.command(&["PTTL", QUEUE]).as_integer().unwrap();

@@ -2,18 +2,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::Mode;
-use leasehold::store::{Claim, FenceConfirmation};
-use leasehold_quorum::{Lease, LeaseState, Place, Reply, Request};
+use leasehold::store::FenceConfirmation;
+use leasehold_quorum::{LeaseState, Place};
 use leasehold_redis::resp::Value;
 
-use crate::fixture::{TestClient, server};
+use crate::fixture::{TestClient, server, start};
 
 const READERS: &str = "leasehold:readers:{deploy}:deploy";
 
 #[test]
 fn readers_share_and_keep_writers_out() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let (first, second) = (client.hold(Mode::Shared), client.hold(Mode::Shared));
     assert_eq!(client.value().as_deref(), Some("leasehold:shared"));
     let writer = client.claim(Mode::Exclusive);
@@ -28,24 +27,6 @@ fn readers_share_and_keep_writers_out() {
 }
 
 #[test]
-fn waiting_writer_keeps_later_readers_out() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
-    let held = client.hold(Mode::Shared);
-    let writer = client.wait(Mode::Exclusive, 10);
-    let newcomer = client.claim(Mode::Shared);
-    client.acquire(&newcomer, Place::None).refused();
-    let reader = client.wait(Mode::Shared, 20);
-    // A writer that leaves lets the readers behind it in.
-    client.release(&writer);
-    assert_eq!(client.notified(), [reader.owner]);
-    client.acquire(&reader, Place::Ticket(20)).granted();
-    client.release(&held);
-    client.release(&reader);
-    assert_eq!(client.value(), None);
-}
-
-#[test]
 fn dead_writer_does_not_keep_readers_out() {
     let server = server();
     let (mut client, mut dead) = (TestClient::connect(&server), TestClient::silent(&server));
@@ -57,8 +38,7 @@ fn dead_writer_does_not_keep_readers_out() {
 
 #[test]
 fn release_calls_adjacent_readers_together() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let held = client.hold(Mode::Exclusive);
     let readers = [10, 11].map(|ticket| client.wait(Mode::Shared, ticket));
     client.wait(Mode::Exclusive, 12);
@@ -73,8 +53,7 @@ fn release_calls_adjacent_readers_together() {
 
 #[test]
 fn first_reader_after_an_expiry_calls_the_others() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     client.hold(Mode::Exclusive);
     let readers = [10, 11].map(|ticket| client.wait(Mode::Shared, ticket));
     client.command(&["DEL", "deploy"]);
@@ -84,8 +63,7 @@ fn first_reader_after_an_expiry_calls_the_others() {
 
 #[test]
 fn successor_that_reads_calls_adjacent_readers() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let held = client.hold(Mode::Exclusive);
     let readers = [10, 11].map(|ticket| client.wait(Mode::Shared, ticket));
     let (_, successor) = client.release_to(&held, None, Some((&readers[0], 10)));
@@ -95,8 +73,7 @@ fn successor_that_reads_calls_adjacent_readers() {
 
 #[test]
 fn lock_stays_shared_until_the_longest_lease_ends() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let (short, long) = (client.hold(Mode::Shared), client.hold(Mode::Shared));
     client.command(&["ZADD", READERS, "1", &short.owner.to_string()]);
     let left = client.command(&["PTTL", "deploy"]).as_integer().unwrap();
@@ -109,8 +86,7 @@ fn lock_stays_shared_until_the_longest_lease_ends() {
 
 #[test]
 fn readers_lease_ends_no_millisecond_early() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let micros = |time: &Value| {
         let parts = time.as_array().unwrap();
         parts[0].as_number().unwrap() * 1_000_000.0 + parts[1].as_number().unwrap()
@@ -129,8 +105,7 @@ fn readers_lease_ends_no_millisecond_early() {
 
 #[test]
 fn expired_readers_do_not_come_back() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let old = client.hold(Mode::Shared);
     client.command(&["DEL", "deploy"]);
     client.hold(Mode::Shared);
@@ -141,22 +116,13 @@ fn expired_readers_do_not_come_back() {
 
 #[test]
 fn exclusive_lease_becomes_shared_by_renewal() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let held = client.hold(Mode::Exclusive);
     let reader = client.wait(Mode::Shared, 10);
     client.wait(Mode::Exclusive, 20);
     let shared = Arc::new((*held).clone().with_mode(Mode::Shared));
-    let lease = Lease {
-        claim: shared.clone(),
-        fence: leasehold::Fence::new(1).unwrap(),
-        slot: None,
-    };
     for _ in 0..2 {
-        match client.ask(&Request::Renew(vec![lease.clone()])) {
-            Reply::Renewed(states) => assert!(matches!(states[..], [LeaseState::Renewed])),
-            other => panic!("{other:?}"),
-        }
+        assert!(matches!(client.renew(&shared), LeaseState::Renewed));
         assert_eq!(client.value().as_deref(), Some("leasehold:shared"));
     }
     assert_eq!(client.notified(), [reader.owner]);
@@ -166,40 +132,18 @@ fn exclusive_lease_becomes_shared_by_renewal() {
 }
 
 #[test]
-fn shared_release_frees_an_exclusive_lease() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
-    let held = client.hold(Mode::Exclusive);
-    let shared = Arc::new((*held).clone().with_mode(Mode::Shared));
-    assert!(client.release(&shared));
-    assert_eq!(client.value(), None);
-}
-
-#[test]
 fn one_reader_alone_confirms_a_fence() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     let (first, second) = (client.hold(Mode::Shared), client.hold(Mode::Shared));
-    let fence = leasehold::Fence::new(6_000_000_000_000_000).unwrap();
-    let confirm = |claim: &Arc<Claim>| Request::ConfirmFence {
-        claim: claim.clone(),
-        fence,
-    };
-    let first = client.ask(&confirm(&first));
-    assert!(matches!(
-        first,
-        Reply::Confirmed(FenceConfirmation::Confirmed)
-    ));
-    let second = client.ask(&confirm(&second));
-    assert!(
-        matches!(second, Reply::Confirmed(FenceConfirmation::Conflict(taken)) if taken == fence)
-    );
+    let fence = 6_000_000_000_000_000;
+    assert_eq!(client.confirm(&first, fence), FenceConfirmation::Confirmed);
+    let taken = FenceConfirmation::Conflict(leasehold::Fence::new(fence).unwrap());
+    assert_eq!(client.confirm(&second, fence), taken);
 }
 
 #[test]
 fn reader_behind_a_writer_waits_without_a_call() {
-    let server = server();
-    let mut client = TestClient::connect(&server);
+    let (_server, mut client) = start();
     client.hold(Mode::Shared);
     let writer = client.wait(Mode::Exclusive, 10);
     let reader = client.wait(Mode::Shared, 20);
