@@ -52,20 +52,6 @@ async fn cut_connections_are_opened_again() {
 }
 
 #[tokio::test]
-async fn forgotten_scripts_are_loaded_again() {
-    let set = RedisSet::start(1);
-    let client = Client::of(&set);
-    let server = set.iter().next().unwrap();
-    for _ in 0..3 {
-        let (claim, _) = client.acquire("lock").await;
-        server.command(&["SCRIPT", "FLUSH"]);
-        // The release fails, since the driver is reconnecting. The engine then releases.
-        client.driver.release(claim, ReleaseMode::HandOver).await;
-    }
-    until("the lock is free", || locks(&set).is_empty());
-}
-
-#[tokio::test]
 async fn caller_learns_of_a_broken_connection() {
     let mut set = RedisSet::start(1);
     let client = Client::of(&set);

@@ -1,15 +1,14 @@
-//! Locks that an operator breaks.
+//! Locks as operators see, list and break them.
 
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::env::SystemEntropy;
-use leasehold::store::background;
 use leasehold::store::{ClientId, ForceRelease, ForceReleaseOutcome, Owner, Pattern};
-use leasehold::{Fence, LostReason, Mode};
+use leasehold::{LostReason, Mode};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
-use crate::support::{calls, client, client_at, hold, is_busy, left, permit, queued, share};
+use crate::support::{calls, client, client_at, hold, is_busy, left, share, start};
 
 const FENCES: &str = "leasehold:fence:0:{deploy}:deploy";
 const WEEK_MS: i64 = 7 * 24 * 60 * 60 * 1000;
@@ -42,63 +41,9 @@ async fn shown_fence_is_that_of_the_holder() {
 }
 
 #[tokio::test]
-async fn broken_lock_stays_shut_until_the_lease_ends() {
-    let server = RedisServer::start();
-    let (holder, operator) = (client(&server), client(&server));
-    let lock = holder.lock("deploy").ttl(Duration::from_secs(4));
-    let guard = lock.acquire().await.unwrap();
-    let how = ForceRelease::at_its_end();
-    let broken = operator.break_lock("deploy", guard.fence(), how).await;
-    let broken = broken.unwrap();
-    assert!(
-        matches!(broken, ForceReleaseOutcome::Done(..)),
-        "{broken:?}"
-    );
-    let began = SystemClock.now();
-    let shut_for = Duration::from_millis(left(&server, "deploy").try_into().unwrap());
-    let value = format!("leasehold:broken:{}", guard.owner());
-    assert_eq!(server.command(&["GET", "deploy"]), Reply::Bulk(value));
-    let theirs = server.command(&["SET", "deploy", "theirs", "NX", "PX", "100"]);
-    assert_eq!(theirs, Reply::Nil);
-    assert_eq!(
-        operator.list("", 9).await.unwrap(),
-        [crate::support::key("deploy")]
-    );
-    let rest = left(&server, "leasehold:broken:{deploy}:deploy");
-    assert!((WEEK_MS - 60_000..=WEEK_MS).contains(&rest), "{rest}");
-    // A waiter gets it as soon as it is open.
-    let waits = background::spawn(operator.lock("deploy").acquire());
-    assert_eq!(guard.lost().await, LostReason::Broken);
-    let next = waits.await.unwrap().unwrap();
-    let shut = SystemClock.now().since(began);
-    let late = Duration::from_secs(1);
-    assert!(
-        shut + Duration::from_millis(100) >= shut_for && shut <= shut_for + late,
-        "granted after {shut:?}, and shut for {shut_for:?}"
-    );
-    assert!(next.fence() > guard.fence());
-    next.release().await.unwrap();
-}
-
-#[tokio::test]
-async fn lock_broken_at_once_passes_on() {
-    let server = RedisServer::start();
-    let (holder, operator) = (client(&server), client(&server));
-    let guard = hold(&holder, "deploy").await;
-    let waits = background::spawn(operator.lock("deploy").acquire());
-    queued(&server, "deploy", 1).await;
-    let how = ForceRelease::at_once();
-    let broken = operator.break_lock("deploy", guard.fence(), how).await;
-    assert!(matches!(broken.unwrap(), ForceReleaseOutcome::Done(..)));
-    let next = waits.await.unwrap().unwrap();
-    assert!(next.fence() > guard.fence());
-    next.release().await.unwrap();
-}
-
-#[tokio::test]
-async fn damaged_notes_do_not_hide_a_break() {
-    let server = RedisServer::start();
-    let (holder, operator) = (client(&server), client(&server));
+async fn break_is_recorded_over_damaged_notes() {
+    let (server, holder) = start();
+    let operator = client(&server);
     let record = "leasehold:broken:{deploy}:deploy";
     server.command(&["SET", record, "theirs"]);
     assert_eq!(operator.last_break("deploy").await.unwrap(), None);
@@ -107,6 +52,8 @@ async fn damaged_notes_do_not_hide_a_break() {
     let how = ForceRelease::at_its_end();
     let broken = operator.break_lock("deploy", guard.fence(), how).await;
     assert!(matches!(broken.unwrap(), ForceReleaseOutcome::Done(..)));
+    let kept = left(&server, record);
+    assert!((WEEK_MS - 60_000..=WEEK_MS).contains(&kept), "{kept}");
     let last = operator.last_break("deploy").await.unwrap().unwrap();
     assert_eq!((last.owner, last.fence), (guard.owner(), guard.fence()));
     assert_eq!(guard.lost().await, LostReason::Broken);
@@ -126,80 +73,18 @@ async fn damaged_counter_hides_only_the_fence() {
 }
 
 #[tokio::test]
-async fn fence_of_another_lease_breaks_nothing() {
-    let server = RedisServer::start();
-    let (holder, operator) = (client(&server), client(&server));
-    let first = hold(&holder, "deploy").await;
-    let stale = first.fence();
-    first.release().await.unwrap();
-    let guard = hold(&holder, "deploy").await;
-    for other in [stale, Fence::new(7).unwrap()] {
-        let broken = operator
-            .break_lock("deploy", other, ForceRelease::at_once())
-            .await;
-        let broken = broken.unwrap();
-        assert!(
-            !matches!(broken, ForceReleaseOutcome::Done(..)),
-            "{broken:?}"
-        );
-    }
-    assert!(is_busy(&operator, "deploy").await);
-    guard.release().await.unwrap();
-}
-
-#[tokio::test]
-async fn sixteen_broken_leases_are_remembered() {
-    let server = RedisServer::start();
-    let (holder, operator) = (client(&server), client(&server));
-    let mut guards = Vec::new();
-    for _ in 0..20 {
-        let guard = hold(&holder, "deploy").await;
-        let broken = operator.break_lock("deploy", guard.fence(), ForceRelease::at_once());
-        assert!(matches!(
-            broken.await.unwrap(),
-            ForceReleaseOutcome::Done(..)
-        ));
-        guards.push(guard);
-    }
-    let remembered = server.command(&["ZCOUNT", FENCES, "-inf", "(0"]);
-    assert_eq!(remembered, Reply::Integer(16));
-}
-
-/// Returns the time of the longest command that the server ran, in microseconds.
-fn longest(server: &RedisServer) -> i64 {
-    let Reply::Array(entries) = server.command(&["SLOWLOG", "GET", "-1"]) else {
-        panic!("no slow log")
-    };
-    let took = entries.iter().map(|entry| match entry {
-        Reply::Array(fields) => match fields[2] {
-            Reply::Integer(micros) => micros,
-            ref other => panic!("{other:?}"),
-        },
-        other => panic!("{other:?}"),
-    });
-    took.max().unwrap_or(0)
-}
-
-#[tokio::test]
 async fn listing_of_many_locks_is_short_commands() {
     const LOCKS: usize = 100_000;
-    let server = RedisServer::start();
+    let (server, locks) = start();
+    let owner = Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy).to_string();
     for part in (0..LOCKS).collect::<Vec<_>>().chunks(1000) {
-        let owner = || Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy).to_string();
-        let pairs = part
-            .iter()
-            .flat_map(|number| [format!("lock/{number:06}"), owner()]);
-        let pairs: Vec<String> = pairs.collect();
-        let mut command = vec!["MSET"];
-        command.extend(pairs.iter().map(String::as_str));
-        server.command(&command);
+        let names: Vec<String> = part.iter().map(|it| format!("lock/{it:06}")).collect();
+        let pairs = names.iter().flat_map(|name| [name, &*owner]);
+        server.command(&["MSET"].into_iter().chain(pairs).collect::<Vec<_>>());
     }
     server.command(&["CONFIG", "RESETSTAT"]);
-    server.command(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
-    server.command(&["CONFIG", "SET", "slowlog-max-len", "100000"]);
     let pattern = Pattern::new("lock/0*7").unwrap();
-    let listing = client(&server).list_locks(&pattern, 1000).await.unwrap();
-    server.command(&["CONFIG", "SET", "slowlog-log-slower-than", "-1"]);
+    let listing = locks.list_locks(&pattern, 1000).await.unwrap();
     assert_eq!(listing.locks.len(), 1000);
     assert!(listing.more);
     assert_eq!(listing.locks[0].key.as_str(), "lock/000007");
@@ -211,11 +96,6 @@ async fn listing_of_many_locks_is_short_commands() {
     assert!(
         looks < (LOCKS / 10) as u64,
         "{looks} looks, and not one per lock"
-    );
-    // DESIGN.md states this figure.
-    eprintln!(
-        "{LOCKS} locks: {scans} SCAN; the longest command took {} µs",
-        longest(&server)
     );
 }
 
@@ -243,8 +123,7 @@ async fn listing_finds_locks_behind_a_prefix() {
 
 #[tokio::test]
 async fn reader_is_shown_behind_many_that_crashed() {
-    let server = RedisServer::start();
-    let reader = client(&server);
+    let (server, reader) = start();
     let guard = share(&reader, "doc").await;
     let crashed = (0..1100).flat_map(|number| {
         let owner = Owner::random(reader.id(), &SystemEntropy).to_string();
@@ -254,38 +133,9 @@ async fn reader_is_shown_behind_many_that_crashed() {
     let mut command = vec!["ZADD", "leasehold:readers:{doc}:doc"];
     command.extend(crashed.iter().map(String::as_str));
     assert_eq!(server.command(&command), Reply::Integer(1100));
-    let holders = reader.holders("doc").await.unwrap();
-    assert_eq!(holders.len(), 1);
+    assert_eq!(reader.holders("doc").await.unwrap().len(), 1);
     let listing = reader.list_locks(&Pattern::all(), 9).await.unwrap();
     let shown = &listing.locks[0].holders[0].holder;
-    assert_eq!(
-        (shown.owner, shown.mode),
-        (Some(guard.owner()), Mode::Shared)
-    );
-}
-
-#[tokio::test]
-async fn listing_shows_the_holder_of_each_permit() {
-    let server = RedisServer::start();
-    let (holder, other) = (client(&server), client(&server));
-    let guards = [
-        permit(&holder, "workers", 2).await,
-        permit(&holder, "workers", 2).await,
-    ];
-    let waits = background::spawn(other.semaphore("workers", 2).acquire());
-    queued(&server, "workers", 1).await;
-    let listing = other.list_locks(&Pattern::all(), 9).await.unwrap();
-    let mut owners: Vec<_> = listing.locks[0]
-        .holders
-        .iter()
-        .map(|it| it.holder.owner)
-        .collect();
-    let mut expected = guards.each_ref().map(|guard| Some(guard.owner()));
-    owners.sort_unstable();
-    expected.sort_unstable();
-    assert_eq!(owners, expected);
-    for guard in guards {
-        guard.release().await.unwrap();
-    }
-    waits.await.unwrap().unwrap().release().await.unwrap();
+    let expected = (Some(guard.owner()), Mode::Shared);
+    assert_eq!((shown.owner, shown.mode), expected);
 }

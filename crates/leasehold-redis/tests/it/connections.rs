@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock, SystemClock, within};
-use leasehold::store::background;
 use leasehold::{Client, Effect, ErrorKind};
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply, until};
 
 use crate::proxy::{End, SlowNetwork, endless, parrot, reconnecting_proxy};
 use crate::support::{
-    client, client_at, connections, eventually, hold, queued, refused, store, value,
+    client, client_at, connections, eventually, hold, pass, refused, start, store, value,
 };
 
 #[tokio::test]
@@ -17,7 +16,7 @@ async fn late_attempt_finds_its_connection_closed() {
     let server = RedisServer::start();
     let mut network = SlowNetwork::to(server.port()).await;
     let locks = client_at(&format!("redis://127.0.0.1:{}", network.port));
-    hold(&locks, "other").await.release().await.unwrap();
+    pass(&locks, "other").await;
     network.hold();
     let lock = locks.lock("deploy").ttl(Duration::from_secs(60));
     let error = lock.try_acquire().await.unwrap_err();
@@ -36,9 +35,8 @@ async fn late_attempt_finds_its_connection_closed() {
 
 #[tokio::test]
 async fn attempts_at_a_stopped_server_leave_nothing() {
-    let server = RedisServer::start();
-    let locks = client(&server);
-    hold(&locks, "other").await.release().await.unwrap();
+    let (server, locks) = start();
+    pass(&locks, "other").await;
     server.freeze();
     let waits: Vec<_> = (0..200)
         .map(|number| locks.lock(format!("lock {number}")).try_acquire())
@@ -54,33 +52,8 @@ async fn attempts_at_a_stopped_server_leave_nothing() {
 }
 
 #[tokio::test]
-async fn waiter_survives_cut_connections() {
-    let server = RedisServer::start();
-    let (holder, waiter) = (client(&server), client(&server));
-    let guard = hold(&holder, "deploy").await;
-    let waits = background::spawn(waiter.lock("deploy").acquire());
-    queued(&server, "deploy", 1).await;
-    let id = format!("leasehold:inbox:{}", waiter.id());
-    for _ in 0..5 {
-        eventually("the waiter listens", async || {
-            let listeners = server.command(&["PUBSUB", "NUMSUB", &id]);
-            (listeners == Reply::Array(vec![Reply::Bulk(id.clone()), Reply::Integer(1)]))
-                .then_some(())
-        })
-        .await;
-        server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
-    }
-    let end = SystemClock.now() + Duration::from_secs(10);
-    // The release may fail on a connection that was cut. The client repeats it.
-    let _ = guard.release().await;
-    let next = within(&SystemClock, end, waits).await.expect("a grant");
-    next.unwrap().unwrap().release().await.unwrap();
-}
-
-#[tokio::test]
 async fn many_callers_share_one_connection() {
-    let server = RedisServer::start();
-    let locks = client(&server);
+    let (server, locks) = start();
     let all = (0..100).map(async |number| hold(&locks, &format!("lock {number}")).await);
     let guards = futures_util::future::join_all(all).await;
     assert_eq!(connections(&server), 1);
@@ -132,8 +105,7 @@ async fn restart_behind_a_reconnecting_proxy_is_noticed() {
 
 #[tokio::test]
 async fn forgotten_scripts_are_loaded_again() {
-    let server = RedisServer::start();
-    let locks = client(&server);
+    let (server, locks) = start();
     for _ in 0..3 {
         let lock = locks.lock("deploy").ttl(Duration::from_secs(1));
         let guard = lock.wait(LIMIT).acquire().await.unwrap();

@@ -1,12 +1,12 @@
 //! The keys of locks at a server.
 
 use leasehold::ErrorKind;
-use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::store::background;
 use leasehold_testkit::servers::{RedisServer, Reply};
 
 use crate::support::{
-    client, client_at, eventually, hold, is_busy, left, permit, queued, refused, share, value,
+    client, client_at, eventually, hold, is_busy, left, pass, permit, queued, refused, share,
+    start, value,
 };
 
 #[tokio::test]
@@ -20,7 +20,7 @@ async fn no_key_of_a_lock_stays_forever() {
         share(&locks, "together").await,
         permit(&locks, "permit", 2).await,
     );
-    hold(&locks, "free").await.release().await.unwrap();
+    pass(&locks, "free").await;
     let _waits = background::spawn(other.lock("alone").acquire());
     queued(&server, "alone", 1).await;
     let Reply::Array(keys) = server.command(&["KEYS", "*"]) else {
@@ -36,52 +36,8 @@ async fn no_key_of_a_lock_stays_forever() {
 }
 
 #[tokio::test]
-async fn fences_grow_after_a_restart_without_data() {
-    let mut server = RedisServer::start();
-    let locks = client(&server);
-    let before = hold(&locks, "deploy").await.fence();
-    server.restart();
-    assert_eq!(value(&server, "deploy"), Reply::Nil);
-    let after = eventually("a grant after the restart", async || {
-        locks.lock("deploy").try_acquire().await.ok()?
-    });
-    assert!(after.await.fence() > before);
-}
-
-#[tokio::test]
-async fn counter_ahead_of_the_clock_is_drawn_from() {
-    let server = RedisServer::start();
-    let locks = client(&server);
-    let ahead = SystemClock.wall().as_micros() + 3_600_000_000;
-    let counter = "leasehold:fence:0:{deploy}:deploy";
-    server.command(&["ZADD", counter, &ahead.to_string(), "f"]);
-    for drawn in 1..=3 {
-        let guard = hold(&locks, "deploy").await;
-        assert_eq!(guard.fence().get(), ahead + drawn);
-        guard.release().await.unwrap();
-    }
-}
-
-#[tokio::test]
-async fn lock_of_another_type_is_named() {
-    let server = RedisServer::start();
-    let locks = client(&server);
-    server.command(&["HSET", "deploy", "uuid:1", "1"]);
-    let error = refused(&locks, "deploy").await;
-    assert_eq!(error.kind(), ErrorKind::IncompatibleKey);
-    let text = error.to_string();
-    assert!(
-        text.contains("a hash") && text.contains("?prefix="),
-        "{text}"
-    );
-    let kind = server.command(&["TYPE", "deploy"]);
-    assert_eq!(kind, Reply::Status("hash".into()));
-}
-
-#[tokio::test]
 async fn damaged_counter_fails_and_frees_the_lock() {
-    let server = RedisServer::start();
-    let locks = client(&server);
+    let (server, locks) = start();
     server.command(&["SET", "leasehold:fence:0:{deploy}:deploy", "text"]);
     let error = refused(&locks, "deploy").await;
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
@@ -94,8 +50,7 @@ async fn damaged_counter_fails_and_frees_the_lock() {
 #[tokio::test]
 async fn damaged_records_of_permits_are_named() {
     for record in ["readers", "slots"] {
-        let server = RedisServer::start();
-        let locks = client(&server);
+        let (server, locks) = start();
         let held = permit(&locks, "workers", 3).await;
         let record = format!("leasehold:{record}:{{workers}}:workers");
         server.command(&["DEL", &record]);
@@ -105,26 +60,6 @@ async fn damaged_records_of_permits_are_named() {
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{record}: {error}");
         drop(held);
     }
-}
-
-#[tokio::test]
-async fn another_number_of_permits_is_an_error() {
-    let server = RedisServer::start();
-    let locks = client(&server);
-    let held = permit(&locks, "workers", 3).await;
-    for count in [1, 2, 4, 128] {
-        let semaphore = locks.semaphore("workers", count);
-        let at_once = semaphore.try_acquire().await.unwrap_err();
-        let waiting = semaphore.acquire().await.unwrap_err();
-        for error in [at_once, waiting] {
-            assert_eq!(error.kind(), ErrorKind::PermitsDiffer);
-            let both = format!("with 3 permits, not {count}");
-            assert!(error.to_string().contains(&both), "{error}");
-        }
-        assert!(locks.waiters("workers").await.unwrap().is_empty());
-    }
-    held.release().await.unwrap();
-    permit(&locks, "workers", 1).await.release().await.unwrap();
 }
 
 #[tokio::test]

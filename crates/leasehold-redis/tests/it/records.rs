@@ -27,12 +27,12 @@ fn records(store: &RedisStore) -> &dyn Records {
     store.records().expect("records")
 }
 
-async fn write(store: &RedisStore, number: u64, text: &str) -> WriteOutcome {
+async fn write(store: &RedisStore, number: u64, bytes: &[u8]) -> WriteOutcome {
     let version = Version {
         fence: fence(number),
         step: 1,
     };
-    let write = RecordWrite::new(version, text.as_bytes(), Duration::from_secs(60)).unwrap();
+    let write = RecordWrite::new(version, bytes, Duration::from_secs(60)).unwrap();
     let written = records(store).write_record(&record(), &write).await;
     written.unwrap()
 }
@@ -51,7 +51,10 @@ async fn read(store: &RedisStore) -> Result<Option<Vec<u8>>, Error> {
 async fn both_keys_of_a_record_expire() {
     let server = RedisServer::start();
     let store = store(&server);
-    assert_eq!(write(&store, 7, "value").await, WriteOutcome::Written);
+    assert_eq!(read(&store).await.unwrap(), None);
+    let keys = server.command(&["EXISTS", RECORD, STAMP]);
+    assert_eq!(keys, Reply::Integer(0), "reading changes nothing");
+    assert_eq!(write(&store, 7, b"value").await, WriteOutcome::Written);
     let value = left(&server, RECORD);
     assert!((1..=60_000).contains(&value), "{value}");
     let version = left(&server, STAMP);
@@ -62,16 +65,25 @@ async fn both_keys_of_a_record_expire() {
 }
 
 #[tokio::test]
+async fn value_may_hold_any_bytes() {
+    let server = RedisServer::start();
+    let store = store(&server);
+    let bytes: Vec<u8> = (0..=255).cycle().take(RecordWrite::BYTES_MAX).collect();
+    assert_eq!(write(&store, 7, &bytes).await, WriteOutcome::Written);
+    assert_eq!(read(&store).await.unwrap(), Some(bytes));
+}
+
+#[tokio::test]
 async fn durable_server_keeps_records_across_a_restart() {
     let mut server = RedisServer::builder().durable().start();
     let store = store(&server);
-    assert_eq!(write(&store, 7, "value").await, WriteOutcome::Written);
+    assert_eq!(write(&store, 7, b"value").await, WriteOutcome::Written);
     open(&store, 9).await;
     server.restart();
     let found = eventually("the server answers", async || read(&store).await.ok()).await;
     assert_eq!(found.as_deref(), Some(&b"value"[..]));
     assert_eq!(
-        write(&store, 8, "late").await,
+        write(&store, 8, b"late").await,
         WriteOutcome::Superseded(fence(9))
     );
     let Opened::Open(reading) = open(&store, 9).await else {
@@ -81,35 +93,41 @@ async fn durable_server_keeps_records_across_a_restart() {
 }
 
 #[tokio::test]
-async fn value_keeps_out_smaller_stamps_alone() {
-    let server = RedisServer::start();
-    let store = store(&server);
-    assert_eq!(write(&store, 7, "value").await, WriteOutcome::Written);
-    // Simulates a week passing, for a value with a longer retention.
-    server.command(&["DEL", STAMP]);
-    assert_eq!(
-        write(&store, 6, "late").await,
-        WriteOutcome::Superseded(fence(7))
-    );
-    assert_eq!(open(&store, 6).await, Opened::Superseded(fence(7)));
-    let opened = open(&store, 7).await;
-    assert!(matches!(opened, Opened::Open(_)), "{opened:?}");
-    assert_eq!(write(&store, 8, "next").await, WriteOutcome::Written);
+async fn value_or_stamp_keeps_smaller_fences_out() {
+    for lost in [RECORD, STAMP] {
+        let server = RedisServer::start();
+        let store = store(&server);
+        assert_eq!(write(&store, 7, b"value").await, WriteOutcome::Written);
+        // Either may outlive the other.
+        server.command(&["DEL", lost]);
+        assert_eq!(read(&store).await.unwrap().is_some(), lost == STAMP);
+        let late = write(&store, 6, b"late").await;
+        assert_eq!(late, WriteOutcome::Superseded(fence(7)), "{lost}");
+        assert_eq!(open(&store, 6).await, Opened::Superseded(fence(7)));
+        let opened = open(&store, 7).await;
+        assert!(matches!(opened, Opened::Open(_)), "{opened:?}");
+        assert_eq!(write(&store, 8, b"next").await, WriteOutcome::Written);
+    }
 }
 
 #[tokio::test]
 async fn damaged_record_names_the_remedy() {
     let server = RedisServer::start();
     let store = store(&server);
-    server.command(&["SET", RECORD, "x"]);
-    let error = read(&store).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
-    assert!(error.to_string().contains("delete it"), "{error}");
-    server.command(&["DEL", RECORD]);
-    server.command(&["HSET", RECORD, "stamp", "x", "value", "y"]);
-    server.command(&["PEXPIRE", RECORD, "60000"]);
-    let error = read(&store).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    for (damage, said) in [
+        (&["SET", RECORD, "x"][..], "delete it"),
+        (&["HSET", RECORD, "stamp", "7.x", "value", "y"], RECORD),
+        (
+            &["HSET", RECORD, "stamp", "7.1", "value", "y"],
+            "has no end",
+        ),
+    ] {
+        server.command(&["DEL", RECORD]);
+        server.command(damage);
+        let error = read(&store).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        assert!(error.to_string().contains(said), "{error}");
+    }
 }
 
 #[tokio::test]
@@ -117,7 +135,6 @@ async fn user_without_rights_is_told() {
     let rights = "on >secret ~* +info +evalsha +script|load +time";
     let server = RedisServer::builder().acl("locks", rights).start();
     let url = server.url().replace("redis://", "redis://locks:secret@");
-    assert_eq!(server.command(&["PING"]), Reply::Status("PONG".into()));
     let error = read(&store_at(&url)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     let text = error.to_string();

@@ -3,7 +3,7 @@ use std::time::Duration;
 use leasehold::clock::{Clock, SystemClock};
 use leasehold::env::SystemEntropy;
 use leasehold::store::{
-    DataGeneration, MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus,
+    DataGeneration, MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus, Permits,
 };
 use leasehold::{Client, Error, Guard, Key, Mode};
 use leasehold_redis::{RedisMember, RedisStore};
@@ -26,6 +26,13 @@ pub(crate) fn store(server: &RedisServer) -> RedisStore {
 
 pub(crate) fn store_at(url: &str) -> RedisStore {
     RedisStore::new([url]).unwrap()
+}
+
+/// Starts a server, and a client of it.
+pub(crate) fn start() -> (RedisServer, Client) {
+    let server = RedisServer::start();
+    let client = client(&server);
+    (server, client)
 }
 
 /// A client of one server.
@@ -55,14 +62,18 @@ pub(crate) async fn share(client: &Client, name: &str) -> Guard {
     take(client, name, Mode::Shared).await
 }
 
-/// Takes one of that many permits.
-pub(crate) async fn permit(client: &Client, name: &str, permits: u32) -> Guard {
-    let semaphore = client.semaphore(name, permits).ttl(TTL);
-    semaphore
-        .try_acquire()
-        .await
-        .unwrap()
-        .expect("a free permit")
+pub(crate) fn permits(count: u32) -> Mode {
+    Mode::Permit(Permits::new(count).unwrap())
+}
+
+/// Takes one of `count` permits.
+pub(crate) async fn permit(client: &Client, name: &str, count: u32) -> Guard {
+    take(client, name, permits(count)).await
+}
+
+/// Takes a free lock and releases it.
+pub(crate) async fn pass(client: &Client, name: &str) {
+    hold(client, name).await.release().await.unwrap();
 }
 
 pub(crate) async fn is_busy(client: &Client, name: &str) -> bool {
@@ -155,16 +166,17 @@ pub(crate) fn calls(server: &RedisServer, command: &str) -> u64 {
 
 /// Sets what a user may do.
 pub(crate) fn set_user(server: &RedisServer, user: &str, rules: &[&str]) {
-    let command = [&["ACL", "SETUSER", user, "reset"], rules].concat();
-    assert_eq!(server.command(&command), Reply::Status("OK".into()));
+    configure(
+        server,
+        &[&["ACL", "SETUSER", user, "reset"], rules].concat(),
+    );
 }
 
-/// The rights that the front page of the crate lists.
-pub(crate) fn documented_rights() -> Vec<&'static str> {
-    let page = include_str!("../../src/lib.rs");
-    let line = page
-        .lines()
-        .find_map(|line| line.strip_prefix("//! ACL SETUSER locks "));
+/// The rights of `user` that the front page of the crate lists.
+pub(crate) fn documented_rights(user: &str) -> Vec<&'static str> {
+    let start = format!("//! ACL SETUSER {user} ");
+    let mut lines = include_str!("../../src/lib.rs").lines();
+    let line = lines.find_map(|line| line.strip_prefix(&start));
     line.unwrap().split(' ').collect()
 }
 

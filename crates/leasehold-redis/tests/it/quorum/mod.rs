@@ -1,9 +1,7 @@
 //! Several servers.
 
-mod key_sets;
 mod leaders;
 mod promises;
 mod rollback;
-mod semaphore;
 mod setup;
 mod shared_runtime;

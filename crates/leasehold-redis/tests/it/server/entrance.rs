@@ -4,7 +4,7 @@ use leasehold::{Client, Effect, ErrorKind};
 use leasehold_redis::RedisStore;
 use leasehold_testkit::servers::{RedisServer, Reply, TestCa};
 
-use crate::support::{client, client_at, hold, is_busy, refused};
+use crate::support::{client, client_at, hold, is_busy, pass, refused};
 
 /// Returns the text of the refusal, which has no effect and no password, and names the member.
 async fn refusal(url: &str, kind: ErrorKind) -> String {
@@ -32,7 +32,7 @@ async fn passwords_and_users_are_accepted() {
     let at = |login: &str| format!("redis://{login}127.0.0.1:{}/3", server.port());
     for login in [":secret@", "default:secret@", "ann:s%25cr%40t@"] {
         let locks = client_at(&at(login));
-        hold(&locks, "deploy").await.release().await.unwrap();
+        pass(&locks, "deploy").await;
     }
     let text = refusal(&at(":guess@"), ErrorKind::Refused).await;
     assert!(text.contains(r#"password of the user "default""#), "{text}");
@@ -112,7 +112,7 @@ async fn tls_needs_a_trusted_authority() {
         format!("{}?ca={}", server.tls_url(), ca.display())
     };
     let locks = client_at(&with(server.ca()));
-    hold(&locks, "deploy").await.release().await.unwrap();
+    pass(&locks, "deploy").await;
     let text = refusal(&with(&TestCa::new()), ErrorKind::Refused).await;
     assert!(text.contains("invalid peer certificate"), "{text}");
     let by_the_machine = client_at(&server.tls_url());

@@ -89,7 +89,7 @@ fn let_in(server: &RedisServer, rules: &[&str]) -> RedisMember {
 #[tokio::test]
 async fn each_missing_right_is_found_and_nothing_else() {
     let server = RedisServer::start();
-    let rights = documented_rights();
+    let rights = documented_rights("locks");
     let before = state_of_empty(&server);
     assert_eq!(rules(&look(&let_in(&server, &rights)).await), [""; 0]);
     for missing in rights
@@ -246,7 +246,7 @@ async fn refused_login_is_explained() {
 #[tokio::test]
 async fn needs_are_told_apart() {
     let server = RedisServer::start();
-    let rights = documented_rights();
+    let rights = documented_rights("locks");
     let without = ["+set", "+hget", "+publish", "+scan", "+config|get"];
     let others = rights.iter().filter(|it| !without.contains(it)).copied();
     let found = look(&let_in(&server, &others.collect::<Vec<_>>())).await;

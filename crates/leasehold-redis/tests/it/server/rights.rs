@@ -8,7 +8,8 @@ use leasehold_redis::{RedisMember, RedisStore};
 use leasehold_testkit::servers::RedisServer;
 
 use crate::support::{
-    client, documented_rights, hold, member_record_edit, permit, queued, refused, set_user, share,
+    client, documented_rights, hold, member_record_edit, pass, permit, queued, refused, set_user,
+    share,
 };
 
 fn url(server: &RedisServer, user: &str, rest: &str) -> String {
@@ -47,7 +48,7 @@ async fn everything(url: &str) -> Result<(), Error> {
 async fn documented_rights_suffice() {
     let server = RedisServer::start();
     for keys in ["~*", "~app:* ~leasehold:*"] {
-        let rights = documented_rights().join(" ").replace("~*", keys);
+        let rights = documented_rights("locks").join(" ").replace("~*", keys);
         let rights: Vec<&str> = rights.split(' ').collect();
         set_user(&server, "locks", &rights);
         server.command(&["DEL", "leasehold:member_record"]);
@@ -63,7 +64,7 @@ async fn documented_rights_suffice() {
 #[tokio::test]
 async fn missing_rights_for_locks_are_named() {
     let server = RedisServer::start();
-    let rights = documented_rights();
+    let rights = documented_rights("locks");
     for missing in ["+set", "+evalsha", "+zadd", "+get", "+time", "+script|load"] {
         let fewer: Vec<&str> = rights
             .iter()
@@ -87,13 +88,13 @@ async fn missing_rights_for_locks_are_named() {
 #[tokio::test]
 async fn one_server_needs_no_member_record() {
     let server = RedisServer::start();
-    let rights = documented_rights();
+    let rights = documented_rights("locks");
     for missing in [&["+hget"][..], &["+hget", "+config|get"]] {
         let fewer = rights.iter().filter(|it| !missing.contains(it)).copied();
         set_user(&server, "locks", &fewer.collect::<Vec<_>>());
         let url = url(&server, "locks", "");
         let locks = crate::support::client_at(&url);
-        hold(&locks, "deploy").await.release().await.unwrap();
+        pass(&locks, "deploy").await;
         share(&locks, "deploy").await.release().await.unwrap();
         let status = RedisMember::new(&url).unwrap().status().await.unwrap();
         assert_eq!(status.member_record, None);
@@ -105,7 +106,7 @@ async fn one_server_needs_no_member_record() {
 #[tokio::test]
 async fn keys_without_rights_are_named() {
     let server = RedisServer::start();
-    let rights = documented_rights();
+    let rights = documented_rights("locks");
     let rights = rights
         .iter()
         .map(|right| if *right == "~*" { "~app:*" } else { right });
@@ -130,7 +131,7 @@ async fn lock_is_handed_over_without_notifications() {
         (RedisServer::start(), &["+subscribe"]),
         (old.start(), &[]),
     ] {
-        let rights = documented_rights();
+        let rights = documented_rights("locks");
         let fewer = rights.iter().filter(|it| !missing.contains(it)).copied();
         set_user(&server, "locks", &fewer.collect::<Vec<_>>());
         let waiter = crate::support::client_at(&url(&server, "locks", ""));
