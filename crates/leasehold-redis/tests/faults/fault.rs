@@ -87,6 +87,12 @@ impl Fault {
         )
     }
 
+    /// Whether each round needs a new cluster. A member with a new disk has no vote on results for a day,
+    /// which is their retention, so the next round could not commit one.
+    pub(crate) fn needs_a_new_cluster(self) -> bool {
+        self == Self::NewDisk
+    }
+
     /// Returns the configuration of the servers that this fault needs.
     pub(crate) fn servers(self) -> RedisBuilder {
         let servers = RedisServer::builder();

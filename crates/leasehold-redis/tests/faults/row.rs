@@ -24,9 +24,23 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Starts everything anew, with workers that trust members and enter in this `manner`. Then causes
-    /// `fault` again and again for `span`, at least once.
+    /// Causes `fault` again and again for `span`, at least once. The workers trust members and enter in this
+    /// `manner`.
     pub(crate) fn of(fault: Fault, manner: (TrustRules, Way), span: Duration, seed: u64) -> Self {
+        if !fault.needs_a_new_cluster() {
+            return Self::on_one_cluster(fault, manner, span, seed);
+        }
+        let end = SystemClock.now() + span;
+        let round = |seed| Self::on_one_cluster(fault, manner, Duration::ZERO, seed);
+        let mut row = round(seed);
+        while SystemClock.now() < end {
+            row.add(round(seed.wrapping_add(row.rounds as u64)));
+        }
+        row
+    }
+
+    /// Starts everything anew, and then causes `fault` again and again for `span`, at least once.
+    fn on_one_cluster(fault: Fault, manner: (TrustRules, Way), span: Duration, seed: u64) -> Self {
         let mut cluster = Cluster::start(&fault.servers(), manner, seed);
         let begun = SystemClock.now();
         let mut rounds = 0;

@@ -116,7 +116,7 @@ async fn damaged_record_names_the_remedy() {
     let store = store(&server);
     for (damage, said) in [
         (&["SET", RECORD, "x"][..], "delete it"),
-        (&["HSET", RECORD, "stamp", "7.x", "value", "y"], RECORD),
+        (&["HSET", RECORD, "stamp", "7.x", "value", "y"], "delete it"),
         (
             &["HSET", RECORD, "stamp", "7.1", "value", "y"],
             "has no end",
