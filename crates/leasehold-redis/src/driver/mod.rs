@@ -1,12 +1,12 @@
 //! Drives the engine of `leasehold-quorum` for one client: owns the connections to all members.
 //!
 //! One thread per client reads all connections, keeps the only timer, and opens connections again.
-//! Futures of callers put orders into a list. One thread at a time takes all orders, carries them out in
+//! Futures of callers submit operations to a list. One thread at a time takes the whole list, carries it out in
 //! the engine, and writes the requests. The choice of that thread decides about the speed:
 //!
-//! - A caller does it at once if nobody else waits for an operation.
+//! - A caller does it at once if no other caller waits for an operation.
 //! - On a runtime with several threads the first caller of a batch yields once. The other ready tasks
-//!   add their orders, and one write to each member sends all.
+//!   submit their operations, and one write to each member sends all.
 //! - Elsewhere a caller does it at once if no server has yet to reply. Otherwise the thread does it.
 //! - If the engine is busy with something else, the thread does it: no caller waits for the engine.
 //! - Encrypted connections are written by the thread.
@@ -19,9 +19,9 @@ mod call;
 mod config;
 mod connection_task;
 mod member_events;
-mod orders;
 mod shared;
 mod state;
+mod submissions;
 mod thread;
 
 use std::fmt;

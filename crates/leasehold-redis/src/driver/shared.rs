@@ -12,20 +12,20 @@ use leasehold_quorum::{MemberEvent, Now, Operation, OperationId};
 use tokio::sync::{Notify, watch};
 
 use super::member_events;
-use super::orders::{Event, Orders};
 use super::state::State;
+use super::submissions::{Event, Submissions};
 use crate::connection::state::Batch;
 
 /// What the I/O thread and the futures of callers share.
 ///
-/// A thread that holds the mutex of `orders` never waits for that of `state`.
+/// A thread that holds the mutex of `submissions` never waits for that of `state`.
 #[derive(Debug)]
 pub(super) struct Shared {
     clock: Arc<dyn Clock>,
     /// The members, in the order of their numbers.
     pub(super) members: Vec<MemberId>,
     process: Process,
-    orders: Mutex<Orders>,
+    submissions: Mutex<Submissions>,
     state: Mutex<State>,
     /// Whether a server has yet to reply, as a hint.
     is_busy: AtomicBool,
@@ -43,7 +43,7 @@ pub(super) struct TaskSignal {
     is_due: AtomicBool,
 }
 
-/// A thread that carries out orders.
+/// A thread that carries out submissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// A future of a caller.
@@ -52,7 +52,7 @@ pub(super) enum Side {
     Thread,
 }
 
-/// The thread that carries out an order.
+/// The thread that carries out a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Duty {
     /// Somebody else.
@@ -80,7 +80,7 @@ impl Shared {
             clock,
             members,
             process: Process::current(),
-            orders: Mutex::new(Orders::new()),
+            submissions: Mutex::new(Submissions::new()),
             state: Mutex::new(state),
             is_busy: AtomicBool::new(false),
             thread: Notify::new(),
@@ -105,21 +105,21 @@ impl Shared {
         }
     }
 
-    /// Takes an order of a caller. Returns its number, and whether the caller has to carry it out. `None` if
+    /// Takes an operation of a caller. Returns its number, and whether the caller has to carry it out. `None` if
     /// the driver is closed.
     pub(super) fn start(&self, operation: Operation) -> Option<(OperationId, Duty)> {
         let now = self.clock.now();
-        let mut orders = self.orders();
-        let id = orders.start(operation)?;
-        let since = orders.carrier_since;
-        orders.carrier_since = since.or(Some(now));
-        let is_alone = orders.is_single();
-        drop(orders);
+        let mut submissions = self.submissions();
+        let id = submissions.start(operation)?;
+        let since = submissions.carrier_since;
+        submissions.carrier_since = since.or(Some(now));
+        let is_alone = submissions.is_single();
+        drop(submissions);
         let is_busy = self.is_busy.load(Ordering::Relaxed);
         let duty = match since {
             // The thread takes over with the last reply, should that caller not be polled.
             Some(since) if is_busy && now.since(since) <= DUTY_MAX => Duty::None,
-            // No other call would add an order.
+            // No other call would add a submission.
             None if is_alone => Duty::Now,
             _ if background::has_several_threads() => Duty::AfterYield,
             None if !is_busy => Duty::Now,
@@ -134,13 +134,13 @@ impl Shared {
 
     /// The future of an operation is gone, before it took the outcome.
     pub(super) fn cancel(&self, id: OperationId) {
-        self.orders().cancel(id);
+        self.submissions().cancel(id);
         self.thread.notify_one();
     }
 
     /// Returns the next event of an operation, or `None` if the thread ended before it.
     pub(super) fn poll_event(&self, id: OperationId, waker: &Waker) -> Poll<Option<Event>> {
-        self.orders().poll(id, waker)
+        self.submissions().poll(id, waker)
     }
 
     /// Changes the state, and wakes the futures that wait for the change. The I/O thread writes what came of
@@ -183,7 +183,7 @@ impl Shared {
             let now = self.now();
             let is_over = side == Side::Caller && rounds == CALLER_ROUNDS;
             if !is_over {
-                self.orders().take(&mut state.orders);
+                self.submissions().take(&mut state.submissions);
                 state.carry_out(now);
                 state.take_batches(&mut batches);
             }
@@ -210,11 +210,11 @@ impl Shared {
         }
         let mut wakers = Vec::with_capacity(state.events.len());
         let is_busy = state.is_busy();
-        let mut orders = self.orders();
-        orders.deliver(state.events.drain(..), &mut wakers);
-        let is_forgotten = !is_busy && !orders.is_empty();
-        let is_end = orders.is_closed() && state.is_idle();
-        drop(orders);
+        let mut submissions = self.submissions();
+        submissions.deliver(state.events.drain(..), &mut wakers);
+        let is_forgotten = !is_busy && !submissions.is_empty();
+        let is_end = submissions.is_closed() && state.is_idle();
+        drop(submissions);
         state.take_flushing(&mut wakers);
         let wakes_thread = advance_timer(&mut state) | is_forgotten | is_end;
         let member_events = state.take_member_events();
@@ -237,20 +237,20 @@ impl Shared {
 
     /// Lets no further operation begin.
     pub(super) fn close(&self) {
-        self.orders().close();
+        self.submissions().close();
         self.thread.notify_one();
     }
 
     /// Returns whether no further operation can begin.
     pub(super) fn is_closed(&self) -> bool {
-        self.orders().is_closed()
+        self.submissions().is_closed()
     }
 
     /// Returns whether the thread can end.
     pub(super) fn is_done(&self) -> bool {
         let state = self.lock();
-        let orders = self.orders();
-        orders.is_closed() && orders.is_empty() && state.is_idle()
+        let submissions = self.submissions();
+        submissions.is_closed() && submissions.is_empty() && state.is_idle()
     }
 
     /// Resolves when another thread or future has something for the I/O thread.
@@ -267,15 +267,17 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn orders(&self) -> MutexGuard<'_, Orders> {
-        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    fn submissions(&self) -> MutexGuard<'_, Submissions> {
+        self.submissions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The I/O thread ended.
     pub(super) fn end(&self) {
         let mut state = self.lock();
         state.end();
-        let mut wakers = self.orders().end();
+        let mut wakers = self.submissions().end();
         state.take_flushing(&mut wakers);
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
@@ -288,7 +290,7 @@ impl Shared {
         self.thread.notify_one();
         poll_fn(|context| {
             let mut state = self.lock();
-            if state.is_idle() && self.orders().is_empty() {
+            if state.is_idle() && self.submissions().is_empty() {
                 return Poll::Ready(());
             }
             state.wait_until_idle(context.waker());

@@ -6,7 +6,7 @@ use leasehold::telemetry::MemberStandings;
 use leasehold_quorum::{Engine, MemberEvent, Now, OperationId, Outcome, Progress};
 
 use super::member_events;
-use super::orders::Order;
+use super::submissions::Submission;
 use crate::connection::encoder::Encoder;
 use crate::connection::pipeline::Event;
 use crate::connection::question::{Question, Questions};
@@ -22,7 +22,7 @@ pub(super) struct State {
     encoder: Encoder,
     pub(super) questions: Questions,
     /// What callers asked for, while it is carried out.
-    pub(super) orders: Vec<Order>,
+    pub(super) submissions: Vec<Submission>,
     /// Events that no caller knows yet.
     pub(super) events: Vec<(OperationId, Result<Outcome, Progress>)>,
     /// The metric of the members' states.
@@ -49,7 +49,7 @@ impl State {
             connections,
             encoder,
             questions: Questions::default(),
-            orders: Vec::new(),
+            submissions: Vec::new(),
             events: Vec::new(),
             standings,
             member_events: Vec::new(),
@@ -62,16 +62,16 @@ impl State {
     /// Carries out what callers asked for.
     pub(super) fn carry_out(&mut self, now: Now) {
         let Some(engine) = &mut self.engine else {
-            return self.orders.clear();
+            return self.submissions.clear();
         };
-        if self.orders.is_empty() {
+        if self.submissions.is_empty() {
             return;
         }
-        for order in self.orders.drain(..) {
-            match order {
-                Order::Start(id, operation) => engine.start(now, id, operation),
+        for submission in self.submissions.drain(..) {
+            match submission {
+                Submission::Start(id, operation) => engine.start(now, id, operation),
                 // An acquisition is undone, and a record operation forgotten. Anything else goes on.
-                Order::Cancel(id) => engine.cancel(now, id),
+                Submission::Cancel(id) => engine.cancel(now, id),
             }
         }
         self.pump();

@@ -4,14 +4,14 @@ use std::task::{Poll, Waker};
 use leasehold::clock::BootInstant;
 use leasehold_quorum::{Operation, OperationId, Outcome, Progress};
 
-/// What callers ask for, and what they get. Its mutex is held for a moment only, and never while the
+/// The operations that callers submit, and what they get. Its mutex is held for a moment only, and never while the
 /// engine works.
 #[derive(Debug)]
-pub(super) struct Orders {
+pub(super) struct Submissions {
     last: u64,
     /// What no thread took yet, the oldest first.
-    open: Vec<Order>,
-    calls: HashMap<OperationId, Call>,
+    open: Vec<Submission>,
+    calls: HashMap<OperationId, PendingCall>,
     /// Since when a future or the I/O thread has the duty to carry out what is open.
     pub(super) carrier_since: Option<BootInstant>,
     /// No further operation begins, and the thread ends when all is done.
@@ -20,9 +20,9 @@ pub(super) struct Orders {
     ended: bool,
 }
 
-/// What a caller asks for.
+/// What a caller submits.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum Submission {
     Start(OperationId, Operation),
     Cancel(OperationId),
 }
@@ -32,12 +32,12 @@ pub(super) type Event = Result<Outcome, Progress>;
 
 /// An operation that a future waits for.
 #[derive(Debug, Default)]
-struct Call {
+struct PendingCall {
     waker: Option<Waker>,
     event: Option<Event>,
 }
 
-impl Orders {
+impl Submissions {
     pub(super) fn new() -> Self {
         Self {
             last: 0,
@@ -56,19 +56,19 @@ impl Orders {
         }
         self.last += 1;
         let id = OperationId(self.last);
-        self.calls.insert(id, Call::default());
-        self.open.push(Order::Start(id, operation));
+        self.calls.insert(id, PendingCall::default());
+        self.open.push(Submission::Start(id, operation));
         Some(id)
     }
 
     /// The future of an operation is gone, before it took the outcome.
     pub(super) fn cancel(&mut self, id: OperationId) {
         self.calls.remove(&id);
-        self.open.push(Order::Cancel(id));
+        self.open.push(Submission::Cancel(id));
     }
 
     /// Takes what is open. `room` becomes the room for what comes next.
-    pub(super) fn take(&mut self, room: &mut Vec<Order>) {
+    pub(super) fn take(&mut self, room: &mut Vec<Submission>) {
         debug_assert!(room.is_empty(), "{room:?}");
         self.carrier_since = None;
         std::mem::swap(&mut self.open, room);
