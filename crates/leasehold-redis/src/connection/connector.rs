@@ -219,7 +219,7 @@ fn refuses_resp3(code: &str, message: &str) -> bool {
     }
 }
 
-/// Questions and replies, one write after the other.
+/// Requests and replies, one write after the other.
 pub(crate) struct Dialog {
     stream: Stream,
     parser: Parser,

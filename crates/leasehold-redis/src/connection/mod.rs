@@ -6,7 +6,7 @@ pub(crate) mod connector;
 pub(crate) mod encoder;
 pub(crate) mod pipeline;
 mod probe;
-pub(crate) mod question;
+pub(crate) mod raw_request;
 pub(crate) mod socket;
 pub(crate) mod state;
 mod tls;

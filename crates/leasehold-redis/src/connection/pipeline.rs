@@ -7,7 +7,7 @@ use leasehold::{Error, ErrorKind};
 use leasehold_quorum::{BatchReply, Notification, Reply, Request, RequestId};
 
 use super::encoder::Encoder;
-use super::question::{Question, QuestionId};
+use super::raw_request::{RawRequest, RawRequestId};
 use super::socket::WriteHalf;
 use crate::codec::{
     Codec, Decoded, SAMPLE_COMMANDS, Sampler, encode_sample, read_notification, script_of,
@@ -48,8 +48,8 @@ enum PendingReply {
     /// The reply to a request that could not be written. It has its place in the order, too.
     Unwritten(RequestId, Error, usize),
     /// The replies to a caller.
-    Question {
-        id: QuestionId,
+    RawRequest {
+        id: RawRequestId,
         script: Option<&'static Script>,
         commands: usize,
         loads: bool,
@@ -66,7 +66,7 @@ pub(crate) enum Event {
     Batch(BatchReply),
     Notification(Notification),
     /// The replies to a caller.
-    Answer(QuestionId, Vec<Value>),
+    RawReplies(RawRequestId, Vec<Value>),
 }
 
 impl Pipeline {
@@ -85,10 +85,10 @@ impl Pipeline {
         }
     }
 
-    /// Returns the questions that the server has yet to answer.
-    pub(crate) fn questions(&self) -> impl Iterator<Item = QuestionId> {
+    /// Returns the raw requests that the server has yet to answer.
+    pub(crate) fn raw_requests(&self) -> impl Iterator<Item = RawRequestId> {
         self.awaited.iter().filter_map(|awaited| match awaited {
-            PendingReply::Question { id, .. } => Some(*id),
+            PendingReply::RawRequest { id, .. } => Some(*id),
             _ => None,
         })
     }
@@ -170,13 +170,13 @@ impl Pipeline {
     }
 
     /// Adds the commands of a caller.
-    pub(crate) fn push_question(&mut self, question: &Question) {
-        let loads = question.script.is_some_and(|script| self.load(script));
-        self.output.extend_from_slice(&question.bytes);
-        self.awaited.push_back(PendingReply::Question {
-            id: question.id,
-            script: question.script,
-            commands: question.commands + usize::from(loads),
+    pub(crate) fn push_raw(&mut self, request: &RawRequest) {
+        let loads = request.script.is_some_and(|script| self.load(script));
+        self.output.extend_from_slice(&request.bytes);
+        self.awaited.push_back(PendingReply::RawRequest {
+            id: request.id,
+            script: request.script,
+            commands: request.commands + usize::from(loads),
             loads,
         });
     }
@@ -211,7 +211,7 @@ impl Pipeline {
             Some(
                 PendingReply::Request { commands, .. }
                 | PendingReply::Unwritten(_, _, commands)
-                | PendingReply::Question { commands, .. }
+                | PendingReply::RawRequest { commands, .. }
                 | PendingReply::Ignored(commands),
             ) => *commands,
             Some(PendingReply::Sample) => SAMPLE_COMMANDS,
@@ -227,11 +227,14 @@ impl Pipeline {
             Some(PendingReply::Unwritten(id, error, _)) => {
                 self.batch.push((id, Reply::Failed(error)));
             }
-            Some(PendingReply::Question {
+            Some(PendingReply::RawRequest {
                 id, script, loads, ..
             }) => {
                 let values = std::mem::take(&mut self.values);
-                handle(Event::Answer(id, self.replies_of(script, loads, values)));
+                handle(Event::RawReplies(
+                    id,
+                    self.replies_of(script, loads, values),
+                ));
             }
             Some(PendingReply::Sample) => {
                 if let (Some(sampler), [time, epoch]) = (&mut self.sampler, self.values.as_slice())
@@ -283,7 +286,7 @@ impl Pipeline {
         if !values.iter().any(is_unknown) {
             return values;
         }
-        // The next question loads the script again.
+        // The next raw request loads the script again.
         self.loaded
             .retain(|known| script.is_none_or(|script| !std::ptr::eq(*known, script)));
         if let Some(refused @ Value::Error { .. }) = loaded {

@@ -8,7 +8,7 @@ use leasehold_quorum::{Request, RequestId};
 
 use super::encoder::Encoder;
 use super::pipeline::{Event, Pipeline};
-use super::question::{Question, QuestionId};
+use super::raw_request::{RawRequest, RawRequestId};
 use super::socket::WriteHalf;
 use crate::codec::{Codec, Sampler, write_client_record};
 use crate::resp::Value;
@@ -23,8 +23,8 @@ pub(crate) struct Connection {
     /// Whether the server does not learn who the client is.
     read_only: bool,
     open: Option<Pipeline>,
-    /// Questions that wait for a connection.
-    pending: Vec<Question>,
+    /// Raw requests that wait for a connection.
+    pending: Vec<RawRequest>,
     /// A thread is writing, perhaps on the connection before this one.
     writing: bool,
     /// A batch that the I/O thread has to write on.
@@ -80,18 +80,18 @@ impl Connection {
         self.open = Some(Pipeline::new(now, sampler, half));
     }
 
-    /// Ends the connection, or the attempt to make one. Calls `fail` with each question that this ends.
-    pub(crate) fn disconnect(&mut self, error: &Error, mut fail: impl FnMut(QuestionId, Error)) {
+    /// Ends the connection, or the attempt to make one. Calls `fail` with each raw request that this ends.
+    pub(crate) fn disconnect(&mut self, error: &Error, mut fail: impl FnMut(RawRequestId, Error)) {
         if self.rest.take().is_some() {
             self.writing = false;
         }
         self.task_writes = false;
         if let Some(open) = self.open.take() {
             let unknown = error.clone().with_unknown_effect();
-            open.questions().for_each(|id| fail(id, unknown.clone()));
+            open.raw_requests().for_each(|id| fail(id, unknown.clone()));
         }
-        for question in self.pending.drain(..) {
-            fail(question.id, error.clone());
+        for request in self.pending.drain(..) {
+            fail(request.id, error.clone());
         }
     }
 
@@ -104,21 +104,21 @@ impl Connection {
         true
     }
 
-    /// Adds a question to the next batch, or keeps it until there is a connection. Returns whether there is
+    /// Adds a raw request to the next batch, or keeps it until there is a connection. Returns whether there is
     /// one.
-    pub(crate) fn ask(&mut self, question: Question) -> bool {
+    pub(crate) fn ask(&mut self, request: RawRequest) -> bool {
         match &mut self.open {
-            Some(open) => open.push_question(&question),
-            None => self.pending.push(question),
+            Some(open) => open.push_raw(&request),
+            None => self.pending.push(request),
         }
         self.open.is_some()
     }
 
-    /// Adds the questions that waited for the connection, except those that are over.
-    pub(crate) fn ask_pending(&mut self, is_open: impl Fn(QuestionId) -> bool) {
-        for question in std::mem::take(&mut self.pending) {
-            if is_open(question.id) {
-                self.ask(question);
+    /// Adds the raw requests that waited for the connection, except those that are over.
+    pub(crate) fn ask_pending(&mut self, is_open: impl Fn(RawRequestId) -> bool) {
+        for request in std::mem::take(&mut self.pending) {
+            if is_open(request.id) {
+                self.ask(request);
             }
         }
     }

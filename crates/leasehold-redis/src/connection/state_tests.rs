@@ -49,13 +49,13 @@ fn release(owner: Owner) -> Request {
     }
 }
 
-fn question(id: u64) -> Question {
+fn raw_request(id: u64) -> RawRequest {
     let script = script_of(&release(owner())).expect("a script");
     let mut bytes = Vec::new();
     let mut writer = CommandWriter::new(&mut bytes);
     writer.command("EVALSHA").arg(script.sha1()).number(0);
-    Question {
-        id: QuestionId(id),
+    RawRequest {
+        id: RawRequestId(id),
         commands: writer.finish(),
         bytes,
         script: Some(script),
@@ -96,7 +96,7 @@ fn receive(
         events.push(match event {
             Event::Batch(batch) => format!("{} replies", batch.replies.len()),
             Event::Notification(_) => "notification".into(),
-            Event::Answer(_, replies) => format!("{replies:?}"),
+            Event::RawReplies(_, replies) => format!("{replies:?}"),
         });
     })?;
     Ok(events)
@@ -137,7 +137,7 @@ fn forgotten_script_ends_the_connection() {
 #[test]
 fn user_without_the_right_to_load_is_told() {
     let mut connection = connected();
-    connection.ask(question(1));
+    connection.ask(raw_request(1));
     batch(&mut connection);
     let refused = Value::error("NOPERM", "no permissions to run the 'script|load' command");
     let unknown = Value::error("NOSCRIPT", "No matching script");
@@ -178,8 +178,8 @@ fn reply_to_no_command_is_an_error() {
     assert_eq!(error.kind(), ErrorKind::InvalidResponse);
 }
 
-/// Returns the questions that end with the connection, and their errors.
-fn disconnect(connection: &mut Connection) -> Vec<(QuestionId, Effect)> {
+/// Returns the raw requests that end with the connection, and their errors.
+fn disconnect(connection: &mut Connection) -> Vec<(RawRequestId, Effect)> {
     let mut failed = Vec::new();
     let gone = Error::new(ErrorKind::Unreachable, "gone");
     connection.disconnect(&gone, |id, error| failed.push((id, error.effect())));
@@ -189,10 +189,10 @@ fn disconnect(connection: &mut Connection) -> Vec<(QuestionId, Effect)> {
 #[test]
 fn broken_connection_fails_its_callers() {
     let mut connection = connected();
-    connection.ask(question(1));
+    connection.ask(raw_request(1));
     assert_eq!(
         disconnect(&mut connection),
-        [(QuestionId(1), Effect::Unknown)]
+        [(RawRequestId(1), Effect::Unknown)]
     );
     assert!(!connection.push(&mut Encoder::default(), RequestId(1), Request::Status));
 }
@@ -201,13 +201,13 @@ fn broken_connection_fails_its_callers() {
 fn questions_wait_for_a_connection() {
     let mut connection = connected();
     disconnect(&mut connection);
-    connection.ask(question(1));
+    connection.ask(raw_request(1));
     let failed = disconnect(&mut connection);
-    assert!(matches!(failed[..], [(QuestionId(1), effect)] if effect != Effect::Unknown));
-    connection.ask(question(2));
-    connection.ask(question(3));
+    assert!(matches!(failed[..], [(RawRequestId(1), effect)] if effect != Effect::Unknown));
+    connection.ask(raw_request(2));
+    connection.ask(raw_request(3));
     connection.connect(START, RunId::new("next"), None);
-    connection.ask_pending(|id| id == QuestionId(3));
+    connection.ask_pending(|id| id == RawRequestId(3));
     assert_eq!(batch(&mut connection).matches("EVALSHA").count(), 1);
 }
 
@@ -215,7 +215,7 @@ fn questions_wait_for_a_connection() {
 fn forgotten_script_is_loaded_for_the_next_question() {
     let mut connection = connected();
     for id in [1, 2] {
-        connection.ask(question(id));
+        connection.ask(raw_request(id));
         assert!(batch(&mut connection).contains("LOAD"));
         let unknown = Value::error("NOSCRIPT", "No matching script");
         let events = receive(&mut connection, [bytes("sha"), unknown]).unwrap();

@@ -1,4 +1,4 @@
-//! Questions of a caller to one member, past the engine.
+//! Raw requests of a caller to one member, past the engine.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::{Driver, call};
 use crate::codec::{Decoded, script_of};
-use crate::connection::question::Question;
+use crate::connection::raw_request::RawRequest;
 use crate::resp::{CommandWriter, Value};
 use crate::scripts::Script;
 
@@ -123,21 +123,21 @@ impl Driver {
             return Ok(Vec::new());
         }
         let (sender, answer) = oneshot::channel();
-        // Questions are rare, so the thread may write.
+        // Raw requests are rare, so the thread may write.
         if self.shared.is_closed() {
             return Err(call::closed());
         }
         self.shared.update(|state, now| {
-            let id = state.questions.begin(now.instant, limit, sender);
-            let question = Question {
+            let id = state.raw_requests.begin(now.instant, limit, sender);
+            let request = RawRequest {
                 id,
                 bytes,
                 commands,
                 script,
             };
-            state.ask(member, question);
+            state.ask(member, request);
         });
-        // It may be waiting for a question before it connects.
+        // It may be waiting for a raw request before it connects.
         self.shared.task(member).waker.wake();
         let answer = answer.await.unwrap_or_else(|_| Err(call::closed()));
         answer.map_err(|error| error.with_store(self.members()[member].as_str()))

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use leasehold::{Error, ErrorKind};
 use leasehold_quorum::{Operation, OperationId, Outcome, Progress};
 
-use super::shared::{Duty, Shared, Side};
+use super::shared::{Advance, Shared, Side};
 
 /// An operation that is under way.
 ///
@@ -22,10 +22,10 @@ pub struct Call {
 enum CallState {
     /// The operation could not begin.
     Failed(Option<Error>),
-    /// `duty` says whether this future has to carry out what all callers asked for.
+    /// `advance` says whether this future has to carry out what all callers asked for.
     Open {
         id: OperationId,
-        duty: Duty,
+        advance: Advance,
     },
     Ended,
 }
@@ -38,7 +38,7 @@ impl Call {
             return Self { shared, state };
         }
         let state = match shared.start(operation) {
-            Some((id, duty)) => CallState::Open { id, duty },
+            Some((id, advance)) => CallState::Open { id, advance },
             None => CallState::Failed(Some(closed())),
         };
         let mut call = Self { shared, state };
@@ -56,23 +56,23 @@ impl Call {
     }
 
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Result<Outcome, Progress>> {
-        let (id, duty) = match &mut self.state {
+        let (id, advance) = match &mut self.state {
             CallState::Failed(error) => {
                 let error = error.take().unwrap_or_else(closed);
                 return Poll::Ready(Ok(Outcome::Failed(error)));
             }
-            CallState::Open { id, duty } => (*id, duty),
+            CallState::Open { id, advance } => (*id, advance),
             CallState::Ended => return Poll::Ready(Ok(Outcome::Failed(closed()))),
         };
-        match duty {
+        match advance {
             // The other tasks that are ready now append first.
-            Duty::AfterYield => {
-                *duty = Duty::Now;
+            Advance::AfterYield => {
+                *advance = Advance::Now;
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            Duty::Now => self.advance_if_due(),
-            Duty::None => {}
+            Advance::Now => self.advance_if_due(),
+            Advance::ByAnother => {}
         }
         let event = match self.shared.poll_event(id, context.waker()) {
             Poll::Ready(event) => event.unwrap_or_else(|| Ok(Outcome::Failed(closed()))),
@@ -85,10 +85,10 @@ impl Call {
     }
 
     fn advance_if_due(&mut self) {
-        if let CallState::Open { duty, .. } = &mut self.state
-            && *duty == Duty::Now
+        if let CallState::Open { advance, .. } = &mut self.state
+            && *advance == Advance::Now
         {
-            *duty = Duty::None;
+            *advance = Advance::ByAnother;
             self.shared.advance(Side::Caller);
         }
     }
@@ -111,7 +111,7 @@ impl Future for Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // The thread takes over the duty, too: it must not be lost with the future.
+        // If this future was to advance the driver, the thread does it instead.
         if let CallState::Open { id, .. } = self.state
             && !self.shared.is_forked()
         {

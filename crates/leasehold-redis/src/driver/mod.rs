@@ -11,7 +11,7 @@
 //! - If the engine is busy with something else, the thread does it: no caller waits for the engine.
 //! - Encrypted connections are written by the thread.
 //!
-//! No thread writes while it holds a mutex. A future that is dropped passes its duty to the thread. Each
+//! No thread writes while it holds a mutex. A future that is dropped leaves the work to the thread. Each
 //! batch ends with a sample of the server's clock and of the epoch of its record.
 
 mod ask;

@@ -43,7 +43,7 @@ pub(super) struct TaskSignal {
     is_due: AtomicBool,
 }
 
-/// A thread that carries out submissions.
+/// A thread that advances the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// A future of a caller.
@@ -52,19 +52,19 @@ pub(super) enum Side {
     Thread,
 }
 
-/// The thread that carries out a submission.
+/// Whether a caller advances the driver itself, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Duty {
-    /// Somebody else.
-    None,
-    /// The caller, at once.
+pub(super) enum Advance {
+    /// Another thread or caller.
+    ByAnother,
+    /// At once.
     Now,
-    /// The caller, after the other tasks that are ready now: they ask as well, and one write sends all.
+    /// After the other tasks that are ready now: they submit as well, and one write sends all.
     AfterYield,
 }
 
-/// The longest time that a caller with the duty to write keeps others waiting.
-const DUTY_MAX: Duration = Duration::from_millis(5);
+/// The longest time that a caller that is to advance the driver keeps others waiting.
+const ADVANCE_MAX: Duration = Duration::from_millis(5);
 
 /// How many batches a caller writes to a member before the thread goes on.
 const CALLER_ROUNDS: usize = 2;
@@ -107,29 +107,29 @@ impl Shared {
 
     /// Takes an operation of a caller. Returns its number, and whether the caller has to carry it out. `None` if
     /// the driver is closed.
-    pub(super) fn start(&self, operation: Operation) -> Option<(OperationId, Duty)> {
+    pub(super) fn start(&self, operation: Operation) -> Option<(OperationId, Advance)> {
         let now = self.clock.now();
         let mut submissions = self.submissions();
         let id = submissions.start(operation)?;
-        let since = submissions.carrier_since;
-        submissions.carrier_since = since.or(Some(now));
+        let since = submissions.advancing_since;
+        submissions.advancing_since = since.or(Some(now));
         let is_alone = submissions.is_single();
         drop(submissions);
         let is_busy = self.is_busy.load(Ordering::Relaxed);
-        let duty = match since {
+        let advance = match since {
             // The thread takes over with the last reply, should that caller not be polled.
-            Some(since) if is_busy && now.since(since) <= DUTY_MAX => Duty::None,
+            Some(since) if is_busy && now.since(since) <= ADVANCE_MAX => Advance::ByAnother,
             // No other call would add a submission.
-            None if is_alone => Duty::Now,
-            _ if background::has_several_threads() => Duty::AfterYield,
-            None if !is_busy => Duty::Now,
+            None if is_alone => Advance::Now,
+            _ if background::has_several_threads() => Advance::AfterYield,
+            None if !is_busy => Advance::Now,
             // On a single thread each wake-up polls one task, and each batch would be one operation.
             _ => {
                 self.thread.notify_one();
-                Duty::None
+                Advance::ByAnother
             }
         };
-        Some((id, duty))
+        Some((id, advance))
     }
 
     /// The future of an operation is gone, before it took the outcome.
@@ -286,7 +286,7 @@ impl Shared {
 
     /// Resolves when nothing is in flight at members that answer.
     pub(super) async fn idle(&self) {
-        // A future that has the duty may not be polled.
+        // The future that is to advance the driver may not be polled.
         self.thread.notify_one();
         poll_fn(|context| {
             let mut state = self.lock();

@@ -9,7 +9,7 @@ use super::member_events;
 use super::submissions::Submission;
 use crate::connection::encoder::Encoder;
 use crate::connection::pipeline::Event;
-use crate::connection::question::{Question, Questions};
+use crate::connection::raw_request::{RawRequest, RawRequests};
 use crate::connection::state::{Batch, Connection};
 use crate::resp::Value;
 
@@ -20,7 +20,7 @@ pub(super) struct State {
     engine: Option<Engine>,
     pub(super) connections: Vec<Connection>,
     encoder: Encoder,
-    pub(super) questions: Questions,
+    pub(super) raw_requests: RawRequests,
     /// What callers asked for, while it is carried out.
     pub(super) submissions: Vec<Submission>,
     /// Events that no caller knows yet.
@@ -48,7 +48,7 @@ impl State {
             engine,
             connections,
             encoder,
-            questions: Questions::default(),
+            raw_requests: RawRequests::default(),
             submissions: Vec::new(),
             events: Vec::new(),
             standings,
@@ -77,9 +77,9 @@ impl State {
         self.pump();
     }
 
-    /// Adds a question to a member.
-    pub(super) fn ask(&mut self, member: usize, question: Question) {
-        self.connections[member].ask(question);
+    /// Adds a raw request to a member.
+    pub(super) fn ask(&mut self, member: usize, request: RawRequest) {
+        self.connections[member].ask(request);
     }
 
     /// The member is connected. `connect` enters the connection.
@@ -92,7 +92,7 @@ impl State {
     ) {
         let connection = &mut self.connections[member];
         connect(connection);
-        connection.ask_pending(|id| self.questions.is_open(id));
+        connection.ask_pending(|id| self.raw_requests.is_open(id));
         if let Some(engine) = &mut self.engine {
             engine.allow_plain_commands(member, has_plain_commands);
             engine.handle_connect(now, member);
@@ -102,8 +102,9 @@ impl State {
 
     /// The connection is gone, or could not be made.
     pub(super) fn disconnected(&mut self, now: Now, member: usize, error: Error) {
-        let questions = &mut self.questions;
-        self.connections[member].disconnect(&error, |id, error| questions.answer(id, Err(error)));
+        let raw_requests = &mut self.raw_requests;
+        self.connections[member]
+            .disconnect(&error, |id, error| raw_requests.answer(id, Err(error)));
         if let Some(engine) = &mut self.engine {
             engine.handle_disconnect(now, member, error);
         }
@@ -117,11 +118,11 @@ impl State {
         member: usize,
         values: &mut Vec<Value>,
     ) -> Result<(), Error> {
-        let (mut engine, questions) = (self.engine.as_mut(), &mut self.questions);
+        let (mut engine, raw_requests) = (self.engine.as_mut(), &mut self.raw_requests);
         let connection = &mut self.connections[member];
         let received =
             connection.receive(now.instant, values, |event| match (event, &mut engine) {
-                (Event::Answer(id, replies), _) => questions.answer(id, Ok(replies)),
+                (Event::RawReplies(id, replies), _) => raw_requests.answer(id, Ok(replies)),
                 (Event::Batch(batch), Some(engine)) => engine.handle_replies(now, member, batch),
                 (Event::Notification(notification), Some(engine)) => {
                     engine.handle_notification(now, member, notification);
@@ -134,7 +135,7 @@ impl State {
 
     /// Takes in that time passed.
     pub(super) fn handle_timeout(&mut self, now: Now) {
-        self.questions.handle_timeout(now.instant);
+        self.raw_requests.handle_timeout(now.instant);
         if let Some(engine) = &mut self.engine
             && engine.next_timeout().is_some_and(|due| due <= now.instant)
         {
@@ -174,14 +175,14 @@ impl State {
 
     pub(super) fn next_timeout(&self) -> Option<BootInstant> {
         let engine = self.engine.as_ref().and_then(Engine::next_timeout);
-        let timeouts = [engine, self.questions.next_timeout()];
+        let timeouts = [engine, self.raw_requests.next_timeout()];
         timeouts.into_iter().flatten().min()
     }
 
     /// The thread is gone.
     pub(super) fn end(&mut self) {
         self.ended = true;
-        self.questions.clear();
+        self.raw_requests.clear();
     }
 
     /// Adds the futures that wait until nothing is left to do, if that is so.

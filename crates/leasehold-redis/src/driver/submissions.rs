@@ -12,8 +12,8 @@ pub(super) struct Submissions {
     /// What no thread took yet, the oldest first.
     open: Vec<Submission>,
     calls: HashMap<OperationId, PendingCall>,
-    /// Since when a future or the I/O thread has the duty to carry out what is open.
-    pub(super) carrier_since: Option<BootInstant>,
+    /// Since when a future or the I/O thread is to carry out what is open.
+    pub(super) advancing_since: Option<BootInstant>,
     /// No further operation begins, and the thread ends when all is done.
     closing: bool,
     /// The thread ended.
@@ -43,7 +43,7 @@ impl Submissions {
             last: 0,
             open: Vec::new(),
             calls: HashMap::default(),
-            carrier_since: None,
+            advancing_since: None,
             closing: false,
             ended: false,
         }
@@ -70,7 +70,7 @@ impl Submissions {
     /// Takes what is open. `room` becomes the room for what comes next.
     pub(super) fn take(&mut self, room: &mut Vec<Submission>) {
         debug_assert!(room.is_empty(), "{room:?}");
-        self.carrier_since = None;
+        self.advancing_since = None;
         std::mem::swap(&mut self.open, room);
     }
 
