@@ -56,7 +56,7 @@
 //! # Records
 //!
 //! The record of a lock is two keys next to the lock. The hash `leasehold:record:{…}:…` has the value, and
-//! expires when its retention is over. The string `leasehold:stamp:{…}:…` has the greatest fence that
+//! expires when its retention is over. The string `leasehold:version:{…}:…` has the greatest fence that
 //! opened or wrote the record. It expires 7 days after the last of these operations, as the lock's counter
 //! does. A single server keeps records as it keeps its data: if it loses data, it loses records.
 //!

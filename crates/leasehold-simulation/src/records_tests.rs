@@ -29,19 +29,19 @@ fn is_noticed(from: &str, to: &str, faults: Faults) {
 
 #[test]
 fn opening_that_shuts_out_none_is_noticed() {
-    let from = "redis.call('SET', greatest, stamp, 'PX', MEMORY_MS)\nreturn shown(record)";
+    let from = "redis.call('SET', greatest, version, 'PX', MEMORY_MS)\nreturn shown(record)";
     is_noticed(from, "return shown(record)", Faults::all());
 }
 
 #[test]
 fn write_of_a_smaller_fence_is_noticed() {
-    let from = "if is_after(seen, stamp) then\n  return seen";
+    let from = "if is_after(seen, version) then\n  return seen";
     is_noticed(from, "if false then\n  return seen", Faults::all());
 }
 
 #[test]
 fn write_that_keeps_the_old_value_is_noticed() {
-    let from = "redis.call('HSET', record, 'stamp', stamp, 'value', ARGV[3])";
+    let from = "redis.call('HSET', record, 'version', version, 'value', ARGV[3])";
     let to = format!("if redis.call('EXISTS', record) == 0 then {from} end");
     is_noticed(from, &to, Faults::all());
 }

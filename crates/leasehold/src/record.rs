@@ -161,11 +161,17 @@ impl HeldRecord<'_> {
         bytes: impl Into<Arc<[u8]>>,
         retention: Duration,
     ) -> Result<(), Error> {
-        self.write_stamped(bytes.into(), retention).await.map(drop)
+        self.write_versioned(bytes.into(), retention)
+            .await
+            .map(drop)
     }
 
     /// Writes with the next step, and retries until the store decides or the deadline has passed.
-    async fn write_stamped(&self, bytes: Arc<[u8]>, retention: Duration) -> Result<Version, Error> {
+    async fn write_versioned(
+        &self,
+        bytes: Arc<[u8]>,
+        retention: Duration,
+    ) -> Result<Version, Error> {
         let version = Version {
             fence: self.guard.fence(),
             step: self.guard.held_lease().next_step(),
@@ -214,7 +220,7 @@ impl HeldRecord<'_> {
             bytes, remaining, ..
         } = written;
         let retention = remaining.max(RecordWrite::RETENTION_MIN);
-        let version = self.write_stamped(Arc::clone(&bytes), retention).await?;
+        let version = self.write_versioned(Arc::clone(&bytes), retention).await?;
         Ok(Written::new(version, bytes, retention))
     }
 

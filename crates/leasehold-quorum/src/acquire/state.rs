@@ -273,7 +273,8 @@ mod tests {
 
     #[test]
     fn round_length_follows_network_latency() {
-        let round_timeout = |millis, failures| round_timeout(Duration::from_millis(millis), failures);
+        let round_timeout =
+            |millis, failures| round_timeout(Duration::from_millis(millis), failures);
         assert_eq!(round_timeout(1, 0), Duration::from_millis(14));
         assert_eq!(round_timeout(1, 2), Duration::from_millis(56));
         assert_eq!(round_timeout(1, 99), Duration::from_millis(800));

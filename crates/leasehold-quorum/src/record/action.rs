@@ -6,7 +6,7 @@ use leasehold::store::{Opened, Reading, RecordWrite, WriteOutcome};
 pub enum RecordAction {
     /// Refuses smaller fences from now on, and reads the value.
     Open(Fence),
-    /// Writes the value, unless a greater stamp was seen.
+    /// Writes the value, unless a greater version was seen.
     Write(RecordWrite),
     /// Reads the value, and changes nothing.
     Read,

@@ -82,7 +82,7 @@ fn wrote() -> Result<WriteOutcome, MemberFailure> {
 }
 
 #[test]
-fn opening_finds_the_greatest_stamp_of_a_majority() {
+fn opening_finds_the_greatest_version_of_a_majority() {
     let opened = |readings: Vec<Reading>| {
         let answers = readings.into_iter().map(|it| Ok(Opened::Open(it)));
         match open(answers).unwrap() {

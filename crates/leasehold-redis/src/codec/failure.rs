@@ -56,7 +56,7 @@ pub(crate) fn refused(code: &str, message: &str, user: &str, rights: Rights) -> 
         _ if is_wrong_type(code, message) => Error::new(
             ErrorKind::Corrupt,
             "a record of this lock (leasehold:fence:…, :readers:…, :slots:…, :queue:…, :record:…, \
-             :stamp:…, :broken:…, or leasehold:present) has another type than this library \
+             :version:…, :broken:…, or leasehold:present) has another type than this library \
              writes: delete it",
         ),
         // OOM, MISCONF, NOREPLICAS, and what a module or a proxy may add.

@@ -47,7 +47,7 @@ impl<'k> Names<'k> {
     }
 
     /// Returns the key of a record of the lock. `kind` is one of `fence:0`, `queue`, `readers`,
-    /// `slots`, `broken`, `record` and `stamp`.
+    /// `slots`, `broken`, `record` and `version`.
     pub fn record(&self, kind: &str) -> String {
         self.parts(kind).map(String::from_utf8_lossy).concat()
     }

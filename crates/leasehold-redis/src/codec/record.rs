@@ -24,7 +24,7 @@ pub(super) fn write(codec: &Codec, key: &Key, action: &RecordAction, out: &mut C
     let names = Names::new(&codec.prefix, key);
     let kinds: &[&str] = match action {
         RecordAction::Read => &["record"],
-        RecordAction::Open(_) | RecordAction::Write(_) => &["record", "stamp"],
+        RecordAction::Open(_) | RecordAction::Write(_) => &["record", "version"],
     };
     out.command("EVALSHA").arg(script(action).sha1());
     out.number(kinds.len() as u64);
@@ -57,11 +57,11 @@ pub(super) fn read(codec: &Codec, action: &RecordAction, answer: &Value) -> Resu
             RecordAnswer::Opened(Opened::Open(read_value(answer)?))
         }
         (RecordAction::Open(_), greatest) => {
-            RecordAnswer::Opened(Opened::Superseded(read_stamp(greatest)?.fence))
+            RecordAnswer::Opened(Opened::Superseded(read_version(greatest)?.fence))
         }
         (RecordAction::Write(_), Value::Integer(1)) => RecordAnswer::Written(WriteOutcome::Written),
         (RecordAction::Write(_), greatest) => {
-            RecordAnswer::Written(WriteOutcome::Superseded(read_stamp(greatest)?.fence))
+            RecordAnswer::Written(WriteOutcome::Superseded(read_version(greatest)?.fence))
         }
     };
     Ok(Reply::Record(answer))
@@ -71,7 +71,7 @@ fn read_value(answer: &Value) -> Result<Reading, Error> {
     let written = match answer.as_array() {
         Some([]) => None,
         Some([version, value, left]) => {
-            let version = read_stamp(version)?;
+            let version = read_version(version)?;
             let bytes = value.as_bytes().ok_or_else(unreadable)?;
             let left = left.as_integer().ok_or_else(unreadable)?;
             let left = u64::try_from(left).map_err(|_| damaged("has no end"))?;
@@ -82,7 +82,7 @@ fn read_value(answer: &Value) -> Result<Reading, Error> {
     Ok(Reading::settled(written))
 }
 
-fn read_stamp(answer: &Value) -> Result<Version, Error> {
+fn read_version(answer: &Value) -> Result<Version, Error> {
     let text = answer.as_bytes().ok_or_else(unreadable)?;
     let parsed = std::str::from_utf8(text).ok().and_then(|text| {
         let (fence, step) = text.split_once('.')?;
@@ -112,19 +112,19 @@ mod tests {
     }
 
     #[test]
-    fn stamp_is_read_whole_or_corrupt() {
+    fn version_is_read_whole_or_corrupt() {
         let version = Version {
             fence: Fence::MAX,
             step: 7,
         };
-        assert_eq!(read_stamp(&text(&version.to_string())).unwrap(), version);
+        assert_eq!(read_version(&text(&version.to_string())).unwrap(), version);
         for wrong in [
             "", "7", "7.", ".7", "0.1", "7.x", "7.-1", "7.1.1", "\u{fffd}",
         ] {
-            let error = read_stamp(&text(wrong)).unwrap_err();
+            let error = read_version(&text(wrong)).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Corrupt, "{wrong}");
         }
-        let error = read_stamp(&Value::Integer(7)).unwrap_err();
+        let error = read_version(&Value::Integer(7)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidResponse);
     }
 
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_remember_stamps_as_long_as_promised() {
+    fn scripts_remember_versions_as_long_as_promised() {
         let memory = milliseconds(leasehold::store::RECORD_MEMORY);
         let line = format!("local MEMORY_MS = {memory}\n");
         assert!(RECORD_OPEN.text.contains(&line));

@@ -1,7 +1,7 @@
 -- Reads a record.
 --
 -- KEYS  1 record
--- Answer  {stamp, value, ms left} or {} if there is no value
+-- Answer  {version, value, ms left} or {} if there is no value
 -- Source  docs/wire.md, "Records"
 
 return shown(KEYS[1])

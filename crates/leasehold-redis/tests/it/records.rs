@@ -12,7 +12,7 @@ use leasehold_testkit::servers::{RedisServer, Reply};
 use crate::support::{eventually, key, left, store, store_at};
 
 const RECORD: &str = "leasehold:record:{deploy}:deploy";
-const STAMP: &str = "leasehold:stamp:{deploy}:deploy";
+const VERSION: &str = "leasehold:version:{deploy}:deploy";
 const WEEK_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 
 fn record() -> RecordKey {
@@ -52,16 +52,16 @@ async fn both_keys_of_a_record_expire() {
     let server = RedisServer::start();
     let store = store(&server);
     assert_eq!(read(&store).await.unwrap(), None);
-    let keys = server.command(&["EXISTS", RECORD, STAMP]);
+    let keys = server.command(&["EXISTS", RECORD, VERSION]);
     assert_eq!(keys, Reply::Integer(0), "reading changes nothing");
     assert_eq!(write(&store, 7, b"value").await, WriteOutcome::Written);
     let value = left(&server, RECORD);
     assert!((1..=60_000).contains(&value), "{value}");
-    let version = left(&server, STAMP);
+    let version = left(&server, VERSION);
     assert!((WEEK_MS - 60_000..=WEEK_MS).contains(&version), "{version}");
-    server.command(&["PEXPIRE", STAMP, "60000"]);
+    server.command(&["PEXPIRE", VERSION, "60000"]);
     open(&store, 7).await;
-    assert!(left(&server, STAMP) > 60_000, "opening begins it anew");
+    assert!(left(&server, VERSION) > 60_000, "opening begins it anew");
 }
 
 #[tokio::test]
@@ -94,13 +94,13 @@ async fn durable_server_keeps_records_across_a_restart() {
 
 #[tokio::test]
 async fn value_or_stamp_keeps_smaller_fences_out() {
-    for lost in [RECORD, STAMP] {
+    for lost in [RECORD, VERSION] {
         let server = RedisServer::start();
         let store = store(&server);
         assert_eq!(write(&store, 7, b"value").await, WriteOutcome::Written);
         // Either may outlive the other.
         server.command(&["DEL", lost]);
-        assert_eq!(read(&store).await.unwrap().is_some(), lost == STAMP);
+        assert_eq!(read(&store).await.unwrap().is_some(), lost == VERSION);
         let late = write(&store, 6, b"late").await;
         assert_eq!(late, WriteOutcome::Superseded(fence(7)), "{lost}");
         assert_eq!(open(&store, 6).await, Opened::Superseded(fence(7)));
@@ -116,9 +116,12 @@ async fn damaged_record_names_the_remedy() {
     let store = store(&server);
     for (damage, said) in [
         (&["SET", RECORD, "x"][..], "delete it"),
-        (&["HSET", RECORD, "stamp", "7.x", "value", "y"], "delete it"),
         (
-            &["HSET", RECORD, "stamp", "7.1", "value", "y"],
+            &["HSET", RECORD, "version", "7.x", "value", "y"],
+            "delete it",
+        ),
+        (
+            &["HSET", RECORD, "version", "7.1", "value", "y"],
             "has no end",
         ),
     ] {

@@ -129,7 +129,7 @@ impl<T: fmt::Debug> fmt::Debug for KeptValue<T> {
     /// Omits the bytes: they may be anyone's data.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeptValue")
-            .field("stamp", &self.version)
+            .field("version", &self.version)
             .field("end", &self.end)
             .field("bytes", &self.bytes.len())
             .finish()

@@ -171,7 +171,7 @@ impl RecordWrite {
 impl fmt::Debug for RecordWrite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RecordWrite")
-            .field("stamp", &self.version)
+            .field("version", &self.version)
             .field("bytes", &self.bytes.len())
             .field("retention", &self.retention)
             .finish()
@@ -204,7 +204,7 @@ impl Written {
 impl fmt::Debug for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Written")
-            .field("stamp", &self.version)
+            .field("version", &self.version)
             .field("bytes", &self.bytes.len())
             .field("remaining", &self.remaining)
             .finish()

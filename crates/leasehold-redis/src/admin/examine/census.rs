@@ -174,7 +174,7 @@ fn written(rest: &str) -> Option<&'static str> {
     match rest.split(':').next()? {
         "fence" | "readers" | "queue" | "present" => Some("zset"),
         "slots" | "client" | "member_record" | "record" | "broken" => Some("hash"),
-        "stamp" => Some("string"),
+        "version" => Some("string"),
         _ => None,
     }
 }
@@ -198,8 +198,8 @@ mod tests {
             ("leasehold:member_record", "hash"),
             ("leasehold:record:{a}:a", "hash"),
             ("leasehold:record:{b}:b", "list"),
-            ("leasehold:stamp:{a}:a", "string"),
-            ("leasehold:stamp:{b}:b", "hash"),
+            ("leasehold:version:{a}:a", "string"),
+            ("leasehold:version:{b}:b", "hash"),
             ("leasehold:broken:{a}:a", "hash"),
             ("leasehold:fenced:{b}:b", "string"),
         ] {
@@ -216,7 +216,7 @@ mod tests {
                 "leasehold:fence:0:{b}:b",
                 "leasehold:slots:{b}:b",
                 "leasehold:record:{b}:b",
-                "leasehold:stamp:{b}:b"
+                "leasehold:version:{b}:b"
             ]
         );
     }
