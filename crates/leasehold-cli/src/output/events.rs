@@ -13,7 +13,7 @@ use crate::output::message::Message;
 #[derive(Debug)]
 pub(crate) struct Events {
     output: Output,
-    news: News,
+    reported: ReportedStates,
 }
 
 impl Events {
@@ -23,7 +23,7 @@ impl Events {
         // Only the first subscriber of a process is used, and this is the only one.
         let _ = tracing::subscriber::set_global_default(Self {
             output,
-            news: News::default(),
+            reported: ReportedStates::default(),
         });
     }
 }
@@ -38,7 +38,7 @@ impl Subscriber for Events {
     fn event(&self, event: &Event<'_>) {
         let mut line = Line::default();
         event.record(&mut line);
-        if !self.news.is_new(&line) {
+        if self.reported.has(&line) {
             return;
         }
         let is_warning = *event.metadata().level() <= Level::WARN;
@@ -64,20 +64,24 @@ impl Subscriber for Events {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// The last event of each member. A store reads records over connections of its own, so both these and those of the
-/// client report the same change.
+/// The last reported state of each member. A store reads records over connections of its own, so both these and
+/// those of the client report the same change.
 #[derive(Debug, Default)]
-struct News(Mutex<HashMap<String, (String, Option<String>)>>);
+struct ReportedStates(Mutex<HashMap<String, (String, Option<String>)>>);
 
-impl News {
-    /// Returns whether the event differs from the last one of its member, apart from times.
-    fn is_new(&self, line: &Line) -> bool {
+impl ReportedStates {
+    /// Returns whether the event reports the state that its member has already.
+    fn has(&self, line: &Line) -> bool {
         let Some(member) = line.field("member") else {
-            return true;
+            return false;
         };
-        let news = (line.message.clone(), line.field("reason").cloned());
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        last.insert(member.clone(), news.clone()) != Some(news)
+        // Other events about a member, such as a restart, may happen again in the same state.
+        if !line.message.starts_with("member ") {
+            return false;
+        }
+        let state = (line.message.clone(), line.field("reason").cloned());
+        let mut reported = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        reported.insert(member.clone(), state.clone()) == Some(state)
     }
 }
 
@@ -152,3 +156,29 @@ const RECOVERIES: [&str; 3] = [
 
 /// The event of a lost guard.
 const LOSS: &str = "lost";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn state_of_a_member_is_reported_once() {
+        let states = ReportedStates::default();
+        let has = |message: &str, member: &str, reason: &str| {
+            states.has(&Line {
+                message: message.into(),
+                fields: vec![("member", member.into()), ("reason", reason.into())],
+            })
+        };
+        let no_vote = "member has no vote";
+        assert!(!has(no_vote, "a", "it restarted"));
+        assert!(has(no_vote, "a", "it restarted"));
+        assert!(!has(no_vote, "b", "it restarted"), "another member");
+        assert!(!has(no_vote, "a", "it lost data"), "another reason");
+        assert!(!has("member has a vote again", "a", ""));
+        assert!(!has(no_vote, "a", "it lost data"), "a new period");
+        for _ in 0..2 {
+            assert!(!has("restarted, and may have forgotten leases", "a", ""));
+        }
+    }
+}
