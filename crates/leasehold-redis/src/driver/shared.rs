@@ -63,7 +63,7 @@ pub(super) enum Advance {
     AfterYield,
 }
 
-/// The longest time that a caller that is to advance the driver keeps others waiting.
+/// How long others wait for the caller that is to advance the driver.
 const ADVANCE_MAX: Duration = Duration::from_millis(5);
 
 /// How many batches a caller writes to a member before the thread goes on.
