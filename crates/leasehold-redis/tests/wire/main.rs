@@ -4,7 +4,7 @@
     reason = "in a test's helpers a failure is the test's failure"
 )]
 
-mod administration;
+mod breaking;
 mod exclusive;
 mod fixture;
 mod foreign;
