@@ -36,6 +36,31 @@ async fn no_key_of_a_lock_stays_forever() {
 }
 
 #[tokio::test]
+async fn fences_grow_after_a_restart_without_data() {
+    let (mut server, locks) = start();
+    let before = hold(&locks, "deploy").await.fence();
+    server.restart();
+    assert_eq!(value(&server, "deploy"), Reply::Nil);
+    let after = eventually("a grant after the restart", async || {
+        locks.lock("deploy").try_acquire().await.ok()?
+    });
+    assert!(after.await.fence() > before);
+}
+
+#[tokio::test]
+async fn lock_of_another_type_is_named() {
+    let (server, locks) = start();
+    server.command(&["HSET", "deploy", "uuid:1", "1"]);
+    let error = refused(&locks, "deploy").await;
+    assert_eq!(error.kind(), ErrorKind::IncompatibleKey);
+    for part in ["a hash", "?prefix="] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    let kind = server.command(&["TYPE", "deploy"]);
+    assert_eq!(kind, Reply::Status("hash".into()));
+}
+
+#[tokio::test]
 async fn damaged_counter_fails_and_frees_the_lock() {
     let (server, locks) = start();
     server.command(&["SET", "leasehold:fence:0:{deploy}:deploy", "text"]);

@@ -3,5 +3,6 @@
 mod leaders;
 mod promises;
 mod rollback;
+mod semaphore;
 mod setup;
 mod shared_runtime;
