@@ -13,7 +13,7 @@ use leasehold_testkit::{Call, Fault, FaultyStore};
 use crate::scene::{MARGIN, Scene, TTL, client};
 
 const SECOND: Duration = Duration::from_secs(1);
-const STEP: Duration = Duration::from_millis(100);
+pub(crate) const STEP: Duration = Duration::from_millis(100);
 
 pub(crate) async fn hold(client: &Client) -> Guard {
     let taken = client.lock("x").try_acquire().await;
@@ -24,7 +24,7 @@ pub(crate) async fn handle(client: &Client) -> Handle {
     hold(client).await.into_handle().expect("a handle")
 }
 
-async fn is_free(client: &Client) -> bool {
+pub(crate) async fn is_free(client: &Client) -> bool {
     let taken = client.lock("x").try_acquire().await.expect("an answer");
     match taken {
         Some(guard) => guard.release().await.is_ok(),
@@ -353,68 +353,4 @@ async fn shares_and_lost_guards_make_no_handle() {
     assert_eq!(guard.into_handle().unwrap_err().kind(), ErrorKind::Lost);
     scene.settle().await;
     assert!(is_free(&scene.client).await);
-}
-
-#[tokio::test(start_paused = true)]
-async fn leave_for_lasts_hardly_longer_than_its_span() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
-    scene.pass(Duration::from_secs(2)).await;
-    let span = Duration::from_secs(45);
-    guard.leave_for(span).await.unwrap();
-    let shut = shut_for(&scene).await;
-    let most = span * 10 / 9 + SECOND;
-    assert!(shut >= span && shut <= most, "{shut:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn leave_for_sends_nothing_for_a_long_lease() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
-    guard.leave_for(Duration::from_secs(20)).await.unwrap();
-    assert_eq!(renewals(&scene), 0);
-    let shut = shut_for(&scene).await;
-    assert!(shut >= TTL && shut < TTL + STEP, "{shut:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn leaving_has_the_limits_of_any_lease() {
-    let scene = Scene::new();
-    let error = hold(&scene.client)
-        .await
-        .leave_for(Duration::from_secs(54))
-        .await;
-    let error = error.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert!(
-        error.to_string().contains("54s: at most 53.998s"),
-        "{error}"
-    );
-    scene.settle().await;
-    assert!(is_free(&scene.client).await, "it is freed");
-    let longest = Duration::from_millis(53_998);
-    hold(&scene.client).await.leave_for(longest).await.unwrap();
-    assert!(shut_for(&scene).await >= longest);
-}
-
-#[tokio::test(start_paused = true)]
-async fn several_locks_are_left_at_the_same_time() {
-    let scene = Scene::new();
-    let guards = scene.client.lock_all(["x", "y"]).acquire().await.unwrap();
-    let span = Duration::from_secs(40);
-    for (key, left) in guards.leave_for(span).await {
-        assert!(left.is_ok(), "{key}: {left:?}");
-    }
-    assert!(shut_for(&scene).await >= span - STEP);
-}
-
-#[tokio::test(start_paused = true)]
-async fn leave_for_reports_a_dead_store() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
-    scene.store.set(Fault::Unreachable);
-    let error = guard.leave_for(Duration::from_secs(50)).await.unwrap_err();
-    assert_eq!(error.effect(), Effect::Unknown);
-    scene.store.set(Fault::None);
-    assert!(!is_free(&scene.client).await);
 }
