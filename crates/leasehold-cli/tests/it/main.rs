@@ -11,6 +11,7 @@ mod redis_pictures;
 mod support {
     pub(crate) mod harness;
     pub(crate) mod processes;
+    pub(crate) mod program;
     pub(crate) mod pty;
 }
 

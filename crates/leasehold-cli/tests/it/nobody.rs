@@ -5,7 +5,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use crate::support::harness::{Arguments, Ended, PROGRAM, Sandbox, sh};
+use crate::support::harness::{PROGRAM, Sandbox};
+use crate::support::program::{Arguments, Ended, sh};
 
 /// Runs the copy of the program. If this test runs as root, the copy runs as an unprivileged user.
 pub(crate) fn run<A: Arguments + ?Sized>(sandbox: &Sandbox, args: &A) -> Ended {

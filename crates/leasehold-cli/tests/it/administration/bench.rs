@@ -5,7 +5,8 @@ use std::fs;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::support::harness::{Ended, Sandbox, assert_fields};
+use crate::support::harness::Sandbox;
+use crate::support::program::{Ended, assert_fields};
 use crate::support::pty::OnTerminal;
 
 /// The shortest duration possible.

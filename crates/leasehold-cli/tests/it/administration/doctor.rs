@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
-use crate::support::harness::{Ended, PROGRAM, Sandbox, assert_fields};
+use crate::support::harness::{PROGRAM, Sandbox};
+use crate::support::program::{Ended, assert_fields};
 use crate::support::pty::OnTerminal;
 
 /// The object that it printed.

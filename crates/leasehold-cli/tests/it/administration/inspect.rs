@@ -6,7 +6,8 @@ use leasehold::clock::{Clock as _, SystemClock};
 use leasehold_testkit::servers::until;
 use serde_json::json;
 
-use crate::support::harness::{Running, Sandbox, assert_fields, sh};
+use crate::support::harness::Sandbox;
+use crate::support::program::{Running, assert_fields, sh};
 
 /// Holds `lock` until the file `go` is there.
 fn hold(sandbox: &Sandbox, lock: &str) -> Running {

@@ -5,7 +5,8 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use crate::administration::bench::{SHORT, figures, is_bound, is_timed};
-use crate::support::harness::{Sandbox, assert_fields, id};
+use crate::support::harness::{Sandbox, id};
+use crate::support::program::assert_fields;
 
 /// What stays at a server without any client.
 const KEPT: [&str; 2] = ["leasehold:member_record", "leasehold:present"];

@@ -3,7 +3,8 @@
 use leasehold_testkit::servers::{Reply, until};
 use serde_json::{Value, json};
 
-use crate::support::harness::{Running, Sandbox, assert_fields, on_one_and_five, sh};
+use crate::support::harness::{Sandbox, on_one_and_five};
+use crate::support::program::{Running, assert_fields, sh};
 
 /// Holds `x` so that its fence is shown at once; returns that fence, too.
 fn hold(sandbox: &Sandbox, ttl: &str) -> (Running, u64) {

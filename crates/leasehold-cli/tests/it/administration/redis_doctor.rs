@@ -7,7 +7,8 @@ use leasehold_testkit::servers::{RedisServer, RedisSet, Reply};
 use serde_json::{Value, json};
 
 use crate::administration::doctor::{is_documented, report, verdict};
-use crate::support::harness::{Sandbox, assert_fields, id};
+use crate::support::harness::{Sandbox, id};
+use crate::support::program::assert_fields;
 
 fn doctor(sandbox: &Sandbox) -> (i32, Value) {
     let ended = sandbox.run("doctor --json");

@@ -7,7 +7,8 @@ use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, until};
 use serde_json::{Value, json};
 
 use crate::administration::redis_doctor::found;
-use crate::support::harness::{Ended, Sandbox, assert_fields, id};
+use crate::support::harness::{Sandbox, id};
+use crate::support::program::{Ended, assert_fields};
 use crate::support::pty::OnTerminal;
 
 /// What `leasehold members` with `options` says of the members, in their order.

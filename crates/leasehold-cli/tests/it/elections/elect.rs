@@ -8,8 +8,9 @@ use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::support::harness::{Running, Sandbox, assert_fields, sh};
+use crate::support::harness::Sandbox;
 use crate::support::processes::until_gone;
+use crate::support::program::{Running, assert_fields, sh};
 
 /// A command that notes its fence and its process, and stays until its gate is opened.
 fn stay(gate: &str) -> String {

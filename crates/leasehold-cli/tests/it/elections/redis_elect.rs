@@ -7,8 +7,9 @@ use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, until};
 use nix::sys::signal::Signal;
 
 use crate::elections::elect::{changes, fences, until_led};
-use crate::support::harness::{Running, Sandbox, id, on_one_and_five, sh};
+use crate::support::harness::{Sandbox, id, on_one_and_five};
 use crate::support::processes::until_gone;
+use crate::support::program::{Running, sh};
 
 /// Notes its fence, its process, and whether the command of another leader is still there.
 const LEAD: &str = r#"

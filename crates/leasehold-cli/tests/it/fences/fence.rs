@@ -7,7 +7,8 @@ use std::thread;
 
 use nix::sys::signal::Signal;
 
-use crate::support::harness::{Ended, Sandbox};
+use crate::support::harness::Sandbox;
+use crate::support::program::Ended;
 
 fn check(sandbox: &Sandbox, token: u64) -> Ended {
     sandbox.run(&["fence", "check", "--high-water", "mark", &token.to_string()])

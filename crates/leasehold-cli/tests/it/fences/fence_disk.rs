@@ -5,7 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::support::harness::{Ended, PROGRAM, Sandbox};
+use crate::support::harness::{PROGRAM, Sandbox};
+use crate::support::program::Ended;
 
 /// Builds the library that notes what a program does to files, where their order matters.
 fn notes_library(sandbox: &Sandbox) -> PathBuf {

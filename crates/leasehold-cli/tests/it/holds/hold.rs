@@ -7,9 +7,8 @@ use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::support::harness::{
-    PROGRAM, Running, Sandbox, assert_fields, on_all_stores, on_one_and_five,
-};
+use crate::support::harness::{PROGRAM, Sandbox, on_all_stores, on_one_and_five};
+use crate::support::program::{Running, assert_fields};
 
 /// A `hold` whose stdin ends when the writer is dropped.
 struct Holding {

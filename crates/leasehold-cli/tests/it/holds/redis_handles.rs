@@ -10,7 +10,8 @@ use leasehold_testkit::servers::{RedisServer, Reply, until};
 use serde_json::{Value, json};
 
 use crate::holds::hold::{bash, example, is_busy};
-use crate::support::harness::{Ended, Sandbox, assert_fields, id, on_one_and_five};
+use crate::support::harness::{Sandbox, id, on_one_and_five};
+use crate::support::program::{Ended, assert_fields};
 
 fn with_handle(sandbox: &Sandbox, handle: &str, args: &str) -> Ended {
     sandbox

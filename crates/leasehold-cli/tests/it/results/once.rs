@@ -6,8 +6,9 @@ use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::support::harness::{Ended, Sandbox, assert_fields, sh};
+use crate::support::harness::Sandbox;
 use crate::support::processes::{guardian_of, until_gone, until_stopped};
+use crate::support::program::{Ended, assert_fields, sh};
 
 /// Notes that it ran, writes to both streams, and ends with the code in the file `code`, if any.
 const WORK: &str = r#"

@@ -6,8 +6,9 @@ use std::process::Child;
 use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
 
-use crate::support::harness::{Ended, Sandbox, sh};
+use crate::support::harness::Sandbox;
 use crate::support::processes::{signal, until_gone};
+use crate::support::program::{Ended, sh};
 
 /// More than fits into the pipe of a reader that does not read, but not enough to block the command.
 const LONG: &str = "echo x >> ran; head -c 100000 /dev/zero | tr '\\0' x; echo end";

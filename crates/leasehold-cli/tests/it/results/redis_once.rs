@@ -4,8 +4,9 @@ use leasehold_testkit::servers::{RedisServer, RedisSet, until};
 use nix::sys::signal::Signal;
 
 use crate::results::once::assert_one_result;
-use crate::support::harness::{Sandbox, id, sh};
+use crate::support::harness::{Sandbox, id};
 use crate::support::processes::{guardian_of, until_gone, until_stopped};
+use crate::support::program::sh;
 
 /// Once it may pass the gate: notes that it ran, and says so.
 const GATED: &str = r#"

@@ -3,7 +3,8 @@
 use leasehold_testkit::servers::until;
 use serde_json::{Value, json};
 
-use crate::support::harness::{Sandbox, assert_fields, sh};
+use crate::support::harness::Sandbox;
+use crate::support::program::{assert_fields, sh};
 
 #[test]
 fn all_locks_are_held_while_the_command_runs() {

@@ -3,8 +3,9 @@ use leasehold_testkit::servers::until;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::support::harness::{Running, Sandbox, sh};
+use crate::support::harness::Sandbox;
 use crate::support::processes::{guardian_of, parent_and_group, signal, state, until_gone};
+use crate::support::program::{Running, sh};
 
 /// A command that ignores SIGTERM, with a child of its own, and a grandchild in a group of its own
 /// whose parent is gone; each leaves its id in a file.

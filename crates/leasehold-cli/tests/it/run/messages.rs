@@ -1,6 +1,7 @@
 use serde_json::json;
 
-use crate::support::harness::{Sandbox, assert_fields};
+use crate::support::harness::Sandbox;
+use crate::support::program::assert_fields;
 
 #[test]
 fn every_line_is_an_event_object() {

@@ -8,8 +8,9 @@ use leasehold::clock::{BootInstant, Clock as _, SystemClock};
 use leasehold_testkit::servers::{RedisSet, Reply, until};
 use nix::sys::signal::Signal;
 
-use crate::support::harness::{Running, Sandbox, sh};
+use crate::support::harness::Sandbox;
 use crate::support::processes::{guardian_of, signal, until_gone};
+use crate::support::program::{Running, sh};
 
 const SECOND: Duration = Duration::from_secs(1);
 

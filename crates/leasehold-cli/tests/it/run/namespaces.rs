@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use crate::support::harness::{Ended, PROGRAM, Sandbox};
+use crate::support::harness::{PROGRAM, Sandbox};
+use crate::support::program::Ended;
 
 /// Runs `program` in new namespaces, which `unshare` makes with these `options`.
 fn run_apart(sandbox: &Sandbox, options: &[&str], program: &[&str]) -> Ended {

@@ -3,10 +3,11 @@
 use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
 
-use crate::support::harness::{COUNTER, Sandbox, sh};
+use crate::support::harness::{COUNTER, Sandbox};
 use crate::support::processes::{
     parent_and_group, signal, until_gone, until_running, until_stopped,
 };
+use crate::support::program::sh;
 
 /// A command that does not end on SIGTERM.
 const STUBBORN: (&str, &str) = (

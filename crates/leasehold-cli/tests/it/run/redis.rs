@@ -4,8 +4,9 @@ use leasehold::clock::{BootInstant, Clock as _, SystemClock};
 use leasehold_testkit::servers::{RedisServer, until};
 use nix::sys::signal::Signal;
 
-use crate::support::harness::{Running, Sandbox, id, sh};
+use crate::support::harness::{Sandbox, id};
 use crate::support::processes::{until_gone, until_stopped};
+use crate::support::program::{Running, sh};
 
 /// A command with a child; neither ends on SIGTERM, and the child notes the time since boot again
 /// and again. The command itself starts nothing more, because a shell that is starting a process stops

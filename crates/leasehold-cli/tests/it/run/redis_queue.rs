@@ -7,8 +7,9 @@ use leasehold_testkit::servers::{RedisServer, Reply, until};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::support::harness::{Running, Sandbox, assert_fields, sh};
+use crate::support::harness::Sandbox;
 use crate::support::processes::until_stopped;
+use crate::support::program::{Running, assert_fields, sh};
 use crate::support::pty::OnTerminal;
 
 /// Begins to wait for `x`, and notes `mark` in the file `order` when granted.

@@ -6,10 +6,9 @@ use leasehold_testkit::servers::{RedisSet, until};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::support::harness::{
-    Running, Sandbox, assert_fields, on_all_stores, on_one_and_five, sh,
-};
+use crate::support::harness::{Sandbox, on_all_stores, on_one_and_five};
 use crate::support::processes::until_gone;
+use crate::support::program::{Running, assert_fields, sh};
 
 fn status(sandbox: &Sandbox, name: &str) -> Value {
     sandbox.run(&format!("status --json {name}")).json()

@@ -1,8 +1,9 @@
 use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
 
-use crate::support::harness::{Sandbox, sh};
+use crate::support::harness::Sandbox;
 use crate::support::processes::{signal, state, until_gone, until_running, until_stopped};
+use crate::support::program::sh;
 
 #[test]
 fn signals_are_passed_on_to_the_command() {

@@ -3,7 +3,8 @@ use std::fs;
 use leasehold::Key;
 use leasehold_file::FileStore;
 
-use crate::support::harness::{Arguments as _, Sandbox};
+use crate::support::harness::Sandbox;
+use crate::support::program::Arguments as _;
 
 /// A lock in the folder of this user, which all tests share; removed when dropped.
 struct LocalLock(String);

@@ -1,10 +1,11 @@
 use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
 
-use crate::support::harness::{COUNTER, PROGRAM, Sandbox, sh};
+use crate::support::harness::{COUNTER, PROGRAM, Sandbox};
 use crate::support::processes::{
     parent_and_group, signal, until_gone, until_running, until_stopped,
 };
+use crate::support::program::sh;
 use crate::support::pty::OnTerminal;
 
 const CTRL_C: &str = "\x03";

@@ -1,8 +1,9 @@
 use leasehold::clock::{Clock as _, SystemClock};
 use nix::sys::signal::Signal;
 
-use crate::support::harness::{Sandbox, sh};
+use crate::support::harness::Sandbox;
 use crate::support::processes;
+use crate::support::program::sh;
 
 #[test]
 fn one_waits_says_for_whom_and_then_runs() {

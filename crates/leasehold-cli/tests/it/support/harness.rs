@@ -1,18 +1,16 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use leasehold_testkit::reset_ignored_signals;
 use leasehold_testkit::servers::{RedisServer, RedisSet, until};
-use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::processes;
+use crate::support::program::{Arguments, Ended, Running, read, sh};
 
 /// The folder of a test, for files and as the user's home, and the store that its programs use.
 pub(crate) struct Sandbox {
@@ -172,12 +170,7 @@ impl Sandbox {
             .stderr(File::create(&stderr).unwrap())
             .spawn()
             .unwrap();
-        let running = Running {
-            child: Some(child),
-            stdout,
-            stderr,
-        };
-        (running, name)
+        (Running::new(child, stdout, stderr), name)
     }
 
     /// Waits until the file `name` holds a whole line, and returns it.
@@ -242,160 +235,6 @@ pub(crate) fn on_all_stores(test: impl Fn(&Sandbox)) {
     on_one_and_five(|sandbox, _| test(sandbox));
 }
 
-/// The arguments of a call: the words of a line, or a list of arguments.
-pub(crate) trait Arguments {
-    fn list(&self) -> Vec<String>;
-}
-
-impl Arguments for str {
-    fn list(&self) -> Vec<String> {
-        self.split_whitespace().map(Self::to_owned).collect()
-    }
-}
-
-impl Arguments for String {
-    fn list(&self) -> Vec<String> {
-        self.as_str().list()
-    }
-}
-
-impl<S: AsRef<str>> Arguments for [S] {
-    fn list(&self) -> Vec<String> {
-        self.iter().map(|word| word.as_ref().to_owned()).collect()
-    }
-}
-
-impl<S: AsRef<str>, const N: usize> Arguments for [S; N] {
-    fn list(&self) -> Vec<String> {
-        self[..].list()
-    }
-}
-
-impl<S: AsRef<str>> Arguments for Vec<S> {
-    fn list(&self) -> Vec<String> {
-        self[..].list()
-    }
-}
-
-/// The words of `line`, and a shell that runs `script` as the command.
-pub(crate) fn sh(line: &str, script: &str) -> Vec<String> {
-    let mut arguments = line.list();
-    arguments.extend(["--", "sh", "-c", script].map(str::to_owned));
-    arguments
-}
-
-/// A program that was started; killed if the test ends before it.
-pub(crate) struct Running {
-    child: Option<Child>,
-    stdout: PathBuf,
-    stderr: PathBuf,
-}
-
-impl Running {
-    pub(crate) fn pid(&self) -> i32 {
-        self.child.as_ref().unwrap().id().cast_signed()
-    }
-
-    pub(crate) fn signal(&self, signal: Signal) {
-        processes::signal(self.pid(), signal);
-    }
-
-    /// Waits until its stderr contains `text`.
-    #[track_caller]
-    pub(crate) fn says(&self, text: &str) {
-        until(&format!("{text:?} on stderr"), || {
-            read(&self.stderr).contains(text)
-        });
-    }
-
-    #[track_caller]
-    pub(crate) fn wait(mut self) -> Ended {
-        let mut child = self.child.take().unwrap();
-        let mut status = None;
-        until("the end of the program", || {
-            status = child.try_wait().unwrap();
-            status.is_some()
-        });
-        Ended {
-            status: status.unwrap(),
-            stdout: read(&self.stdout),
-            stderr: read(&self.stderr),
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-/// A program that ended.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) status: ExitStatus,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
-
-impl Ended {
-    #[track_caller]
-    pub(crate) fn code(&self) -> i32 {
-        match self.status.code() {
-            Some(code) => code,
-            None => panic!("ended by a signal: {self:?}"),
-        }
-    }
-
-    /// Asserts the exit code 0, and returns the program.
-    #[track_caller]
-    pub(crate) fn succeeds(self) -> Self {
-        assert_eq!(self.code(), 0, "{self:?}");
-        self
-    }
-
-    /// Asserts the exit code, and that stderr contains each of `parts`.
-    #[track_caller]
-    pub(crate) fn fails(&self, code: i32, parts: &[&str]) {
-        assert_eq!(self.code(), code, "{self:?}");
-        for part in parts {
-            assert!(self.stderr.contains(part), "no {part:?} in {self:?}");
-        }
-    }
-
-    /// The JSON object on stdout of a program that succeeded.
-    #[track_caller]
-    pub(crate) fn json(&self) -> Value {
-        assert_eq!(self.code(), 0, "{self:?}");
-        self.json_of_any()
-    }
-
-    /// The same, of a program with any exit code.
-    #[track_caller]
-    pub(crate) fn json_of_any(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-
-    /// The JSON objects on stderr, one in each line.
-    #[track_caller]
-    pub(crate) fn events(&self) -> Vec<Value> {
-        let parse = |line| serde_json::from_str(line);
-        let events: Result<_, _> = self.stderr.lines().map(parse).collect();
-        events.unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-}
-
-/// Asserts that the object `value` has these fields, among others.
-#[track_caller]
-pub(crate) fn assert_fields(value: &Value, fields: Value) {
-    for (name, expected) in fields.as_object().unwrap() {
-        assert_eq!(&value[name], expected, "{name} of {value}");
-    }
-}
-
 /// The variable with the file in which an instrumented program counts what it runs.
 fn coverage() -> Option<(&'static str, OsString)> {
     const FILE: &str = "LLVM_PROFILE_FILE";
@@ -405,10 +244,6 @@ fn coverage() -> Option<(&'static str, OsString)> {
 /// The name of `server` as a member.
 pub(crate) fn id(server: &RedisServer) -> String {
     format!("127.0.0.1:{}", server.port())
-}
-
-fn read(path: &Path) -> String {
-    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_leasehold");

@@ -6,8 +6,9 @@ use leasehold_testkit::servers::until;
 use leasehold_testkit::{start_on_terminal, written_on};
 use nix::unistd::tcgetpgrp;
 
-use crate::support::harness::{Arguments, PROGRAM, Sandbox};
+use crate::support::harness::{PROGRAM, Sandbox};
 use crate::support::processes;
+use crate::support::program::Arguments;
 
 /// A program on a terminal of its own, which is its controlling terminal.
 pub(crate) struct OnTerminal {
