@@ -40,7 +40,7 @@ const REDIS: [&str; 4] = [
     "redis://10.0.0.9",
 ];
 
-/// The fence that a command of a page names, and the one that the lock has in the test.
+/// The fence in the commands of a page, and a shell expression for the fence of the lock in the test.
 const FENCE: (&str, &str) = (
     "1795452510401928",
     r#"$(leasehold status --json deploy | grep -oP '"fence":\K\d+')"#,
