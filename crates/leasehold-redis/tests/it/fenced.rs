@@ -286,6 +286,16 @@ async fn invalid_keys_and_values_are_refused() {
     }
 }
 
+#[test]
+fn descriptions_hide_the_password() {
+    let data = FencedRedis::new("redis://ann:secret@127.0.0.1:1").unwrap();
+    let invoice = data.key("invoice").unwrap();
+    for shown in [format!("{data:?}"), format!("{invoice:?}")] {
+        assert!(shown.contains("127.0.0.1:1"), "{shown}");
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+}
+
 #[tokio::test]
 async fn documented_rights_suffice_for_fenced_data() {
     let server = RedisServer::start();
