@@ -17,12 +17,6 @@ pub(super) async fn shared(task: &Task) -> Result<Vec<Waiter>, String> {
     Ok(waiters(&builder(task)?.build(), task))
 }
 
-/// The same, with the client on the thread of its callers.
-pub(super) async fn here(task: &Task) -> Result<Vec<Waiter>, String> {
-    init(task).await?;
-    Ok(waiters(&builder(task)?.on_current_runtime().build(), task))
-}
-
 fn waiters(client: &Client, task: &Task) -> Vec<Waiter> {
     let waiter = |key| Waiter(client.lock(key).ttl(TTL));
     task.keys().map(waiter).collect()

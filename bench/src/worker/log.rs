@@ -1,5 +1,5 @@
-use std::cell::{Cell, RefCell};
 use std::fmt::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::measure::record::Section;
@@ -8,11 +8,16 @@ use crate::measure::record::Section;
 #[derive(Debug)]
 pub(super) struct Log {
     began: Instant,
-    sections: RefCell<Vec<Section>>,
+    entries: Mutex<Entries>,
+}
+
+#[derive(Debug)]
+struct Entries {
+    sections: Vec<Section>,
     /// When each waiter that waits now had asked.
-    pending: RefCell<Vec<Option<u64>>>,
-    gave_up: Cell<u64>,
-    why: RefCell<String>,
+    pending: Vec<Option<u64>>,
+    gave_up: u64,
+    why: String,
 }
 
 /// Reserved in advance, so that the log does not grow during the measurement.
@@ -20,12 +25,15 @@ const SECTIONS: usize = 100_000;
 
 impl Log {
     pub(super) fn new(waiters: usize) -> Self {
+        let entries = Entries {
+            sections: Vec::with_capacity(SECTIONS),
+            pending: vec![None; waiters],
+            gave_up: 0,
+            why: String::new(),
+        };
         Self {
             began: Instant::now(),
-            sections: RefCell::new(Vec::with_capacity(SECTIONS)),
-            pending: RefCell::new(vec![None; waiters]),
-            gave_up: Cell::new(0),
-            why: RefCell::default(),
+            entries: Mutex::new(entries),
         }
     }
 
@@ -36,20 +44,20 @@ impl Log {
 
     pub(super) fn asks(&self, waiter: usize) -> u64 {
         let now = self.now();
-        self.pending.borrow_mut()[waiter] = Some(now);
+        self.entries().pending[waiter] = Some(now);
         now
     }
 
     pub(super) fn gets(&self, waiter: usize) -> u64 {
         let now = self.now();
-        self.pending.borrow_mut()[waiter] = None;
+        self.entries().pending[waiter] = None;
         now
     }
 
     /// To be called just before release is.
     pub(super) fn leaves(&self, waiter: usize, asked: u64, acquired: u64) {
         let releasing = self.now();
-        self.sections.borrow_mut().push(Section {
+        self.entries().sections.push(Section {
             waiter,
             asked,
             acquired,
@@ -58,15 +66,17 @@ impl Log {
     }
 
     pub(super) fn gives_up(&self, why: String) {
-        self.gave_up.set(self.gave_up.get() + 1);
-        *self.why.borrow_mut() = why;
+        let mut entries = self.entries();
+        entries.gave_up += 1;
+        entries.why = why;
     }
 
     /// The lines that `record.rs` reads.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
+        let entries = self.entries();
         // Writing to a string cannot fail.
-        for section in &*self.sections.borrow() {
+        for section in &entries.sections {
             let Section {
                 waiter,
                 asked,
@@ -75,14 +85,18 @@ impl Log {
             } = section;
             let _ = writeln!(text, "section {waiter} {asked} {acquired} {releasing}");
         }
-        for (waiter, asked) in self.pending.borrow().iter().enumerate() {
+        for (waiter, asked) in entries.pending.iter().enumerate() {
             if let Some(asked) = asked {
                 let _ = writeln!(text, "pending {waiter} {asked}");
             }
         }
-        let why = self.why.borrow().replace('\n', " ");
-        let _ = write!(text, "gave-up {} {why}\nfinished", self.gave_up.get());
+        let why = entries.why.replace('\n', " ");
+        let _ = write!(text, "gave-up {} {why}\nfinished", entries.gave_up);
         text
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

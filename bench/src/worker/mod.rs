@@ -1,6 +1,6 @@
-//! The subjects in Rust: each runs in its own process and obeys the orders of `worker_process.rs`. The
-//! code that obeys runs on one thread of tokio, in addition to the threads that the library itself
-//! starts; cycles run on as many as the settings say.
+//! The subjects in Rust: each runs in its own process and obeys the orders of `worker_process.rs`. Its
+//! handles run on one thread of tokio or on all cores, as the settings say, in addition to the threads that
+//! the library itself starts.
 
 mod bare;
 mod bare_quorum;
@@ -17,12 +17,10 @@ mod task;
 
 use std::future::Future;
 use std::io::Write;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::task::LocalSet;
 
 use cycle::Limit;
 use log::Log;
@@ -59,10 +57,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         return pipeline::obey(&task);
     }
     let runtime = task.runtime()?;
-    LocalSet::new().block_on(&runtime, async {
+    runtime.block_on(async {
         match part.as_str() {
             "leasehold" => obey(leasehold::shared(&task).await?, &task).await,
-            "leasehold-here" => obey(leasehold::here(&task).await?, &task).await,
             "leasehold-each" => obey(leasehold::each(&task).await?, &task).await,
             "rslock" => obey(rslock::handles(&task)?, &task).await,
             "redlock" => obey(redlock::handles(&task)?, &task).await,
@@ -79,7 +76,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 }
 
 async fn obey<H: Handle>(handles: Vec<H>, task: &Task) -> Result<(), String> {
-    let log = Rc::new(Log::new(task.waiters));
+    let log = Arc::new(Log::new(task.waiters));
     let mut orders = orders();
     let mut handles: Vec<Arc<H>> = handles.into_iter().map(Arc::new).collect();
     let mut held = None;
@@ -111,15 +108,15 @@ async fn obey<H: Handle>(handles: Vec<H>, task: &Task) -> Result<(), String> {
             ("start", [_, ..]) => {
                 for (waiter, handle) in handles.drain(..).enumerate() {
                     let pause = Pause::new()?;
-                    let log = Rc::clone(&log);
+                    let log = Arc::clone(&log);
                     let (hold, away) = (task.hold, task.away);
-                    tokio::task::spawn_local(contend(waiter, handle, log, pause, hold, away));
+                    tokio::task::spawn(contend(waiter, handle, log, pause, hold, away));
                 }
                 "started".into()
             }
             ("still", [first, ..]) => {
                 held = Some(first.acquire().await?);
-                let log = Rc::clone(&log);
+                let log = Arc::clone(&log);
                 wait_all(handles.split_off(1), &log);
                 "waiting".into()
             }
@@ -138,7 +135,7 @@ fn say(answer: &str) -> Result<(), String> {
 async fn contend<H: Handle>(
     waiter: usize,
     handle: Arc<H>,
-    log: Rc<Log>,
+    log: Arc<Log>,
     mut pause: Pause,
     hold: Duration,
     away: Duration,
@@ -156,10 +153,10 @@ async fn contend<H: Handle>(
 }
 
 /// Makes all handles wait for a lock that another one holds for good.
-fn wait_all<H: Handle>(handles: Vec<Arc<H>>, log: &Rc<Log>) {
+fn wait_all<H: Handle>(handles: Vec<Arc<H>>, log: &Arc<Log>) {
     for handle in handles {
-        let log = Rc::clone(log);
-        tokio::task::spawn_local(async move {
+        let log = Arc::clone(log);
+        tokio::task::spawn(async move {
             drop(patiently(&*handle, &log).await);
         });
     }

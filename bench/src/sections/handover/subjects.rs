@@ -5,7 +5,7 @@ use crate::report::charts::Role::{Bound, Ours, Peer};
 
 /// A separate search found the delay that makes each library hand over fastest. A shorter delay only
 /// costs more.
-const SUBJECTS: [Subject; 14] = [
+const SUBJECTS: [Subject; 16] = [
     Subject::new(Bound, "BLPOP, bare sockets", Own("bare"), "default", One),
     Subject::new(
         Bound,
@@ -15,19 +15,27 @@ const SUBJECTS: [Subject; 14] = [
         Any,
     ),
     Subject::new(Bound, BOUND, Own("bare-crate"), "default", One),
-    Subject::new(Ours, LEASEHOLD, Own("leasehold"), "default", Any),
     Subject::new(
-        Ours,
-        "leasehold, callers' thread",
-        Own("leasehold-here"),
-        "default",
-        Any,
+        Bound,
+        "BLPOP, redis crate, all cores",
+        Own("bare-crate"),
+        "multi",
+        One,
     ),
+    Subject::new(Ours, LEASEHOLD, Own("leasehold"), "default", Any),
+    Subject::new(Ours, "leasehold, all cores", Own("leasehold"), "multi", Any),
     Subject::new(
         Ours,
         "leasehold, a client each",
         Own("leasehold-each"),
         "default",
+        Any,
+    ),
+    Subject::new(
+        Ours,
+        "leasehold, a client each, all cores",
+        Own("leasehold-each"),
+        "multi",
         Any,
     ),
     Subject::new(Peer, "rslock", Own("rslock"), "default", Any),
