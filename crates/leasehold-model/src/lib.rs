@@ -1,8 +1,8 @@
-//! The quorum protocol as a finite world, searched state by state.
+//! The quorum protocol as a finite state machine, searched state by state.
 //!
-//! A [`World`](state::World) is what every client and every member knows at one instant. The
+//! A [`ModelState`](state::ModelState) is what every client and every member knows at one instant. The
 //! [`Rules`](rules::Rules) of the protocol decide which [`steps`] may happen next, and the
-//! [`Bounds`](bounds::Bounds) limit how often. [`search`] visits every world that can be reached and
+//! [`Bounds`](bounds::Bounds) limit how often. [`search`] visits every state that can be reached and
 //! checks the [`properties`] of each step, so it finds the shortest trace that a missing rule allows.
 //! [`variants`] lists the design and the ways to break it.
 //!

@@ -15,8 +15,8 @@ use std::time::Instant;
 use leasehold_model::search::{Limits, Report, search};
 use leasehold_model::variants::{Variant, broken, design, design_at_length, spare};
 
-/// Worlds in one search, so that all of them together take minutes.
-const WORLDS: usize = 12_000_000;
+/// States in one search, so that all of them together take minutes.
+const STATES: usize = 12_000_000;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         variants.extend(design_at_length());
         variants.extend(spare());
     }
-    println!("| variant | bounds | worlds | seconds | breaks | steps |");
+    println!("| variant | bounds | states | seconds | breaks | steps |");
     println!("|---|---|---|---|---|---|");
     let mut as_expected = true;
     for variant in &variants {
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
 /// Prints the result of one search, and returns whether it is what the variant expects.
 fn row(variant: &Variant, traces: bool) -> bool {
     let limits = Limits {
-        worlds: WORLDS,
+        states: STATES,
         until: variant.breaks,
     };
     #[expect(
@@ -70,8 +70,8 @@ fn row(variant: &Variant, traces: bool) -> bool {
         None => (nothing(&report), "–".to_owned()),
     };
     let (name, bounds) = (variant.name, variant.model.bounds);
-    let worlds = report.worlds;
-    println!("| {name} | {bounds} | {worlds} | {seconds:.1} | {breaks} | {steps} |");
+    let states = report.states;
+    println!("| {name} | {bounds} | {states} | {seconds:.1} | {breaks} | {steps} |");
     if traces && let Some((_, trace)) = found {
         println!("| | {trace} | | | | |");
     }

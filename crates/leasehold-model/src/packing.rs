@@ -1,8 +1,8 @@
-//! A world in a few words. Worlds that differ only by names, but know the same, are one world.
+//! A state in a few words. States that differ only by names, but know the same, are one state.
 
-use crate::state::{ATTEMPTS, Acquire, Attempt, Member, Phase, Standing, Talk, World};
+use crate::state::{ATTEMPTS, Acquire, Attempt, Member, Phase, MemberTrust, Talk, ModelState};
 
-impl<const N: usize> World<N> {
+impl<const N: usize> ModelState<N> {
     /// All but the members in one word.
     fn word(&self) -> u128 {
         let mut bits = Bits::default();
@@ -19,9 +19,9 @@ impl<const N: usize> World<N> {
     }
 }
 
-impl<const N: usize> World<N> {
-    /// Returns the same world with its members in order, and its fingerprint. If attempts are alike,
-    /// they are in order too. So worlds that differ only by names, but know the same, are one.
+impl<const N: usize> ModelState<N> {
+    /// Returns the same state with its members in order, and its fingerprint. If attempts are alike,
+    /// they are in order too. So states that differ only by names, but know the same, are one.
     #[must_use]
     pub fn canonical(mut self, attempts_alike: bool) -> (Self, u64) {
         if attempts_alike {
@@ -117,11 +117,11 @@ impl Talk {
             }
         }
         bits.put(u8::from(self.barred), 1);
-        bits.put(self.seal as u8, 2);
+        bits.put(self.confirmation as u8, 2);
         for renewal in self.renewals {
             bits.put(renewal as u8, 3);
         }
-        bits.put(self.heal as u8, 2);
+        bits.put(self.repair as u8, 2);
     }
 }
 
@@ -138,10 +138,10 @@ impl Member {
                 bits.put(lease.age, 2);
             }
         }
-        match self.standing {
-            Standing::Sound => bits.put(0, 4),
-            Standing::Back => bits.put(1, 4),
-            Standing::Out(ticks) => bits.put(2 + ticks, 4),
+        match self.trust {
+            MemberTrust::Sound => bits.put(0, 4),
+            MemberTrust::Back => bits.put(1, 4),
+            MemberTrust::Out(ticks) => bits.put(2 + ticks, 4),
         }
         for talk in self.talks {
             talk.put(&mut bits);
@@ -181,7 +181,7 @@ impl Bits {
     }
 }
 
-/// A hash of 64 bits: in ten million worlds two share one with a chance of 1 in 300,000.
+/// A hash of 64 bits: in ten million states two share one with a chance of 1 in 300,000.
 struct Fingerprint(u64);
 
 impl Fingerprint {

@@ -1,8 +1,8 @@
-//! What must hold in every world and of every step.
+//! What must hold in every state and of every step.
 
 use std::fmt;
 
-use crate::state::{Phase, World};
+use crate::state::{Phase, ModelState};
 use crate::steps::{Model, Step};
 
 /// One of the promises of the protocol.
@@ -36,9 +36,9 @@ impl fmt::Display for Property {
 #[must_use]
 pub fn broken<const N: usize>(
     model: &Model,
-    before: &World<N>,
+    before: &ModelState<N>,
     step: Step,
-    after: &World<N>,
+    after: &ModelState<N>,
 ) -> Option<Property> {
     let valid = after.attempts.iter().filter(|a| a.phase == Phase::Valid);
     if valid.count() > 1 {
@@ -47,7 +47,7 @@ pub fn broken<const N: usize>(
     match step {
         Step::Win { fence, .. } if fence < before.greatest => Some(Property::FenceOrder),
         Step::Win { fence, .. } if fence == before.greatest => Some(Property::FenceUnique),
-        Step::Confirm { attempt, .. } if before.attempts[attempt].phase == Phase::Expired => {
+        Step::StayValid { attempt, .. } if before.attempts[attempt].phase == Phase::Expired => {
             Some(Property::Finality)
         }
         Step::Free { attempt, member } => {

@@ -3,18 +3,18 @@
 /// Every rule of the protocol that the model can leave out.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// A fence that no majority answered is sealed by a majority before it is used.
-    pub seal: bool,
-    /// Only members that granted are asked to seal; otherwise all are.
-    pub seal_where_granted: bool,
-    /// A member seals a fence only while the claim still holds there.
-    pub seal_checks_owner: bool,
+    /// A fence that no majority answered is confirmed by a majority before it is used.
+    pub confirmation: bool,
+    /// Only members that granted are asked to confirm; otherwise all are.
+    pub confirm_where_granted: bool,
+    /// A member confirms a fence only while the claim still holds there.
+    pub confirmation_checks_owner: bool,
     /// A member frees a lease only for its owner.
     pub release_checks_owner: bool,
     /// The answers that require a trusted member.
     pub trust: Trust,
     /// Whether and when a lease is put back where the key is free.
-    pub healing: Healing,
+    pub repairing: Repairing,
     /// When the client's wall clock raises a counter.
     pub floor: Floor,
     /// Validity is counted from before the request was sent, not from the answer.
@@ -32,12 +32,12 @@ pub struct Rules {
 pub struct Trust {
     /// Its grants.
     pub grant: bool,
-    /// Its answer that it sealed a fence.
-    pub seal: bool,
+    /// Its answer that it confirmed a fence.
+    pub confirmation: bool,
     /// Its answer that it still had a lease.
     pub renewal: bool,
     /// Its answer that the key is free and the lease may be put back, or that it put the lease back.
-    pub heal: bool,
+    pub repair: bool,
     /// After a member was out, only requests *sent* after its wait ended count; otherwise all
     /// requests that it executes after that count.
     pub sent_after_wait: bool,
@@ -50,7 +50,7 @@ pub struct Trust {
 
 /// What to do with a member where a renewal found the key free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Healing {
+pub enum Repairing {
     /// Nothing.
     Never,
     /// If a majority still held the lease, the client puts it back there. The member counts from the
@@ -65,10 +65,10 @@ pub enum Healing {
 pub enum Floor {
     /// In each counter step: `max(counter, proposal) + 1`.
     EveryStep,
-    /// Only by a seal, and a seal happens only if the answers differ.
-    Seal,
-    /// Only by a seal, which is also needed if a counter was missing.
-    SealOfMissing,
+    /// Only by a confirmation, and a confirmation happens only if the answers differ.
+    Confirmation,
+    /// Only by a confirmation, which is also needed if a counter was missing.
+    ConfirmationOfMissing,
 }
 
 /// Spans of time in ticks, as a clock without error measures them.
@@ -106,20 +106,20 @@ impl Times {
 
 /// The rules of the design.
 pub const DESIGN: Rules = Rules {
-    seal: true,
-    seal_where_granted: true,
-    seal_checks_owner: true,
+    confirmation: true,
+    confirm_where_granted: true,
+    confirmation_checks_owner: true,
     release_checks_owner: true,
     trust: Trust {
         grant: true,
-        seal: true,
+        confirmation: true,
         renewal: true,
-        heal: true,
+        repair: true,
         sent_after_wait: true,
         one_incarnation: true,
         stepped_clock: true,
     },
-    healing: Healing::NextRound,
+    repairing: Repairing::NextRound,
     floor: Floor::EveryStep,
     deadline_from_sending: true,
     owner_per_attempt: true,

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::properties::{Property, broken};
-use crate::state::World;
-use crate::steps::{Model, Step, Word};
+use crate::state::ModelState;
+use crate::steps::{Model, Step, AcquireReply};
 
 /// When a search may stop before it has seen everything.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Worlds to visit.
-    pub worlds: usize,
+    /// States to visit.
+    pub states: usize,
     /// Stop as soon as this property is broken.
     pub until: Option<Property>,
 }
@@ -19,11 +19,11 @@ pub struct Limits {
 /// What a search found.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Worlds visited; worlds that differ only by the names of members count once.
-    pub worlds: usize,
+    /// States visited; states that differ only by the names of members count once.
+    pub states: usize,
     /// The longest shortest way to any of them.
     pub depth: usize,
-    /// Whether every world within the bounds was visited.
+    /// Whether every state within the bounds was visited.
     pub complete: bool,
     /// Each broken property with a shortest trace to it.
     pub broken: BTreeMap<Property, Trace>,
@@ -36,8 +36,8 @@ pub struct Report {
 pub enum Event {
     /// A guard became valid in one round.
     FastPath,
-    /// A guard became valid after its fence was sealed.
-    Sealed,
+    /// A guard became valid after its fence was confirmed.
+    Confirmed,
     /// The client ignored a grant, because its member was out.
     UntrustedGrant,
     /// A grant counted although its member had been out, because its wait was over.
@@ -45,12 +45,12 @@ pub enum Event {
     /// A renewal succeeded.
     Renewed,
     /// A renewal succeeded that needed a member where the lease had been put back.
-    HealCounted,
+    RepairCounted,
     /// A lease was taken for an attempt that had ended.
     LateGrant,
 }
 
-/// Steps from a first world on.
+/// Steps from a first state on.
 #[derive(Clone, Debug)]
 pub struct Trace {
     /// The members' counters at the start.
@@ -70,7 +70,7 @@ impl std::fmt::Display for Trace {
     }
 }
 
-/// Visits every world that the model can reach.
+/// Visits every state that the model can reach.
 #[must_use]
 pub fn search(model: &Model, limits: Limits) -> Report {
     match model.bounds.sets.members() {
@@ -79,7 +79,7 @@ pub fn search(model: &Model, limits: Limits) -> Report {
     }
 }
 
-/// Every world visited, by its fingerprint alone; the worlds themselves are kept only while the
+/// Every state visited, by its fingerprint alone; the states themselves are kept only while the
 /// search passes through them.
 struct Search<'a, const N: usize> {
     model: &'a Model,
@@ -87,7 +87,7 @@ struct Search<'a, const N: usize> {
     visited: HashSet<u64, BuildHasherDefault<AsIs>>,
     prints: Vec<u64>,
     parents: Vec<u32>,
-    /// The last step of each trace: the world before it, and the property.
+    /// The last step of each trace: the state before it, and the property.
     ends: BTreeMap<Property, u32>,
     seen: BTreeSet<Event>,
 }
@@ -109,15 +109,15 @@ impl<'a, const N: usize> Search<'a, N> {
 
     fn run(mut self, limits: Limits) -> Report {
         let mut front = Vec::new();
-        for world in self.model.initial::<N>() {
-            front.extend(self.visit(world, ROOT));
+        for state in self.model.initial::<N>() {
+            front.extend(self.visit(state, ROOT));
         }
         let mut depth = 0;
         let done = |search: &Self| limits.until.is_some_and(|p| search.ends.contains_key(&p));
-        while !front.is_empty() && !done(&self) && self.prints.len() < limits.worlds {
+        while !front.is_empty() && !done(&self) && self.prints.len() < limits.states {
             let mut next = Vec::new();
-            for (world, index) in &front {
-                self.expand(world, *index, &mut next);
+            for (state, index) in &front {
+                self.expand(state, *index, &mut next);
                 if done(&self) {
                     break;
                 }
@@ -126,7 +126,7 @@ impl<'a, const N: usize> Search<'a, N> {
             depth += usize::from(!front.is_empty());
         }
         Report {
-            worlds: self.prints.len(),
+            states: self.prints.len(),
             depth,
             complete: front.is_empty() && !done(&self),
             broken: self
@@ -138,23 +138,23 @@ impl<'a, const N: usize> Search<'a, N> {
         }
     }
 
-    fn visit(&mut self, world: World<N>, parent: u32) -> Option<(World<N>, u32)> {
-        let (world, print) = world.canonical(self.alike);
+    fn visit(&mut self, state: ModelState<N>, parent: u32) -> Option<(ModelState<N>, u32)> {
+        let (state, print) = state.canonical(self.alike);
         if !self.visited.insert(print) {
             return None;
         }
         self.prints.push(print);
         self.parents.push(parent);
-        Some((world, (self.prints.len() - 1) as u32))
+        Some((state, (self.prints.len() - 1) as u32))
     }
 
-    fn expand(&mut self, world: &World<N>, index: u32, next: &mut Vec<(World<N>, u32)>) {
+    fn expand(&mut self, state: &ModelState<N>, index: u32, next: &mut Vec<(ModelState<N>, u32)>) {
         let model = self.model;
-        model.steps(world, |step, after| {
-            if let Some(event) = event(world, step) {
+        model.steps(state, |step, after| {
+            if let Some(event) = event(state, step) {
                 self.seen.insert(event);
             }
-            let broken = broken(model, world, step, &after);
+            let broken = broken(model, state, step, &after);
             if let Some(property) = broken {
                 self.ends.entry(property).or_insert(index);
             }
@@ -166,7 +166,7 @@ impl<'a, const N: usize> Search<'a, N> {
     }
 
     /// The steps to `last` and the one from there that breaks the property, with the members named
-    /// as in the first world.
+    /// as in the first state.
     fn trace(&self, property: Property, last: u32) -> Trace {
         let mut path = Vec::new();
         let mut index = last;
@@ -179,28 +179,28 @@ impl<'a, const N: usize> Search<'a, N> {
         let start = starts
             .into_iter()
             .find(|w| Some(w.canonical(self.alike).1) == first);
-        let mut world = start.expect("a trace begins where a run may begin");
-        let counters = world.members.iter().map(|member| member.counter).collect();
+        let mut state = start.expect("a trace begins where a run may begin");
+        let counters = state.members.iter().map(|member| member.counter).collect();
         let mut steps = Vec::new();
         while let Some(print) = path.pop() {
             let (step, after) =
-                self.follow(&world, |_, after| after.canonical(self.alike).1 == print);
+                self.follow(&state, |_, after| after.canonical(self.alike).1 == print);
             steps.push(step);
-            world = after;
+            state = after;
         }
         let breaks =
-            |step, after: &World<N>| broken(self.model, &world, step, after) == Some(property);
-        steps.push(self.follow(&world, breaks).0);
+            |step, after: &ModelState<N>| broken(self.model, &state, step, after) == Some(property);
+        steps.push(self.follow(&state, breaks).0);
         Trace { counters, steps }
     }
 
     fn follow(
         &self,
-        world: &World<N>,
-        wanted: impl Fn(Step, &World<N>) -> bool,
-    ) -> (Step, World<N>) {
+        state: &ModelState<N>,
+        wanted: impl Fn(Step, &ModelState<N>) -> bool,
+    ) -> (Step, ModelState<N>) {
         let mut found = None;
-        self.model.steps(world, |step, after| {
+        self.model.steps(state, |step, after| {
             if found.is_none() && wanted(step, &after) {
                 found = Some((step, after));
             }
@@ -209,20 +209,20 @@ impl<'a, const N: usize> Search<'a, N> {
     }
 }
 
-fn event<const N: usize>(before: &World<N>, step: Step) -> Option<Event> {
+fn event<const N: usize>(before: &ModelState<N>, step: Step) -> Option<Event> {
     match step {
         Step::Win { rounds: 1, .. } => Some(Event::FastPath),
-        Step::Win { .. } => Some(Event::Sealed),
+        Step::Win { .. } => Some(Event::Confirmed),
         Step::Count {
-            word: Word::Untrusted,
+            reply: AcquireReply::Untrusted,
             ..
         } => Some(Event::UntrustedGrant),
         Step::Count {
-            word: Word::GrantOfBack,
+            reply: AcquireReply::GrantOfBack,
             ..
         } => Some(Event::RejoinedGrant),
-        Step::Confirm { healed: true, .. } => Some(Event::HealCounted),
-        Step::Confirm { .. } => Some(Event::Renewed),
+        Step::StayValid { repaired: true, .. } => Some(Event::RepairCounted),
+        Step::StayValid { .. } => Some(Event::Renewed),
         Step::Take {
             granted: true,
             attempt,

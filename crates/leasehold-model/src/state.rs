@@ -1,6 +1,6 @@
 //! What every client and every member knows at one instant, in as little space as possible.
 //!
-//! Time is stored as ages, in true ticks, and only as long as they make a difference. So worlds
+//! Time is stored as ages, in true ticks, and only as long as they make a difference. So states
 //! that differ only by their age are one, and runs need no bound on time.
 
 /// Room for attempts; `Bounds::attempts` says how many are used.
@@ -10,7 +10,7 @@ pub const ROUNDS: usize = 2;
 
 /// Everything at one instant.
 #[derive(Clone, Copy, Debug)]
-pub struct World<const N: usize> {
+pub struct ModelState<const N: usize> {
     /// The members.
     pub members: [Member; N],
     /// The attempts, in the order in which they start.
@@ -44,7 +44,7 @@ pub struct Member {
     /// The lease on the key.
     pub lease: Option<Lease>,
     /// Whether it may have forgotten leases.
-    pub standing: Standing,
+    pub trust: MemberTrust,
     /// Its talk with each attempt.
     pub talks: [Talk; ATTEMPTS],
 }
@@ -60,7 +60,7 @@ pub struct Lease {
 
 /// Whether a member may have forgotten leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum MemberTrust {
     /// It never did.
     Sound,
     /// It did this many ticks ago, and is out.
@@ -79,12 +79,12 @@ pub struct Talk {
     pub acquire: Acquire,
     /// Whether the attempt was sent before the member's wait ended.
     pub barred: bool,
-    /// The request to seal the fence.
-    pub seal: Seal,
+    /// The request to confirm the fence.
+    pub confirmation: Confirmation,
     /// Each round's request to renew.
     pub renewals: [Renewal; ROUNDS],
     /// The request to put the lease back.
-    pub heal: Heal,
+    pub repair: Repair,
 }
 
 /// The request for a lease: taking it and the counter step are two steps at the member.
@@ -101,19 +101,19 @@ pub enum Acquire {
     /// Answered with this fence, and it counts.
     Granted(u8),
     /// Answered by a member that is out. This is no grant, but a client without the rule asks it to
-    /// seal.
+    /// confirm.
     GrantedOut,
 }
 
-/// The request to seal the fence.
+/// The request to confirm the fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seal {
+pub enum Confirmation {
     /// Never sent, or no longer able to have an effect.
     Gone,
     /// On its way.
     Sent,
     /// The member has the fence, and it counts.
-    Stands,
+    Counted,
 }
 
 /// A request to renew.
@@ -133,7 +133,7 @@ pub enum Renewal {
 
 /// The request to put the lease back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heal {
+pub enum Repair {
     /// Never sent, or no longer able to have an effect.
     Gone,
     /// On its way.
@@ -166,8 +166,8 @@ pub enum Phase {
     Unsent,
     /// Grants are coming in.
     Asking,
-    /// The fence is being sealed.
-    Sealing,
+    /// The fence is being confirmed.
+    Confirming,
     /// The guard is valid.
     Valid,
     /// The guard's deadline passed while a renewal was under way, and the rules forgive that.
@@ -180,15 +180,15 @@ impl Member {
     /// Whether it is out.
     #[must_use]
     pub fn is_out(&self) -> bool {
-        matches!(self.standing, Standing::Out(_))
+        matches!(self.trust, MemberTrust::Out(_))
     }
 }
 
 impl Attempt {
-    /// Whether grants and seals still matter to it.
+    /// Whether grants and confirmations still matter to it.
     #[must_use]
     pub fn is_pending(&self) -> bool {
-        matches!(self.phase, Phase::Asking | Phase::Sealing)
+        matches!(self.phase, Phase::Asking | Phase::Confirming)
     }
 
     /// Whether any answer still matters to it.

@@ -8,7 +8,7 @@ use leasehold_model::variants::{Variant, broken};
 /// A shortest trace that breaks the property.
 fn shortest(model: &Model, property: Property) -> Option<Trace> {
     let limits = Limits {
-        worlds: 10_000_000,
+        states: 10_000_000,
         until: Some(property),
     };
     search(model, limits).broken.remove(&property)
@@ -46,20 +46,20 @@ macro_rules! breaking {
 }
 
 breaking! {
-    no_seal_repeats_a_fence: "no seal, repeated fence",
-    no_seal_grants_a_smaller_fence: "no seal, smaller fence",
-    seal_without_owner_check: "seal without owner check, asked of all",
-    floor_by_the_seal_alone: "floor by the seal alone",
-    floor_by_the_seal_of_a_missing_counter: "floor by the seal of a missing counter",
+    no_confirmation_repeats_a_fence: "no confirmation, repeated fence",
+    no_confirmation_grants_a_smaller_fence: "no confirmation, smaller fence",
+    confirmation_without_owner_check: "confirmation without owner check, asked of all",
+    floor_by_the_confirmation_alone: "floor by the confirmation alone",
+    floor_by_the_confirmation_of_a_missing_counter: "floor by the confirmation of a missing counter",
     counter_step_in_the_next_incarnation:
         "counter step in the next incarnation, trusted as the lease was",
     wrong_clocks_and_a_lost_counter: "wrong clocks and a lost counter",
     counted_in_what_was_sent_before_the_wait_ended:
         "counted in what was sent before the wait ended",
     untrusted_at_grant: "untrusted member counted at grant",
-    untrusted_at_seal: "untrusted member counted at seal",
+    untrusted_at_confirmation: "untrusted member counted at confirmation",
     untrusted_at_renewal: "untrusted member counted at renewal",
-    untrusted_at_renewal_without_healing: "untrusted member counted at renewal, no healing",
+    untrusted_at_renewal_without_repair: "untrusted member counted at renewal, no repair",
     untrusted_put_back_counted: "put-back counted in the round that made it, untrusted",
     no_waiting_time: "no waiting time",
     waiting_time_too_short: "waiting time too short",
@@ -74,7 +74,7 @@ breaking! {
     sets_of_different_length: "sets {1,2,3} and {1,2,3,4,5}",
 }
 
-/// Treating worlds as one changes no verdict and makes no trace longer.
+/// Treating states as one changes no verdict and makes no trace longer.
 #[test]
 fn what_is_forgotten_makes_no_difference() {
     let names = [

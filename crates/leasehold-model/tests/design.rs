@@ -1,4 +1,4 @@
-//! The design holds in every world that it can reach within the bounds, and the events it is made for
+//! The design holds in every state that it can reach within the bounds, and the events it is made for
 //! happen in some of them.
 
 use leasehold_model::bounds::{Bounds, Clocks};
@@ -11,14 +11,14 @@ use leasehold_model::variants::{Variant, design};
 fn holds(name: &str) {
     let variant = find(name);
     let limits = Limits {
-        worlds: 10_000_000,
+        states: 10_000_000,
         until: None,
     };
     let report = search(&variant.model, limits);
     if let Some((property, trace)) = report.broken.first_key_value() {
         panic!("{property} is broken: {trace}");
     }
-    assert!(report.complete, "capped at {} worlds", report.worlds);
+    assert!(report.complete, "capped at {} states", report.states);
     for event in variant.shows {
         assert!(report.seen.contains(event), "{event:?} never happened");
     }
@@ -50,7 +50,7 @@ holding! {
     three_attempts: "design, 3 attempts",
     three_attempts_with_wrong_clocks: "design, 3 attempts, wrong clocks",
     two_attempts_with_wrong_clocks: "design, 2 attempts, wrong clocks",
-    two_attempts_that_renew_and_heal: "design, 2 attempts, 2 renewals",
+    two_attempts_that_renew_and_repair: "design, 2 attempts, 2 renewals",
     two_attempts_with_requests_executed_twice: "design, 2 attempts, repeats",
     three_attempts_and_a_restart: "design, 3 attempts, restart",
     two_attempts_and_a_restart: "design, 2 attempts, restart",
@@ -61,11 +61,11 @@ holding! {
     two_attempts_on_five_members: "design, 5 members, 2 attempts",
 }
 
-/// Treating worlds as one hides no event.
+/// Treating states as one hides no event.
 #[test]
 fn what_is_forgotten_makes_no_difference() {
     let limits = Limits {
-        worlds: 10_000_000,
+        states: 10_000_000,
         until: None,
     };
     let [brief, exact] = [true, false].map(|forgets| {
@@ -77,7 +77,7 @@ fn what_is_forgotten_makes_no_difference() {
         search(&model, limits)
     });
     assert!(brief.complete && exact.complete);
-    assert!(brief.worlds < exact.worlds / 10, "{} worlds", brief.worlds);
+    assert!(brief.states < exact.states / 10, "{} states", brief.states);
     assert!(brief.broken.is_empty() && exact.broken.is_empty());
     assert_eq!(brief.seen, exact.seen);
 }
@@ -95,11 +95,11 @@ fn wrong_clocks_cost_only_fence_order() {
         forgets: true,
     };
     let limits = Limits {
-        worlds: 10_000_000,
+        states: 10_000_000,
         until: None,
     };
     let report = search(&model, limits);
-    assert!(report.complete, "capped at {} worlds", report.worlds);
+    assert!(report.complete, "capped at {} states", report.states);
     let broken: Vec<Property> = report.broken.into_keys().collect();
     assert_eq!(broken, [Property::FenceOrder, Property::FenceUnique]);
 }

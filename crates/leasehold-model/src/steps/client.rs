@@ -2,8 +2,8 @@
 
 use super::{Model, Step};
 use crate::bounds::Clocks;
-use crate::rules::{Floor, Healing};
-use crate::state::{Acquire, Heal, Phase, Renewal, Seal, World};
+use crate::rules::{Floor, Repairing};
+use crate::state::{Acquire, Repair, Phase, Renewal, Confirmation, ModelState};
 
 /// How far apart the proposals of two ticks are. Microseconds pass faster than a counter counts, so
 /// this is more than a counter can count in one run.
@@ -14,46 +14,46 @@ const WRONG: [u8; 3] = [0, 1, 2];
 impl Model {
     pub(super) fn client_steps<const N: usize>(
         &self,
-        world: &World<N>,
-        emit: &mut impl FnMut(Step, World<N>),
+        state: &ModelState<N>,
+        emit: &mut impl FnMut(Step, ModelState<N>),
     ) {
-        self.start(world, emit);
+        self.start(state, emit);
         for a in 0..usize::from(self.bounds.attempts) {
-            match world.attempts[a].phase {
+            match state.attempts[a].phase {
                 Phase::Unsent => break,
-                Phase::Asking => self.choose(world, a, emit),
-                Phase::Sealing => self.win_sealed(world, a, emit),
+                Phase::Asking => self.choose(state, a, emit),
+                Phase::Confirming => self.win_confirmed(state, a, emit),
                 Phase::Valid => {
-                    self.renew(world, a, emit);
-                    self.confirm(world, a, emit);
+                    self.renew(state, a, emit);
+                    self.confirm(state, a, emit);
                 }
-                Phase::Expired => self.confirm(world, a, emit),
+                Phase::Expired => self.confirm(state, a, emit),
                 Phase::Ended => continue,
             }
-            let mut after = *world;
+            let mut after = *state;
             after.end(a);
             emit(Step::End { attempt: a }, after);
         }
     }
 
     /// Sends the next attempt, if its client has no other.
-    fn start<const N: usize>(&self, world: &World<N>, emit: &mut impl FnMut(Step, World<N>)) {
-        let attempts = &world.attempts[..usize::from(self.bounds.attempts)];
+    fn start<const N: usize>(&self, state: &ModelState<N>, emit: &mut impl FnMut(Step, ModelState<N>)) {
+        let attempts = &state.attempts[..usize::from(self.bounds.attempts)];
         let Some(a) = attempts.iter().position(|a| a.phase == Phase::Unsent) else {
             return;
         };
         let before = a.checked_sub(usize::from(self.bounds.clients));
-        if before.is_some_and(|before| world.attempts[before].is_alive()) {
+        if before.is_some_and(|before| state.attempts[before].is_alive()) {
             return;
         }
-        let wall = world.wall + world.since_start;
+        let wall = state.wall + state.since_start;
         let proposals = match self.bounds.clocks {
             Clocks::Right => [Some(wall * TICK), None, None],
             Clocks::Skewed(ahead) => [Some(wall * TICK), Some((wall + ahead) * TICK), None],
             Clocks::Wrong => WRONG.map(Some),
         };
         for proposal in proposals.into_iter().flatten() {
-            let mut after = *world;
+            let mut after = *state;
             (after.wall, after.since_start) = (wall, 0);
             after.attempts[a].phase = Phase::Asking;
             after.attempts[a].proposal = proposal;
@@ -83,14 +83,14 @@ impl Model {
     /// A majority granted, and its greatest answer is the fence. Any majority may answer first.
     fn choose<const N: usize>(
         &self,
-        world: &World<N>,
+        state: &ModelState<N>,
         a: usize,
-        emit: &mut impl FnMut(Step, World<N>),
+        emit: &mut impl FnMut(Step, ModelState<N>),
     ) {
         let majority = self.bounds.sets.majority(self.client(a));
         let mut answers = [0; N];
         let mut count = 0;
-        for member in &world.members {
+        for member in &state.members {
             if let Acquire::Granted(answer) = member.talks[a].acquire {
                 answers[count] = answer;
                 count += 1;
@@ -101,84 +101,84 @@ impl Model {
         for heard in majority..=count {
             let greatest = answers[heard - 1];
             if answers.get(heard) != Some(&greatest) {
-                self.elect(world, a, greatest, emit);
+                self.elect(state, a, greatest, emit);
             }
         }
     }
 
-    /// Makes `greatest` the fence, which needs no seal if a majority answered it.
+    /// Makes `greatest` the fence, which needs no confirmation if a majority answered it.
     fn elect<const N: usize>(
         &self,
-        world: &World<N>,
+        state: &ModelState<N>,
         a: usize,
         greatest: u8,
-        emit: &mut impl FnMut(Step, World<N>),
+        emit: &mut impl FnMut(Step, ModelState<N>),
     ) {
-        let fence = self.lifted(world, a, greatest);
-        let mut after = *world;
+        let fence = self.lifted(state, a, greatest);
+        let mut after = *state;
         after.attempts[a].fence = fence;
         for member in &mut after.members {
             let talk = &mut member.talks[a];
-            talk.seal = match talk.acquire {
-                Acquire::Granted(answer) if answer == fence => Seal::Stands,
-                Acquire::Granted(_) | Acquire::GrantedOut => Seal::Sent,
-                _ if !self.rules.seal_where_granted && talk.listed => {
-                    talk.seal = Seal::Sent;
+            talk.confirmation = match talk.acquire {
+                Acquire::Granted(answer) if answer == fence => Confirmation::Counted,
+                Acquire::Granted(_) | Acquire::GrantedOut => Confirmation::Sent,
+                _ if !self.rules.confirm_where_granted && talk.listed => {
+                    talk.confirmation = Confirmation::Sent;
                     continue;
                 }
                 _ => continue,
             };
             talk.acquire = Acquire::Gone;
         }
-        let stands = after.seals(a) >= self.bounds.sets.majority(self.client(a));
-        if stands || !self.rules.seal {
+        let stands = after.confirmations(a) >= self.bounds.sets.majority(self.client(a));
+        if stands || !self.rules.confirmation {
             let rounds = 1;
             self.win(after, a, rounds, emit);
         } else {
-            after.attempts[a].phase = Phase::Sealing;
+            after.attempts[a].phase = Phase::Confirming;
             emit(Step::Choose { attempt: a, fence }, after);
         }
     }
 
-    /// If only a seal lifts counters to the wall clock, it lifts the fence with them.
-    fn lifted<const N: usize>(&self, world: &World<N>, a: usize, greatest: u8) -> u8 {
+    /// If only a confirmation lifts counters to the wall clock, it lifts the fence with them.
+    fn lifted<const N: usize>(&self, state: &ModelState<N>, a: usize, greatest: u8) -> u8 {
         let granted = |wanted: &dyn Fn(u8) -> bool| {
-            let talks = world.members.iter().map(|member| member.talks[a].acquire);
+            let talks = state.members.iter().map(|member| member.talks[a].acquire);
             talks
                 .filter(|acquire| matches!(acquire, Acquire::Granted(answer) if wanted(*answer)))
                 .count()
         };
         let lifts = match self.rules.floor {
             Floor::EveryStep => false,
-            Floor::Seal => {
+            Floor::Confirmation => {
                 granted(&|answer| answer == greatest) < self.bounds.sets.majority(self.client(a))
             }
-            Floor::SealOfMissing => granted(&|answer| answer == 1) > 0,
+            Floor::ConfirmationOfMissing => granted(&|answer| answer == 1) > 0,
         };
         match lifts {
-            true => greatest.max(world.attempts[a].proposal),
+            true => greatest.max(state.attempts[a].proposal),
             false => greatest,
         }
     }
 
-    fn win_sealed<const N: usize>(
+    fn win_confirmed<const N: usize>(
         &self,
-        world: &World<N>,
+        state: &ModelState<N>,
         a: usize,
-        emit: &mut impl FnMut(Step, World<N>),
+        emit: &mut impl FnMut(Step, ModelState<N>),
     ) {
-        if world.seals(a) >= self.bounds.sets.majority(self.client(a)) {
+        if state.confirmations(a) >= self.bounds.sets.majority(self.client(a)) {
             let rounds = 2;
-            self.win(*world, a, rounds, emit);
+            self.win(*state, a, rounds, emit);
         }
     }
 
     fn win<const N: usize>(
         &self,
-        mut after: World<N>,
+        mut after: ModelState<N>,
         a: usize,
         rounds: u8,
-        emit: &mut impl FnMut(Step, World<N>),
+        emit: &mut impl FnMut(Step, ModelState<N>),
     ) {
         let fence = after.attempts[a].fence;
         after.attempts[a].phase = Phase::Valid;
@@ -198,15 +198,15 @@ impl Model {
     /// Sends a round of renewal, and ends the wait for the answers of the round before.
     fn renew<const N: usize>(
         &self,
-        world: &World<N>,
+        state: &ModelState<N>,
         a: usize,
-        emit: &mut impl FnMut(Step, World<N>),
+        emit: &mut impl FnMut(Step, ModelState<N>),
     ) {
-        let round = world.attempts[a].rounds;
+        let round = state.attempts[a].rounds;
         if round == self.bounds.renewals {
             return;
         }
-        let mut after = *world;
+        let mut after = *state;
         after.close_round(a);
         after.attempts[a].rounds = round + 1;
         after.attempts[a].round_age = Some(0);
@@ -227,30 +227,30 @@ impl Model {
     /// puts the lease back where it was found free.
     fn confirm<const N: usize>(
         &self,
-        world: &World<N>,
+        state: &ModelState<N>,
         a: usize,
-        emit: &mut impl FnMut(Step, World<N>),
+        emit: &mut impl FnMut(Step, ModelState<N>),
     ) {
-        let Some(age) = world.attempts[a].round_age else {
+        let Some(age) = state.attempts[a].round_age else {
             return;
         };
-        let round = usize::from(world.attempts[a].rounds - 1);
+        let round = usize::from(state.attempts[a].rounds - 1);
         let stood = |put_back: bool| {
-            let talks = world.members.iter().map(|member| &member.talks[a]);
+            let talks = state.members.iter().map(|member| &member.talks[a]);
             talks
                 .filter(|talk| talk.renewals[round] == Renewal::Stood)
-                .filter(|talk| put_back || talk.heal != Heal::Done)
+                .filter(|talk| put_back || talk.repair != Repair::Done)
                 .count()
         };
         let majority = self.bounds.sets.majority(self.client(a));
         if stood(true) < majority {
             return;
         }
-        let mut after = *world;
+        let mut after = *state;
         for member in &mut after.members {
             let talk = &mut member.talks[a];
-            if talk.renewals[round] == Renewal::Free && self.rules.healing == Healing::NextRound {
-                talk.heal = Heal::Sent;
+            if talk.renewals[round] == Renewal::Free && self.rules.repairing == Repairing::NextRound {
+                talk.repair = Repair::Sent;
             }
         }
         after.close_round(a);
@@ -261,16 +261,16 @@ impl Model {
             (true, _) => age,
         };
         attempt.phase = Phase::Valid;
-        let healed = stood(false) < majority;
-        emit(Step::Confirm { attempt: a, healed }, after);
+        let repaired = stood(false) < majority;
+        emit(Step::StayValid { attempt: a, repaired }, after);
     }
 }
 
-impl<const N: usize> World<N> {
+impl<const N: usize> ModelState<N> {
     /// Counts the members that have the fence of the attempt.
-    fn seals(&self, a: usize) -> usize {
-        let talks = self.members.iter().map(|member| member.talks[a].seal);
-        talks.filter(|seal| *seal == Seal::Stands).count()
+    fn confirmations(&self, a: usize) -> usize {
+        let talks = self.members.iter().map(|member| member.talks[a].confirmation);
+        talks.filter(|confirmation| *confirmation == Confirmation::Counted).count()
     }
 
     /// Ends the attempt: no answer counts from now on, but its messages may still arrive.
@@ -282,13 +282,13 @@ impl<const N: usize> World<N> {
         self.attempts[a].rounds = 0;
         for member in &mut self.members {
             let talk = &mut member.talks[a];
-            if talk.heal == Heal::Done {
-                talk.heal = Heal::Gone;
+            if talk.repair == Repair::Done {
+                talk.repair = Repair::Gone;
             }
         }
     }
 
-    /// Ignores answers to acquire and seal from now on.
+    /// Ignores answers to acquire and confirm from now on.
     fn deaf(&mut self, a: usize) {
         for member in &mut self.members {
             let talk = &mut member.talks[a];
@@ -296,8 +296,8 @@ impl<const N: usize> World<N> {
             if matches!(talk.acquire, Acquire::Granted(_) | Acquire::GrantedOut) {
                 talk.acquire = Acquire::Gone;
             }
-            if talk.seal == Seal::Stands {
-                talk.seal = Seal::Gone;
+            if talk.confirmation == Confirmation::Counted {
+                talk.confirmation = Confirmation::Gone;
             }
         }
     }

@@ -1,77 +1,77 @@
 //! What members do with requests.
 
-use super::{Found, Model, Step, Word};
-use crate::rules::{Floor, Healing};
-use crate::state::{Acquire, Heal, Lease, Member, Phase, Renewal, Seal, Standing, World};
+use super::{FoundKey, Model, Step, AcquireReply};
+use crate::rules::{Floor, Repairing};
+use crate::state::{Acquire, Repair, Lease, Member, Phase, Renewal, Confirmation, MemberTrust, ModelState};
 
 impl Model {
     pub(super) fn member_steps<const N: usize>(
         &self,
-        world: &World<N>,
-        emit: &mut impl FnMut(Step, World<N>),
+        state: &ModelState<N>,
+        emit: &mut impl FnMut(Step, ModelState<N>),
     ) {
         for m in 0..N {
             for a in 0..usize::from(self.bounds.attempts) {
-                if world.attempts[a].phase == Phase::Unsent {
+                if state.attempts[a].phase == Phase::Unsent {
                     break;
                 }
-                self.requests(world, a, m, emit);
-                self.free(world, a, m, emit);
-                self.repeat(world, a, m, emit);
+                self.requests(state, a, m, emit);
+                self.free(state, a, m, emit);
+                self.repeat(state, a, m, emit);
             }
-            self.mishaps(world, m, emit);
+            self.mishaps(state, m, emit);
         }
     }
 
     /// Emits a step for every request of the attempt that may reach the member now.
     fn requests<const N: usize>(
         &self,
-        world: &World<N>,
+        state: &ModelState<N>,
         a: usize,
         m: usize,
-        emit: &mut impl FnMut(Step, World<N>),
+        emit: &mut impl FnMut(Step, ModelState<N>),
     ) {
-        let talk = world.members[m].talks[a];
+        let talk = state.members[m].talks[a];
         match talk.acquire {
-            Acquire::Sent => self.take(world, a, m, emit),
-            Acquire::Taken | Acquire::Busy => self.count(world, a, m, emit),
+            Acquire::Sent => self.take(state, a, m, emit),
+            Acquire::Taken | Acquire::Busy => self.count(state, a, m, emit),
             _ => {}
         }
-        if talk.seal == Seal::Sent {
-            let mut after = *world;
-            let fence = world.attempts[a].fence;
+        if talk.confirmation == Confirmation::Sent {
+            let mut after = *state;
+            let fence = state.attempts[a].fence;
             let member = &mut after.members[m];
-            let sealed = self.seal(member, a, fence);
-            let counts = self.trusted(member, talk.barred) || !self.rules.trust.seal;
-            let heard = world.attempts[a].phase == Phase::Sealing;
-            member.talks[a].seal = match sealed && counts && heard {
-                true => Seal::Stands,
-                false => Seal::Gone,
+            let confirmed = self.confirm_fence(member, a, fence);
+            let counts = self.trusted(member, talk.barred) || !self.rules.trust.confirmation;
+            let heard = state.attempts[a].phase == Phase::Confirming;
+            member.talks[a].confirmation = match confirmed && counts && heard {
+                true => Confirmation::Counted,
+                false => Confirmation::Gone,
             };
             let (attempt, member) = (a, m);
             emit(
-                Step::Seal {
+                Step::ConfirmFence {
                     attempt,
                     member,
-                    sealed,
+                    confirmed,
                 },
                 after,
             );
         }
         for (round, renewal) in talk.renewals.iter().enumerate() {
             if matches!(renewal, Renewal::Sent | Renewal::SentBarred) {
-                self.extend(world, a, m, round, emit);
+                self.extend(state, a, m, round, emit);
             }
         }
-        if talk.heal == Heal::Sent {
-            let mut after = *world;
-            let attempt = world.attempts[a];
+        if talk.repair == Repair::Sent {
+            let mut after = *state;
+            let attempt = state.attempts[a];
             let member = &mut after.members[m];
             let done = member.lease.is_none();
             member.put_back(a, attempt.fence);
-            member.talks[a].heal = match attempt.is_alive() && done {
-                true => Heal::Done,
-                false => Heal::Gone,
+            member.talks[a].repair = match attempt.is_alive() && done {
+                true => Repair::Done,
+                false => Repair::Gone,
             };
             let (attempt, member) = (a, m);
             emit(
@@ -88,12 +88,12 @@ impl Model {
     /// `SET … NX`: takes the lease if the key is free. The owner's own lease is a grant, too.
     fn take<const N: usize>(
         &self,
-        world: &World<N>,
+        state: &ModelState<N>,
         a: usize,
         m: usize,
-        emit: &mut impl FnMut(Step, World<N>),
+        emit: &mut impl FnMut(Step, ModelState<N>),
     ) {
-        let mut after = *world;
+        let mut after = *state;
         let member = &mut after.members[m];
         let granted = self.set(member, a);
         member.talks[a].acquire = match granted {
@@ -125,7 +125,7 @@ impl Model {
     fn counted(&self, member: &mut Member, proposal: u8) -> u8 {
         let from = match self.rules.floor {
             Floor::EveryStep => member.counter.max(proposal),
-            Floor::Seal | Floor::SealOfMissing => member.counter,
+            Floor::Confirmation | Floor::ConfirmationOfMissing => member.counter,
         };
         member.counter = from + 1;
         member.counter
@@ -134,35 +134,35 @@ impl Model {
     /// The counter step, granted or busy, and the answer.
     fn count<const N: usize>(
         &self,
-        world: &World<N>,
+        state: &ModelState<N>,
         a: usize,
         m: usize,
-        emit: &mut impl FnMut(Step, World<N>),
+        emit: &mut impl FnMut(Step, ModelState<N>),
     ) {
-        let mut after = *world;
-        let attempt = world.attempts[a];
+        let mut after = *state;
+        let attempt = state.attempts[a];
         let member = &mut after.members[m];
         let answer = self.counted(member, attempt.proposal);
         let trusted = self.trusted(member, member.talks[a].barred);
-        let back = member.standing == Standing::Back;
+        let back = member.trust == MemberTrust::Back;
         let talk = &mut member.talks[a];
-        let word = match talk.acquire {
-            Acquire::Busy => Word::Busy,
-            _ if !attempt.is_pending() => Word::Late,
-            _ if trusted && back => Word::GrantOfBack,
-            _ if trusted => Word::Grant,
-            _ => Word::Untrusted,
+        let reply = match talk.acquire {
+            Acquire::Busy => AcquireReply::Busy,
+            _ if !attempt.is_pending() => AcquireReply::Late,
+            _ if trusted && back => AcquireReply::GrantOfBack,
+            _ if trusted => AcquireReply::Grant,
+            _ => AcquireReply::Untrusted,
         };
-        talk.acquire = match word {
-            Word::Grant | Word::GrantOfBack => Acquire::Granted(answer),
-            Word::Untrusted if !self.rules.trust.grant => Acquire::Granted(answer),
-            Word::Untrusted if !self.rules.trust.seal => Acquire::GrantedOut,
+        talk.acquire = match reply {
+            AcquireReply::Grant | AcquireReply::GrantOfBack => Acquire::Granted(answer),
+            AcquireReply::Untrusted if !self.rules.trust.grant => Acquire::Granted(answer),
+            AcquireReply::Untrusted if !self.rules.trust.confirmation => Acquire::GrantedOut,
             _ => Acquire::Gone,
         };
-        if attempt.phase == Phase::Sealing && talk.acquire != Acquire::Gone {
-            talk.seal = match talk.acquire {
-                Acquire::Granted(answer) if answer == attempt.fence => Seal::Stands,
-                _ => Seal::Sent,
+        if attempt.phase == Phase::Confirming && talk.acquire != Acquire::Gone {
+            talk.confirmation = match talk.acquire {
+                Acquire::Granted(answer) if answer == attempt.fence => Confirmation::Counted,
+                _ => Confirmation::Sent,
             };
             talk.acquire = Acquire::Gone;
         }
@@ -172,20 +172,20 @@ impl Model {
                 attempt,
                 member,
                 answer,
-                word,
+                reply,
             },
             after,
         );
     }
 
     /// "If the claim still holds here, counter = max(counter, fence)."
-    fn seal(&self, member: &mut Member, a: usize, fence: u8) -> bool {
+    fn confirm_fence(&self, member: &mut Member, a: usize, fence: u8) -> bool {
         let holds = self.holds(member, a);
-        let sealed = holds || !self.rules.seal_checks_owner;
-        if sealed {
+        let confirmed = holds || !self.rules.confirmation_checks_owner;
+        if confirmed {
             member.counter = member.counter.max(fence);
         }
-        sealed
+        confirmed
     }
 
     fn holds(&self, member: &Member, a: usize) -> bool {
@@ -195,30 +195,30 @@ impl Model {
 
     fn extend<const N: usize>(
         &self,
-        world: &World<N>,
+        state: &ModelState<N>,
         a: usize,
         m: usize,
         round: usize,
-        emit: &mut impl FnMut(Step, World<N>),
+        emit: &mut impl FnMut(Step, ModelState<N>),
     ) {
-        let mut after = *world;
-        let attempt = world.attempts[a];
+        let mut after = *state;
+        let attempt = state.attempts[a];
         let member = &mut after.members[m];
         let barred = member.talks[a].renewals[round] == Renewal::SentBarred;
         let trusted = self.trusted(member, barred);
         let found = self.renewed(member, a, attempt.fence);
         let counts = match found {
-            Found::Own => trusted || !self.rules.trust.renewal,
-            Found::Free => {
-                self.rules.healing == Healing::NextRound && (trusted || !self.rules.trust.heal)
+            FoundKey::Own => trusted || !self.rules.trust.renewal,
+            FoundKey::Free => {
+                self.rules.repairing == Repairing::NextRound && (trusted || !self.rules.trust.repair)
             }
-            Found::FreeFilled => trusted || !self.rules.trust.heal,
-            Found::Other => false,
+            FoundKey::FreeFilled => trusted || !self.rules.trust.repair,
+            FoundKey::Other => false,
         };
         let heard = attempt.round_age.is_some() && usize::from(attempt.rounds) == round + 1;
         member.talks[a].renewals[round] = match found {
             _ if !heard || !counts => Renewal::Gone,
-            Found::Free => Renewal::Free,
+            FoundKey::Free => Renewal::Free,
             _ => Renewal::Stood,
         };
         let (attempt, member) = (a, m);
@@ -233,34 +233,34 @@ impl Model {
         );
     }
 
-    fn renewed(&self, member: &mut Member, a: usize, fence: u8) -> Found {
+    fn renewed(&self, member: &mut Member, a: usize, fence: u8) -> FoundKey {
         if self.holds(member, a) {
             if let Some(lease) = &mut member.lease {
                 lease.age = 0;
             }
-            Found::Own
+            FoundKey::Own
         } else if member.lease.is_some() {
-            Found::Other
-        } else if self.rules.healing == Healing::SameRound {
+            FoundKey::Other
+        } else if self.rules.repairing == Repairing::SameRound {
             member.put_back(a, fence);
-            Found::FreeFilled
+            FoundKey::FreeFilled
         } else {
-            Found::Free
+            FoundKey::Free
         }
     }
 
     /// Frees the lease of an attempt that ended, whenever the message arrives.
     fn free<const N: usize>(
         &self,
-        world: &World<N>,
+        state: &ModelState<N>,
         a: usize,
         m: usize,
-        emit: &mut impl FnMut(Step, World<N>),
+        emit: &mut impl FnMut(Step, ModelState<N>),
     ) {
-        let member = &world.members[m];
+        let member = &state.members[m];
         let frees = self.holds(member, a) || !self.rules.release_checks_owner;
-        if world.attempts[a].phase == Phase::Ended && member.lease.is_some() && frees {
-            let mut after = *world;
+        if state.attempts[a].phase == Phase::Ended && member.lease.is_some() && frees {
+            let mut after = *state;
             after.members[m].lease = None;
             let (attempt, member) = (a, m);
             emit(Step::Free { attempt, member }, after);
@@ -270,32 +270,32 @@ impl Model {
     /// Executes a request again that was already executed; the first answer stays.
     fn repeat<const N: usize>(
         &self,
-        world: &World<N>,
+        state: &ModelState<N>,
         a: usize,
         m: usize,
-        emit: &mut impl FnMut(Step, World<N>),
+        emit: &mut impl FnMut(Step, ModelState<N>),
     ) {
-        let talk = world.members[m].talks[a];
-        if world.left.repeats == 0 || !talk.listed {
+        let talk = state.members[m].talks[a];
+        if state.left.repeats == 0 || !talk.listed {
             return;
         }
         let mut again = |execute: &dyn Fn(&mut Member)| {
-            let mut after = *world;
+            let mut after = *state;
             after.left.repeats -= 1;
             execute(&mut after.members[m]);
             let (attempt, member) = (a, m);
             emit(Step::Repeat { attempt, member }, after);
         };
-        let attempt = world.attempts[a];
+        let attempt = state.attempts[a];
         if talk.acquire != Acquire::Sent {
             again(&|member| {
                 self.set(member, a);
                 self.counted(member, attempt.proposal);
             });
         }
-        if talk.seal == Seal::Stands {
+        if talk.confirmation == Confirmation::Counted {
             again(&|member| {
-                self.seal(member, a, attempt.fence);
+                self.confirm_fence(member, a, attempt.fence);
             });
         }
         if talk.renewals.contains(&Renewal::Stood) || talk.renewals.contains(&Renewal::Free) {
@@ -303,7 +303,7 @@ impl Model {
                 self.renewed(member, a, attempt.fence);
             });
         }
-        if talk.heal == Heal::Done {
+        if talk.repair == Repair::Done {
             again(&|member| member.put_back(a, attempt.fence));
         }
     }

@@ -1,32 +1,32 @@
 //! What happens to members: leases expire, processes restart, clocks jump.
 
 use super::{Model, Step};
-use crate::state::{Acquire, Member, Renewal, Standing, Talk, World};
+use crate::state::{Acquire, Member, Renewal, MemberTrust, Talk, ModelState};
 
 impl Model {
     pub(super) fn mishaps<const N: usize>(
         &self,
-        world: &World<N>,
+        state: &ModelState<N>,
         m: usize,
-        emit: &mut impl FnMut(Step, World<N>),
+        emit: &mut impl FnMut(Step, ModelState<N>),
     ) {
-        let member = &world.members[m];
+        let member = &state.members[m];
         let may_end = self.rules.times.lease_may_end();
         if member.lease.is_some_and(|lease| lease.age >= may_end) {
-            let mut after = *world;
+            let mut after = *state;
             after.members[m].lease = None;
             emit(Step::Expire { member: m }, after);
         }
-        if world.left.restarts > 0 {
-            let mut after = *world;
+        if state.left.restarts > 0 {
+            let mut after = *state;
             after.left.restarts -= 1;
             after.members[m].counter = 0;
             self.lose_connections(&mut after.members[m]);
             self.go_out(&mut after, m);
             emit(Step::Restart { member: m }, after);
         }
-        if world.left.jumps > 0 && member.lease.is_some() {
-            let mut after = *world;
+        if state.left.jumps > 0 && member.lease.is_some() {
+            let mut after = *state;
             after.left.jumps -= 1;
             match self.rules.trust.stepped_clock {
                 true => self.go_out(&mut after, m),
@@ -47,17 +47,17 @@ impl Model {
     }
 
     /// The member forgets its leases and does not count in anything sent until its wait is over.
-    fn go_out<const N: usize>(&self, world: &mut World<N>, m: usize) {
-        let member = &mut world.members[m];
+    fn go_out<const N: usize>(&self, state: &mut ModelState<N>, m: usize) {
+        let member = &mut state.members[m];
         member.lease = None;
-        member.standing = match self.rules.times.wait_may_end() {
-            0 => Standing::Back,
-            _ => Standing::Out(0),
+        member.trust = match self.rules.times.wait_may_end() {
+            0 => MemberTrust::Back,
+            _ => MemberTrust::Out(0),
         };
         if !member.is_out() {
             return;
         }
-        for (talk, attempt) in member.talks.iter_mut().zip(&world.attempts) {
+        for (talk, attempt) in member.talks.iter_mut().zip(&state.attempts) {
             if attempt.is_pending() && talk.listed && !self.keeps_trust(talk) {
                 talk.barred = true;
             }

@@ -1,4 +1,4 @@
-//! All that may happen next in a world.
+//! All that may happen next in a state.
 //!
 //! A message that was sent may arrive at any later step or never, so loss and delay need no steps
 //! of their own. Neither does a client that pauses: nothing makes it act.
@@ -6,8 +6,8 @@
 use crate::bounds::{Bounds, Sets};
 use crate::rules::Rules;
 use crate::state::{ATTEMPTS, ROUNDS};
-use crate::state::{Acquire, Attempt, Heal, Left, Member, Phase, Renewal, Seal};
-use crate::state::{Standing, Talk, World};
+use crate::state::{Acquire, Attempt, Repair, Left, Member, Phase, Renewal, Confirmation};
+use crate::state::{MemberTrust, Talk, ModelState};
 
 mod client;
 mod forget;
@@ -16,7 +16,7 @@ mod mishap;
 mod step;
 mod time;
 
-pub use step::{Found, Step, Word};
+pub use step::{FoundKey, Step, AcquireReply};
 
 /// The protocol, and how much of it a search tries.
 #[derive(Clone, Copy, Debug)]
@@ -25,39 +25,39 @@ pub struct Model {
     pub rules: Rules,
     /// How much may happen.
     pub bounds: Bounds,
-    /// Whether worlds are one if they differ only in what makes no difference.
+    /// Whether states are one if they differ only in what makes no difference.
     pub forgets: bool,
 }
 
 impl Model {
-    /// The worlds in which a run may begin.
+    /// The states in which a run may begin.
     #[must_use]
-    pub fn initial<const N: usize>(&self) -> Vec<World<N>> {
+    pub fn initial<const N: usize>(&self) -> Vec<ModelState<N>> {
         let range = usize::from(self.bounds.spread) + 1;
         (0..range.pow(N as u32))
             .map(|code| {
                 let apart = |member| (code / range.pow(member as u32) % range) as u8;
-                self.world(std::array::from_fn(|member| {
+                self.state(std::array::from_fn(|member| {
                     self.lowest_counter() + apart(member)
                 }))
             })
             .collect()
     }
 
-    fn world<const N: usize>(&self, counters: [u8; N]) -> World<N> {
+    fn state<const N: usize>(&self, counters: [u8; N]) -> ModelState<N> {
         let talk = |attempt, member| Talk {
             listed: self.bounds.sets.lists(self.client(attempt), member),
             acquire: Acquire::Gone,
             barred: false,
-            seal: Seal::Gone,
+            confirmation: Confirmation::Gone,
             renewals: [Renewal::Gone; ROUNDS],
-            heal: Heal::Gone,
+            repair: Repair::Gone,
         };
-        World {
+        ModelState {
             members: std::array::from_fn(|member| Member {
                 counter: counters[member],
                 lease: None,
-                standing: Standing::Sound,
+                trust: MemberTrust::Sound,
                 talks: std::array::from_fn(|attempt| talk(attempt, member)),
             }),
             attempts: [Attempt {
@@ -79,20 +79,20 @@ impl Model {
         }
     }
 
-    /// Hands every step from `world`, with the world after it, to `next`.
-    pub fn steps<const N: usize>(&self, world: &World<N>, mut next: impl FnMut(Step, World<N>)) {
-        if self.forgets && self.is_over(world) {
+    /// Hands every step from `state`, with the state after it, to `next`.
+    pub fn steps<const N: usize>(&self, state: &ModelState<N>, mut next: impl FnMut(Step, ModelState<N>)) {
+        if self.forgets && self.is_over(state) {
             return;
         }
-        let mut emit = |step, mut after: World<N>| {
+        let mut emit = |step, mut after: ModelState<N>| {
             if self.forgets {
                 self.forget(&mut after);
             }
             next(step, after);
         };
-        self.client_steps(world, &mut emit);
-        self.member_steps(world, &mut emit);
-        self.time_steps(world, &mut emit);
+        self.client_steps(state, &mut emit);
+        self.member_steps(state, &mut emit);
+        self.time_steps(state, &mut emit);
     }
 
     /// Whether attempts differ only in what they know.

@@ -19,15 +19,15 @@ pub enum Step {
         attempt: usize,
         member: usize,
         answer: u8,
-        word: Word,
+        reply: AcquireReply,
     },
-    /// A majority granted, and the greatest answer needs to be sealed.
+    /// A majority granted, and the greatest answer needs to be confirmed.
     Choose { attempt: usize, fence: u8 },
-    /// A member takes the request to seal.
-    Seal {
+    /// A member takes the request to confirm.
+    ConfirmFence {
         attempt: usize,
         member: usize,
-        sealed: bool,
+        confirmed: bool,
     },
     /// The guard is valid.
     Win {
@@ -41,11 +41,11 @@ pub enum Step {
     Extend {
         attempt: usize,
         member: usize,
-        found: Found,
+        found: FoundKey,
         counts: bool,
     },
     /// A majority still held the lease.
-    Confirm { attempt: usize, healed: bool },
+    StayValid { attempt: usize, repaired: bool },
     /// A member takes the request to put the lease back.
     PutBack {
         attempt: usize,
@@ -70,7 +70,7 @@ pub enum Step {
 
 /// What an answer to an acquire means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum AcquireReply {
     /// A grant that counts.
     Grant,
     /// A grant that counts, of a member whose wait is over.
@@ -85,7 +85,7 @@ pub enum Word {
 
 /// What a renewal found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum FoundKey {
     /// The lease.
     Own,
     /// A free key.
@@ -100,10 +100,10 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Start { attempt, proposal } => write!(f, "{} sent ({proposal})", a(attempt)),
-            Self::Choose { attempt, fence } => write!(f, "{} must seal {fence}", a(attempt)),
+            Self::Choose { attempt, fence } => write!(f, "{} must confirm {fence}", a(attempt)),
             Self::Win { attempt, fence, .. } => write!(f, "**{} valid {fence}**", a(attempt)),
             Self::Renew { attempt } => write!(f, "{} renews", a(attempt)),
-            Self::Confirm { attempt, .. } => write!(f, "**{} valid still**", a(attempt)),
+            Self::StayValid { attempt, .. } => write!(f, "**{} valid still**", a(attempt)),
             Self::End { attempt } => write!(f, "{} ends", a(attempt)),
             Self::Expire { member } => write!(f, "lease runs out at {}", m(member)),
             Self::Restart { member } => write!(f, "{} restarts empty", m(member)),
@@ -115,7 +115,7 @@ impl fmt::Display for Step {
             | Self::Count {
                 attempt, member, ..
             }
-            | Self::Seal {
+            | Self::ConfirmFence {
                 attempt, member, ..
             }
             | Self::Extend {
@@ -138,28 +138,28 @@ impl Step {
         let text = match *self {
             Self::Take { granted: true, .. } => "taken at",
             Self::Take { .. } => "busy at",
-            Self::Count { answer, word, .. } => {
-                return match word {
-                    Word::Grant | Word::GrantOfBack => format!("answered {answer} by"),
-                    Word::Untrusted => format!("answered {answer}, not trusted, by"),
-                    Word::Busy | Word::Late => format!("counted {answer}, unheard, by"),
+            Self::Count { answer, reply, .. } => {
+                return match reply {
+                    AcquireReply::Grant | AcquireReply::GrantOfBack => format!("answered {answer} by"),
+                    AcquireReply::Untrusted => format!("answered {answer}, not trusted, by"),
+                    AcquireReply::Busy | AcquireReply::Late => format!("counted {answer}, unheard, by"),
                 };
             }
-            Self::Seal { sealed: true, .. } => "sealed at",
-            Self::Seal { .. } => "refused the seal at",
+            Self::ConfirmFence { confirmed: true, .. } => "confirmed at",
+            Self::ConfirmFence { .. } => "refused the confirmation at",
             Self::Extend {
-                found: Found::Own,
+                found: FoundKey::Own,
                 counts: true,
                 ..
             } => "renewed at",
             Self::Extend {
-                found: Found::Own, ..
+                found: FoundKey::Own, ..
             } => "renewed, not counted, at",
             Self::Extend {
-                found: Found::Free, ..
+                found: FoundKey::Free, ..
             } => "found free at",
             Self::Extend {
-                found: Found::Other,
+                found: FoundKey::Other,
                 ..
             } => "lost at",
             Self::Extend { .. } | Self::PutBack { done: true, .. } => "put back at",

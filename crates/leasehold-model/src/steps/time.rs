@@ -2,45 +2,45 @@
 
 use super::{Model, Step};
 use crate::bounds::Clocks;
-use crate::state::{Phase, Standing, World};
+use crate::state::{Phase, MemberTrust, ModelState};
 
 impl Model {
     /// A tick passes for all clients and members, and waits for none. Those that have not acted by
     /// then are late.
     pub(super) fn time_steps<const N: usize>(
         &self,
-        world: &World<N>,
-        emit: &mut impl FnMut(Step, World<N>),
+        state: &ModelState<N>,
+        emit: &mut impl FnMut(Step, ModelState<N>),
     ) {
-        let mut after = *world;
+        let mut after = *state;
         let times = self.rules.times;
         for member in &mut after.members {
             if let Some(lease) = &mut member.lease {
                 lease.age = times.lease_may_end().min(lease.age + 1);
             }
-            if let Standing::Out(ticks) = member.standing {
-                member.standing = match ticks + 1 == times.wait_may_end() {
-                    true => Standing::Back,
-                    false => Standing::Out(ticks + 1),
+            if let MemberTrust::Out(ticks) = member.trust {
+                member.trust = match ticks + 1 == times.wait_may_end() {
+                    true => MemberTrust::Back,
+                    false => MemberTrust::Out(ticks + 1),
                 };
             }
         }
         for a in 0..usize::from(self.bounds.attempts) {
             self.age(&mut after, a);
         }
-        after.since_start = self.told_apart().min(world.since_start + 1);
+        after.since_start = self.told_apart().min(state.since_start + 1);
         emit(Step::Tick, after);
     }
 
-    fn age<const N: usize>(&self, world: &mut World<N>, a: usize) {
-        let attempt = &mut world.attempts[a];
+    fn age<const N: usize>(&self, state: &mut ModelState<N>, a: usize) {
+        let attempt = &mut state.attempts[a];
         let ends = self.rules.times.guard_ends();
         attempt.round_age = attempt.round_age.map(|age| age + 1);
         let late_round = attempt.round_age.is_some_and(|age| age == ends);
         match attempt.phase {
             Phase::Unsent | Phase::Ended => return,
-            Phase::Asking | Phase::Sealing if !self.rules.deadline_from_sending => {}
-            Phase::Asking | Phase::Sealing | Phase::Valid => attempt.age += 1,
+            Phase::Asking | Phase::Confirming if !self.rules.deadline_from_sending => {}
+            Phase::Asking | Phase::Confirming | Phase::Valid => attempt.age += 1,
             Phase::Expired => {}
         }
         if attempt.age == ends {
@@ -52,9 +52,9 @@ impl Model {
         }
         let (phase, open) = (attempt.phase, attempt.round_age.is_some() && !late_round);
         if phase == Phase::Ended || phase == Phase::Expired && !open {
-            world.end(a);
+            state.end(a);
         } else if late_round {
-            world.close_round(a);
+            state.close_round(a);
         }
     }
 

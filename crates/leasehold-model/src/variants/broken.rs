@@ -3,7 +3,7 @@
 use super::{Variant, renewing, restart, skewed, spread, wrong};
 use crate::bounds::{Bounds, Sets};
 use crate::properties::Property;
-use crate::rules::{DESIGN, Floor, Healing, Rules};
+use crate::rules::{DESIGN, Floor, Repairing, Rules};
 use crate::steps::Model;
 
 /// The rules left out one by one. Each must be found to break the property.
@@ -32,35 +32,35 @@ fn fences() -> Vec<Variant> {
     let order = Property::FenceOrder;
     let unique = Property::FenceUnique;
     vec![
-        without("no seal, repeated fence", spread(three), unique, |rules| {
-            rules.seal = false;
+        without("no confirmation, repeated fence", spread(three), unique, |rules| {
+            rules.confirmation = false;
         }),
-        without("no seal, smaller fence", wrong(three), order, |rules| {
-            rules.seal = false;
+        without("no confirmation, smaller fence", wrong(three), order, |rules| {
+            rules.confirmation = false;
         }),
         without(
-            "seal without owner check, asked of all",
+            "confirmation without owner check, asked of all",
             spread(three),
             unique,
             |rules| {
-                rules.seal_where_granted = false;
-                rules.seal_checks_owner = false;
+                rules.confirm_where_granted = false;
+                rules.confirmation_checks_owner = false;
             },
         ),
         without(
-            "floor by the seal alone",
+            "floor by the confirmation alone",
             restart(two, 1),
             unique,
             |rules| {
-                rules.floor = Floor::Seal;
+                rules.floor = Floor::Confirmation;
             },
         ),
         without(
-            "floor by the seal of a missing counter",
+            "floor by the confirmation of a missing counter",
             spread(again),
             order,
             |rules| {
-                rules.floor = Floor::SealOfMissing;
+                rules.floor = Floor::ConfirmationOfMissing;
             },
         ),
         without(
@@ -107,11 +107,11 @@ fn trust() -> Vec<Variant> {
             },
         ),
         without(
-            "untrusted member counted at seal",
+            "untrusted member counted at confirmation",
             spread(restart(three, 1)),
             Property::FenceUnique,
             |rules| {
-                rules.trust.seal = false;
+                rules.trust.confirmation = false;
             },
         ),
         without(
@@ -123,12 +123,12 @@ fn trust() -> Vec<Variant> {
             },
         ),
         without(
-            "untrusted member counted at renewal, no healing",
+            "untrusted member counted at renewal, no repair",
             renewing,
             exclusion,
             |rules| {
                 rules.trust.renewal = false;
-                rules.healing = Healing::Never;
+                rules.repairing = Repairing::Never;
             },
         ),
         without(
@@ -136,8 +136,8 @@ fn trust() -> Vec<Variant> {
             renewing,
             exclusion,
             |rules| {
-                rules.trust.heal = false;
-                rules.healing = Healing::SameRound;
+                rules.trust.repair = false;
+                rules.repairing = Repairing::SameRound;
             },
         ),
     ]

@@ -2,24 +2,24 @@
 
 use super::{Variant, renewing, restart, skewed, sound, spread, wrong};
 use crate::bounds::{Bounds, Sets};
-use crate::rules::{Healing, Rules};
+use crate::rules::{Repairing, Rules};
 use crate::search::Event;
 
 /// The design, which must hold, within bounds that a test can afford.
 #[must_use]
 pub fn design() -> Vec<Variant> {
-    use Event::{FastPath, HealCounted, LateGrant, RejoinedGrant, Sealed, UntrustedGrant};
+    use Event::{FastPath, RepairCounted, LateGrant, RejoinedGrant, Confirmed, UntrustedGrant};
     let two = Bounds::attempts(2);
     let three = Bounds {
         split: false,
         ..Bounds::attempts(3)
     };
     vec![
-        sound("design, 3 attempts", spread(three), &[FastPath, Sealed]),
+        sound("design, 3 attempts", spread(three), &[FastPath, Confirmed]),
         sound(
             "design, 3 attempts, wrong clocks",
             wrong(three),
-            &[FastPath, Sealed],
+            &[FastPath, Confirmed],
         ),
         sound(
             "design, 2 attempts, wrong clocks",
@@ -29,7 +29,7 @@ pub fn design() -> Vec<Variant> {
         sound(
             "design, 2 attempts, 2 renewals",
             renewing(two, 2),
-            &[HealCounted],
+            &[RepairCounted],
         ),
         sound(
             "design, 2 attempts, repeats",
@@ -99,7 +99,7 @@ pub fn design_at_length() -> Vec<Variant> {
         sound(
             "design",
             renewing(restart(two, 1), 2),
-            &[Event::HealCounted],
+            &[Event::RepairCounted],
         ),
         sound("design", renewing(restart(two, 2), 1), &[]),
         sound("design", renewing(Bounds { repeats: 1, ..two }, 1), &[]),
@@ -119,35 +119,35 @@ pub fn spare() -> Vec<Variant> {
     let renewing = renewing(restart(two, 1), 1);
     vec![
         harmless(
-            "seal without owner check, asked where granted",
+            "confirmation without owner check, asked where granted",
             spread(restart(three, 1)),
             |rules| {
-                rules.seal_checks_owner = false;
+                rules.confirmation_checks_owner = false;
             },
         ),
         harmless(
-            "seal with owner check, asked of all",
+            "confirmation with owner check, asked of all",
             spread(three),
             |rules| {
-                rules.seal_where_granted = false;
+                rules.confirm_where_granted = false;
             },
         ),
         harmless(
             "put-back counted in the round that made it, trusted",
             renewing,
             |rules| {
-                rules.healing = Healing::SameRound;
+                rules.repairing = Repairing::SameRound;
             },
         ),
         harmless(
             "put-back on untrusted members, counted from the next round on",
             renewing,
             |rules| {
-                rules.trust.heal = false;
+                rules.trust.repair = false;
             },
         ),
-        harmless("no healing", renewing, |rules| {
-            rules.healing = Healing::Never;
+        harmless("no repair", renewing, |rules| {
+            rules.repairing = Repairing::Never;
         }),
     ]
 }

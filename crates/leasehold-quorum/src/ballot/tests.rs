@@ -97,7 +97,7 @@ fn half_of_an_even_set_is_no_majority() {
 }
 
 #[test]
-fn different_fences_are_sealed_where_they_are_lower() {
+fn different_fences_are_confirmed_where_lower() {
     let mut ballot = TestBallot::new(3);
     assert_eq!(ballot.vote(0, granted(7)), Step::Wait);
     assert_eq!(ballot.vote(1, granted(9)), Step::Confirm(fence(9), vec![0]));
@@ -126,7 +126,7 @@ fn late_greater_grant_may_confirm_the_fence() {
 }
 
 #[test]
-fn without_a_majority_that_sealed_nothing_is_granted() {
+fn nothing_is_granted_without_a_confirming_majority() {
     let mut ballot = TestBallot::new(3);
     ballot.vote(0, granted(7));
     ballot.vote(1, granted(9));

@@ -204,7 +204,7 @@ impl TestClient {
     pub(crate) fn confirm(&mut self, claim: &Arc<Claim>, fence: u64) -> FenceConfirmation {
         let (claim, fence) = (claim.clone(), Fence::new(fence).unwrap());
         match self.ask(&Request::ConfirmFence { claim, fence }) {
-            Reply::Confirmed(seal) => seal,
+            Reply::Confirmed(confirmation) => confirmation,
             other => panic!("a confirmation is answered {other:?}"),
         }
     }
