@@ -153,7 +153,7 @@ impl Ours {
         let env = Env::default();
         let client = Arc::new(ClientInfo::of_this_process(&env, None));
         let config = DriverConfig {
-            standings: None,
+            gauges: None,
             urls,
             max_ttl: Duration::from_secs(60),
             clock_tolerance: Duration::from_secs(1),

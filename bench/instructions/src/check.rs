@@ -1,6 +1,6 @@
 use leasehold_instructions::{Kind, Path, annotate, count, profile};
 
-use crate::book::Book;
+use crate::baseline::Baseline;
 use crate::counts::{Counts, Verdict};
 use crate::options::Options;
 
@@ -9,7 +9,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     if options.profile {
         return options.paths.iter().try_for_each(|path| show_profile(path));
     }
-    let book = Book::open()?;
+    let baseline = Baseline::open()?;
     let mut slower = Vec::new();
     let mut updated = Counts::default();
     println!(
@@ -18,14 +18,14 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     );
     for path in &options.paths {
         let mut counted = repeatedly(path, options.repeat)?;
-        let mut verdict = book.judge(path, counted.median);
+        let mut verdict = baseline.judge(path, counted.median);
         if verdict == Some(Verdict::Slower) {
             // Chance makes a count greater now and then, for example when threads meet in another order.
             // The work of the code itself recurs in every count.
             counted = repeatedly(path, AGAIN)?;
-            verdict = book.judge(path, counted.least);
+            verdict = baseline.judge(path, counted.least);
         }
-        println!("{}", line(path, &counted, &book, verdict));
+        println!("{}", line(path, &counted, &baseline, verdict));
         if verdict == Some(Verdict::Slower) {
             slower.push(path.name);
         }
@@ -34,9 +34,9 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         }
     }
     if options.record {
-        return book.write(&updated);
+        return baseline.write(&updated);
     }
-    if let Some(why) = &book.incomparable {
+    if let Some(why) = &baseline.incomparable {
         println!("NOT COMPARED: {why}");
     }
     if slower.is_empty() {
@@ -91,8 +91,8 @@ fn repeatedly(path: &Path, times: usize) -> Result<Counted, String> {
     }
 }
 
-fn line(path: &Path, counted: &Counted, book: &Book, verdict: Option<Verdict>) -> String {
-    let recorded = book.counts.paths.get(path.name);
+fn line(path: &Path, counted: &Counted, baseline: &Baseline, verdict: Option<Verdict>) -> String {
+    let recorded = baseline.counts.paths.get(path.name);
     let recorded = recorded.map_or_else(|| "–".into(), |entry| entry.instructions.to_string());
     let said = match verdict {
         None => "",

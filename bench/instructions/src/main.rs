@@ -10,7 +10,7 @@
 
 use std::process::ExitCode;
 
-mod book;
+mod baseline;
 mod check;
 mod counts;
 mod options;

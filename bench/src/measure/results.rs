@@ -12,7 +12,7 @@ use crate::options::Options;
 /// One line of a file of raw results.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line<T> {
+enum RawLine<T> {
     /// Begins each run.
     Run(Surroundings),
     /// What one subject did in one round.
@@ -53,24 +53,24 @@ impl Results {
             file,
             runs_before,
         };
-        results.write(&Line::<()>::Run(Surroundings::now(options)))?;
+        results.write(&RawLine::<()>::Run(Surroundings::now(options)))?;
         Ok(results)
     }
 
     pub(crate) fn keep(&mut self, result: &impl Serialize) -> Result<(), String> {
-        self.write(&Line::Result(result))
+        self.write(&RawLine::Result(result))
     }
 
     /// Reports and records that a subject is not measured.
     pub(crate) fn skip(&mut self, name: &str, why: &str) -> Result<(), String> {
         eprintln!("SKIPPED: {name}: {why}");
-        self.write(&Line::<()>::Skipped(name.into(), why.into()))
+        self.write(&RawLine::<()>::Skipped(name.into(), why.into()))
     }
 
     /// Reports and records that the measurement of a subject failed.
     pub(crate) fn fail(&mut self, why: &str) -> Result<(), String> {
         eprintln!("FAILED: {why}");
-        self.write(&Line::<()>::Failed(why.into()))
+        self.write(&RawLine::<()>::Failed(why.into()))
     }
 
     /// Returns a number for the round that is unique in the file, so that ratios stay within one round
@@ -79,7 +79,7 @@ impl Results {
         self.runs_before * 1000 + round
     }
 
-    fn write<T: Serialize>(&mut self, line: &Line<T>) -> Result<(), String> {
+    fn write<T: Serialize>(&mut self, line: &RawLine<T>) -> Result<(), String> {
         let line = serde_json::to_string(line).map_err(|error| error.to_string())?;
         writeln!(self.file, "{line}").map_err(|error| failed(&self.path, &error))
     }
@@ -108,11 +108,11 @@ impl Lines {
     fn parse(text: &str) -> Result<Self, serde_json::Error> {
         let mut lines = Self::default();
         for line in text.lines() {
-            match serde_json::from_str::<Line<Value>>(line)? {
-                Line::Run(surroundings) => lines.runs.push(surroundings),
-                Line::Result(result) => lines.results.push(result),
-                Line::Failed(why) => lines.failed.push(why),
-                Line::Skipped(name, why) => {
+            match serde_json::from_str::<RawLine<Value>>(line)? {
+                RawLine::Run(surroundings) => lines.runs.push(surroundings),
+                RawLine::Result(result) => lines.results.push(result),
+                RawLine::Failed(why) => lines.failed.push(why),
+                RawLine::Skipped(name, why) => {
                     if !lines.skipped.iter().any(|(other, _)| *other == name) {
                         lines.skipped.push((name, why));
                     }
@@ -159,11 +159,11 @@ mod tests {
     #[test]
     fn lines_are_read_as_they_were_written() {
         let lines = [
-            Line::Result(7),
-            Line::Skipped("a".into(), "not here".into()),
-            Line::Result(8),
-            Line::Skipped("a".into(), "not here".into()),
-            Line::Failed("b".into()),
+            RawLine::Result(7),
+            RawLine::Skipped("a".into(), "not here".into()),
+            RawLine::Result(8),
+            RawLine::Skipped("a".into(), "not here".into()),
+            RawLine::Failed("b".into()),
         ];
         let text = lines.map(|line| serde_json::to_string(&line).expect("a line"));
         let lines = Lines::parse(&text.join("\n")).expect("lines");

@@ -38,7 +38,7 @@ const COLUMNS: [&str; 4] = ["command", "p50 ms", "p99 ms", "÷ flock(1)"];
 /// A line of results.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
+enum ResultLine {
     Run(Run),
     /// Of the command's file, in bytes.
     Size {
@@ -89,7 +89,7 @@ fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
         for ((name, _), took) in SUBJECTS.iter().zip(took) {
             let took = sorted(took);
             let figure = |percent| percentile(&took, percent).unwrap_or_default();
-            results.keep(&Line::Run(Run {
+            results.keep(&ResultLine::Run(Run {
                 name: (*name).into(),
                 round: results.round(round),
                 p50: figure(50),
@@ -117,14 +117,14 @@ fn folder() -> Result<tempfile::TempDir, String> {
     made.map_err(|error| format!("a folder for locks: {error}"))
 }
 
-fn size(program: &Path) -> Result<Line, String> {
+fn size(program: &Path) -> Result<ResultLine, String> {
     let length = |path: &Path| std::fs::metadata(path).ok()?.len().try_into().ok();
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let stripped = folder.path().join("leasehold");
     let mut strip = Command::new("strip");
     // Without strip(1) its size is not known.
     let _ = strip.arg("-o").arg(&stripped).arg(program).status();
-    Ok(Line::Size {
+    Ok(ResultLine::Size {
         built: length(program).ok_or_else(|| format!("{} cannot be read", program.display()))?,
         stripped: length(&stripped),
     })
@@ -165,8 +165,8 @@ fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
     let (mut runs, mut sizes) = (Vec::new(), Vec::new());
     for line in lines.results()? {
         match line {
-            Line::Run(run) => runs.push(run),
-            Line::Size { built, stripped } => sizes.push((built, stripped)),
+            ResultLine::Run(run) => runs.push(run),
+            ResultLine::Size { built, stripped } => sizes.push((built, stripped)),
         }
     }
     let (mut rows, mut shown) = (Vec::new(), Vec::new());

@@ -17,10 +17,10 @@ use super::task::Task;
 /// all servers with one plain SET each, on bare sockets, and continues with the answers of a majority. It
 /// is no lock, because other processes have no say.
 pub(super) struct Waiter {
-    line: Arc<Line>,
+    queue: Arc<LocalQueue>,
 }
 
-struct Line {
+struct LocalQueue {
     servers: Arc<Mutex<Servers>>,
     /// How many want the lock, or hold it.
     wanting: AtomicUsize,
@@ -49,14 +49,14 @@ pub(super) async fn handles(task: &Task) -> Result<Vec<Waiter>, String> {
         });
     }
     let key = task.keys().next().ok_or("no waiter was configured")?;
-    let line = Arc::new(Line {
+    let queue = Arc::new(LocalQueue {
         servers: Arc::new(Mutex::new(Servers(servers))),
         wanting: AtomicUsize::new(0),
         take: request(&["SET", &key, "token", "PX", "30000"]),
         give: request(&["DEL", &key]),
     });
     let waiter = |_| Waiter {
-        line: Arc::clone(&line),
+        queue: Arc::clone(&queue),
     };
     Ok((0..task.waiters).map(waiter).collect())
 }
@@ -114,7 +114,7 @@ impl Waiter {
         &self,
         mut servers: OwnedMutexGuard<Servers>,
     ) -> Result<OwnedMutexGuard<Servers>, String> {
-        servers.ask(&self.line.take).await?;
+        servers.ask(&self.queue.take).await?;
         Ok(servers)
     }
 }
@@ -123,24 +123,24 @@ impl Handle for Waiter {
     type Held = OwnedMutexGuard<Servers>;
 
     async fn acquire(&self) -> Result<Self::Held, String> {
-        self.line.wanting.fetch_add(1, Ordering::Relaxed);
+        self.queue.wanting.fetch_add(1, Ordering::Relaxed);
         // First come, first served.
-        let servers = Arc::clone(&self.line.servers).lock_owned().await;
+        let servers = Arc::clone(&self.queue.servers).lock_owned().await;
         self.taken(servers).await
     }
 
     async fn try_acquire(&self) -> Result<Option<Self::Held>, String> {
-        let Ok(servers) = Arc::clone(&self.line.servers).try_lock_owned() else {
+        let Ok(servers) = Arc::clone(&self.queue.servers).try_lock_owned() else {
             return Ok(None);
         };
-        self.line.wanting.fetch_add(1, Ordering::Relaxed);
+        self.queue.wanting.fetch_add(1, Ordering::Relaxed);
         self.taken(servers).await.map(Some)
     }
 
     async fn release(&self, mut servers: Self::Held) -> Result<(), String> {
         // The next waiter overwrites it.
-        if self.line.wanting.fetch_sub(1, Ordering::Relaxed) == 1 {
-            servers.ask(&self.line.give).await?;
+        if self.queue.wanting.fetch_sub(1, Ordering::Relaxed) == 1 {
+            servers.ask(&self.queue.give).await?;
         }
         Ok(())
     }

@@ -159,7 +159,7 @@ impl Node {
 
 /// What one handle waits for.
 #[derive(Debug)]
-struct Slot {
+struct HandleState {
     step: usize,
     done: usize,
     asked: Instant,
@@ -171,14 +171,14 @@ struct Pipeline<'a> {
     nodes: &'a mut [Node],
     words: &'a [[Vec<u8>; 2]],
     majority: usize,
-    slots: Vec<Slot>,
+    slots: Vec<HandleState>,
     tally: Tally,
 }
 
 impl<'a> Pipeline<'a> {
     fn new(nodes: &'a mut [Node], words: &'a [[Vec<u8>; 2]]) -> Self {
         let now = Instant::now();
-        let slot = |_| Slot {
+        let slot = |_| HandleState {
             step: 0,
             done: 0,
             asked: now,

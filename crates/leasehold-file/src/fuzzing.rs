@@ -39,7 +39,7 @@ pub fn lock_file(bytes: &[u8]) {
 
 fn sealed_header(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    for slot in [header::Slot::First, header::Slot::Second] {
+    for slot in [header::HeaderSlot::First, header::HeaderSlot::Second] {
         if let Some(slot) = bytes.get_mut(slot.offset()..slot.offset() + 56) {
             let checksum = crc32fast::hash(&slot[..52]);
             slot[52..].copy_from_slice(&checksum.to_le_bytes());

@@ -1,6 +1,6 @@
 //! A state in a few words. States that differ only by names, but know the same, are one state.
 
-use crate::state::{ATTEMPTS, Acquire, Attempt, Member, Phase, MemberTrust, Talk, ModelState};
+use crate::state::{ATTEMPTS, Acquire, Attempt, Member, MemberTrust, ModelState, Phase, Talk};
 
 impl<const N: usize> ModelState<N> {
     /// All but the members in one word.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::state::{Phase, ModelState};
+use crate::state::{ModelState, Phase};
 use crate::steps::{Model, Step};
 
 /// One of the promises of the protocol.

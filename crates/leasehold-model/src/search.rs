@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::properties::{Property, broken};
 use crate::state::ModelState;
-use crate::steps::{Model, Step, AcquireReply};
+use crate::steps::{AcquireReply, Model, Step};
 
 /// When a search may stop before it has seen everything.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use leasehold::clock::BootInstant;
-use leasehold::store::{Busy, Claim, Held, MemberHealth, RecordKey, Release, Renewal, Slot};
+use leasehold::store::{Busy, Claim, Held, MemberHealth, PermitSlot, RecordKey, Release, Renewal};
 use leasehold::{Error, Fence};
 
 use crate::record::action::{RecordAction, RecordAnswer};
@@ -71,7 +71,7 @@ pub struct Acquired {
     /// The fence.
     pub fence: Fence,
     /// The permit, if the claim wanted one.
-    pub slot: Option<Slot>,
+    pub slot: Option<PermitSlot>,
     /// The instant from which the lease counts: when the latest of the majority's requests was sent.
     pub since: BootInstant,
     /// When a member first notified the waiter that it is its turn.

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::store::{Busy, MemberStatus, Owner, Sample, Slot};
+use leasehold::store::{Busy, MemberStatus, Owner, PermitSlot, Sample};
 use leasehold::{Error, Fence, Key, LostReason, Mode};
 
 use crate::record::action::RecordAnswer;
@@ -14,7 +14,7 @@ pub enum Reply {
         /// The fence that the member drew.
         fence: Fence,
         /// The permit, if the claim wants one.
-        slot: Option<Slot>,
+        slot: Option<PermitSlot>,
     },
     /// The claim holds, but the counter was not below the proposal. A fence has to be drawn.
     GrantedBehind,
@@ -25,7 +25,7 @@ pub enum Reply {
         /// The lease was valid and is now free.
         freed: bool,
         /// The successor now holds the lock, with this fence and permit.
-        successor: Option<(Fence, Option<Slot>)>,
+        successor: Option<(Fence, Option<PermitSlot>)>,
     },
     /// The lease is not valid, or other claims wait: send [`Request::Release`](crate::Request::Release).
     Contended,

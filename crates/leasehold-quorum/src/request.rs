@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::{Claim, DataGeneration, MemberId, MemberRecordEdit, Slot};
+use leasehold::store::{Claim, DataGeneration, MemberId, MemberRecordEdit, PermitSlot};
 use leasehold::{Fence, Key};
 
 use crate::record::action::RecordAction;
@@ -44,7 +44,7 @@ pub enum Request {
         /// The claim's place in the queue.
         place: Place,
         /// The permit that the client prefers, if it wants a permit.
-        preferred: Option<Slot>,
+        preferred: Option<PermitSlot>,
     },
     /// Frees an exclusive lease if no other claim waits. Otherwise it changes nothing, and the reply is
     /// [`Reply::Contended`](crate::Reply::Contended).
@@ -103,7 +103,7 @@ pub struct Lease {
     /// The fence it was granted with.
     pub fence: Fence,
     /// The permit it holds.
-    pub slot: Option<Slot>,
+    pub slot: Option<PermitSlot>,
 }
 
 /// The waiter that a release names as its successor.
@@ -116,7 +116,7 @@ pub struct Successor {
     /// Its place in the queue.
     pub ticket: u64,
     /// The permit that it prefers.
-    pub preferred: Option<Slot>,
+    pub preferred: Option<PermitSlot>,
 }
 
 impl Request {

@@ -69,9 +69,9 @@ fn open(address: &str) -> Arc<dyn Store> {
 /// One of the servers, as a client of another library uses it. A store of this one server would be refused,
 /// since the server belongs to the quorum.
 #[derive(Debug)]
-struct Place(Arc<Mutex<RedisSet>>, usize);
+struct SingleServer(Arc<Mutex<RedisSet>>, usize);
 
-impl Store for Place {
+impl Store for SingleServer {
     fn describe(&self) -> String {
         format!("server {}", self.1)
     }
@@ -131,7 +131,7 @@ impl Harness for Servers {
     }
 
     fn places(&self) -> Vec<Arc<dyn Store>> {
-        let place = |number| Arc::new(Place(Arc::clone(&self.0), number)) as Arc<dyn Store>;
+        let place = |number| Arc::new(SingleServer(Arc::clone(&self.0), number)) as Arc<dyn Store>;
         (0..self.set().len()).map(place).collect()
     }
 

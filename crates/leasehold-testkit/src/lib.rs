@@ -12,7 +12,7 @@ mod fuzz_seeds;
 mod processes;
 mod virtual_time;
 
-pub use faults::{Call, CrashInjector, Fault, FaultyStore};
+pub use faults::{CrashInjector, Fault, FaultyStore, StoreCall};
 pub use fuzz_seeds::feed_seeds;
 pub use processes::{reset_ignored_signals, start_on_terminal, written_on};
 pub use virtual_time::{SeededEntropy, VirtualClock, virtual_ambient};

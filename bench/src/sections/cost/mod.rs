@@ -16,7 +16,7 @@ use crate::report::page::{Page, fine_spread, table};
 use crate::report::statistics::Spread;
 use crate::sections::Section;
 
-use server::{Step, Use};
+use server::{ServerCommand, Use};
 
 pub(crate) const SECTION: Section = Section {
     name: "cost",
@@ -35,7 +35,7 @@ const PAIRS: [(&str, &str); 3] = [
 /// A line of results.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
+enum ResultLine {
     Instructions {
         path: String,
         round: usize,
@@ -48,7 +48,7 @@ fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
     count_instructions(options, results)?;
     for round in 0..options.rounds(1, 5) {
         for used in server::measure(results.round(round), options.pick(1000, 5000))? {
-            results.keep(&Line::Server(used))?;
+            results.keep(&ResultLine::Server(used))?;
         }
     }
     Ok(())
@@ -63,7 +63,7 @@ fn count_instructions(options: &Options, results: &mut Results) -> Result<(), St
         let is_wanted = !options.quick || [quick.0, quick.1].contains(&path.name);
         if is_wanted && options.wants(path.name) {
             eprintln!("cost: instructions: {}", path.name);
-            results.keep(&Line::Instructions {
+            results.keep(&ResultLine::Instructions {
                 path: path.name.into(),
                 round: results.round(0),
                 count: count(path)?,
@@ -77,8 +77,8 @@ fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
     let (mut counts, mut uses) = (Vec::new(), Vec::new());
     for line in lines.results()? {
         match line {
-            Line::Instructions { path, round, count } => counts.push((path, round, count)),
-            Line::Server(used) => uses.push(used),
+            ResultLine::Instructions { path, round, count } => counts.push((path, round, count)),
+            ResultLine::Server(used) => uses.push(used),
         }
     }
     page.say(include_str!("../../../pages/cost.md"));
@@ -153,7 +153,7 @@ fn counts_of<'a>(counts: &'a [Count], name: &'a str) -> impl Iterator<Item = f64
 
 fn tell_server(uses: &[Use], page: &mut Page) -> Result<(), String> {
     let mut rows = Vec::new();
-    for step in Step::ALL {
+    for step in ServerCommand::ALL {
         let own: Vec<&Use> = uses.iter().filter(|used| used.step == step).collect();
         let over = |value: fn(&Use) -> f64| Spread::of(own.iter().map(|used| value(used)));
         let ratio = own.iter().filter_map(|used| {

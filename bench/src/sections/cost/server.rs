@@ -11,14 +11,14 @@ use crate::report::figures::number;
 /// Half of what a lock does on its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Step {
+pub(super) enum ServerCommand {
     Acquire,
     Set,
     Release,
     CompareAndDelete,
 }
 
-impl Step {
+impl ServerCommand {
     pub(super) const ALL: [Self; 4] = [
         Self::Set,
         Self::Acquire,
@@ -35,7 +35,7 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for ServerCommand {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(match self {
             Self::Acquire => "acquire",
@@ -49,7 +49,7 @@ impl fmt::Display for Step {
 /// What a step used of the server, in microseconds each time.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Use {
-    pub(super) step: Step,
+    pub(super) step: ServerCommand,
     pub(super) round: usize,
     /// Inside commands, as the server counts.
     pub(super) micros: f64,
@@ -68,23 +68,23 @@ pub(super) fn measure(round: usize, count: usize) -> Result<Vec<Use>, String> {
     let used = |step, work: &mut dyn FnMut(usize) -> Result<(), String>| {
         Use::of(step, round, &server, count, work)
     };
-    let acquire = used(Step::Acquire, &mut |at| {
+    let acquire = used(ServerCommand::Acquire, &mut |at| {
         guards.push(client.lock(format!("own/{at}")).acquire().map_err(text)?);
         Ok(())
     })?;
-    let release = used(Step::Release, &mut |_| match guards.pop() {
+    let release = used(ServerCommand::Release, &mut |_| match guards.pop() {
         Some(guard) => guard.release().map(drop).map_err(text),
         None => Err("no guard is left".into()),
     })?;
     let mut bare = Bare::on(&server)?;
-    let set = used(Step::Set, &mut |at| bare.set(at))?;
-    let delete = used(Step::CompareAndDelete, &mut |at| bare.delete(at))?;
+    let set = used(ServerCommand::Set, &mut |at| bare.set(at))?;
+    let delete = used(ServerCommand::CompareAndDelete, &mut |at| bare.delete(at))?;
     Ok(vec![acquire, release, set, delete])
 }
 
 impl Use {
     fn of(
-        step: Step,
+        step: ServerCommand,
         round: usize,
         server: &RedisServer,
         count: usize,

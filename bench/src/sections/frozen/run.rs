@@ -5,7 +5,7 @@ use leasehold_testkit::servers::{RedisServer, RedisSet};
 use serde::{Deserialize, Serialize};
 
 use super::condition::Condition;
-use super::worker::{Order, VERB};
+use super::worker::{VERB, WorkerTask};
 use crate::measure::line_process::LineProcess;
 use crate::options::Options;
 
@@ -55,7 +55,7 @@ impl Run {
     ) -> Result<Self, String> {
         // Fresh servers for each run, so that nothing is left of the run before.
         let servers = RedisSet::start(5);
-        let order = Order {
+        let task = WorkerTask {
             subject: name.into(),
             in_flight,
             warm_up: Duration::from_millis(options.pick(200, 400)),
@@ -63,8 +63,8 @@ impl Run {
             urls: servers.urls(),
         };
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
-        let order = serde_json::to_string(&order).map_err(|error| error.to_string())?;
-        let worker = LineProcess::start(name, Command::new(own).args([VERB, &order]))?;
+        let task = serde_json::to_string(&task).map_err(|error| error.to_string())?;
+        let worker = LineProcess::start(name, Command::new(own).args([VERB, &task]))?;
         let seen = Self::watch(worker, condition, &servers[4]);
         Ok(Self {
             name: name.into(),

@@ -9,7 +9,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{RedisError, Script};
 use rslock::LockManager;
 
-use super::worker::Order;
+use super::worker::WorkerTask;
 
 const TTL: Duration = Duration::from_secs(30);
 
@@ -26,12 +26,12 @@ pub(super) trait Subject: Clone + Send + Sync + 'static {
 pub(super) struct Leasehold(Arc<Vec<Lock>>);
 
 impl Leasehold {
-    pub(super) async fn new(order: &Order) -> Result<Self, String> {
-        let store = RedisStore::new(&order.urls).map_err(text)?;
+    pub(super) async fn new(task: &WorkerTask) -> Result<Self, String> {
+        let store = RedisStore::new(&task.urls).map_err(text)?;
         // The servers are new, so no lock was ever held on them.
         store.init().await.map_err(text)?;
         let client = Client::new(store);
-        let locks = (0..order.in_flight).map(|task| client.lock(key(task)).ttl(TTL));
+        let locks = (0..task.in_flight).map(|task| client.lock(key(task)).ttl(TTL));
         Ok(Self(Arc::new(locks.collect())))
     }
 }
@@ -61,9 +61,9 @@ const FREE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
 const OWNER: &str = "0123456789abcdef.0123456789abcdef0123456789abcdef";
 
 impl Bare {
-    pub(super) async fn new(order: &Order) -> Result<Self, String> {
+    pub(super) async fn new(task: &WorkerTask) -> Result<Self, String> {
         let mut connections = Vec::new();
-        for url in &order.urls {
+        for url in &task.urls {
             let client = redis::Client::open(url.as_str()).map_err(failed)?;
             let connection = client.get_multiplexed_async_connection().await;
             connections.push(connection.map_err(failed)?);
@@ -127,8 +127,8 @@ impl Subject for Bare {
 pub(super) struct Rslock(LockManager);
 
 impl Rslock {
-    pub(super) fn new(order: &Order) -> Self {
-        Self(LockManager::new(order.urls.clone()))
+    pub(super) fn new(task: &WorkerTask) -> Self {
+        Self(LockManager::new(task.urls.clone()))
     }
 }
 

@@ -14,9 +14,9 @@ use crate::report::statistics::{percentile, sorted};
 /// The argument that makes this program such a worker.
 pub(crate) const VERB: &str = "frozen-worker";
 
-/// The order for a worker.
+/// The task for a worker.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Order {
+pub(super) struct WorkerTask {
     pub(super) subject: String,
     pub(super) in_flight: usize,
     pub(super) warm_up: Duration,
@@ -26,18 +26,18 @@ pub(super) struct Order {
 
 /// Warms up, prints `ready`, waits for a line, and answers it with what it measured from then on.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let order = arguments.first().ok_or("a worker needs an order")?;
-    let order: Order = serde_json::from_str(order).map_err(|error| error.to_string())?;
+    let task = arguments.first().ok_or("a worker needs an task")?;
+    let task: WorkerTask = serde_json::from_str(task).map_err(|error| error.to_string())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     runtime.block_on(async {
-        match order.subject.as_str() {
-            "leasehold" => obey(Leasehold::new(&order).await?, &order).await,
-            "raw redis" => obey(Bare::new(&order).await?, &order).await,
-            "rslock" => obey(Rslock::new(&order), &order).await,
+        match task.subject.as_str() {
+            "leasehold" => obey(Leasehold::new(&task).await?, &task).await,
+            "raw redis" => obey(Bare::new(&task).await?, &task).await,
+            "rslock" => obey(Rslock::new(&task), &task).await,
             other => Err(format!("there is no subject {other:?}")),
         }
     })?;
@@ -59,12 +59,12 @@ struct Log {
 
 type Logs = Arc<Vec<Mutex<Log>>>;
 
-async fn obey<S: Subject>(subject: S, order: &Order) -> Result<(), String> {
-    let logs: Logs = Arc::new((0..order.in_flight).map(|_| Mutex::default()).collect());
-    for task in 0..order.in_flight {
+async fn obey<S: Subject>(subject: S, task: &WorkerTask) -> Result<(), String> {
+    let logs: Logs = Arc::new((0..task.in_flight).map(|_| Mutex::default()).collect());
+    for task in 0..task.in_flight {
         tokio::spawn(go_round(subject.clone(), task, Arc::clone(&logs)));
     }
-    tokio::time::sleep(order.warm_up).await;
+    tokio::time::sleep(task.warm_up).await;
     if let Some(log) = logs.iter().map(lock).find(|log| log.through.is_empty()) {
         return Err(format!(
             "healthy servers, and not one cycle: {}",
@@ -78,7 +78,7 @@ async fn obey<S: Subject>(subject: S, order: &Order) -> Result<(), String> {
         .map_err(|error| error.to_string())?
         .map_err(|error| error.to_string())?;
     let from = Instant::now();
-    tokio::time::sleep(order.window).await;
+    tokio::time::sleep(task.window).await;
     let seen = seen(&logs, from, Instant::now());
     say(&serde_json::to_string(&seen).map_err(|error| error.to_string())?)
 }

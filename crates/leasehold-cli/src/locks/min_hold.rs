@@ -27,7 +27,7 @@ pub(crate) struct MinHold<'a> {
 
 /// What to do with the time that is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum RestAction {
     /// No time is left: release the locks.
     Free,
     /// Keep them until this much is left.
@@ -46,8 +46,8 @@ impl MinHold<'_> {
         let mut has_stayed = false;
         loop {
             let rest = self.until.since(SystemClock.now());
-            match step(rest, self.leases.as_ref(), self.lasting, self.hurried) {
-                Step::Free => {
+            match rest_action(rest, self.leases.as_ref(), self.lasting, self.hurried) {
+                RestAction::Free => {
                     let loss = release(guards, self.output).await;
                     if let Some(loss) = loss.as_ref().filter(|_| has_stayed) {
                         self.warn(&loss.lock, &loss.reason);
@@ -55,8 +55,8 @@ impl MinHold<'_> {
                     // A loss after the end of the command did not affect it.
                     return loss.filter(|_| !has_stayed);
                 }
-                Step::Leave(span) => return self.leave(guards, span, has_stayed).await,
-                Step::Stay(until_left) => {
+                RestAction::Leave(span) => return self.leave(guards, span, has_stayed).await,
+                RestAction::Stay(until_left) => {
                     has_stayed = true;
                     let at = SystemClock.now() + rest.saturating_sub(until_left);
                     // Programs such as cron send mail for each line: no notice of a stay shorter than the TTL.
@@ -111,21 +111,28 @@ impl MinHold<'_> {
     }
 }
 
-fn step(rest: Duration, leases: Option<&LeaseTerms>, lasting: Duration, hurried: bool) -> Step {
+fn rest_action(
+    rest: Duration,
+    leases: Option<&LeaseTerms>,
+    lasting: Duration,
+    hurried: bool,
+) -> RestAction {
     let Some(terms) = leases else {
         return match rest.is_zero() || hurried {
-            true => Step::Free,
-            false => Step::Stay(Duration::ZERO),
+            true => RestAction::Free,
+            false => RestAction::Stay(Duration::ZERO),
         };
     };
     let longest = terms.ttl_max.saturating_sub(terms.margin(terms.ttl_max));
     match rest {
-        Duration::ZERO => Step::Free,
-        _ if hurried => Step::Leave(rest.min(longest)),
+        Duration::ZERO => RestAction::Free,
+        _ if hurried => RestAction::Leave(rest.min(longest)),
         // A lease that is left behind would keep others out for much longer than that.
-        _ if rest <= BRIEF || terms.ttl_for(rest) + BRIEF < lasting => Step::Stay(Duration::ZERO),
-        _ if rest <= longest => Step::Leave(rest),
-        _ => Step::Stay(longest),
+        _ if rest <= BRIEF || terms.ttl_for(rest) + BRIEF < lasting => {
+            RestAction::Stay(Duration::ZERO)
+        }
+        _ if rest <= longest => RestAction::Leave(rest),
+        _ => RestAction::Stay(longest),
     }
 }
 
@@ -164,36 +171,42 @@ mod tests {
     #[test]
     fn lease_bridges_the_rest_after_a_stay() {
         let terms = LeaseTerms::single();
-        let step = |rest| step(rest, Some(&terms), 30 * SECOND, false);
-        assert_eq!(step(Duration::ZERO), Step::Free);
-        assert_eq!(step(BRIEF), Step::Stay(Duration::ZERO));
-        assert_eq!(step(50 * SECOND), Step::Leave(50 * SECOND));
-        let Step::Stay(left) = step(600 * SECOND) else {
+        let rest_action = |rest| rest_action(rest, Some(&terms), 30 * SECOND, false);
+        assert_eq!(rest_action(Duration::ZERO), RestAction::Free);
+        assert_eq!(rest_action(BRIEF), RestAction::Stay(Duration::ZERO));
+        assert_eq!(rest_action(50 * SECOND), RestAction::Leave(50 * SECOND));
+        let RestAction::Stay(left) = rest_action(600 * SECOND) else {
             panic!("no lease is that long");
         };
         assert!(terms.ttl_for(left) <= terms.ttl_max);
-        assert_eq!(step(left), Step::Leave(left));
+        assert_eq!(rest_action(left), RestAction::Leave(left));
         assert!(left > 53 * SECOND);
     }
 
     #[test]
     fn lease_longer_than_the_rest_is_not_left() {
         let terms = LeaseTerms::single();
-        let step = |rest, lasting| step(rest, Some(&terms), lasting, false);
-        let stay = Step::Stay(Duration::ZERO);
-        assert_eq!(step(5 * SECOND, 30 * SECOND), stay);
-        assert_eq!(step(27 * SECOND, 30 * SECOND), Step::Leave(27 * SECOND));
+        let rest_action = |rest, lasting| rest_action(rest, Some(&terms), lasting, false);
+        let stay = RestAction::Stay(Duration::ZERO);
+        assert_eq!(rest_action(5 * SECOND, 30 * SECOND), stay);
+        assert_eq!(
+            rest_action(27 * SECOND, 30 * SECOND),
+            RestAction::Leave(27 * SECOND)
+        );
         // A lock delay is part of the lease.
-        assert_eq!(step(27 * SECOND, 40 * SECOND), stay);
-        assert_eq!(step(5 * SECOND, 6 * SECOND), Step::Leave(5 * SECOND));
+        assert_eq!(rest_action(27 * SECOND, 40 * SECOND), stay);
+        assert_eq!(
+            rest_action(5 * SECOND, 6 * SECOND),
+            RestAction::Leave(5 * SECOND)
+        );
     }
 
     #[test]
     fn hurried_run_leaves_the_longest_lease() {
         let terms = LeaseTerms::single();
-        let step = |rest| step(rest, Some(&terms), 30 * SECOND, true);
-        assert_eq!(step(SECOND / 2), Step::Leave(SECOND / 2));
-        let Step::Leave(left) = step(600 * SECOND) else {
+        let rest_action = |rest| rest_action(rest, Some(&terms), 30 * SECOND, true);
+        assert_eq!(rest_action(SECOND / 2), RestAction::Leave(SECOND / 2));
+        let RestAction::Leave(left) = rest_action(600 * SECOND) else {
             panic!("asked to end");
         };
         assert!(terms.ttl_for(left) <= terms.ttl_max);
@@ -202,13 +215,16 @@ mod tests {
     #[test]
     fn where_locks_end_with_their_process_it_stays() {
         assert_eq!(
-            step(600 * SECOND, None, Duration::ZERO, false),
-            Step::Stay(Duration::ZERO)
+            rest_action(600 * SECOND, None, Duration::ZERO, false),
+            RestAction::Stay(Duration::ZERO)
         );
         assert_eq!(
-            step(Duration::ZERO, None, Duration::ZERO, false),
-            Step::Free
+            rest_action(Duration::ZERO, None, Duration::ZERO, false),
+            RestAction::Free
         );
-        assert_eq!(step(600 * SECOND, None, Duration::ZERO, true), Step::Free);
+        assert_eq!(
+            rest_action(600 * SECOND, None, Duration::ZERO, true),
+            RestAction::Free
+        );
     }
 }

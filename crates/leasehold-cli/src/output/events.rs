@@ -36,7 +36,7 @@ impl Subscriber for Events {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
+        let mut line = EventLine::default();
         event.record(&mut line);
         if self.reported.has(&line) {
             return;
@@ -71,7 +71,7 @@ struct ReportedStates(Mutex<HashMap<String, (String, Option<String>)>>);
 
 impl ReportedStates {
     /// Returns whether the event reports the state that its member has already.
-    fn has(&self, line: &Line) -> bool {
+    fn has(&self, line: &EventLine) -> bool {
         let Some(member) = line.field("member") else {
             return false;
         };
@@ -87,12 +87,12 @@ impl ReportedStates {
 
 /// An event as one line: its message, then its fields.
 #[derive(Default)]
-struct Line {
+struct EventLine {
     message: String,
     fields: Vec<(&'static str, String)>,
 }
 
-impl Line {
+impl EventLine {
     /// `NAME has no vote for 61s: it restarted`, from an event about a member; of other events the
     /// message, then the fields in parentheses.
     fn text(mut self) -> String {
@@ -132,7 +132,7 @@ impl Line {
     }
 }
 
-impl Visit for Line {
+impl Visit for EventLine {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if field.name() == "message" {
             // Writing to a string cannot fail.
@@ -165,7 +165,7 @@ mod tests {
     fn state_of_a_member_is_reported_once() {
         let states = ReportedStates::default();
         let has = |message: &str, member: &str, reason: &str| {
-            states.has(&Line {
+            states.has(&EventLine {
                 message: message.into(),
                 fields: vec![("member", member.into()), ("reason", reason.into())],
             })

@@ -1,9 +1,9 @@
 //! The only list of stores.
 
+pub(crate) mod address;
 pub(crate) mod client;
 pub(crate) mod files;
 pub(crate) mod limit;
-pub(crate) mod place;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use crate::config::{Addresses, Choice};
 use crate::output::Output;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
+use crate::store::address::{StoreAddress, within};
 use crate::store::client::OwnClient;
 use crate::store::files::open_files;
-use crate::store::place::{Place, within};
 
 /// A store with valid addresses. Nothing was sent to it yet.
 #[derive(Debug)]
@@ -48,12 +48,12 @@ impl OpenStore {
     }
 
     pub(crate) fn at(addresses: &Addresses) -> Result<Self, Failure> {
-        match Place::of(addresses)? {
-            Place::Folder(url) => {
+        match StoreAddress::of(addresses)? {
+            StoreAddress::Folder(url) => {
                 let files = addresses.blame(open_files(url))?;
                 Ok(Self::files(files))
             }
-            Place::Servers(urls) => Self::redis(urls, addresses),
+            StoreAddress::Servers(urls) => Self::redis(urls, addresses),
         }
     }
 

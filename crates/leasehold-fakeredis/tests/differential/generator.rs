@@ -13,7 +13,7 @@ pub(crate) const CLIENTS: usize = 3;
 pub(crate) const RESP3: usize = 1;
 
 /// A command of a client.
-pub(crate) struct Step {
+pub(crate) struct ClientCommand {
     pub(crate) client: usize,
     pub(crate) words: Vec<String>,
     /// Integers in the reply may be times to live.
@@ -22,7 +22,7 @@ pub(crate) struct Step {
     pub(crate) is_unordered: bool,
 }
 
-impl Step {
+impl ClientCommand {
     pub(crate) fn new(client: usize, words: &[&str]) -> Self {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let says = |name: &str| words.iter().any(|word| word.eq_ignore_ascii_case(name));
@@ -35,7 +35,7 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for ClientCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "client {}: {}", self.client, self.words.join(" "))
     }
@@ -58,24 +58,24 @@ impl Generator {
     }
 
     /// Reads all data.
-    pub(crate) fn inspection() -> Step {
+    pub(crate) fn inspection() -> ClientCommand {
         let kinds = ["s", "h", "z", "l", "k"];
         let keys = kinds.map(|kind| [format!("{kind}0"), format!("{kind}1")]);
         let mut words = vec!["EVAL", INSPECT, "10"];
         words.extend(keys.iter().flatten().map(String::as_str));
-        Step {
+        ClientCommand {
             has_times: true,
-            ..Step::new(0, &words)
+            ..ClientCommand::new(0, &words)
         }
     }
 
     /// Returns the steps before all random ones.
-    pub(crate) fn opening(&self) -> Vec<Step> {
-        let load = |text| Step::new(0, &["SCRIPT", "LOAD", text]);
+    pub(crate) fn opening(&self) -> Vec<ClientCommand> {
+        let load = |text| ClientCommand::new(0, &["SCRIPT", "LOAD", text]);
         vec![load(CALL), load(PCALL)]
     }
 
-    pub(crate) fn step(&mut self) -> Step {
+    pub(crate) fn step(&mut self) -> ClientCommand {
         let client = self.below(CLIENTS as u64) as usize;
         let kind = self.below(20);
         let mut words = match (kind, client) {
@@ -97,7 +97,7 @@ impl Generator {
             words.push(self.channel());
         }
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        Step::new(client, if words.is_empty() { &["PING"] } else { &words })
+        ClientCommand::new(client, if words.is_empty() { &["PING"] } else { &words })
     }
 
     fn subscription(&mut self) -> Vec<String> {

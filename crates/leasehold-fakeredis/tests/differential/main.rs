@@ -12,7 +12,7 @@ mod scripts;
 use leasehold_fakeredis::{ConnectionId, FakeRedis, Reply};
 use leasehold_testkit::servers::{RedisServer, Reply as Answer};
 
-use self::generator::{Generator, Step};
+use self::generator::{ClientCommand, Generator};
 use self::peer::{Peer, parse};
 
 const SEQUENCES: u64 = 600;
@@ -69,7 +69,7 @@ impl Pair {
     }
 
     /// Runs a command on both servers, and compares what its client has received since its previous command.
-    fn run(&mut self, step: &Step) {
+    fn run(&mut self, step: &ClientCommand) {
         self.now_us += 1000;
         self.history.push(format!("{step}"));
         let client = &mut self.clients[step.client];
@@ -89,11 +89,11 @@ impl Pair {
 
     /// Compares the data and the remaining messages. No other messages come before the reply to this.
     fn finish(&mut self) {
-        self.run(&Step::new(0, &["DISCARD"]));
+        self.run(&ClientCommand::new(0, &["DISCARD"]));
         self.run(&Generator::inspection());
         for client in 0..self.clients.len() {
             for words in [&["DISCARD"][..], &["UNSUBSCRIBE", "a"], &["PING", "end"]] {
-                self.run(&Step::new(client, words));
+                self.run(&ClientCommand::new(client, words));
             }
         }
     }
@@ -112,7 +112,7 @@ fn server_time(server: &RedisServer) -> u64 {
 
 /// Whether replies are the same, except for the texts of errors, the time between the two, and the order of
 /// a scan.
-fn is_same(fake: &Reply, real: &Reply, step: &Step) -> bool {
+fn is_same(fake: &Reply, real: &Reply, step: &ClientCommand) -> bool {
     let all = |fakes: &[Reply], reals: &[Reply]| {
         let mut pairs = fakes.iter().zip(reals);
         fakes.len() == reals.len() && pairs.all(|(fake, real)| is_same(fake, real, step))

@@ -45,7 +45,7 @@ pub(crate) fn read(
     let Locking::Won(lock) = lock_file::lock(file, &path, Mode::Shared).map_err(failed)? else {
         return Ok(Tried::Later);
     };
-    let Found { content, .. } = find(&lock, key)?;
+    let StoredRecord { content, .. } = find(&lock, key)?;
     Ok(Tried::Done(content.read(now)))
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn change<T>(
     let Locking::Won(lock) = lock_file::lock(file, &path, Mode::Exclusive).map_err(failed)? else {
         return Ok(Tried::Later);
     };
-    let Found {
+    let StoredRecord {
         content: before,
         interrupted,
     } = find(&lock, key)?;
@@ -119,18 +119,18 @@ fn remove_if_over(path: &Path, now: WallTime) -> io::Result<()> {
 }
 
 /// The content of a record file.
-struct Found {
+struct StoredRecord {
     content: Content,
     /// The bytes of the new file, if overwriting the old one was interrupted.
     interrupted: Option<Vec<u8>>,
 }
 
-fn find(lock: &LockFile, key: &Key) -> Result<Found, Error> {
+fn find(lock: &LockFile, key: &Key) -> Result<StoredRecord, Error> {
     let failed = |error| failed("read the record", lock.path(), error);
     let bytes = read_whole(lock.file()).map_err(failed)?;
     let damage = match record::decode(&bytes, Some(key)) {
         Ok(content) => {
-            return Ok(Found {
+            return Ok(StoredRecord {
                 content,
                 interrupted: None,
             });
@@ -145,7 +145,7 @@ fn find(lock: &LockFile, key: &Key) -> Result<Found, Error> {
         if !bytes.is_empty()
             && let Ok(content) = record::decode(&bytes, Some(key))
         {
-            return Ok(Found {
+            return Ok(StoredRecord {
                 content,
                 interrupted: Some(bytes),
             });

@@ -16,7 +16,7 @@ pub(crate) enum Counter {
     /// None was granted: the file is new or empty, or its first write was interrupted.
     Fresh,
     /// The greatest one granted, and the slot that holds it.
-    At { value: u64, slot: Slot },
+    At { value: u64, slot: HeaderSlot },
 }
 
 impl Counter {
@@ -29,23 +29,24 @@ impl Counter {
 
     /// Returns the slot that the next counter goes into, and leaves the slot of the present one as it
     /// is.
-    pub(crate) fn next_slot(self) -> Slot {
+    pub(crate) fn next_slot(self) -> HeaderSlot {
         match self {
             Self::At {
-                slot: Slot::First, ..
-            } => Slot::Second,
-            Self::Fresh | Self::At { .. } => Slot::First,
+                slot: HeaderSlot::First,
+                ..
+            } => HeaderSlot::Second,
+            Self::Fresh | Self::At { .. } => HeaderSlot::First,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Slot {
+pub(crate) enum HeaderSlot {
     First,
     Second,
 }
 
-impl Slot {
+impl HeaderSlot {
     pub(crate) const fn offset(self) -> usize {
         match self {
             Self::First => 0,
@@ -69,16 +70,16 @@ pub(crate) enum Damage {
 pub(crate) fn read(bytes: &[u8], key: &Key) -> Result<Counter, Damage> {
     let hash = file_name::hash(key);
     let (first, second) = (
-        read_slot(bytes, Slot::First, &hash)?,
-        read_slot(bytes, Slot::Second, &hash)?,
+        read_slot(bytes, HeaderSlot::First, &hash)?,
+        read_slot(bytes, HeaderSlot::Second, &hash)?,
     );
     let counter = |value, slot| Ok(Counter::At { value, slot });
     match (first, second) {
         (SlotState::Whole(first), SlotState::Whole(second)) if second > first => {
-            counter(second, Slot::Second)
+            counter(second, HeaderSlot::Second)
         }
-        (SlotState::Whole(first), _) => counter(first, Slot::First),
-        (_, SlotState::Whole(second)) => counter(second, Slot::Second),
+        (SlotState::Whole(first), _) => counter(first, HeaderSlot::First),
+        (_, SlotState::Whole(second)) => counter(second, HeaderSlot::Second),
         (SlotState::Blank, SlotState::Blank) if rest_is_ours(bytes, key) => Ok(Counter::Fresh),
         _ => Err(Damage::NoSlot),
     }
@@ -138,7 +139,7 @@ enum SlotState {
     Whole(u64),
 }
 
-fn read_slot(bytes: &[u8], slot: Slot, hash: &[u8; 32]) -> Result<SlotState, Damage> {
+fn read_slot(bytes: &[u8], slot: HeaderSlot, hash: &[u8; 32]) -> Result<SlotState, Damage> {
     let start = slot.offset().min(bytes.len());
     let bytes = &bytes[start..(start + SLOT_LENGTH).min(bytes.len())];
     if is_blank(bytes) {
@@ -184,19 +185,19 @@ mod tests {
     fn with_slots(first: u64, second: u64) -> [u8; LENGTH] {
         let mut bytes = fresh(&key(), first);
         let second = slot(&key(), second);
-        bytes[Slot::Second.offset()..][..second.len()].copy_from_slice(&second);
+        bytes[HeaderSlot::Second.offset()..][..second.len()].copy_from_slice(&second);
         bytes
     }
 
-    fn at(value: u64, slot: Slot) -> Result<Counter, Damage> {
+    fn at(value: u64, slot: HeaderSlot) -> Result<Counter, Damage> {
         Ok(Counter::At { value, slot })
     }
 
     #[test]
     fn greater_valid_slot_counts() {
-        assert_eq!(read(&fresh(&key(), 7), &key()), at(7, Slot::First));
-        assert_eq!(read(&with_slots(7, 8), &key()), at(8, Slot::Second));
-        assert_eq!(read(&with_slots(9, 8), &key()), at(9, Slot::First));
+        assert_eq!(read(&fresh(&key(), 7), &key()), at(7, HeaderSlot::First));
+        assert_eq!(read(&with_slots(7, 8), &key()), at(8, HeaderSlot::Second));
+        assert_eq!(read(&with_slots(9, 8), &key()), at(9, HeaderSlot::First));
         for bytes in [with_slots(7, 8), with_slots(9, 8)] {
             let Ok(Counter::At { slot, .. }) = read(&bytes, &key()) else {
                 panic!("both slots are whole");
@@ -212,7 +213,7 @@ mod tests {
         let (before, after) = (with_slots(9, 8), with_slots(9, 10));
         for torn in 0..SLOT_LENGTH {
             let mut bytes = before;
-            let from = Slot::Second.offset();
+            let from = HeaderSlot::Second.offset();
             bytes[from..from + torn].copy_from_slice(&after[from..from + torn]);
             let value = read(&bytes, &key()).unwrap().value();
             assert!(value == 9 || value == 10, "torn at {torn}: {value}");
@@ -243,7 +244,7 @@ mod tests {
         for bytes in [&[][..], &[0; 10], &[0; LENGTH], &only_name] {
             assert_eq!(read(bytes, &key()), Ok(Counter::Fresh));
         }
-        assert_eq!(Counter::Fresh.next_slot(), Slot::First);
+        assert_eq!(Counter::Fresh.next_slot(), HeaderSlot::First);
     }
 
     #[test]

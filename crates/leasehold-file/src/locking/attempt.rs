@@ -26,7 +26,7 @@ use crate::locking::writer_yield::WriterYield;
 
 /// How far an attempt got.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum AttemptProgress {
     /// The lock is held. A waiter keeps the file open.
     Busy(Busy, KeptOpen),
     /// Undecided, because other claims that share the lock are about to take their seats. The caller
@@ -62,7 +62,7 @@ pub(crate) fn go_on(
     stage: Stage,
     now: BootInstant,
     watch: impl Fn(&Path) -> Option<Watch>,
-) -> Result<Step, Error> {
+) -> Result<AttemptProgress, Error> {
     let mut kept = match stage {
         Stage::Try(kept) => kept,
         Stage::Draw(won) => return draw(directory, claim, won),
@@ -84,7 +84,7 @@ pub(crate) fn go_on(
         };
         let (busy, open) = match take(directory, claim, &path, open, now)? {
             None => continue,
-            Some(Step::Busy(busy, open)) => (busy, open),
+            Some(AttemptProgress::Busy(busy, open)) => (busy, open),
             Some(step) => return Ok(step),
         };
         if open.watch.is_none()
@@ -94,7 +94,7 @@ pub(crate) fn go_on(
             kept = Some(KeptOpen { watch, ..open });
             continue;
         }
-        return Ok(Step::Busy(busy, open));
+        return Ok(AttemptProgress::Busy(busy, open));
     }
     let message = format!(
         "{} was removed or replaced {TRIES} times while it was being locked",
@@ -111,7 +111,7 @@ fn take(
     path: &Path,
     mut open: KeptOpen,
     now: BootInstant,
-) -> Result<Option<Step>, Error> {
+) -> Result<Option<AttemptProgress>, Error> {
     // Forget earlier notifications before the try: it may miss the cause of any later one.
     open.watch = open.watch.map(Watch::forgetful);
     // Look before taking the `flock`, which others would see for a moment.
@@ -165,8 +165,8 @@ fn announce(open: &mut KeptOpen, claim: &Claim) -> io::Result<()> {
     Ok(())
 }
 
-fn busy(open: KeptOpen) -> Step {
-    Step::Busy(Busy::by(first_owner(&open.file)), open)
+fn busy(open: KeptOpen) -> AttemptProgress {
+    AttemptProgress::Busy(Busy::by(first_owner(&open.file)), open)
 }
 
 /// Continues with a file whose `flock` is won: checks whether there is room, draws the fence, and
@@ -174,11 +174,11 @@ fn busy(open: KeptOpen) -> Step {
 ///
 /// Several shared holders can be here at once, so a lock of its own protects the counter. This
 /// function never waits for that lock: its holder may be stopped, and nothing could stop this thread.
-fn draw(directory: &Directory, claim: &Claim, won: Won) -> Result<Step, Error> {
+fn draw(directory: &Directory, claim: &Claim, won: Won) -> Result<AttemptProgress, Error> {
     let lock = &won.lock;
     let failed = |error| failed("lock the counter in", lock.path(), error);
     if !range_lock::try_lock(lock.file(), COUNTER_BYTE).map_err(failed)? {
-        return Ok(Step::Later(Stage::Draw(won)));
+        return Ok(AttemptProgress::Later(Stage::Draw(won)));
     }
     let seats = match occupancy::look(lock.file(), lock.path(), claim)? {
         Occupancy::In(seats) => seats,
@@ -191,12 +191,12 @@ fn draw(directory: &Directory, claim: &Claim, won: Won) -> Result<Step, Error> {
                 writer_yield: WriterYield::paid(),
                 ..KeptOpen::new(lock.back_off().map_err(failed)?)
             };
-            return Ok(Step::Later(Stage::Try(Some(open))));
+            return Ok(AttemptProgress::Later(Stage::Try(Some(open))));
         }
     };
     let (fence, seat) = next_fence(directory, claim, lock, seats)?;
     range_lock::unlock(lock.file(), COUNTER_BYTE).map_err(failed)?;
-    Ok(Step::Granted(HeldLock {
+    Ok(AttemptProgress::Granted(HeldLock {
         lock: Arc::new(won.lock),
         mode: claim.mode,
         seat,

@@ -18,7 +18,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use leasehold::store::{Claim, Permits, Slot, Slots};
+use leasehold::store::{Claim, PermitSlot, PermitSlots, Permits};
 use leasehold::{Error, ErrorKind, Mode};
 
 use crate::failure::failed;
@@ -120,12 +120,12 @@ pub(crate) fn locked_by_a_stranger() -> io::Error {
 }
 
 /// Returns the free permits, given that no other number of permits is in use.
-fn free(file: &File, permits: Permits) -> io::Result<Slots> {
+fn free(file: &File, permits: Permits) -> io::Result<PermitSlots> {
     if !range_lock::is_locked(file, kind(permits))? {
         // No permit is held. A holder in a seat is then an exclusive one, and the `flock` says so.
         return Ok(permits.slots().collect());
     }
-    let mut free = Slots::default();
+    let mut free = PermitSlots::default();
     for slot in permits.slots() {
         if !range_lock::is_locked(file, holder_record::offset(seat(slot).start))? {
             free.insert(slot);
@@ -145,7 +145,7 @@ fn another_number(file: &File, permits: Permits) -> io::Result<Option<u64>> {
     Ok(other.map(|byte| byte - READERS))
 }
 
-fn seat(slot: Slot) -> Range<u64> {
+fn seat(slot: PermitSlot) -> Range<u64> {
     let seat = slot.get().into();
     seat..seat + 1
 }

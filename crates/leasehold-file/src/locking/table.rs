@@ -33,7 +33,7 @@ pub(crate) struct Table {
 /// The right to change what one claim holds or keeps, which others wait for. It goes along with the
 /// blocking work, so that a release waits for an attempt whose future was dropped.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct ClaimGuard {
     // Dropped in this order: the last visitor forgets a turn that is no longer in use.
     _running: OwnedMutexGuard<()>,
     _visitor: Visitor,
@@ -41,13 +41,13 @@ pub(crate) struct Turn {
 
 impl Table {
     /// Waiters for the turn of `id`.
-    pub(crate) async fn turn(self: &Arc<Self>, id: &ClaimId) -> Turn {
+    pub(crate) async fn turn(self: &Arc<Self>, id: &ClaimId) -> ClaimGuard {
         let turn = locked(&self.turns).entry(id.clone()).or_default().clone();
         let visitor = Visitor {
             table: self.clone(),
             id: id.clone(),
         };
-        Turn {
+        ClaimGuard {
             _running: turn.lock_owned().await,
             _visitor: visitor,
         }

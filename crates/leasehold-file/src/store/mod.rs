@@ -21,7 +21,7 @@ use leasehold::{Error, ErrorKind, Guarantees, Key};
 use tokio_util::task::TaskTracker;
 
 use crate::directory::Directory;
-use crate::locking::attempt::{self, Stage, Step};
+use crate::locking::attempt::{self, AttemptProgress, Stage};
 use crate::locking::table::{ClaimId, Table};
 use crate::locking::waiters::Waiters;
 
@@ -131,19 +131,21 @@ impl FileStore {
             let (step, back) = blocking(move || (work(), turn)).await?;
             turn = back;
             match step? {
-                Step::Busy(busy, open) => {
+                AttemptProgress::Busy(busy, open) => {
                     if is_wait {
                         self.0.waits.keep(id, open);
                     }
                     return Ok(Attempt::Busy(busy));
                 }
-                Step::Granted(lock) => {
+                AttemptProgress::Granted(lock) => {
                     let fence = lock.fence;
                     table.keep(id, lock);
                     return Ok(Attempt::Granted(Grant::new(fence)));
                 }
-                Step::Later(next) if env.clock.now() < give_up => stage = next,
-                Step::Later(_) => return Err(others_are_stuck(&self.lock_file(&claim.key))),
+                AttemptProgress::Later(next) if env.clock.now() < give_up => stage = next,
+                AttemptProgress::Later(_) => {
+                    return Err(others_are_stuck(&self.lock_file(&claim.key)));
+                }
             }
             let [least, most] = PAUSE_FOR_OTHERS;
             let soon = env.clock.now() + env.random_span(least, most);

@@ -4,14 +4,14 @@ use std::thread::ScopedJoinHandle;
 
 use leasehold::store::{Attempt, Renewal, Store};
 
-use crate::world::{World, block_on, claim, client, held, wall};
+use crate::store_fixture::{StoreFixture, block_on, claim, client, held, wall};
 
 /// While a thread keeps removing the lock file, no two holders with valid locks are ever there
 /// together, and fences stay in order.
 #[test]
 fn removed_file_never_causes_two_holders() {
-    let world = World::new();
-    let path = world.lock_file("deploy");
+    let fixture = StoreFixture::new();
+    let path = fixture.lock_file("deploy");
     let (over, inside, removed) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -25,7 +25,7 @@ fn removed_file_never_causes_two_holders() {
                 }
             }
         });
-        let contenders = [(); 3].map(|()| scope.spawn(|| block_on(contend(&world, &inside))));
+        let contenders = [(); 3].map(|()| scope.spawn(|| block_on(contend(&fixture, &inside))));
         let ended = contenders.map(ScopedJoinHandle::join);
         over.store(true, Ordering::Relaxed);
         assert!(ended.iter().all(Result::is_ok));
@@ -33,8 +33,8 @@ fn removed_file_never_causes_two_holders() {
     assert!(removed.into_inner() > 0, "the file was never removed");
 }
 
-async fn contend(world: &World, inside: &AtomicU32) {
-    let (store, client) = (world.another_store(), client());
+async fn contend(fixture: &StoreFixture, inside: &AtomicU32) {
+    let (store, client) = (fixture.another_store(), client());
     let (mut granted, mut last) = (0, 0);
     while granted < 100 {
         let claim = claim(&client, "deploy", wall());

@@ -9,7 +9,7 @@ use leasehold::{ErrorKind, Fence, Mode};
 use leasehold_file::FileStore;
 
 use crate::helper::Helper;
-use crate::world::{World, granted, held};
+use crate::store_fixture::{StoreFixture, granted, held};
 
 /// A helper without the capabilities that let root pass by the permissions of files.
 fn unprivileged() -> Helper {
@@ -34,8 +34,8 @@ fn set_mode(path: &Path, mode: u32) {
 
 #[test]
 fn unusable_directory_is_refused_by_name() {
-    let world = World::new();
-    let locks = world.dir.path().join("locks");
+    let fixture = StoreFixture::new();
+    let locks = fixture.dir.path().join("locks");
     fs::create_dir(&locks).unwrap();
     let mut helper = unprivileged();
     for mode in [0o500, 0o300, 0o000] {
@@ -57,17 +57,17 @@ fn unusable_directory_is_refused_by_name() {
 
 #[test]
 fn unwritable_lock_file_is_refused_by_name() {
-    let world = World::new();
-    let path = world.lock_file("deploy");
+    let fixture = StoreFixture::new();
+    let path = fixture.lock_file("deploy");
     fs::write(&path, "").unwrap();
     set_mode(&path, 0o400);
-    is_refused(&mut unprivileged(), world.dir.path(), &path, "");
+    is_refused(&mut unprivileged(), fixture.dir.path(), &path, "");
 }
 
 #[test]
 fn read_only_file_system_is_refused() {
-    let world = World::new();
-    let dir = world.dir.path();
+    let fixture = StoreFixture::new();
+    let dir = fixture.dir.path();
     let mut helper =
         Helper::start_after_mount(&format!("mount -t tmpfs -o ro none {}", dir.display()));
     for dir in [dir, &dir.join("below")] {
@@ -89,11 +89,11 @@ fn remote_file_system_is_refused_unless_overridden() {
 
 #[tokio::test]
 async fn removed_directory_is_recreated() {
-    let world = World::new();
-    let path = world.dir.path().join("locks");
+    let fixture = StoreFixture::new();
+    let path = fixture.dir.path().join("locks");
     let store = FileStore::open(&path).unwrap();
     fs::remove_dir(&path).unwrap();
-    let claim = world.writer();
+    let claim = fixture.writer();
     granted(&store, &claim).await;
     fs::remove_dir_all(&path).unwrap();
     let lost = store.renew(&[held(&claim, Fence::MAX)]).await;
@@ -102,15 +102,15 @@ async fn removed_directory_is_recreated() {
 
 #[test]
 fn the_store_says_what_it_is() {
-    let world = World::new();
-    let guarantees = world.store.guarantees();
+    let fixture = StoreFixture::new();
+    let guarantees = fixture.store.guarantees();
     assert_eq!(guarantees.exclusion, Exclusion::Kernel);
     assert_eq!(guarantees.expiry, Expiry::WithProcess);
     assert_eq!(guarantees.waiting, Waiting::Notified);
     assert_eq!(guarantees.order, FairnessOrder::Unordered);
     assert_eq!(guarantees.sharing, Sharing::WritersPreferred);
-    assert_eq!(world.store.terms(), LeaseTerms::single());
-    let dir = world.dir.path().canonicalize().unwrap();
-    assert_eq!(world.store.describe(), format!("file:{}", dir.display()));
-    assert_eq!(world.lock_file("a/b"), dir.join("a%2Fb.lock"));
+    assert_eq!(fixture.store.terms(), LeaseTerms::single());
+    let dir = fixture.dir.path().canonicalize().unwrap();
+    assert_eq!(fixture.store.describe(), format!("file:{}", dir.display()));
+    assert_eq!(fixture.lock_file("a/b"), dir.join("a%2Fb.lock"));
 }

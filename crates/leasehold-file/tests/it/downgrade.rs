@@ -10,8 +10,8 @@ use leasehold::{LostReason, Mode};
 
 use crate::flock::flock_gets;
 use crate::helper::Helper;
+use crate::store_fixture::{StoreFixture, held, permit, queued, released, wait_for};
 use crate::waiting::{Waiting, by_notifications_alone};
-use crate::world::{World, held, permit, queued, released, wait_for};
 
 fn shared(claim: &Claim) -> Claim {
     claim.clone().with_mode(Mode::Shared)
@@ -23,60 +23,60 @@ fn is_gone(renewal: &Renewal) -> bool {
 
 #[tokio::test]
 async fn downgraded_holder_admits_readers_only() {
-    let world = World::new();
-    let path = world.lock_file("deploy");
-    let (alone, fence) = world.take("deploy", 0).await;
+    let fixture = StoreFixture::new();
+    let path = fixture.lock_file("deploy");
+    let (alone, fence) = fixture.take("deploy", 0).await;
     let together = shared(&alone);
     for _ in 0..2 {
-        let renewal = world.renewal(&together, fence).await;
+        let renewal = fixture.renewal(&together, fence).await;
         assert!(matches!(renewal, Renewal::Renewed), "{renewal:?}");
     }
-    let shown = world.holders().await;
+    let shown = fixture.holders().await;
     let shown: Vec<_> = shown
         .iter()
         .map(|it| (it.mode, it.owner, it.fence))
         .collect();
     assert_eq!(shown, [(Mode::Shared, Some(alone.owner), Some(fence))]);
     assert!(!flock_gets(&path, "-x") && flock_gets(&path, "-s"));
-    world.busy(&world.wants(permit(3))).await;
+    fixture.busy(&fixture.wants(permit(3))).await;
     // The lock is no longer held exclusively, but an exclusive release frees it.
-    assert!(is_gone(&world.renewal(&alone, fence).await));
-    world.released(&alone).await;
-    world.pass("deploy", 0).await;
+    assert!(is_gone(&fixture.renewal(&alone, fence).await));
+    fixture.released(&alone).await;
+    fixture.pass("deploy", 0).await;
 }
 
 #[tokio::test]
 async fn nothing_else_changes_its_mode() {
-    let world = World::new();
+    let fixture = StoreFixture::new();
     let modes = [Mode::Exclusive, Mode::Shared, permit(3)];
     for held_in in modes {
         for renewed_in in modes {
-            let claim = world.wants(held_in);
-            let fence = world.granted(&claim).await;
-            let renewal = world
+            let claim = fixture.wants(held_in);
+            let fence = fixture.granted(&claim).await;
+            let renewal = fixture
                 .renewal(&claim.clone().with_mode(renewed_in), fence)
                 .await;
             let may = held_in == renewed_in || (held_in, renewed_in) == (modes[0], modes[1]);
             let is_renewed = matches!(renewal, Renewal::Renewed);
             assert_eq!(is_renewed, may, "{held_in} {renewed_in}");
             assert_eq!(is_gone(&renewal), !may, "{held_in} {renewed_in}");
-            world.released(&claim).await;
+            fixture.released(&claim).await;
         }
     }
 }
 
 #[tokio::test]
 async fn leases_of_a_batch_downgrade_individually() {
-    let world = World::new();
-    let (removed, removed_fence) = world.take("removed", 0).await;
-    let (kept, kept_fence) = world.take("kept", 0).await;
-    fs::remove_file(world.lock_file("removed")).unwrap();
+    let fixture = StoreFixture::new();
+    let (removed, removed_fence) = fixture.take("removed", 0).await;
+    let (kept, kept_fence) = fixture.take("kept", 0).await;
+    fs::remove_file(fixture.lock_file("removed")).unwrap();
     let leases = [
         held(&shared(&removed), removed_fence),
         held(&shared(&kept), kept_fence),
         held(&shared(&kept), kept_fence),
     ];
-    let renewals = world.store.renew(&leases).await;
+    let renewals = fixture.store.renew(&leases).await;
     assert!(is_gone(&renewals[0]), "{renewals:?}");
     assert!(
         matches!(renewals[1..], [Renewal::Renewed, Renewal::Renewed]),
@@ -87,8 +87,8 @@ async fn leases_of_a_batch_downgrade_individually() {
 /// Writers in other threads never stop trying.
 #[test]
 fn no_writer_gets_in_between() {
-    let world = World::new();
-    let path = world.lock_file("deploy");
+    let fixture = StoreFixture::new();
+    let path = fixture.lock_file("deploy");
     let (is_held, over, entered) = (
         AtomicBool::new(false),
         AtomicBool::new(false),
@@ -108,13 +108,13 @@ fn no_writer_gets_in_between() {
     let downgrades = async {
         let mut renewals = Vec::new();
         for _ in 0..200 {
-            let claim = queued(&world.writer());
-            let fence = wait_for(&world.store, &claim).await;
+            let claim = queued(&fixture.writer());
+            let fence = wait_for(&fixture.store, &claim).await;
             is_held.store(true, Ordering::SeqCst);
-            renewals.push(world.renewal(&shared(&claim), fence).await);
+            renewals.push(fixture.renewal(&shared(&claim), fence).await);
             is_held.store(false, Ordering::SeqCst);
-            world.released(&claim).await;
-            world.store.leave(&claim);
+            fixture.released(&claim).await;
+            fixture.store.leave(&claim);
         }
         renewals
     };
@@ -122,7 +122,7 @@ fn no_writer_gets_in_between() {
         for _ in 0..2 {
             scope.spawn(tries);
         }
-        let renewals = crate::world::block_on(downgrades);
+        let renewals = crate::store_fixture::block_on(downgrades);
         over.store(true, Ordering::SeqCst);
         renewals
     });
@@ -133,14 +133,14 @@ fn no_writer_gets_in_between() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn downgrade_wakes_waiting_readers_at_once() {
-    let world = World::new();
-    let store = by_notifications_alone(world.dir.path());
-    let (alone, fence) = world.take("deploy", 0).await;
-    let readers = [(); 3].map(|()| queued(&world.reader()));
+    let fixture = StoreFixture::new();
+    let store = by_notifications_alone(fixture.dir.path());
+    let (alone, fence) = fixture.take("deploy", 0).await;
+    let readers = [(); 3].map(|()| queued(&fixture.reader()));
     let waiting = readers
         .each_ref()
         .map(|reader| Waiting::start_until_quiet(&store, reader));
-    world.renewal(&shared(&alone), fence).await;
+    fixture.renewal(&shared(&alone), fence).await;
     for waiting in waiting {
         waiting.granted().await;
     }
@@ -148,10 +148,10 @@ async fn downgrade_wakes_waiting_readers_at_once() {
     for reader in &readers {
         released(&store, reader).await;
     }
-    world.released(&alone).await;
-    let mut helper = Helper::holding(&world, Mode::Exclusive);
+    fixture.released(&alone).await;
+    let mut helper = Helper::holding(&fixture, Mode::Exclusive);
     let reader = Waiting::start_until_quiet(&store, &readers[0]);
-    let writer = Waiting::start_until_quiet(&store, &queued(&world.writer()));
+    let writer = Waiting::start_until_quiet(&store, &queued(&fixture.writer()));
     assert_eq!(helper.ask(&["downgrade"]), "Renewed");
     reader.granted().await;
     released(&store, &readers[0]).await;
@@ -162,28 +162,28 @@ async fn downgrade_wakes_waiting_readers_at_once() {
 /// The child has the same lock, before and after.
 #[tokio::test]
 async fn inherited_descriptor_is_downgraded_with_its_lock() {
-    let world = World::new();
-    let mut helper = Helper::holding(&world, Mode::Exclusive);
+    let fixture = StoreFixture::new();
+    let mut helper = Helper::holding(&fixture, Mode::Exclusive);
     let child = helper.hand_down();
     assert_eq!(helper.ask(&["downgrade"]), "Renewed");
     helper.kill();
-    world.busy(&world.writer()).await;
-    let reader = world.reader();
-    world.granted(&reader).await;
-    world.released(&reader).await;
+    fixture.busy(&fixture.writer()).await;
+    let reader = fixture.reader();
+    fixture.granted(&reader).await;
+    fixture.released(&reader).await;
     drop(child);
-    wait_for(&world.store, &world.writer()).await;
+    wait_for(&fixture.store, &fixture.writer()).await;
 }
 
 /// Dropped after it was polled 0, 1, 2… times: held in one mode or the other until its release.
 #[tokio::test]
 async fn dropped_downgrade_is_complete_or_absent() {
-    let world = World::new();
+    let fixture = StoreFixture::new();
     let mut finished = false;
     for polls in 0.. {
-        let (alone, fence) = world.take("deploy", 0).await;
+        let (alone, fence) = fixture.take("deploy", 0).await;
         let lease = [held(&shared(&alone), fence)];
-        let mut downgrade = world.store.renew(&lease);
+        let mut downgrade = fixture.store.renew(&lease);
         for _ in 0..polls {
             let mut context = Context::from_waker(Waker::noop());
             finished = downgrade.as_mut().poll(&mut context).is_ready();
@@ -193,11 +193,11 @@ async fn dropped_downgrade_is_complete_or_absent() {
             tokio::task::yield_now().await;
         }
         drop(downgrade);
-        world.busy(&world.writer()).await;
-        let again = world.store.renew(&lease).await;
+        fixture.busy(&fixture.writer()).await;
+        let again = fixture.store.renew(&lease).await;
         assert!(matches!(again[..], [Renewal::Renewed]), "{again:?}");
-        world.released(&lease[0].claim).await;
-        world.pass("deploy", 0).await;
+        fixture.released(&lease[0].claim).await;
+        fixture.pass("deploy", 0).await;
         if finished {
             break;
         }
@@ -206,27 +206,27 @@ async fn dropped_downgrade_is_complete_or_absent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_beside_a_downgrade_leaves_nothing() {
-    let world = World::new();
+    let fixture = StoreFixture::new();
     for round in 0..400 {
-        let (alone, fence) = world.take("deploy", 0).await;
-        let (store, lease) = (world.store.clone(), held(&shared(&alone), fence));
+        let (alone, fence) = fixture.take("deploy", 0).await;
+        let (store, lease) = (fixture.store.clone(), held(&shared(&alone), fence));
         let downgrade = tokio::spawn(async move { store.renew(&[lease]).await });
         // A little later each time.
         for _ in 0..round {
             tokio::task::yield_now().await;
         }
-        world.released(&alone).await;
+        fixture.released(&alone).await;
         downgrade.await.unwrap();
-        world.pass("deploy", 0).await;
+        fixture.pass("deploy", 0).await;
     }
 }
 
 /// A limit on the size of files, set from outside, makes the write fail.
 #[tokio::test]
 async fn failed_downgrade_can_be_repeated() {
-    let world = World::new();
+    let fixture = StoreFixture::new();
     let mut helper = Helper::start_under(&["sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""]);
-    helper.take(&world, Mode::Exclusive);
+    helper.take(&fixture, Mode::Exclusive);
     let pid = helper.pid().to_string();
     let limit = |size: &str| {
         let limit = format!("--fsize={size}:unlimited");
@@ -239,8 +239,8 @@ async fn failed_downgrade_can_be_repeated() {
     let answer = helper.ask(&["downgrade"]);
     assert!(answer.starts_with("Unknown("), "{answer}");
     assert!(answer.contains("could not share"), "{answer}");
-    world.busy(&world.reader()).await;
+    fixture.busy(&fixture.reader()).await;
     limit("unlimited");
     assert_eq!(helper.ask(&["downgrade"]), "Renewed");
-    world.granted(&world.reader()).await;
+    fixture.granted(&fixture.reader()).await;
 }

@@ -2,47 +2,47 @@ use std::fs;
 
 use leasehold::{ErrorKind, Fence, Mode};
 
-use crate::world::World;
+use crate::store_fixture::StoreFixture;
 
 #[tokio::test]
 async fn fences_exceed_the_last_and_the_proposal() {
-    let mut world = World::new();
-    assert_eq!(world.pass("deploy", 1000).await, 1001);
-    assert_eq!(world.pass("deploy", 1000).await, 1002);
+    let mut fixture = StoreFixture::new();
+    assert_eq!(fixture.pass("deploy", 1000).await, 1001);
+    assert_eq!(fixture.pass("deploy", 1000).await, 1002);
     // The counter outlives the store.
-    world.store = world.another_store();
-    assert_eq!(world.pass("deploy", 0).await, 1003);
-    assert_eq!(world.pass("deploy", 5000).await, 5001);
-    assert_eq!(world.pass("other", 0).await, 1);
+    fixture.store = fixture.another_store();
+    assert_eq!(fixture.pass("deploy", 0).await, 1003);
+    assert_eq!(fixture.pass("deploy", 5000).await, 5001);
+    assert_eq!(fixture.pass("other", 0).await, 1);
 }
 
 #[tokio::test]
 async fn a_resend_is_granted_the_same_fence() {
-    let world = World::new();
-    let (claim, first) = world.take("deploy", 7).await;
-    assert_eq!(world.granted(&claim).await, first);
+    let fixture = StoreFixture::new();
+    let (claim, first) = fixture.take("deploy", 7).await;
+    assert_eq!(fixture.granted(&claim).await, first);
     let other_mode = claim.clone().with_mode(Mode::Shared);
-    let error = world.refused(&other_mode).await;
+    let error = fixture.refused(&other_mode).await;
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     let text = error.to_string();
     assert!(text.contains("needs an attempt of its own"), "{text}");
-    world.released(&claim).await;
-    assert_eq!(world.pass("deploy", 0).await, first.get() + 1);
+    fixture.released(&claim).await;
+    assert_eq!(fixture.pass("deploy", 0).await, first.get() + 1);
     // Another client has the file that replaced a removed one.
-    world.granted(&claim).await;
-    fs::remove_file(world.lock_file("deploy")).unwrap();
-    world.take("deploy", 100).await;
-    world.busy(&claim).await;
+    fixture.granted(&claim).await;
+    fs::remove_file(fixture.lock_file("deploy")).unwrap();
+    fixture.take("deploy", 100).await;
+    fixture.busy(&claim).await;
 }
 
 #[tokio::test]
 async fn the_greatest_fence_is_not_overrun() {
-    let world = World::new();
+    let fixture = StoreFixture::new();
     let last = Fence::MAX.get();
-    let error = world.refused(&world.claim("deploy", last)).await;
+    let error = fixture.refused(&fixture.claim("deploy", last)).await;
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert_eq!(world.pass("deploy", last - 1).await, last);
-    let error = world.refused(&world.writer()).await;
+    assert_eq!(fixture.pass("deploy", last - 1).await, last);
+    let error = fixture.refused(&fixture.writer()).await;
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(error.to_string().contains("remove the file"), "{error}");
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use leasehold::Mode;
 use leasehold::store::Inspection as _;
 
-use crate::world::{World, key, permit};
+use crate::store_fixture::{StoreFixture, key, permit};
 
 /// A `flock` that holds `path` until it is dropped.
 pub(crate) struct Flock(Child);
@@ -55,32 +55,32 @@ pub(crate) fn flock_gets(path: &Path, option: &str) -> bool {
 
 #[tokio::test]
 async fn a_lock_of_ours_excludes_flock() {
-    let world = World::new();
-    let path = world.lock_file("deploy");
+    let fixture = StoreFixture::new();
+    let path = fixture.lock_file("deploy");
     for mode in [Mode::Exclusive, Mode::Shared, permit(3)] {
-        let claim = world.wants(mode);
-        world.granted(&claim).await;
+        let claim = fixture.wants(mode);
+        fixture.granted(&claim).await;
         assert!(!flock_gets(&path, "-x"), "{mode}");
         assert_eq!(flock_gets(&path, "-s"), mode != Mode::Exclusive, "{mode}");
-        world.released(&claim).await;
+        fixture.released(&claim).await;
         assert!(flock_gets(&path, "-x"), "{mode}");
     }
 }
 
 #[tokio::test]
 async fn flock_command_excludes_ours_and_is_shown() {
-    let world = World::new();
-    let path = world.lock_file("deploy");
+    let fixture = StoreFixture::new();
+    let path = fixture.lock_file("deploy");
     let shown = async || {
-        let holders = world.holders().await.into_iter();
+        let holders = fixture.holders().await.into_iter();
         holders.map(|it| (it.mode, it.owner)).collect::<Vec<_>>()
     };
-    let listed = async || world.store.list("", 10).await.unwrap();
+    let listed = async || fixture.store.list("", 10).await.unwrap();
 
     // It makes the file, which is then empty.
     let flock = Flock::hold(&path, Mode::Exclusive);
     for mode in [Mode::Exclusive, Mode::Shared, permit(3)] {
-        world.busy(&world.wants(mode)).await;
+        fixture.busy(&fixture.wants(mode)).await;
     }
     assert_eq!(shown().await, [(Mode::Exclusive, None)]);
     assert_eq!(listed().await, [key("deploy")]);
@@ -90,27 +90,27 @@ async fn flock_command_excludes_ours_and_is_shown() {
     // The kernel does not show which kind of shared holder it sees: permits do not exclude it.
     for mode in [Mode::Shared, permit(1)] {
         let flock = Flock::hold(&path, Mode::Shared);
-        world.busy(&world.writer()).await;
-        let claim = world.wants(mode);
-        world.granted(&claim).await;
+        fixture.busy(&fixture.writer()).await;
+        let claim = fixture.wants(mode);
+        fixture.granted(&claim).await;
         assert!(flock_gets(&path, "-s"));
         let ours = (mode, Some(claim.owner));
         assert_eq!(shown().await, [ours, (Mode::Shared, None)]);
         drop(flock);
         assert_eq!(shown().await, [ours]);
-        world.released(&claim).await;
+        fixture.released(&claim).await;
     }
 }
 
 /// The common idiom `exec 9>file; flock 9` truncates the file, and with it the counter.
 #[tokio::test]
 async fn truncated_file_counts_as_new() {
-    let world = World::new();
-    let before = world.pass("deploy", 1000).await;
+    let fixture = StoreFixture::new();
+    let before = fixture.pass("deploy", 1000).await;
     let script = "exec 9>\"$0\"; flock -n 9";
-    let path = world.lock_file("deploy");
+    let path = fixture.lock_file("deploy");
     let status = Command::new("sh").args(["-c", script]).arg(&path).status();
     assert!(status.unwrap().success());
     assert_eq!(std::fs::read(&path).unwrap(), b"");
-    assert!(world.pass("deploy", 2000).await > before);
+    assert!(fixture.pass("deploy", 2000).await > before);
 }

@@ -12,7 +12,7 @@ use leasehold_file::FileStore;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 
-use crate::world::{self, World};
+use crate::store_fixture::{self, StoreFixture};
 
 /// A running helper. Dropping it kills it.
 pub(crate) struct Helper {
@@ -27,9 +27,9 @@ impl Helper {
     }
 
     /// Starts a helper that holds the lock.
-    pub(crate) fn holding(world: &World, mode: Mode) -> Self {
+    pub(crate) fn holding(fixture: &StoreFixture, mode: Mode) -> Self {
         let mut helper = Self::start();
-        helper.take(world, mode);
+        helper.take(fixture, mode);
         helper
     }
 
@@ -79,8 +79,8 @@ impl Helper {
         }
     }
 
-    pub(crate) fn take(&mut self, world: &World, mode: Mode) -> u64 {
-        let answer = self.try_take(world.dir.path(), "deploy", mode);
+    pub(crate) fn take(&mut self, fixture: &StoreFixture, mode: Mode) -> u64 {
+        let answer = self.try_take(fixture.dir.path(), "deploy", mode);
         let fence = answer.strip_prefix("granted ");
         fence.unwrap_or_else(|| panic!("{answer}")).parse().unwrap()
     }
@@ -132,23 +132,23 @@ fn a_helper_obeys() {
     if std::env::var_os(ROLE).is_some() {
         return obey();
     }
-    let world = World::new();
-    let mut helper = Helper::holding(&world, Mode::Exclusive);
-    let again = helper.try_take(world.dir.path(), "deploy", Mode::Exclusive);
+    let fixture = StoreFixture::new();
+    let mut helper = Helper::holding(&fixture, Mode::Exclusive);
+    let again = helper.try_take(fixture.dir.path(), "deploy", Mode::Exclusive);
     assert_eq!(again, "busy");
 }
 
 #[expect(clippy::print_stdout, reason = "it answers through a pipe")]
 fn obey() {
-    let client = world::client();
+    let client = store_fixture::client();
     let mut taken = Vec::new();
-    world::block_on(async {
+    store_fixture::block_on(async {
         for line in std::io::stdin().lines() {
             let line = line.unwrap();
             let words: Vec<_> = line.split('\t').collect();
             let answer = match words[..] {
                 ["take", dir, name, mode] => {
-                    let claim = world::claim(&client, name, 0).with_mode(read_mode(mode));
+                    let claim = store_fixture::claim(&client, name, 0).with_mode(read_mode(mode));
                     let attempt = match FileStore::open(dir) {
                         Ok(store) => {
                             let attempt = store.acquire(&claim).await;
@@ -161,20 +161,21 @@ fn obey() {
                 }
                 // It asks for the exclusive lock, is refused, and waits until it is killed or has to leave.
                 ["wait", dir, name] => {
-                    let claim = world::queued(&world::claim(&client, name, 0));
+                    let claim = store_fixture::queued(&store_fixture::claim(&client, name, 0));
                     let store = FileStore::open(dir).unwrap();
-                    world::busy(&store, &claim).await;
+                    store_fixture::busy(&store, &claim).await;
                     taken.push((store, claim));
                     "waiting".into()
                 }
                 ["leave"] => {
                     let (store, claim) = taken.pop().unwrap();
-                    world::leave(&store, &claim).await;
+                    store_fixture::leave(&store, &claim).await;
                     "left".into()
                 }
                 ["downgrade"] => {
                     let (store, claim) = taken.last().unwrap();
-                    let shared = world::held(&claim.clone().with_mode(Mode::Shared), Fence::MAX);
+                    let shared =
+                        store_fixture::held(&claim.clone().with_mode(Mode::Shared), Fence::MAX);
                     format!("{:?}", store.renew(&[shared]).await[0])
                 }
                 // A child that has the descriptor as its stdin, and lives for a while.
@@ -209,7 +210,7 @@ fn answer_to(attempt: Result<Attempt, Error>) -> String {
 
 fn read_mode(text: &str) -> Mode {
     match text.strip_prefix("permit of ") {
-        Some(count) => world::permit(count.parse().unwrap()),
+        Some(count) => store_fixture::permit(count.parse().unwrap()),
         None if text == "shared" => Mode::Shared,
         None => Mode::Exclusive,
     }

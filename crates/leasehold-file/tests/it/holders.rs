@@ -5,38 +5,38 @@ use leasehold::Mode;
 use leasehold::store::{Attempt, Inspection as _, Store};
 
 use crate::helper::Helper;
-use crate::world::{World, key, permit};
+use crate::store_fixture::{StoreFixture, key, permit};
 
 #[tokio::test]
 async fn holder_and_its_fence_are_named() {
-    let world = World::new();
-    let other = world.another_store();
-    let (claim, fence) = world.take("deploy", 1000).await;
+    let fixture = StoreFixture::new();
+    let other = fixture.another_store();
+    let (claim, fence) = fixture.take("deploy", 1000).await;
     let shown = other.holders(&key("deploy")).await.unwrap();
     let shown: Vec<_> = shown.iter().map(|it| (it.owner, it.fence)).collect();
     assert_eq!(shown, [(Some(claim.owner), Some(fence))]);
-    let busy = other.acquire(&world.writer()).await.unwrap();
+    let busy = other.acquire(&fixture.writer()).await.unwrap();
     assert!(matches!(busy, Attempt::Busy(busy) if busy.holder == Some(claim.owner)));
 }
 
 #[tokio::test]
 async fn sharing_holders_are_named_individually() {
     for mode in [Mode::Shared, permit(3)] {
-        let world = World::new();
-        let mut helpers: Vec<_> = (0..3).map(|_| Helper::holding(&world, mode)).collect();
+        let fixture = StoreFixture::new();
+        let mut helpers: Vec<_> = (0..3).map(|_| Helper::holding(&fixture, mode)).collect();
         let sorted = |pids: &mut dyn Iterator<Item = u32>| {
             let mut pids: Vec<_> = pids.collect();
             pids.sort_unstable();
             pids
         };
         let shown_are = async |helpers: &[Helper]| {
-            let shown = world.holders().await;
+            let shown = fixture.holders().await;
             assert!(shown.iter().all(|it| it.mode == mode), "{shown:?}");
             let pids = sorted(&mut shown.iter().map(|it| it.client.as_ref().unwrap().pid));
             assert_eq!(pids, sorted(&mut helpers.iter().map(Helper::pid)));
         };
         shown_are(&helpers).await;
-        assert_eq!(world.store.list("", 10).await.unwrap(), [key("deploy")]);
+        assert_eq!(fixture.store.list("", 10).await.unwrap(), [key("deploy")]);
         // One is killed. Its record stays behind, and is not believed.
         helpers.remove(1).kill();
         shown_are(&helpers).await;
@@ -44,22 +44,22 @@ async fn sharing_holders_are_named_individually() {
         helpers.truncate(1);
         shown_are(&helpers).await;
         // The next holder takes the seat that is free again.
-        helpers.push(Helper::holding(&world, mode));
+        helpers.push(Helper::holding(&fixture, mode));
         shown_are(&helpers).await;
         helpers.iter_mut().for_each(Helper::release);
-        assert!(world.holders().await.is_empty());
-        assert!(world.store.list("", 10).await.unwrap().is_empty());
+        assert!(fixture.holders().await.is_empty());
+        assert!(fixture.store.list("", 10).await.unwrap().is_empty());
     }
 }
 
 #[tokio::test]
 async fn dead_holder_record_is_not_shown() {
-    let world = World::new();
-    Helper::holding(&world, Mode::Exclusive).kill();
-    assert!(world.holders().await.is_empty());
-    let file = File::open(world.lock_file("deploy")).unwrap();
+    let fixture = StoreFixture::new();
+    Helper::holding(&fixture, Mode::Exclusive).kill();
+    assert!(fixture.holders().await.is_empty());
+    let file = File::open(fixture.lock_file("deploy")).unwrap();
     file.try_lock().unwrap();
-    let shown = world.holders().await;
+    let shown = fixture.holders().await;
     let owners: Vec<_> = shown.iter().map(|it| it.owner).collect();
     assert_eq!(owners, [None]);
 }
@@ -67,9 +67,9 @@ async fn dead_holder_record_is_not_shown() {
 /// Looking never takes a lock, so it makes no attempt fail at the same time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn looking_does_not_disturb_an_attempt() {
-    let world = World::new();
-    world.pass("deploy", 0).await;
-    let other = world.another_store();
+    let fixture = StoreFixture::new();
+    fixture.pass("deploy", 0).await;
+    let other = fixture.another_store();
     let over = std::sync::Arc::new(AtomicBool::new(false));
     let is_over = over.clone();
     let looking = tokio::spawn(async move {
@@ -82,7 +82,7 @@ async fn looking_does_not_disturb_an_attempt() {
         looked
     });
     for _ in 0..200 {
-        world.pass("deploy", 0).await;
+        fixture.pass("deploy", 0).await;
     }
     over.store(true, Ordering::Relaxed);
     assert!(looking.await.unwrap() > 0);
@@ -90,18 +90,18 @@ async fn looking_does_not_disturb_an_attempt() {
 
 #[tokio::test]
 async fn listing_shows_held_keys_with_the_prefix() {
-    let world = World::new();
+    let fixture = StoreFixture::new();
     let long = format!("jobs/{}", "é".repeat(200));
     let names = ["jobs/a", "jobs/B", "jobs%/c", "jobs*", "other", &long];
     for name in names {
-        world.take(name, 0).await;
+        fixture.take(name, 0).await;
     }
-    world.pass("jobs/free", 0).await;
-    let dir = world.dir.path();
+    fixture.pass("jobs/free", 0).await;
+    let dir = fixture.dir.path();
     fs::write(dir.join("README.lock.txt"), "").unwrap();
     fs::create_dir(dir.join("jobs%2Ffolder.lock")).unwrap();
     let list = async |prefix: &str, limit| {
-        let mut keys = world.store.list(prefix, limit).await.unwrap();
+        let mut keys = fixture.store.list(prefix, limit).await.unwrap();
         keys.sort();
         keys.iter().map(ToString::to_string).collect::<Vec<_>>()
     };

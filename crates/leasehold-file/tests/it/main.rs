@@ -19,6 +19,6 @@ mod ownership;
 mod permits;
 mod records;
 mod room;
+mod store_fixture;
 mod waiting;
-mod world;
 mod writers;

@@ -6,47 +6,47 @@ use std::time::Duration;
 use leasehold::store::{Release, Renewal, Store};
 use leasehold::{Client, Error, ErrorKind, LostReason, MemoryStore, Mode};
 
-use crate::world::{World, held, permit, wait_for};
+use crate::store_fixture::{StoreFixture, held, permit, wait_for};
 
 #[tokio::test]
 async fn each_lease_is_renewed_on_its_own() {
-    let world = World::new();
-    let (kept, kept_fence) = world.take("kept", 0).await;
-    let (removed, removed_fence) = world.take("removed", 0).await;
-    let (replaced, replaced_fence) = world.take("replaced", 0).await;
-    fs::remove_file(world.lock_file("removed")).unwrap();
-    let copy = world.dir.path().join("copy");
-    fs::copy(world.lock_file("replaced"), &copy).unwrap();
-    fs::rename(&copy, world.lock_file("replaced")).unwrap();
+    let fixture = StoreFixture::new();
+    let (kept, kept_fence) = fixture.take("kept", 0).await;
+    let (removed, removed_fence) = fixture.take("removed", 0).await;
+    let (replaced, replaced_fence) = fixture.take("replaced", 0).await;
+    fs::remove_file(fixture.lock_file("removed")).unwrap();
+    let copy = fixture.dir.path().join("copy");
+    fs::copy(fixture.lock_file("replaced"), &copy).unwrap();
+    fs::rename(&copy, fixture.lock_file("replaced")).unwrap();
     let leases = [
         held(&removed, removed_fence),
-        held(&world.claim("kept", 0), kept_fence),
+        held(&fixture.claim("kept", 0), kept_fence),
         held(&kept, kept_fence),
         held(&replaced, replaced_fence),
         held(&kept, kept_fence),
     ];
-    let renewals = world.store.renew(&leases).await.into_iter();
+    let renewals = fixture.store.renew(&leases).await.into_iter();
     let stood = renewals.map(|renewal| match renewal {
         Renewal::Renewed => true,
         Renewal::Lost(LostReason::Gone) => false,
         other => panic!("{other:?}"),
     });
     assert_eq!(stood.collect::<Vec<_>>(), [false, false, true, false, true]);
-    let release = world.store.release(&removed).await.unwrap();
+    let release = fixture.store.release(&removed).await.unwrap();
     assert_eq!(release, Release::WasLost);
-    world.released(&kept).await;
+    fixture.released(&kept).await;
 }
 
 /// Drops the future after it was polled 0, 1, 2… times; a release then leaves nothing held, at
 /// once. The contract does the same with exclusive claims.
 #[tokio::test]
 async fn dropped_sharing_attempt_holds_nothing() {
-    let world = World::new();
+    let fixture = StoreFixture::new();
     for mode in [Mode::Shared, permit(1)] {
         let mut finished = false;
         for polls in 0.. {
-            let claim = world.wants(mode);
-            let mut attempt = world.store.acquire(&claim);
+            let claim = fixture.wants(mode);
+            let mut attempt = fixture.store.acquire(&claim);
             for _ in 0..polls {
                 finished = poll_once(attempt.as_mut());
                 if finished {
@@ -55,8 +55,8 @@ async fn dropped_sharing_attempt_holds_nothing() {
                 tokio::task::yield_now().await;
             }
             drop(attempt);
-            world.store.release(&claim).await.unwrap();
-            world.pass("deploy", 0).await;
+            fixture.store.release(&claim).await.unwrap();
+            fixture.pass("deploy", 0).await;
             if finished {
                 break;
             }
@@ -67,18 +67,18 @@ async fn dropped_sharing_attempt_holds_nothing() {
 /// As above, but without a release: a lock that the dropped future won is freed by itself.
 #[tokio::test]
 async fn dropped_attempt_frees_a_late_grant() {
-    let world = World::new();
+    let fixture = StoreFixture::new();
     for _ in 0..50 {
-        let claim = world.writer();
-        let mut attempt = world.store.acquire(&claim);
+        let claim = fixture.writer();
+        let mut attempt = fixture.store.acquire(&claim);
         if poll_once(attempt.as_mut()) {
             // It was over before it could be dropped.
-            world.released(&claim).await;
+            fixture.released(&claim).await;
         }
         drop(attempt);
-        let next = world.writer();
-        wait_for(&world.store, &next).await;
-        world.released(&next).await;
+        let next = fixture.writer();
+        wait_for(&fixture.store, &next).await;
+        fixture.released(&next).await;
     }
 }
 
@@ -94,8 +94,8 @@ fn is_unsupported(error: &Error, reason: &str) {
 
 #[tokio::test]
 async fn lock_delay_is_refused() {
-    let world = World::new();
-    let client = Client::new(world.another_store());
+    let fixture = StoreFixture::new();
+    let client = Client::new(fixture.another_store());
     let lock = client.lock("deploy").lock_delay(Duration::from_secs(5));
     let error = lock.try_acquire().await.unwrap_err();
     is_unsupported(&error, "lock_delay 5s");
@@ -106,8 +106,8 @@ async fn lock_delay_is_refused() {
 
 #[tokio::test]
 async fn file_locks_have_no_handles() {
-    let world = World::new();
-    let client = Client::new(world.another_store());
+    let fixture = StoreFixture::new();
+    let client = Client::new(fixture.another_store());
     let guard = client.lock("deploy").acquire().await.unwrap();
     let error = guard.into_handle().unwrap_err();
     is_unsupported(&error, "ends there with the process");

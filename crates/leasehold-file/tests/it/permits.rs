@@ -9,13 +9,13 @@ use leasehold::store::{Attempt, Counting, Permits, Store};
 use leasehold::{Client, ErrorKind, Mode};
 
 use crate::helper::Helper;
-use crate::waiting::{Waiting, by_notifications_alone, open_files, watches};
-use crate::world::{
-    TIMEOUT, World, block_on, claim, client, granted, key, permit, queued, released,
+use crate::store_fixture::{
+    StoreFixture, TIMEOUT, block_on, claim, client, granted, key, permit, queued, released,
 };
+use crate::waiting::{Waiting, by_notifications_alone, open_files, watches};
 use leasehold_testkit::servers::until;
 
-impl World {
+impl StoreFixture {
     /// A permit of `count` is held already.
     async fn differs(&self, count: u32, held: u32) {
         let claim = self.wants(permit(count));
@@ -32,58 +32,58 @@ impl World {
 #[tokio::test]
 async fn each_of_the_most_permits_is_granted() {
     const MAX: u32 = Permits::MAX;
-    let world = World::new();
-    assert_eq!(world.store.guarantees().counting, Counting::Permits);
-    let holders: Vec<_> = (0..MAX).map(|_| world.wants(permit(MAX))).collect();
+    let fixture = StoreFixture::new();
+    assert_eq!(fixture.store.guarantees().counting, Counting::Permits);
+    let holders: Vec<_> = (0..MAX).map(|_| fixture.wants(permit(MAX))).collect();
     let mut fences = Vec::new();
     for claim in &holders {
-        fences.push(world.granted(claim).await);
-        world.differs(3, MAX).await;
+        fences.push(fixture.granted(claim).await);
+        fixture.differs(3, MAX).await;
     }
     assert!(fences.is_sorted_by(|before, after| before < after));
-    let refused = world.store.acquire(&world.wants(permit(MAX))).await;
+    let refused = fixture.store.acquire(&fixture.wants(permit(MAX))).await;
     assert!(matches!(refused, Ok(Attempt::Busy(busy)) if busy.holder == Some(holders[0].owner)));
     for claim in &holders {
-        world.released(claim).await;
+        fixture.released(claim).await;
     }
     // Once no permit is held, the number may change. The refused claims left nothing behind.
-    let few = [(); 3].map(|()| world.wants(permit(3)));
+    let few = [(); 3].map(|()| fixture.wants(permit(3)));
     for claim in &few {
-        world.granted(claim).await;
-        world.differs(MAX, 3).await;
+        fixture.granted(claim).await;
+        fixture.differs(MAX, 3).await;
     }
-    world.busy(&world.wants(permit(3))).await;
+    fixture.busy(&fixture.wants(permit(3))).await;
 }
 
 /// The kinds of holders depend on the kernel's locks, and not on the content of the file.
 #[tokio::test]
 async fn truncation_keeps_permits_held() {
-    let world = World::new();
-    let holders = [(); 2].map(|()| world.wants(permit(2)));
+    let fixture = StoreFixture::new();
+    let holders = [(); 2].map(|()| fixture.wants(permit(2)));
     for claim in &holders {
-        world.granted(claim).await;
+        fixture.granted(claim).await;
     }
-    fs::write(world.lock_file("deploy"), "").unwrap();
+    fs::write(fixture.lock_file("deploy"), "").unwrap();
     for mode in [permit(2), Mode::Shared, Mode::Exclusive] {
-        world.busy(&world.wants(mode)).await;
+        fixture.busy(&fixture.wants(mode)).await;
     }
-    let error = world.refused(&world.wants(permit(3))).await;
+    let error = fixture.refused(&fixture.wants(permit(3))).await;
     assert_eq!(error.kind(), ErrorKind::PermitsDiffer);
-    world.released(&holders[1]).await;
-    world.granted(&world.wants(permit(2))).await;
-    world.busy(&world.wants(permit(2))).await;
+    fixture.released(&holders[1]).await;
+    fixture.granted(&fixture.wants(permit(2))).await;
+    fixture.busy(&fixture.wants(permit(2))).await;
 }
 
 /// The other permits are held all the while.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_freed_permit_wakes_a_waiter() {
-    let world = World::new();
-    let store = by_notifications_alone(world.dir.path());
-    world.granted(&world.wants(permit(3))).await;
-    let waiter = queued(&world.wants(permit(3)));
+    let fixture = StoreFixture::new();
+    let store = by_notifications_alone(fixture.dir.path());
+    fixture.granted(&fixture.wants(permit(3))).await;
+    let waiter = queued(&fixture.wants(permit(3)));
     // In this store, in another of this process, and in another process.
-    for place in [&store, &world.store] {
-        let holders = [(); 2].map(|()| world.wants(permit(3)));
+    for place in [&store, &fixture.store] {
+        let holders = [(); 2].map(|()| fixture.wants(permit(3)));
         for claim in &holders {
             granted(place, claim).await;
         }
@@ -93,11 +93,11 @@ async fn a_freed_permit_wakes_a_waiter() {
         released(&store, &waiter).await;
         released(place, &holders[1]).await;
     }
-    let [mut first, mut second] = [(); 2].map(|()| Helper::holding(&world, permit(3)));
+    let [mut first, mut second] = [(); 2].map(|()| Helper::holding(&fixture, permit(3)));
     let _child = first.hand_down();
     let ends: [&mut dyn FnMut(); 2] = [&mut || first.release(), &mut || second.kill()];
     for end in ends {
-        let waiting = Waiting::start_until_quiet(&store, &queued(&world.wants(permit(3))));
+        let waiting = Waiting::start_until_quiet(&store, &queued(&fixture.wants(permit(3))));
         end();
         waiting.granted().await;
     }
@@ -107,7 +107,7 @@ async fn a_freed_permit_wakes_a_waiter() {
 #[test]
 fn concurrent_claims_fill_all_permits() {
     const ROUNDS: usize = 50;
-    let world = World::new();
+    let fixture = StoreFixture::new();
     for (modes, expected) in [
         (vec![Mode::Shared, permit(2)], 1),
         (vec![permit(1); 2], 1),
@@ -117,7 +117,7 @@ fn concurrent_claims_fill_all_permits() {
         let barrier = Barrier::new(modes.len());
         let won = [(); ROUNDS].map(|()| AtomicUsize::new(0));
         let contend = async |mode| {
-            let (store, client) = (world.another_store(), client());
+            let (store, client) = (fixture.another_store(), client());
             for won in &won {
                 let claim = claim(&client, "deploy", 0).with_mode(mode);
                 barrier.wait();
@@ -147,8 +147,8 @@ async fn all_modes_succeed_by_notifications_alone() {
     const TURNS: u32 = 10;
     let modes = [permit(2), permit(2), Mode::Shared, Mode::Exclusive];
     for modes in [modes, [Mode::Exclusive; 4]] {
-        let world = World::new();
-        let stores = [(); 4].map(|()| by_notifications_alone(world.dir.path()));
+        let fixture = StoreFixture::new();
+        let stores = [(); 4].map(|()| by_notifications_alone(fixture.dir.path()));
         let inside = Arc::new(AtomicU32::new(0));
         let mut work = Vec::new();
         for mode in stores.iter().flat_map(|_| modes) {
@@ -176,7 +176,7 @@ async fn all_modes_succeed_by_notifications_alone() {
             let done = within(&SystemClock, end, work).await;
             done.expect("nobody is left waiting").unwrap();
         }
-        let path = world.lock_file("deploy");
+        let path = fixture.lock_file("deploy");
         until("nothing open", || open_files(&path) == 0);
         until("nothing watched", || watches(&path) == 0);
     }

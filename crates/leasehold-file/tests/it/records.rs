@@ -13,7 +13,7 @@ use leasehold::store::{
 use leasehold::{Error, ErrorKind, Fence};
 use leasehold_file::FileStore;
 
-use crate::world::{World, block_on, key};
+use crate::store_fixture::{StoreFixture, block_on, key};
 
 const KEPT: Duration = Duration::from_secs(60);
 
@@ -44,11 +44,11 @@ async fn shows(store: &FileStore, expected: &str) {
 }
 
 /// Opens a place with the record "value" in it, and also returns its file.
-async fn with_record(text: &str) -> (World, PathBuf) {
-    let world = World::new();
-    wrote(&world.store, 7, text).await;
-    let path = world.dir.path().join("deploy.lock.record");
-    (world, path)
+async fn with_record(text: &str) -> (StoreFixture, PathBuf) {
+    let fixture = StoreFixture::new();
+    wrote(&fixture.store, 7, text).await;
+    let path = fixture.dir.path().join("deploy.lock.record");
+    (fixture, path)
 }
 
 /// The file in which a writer prepares the next content.
@@ -58,47 +58,47 @@ fn new_file(path: &Path) -> PathBuf {
 
 #[tokio::test]
 async fn record_file_is_no_lock() {
-    let world = World::new();
-    assert_eq!(text(&world.store).await, None);
+    let fixture = StoreFixture::new();
+    assert_eq!(text(&fixture.store).await, None);
     let names = || {
-        let names = fs::read_dir(world.dir.path()).unwrap();
+        let names = fs::read_dir(fixture.dir.path()).unwrap();
         let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         names
     };
     assert!(names().is_empty(), "looking makes nothing");
-    wrote(&world.store, 7, "value").await;
-    world.pass("deploy", 1000).await;
+    wrote(&fixture.store, 7, "value").await;
+    fixture.pass("deploy", 1000).await;
     assert_eq!(names(), ["deploy.lock", "deploy.lock.record"]);
-    let path = world.dir.path().join("deploy.lock.record");
+    let path = fixture.dir.path().join("deploy.lock.record");
     let mode = fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    shows(&world.another_store(), "value").await;
+    shows(&fixture.another_store(), "value").await;
 }
 
 #[tokio::test]
 async fn leftovers_of_a_killed_writer_are_harmless() {
-    let (world, path) = with_record("whole").await;
+    let (fixture, path) = with_record("whole").await;
     let new = new_file(&path);
     fs::write(&new, b"LHrecord, but only the begin").unwrap();
-    shows(&world.store, "whole").await;
-    wrote(&world.store, 8, "next").await;
-    shows(&world.store, "next").await;
+    shows(&fixture.store, "whole").await;
+    wrote(&fixture.store, 8, "next").await;
+    shows(&fixture.store, "next").await;
     assert!(!fs::exists(&new).unwrap());
     // Killed after it had made the file, and before it wrote.
     fs::write(&path, b"").unwrap();
-    assert_eq!(text(&world.store).await, None);
-    wrote(&world.store, 9, "again").await;
+    assert_eq!(text(&fixture.store).await, None);
+    wrote(&fixture.store, 9, "again").await;
 }
 
 /// Overwriting another user's file in a sticky directory, interrupted at each byte.
 #[tokio::test]
 async fn an_interrupted_overwrite_is_finished() {
     let (long, short) = ("a result of some length", "result");
-    let (world, path) = with_record(long).await;
+    let (fixture, path) = with_record(long).await;
     let new = new_file(&path);
     let longer = fs::read(&path).unwrap();
-    wrote(&world.store, 8, short).await;
+    wrote(&fixture.store, 8, short).await;
     let shorter = fs::read(&path).unwrap();
     for (old, whole, before, after) in [
         (&longer, &shorter, long, short),
@@ -110,36 +110,36 @@ async fn an_interrupted_overwrite_is_finished() {
             fs::write(&path, &torn).unwrap();
             fs::write(&new, whole).unwrap();
             let is_old = torn == *old;
-            shows(&world.store, if is_old { before } else { after }).await;
+            shows(&fixture.store, if is_old { before } else { after }).await;
             // Before the old file was touched, the new one was written.
             fs::write(&path, old).unwrap();
             fs::write(&new, &whole[..cut]).unwrap();
-            shows(&world.store, before).await;
+            shows(&fixture.store, before).await;
         }
     }
 }
 
 #[tokio::test]
 async fn an_interrupted_overwrite_is_repaired_first() {
-    let (world, path) = with_record("result").await;
+    let (fixture, path) = with_record("result").await;
     let new = new_file(&path);
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..60]).unwrap();
     fs::write(&new, &whole).unwrap();
     // The only whole copy is not overwritten.
-    let late = write(&world.store, 6, "late").await.unwrap();
+    let late = write(&fixture.store, 6, "late").await.unwrap();
     assert_eq!(late, WriteOutcome::Superseded(Fence::new(7).unwrap()));
     assert_eq!(fs::read(&path).unwrap(), whole);
     // A user that cannot remove the new file leaves it empty.
     fs::write(&path, &whole[..60]).unwrap();
     fs::write(&new, b"").unwrap();
-    let error = read(&world.store).await.unwrap_err();
+    let error = read(&fixture.store).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
 }
 
 #[tokio::test]
 async fn damaged_record_is_named_and_kept() {
-    let (world, path) = with_record("value").await;
+    let (fixture, path) = with_record("value").await;
     let good = fs::read(&path).unwrap();
     let mut flipped = good.clone();
     flipped[60] ^= 1;
@@ -147,10 +147,10 @@ async fn damaged_record_is_named_and_kept() {
     for bytes in [flipped, cut, b"#!/bin/sh\n".to_vec()] {
         fs::write(&path, &bytes).unwrap();
         let record = RecordKey::new(key("deploy"));
-        let opening = world.store.open_record(&record, Fence::MAX);
+        let opening = fixture.store.open_record(&record, Fence::MAX);
         for error in [
-            read(&world.store).await.unwrap_err(),
-            write(&world.store, 8, "next").await.unwrap_err(),
+            read(&fixture.store).await.unwrap_err(),
+            write(&fixture.store, 8, "next").await.unwrap_err(),
             opening.await.unwrap_err(),
         ] {
             assert_eq!(error.kind(), ErrorKind::Corrupt);
@@ -165,15 +165,15 @@ async fn damaged_record_is_named_and_kept() {
 
 #[tokio::test]
 async fn failed_write_keeps_the_record() {
-    let (world, path) = with_record("value").await;
+    let (fixture, path) = with_record("value").await;
     // A folder is in the way of the new file, and cannot be removed as a file.
     fs::create_dir(new_file(&path)).unwrap();
-    let error = write(&world.store, 8, "next").await.unwrap_err();
+    let error = write(&fixture.store, 8, "next").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io, "{error}");
     assert_eq!(error.effect(), leasehold::Effect::None);
     fs::remove_dir(new_file(&path)).unwrap();
-    shows(&world.store, "value").await;
-    wrote(&world.store, 8, "next").await;
+    shows(&fixture.store, "value").await;
+    wrote(&fixture.store, 8, "next").await;
 }
 
 /// A wall clock that can be set.
@@ -204,16 +204,16 @@ impl Clock for Settable {
 
 #[tokio::test]
 async fn expired_records_are_removed_gradually() {
-    let world = World::new();
+    let fixture = StoreFixture::new();
     let clock = Arc::new(Settable::default());
     let env = Env {
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
         ..Env::default()
     };
     let store = FileStore::options().env(env);
-    let store = store.open(world.dir.path()).unwrap();
+    let store = store.open(fixture.dir.path()).unwrap();
     wrote(&store, 7, "value").await;
-    let old = world.dir.path().join("deploy.lock.record");
+    let old = fixture.dir.path().join("deploy.lock.record");
     clock.ahead.store(59, SeqCst);
     shows(&store, "value").await;
     clock.ahead.store(61, SeqCst);
@@ -232,7 +232,7 @@ async fn expired_records_are_removed_gradually() {
     clock.ahead.store(8 * 86_400, SeqCst);
     let being_read = fs::File::open(&old).unwrap();
     being_read.lock_shared().unwrap();
-    let new_lock = world.lock_file("new");
+    let new_lock = fixture.lock_file("new");
     fs::write(&new_lock, b"").unwrap();
     for _ in 0..100 {
         write_other().await;
@@ -246,7 +246,7 @@ async fn expired_records_are_removed_gradually() {
         writes += 1;
         assert!(writes < 1000, "still there");
     }
-    assert!(fs::exists(world.dir.path().join("other.lock.record")).unwrap());
+    assert!(fs::exists(fixture.dir.path().join("other.lock.record")).unwrap());
     wrote(&store, 1, "anew").await;
 }
 
@@ -254,10 +254,10 @@ async fn expired_records_are_removed_gradually() {
 /// whole value, with a fence that never decreases.
 #[test]
 fn writers_and_readers_at_once_see_whole_values() {
-    let world = World::new();
+    let fixture = StoreFixture::new();
     let longest = "x".repeat(50_000);
     let takes_part = async |writer: u64| {
-        let (store, mut last) = (world.another_store(), 0);
+        let (store, mut last) = (fixture.another_store(), 0);
         for round in 0..25 {
             let fence = round * 4 + writer + 1;
             match write(&store, fence, &format!("{fence} {longest}"))
@@ -284,6 +284,6 @@ fn writers_and_readers_at_once_see_whole_values() {
             scope.spawn(move || block_on(takes_part(writer)));
         }
     });
-    let seen = block_on(read(&world.store)).unwrap();
+    let seen = block_on(read(&fixture.store)).unwrap();
     assert_eq!(seen.written.unwrap().version.fence.get(), 100);
 }

@@ -20,16 +20,16 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use crate::flock::flock_gets;
-use crate::world::{World, permit};
+use crate::store_fixture::{StoreFixture, permit};
 
 /// On this clock every pause lasts until it is let go, the first one first.
 #[derive(Clone, Debug)]
-struct Gate {
+struct HeldClock {
     pauses: Arc<AtomicUsize>,
     let_go: Arc<Semaphore>,
 }
 
-impl Clock for Gate {
+impl Clock for HeldClock {
     fn now(&self) -> BootInstant {
         SystemClock.now()
     }
@@ -58,7 +58,7 @@ impl Clock for Gate {
     fn stood_still(&self, _: Duration) {}
 }
 
-impl Gate {
+impl HeldClock {
     fn closed() -> Self {
         Self {
             pauses: Arc::default(),
@@ -83,10 +83,10 @@ impl Gate {
 struct Stopped(File);
 
 impl Stopped {
-    fn on(world: &World) -> Self {
+    fn on(fixture: &StoreFixture) -> Self {
         let mut options = File::options();
         let file = options.read(true).write(true);
-        Self(file.open(world.lock_file("deploy")).unwrap())
+        Self(file.open(fixture.lock_file("deploy")).unwrap())
     }
 
     fn lock(&self, kind: i32, byte: u64) {
@@ -119,15 +119,15 @@ async fn one_of_two_kinds_gets_in() {
         [permit(2), permit(3)],
     ];
     for modes in pairs {
-        let world = World::new();
-        world.pass("deploy", 0).await;
-        let stopped = Stopped::on(&world);
+        let fixture = StoreFixture::new();
+        fixture.pass("deploy", 0).await;
+        let stopped = Stopped::on(&fixture);
         stopped.lock(libc::F_WRLCK, COUNTER);
-        let gate = Gate::closed();
-        let store = gate.store(world.dir.path());
+        let gate = HeldClock::closed();
+        let store = gate.store(fixture.dir.path());
         let mut attempts = Vec::new();
         for mode in modes {
-            attempts.push(in_background(&store, world.wants(mode)));
+            attempts.push(in_background(&store, fixture.wants(mode)));
             gate.until_paused(attempts.len());
         }
         stopped.lock(libc::F_UNLCK, COUNTER);
@@ -147,14 +147,14 @@ async fn one_of_two_kinds_gets_in() {
 #[tokio::test(flavor = "multi_thread")]
 async fn attempt_retries_when_its_room_was_taken() {
     for is_left in [true, false] {
-        let world = World::new();
-        let path = world.lock_file("deploy");
-        world.pass("deploy", 0).await;
-        let stopped = Stopped::on(&world);
+        let fixture = StoreFixture::new();
+        let path = fixture.lock_file("deploy");
+        fixture.pass("deploy", 0).await;
+        let stopped = Stopped::on(&fixture);
         stopped.lock(libc::F_WRLCK, COUNTER);
-        let gate = Gate::closed();
-        let store = gate.store(world.dir.path());
-        let attempt = in_background(&store, world.wants(permit(3)));
+        let gate = HeldClock::closed();
+        let store = gate.store(fixture.dir.path());
+        let attempt = in_background(&store, fixture.wants(permit(3)));
         gate.until_paused(1);
         assert!(!flock_gets(&path, "-x"));
         stopped.lock(libc::F_RDLCK, KIND_OF_READERS);
@@ -177,16 +177,16 @@ async fn attempt_retries_when_its_room_was_taken() {
 /// the attempt can be dropped, and leaves nothing.
 #[tokio::test]
 async fn wait_for_another_readers_fence_is_cancellable() {
-    let world = World::new();
-    world.pass("deploy", 0).await;
-    let stopped = Stopped::on(&world);
+    let fixture = StoreFixture::new();
+    fixture.pass("deploy", 0).await;
+    let stopped = Stopped::on(&fixture);
     stopped.lock(libc::F_WRLCK, COUNTER);
-    let reader = world.reader();
+    let reader = fixture.reader();
     let soon = SystemClock.now() + Duration::from_millis(100);
-    let attempt = within(&SystemClock, soon, world.store.acquire(&reader)).await;
+    let attempt = within(&SystemClock, soon, fixture.store.acquire(&reader)).await;
     assert!(attempt.is_none());
-    world.store.release(&reader).await.unwrap();
-    assert!(world.holders().await.is_empty());
+    fixture.store.release(&reader).await.unwrap();
+    assert!(fixture.holders().await.is_empty());
     drop(stopped);
-    world.granted(&reader).await;
+    fixture.granted(&reader).await;
 }

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 
 use crate::flock::Flock;
 use crate::helper::Helper;
-use crate::world::{TIMEOUT, World, granted, leave, permit, queued, released, wall};
+use crate::store_fixture::{StoreFixture, TIMEOUT, granted, leave, permit, queued, released, wall};
 
 /// On this clock, a waiter without notifications waits indefinitely.
 #[derive(Debug)]
@@ -131,9 +131,9 @@ pub(crate) fn watches(path: &Path) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn holder_end_wakes_waiters_in_all_modes() {
-    let world = World::new();
-    let path = world.lock_file("deploy");
-    let store = by_notifications_alone(world.dir.path());
+    let fixture = StoreFixture::new();
+    let path = fixture.lock_file("deploy");
+    let store = by_notifications_alone(fixture.dir.path());
     for (held, wanted) in [
         (Mode::Exclusive, Mode::Exclusive),
         (Mode::Exclusive, Mode::Shared),
@@ -143,16 +143,16 @@ async fn holder_end_wakes_waiters_in_all_modes() {
         (permit(2), Mode::Exclusive),
         (permit(2), Mode::Shared),
     ] {
-        let (holder, waiter) = (world.wants(held), queued(&world.wants(wanted)));
+        let (holder, waiter) = (fixture.wants(held), queued(&fixture.wants(wanted)));
         // In this store, in another of this process, and in another process.
-        for place in [&store, &world.store] {
+        for place in [&store, &fixture.store] {
             let before = granted(place, &holder).await;
             let after = wakes(&store, &waiter, async || released(place, &holder).await);
             assert!(after.await > before, "{held}, {wanted}");
         }
-        let mut helper = Helper::holding(&world, held);
+        let mut helper = Helper::holding(&fixture, held);
         wakes(&store, &waiter, async || helper.release()).await;
-        helper.take(&world, held);
+        helper.take(&fixture, held);
         wakes(&store, &waiter, async || helper.kill()).await;
         if held != permit(2) && wanted != permit(2) {
             let flock = Flock::hold(&path, held);
@@ -165,22 +165,25 @@ async fn holder_end_wakes_waiters_in_all_modes() {
 /// The child's descriptor is the last one of the lock, and stays open.
 #[tokio::test(flavor = "multi_thread")]
 async fn release_wakes_waiters_despite_inherited_descriptor() {
-    let world = World::new();
-    let mut helper = Helper::holding(&world, Mode::Exclusive);
+    let fixture = StoreFixture::new();
+    let mut helper = Helper::holding(&fixture, Mode::Exclusive);
     let _child = helper.hand_down();
-    let store = by_notifications_alone(world.dir.path());
-    wakes(&store, &queued(&world.writer()), async || helper.release()).await;
+    let store = by_notifications_alone(fixture.dir.path());
+    wakes(&store, &queued(&fixture.writer()), async || {
+        helper.release()
+    })
+    .await;
 }
 
 /// As Python's `fcntl.flock(file, LOCK_UN)` does. The kernel does not report it.
 #[tokio::test(flavor = "multi_thread")]
 async fn unlock_without_close_is_noticed() {
-    let world = World::new();
-    world.pass("deploy", 0).await;
-    let file = File::open(world.lock_file("deploy")).unwrap();
+    let fixture = StoreFixture::new();
+    fixture.pass("deploy", 0).await;
+    let file = File::open(fixture.lock_file("deploy")).unwrap();
     file.try_lock().unwrap();
     let unlock = async || file.unlock().unwrap();
-    wakes(&world.store, &queued(&world.writer()), unlock).await;
+    wakes(&fixture.store, &queued(&fixture.writer()), unlock).await;
 }
 
 /// Removes a folder while a waiter may create files in it again.
@@ -196,32 +199,32 @@ fn remove_folder(path: &Path) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn removed_or_replaced_file_is_noticed() {
-    let world = World::new();
-    let store = by_notifications_alone(world.dir.path());
-    let path = world.lock_file("deploy");
-    let aside = world.dir.path().join("aside");
+    let fixture = StoreFixture::new();
+    let store = by_notifications_alone(fixture.dir.path());
+    let path = fixture.lock_file("deploy");
+    let aside = fixture.dir.path().join("aside");
     let events: [&dyn Fn(); 4] = [
         &|| fs::remove_file(&path).unwrap(),
         &|| fs::rename(&path, &aside).unwrap(),
         &|| fs::rename(&aside, &path).unwrap(),
-        &|| remove_folder(world.dir.path()),
+        &|| remove_folder(fixture.dir.path()),
     ];
     for event in events {
-        let (holder, _) = world.take("deploy", wall()).await;
-        let waiter = queued(&world.claim("deploy", wall()));
+        let (holder, _) = fixture.take("deploy", wall()).await;
+        let waiter = queued(&fixture.claim("deploy", wall()));
         wakes(&store, &waiter, async || event()).await;
         assert_eq!(watches(&path), 0);
-        world.store.release(&holder).await.unwrap();
+        fixture.store.release(&holder).await.unwrap();
     }
 }
 
 /// Nothing that was begun for a waiter takes the lock once the waiter is gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn dropped_waiter_leaves_nothing() {
-    let world = World::new();
-    let path = world.lock_file("deploy");
-    let (holder, _) = world.take("deploy", 0).await;
-    let client = Client::new(by_notifications_alone(world.dir.path()));
+    let fixture = StoreFixture::new();
+    let path = fixture.lock_file("deploy");
+    let (holder, _) = fixture.take("deploy", 0).await;
+    let client = Client::new(by_notifications_alone(fixture.dir.path()));
     let waiting = [(); 4].map(|()| tokio::spawn(client.lock("deploy").acquire()));
     until("four waiters", || open_files(&path) == 5);
     until("one watch for all", || watches(&path) == 1);
@@ -233,22 +236,22 @@ async fn dropped_waiter_leaves_nothing() {
     }
     until("the holder alone", || open_files(&path) == 1);
     until("no watch", || watches(&path) == 0);
-    world.released(&holder).await;
+    fixture.released(&holder).await;
     assert_eq!(open_files(&path), 0);
-    assert!(world.holders().await.is_empty());
-    world.pass("deploy", 0).await;
+    assert!(fixture.holders().await.is_empty());
+    fixture.pass("deploy", 0).await;
 }
 
 #[tokio::test]
 async fn leaving_waits_for_a_cancelled_attempt() {
-    let world = World::new();
-    let path = world.lock_file("deploy");
-    world.take("deploy", 0).await;
+    let fixture = StoreFixture::new();
+    let path = fixture.lock_file("deploy");
+    fixture.take("deploy", 0).await;
     for _ in 0..50 {
-        let waiter = queued(&world.writer());
-        let attempt = world.store.acquire(&waiter);
+        let waiter = queued(&fixture.writer());
+        let attempt = fixture.store.acquire(&waiter);
         drop(within(&SystemClock, SystemClock.now(), attempt).await);
-        leave(&world.store, &waiter).await;
+        leave(&fixture.store, &waiter).await;
         assert_eq!((open_files(&path), watches(&path)), (1, 0));
     }
 }
@@ -256,30 +259,30 @@ async fn leaving_waits_for_a_cancelled_attempt() {
 /// The waiter that reads the kernel's events for all may end in the middle of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn waiters_in_two_runtimes_are_independent() {
-    let world = World::new();
-    let store = by_notifications_alone(world.dir.path());
-    let (holder, _) = world.take("deploy", 0).await;
+    let fixture = StoreFixture::new();
+    let store = by_notifications_alone(fixture.dir.path());
+    let (holder, _) = fixture.take("deploy", 0).await;
     let mut elsewhere = tokio::runtime::Builder::new_multi_thread();
     let elsewhere = elsewhere.worker_threads(1).enable_all().build().unwrap();
     let gone = {
         let _inside = elsewhere.enter();
-        Waiting::start_until_quiet(&store, &queued(&world.writer()))
+        Waiting::start_until_quiet(&store, &queued(&fixture.writer()))
     };
     let end_elsewhere = async || {
         elsewhere.shutdown_background();
         assert!(gone.granted.await.is_err());
-        world.released(&holder).await;
+        fixture.released(&holder).await;
     };
-    wakes(&store, &queued(&world.writer()), end_elsewhere).await;
+    wakes(&store, &queued(&fixture.writer()), end_elsewhere).await;
 }
 
 /// If a waiter's own attempts notified the others, they would keep each other awake.
 #[tokio::test(flavor = "multi_thread")]
 async fn waiters_do_not_wake_each_other() {
-    let world = World::new();
-    let (holder, _) = world.take("deploy", 0).await;
+    let fixture = StoreFixture::new();
+    let (holder, _) = fixture.take("deploy", 0).await;
     let began = SystemClock.now();
-    let waiting = [(); 16].map(|()| Waiting::start(&world.store, &queued(&world.reader())));
+    let waiting = [(); 16].map(|()| Waiting::start(&fixture.store, &queued(&fixture.reader())));
     for waiting in &waiting {
         until("two tries without a notification", || {
             waiting.attempts() >= FIRST_TRIES + 2
@@ -292,7 +295,7 @@ async fn waiters_do_not_wake_each_other() {
         attempts.iter().all(|count| u64::from(*count) <= most),
         "at most {most}: {attempts:?}"
     );
-    world.released(&holder).await;
+    fixture.released(&holder).await;
     for waiting in waiting {
         waiting.granted().await;
     }

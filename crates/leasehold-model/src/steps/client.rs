@@ -3,7 +3,7 @@
 use super::{Model, Step};
 use crate::bounds::Clocks;
 use crate::rules::{Floor, Repairing};
-use crate::state::{Acquire, Repair, Phase, Renewal, Confirmation, ModelState};
+use crate::state::{Acquire, Confirmation, ModelState, Phase, Renewal, Repair};
 
 /// How far apart the proposals of two ticks are. Microseconds pass faster than a counter counts, so
 /// this is more than a counter can count in one run.
@@ -37,7 +37,11 @@ impl Model {
     }
 
     /// Sends the next attempt, if its client has no other.
-    fn start<const N: usize>(&self, state: &ModelState<N>, emit: &mut impl FnMut(Step, ModelState<N>)) {
+    fn start<const N: usize>(
+        &self,
+        state: &ModelState<N>,
+        emit: &mut impl FnMut(Step, ModelState<N>),
+    ) {
         let attempts = &state.attempts[..usize::from(self.bounds.attempts)];
         let Some(a) = attempts.iter().position(|a| a.phase == Phase::Unsent) else {
             return;
@@ -249,7 +253,8 @@ impl Model {
         let mut after = *state;
         for member in &mut after.members {
             let talk = &mut member.talks[a];
-            if talk.renewals[round] == Renewal::Free && self.rules.repairing == Repairing::NextRound {
+            if talk.renewals[round] == Renewal::Free && self.rules.repairing == Repairing::NextRound
+            {
                 talk.repair = Repair::Sent;
             }
         }
@@ -262,15 +267,26 @@ impl Model {
         };
         attempt.phase = Phase::Valid;
         let repaired = stood(false) < majority;
-        emit(Step::StayValid { attempt: a, repaired }, after);
+        emit(
+            Step::StayValid {
+                attempt: a,
+                repaired,
+            },
+            after,
+        );
     }
 }
 
 impl<const N: usize> ModelState<N> {
     /// Counts the members that have the fence of the attempt.
     fn confirmations(&self, a: usize) -> usize {
-        let talks = self.members.iter().map(|member| member.talks[a].confirmation);
-        talks.filter(|confirmation| *confirmation == Confirmation::Counted).count()
+        let talks = self
+            .members
+            .iter()
+            .map(|member| member.talks[a].confirmation);
+        talks
+            .filter(|confirmation| *confirmation == Confirmation::Counted)
+            .count()
     }
 
     /// Ends the attempt: no answer counts from now on, but its messages may still arrive.

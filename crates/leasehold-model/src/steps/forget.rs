@@ -7,7 +7,9 @@ use super::Model;
 use super::client::TICK;
 use crate::bounds::Clocks;
 use crate::rules::{Floor, Repairing};
-use crate::state::{Acquire, Attempt, Repair, Member, Phase, Renewal, Confirmation, MemberTrust, Talk, ModelState};
+use crate::state::{
+    Acquire, Attempt, Confirmation, Member, MemberTrust, ModelState, Phase, Renewal, Repair, Talk,
+};
 
 impl Model {
     /// Drops from the state after a step what no longer makes a difference.
@@ -86,7 +88,9 @@ impl Model {
                 || fills
                 || state.left.repeats > 0
                 || !self.rules.owner_per_attempt;
-            let refused = attempt.phase == Phase::Ended && talk.confirmation == Confirmation::Sent && !may_hold;
+            let refused = attempt.phase == Phase::Ended
+                && talk.confirmation == Confirmation::Sent
+                && !may_hold;
             if refused && self.rules.confirmation_checks_owner {
                 talk.confirmation = Confirmation::Gone;
             }
@@ -171,7 +175,9 @@ impl Model {
                 _ if matches!(talk.acquire, Acquire::Sent | Acquire::Taken | Acquire::Busy) => {
                     Some(attempt.proposal)
                 }
-                _ if talk.confirmation != Confirmation::Gone || talk.repair != Repair::Gone => Some(attempt.fence),
+                _ if talk.confirmation != Confirmation::Gone || talk.repair != Repair::Gone => {
+                    Some(attempt.fence)
+                }
                 _ if !self.renews_no_more(attempt) => Some(attempt.fence),
                 _ if talk
                     .renewals

@@ -1,8 +1,10 @@
 //! What members do with requests.
 
-use super::{FoundKey, Model, Step, AcquireReply};
+use super::{AcquireReply, FoundKey, Model, Step};
 use crate::rules::{Floor, Repairing};
-use crate::state::{Acquire, Repair, Lease, Member, Phase, Renewal, Confirmation, MemberTrust, ModelState};
+use crate::state::{
+    Acquire, Confirmation, Lease, Member, MemberTrust, ModelState, Phase, Renewal, Repair,
+};
 
 impl Model {
     pub(super) fn member_steps<const N: usize>(
@@ -210,7 +212,8 @@ impl Model {
         let counts = match found {
             FoundKey::Own => trusted || !self.rules.trust.renewal,
             FoundKey::Free => {
-                self.rules.repairing == Repairing::NextRound && (trusted || !self.rules.trust.repair)
+                self.rules.repairing == Repairing::NextRound
+                    && (trusted || !self.rules.trust.repair)
             }
             FoundKey::FreeFilled => trusted || !self.rules.trust.repair,
             FoundKey::Other => false,

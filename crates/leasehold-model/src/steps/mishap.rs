@@ -1,7 +1,7 @@
 //! What happens to members: leases expire, processes restart, clocks jump.
 
 use super::{Model, Step};
-use crate::state::{Acquire, Member, Renewal, MemberTrust, Talk, ModelState};
+use crate::state::{Acquire, Member, MemberTrust, ModelState, Renewal, Talk};
 
 impl Model {
     pub(super) fn mishaps<const N: usize>(

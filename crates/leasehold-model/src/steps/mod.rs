@@ -6,8 +6,8 @@
 use crate::bounds::{Bounds, Sets};
 use crate::rules::Rules;
 use crate::state::{ATTEMPTS, ROUNDS};
-use crate::state::{Acquire, Attempt, Repair, Left, Member, Phase, Renewal, Confirmation};
-use crate::state::{MemberTrust, Talk, ModelState};
+use crate::state::{Acquire, Attempt, Confirmation, Left, Member, Phase, Renewal, Repair};
+use crate::state::{MemberTrust, ModelState, Talk};
 
 mod client;
 mod forget;
@@ -16,7 +16,7 @@ mod mishap;
 mod step;
 mod time;
 
-pub use step::{FoundKey, Step, AcquireReply};
+pub use step::{AcquireReply, FoundKey, Step};
 
 /// The protocol, and how much of it a search tries.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +80,11 @@ impl Model {
     }
 
     /// Hands every step from `state`, with the state after it, to `next`.
-    pub fn steps<const N: usize>(&self, state: &ModelState<N>, mut next: impl FnMut(Step, ModelState<N>)) {
+    pub fn steps<const N: usize>(
+        &self,
+        state: &ModelState<N>,
+        mut next: impl FnMut(Step, ModelState<N>),
+    ) {
         if self.forgets && self.is_over(state) {
             return;
         }

@@ -140,12 +140,18 @@ impl Step {
             Self::Take { .. } => "busy at",
             Self::Count { answer, reply, .. } => {
                 return match reply {
-                    AcquireReply::Grant | AcquireReply::GrantOfBack => format!("answered {answer} by"),
+                    AcquireReply::Grant | AcquireReply::GrantOfBack => {
+                        format!("answered {answer} by")
+                    }
                     AcquireReply::Untrusted => format!("answered {answer}, not trusted, by"),
-                    AcquireReply::Busy | AcquireReply::Late => format!("counted {answer}, unheard, by"),
+                    AcquireReply::Busy | AcquireReply::Late => {
+                        format!("counted {answer}, unheard, by")
+                    }
                 };
             }
-            Self::ConfirmFence { confirmed: true, .. } => "confirmed at",
+            Self::ConfirmFence {
+                confirmed: true, ..
+            } => "confirmed at",
             Self::ConfirmFence { .. } => "refused the confirmation at",
             Self::Extend {
                 found: FoundKey::Own,
@@ -153,10 +159,12 @@ impl Step {
                 ..
             } => "renewed at",
             Self::Extend {
-                found: FoundKey::Own, ..
+                found: FoundKey::Own,
+                ..
             } => "renewed, not counted, at",
             Self::Extend {
-                found: FoundKey::Free, ..
+                found: FoundKey::Free,
+                ..
             } => "found free at",
             Self::Extend {
                 found: FoundKey::Other,

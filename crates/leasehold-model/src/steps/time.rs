@@ -2,7 +2,7 @@
 
 use super::{Model, Step};
 use crate::bounds::Clocks;
-use crate::state::{Phase, MemberTrust, ModelState};
+use crate::state::{MemberTrust, ModelState, Phase};
 
 impl Model {
     /// A tick passes for all clients and members, and waits for none. Those that have not acted by

@@ -32,12 +32,22 @@ fn fences() -> Vec<Variant> {
     let order = Property::FenceOrder;
     let unique = Property::FenceUnique;
     vec![
-        without("no confirmation, repeated fence", spread(three), unique, |rules| {
-            rules.confirmation = false;
-        }),
-        without("no confirmation, smaller fence", wrong(three), order, |rules| {
-            rules.confirmation = false;
-        }),
+        without(
+            "no confirmation, repeated fence",
+            spread(three),
+            unique,
+            |rules| {
+                rules.confirmation = false;
+            },
+        ),
+        without(
+            "no confirmation, smaller fence",
+            wrong(three),
+            order,
+            |rules| {
+                rules.confirmation = false;
+            },
+        ),
         without(
             "confirmation without owner check, asked of all",
             spread(three),

@@ -8,7 +8,7 @@ use crate::search::Event;
 /// The design, which must hold, within bounds that a test can afford.
 #[must_use]
 pub fn design() -> Vec<Variant> {
-    use Event::{FastPath, RepairCounted, LateGrant, RejoinedGrant, Confirmed, UntrustedGrant};
+    use Event::{Confirmed, FastPath, LateGrant, RejoinedGrant, RepairCounted, UntrustedGrant};
     let two = Bounds::attempts(2);
     let three = Bounds {
         split: false,

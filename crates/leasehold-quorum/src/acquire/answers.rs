@@ -1,6 +1,6 @@
 //! Takes in what members answer to acquisitions.
 
-use leasehold::store::{FenceConfirmation, Slot};
+use leasehold::store::{FenceConfirmation, PermitSlot};
 use leasehold::{Error, ErrorKind, Fence};
 
 use super::state::{ClaimState, Granted, MemberState, Phase};
@@ -65,7 +65,7 @@ impl Engine {
         id: OperationId,
         from: &Answered,
         fence: Option<Fence>,
-        slot: Option<Slot>,
+        slot: Option<PermitSlot>,
     ) {
         // A late grant may be the first of its round.
         self.begin_round(now, id);
@@ -173,7 +173,7 @@ impl Engine {
         from: &Answered,
         id: OperationId,
         number: u32,
-        got: Option<(Fence, Option<Slot>)>,
+        got: Option<(Fence, Option<PermitSlot>)>,
     ) {
         let Some(member_state) = self.member_state(id, from.member, number) else {
             return;

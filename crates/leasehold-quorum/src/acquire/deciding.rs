@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::{MemberFailure, Slot};
+use leasehold::store::{MemberFailure, PermitSlot};
 use leasehold::{Error, ErrorKind, Fence};
 
 use super::state::{ClaimState, MemberState, Phase};
-use crate::ballot::{Step, majority};
+use crate::ballot::{Decision, majority};
 use crate::engine::{Engine, Now};
 use crate::errors::too_few;
 use crate::member::Task;
@@ -45,17 +45,19 @@ impl Engine {
         };
         let step = round.ballot.step(|member| counted.contains(member));
         match step {
-            Step::Wait => self.wait_on(id),
-            Step::Won(_) | Step::NoQuorum if self.awaits_members(now, id) => self.set_wake(id),
-            Step::Won(fence) => self.hold(now, id, fence, counted),
-            Step::Confirm(fence, members) => {
+            Decision::Wait => self.wait_on(id),
+            Decision::Won(_) | Decision::NoQuorum if self.awaits_members(now, id) => {
+                self.set_wake(id)
+            }
+            Decision::Won(fence) => self.hold(now, id, fence, counted),
+            Decision::Confirm(fence, members) => {
                 for member in members {
                     self.confirm(now, id, member, fence);
                 }
             }
-            Step::Busy if is_queued => self.fail_round(now, id),
-            Step::Busy => self.end_busy(now, id),
-            Step::NoQuorum => self.no_quorum(now, id),
+            Decision::Busy if is_queued => self.fail_round(now, id),
+            Decision::Busy => self.end_busy(now, id),
+            Decision::NoQuorum => self.no_quorum(now, id),
         }
     }
 
@@ -146,7 +148,7 @@ impl Engine {
 
     /// Makes the members that granted another permit move the holder to this one. This happens only once
     /// the lease is held: a late request must not move a permit that counts.
-    fn move_permits(&mut self, now: Now, id: OperationId, slot: Slot) {
+    fn move_permits(&mut self, now: Now, id: OperationId, slot: PermitSlot) {
         let Some(acquisition) = self.acquisitions.get(&id) else {
             return;
         };

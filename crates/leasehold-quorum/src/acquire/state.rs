@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::store::{Busy, Claim, Incarnation, Slot, Wait};
+use leasehold::store::{Busy, Claim, Incarnation, PermitSlot, Wait};
 use leasehold::{Effect, Error, Fence, Mode};
 
 use crate::ballot::Ballot;
@@ -35,7 +35,7 @@ pub(crate) struct Acquisition {
     /// When a member first notified this waiter, since the last failed round.
     pub(crate) notified_at: Option<BootInstant>,
     /// The permit that the next round prefers.
-    pub(crate) preferred: Option<Slot>,
+    pub(crate) preferred: Option<PermitSlot>,
     /// The fence of the lease, once it is held.
     pub(crate) fence: Option<Fence>,
 }
@@ -86,7 +86,7 @@ pub(crate) struct Granted {
     pub(crate) sent: BootInstant,
     /// `None` until it is drawn.
     pub(crate) fence: Option<Fence>,
-    pub(crate) slot: Option<Slot>,
+    pub(crate) slot: Option<PermitSlot>,
     pub(crate) incarnation: Incarnation,
 }
 
@@ -203,9 +203,9 @@ impl Acquisition {
     }
 
     /// The permit that most members granted.
-    pub(crate) fn commonest_slot(&self) -> Option<Slot> {
-        let slots: Vec<Slot> = self.members.iter().filter_map(MemberState::slot).collect();
-        let count = |slot: &Slot| slots.iter().filter(|it| *it == slot).count();
+    pub(crate) fn commonest_slot(&self) -> Option<PermitSlot> {
+        let slots: Vec<PermitSlot> = self.members.iter().filter_map(MemberState::slot).collect();
+        let count = |slot: &PermitSlot| slots.iter().filter(|it| *it == slot).count();
         slots
             .iter()
             .copied()
@@ -228,7 +228,7 @@ impl MemberState {
         }
     }
 
-    pub(crate) fn slot(&self) -> Option<Slot> {
+    pub(crate) fn slot(&self) -> Option<PermitSlot> {
         self.granted()?.slot
     }
 

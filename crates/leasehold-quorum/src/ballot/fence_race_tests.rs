@@ -49,7 +49,7 @@ struct Run {
     refuses: bool,
     ballots: Vec<Ballot>,
     /// How each claim ended, and what had been granted when it began.
-    ends: Vec<Option<Step>>,
+    ends: Vec<Option<Decision>>,
     floors: Vec<Option<Fence>>,
     messages: Vec<Message>,
 }
@@ -138,8 +138,8 @@ impl Run {
             return;
         }
         match self.ballots[claim].step(everybody) {
-            Step::Wait => {}
-            Step::Confirm(fence, members) => {
+            Decision::Wait => {}
+            Decision::Confirm(fence, members) => {
                 let asked = members.into_iter();
                 let asked = asked.map(|member| Message::Confirm(claim, member, fence));
                 self.messages.extend(asked);
@@ -150,7 +150,7 @@ impl Run {
 
     fn fences(&self) -> Vec<Fence> {
         let won = self.ends.iter().filter_map(|end| match end {
-            Some(Step::Won(fence)) => Some(*fence),
+            Some(Decision::Won(fence)) => Some(*fence),
             _ => None,
         });
         won.collect()
@@ -184,7 +184,7 @@ fn fences_are_unique_and_grow() {
         assert!(run.ends.iter().all(Option::is_some), "{what}");
         assert!(!run.has_one_fence_twice(), "{what}");
         for (end, floor) in run.ends.iter().zip(&run.floors) {
-            if let Some(Step::Won(fence)) = end {
+            if let Some(Decision::Won(fence)) = end {
                 assert!(Some(*fence) > *floor, "{what}");
             }
         }
@@ -235,13 +235,23 @@ fn unattributed_confirmations_duplicate_a_fence() {
 fn conflict_in_bare_majority_leads_to_another_fence() {
     let mut ballot = torn(8, 9);
     ballot.vote(2, Vote::Busy);
-    assert_eq!(ballot.step(everybody), Step::Confirm(fence(9), vec![0]));
+    assert_eq!(ballot.step(everybody), Decision::Confirm(fence(9), vec![0]));
     ballot.confirm(0, fence(9), Some(FenceConfirmation::Conflict(fence(11))));
-    assert_eq!(ballot.step(everybody), Step::Confirm(fence(12), vec![0, 1]));
+    assert_eq!(
+        ballot.step(everybody),
+        Decision::Confirm(fence(12), vec![0, 1])
+    );
     ballot.confirm(0, fence(12), Some(FenceConfirmation::Conflict(fence(12))));
-    assert_eq!(ballot.step(everybody), Step::Wait, "the other may say more");
+    assert_eq!(
+        ballot.step(everybody),
+        Decision::Wait,
+        "the other may say more"
+    );
     ballot.confirm(1, fence(12), Some(FenceConfirmation::Confirmed));
-    assert_eq!(ballot.step(everybody), Step::Confirm(fence(13), vec![0, 1]));
+    assert_eq!(
+        ballot.step(everybody),
+        Decision::Confirm(fence(13), vec![0, 1])
+    );
 }
 
 /// Returns a ballot of three members. The first two gave it these numbers.
@@ -257,37 +267,40 @@ fn torn(one: u64, two: u64) -> Ballot {
 fn fence_of_another_claim_is_skipped() {
     // A arrives first at the first and the third member, B at the second.
     let mut b = torn(9, 8);
-    assert_eq!(b.step(everybody), Step::Confirm(fence(9), vec![1]));
+    assert_eq!(b.step(everybody), Decision::Confirm(fence(9), vec![1]));
     b.vote(2, Vote::Granted(fence(9)));
-    assert_eq!(b.step(everybody), Step::Won(fence(9)));
+    assert_eq!(b.step(everybody), Decision::Won(fence(9)));
 
     let mut a = torn(8, 9);
-    assert_eq!(a.step(everybody), Step::Confirm(fence(9), vec![0]));
+    assert_eq!(a.step(everybody), Decision::Confirm(fence(9), vec![0]));
     a.confirm(0, fence(9), Some(FenceConfirmation::Conflict(fence(11))));
-    assert_eq!(a.step(everybody), Step::Confirm(fence(12), vec![0, 1]));
+    assert_eq!(a.step(everybody), Decision::Confirm(fence(12), vec![0, 1]));
     a.confirm(1, fence(12), Some(FenceConfirmation::Confirmed));
-    assert_eq!(a.step(everybody), Step::Wait);
+    assert_eq!(a.step(everybody), Decision::Wait);
     a.confirm(0, fence(12), Some(FenceConfirmation::Confirmed));
-    assert_eq!(a.step(everybody), Step::Won(fence(12)));
+    assert_eq!(a.step(everybody), Decision::Won(fence(12)));
 }
 
 #[test]
 fn late_confirmation_counts_only_as_failure() {
     let mut ballot = torn(8, 9);
     ballot.vote(2, Vote::Granted(fence(8)));
-    assert_eq!(ballot.step(everybody), Step::Confirm(fence(9), vec![0, 2]));
+    assert_eq!(
+        ballot.step(everybody),
+        Decision::Confirm(fence(9), vec![0, 2])
+    );
     ballot.confirm(0, fence(9), Some(FenceConfirmation::Conflict(fence(9))));
     assert_eq!(
         ballot.step(everybody),
-        Step::Confirm(fence(10), vec![0, 1, 2])
+        Decision::Confirm(fence(10), vec![0, 1, 2])
     );
     ballot.confirm(2, fence(9), Some(FenceConfirmation::Confirmed));
     ballot.confirm(0, fence(10), Some(FenceConfirmation::Confirmed));
-    assert_eq!(ballot.step(everybody), Step::Wait);
+    assert_eq!(ballot.step(everybody), Decision::Wait);
     ballot.confirm(1, fence(9), None);
-    assert_eq!(ballot.step(everybody), Step::Wait);
+    assert_eq!(ballot.step(everybody), Decision::Wait);
     ballot.confirm(2, fence(10), Some(FenceConfirmation::NotHeld));
-    assert_eq!(ballot.step(everybody), Step::NoQuorum);
+    assert_eq!(ballot.step(everybody), Decision::NoQuorum);
 }
 
 #[test]
@@ -297,7 +310,7 @@ fn repeated_fence_conflicts_end_the_attempt() {
     let mut rounds = 0;
     let end = loop {
         match ballot.step(everybody) {
-            Step::Confirm(asked, members) => {
+            Decision::Confirm(asked, members) => {
                 rounds += 1;
                 let taken = Some(FenceConfirmation::Conflict(fence(asked.get() + 7)));
                 let each = members.into_iter();
@@ -306,5 +319,5 @@ fn repeated_fence_conflicts_end_the_attempt() {
             end => break end,
         }
     };
-    assert_eq!((rounds, end), (ROUNDS + 1, Step::Busy));
+    assert_eq!((rounds, end), (ROUNDS + 1, Decision::Busy));
 }

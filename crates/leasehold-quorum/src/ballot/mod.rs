@@ -27,7 +27,7 @@ pub(crate) enum Vote {
 
 /// What follows from the votes so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum Decision {
     /// More votes are needed.
     Wait,
     /// These members must be asked to confirm the fence.
@@ -143,7 +143,7 @@ impl Ballot {
 
     /// Returns what follows from the votes. Only grants for which `counts` returns true count. That is
     /// evaluated anew each time, since one answer may cast doubt on another.
-    pub(crate) fn step(&mut self, counts: impl Fn(usize) -> bool) -> Step {
+    pub(crate) fn step(&mut self, counts: impl Fn(usize) -> bool) -> Decision {
         let needed = majority(self.members.len());
         for (member, answer) in self.members.iter_mut().enumerate() {
             answer.counts = answer.granted().is_some() && counts(member);
@@ -154,12 +154,12 @@ impl Ballot {
         }
         match self.fence {
             Some(fence) => self.second_round(fence, needed),
-            None if grants + self.pending() >= needed => Step::Wait,
+            None if grants + self.pending() >= needed => Decision::Wait,
             None => self.refusal(needed),
         }
     }
 
-    fn second_round(&mut self, fence: Fence, needed: usize) -> Step {
+    fn second_round(&mut self, fence: Fence, needed: usize) -> Decision {
         let to_ask = self.not_confirmed_yet(fence);
         let count = |state| {
             let counted = self.counted();
@@ -170,7 +170,7 @@ impl Ballot {
         let (confirmed, asked) = (count(Confirmation::Confirmed), count(Confirmation::Asked));
         let conflicts = count(Confirmation::Conflict);
         if confirmed >= needed {
-            return Step::Won(fence);
+            return Decision::Won(fence);
         }
         // Enough members answered, so there is no need to wait for the others.
         if confirmed + conflicts >= needed
@@ -188,9 +188,9 @@ impl Ballot {
         if confirmed + asked + self.pending() + to_be_had < needed {
             self.refusal(needed)
         } else if to_ask.is_empty() {
-            Step::Wait
+            Decision::Wait
         } else {
-            Step::Confirm(fence, to_ask)
+            Decision::Confirm(fence, to_ask)
         }
     }
 
@@ -228,7 +228,7 @@ impl Ballot {
 
     /// The claim can no longer be granted. The reason is known only once enough members answered that it is
     /// busy, or too many failed for the others to be a majority.
-    fn refusal(&self, needed: usize) -> Step {
+    fn refusal(&self, needed: usize) -> Decision {
         let members = self.members.len();
         let failed = |member: &&MemberAnswer| match member.vote {
             Some(Vote::Failed) => true,
@@ -237,11 +237,11 @@ impl Ballot {
         };
         let failed = self.members.iter().filter(failed).count();
         if members - failed < needed {
-            Step::NoQuorum
+            Decision::NoQuorum
         } else if members - failed - self.pending() >= needed {
-            Step::Busy
+            Decision::Busy
         } else {
-            Step::Wait
+            Decision::Wait
         }
     }
 }

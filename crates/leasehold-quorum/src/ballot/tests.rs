@@ -20,12 +20,12 @@ impl TestBallot {
         Self(Ballot::new(members), Some(untrusted))
     }
 
-    fn vote(&mut self, member: usize, vote: Vote) -> Step {
+    fn vote(&mut self, member: usize, vote: Vote) -> Decision {
         self.0.vote(member, vote);
         self.step()
     }
 
-    fn confirm(&mut self, member: usize, confirmed: bool) -> Step {
+    fn confirm(&mut self, member: usize, confirmed: bool) -> Decision {
         let asked = self.0.fence.expect("a fence to confirm");
         self.0.confirm(
             member,
@@ -35,7 +35,7 @@ impl TestBallot {
         self.step()
     }
 
-    fn step(&mut self) -> Step {
+    fn step(&mut self) -> Decision {
         let out = self.1;
         self.0.step(|member| Some(member) != out)
     }
@@ -47,8 +47,16 @@ fn open_ballot_waits_whichever_grants_count() {
         let mut ballot = Ballot::new(members);
         for member in 0..members {
             if ballot.is_open() {
-                assert_eq!(ballot.step(|_| true), Step::Wait, "{member} of {members}");
-                assert_eq!(ballot.step(|_| false), Step::Wait, "{member} of {members}");
+                assert_eq!(
+                    ballot.step(|_| true),
+                    Decision::Wait,
+                    "{member} of {members}"
+                );
+                assert_eq!(
+                    ballot.step(|_| false),
+                    Decision::Wait,
+                    "{member} of {members}"
+                );
             }
             ballot.vote(member, Vote::Busy);
         }
@@ -59,57 +67,69 @@ fn open_ballot_waits_whichever_grants_count() {
 #[test]
 fn untrusted_grant_has_no_effect() {
     let mut ballot = TestBallot::without(3, 1);
-    assert_eq!(ballot.vote(0, granted(9)), Step::Wait);
-    assert_eq!(ballot.vote(1, granted(9)), Step::Wait);
-    assert_eq!(ballot.vote(2, Vote::Failed), Step::NoQuorum);
+    assert_eq!(ballot.vote(0, granted(9)), Decision::Wait);
+    assert_eq!(ballot.vote(1, granted(9)), Decision::Wait);
+    assert_eq!(ballot.vote(2, Vote::Failed), Decision::NoQuorum);
 
     let mut ballot = TestBallot::without(3, 1);
     ballot.vote(1, granted(12));
     ballot.vote(0, granted(7));
-    assert_eq!(ballot.vote(2, granted(9)), Step::Confirm(fence(9), vec![0]));
-    assert_eq!(ballot.confirm(0, true), Step::Won(fence(9)));
+    assert_eq!(
+        ballot.vote(2, granted(9)),
+        Decision::Confirm(fence(9), vec![0])
+    );
+    assert_eq!(ballot.confirm(0, true), Decision::Won(fence(9)));
 }
 
 #[test]
 fn grant_of_untrusted_member_is_withdrawn() {
     let mut ballot = TestBallot::new(3);
     ballot.vote(0, granted(7));
-    assert_eq!(ballot.vote(1, granted(9)), Step::Confirm(fence(9), vec![0]));
+    assert_eq!(
+        ballot.vote(1, granted(9)),
+        Decision::Confirm(fence(9), vec![0])
+    );
     ballot.1 = Some(1);
-    assert_eq!(ballot.confirm(0, true), Step::Wait);
-    assert_eq!(ballot.vote(2, granted(9)), Step::Won(fence(9)));
+    assert_eq!(ballot.confirm(0, true), Decision::Wait);
+    assert_eq!(ballot.vote(2, granted(9)), Decision::Won(fence(9)));
 }
 
 #[test]
 fn majority_with_one_fence_wins_in_one_round() {
     let mut ballot = TestBallot::new(5);
-    assert_eq!(ballot.vote(0, granted(9)), Step::Wait);
-    assert_eq!(ballot.vote(3, granted(9)), Step::Wait);
-    assert_eq!(ballot.vote(1, granted(9)), Step::Won(fence(9)));
+    assert_eq!(ballot.vote(0, granted(9)), Decision::Wait);
+    assert_eq!(ballot.vote(3, granted(9)), Decision::Wait);
+    assert_eq!(ballot.vote(1, granted(9)), Decision::Won(fence(9)));
 }
 
 #[test]
 fn half_of_an_even_set_is_no_majority() {
     let mut ballot = TestBallot::new(4);
     ballot.vote(0, granted(9));
-    assert_eq!(ballot.vote(1, granted(9)), Step::Wait);
-    assert_eq!(ballot.vote(2, granted(9)), Step::Won(fence(9)));
+    assert_eq!(ballot.vote(1, granted(9)), Decision::Wait);
+    assert_eq!(ballot.vote(2, granted(9)), Decision::Won(fence(9)));
 }
 
 #[test]
 fn different_fences_are_confirmed_where_lower() {
     let mut ballot = TestBallot::new(3);
-    assert_eq!(ballot.vote(0, granted(7)), Step::Wait);
-    assert_eq!(ballot.vote(1, granted(9)), Step::Confirm(fence(9), vec![0]));
-    assert_eq!(ballot.confirm(0, true), Step::Won(fence(9)));
+    assert_eq!(ballot.vote(0, granted(7)), Decision::Wait);
+    assert_eq!(
+        ballot.vote(1, granted(9)),
+        Decision::Confirm(fence(9), vec![0])
+    );
+    assert_eq!(ballot.confirm(0, true), Decision::Won(fence(9)));
 }
 
 #[test]
 fn late_grant_with_same_fence_confirms_it() {
     let mut ballot = TestBallot::new(3);
     ballot.vote(0, granted(7));
-    assert_eq!(ballot.vote(1, granted(9)), Step::Confirm(fence(9), vec![0]));
-    assert_eq!(ballot.vote(2, granted(9)), Step::Won(fence(9)));
+    assert_eq!(
+        ballot.vote(1, granted(9)),
+        Decision::Confirm(fence(9), vec![0])
+    );
+    assert_eq!(ballot.vote(2, granted(9)), Decision::Won(fence(9)));
 }
 
 #[test]
@@ -119,10 +139,10 @@ fn late_greater_grant_may_confirm_the_fence() {
     ballot.vote(1, granted(9));
     assert_eq!(
         ballot.vote(2, granted(12)),
-        Step::Confirm(fence(9), vec![2])
+        Decision::Confirm(fence(9), vec![2])
     );
-    assert_eq!(ballot.confirm(0, false), Step::Wait);
-    assert_eq!(ballot.confirm(2, true), Step::Won(fence(9)));
+    assert_eq!(ballot.confirm(0, false), Decision::Wait);
+    assert_eq!(ballot.confirm(2, true), Decision::Won(fence(9)));
 }
 
 #[test]
@@ -132,10 +152,10 @@ fn nothing_is_granted_without_a_confirming_majority() {
     ballot.vote(1, granted(9));
     assert_eq!(
         ballot.confirm(0, false),
-        Step::Wait,
+        Decision::Wait,
         "the third may still come in"
     );
-    assert_eq!(ballot.vote(2, Vote::Failed), Step::NoQuorum);
+    assert_eq!(ballot.vote(2, Vote::Failed), Decision::NoQuorum);
 }
 
 #[test]
@@ -143,8 +163,8 @@ fn busy_is_decided_once_majority_is_impossible() {
     let mut ballot = TestBallot::new(5);
     ballot.vote(0, Vote::Busy);
     ballot.vote(1, granted(3));
-    assert_eq!(ballot.vote(2, Vote::Busy), Step::Wait);
-    assert_eq!(ballot.vote(3, Vote::Busy), Step::Busy);
+    assert_eq!(ballot.vote(2, Vote::Busy), Decision::Wait);
+    assert_eq!(ballot.vote(3, Vote::Busy), Decision::Busy);
 }
 
 #[test]
@@ -154,7 +174,7 @@ fn split_vote_is_busy_dead_members_are_not() {
     split.vote(1, Vote::Busy);
     assert_eq!(
         split.vote(2, Vote::Failed),
-        Step::Busy,
+        Decision::Busy,
         "two of three answered"
     );
 
@@ -162,7 +182,7 @@ fn split_vote_is_busy_dead_members_are_not() {
     dead.vote(0, granted(3));
     dead.vote(1, Vote::Failed);
     dead.vote(2, Vote::Failed);
-    assert_eq!(dead.vote(3, Vote::Failed), Step::NoQuorum);
+    assert_eq!(dead.vote(3, Vote::Failed), Decision::NoQuorum);
 }
 
 #[test]
@@ -172,11 +192,11 @@ fn silent_members_delay_the_busy_decision() {
     ballot.vote(1, Vote::Busy);
     assert_eq!(
         ballot.vote(2, Vote::Failed),
-        Step::Wait,
+        Decision::Wait,
         "no majority has answered"
     );
-    assert_eq!(ballot.vote(3, Vote::Failed), Step::Wait);
-    assert_eq!(ballot.vote(4, Vote::Failed), Step::NoQuorum);
+    assert_eq!(ballot.vote(3, Vote::Failed), Decision::Wait);
+    assert_eq!(ballot.vote(4, Vote::Failed), Decision::NoQuorum);
 
     let mut ballot = TestBallot::new(5);
     ballot.vote(0, Vote::Busy);
@@ -184,7 +204,7 @@ fn silent_members_delay_the_busy_decision() {
     ballot.vote(2, Vote::Failed);
     assert_eq!(
         ballot.vote(3, granted(1)),
-        Step::Busy,
+        Decision::Busy,
         "three of five have answered"
     );
 }
@@ -192,15 +212,18 @@ fn silent_members_delay_the_busy_decision() {
 #[test]
 fn second_vote_of_a_member_is_ignored() {
     let mut ballot = TestBallot::new(3);
-    assert_eq!(ballot.vote(0, granted(3)), Step::Wait);
-    assert_eq!(ballot.vote(0, granted(3)), Step::Wait);
-    assert_eq!(ballot.vote(0, Vote::Busy), Step::Wait);
-    assert_eq!(ballot.vote(1, granted(3)), Step::Won(fence(3)));
+    assert_eq!(ballot.vote(0, granted(3)), Decision::Wait);
+    assert_eq!(ballot.vote(0, granted(3)), Decision::Wait);
+    assert_eq!(ballot.vote(0, Vote::Busy), Decision::Wait);
+    assert_eq!(ballot.vote(1, granted(3)), Decision::Won(fence(3)));
 }
 
 #[test]
 fn a_quorum_of_one_decides_alone() {
-    assert_eq!(TestBallot::new(1).vote(0, granted(3)), Step::Won(fence(3)));
-    assert_eq!(TestBallot::new(1).vote(0, Vote::Busy), Step::Busy);
-    assert_eq!(TestBallot::new(1).vote(0, Vote::Failed), Step::NoQuorum);
+    assert_eq!(
+        TestBallot::new(1).vote(0, granted(3)),
+        Decision::Won(fence(3))
+    );
+    assert_eq!(TestBallot::new(1).vote(0, Vote::Busy), Decision::Busy);
+    assert_eq!(TestBallot::new(1).vote(0, Vote::Failed), Decision::NoQuorum);
 }

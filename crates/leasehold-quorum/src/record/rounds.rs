@@ -13,7 +13,7 @@ pub(super) struct Round {
     members: usize,
     kind: Kind,
     /// The members that have a value, or report that there is none.
-    found: Found,
+    found: Readings,
     /// How many members wrote.
     wrote: usize,
     /// How many members refused a write because of a greater fence, or a later step of this one.
@@ -31,7 +31,7 @@ enum Kind {
 
 /// The values of the members.
 #[derive(Debug, Default)]
-struct Found {
+struct Readings {
     /// How many members answered.
     heard: usize,
     greatest: Option<Written>,
@@ -39,7 +39,7 @@ struct Found {
     same: usize,
 }
 
-impl Found {
+impl Readings {
     fn add(&mut self, reading: Reading) {
         self.heard += 1;
         let Some(written) = reading.written else {
@@ -75,7 +75,7 @@ impl Round {
         Self {
             members,
             kind,
-            found: Found::default(),
+            found: Readings::default(),
             wrote: 0,
             refused: 0,
             superseded: None,

@@ -19,7 +19,7 @@ use leasehold::clock::{BootInstant, WallTime};
 use leasehold::env::Entropy;
 use leasehold::store::{
     Busy, Claim, ClientId, ClientInfo, FenceConfirmation, Incarnation, MemberId, MemberSet,
-    MemberStatus, Owner, Permits, RunId, Sample, Slot, Wait,
+    MemberStatus, Owner, PermitSlot, Permits, RunId, Sample, Wait,
 };
 use leasehold::{Error, ErrorKind, Fence, Key, Mode};
 

@@ -6,8 +6,8 @@ fn permits() -> Permits {
     Permits::new(3).unwrap()
 }
 
-fn slot(number: u32) -> Slot {
-    Slot::new(number, permits()).unwrap()
+fn slot(number: u32) -> PermitSlot {
+    PermitSlot::new(number, permits()).unwrap()
 }
 
 fn granted_slot(number: u32) -> Reply {
@@ -23,7 +23,7 @@ fn start(fixture: &mut Fixture, wait: bool) -> (Arc<Claim>, OperationId) {
     (claim, id)
 }
 
-fn preferred_slot(fixture: &Fixture, member: usize) -> Option<Slot> {
+fn preferred_slot(fixture: &Fixture, member: usize) -> Option<PermitSlot> {
     match fixture.sent(member).last() {
         Some(Request::Acquire { preferred, .. }) => *preferred,
         other => panic!("{other:?}"),

@@ -30,12 +30,12 @@ const GONE: i64 = -2;
 
 /// A lock that is held, with the value of its lock key.
 #[derive(Clone, Debug)]
-struct Found {
+struct HeldKey {
     value: LockValue,
     form: Form,
 }
 
-impl Found {
+impl HeldKey {
     fn is_foreign(&self) -> bool {
         matches!(self.value, LockValue::Foreign | LockValue::OtherType(_))
     }
@@ -93,8 +93,8 @@ impl Server {
     /// Keeps the locks that this library wrote or that have a fence counter.
     async fn without_other_data(
         &self,
-        found: Vec<(Key, Found)>,
-    ) -> Result<Vec<(Key, Found)>, Error> {
+        found: Vec<(Key, HeldKey)>,
+    ) -> Result<Vec<(Key, HeldKey)>, Error> {
         let answers = self
             .inspect(false, |out| {
                 for (key, _) in found.iter().filter(|(_, found)| found.is_foreign()) {
@@ -103,13 +103,14 @@ impl Server {
             })
             .await?;
         let mut counters = answers.iter().map(|answer| answer.as_integer() == Some(1));
-        let is_lock =
-            |(_, found): &(Key, Found)| !found.is_foreign() || counters.next().unwrap_or_default();
+        let is_lock = |(_, found): &(Key, HeldKey)| {
+            !found.is_foreign() || counters.next().unwrap_or_default()
+        };
         Ok(found.into_iter().filter(is_lock).collect())
     }
 
     /// Adds the holders of each lock, and leaves out locks that have become free.
-    async fn details(&self, found: &[(Key, Found)]) -> Result<Vec<ListedLock>, Error> {
+    async fn details(&self, found: &[(Key, HeldKey)]) -> Result<Vec<ListedLock>, Error> {
         let answers = self
             .inspect(true, |out| {
                 out.command("TIME");
@@ -124,7 +125,7 @@ impl Server {
         let now = read_time(time).ok_or_else(|| self.invalid_response("TIME"))?;
         let mut answers = answers.iter();
         let mut all = Vec::with_capacity(found.len());
-        for (key, Found { value, form }) in found {
+        for (key, HeldKey { value, form }) in found {
             let mut next = || answers.next().ok_or_else(|| self.invalid_response("PTTL"));
             let holders = match value {
                 LockValue::Owner(owner) | LockValue::Broken(owner) => {
@@ -173,7 +174,7 @@ impl Server {
     }
 
     /// Returns those of `keys` that are or may be held locks.
-    async fn held(&self, keys: &[&str]) -> Result<Vec<(Key, Found)>, Error> {
+    async fn held(&self, keys: &[&str]) -> Result<Vec<(Key, HeldKey)>, Error> {
         let answers = self
             .inspect(false, |out| {
                 for keys in keys.chunks(VALUES_AT_ONCE) {
@@ -191,7 +192,7 @@ impl Server {
                 .ok_or_else(|| self.invalid_response("MGET"))?;
             let locks = keys.iter().zip(values).filter_map(|(key, value)| {
                 let value = value.as_bytes()?;
-                let found = Found {
+                let found = HeldKey {
                     value: LockValue::read(value),
                     form: Form::of(value),
                 };
@@ -234,7 +235,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Returns the next strings that may be locks; `None` at the end.
-    async fn step(&mut self) -> Result<Option<Vec<(Key, Found)>>, Error> {
+    async fn step(&mut self) -> Result<Option<Vec<(Key, HeldKey)>>, Error> {
         let Some(cursor) = self.cursor.take() else {
             return Ok(None);
         };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::store::{Busy, Claim, Slot};
+use leasehold::store::{Busy, Claim, PermitSlot};
 use leasehold::{Error, ErrorKind, Fence, Mode};
 use leasehold_quorum::{Place, Refusal, Reply, Successor};
 
@@ -95,7 +95,7 @@ pub(super) fn write(
     claim: &Claim,
     proposal: u64,
     place: Place,
-    preferred: Option<Slot>,
+    preferred: Option<PermitSlot>,
     out: &mut CommandWriter<'_>,
 ) -> Result<(), Error> {
     check(claim, proposal, preferred)?;
@@ -109,7 +109,7 @@ fn write_claim(
     claim: &Claim,
     proposal: u64,
     place: Place,
-    preferred: Option<Slot>,
+    preferred: Option<PermitSlot>,
     out: &mut CommandWriter<'_>,
 ) {
     out.arg(entry(claim.owner, claim.mode));
@@ -135,7 +135,7 @@ pub(super) fn read(codec: &Codec, claim: &Claim, answer: &Value) -> Result<Reply
 }
 
 /// Reads `{1, fence, permit, ...}`.
-fn read_grant(claim: &Claim, answer: &Value) -> Result<(Fence, Option<Slot>), Error> {
+fn read_grant(claim: &Claim, answer: &Value) -> Result<(Fence, Option<PermitSlot>), Error> {
     let Some([Value::Integer(1), fence, slot, ..]) = answer.as_array() else {
         return Err(invalid_response("the script of an attempt"));
     };
@@ -144,7 +144,7 @@ fn read_grant(claim: &Claim, answer: &Value) -> Result<(Fence, Option<Slot>), Er
         return Ok((fence, None));
     };
     let number = slot.as_integer().and_then(|slot| u32::try_from(slot).ok());
-    let slot = number.and_then(|number| Slot::new(number, permits).ok());
+    let slot = number.and_then(|number| PermitSlot::new(number, permits).ok());
     let slot = slot.ok_or_else(|| invalid_response("the script of an attempt"))?;
     Ok((fence, Some(slot)))
 }
@@ -279,7 +279,7 @@ pub(super) fn read_fence(drawn: &Value) -> Result<Fence, Error> {
 }
 
 /// Refuses, before anything is sent, values that would lead to wrong fences or permits.
-fn check(claim: &Claim, proposal: u64, preferred: Option<Slot>) -> Result<(), Error> {
+fn check(claim: &Claim, proposal: u64, preferred: Option<PermitSlot>) -> Result<(), Error> {
     if proposal > Fence::MAX.get() {
         let rule = format!(
             "the client's wall clock leads to the fence {proposal}: the greatest is {}",
@@ -288,7 +288,7 @@ fn check(claim: &Claim, proposal: u64, preferred: Option<Slot>) -> Result<(), Er
         return Err(Error::new(ErrorKind::InvalidInput, rule));
     }
     match (claim.mode, preferred) {
-        (Mode::Permit(permits), Some(slot)) => Slot::new(slot.get(), permits).map(drop),
+        (Mode::Permit(permits), Some(slot)) => PermitSlot::new(slot.get(), permits).map(drop),
         _ => Ok(()),
     }
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::Error;
-use leasehold::store::{Claim, ClientId, Slot};
+use leasehold::store::{Claim, ClientId, PermitSlot};
 
 use super::failure::{Rights, refused};
 use super::names::{MEMBER_RECORD, Names, PRESENT};
@@ -77,7 +77,7 @@ pub(super) fn call_record(script: &Script, out: &mut CommandWriter<'_>) {
 }
 
 /// Adds the number of a permit, or nothing.
-pub(super) fn slot(slot: Option<Slot>, out: &mut CommandWriter<'_>) {
+pub(super) fn slot(slot: Option<PermitSlot>, out: &mut CommandWriter<'_>) {
     match slot {
         Some(slot) => out.number(slot.get().into()),
         None => out.arg(""),

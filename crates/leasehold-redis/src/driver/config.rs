@@ -6,7 +6,7 @@ use leasehold::Error;
 use leasehold::clock::Clock;
 use leasehold::env::Env;
 use leasehold::store::{ClientId, ClientInfo, MemberId, MemberSet};
-use leasehold::telemetry::MemberStandings;
+use leasehold::telemetry::MemberGauges;
 use leasehold_quorum::Config;
 
 use super::connection_task::ConnectionTask;
@@ -19,7 +19,7 @@ use crate::url::{Login, RedisUrl, parse_all};
 /// What a [`Driver`](super::Driver) connects to, and for which client.
 pub struct DriverConfig {
     /// The metric of the members' states.
-    pub standings: Option<MemberStandings>,
+    pub gauges: Option<MemberGauges>,
     /// The URLs of the members, as for [`RedisMember::new`](crate::RedisMember::new).
     pub urls: Vec<String>,
     /// The longest TTL of any lease.
@@ -43,7 +43,7 @@ pub struct DriverConfig {
 pub(super) struct Parts {
     pub(super) engine: Option<Config>,
     pub(super) members: Vec<MemberId>,
-    pub(super) standings: Option<MemberStandings>,
+    pub(super) gauges: Option<MemberGauges>,
     pub(super) connections: Vec<Connection>,
     pub(super) tasks: Vec<ConnectionTask>,
     pub(super) clock: Arc<dyn Clock>,
@@ -66,7 +66,7 @@ impl DriverConfig {
             parts.write_nothing();
         }
         parts.engine = Some(engine);
-        parts.standings = self.standings;
+        parts.gauges = self.gauges;
         Ok(parts)
     }
 }
@@ -106,7 +106,7 @@ impl Parts {
         };
         Ok(Self {
             engine: None,
-            standings: None,
+            gauges: None,
             members: urls.iter().map(|url| url.id.clone()).collect(),
             connections: urls.iter().map(connection).collect(),
             clock: Arc::clone(&env.clock),

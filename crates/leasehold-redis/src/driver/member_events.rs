@@ -2,7 +2,7 @@
 
 use leasehold::clock::BootInstant;
 use leasehold::store::MemberId;
-use leasehold::telemetry::MemberStandings;
+use leasehold::telemetry::MemberGauges;
 use leasehold_quorum::MemberEvent;
 
 /// Logs one event.
@@ -39,12 +39,12 @@ pub(super) fn log(members: &[MemberId], now: BootInstant, event: MemberEvent) {
 }
 
 /// Notes the event in the metric of the members' states.
-pub(super) fn count(standings: &mut MemberStandings, event: &MemberEvent) {
+pub(super) fn count(gauges: &mut MemberGauges, event: &MemberEvent) {
     match event {
-        MemberEvent::NoVote { member, .. } => standings.judged(*member, false),
-        MemberEvent::HasVote { member, .. } => standings.judged(*member, true),
-        MemberEvent::Fails { member, .. } => standings.failing(*member, true),
-        MemberEvent::Answers { member } => standings.failing(*member, false),
+        MemberEvent::NoVote { member, .. } => gauges.judged(*member, false),
+        MemberEvent::HasVote { member, .. } => gauges.judged(*member, true),
+        MemberEvent::Fails { member, .. } => gauges.failing(*member, true),
+        MemberEvent::Answers { member } => gauges.failing(*member, false),
         MemberEvent::Restarted { .. } | MemberEvent::Suspended { .. } => {}
     }
 }

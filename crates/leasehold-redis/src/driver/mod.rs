@@ -74,7 +74,7 @@ impl Driver {
             .iter()
             .map(|connection| connection.codec().clone());
         let codecs = codecs.collect();
-        let state = State::new(engine, parts.connections, parts.standings);
+        let state = State::new(engine, parts.connections, parts.gauges);
         let shared = Arc::new(Shared::new(parts.clock, parts.members, state));
         thread::start(Arc::clone(&shared), parts.tasks)?;
         Ok(Self { shared, codecs })

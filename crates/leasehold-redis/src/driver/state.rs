@@ -2,7 +2,7 @@ use std::task::Waker;
 
 use leasehold::Error;
 use leasehold::clock::BootInstant;
-use leasehold::telemetry::MemberStandings;
+use leasehold::telemetry::MemberGauges;
 use leasehold_quorum::{Engine, MemberEvent, Now, OperationId, Outcome, Progress};
 
 use super::member_events;
@@ -26,7 +26,7 @@ pub(super) struct State {
     /// Events that no caller knows yet.
     pub(super) events: Vec<(OperationId, Result<Outcome, Progress>)>,
     /// The metric of the members' states.
-    standings: Option<MemberStandings>,
+    gauges: Option<MemberGauges>,
     /// What to write to the log when the mutex is free again.
     member_events: Vec<MemberEvent>,
     /// When the I/O thread wakes up by itself; `None`: not at all.
@@ -41,7 +41,7 @@ impl State {
     pub(super) fn new(
         engine: Option<Engine>,
         connections: Vec<Connection>,
-        standings: Option<MemberStandings>,
+        gauges: Option<MemberGauges>,
     ) -> Self {
         let encoder = Encoder::new(connections.iter().map(Connection::codec));
         Self {
@@ -51,7 +51,7 @@ impl State {
             raw_requests: RawRequests::default(),
             submissions: Vec::new(),
             events: Vec::new(),
-            standings,
+            gauges,
             member_events: Vec::new(),
             timer: None,
             ended: false,
@@ -205,8 +205,8 @@ impl State {
             self.connections[member].push(&mut self.encoder, id, request);
         }
         while let Some(event) = engine.poll_member_event() {
-            if let Some(standings) = &mut self.standings {
-                member_events::count(standings, &event);
+            if let Some(gauges) = &mut self.gauges {
+                member_events::count(gauges, &event);
             }
             self.member_events.push(event);
         }

@@ -10,7 +10,7 @@ use leasehold::{Error, Guarantees};
 use leasehold_quorum::{Acquired, Outcome, ReleaseMode};
 
 use super::errors::unexpected;
-use super::waits::{attempt, told};
+use super::wait_queue::{attempt, told};
 use super::{RedisStore, describe};
 use crate::RedisMember;
 

@@ -7,7 +7,7 @@ mod records;
 mod settings;
 mod setup;
 mod views;
-mod waits;
+mod wait_queue;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -17,12 +17,12 @@ use foldhash::HashMap;
 use leasehold::Error;
 use leasehold::env::Env;
 use leasehold::store::{ClientId, ClientInfo, LeaseTerms, MemberSet};
-use leasehold::telemetry::{HandOvers, MemberStandings};
+use leasehold::telemetry::{HandOvers, MemberGauges};
 
 use crate::RedisMember;
 use crate::admin::Server;
 use crate::driver::{Driver, DriverConfig};
-use waits::Waits;
+use wait_queue::WaitQueue;
 
 /// One Redis server, or a quorum of several, as a store.
 ///
@@ -40,7 +40,7 @@ pub struct RedisStore {
     hand_overs: HandOvers,
     /// The metric of the members' states, until the first session takes it. It belongs to the recorder of
     /// the thread that created the store.
-    standings: Mutex<Option<MemberStandings>>,
+    gauges: Mutex<Option<MemberGauges>>,
     /// The session of the first client. Most stores have no other.
     first: OnceLock<(ClientId, Arc<Session>)>,
     others: Mutex<HashMap<ClientId, Arc<Session>>>,
@@ -52,7 +52,7 @@ pub struct RedisStore {
 #[derive(Debug)]
 struct Session {
     driver: Driver,
-    waits: Waits,
+    waits: WaitQueue,
 }
 
 impl RedisStore {
@@ -71,10 +71,7 @@ impl RedisStore {
         let ids = members.iter().map(|member| member.id().clone());
         Ok(Self {
             hand_overs: HandOvers::new(&describe(&members)),
-            standings: Mutex::new(Some(MemberStandings::new(
-                &describe(&members),
-                members.len(),
-            ))),
+            gauges: Mutex::new(Some(MemberGauges::new(&describe(&members), members.len()))),
             enforced: urls.len() >= 3,
             read_only: false,
             foreign_gap: Self::FOREIGN_GAP,
@@ -100,7 +97,7 @@ impl RedisStore {
             return Ok(Arc::clone(session));
         }
         let driver = Driver::open(DriverConfig {
-            standings: Some(self.standings()),
+            gauges: Some(self.gauges()),
             urls: self.urls.clone(),
             max_ttl: self.set.max_ttl,
             clock_tolerance: self.set.clock_tolerance,
@@ -112,7 +109,7 @@ impl RedisStore {
         })?;
         let session = Arc::new(Session {
             driver,
-            waits: Waits::default(),
+            waits: WaitQueue::default(),
         });
         let entry = (client.id, Arc::clone(&session));
         if let Err((id, session)) = self.first.set(entry) {
@@ -121,12 +118,9 @@ impl RedisStore {
         Ok(session)
     }
 
-    fn standings(&self) -> MemberStandings {
-        let mut first = self
-            .standings
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let more = || MemberStandings::new(&describe(&self.members), self.members.len());
+    fn gauges(&self) -> MemberGauges {
+        let mut first = self.gauges.lock().unwrap_or_else(PoisonError::into_inner);
+        let more = || MemberGauges::new(&describe(&self.members), self.members.len());
         first.take().unwrap_or_else(more)
     }
 

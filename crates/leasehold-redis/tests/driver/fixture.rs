@@ -40,7 +40,7 @@ impl Client {
     fn with(urls: Vec<String>, env: Env) -> Self {
         let info = Arc::new(ClientInfo::of_this_process(&env, None));
         let config = DriverConfig {
-            standings: None,
+            gauges: None,
             urls,
             max_ttl: TTL,
             clock_tolerance: Duration::from_secs(1),

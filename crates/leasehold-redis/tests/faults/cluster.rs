@@ -5,7 +5,7 @@ use leasehold::clock::{BootInstant, Clock, SystemClock};
 use leasehold::env::Entropy;
 use leasehold_redis::TrustRules;
 use leasehold_testkit::SeededEntropy;
-use leasehold_testkit::faults::{Gate, History, Hold, Outages, Proxy};
+use leasehold_testkit::faults::{History, Hold, Outages, ProtectedResource, Proxy};
 use leasehold_testkit::servers::{RedisBuilder, RedisSet, until};
 
 use crate::process::Process;
@@ -34,7 +34,7 @@ pub(crate) struct Cluster {
     /// By site, then by member.
     paths: Vec<Vec<Proxy>>,
     pub(crate) servers: RedisSet,
-    pub(crate) gate: Gate,
+    pub(crate) resource: ProtectedResource,
     pub(crate) outages: Outages,
     chance: SeededEntropy,
     /// When all members have a vote again, by the rules.
@@ -49,16 +49,22 @@ impl Cluster {
         let paths: Vec<Vec<Proxy>> = (0..SITES).map(|site| path(site).collect()).collect();
         let sites: Vec<Vec<String>> = paths.iter().map(|paths| urls(paths)).collect();
         set::form(&servers, &sites[0], MAX_TTL);
-        let gate = Gate::open();
+        let resource = ProtectedResource::open();
         let worker = |number: usize| {
             let seed = seed.wrapping_mul(31).wrapping_add(number as u64);
-            worker::start(number, seed, &gate.path(), manner, &sites[number % SITES])
+            worker::start(
+                number,
+                seed,
+                &resource.path(),
+                manner,
+                &sites[number % SITES],
+            )
         };
         let cluster = Self {
             workers: (0..WORKERS).map(worker).collect(),
             paths,
             servers,
-            gate,
+            resource,
             outages: Outages::new(MEMBERS),
             chance: SeededEntropy::new(seed),
             whole_at: SystemClock.now(),
@@ -97,25 +103,27 @@ impl Cluster {
 
     /// Waits until the lock has been granted `more` times.
     pub(crate) fn await_grants(&self, more: usize) {
-        let enough = self.gate.grants() + more;
-        until("the lock is granted again", || self.gate.grants() >= enough);
+        let enough = self.resource.grants() + more;
+        until("the lock is granted again", || {
+            self.resource.grants() >= enough
+        });
     }
 
     /// Waits until a worker at the site of `worker` has been granted the lock again.
     pub(crate) fn await_grant_at_site_of(&self, worker: usize) {
         let at_site = |other: usize| other % SITES == worker % SITES;
-        let so_far = self.gate.grants_to(at_site);
+        let so_far = self.resource.grants_to(at_site);
         until("the lock is granted at the site again", || {
-            self.gate.grants_to(at_site) > so_far
+            self.resource.grants_to(at_site) > so_far
         });
     }
 
     /// Waits for a holder that stays inside for `stay`. Returns its hold while it is inside.
     pub(crate) fn await_holder(&self, stay: Duration) -> Hold {
-        self.gate.ask_to_stay(stay);
+        self.resource.ask_to_stay(stay);
         let mut found = None;
         until("somebody holds the lock and stays", || {
-            found = self.gate.staying();
+            found = self.resource.staying();
             found.is_some()
         });
         found.expect("a holder")
@@ -123,7 +131,7 @@ impl Cluster {
 
     /// Waits until that holder has left.
     pub(crate) fn await_leaving(&self) {
-        until("the holder leaves", || self.gate.staying().is_none());
+        until("the holder leaves", || self.resource.staying().is_none());
     }
 
     /// Notes that `member` was out since `from`, and has a vote again `wait` from now at the latest.
@@ -145,14 +153,14 @@ impl Cluster {
         for worker in std::mem::take(&mut self.workers) {
             worker.finish();
         }
-        (self.gate.history(), self.outages.clone())
+        (self.resource.history(), self.outages.clone())
     }
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let refusals = self.gate.history().refusals;
+            let refusals = self.resource.history().refusals;
             for worker in 0..WORKERS {
                 let last = refusals.iter().rfind(|refusal| refusal.0 == worker);
                 #[expect(clippy::print_stderr, reason = "beside the message of the panic")]

@@ -21,7 +21,7 @@ const TURN: Duration = Duration::from_secs(15);
 
 /// The options of the command line.
 #[derive(Debug)]
-struct Order {
+struct SoakOptions {
     minutes: f64,
     seed: u64,
     json: bool,
@@ -32,26 +32,26 @@ struct Order {
 
 /// Causes the faults in turn until the time is over, each at least once, and prints a table.
 pub(crate) fn main(arguments: &[String]) -> ExitCode {
-    let order = match Order::read(arguments) {
-        Ok(order) => order,
+    let options = match SoakOptions::read(arguments) {
+        Ok(options) => options,
         Err(rule) => {
             eprintln!("{rule}");
             return ExitCode::from(64);
         }
     };
     let begun = SystemClock.now();
-    let end = begun + Duration::from_secs_f64(order.minutes * 60.0);
+    let end = begun + Duration::from_secs_f64(options.minutes * 60.0);
     // Every fault gets its turn, even if the time is short.
-    let share = Duration::from_secs_f64(order.minutes * 60.0) / order.faults.len() as u32;
+    let share = Duration::from_secs_f64(options.minutes * 60.0) / options.faults.len() as u32;
     let turn = TURN.min(share);
     let mut rows: Vec<Row> = Vec::new();
     let mut is_well = true;
-    let manner = (order.rules, order.way);
-    for (turn_number, fault) in order.faults.iter().copied().cycle().enumerate() {
-        if turn_number >= order.faults.len() && SystemClock.now() >= end {
+    let manner = (options.rules, options.way);
+    for (turn_number, fault) in options.faults.iter().copied().cycle().enumerate() {
+        if turn_number >= options.faults.len() && SystemClock.now() >= end {
             break;
         }
-        let seed = order.seed.wrapping_add(turn_number as u64);
+        let seed = options.seed.wrapping_add(turn_number as u64);
         // If a wait for the lock failed, its message has been printed already.
         let Ok(row) = std::panic::catch_unwind(|| Row::of(fault, manner, turn, seed)) else {
             eprintln!("seed {seed}: FAILED: {}: see above", fault.name());
@@ -69,21 +69,25 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
         }
     }
     let lasted = SystemClock.now().since(begun);
-    if order.json {
-        println!("{}", json(&rows, order.seed, lasted));
+    if options.json {
+        println!("{}", json(&rows, options.seed, lasted));
     } else {
         println!("{}", table(&rows));
     }
-    eprintln!("{:.0} s in all, seed {}", lasted.as_secs_f64(), order.seed);
+    eprintln!(
+        "{:.0} s in all, seed {}",
+        lasted.as_secs_f64(),
+        options.seed
+    );
     match is_well {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     }
 }
 
-impl Order {
+impl SoakOptions {
     fn read(arguments: &[String]) -> Result<Self, String> {
-        let mut order = Self {
+        let mut options = Self {
             minutes: 1.0,
             seed: 1,
             json: false,
@@ -95,20 +99,20 @@ impl Order {
         while let Some(argument) = rest.next() {
             let mut value = || rest.next().map_or("", String::as_str);
             match argument.as_str() {
-                "--json" => order.json = true,
-                "--without-trust" => order.rules = TrustRules::Logged,
-                "--elections" => order.way = Way::Election,
+                "--json" => options.json = true,
+                "--without-trust" => options.rules = TrustRules::Logged,
+                "--elections" => options.way = Way::Election,
                 "--minutes" => {
                     let text = value();
                     let minutes = text.parse().ok().filter(|minutes| *minutes > 0.0);
                     let minutes = minutes.filter(|minutes: &f64| minutes.is_finite());
-                    order.minutes =
+                    options.minutes =
                         minutes.ok_or(format!("--minutes takes a number above 0, not {text:?}"))?;
                 }
                 "--only" => {
                     let name = value();
-                    order.faults.retain(|fault| fault.test_name() == name);
-                    if order.faults.is_empty() {
+                    options.faults.retain(|fault| fault.test_name() == name);
+                    if options.faults.is_empty() {
                         let known = Fault::ALL.iter().map(|fault| fault.test_name());
                         let known: Vec<_> = known.collect();
                         let known = known.join(", ");
@@ -117,14 +121,14 @@ impl Order {
                 }
                 "--seed" => {
                     let text = value();
-                    order.seed = text
+                    options.seed = text
                         .parse()
                         .map_err(|_| format!("--seed takes a whole number, not {text:?}"))?;
                 }
                 other => return Err(format!("unknown argument {other:?}")),
             }
         }
-        Ok(order)
+        Ok(options)
     }
 }
 

@@ -11,7 +11,7 @@ use leasehold::clock::{BootInstant, Clock, SystemClock};
 use leasehold::env::Entropy;
 use leasehold_redis::TrustRules;
 use leasehold_testkit::SeededEntropy;
-use leasehold_testkit::faults::GateClient;
+use leasehold_testkit::faults::ResourceClient;
 
 use crate::process::Process;
 use crate::set::{self, MAX_TTL, TTL};
@@ -49,16 +49,16 @@ const WAYS: [(&str, Way); 2] = [("lock", Way::Lock), ("election", Way::Election)
 pub(crate) fn start(
     number: usize,
     seed: u64,
-    gate: &Path,
+    resource: &Path,
     (rules, way): (TrustRules, Way),
     urls: &[String],
 ) -> Process {
-    let gate = gate.display().to_string();
+    let resource = resource.display().to_string();
     let own = [
         VERB.into(),
         number.to_string(),
         seed.to_string(),
-        gate,
+        resource,
         name_of(&RULES, rules),
         name_of(&WAYS, way),
     ];
@@ -76,15 +76,17 @@ fn named<T: Copy>(known: &[(&str, T)], name: &str) -> T {
 }
 
 pub(crate) fn main(arguments: &[String]) -> ExitCode {
-    let [number, seed, gate, rules, way, urls @ ..] = arguments else {
-        panic!("a worker needs a number, a seed, a gate, rules, a way and members: {arguments:?}")
+    let [number, seed, resource, rules, way, urls @ ..] = arguments else {
+        panic!(
+            "a worker needs a number, a seed, a resource, rules, a way and members: {arguments:?}"
+        )
     };
     let rules = named(&RULES, rules);
     let client = Client::new(set::store(urls, MAX_TTL).trust(rules));
     let mut worker = Worker {
         number: number.parse().expect("a number"),
         chance: SeededEntropy::new(seed.parse().expect("a number")),
-        gate: GateClient::connect(Path::new(gate)).expect("the gate"),
+        resource: ResourceClient::connect(Path::new(resource)).expect("the resource"),
         entrance: match named(&WAYS, way) {
             Way::Lock => Entrance::Lock(client.lock(LOCK).ttl(TTL).wait(WAIT)),
             Way::Election => Entrance::Election(client.election(LOCK).ttl(TTL).wait(WAIT)),
@@ -99,16 +101,16 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
     });
     listening.expect("a thread");
     while !stop.load(Ordering::SeqCst) {
-        worker.round().expect("the gate");
+        worker.round().expect("the resource");
     }
     ExitCode::SUCCESS
 }
 
-/// Adds one to the record again and again, each time under the lock, and reports everything to the gate.
+/// Adds one to the record again and again, each time under the lock, and reports everything to the resource.
 struct Worker {
     number: usize,
     chance: SeededEntropy,
-    gate: GateClient,
+    resource: ResourceClient,
     entrance: Entrance,
 }
 
@@ -159,16 +161,16 @@ impl Worker {
         let asked = SystemClock.now();
         let pass = match self.entrance.enter(barging) {
             Ok(pass) => pass,
-            Err(error) => return self.gate.refused(self.number, &error.to_string()),
+            Err(error) => return self.resource.refused(self.number, &error.to_string()),
         };
         let granted = SystemClock.now();
         let guard = pass.guard();
         let fence = guard.fence().get();
-        let stay = self.gate.granted(self.number, fence, asked, granted)?;
+        let stay = self.resource.granted(self.number, fence, asked, granted)?;
         let stay = stay.max(Duration::from_millis(2 + self.chance.next_u64() % 20));
         let mut valid_until = None;
         let left = self.work(guard, fence, stay, &mut valid_until)?;
-        self.gate.left(fence, valid_until, left)?;
+        self.resource.left(fence, valid_until, left)?;
         pass.leave();
         Ok(())
     }
@@ -182,8 +184,8 @@ impl Worker {
         stay: Duration,
         valid_until: &mut Option<BootInstant>,
     ) -> io::Result<BootInstant> {
-        let plain = self.gate.plain_read()?;
-        let base = self.gate.read(fence)?;
+        let plain = self.resource.plain_read()?;
+        let base = self.resource.read(fence)?;
         let end = SystemClock.now() + stay / 2;
         let still_valid = loop {
             let now = SystemClock.now();
@@ -198,11 +200,11 @@ impl Worker {
         };
         if still_valid {
             pause(stay / 2);
-            self.gate.plain_add_one(plain)?;
+            self.resource.plain_add_one(plain)?;
         }
         // A program without this check would write now, and only the fence could stop it.
         if let Some(base) = base {
-            self.gate.add_one(fence, base)?;
+            self.resource.add_one(fence, base)?;
         }
         let left = SystemClock.now();
         if guard.is_valid() {

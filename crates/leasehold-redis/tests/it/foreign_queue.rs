@@ -17,14 +17,14 @@ fn sleep(span: Duration) {
 }
 
 /// Clients that wait for `deploy`, one after the other, each on a thread of its own.
-struct Line {
+struct WaitingClients {
     clients: Vec<Client>,
     /// The numbers of the clients that had the lock, in order.
     served: mpsc::Receiver<usize>,
     threads: Vec<thread::JoinHandle<()>>,
 }
 
-impl Line {
+impl WaitingClients {
     fn begin(server: &RedisServer, count: usize) -> Self {
         let (serve, served) = mpsc::channel();
         let clients: Vec<_> = (0..count).map(|_| client(server)).collect();
@@ -93,7 +93,7 @@ fn only_the_head_polls_a_redis_py_lock() {
     let server = RedisServer::start();
     let mut python = RedisPy::start(server.port());
     assert!(python.acquire("deploy"));
-    let line = Line::begin(&server, 5);
+    let line = WaitingClients::begin(&server, 5);
     let counts = line.commands_in(&server, Duration::from_secs(4));
     println!("commands in four seconds: {counts:?}");
     // Ten a second; fewer while the machine stalls, and more for a while after that.
@@ -183,7 +183,7 @@ fn expired_redis_py_lock_passes_to_the_head() {
     let mut python = RedisPy::start(server.port());
     assert!(python.acquire_for("deploy", Duration::from_secs(6)));
     let began = SystemClock.now();
-    let line = Line::begin(&server, 3);
+    let line = WaitingClients::begin(&server, 3);
     line.assert_served_in_order();
     let took = SystemClock.now().since(began);
     assert!(took > Duration::from_secs(5), "{took:?}");

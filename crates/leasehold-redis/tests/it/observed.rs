@@ -71,8 +71,8 @@ fn client_thread_reports_each_step_once() {
     assert_eq!(recorder.sum(HELD.name, &[]), 0.0);
     assert_eq!(recorder.sum(CONTENDED.name, &[]), 3.0);
     // Each client has its own view of the only member.
-    let counting = recorder.sum(MEMBERS.name, &[("state", "counting")]);
-    assert_eq!(counting, 2.0);
+    let trusted = recorder.sum(MEMBERS.name, &[("state", "trusted")]);
+    assert_eq!(trusted, 2.0);
     for (name, labels) in recorder.asked_for() {
         assert_eq!(labels["store"], holder.describe(), "{name}");
         assert!(!labels["store"].contains(PASSWORD));

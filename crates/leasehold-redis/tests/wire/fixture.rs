@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use leasehold::clock::WallTime;
 use leasehold::env::SystemEntropy;
-use leasehold::store::{Claim, ClientId, ClientInfo, FenceConfirmation, Owner, Permits, Slot};
+use leasehold::store::{
+    Claim, ClientId, ClientInfo, FenceConfirmation, Owner, PermitSlot, Permits,
+};
 use leasehold::{Fence, Key, Mode};
 use leasehold_quorum::{
     Lease, LeaseState, Notification, Place, Refusal, Reply, Request, Successor,
@@ -31,8 +33,8 @@ pub(crate) fn permits(count: u32) -> Mode {
     Mode::Permit(Permits::new(count).unwrap())
 }
 
-pub(crate) fn slot(number: u32) -> Option<Slot> {
-    Some(Slot::new(number, Permits::new(Permits::MAX).unwrap()).unwrap())
+pub(crate) fn slot(number: u32) -> Option<PermitSlot> {
+    Some(PermitSlot::new(number, Permits::new(Permits::MAX).unwrap()).unwrap())
 }
 
 /// Starts such a server, and connects a client.
@@ -42,7 +44,7 @@ pub(crate) fn start() -> (RedisServer, TestClient) {
     (server, client)
 }
 
-pub(crate) fn lease(claim: &Arc<Claim>, fence: u64, slot: Option<Slot>) -> Lease {
+pub(crate) fn lease(claim: &Arc<Claim>, fence: u64, slot: Option<PermitSlot>) -> Lease {
     Lease {
         claim: claim.clone(),
         fence: Fence::new(fence).unwrap(),
@@ -144,7 +146,7 @@ impl TestClient {
         &mut self,
         claim: &Arc<Claim>,
         place: Place,
-        preferred: Option<Slot>,
+        preferred: Option<PermitSlot>,
     ) -> Answered {
         Answered(self.ask(&Request::Acquire {
             claim: claim.clone(),
@@ -164,7 +166,7 @@ impl TestClient {
         claim: &Arc<Claim>,
         requeue: Option<u64>,
         successor: Option<(&Arc<Claim>, u64)>,
-    ) -> (bool, Option<(Fence, Option<Slot>)>) {
+    ) -> (bool, Option<(Fence, Option<PermitSlot>)>) {
         let successor = successor.map(|(claim, ticket)| Successor {
             claim: claim.clone(),
             proposal: first_proposal(claim),
@@ -339,7 +341,7 @@ fn first_proposal(claim: &Claim) -> u64 {
 pub(crate) struct Answered(pub(crate) Reply);
 
 impl Answered {
-    pub(crate) fn granted(self) -> (u64, Option<Slot>) {
+    pub(crate) fn granted(self) -> (u64, Option<PermitSlot>) {
         match self.0 {
             Reply::Granted { fence, slot } => (fence.get(), slot),
             other => panic!("not granted, but {other:?}"),

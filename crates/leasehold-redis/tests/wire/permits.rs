@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::{Claim, Slot};
+use leasehold::store::{Claim, PermitSlot};
 use leasehold::{ErrorKind, LostReason};
 use leasehold_quorum::{LeaseState, Place};
 
@@ -10,7 +10,7 @@ use crate::fixture::{TestClient, lease, permits, slot, start};
 const READERS: &str = "leasehold:readers:{deploy}:deploy";
 const SLOTS: &str = "leasehold:slots:{deploy}:deploy";
 
-fn renew(client: &mut TestClient, claim: &Arc<Claim>, slot: Option<Slot>) -> LeaseState {
+fn renew(client: &mut TestClient, claim: &Arc<Claim>, slot: Option<PermitSlot>) -> LeaseState {
     client.renew_all(vec![lease(claim, 1, slot)]).remove(0)
 }
 

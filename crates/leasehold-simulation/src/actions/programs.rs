@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::Effect;
-use leasehold::store::Slot;
+use leasehold::store::PermitSlot;
 use leasehold::store::{Claim, Owner, Release, Renewal, Wait as QueueMode};
 use leasehold::{Error, Mode};
 use leasehold_quorum::{Acquired, Operation, Outcome, ReleaseMode};
@@ -192,7 +192,7 @@ impl Simulation {
 
     fn hold(&mut self, client: usize, program: usize, wait: Wait, claim: &Claim, got: &Acquired) {
         let it = &self.clients[client];
-        let slotted = |slot: Slot| claim.clone().with_slot(slot);
+        let slotted = |slot: PermitSlot| claim.clone().with_slot(slot);
         let claim = Arc::new(got.slot.map_or_else(|| claim.clone(), slotted));
         let margin = self.plan.terms().margin(claim.term());
         let deadline = got.since + claim.term().saturating_sub(margin);

@@ -43,14 +43,14 @@ pub struct FaultyStore {
     inner: Arc<dyn Store>,
     env: Env,
     fault: watch::Sender<Fault>,
-    calls: Arc<Mutex<Vec<Call>>>,
+    calls: Arc<Mutex<Vec<StoreCall>>>,
     crash_injector: Option<CrashInjector>,
     name: Option<String>,
 }
 
 /// A request as it reached the store.
 #[derive(Clone, Debug)]
-pub enum Call {
+pub enum StoreCall {
     /// `acquire`.
     Acquire(Claim),
     /// `renew`, one per lease.
@@ -92,11 +92,11 @@ impl FaultyStore {
     }
 
     /// Returns all requests that reached the store, carried out or not, in order.
-    pub fn calls(&self) -> Vec<Call> {
+    pub fn calls(&self) -> Vec<StoreCall> {
         lock(&self.calls).clone()
     }
 
-    fn note(&self, call: Call) {
+    fn note(&self, call: StoreCall) {
         lock(&self.calls).push(call);
     }
 
@@ -198,7 +198,7 @@ impl Store for FaultyStore {
     }
 
     fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
-        self.note(Call::Acquire(claim.clone()));
+        self.note(StoreCall::Acquire(claim.clone()));
         let claim = claim.clone();
         let asking =
             self.through(move |inner| Box::pin(async move { inner.acquire(&claim).await }));
@@ -207,7 +207,7 @@ impl Store for FaultyStore {
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
         for held in leases {
-            self.note(Call::Renew((*held.claim).clone()));
+            self.note(StoreCall::Renew((*held.claim).clone()));
         }
         let leases = leases.to_vec();
         let count = leases.len();
@@ -221,7 +221,7 @@ impl Store for FaultyStore {
     }
 
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
-        self.note(Call::Release(claim.clone()));
+        self.note(StoreCall::Release(claim.clone()));
         let claim = claim.clone();
         let asking =
             self.through(move |inner| Box::pin(async move { inner.release(&claim).await }));
@@ -241,7 +241,7 @@ impl Store for FaultyStore {
     }
 
     fn leave(&self, claim: &Claim) {
-        self.note(Call::Leave(claim.clone()));
+        self.note(StoreCall::Leave(claim.clone()));
         self.inner.leave(claim);
     }
 

@@ -3,15 +3,15 @@
 mod crash_injector;
 mod faulty_store;
 mod findings;
-mod gate;
 mod history;
 mod outages;
+mod protected_resource;
 mod proxy;
 
 pub use crash_injector::CrashInjector;
-pub use faulty_store::{Call, Fault, FaultyStore};
+pub use faulty_store::{Fault, FaultyStore, StoreCall};
 pub use findings::Findings;
-pub use gate::{Gate, GateClient};
 pub use history::{Entry, History, Hold};
 pub use outages::Outages;
+pub use protected_resource::{ProtectedResource, ResourceClient};
 pub use proxy::{NetworkFault, Proxy};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{OnceLock, mpsc};
 
-struct Order {
+struct SpawnRequest {
     command: Command,
     answer: mpsc::Sender<io::Result<Child>>,
 }
@@ -33,9 +33,9 @@ pub(super) fn spawn_bound(
 /// which lives as long as the process, starts all children. A test's own thread ends with the test, and
 /// would take down servers that other tests share.
 fn on_lasting_thread(command: Command) -> io::Result<Child> {
-    static ORDERS: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
+    static ORDERS: OnceLock<mpsc::Sender<SpawnRequest>> = OnceLock::new();
     let orders = ORDERS.get_or_init(|| {
-        let (orders, inbox) = mpsc::channel::<Order>();
+        let (orders, inbox) = mpsc::channel::<SpawnRequest>();
         let thread = std::thread::Builder::new().name("servers".into());
         let started = thread.spawn(move || {
             for mut order in inbox {
@@ -48,6 +48,8 @@ fn on_lasting_thread(command: Command) -> io::Result<Child> {
     });
     let (answer, answered) = mpsc::channel();
     let gone = || io::Error::other("the thread that starts servers could not be started");
-    orders.send(Order { command, answer }).map_err(|_| gone())?;
+    orders
+        .send(SpawnRequest { command, answer })
+        .map_err(|_| gone())?;
     answered.recv().map_err(|_| gone())?
 }

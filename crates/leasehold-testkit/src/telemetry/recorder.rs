@@ -9,10 +9,10 @@ use metrics::{
 /// Keeps every value of every metric that was created within its [`scope`](Self::scope), on whichever
 /// thread the value is recorded.
 #[derive(Clone, Debug, Default)]
-pub struct TestRecorder(Arc<Mutex<Book>>);
+pub struct TestRecorder(Arc<Mutex<Recorded>>);
 
 #[derive(Debug, Default)]
-struct Book {
+struct Recorded {
     series: BTreeMap<Series, Arc<Values>>,
     described: BTreeMap<String, Option<Unit>>,
 }
@@ -37,8 +37,8 @@ impl TestRecorder {
 
     /// Returns all values of a histogram, in order, from the series that have these labels.
     pub fn samples(&self, name: &str, labels: &[(&str, &str)]) -> Vec<f64> {
-        let book = self.book();
-        let matching = book.series.iter().filter(|((series, all), _)| {
+        let recorded = self.recorded();
+        let matching = recorded.series.iter().filter(|((series, all), _)| {
             let has =
                 |(label, value): &(&str, &str)| all.get(*label).map(String::as_str) == Some(*value);
             series == name && labels.iter().all(has)
@@ -53,8 +53,8 @@ impl TestRecorder {
 
     /// Returns the names, each with its labels, that have at least one value.
     pub fn told(&self) -> BTreeSet<Series> {
-        let book = self.book();
-        let told = book
+        let recorded = self.recorded();
+        let told = recorded
             .series
             .iter()
             .filter(|(_, values)| !values.all().is_empty());
@@ -63,26 +63,28 @@ impl TestRecorder {
 
     /// Returns the names, each with its labels, that were registered.
     pub fn asked_for(&self) -> BTreeSet<Series> {
-        self.book().series.keys().cloned().collect()
+        self.recorded().series.keys().cloned().collect()
     }
 
     /// Returns the names that were described, each with its unit.
     pub fn described(&self) -> BTreeMap<String, Option<Unit>> {
-        self.book().described.clone()
+        self.recorded().described.clone()
     }
 
     fn values(&self, key: &Key) -> Arc<Values> {
         let labels = key.labels();
         let labels = labels.map(|label| (label.key().to_owned(), label.value().to_owned()));
         let series = (key.name().to_owned(), labels.collect());
-        Arc::clone(self.book().series.entry(series).or_default())
+        Arc::clone(self.recorded().series.entry(series).or_default())
     }
 
     fn describe(&self, name: &KeyName, unit: Option<Unit>) {
-        self.book().described.insert(name.as_str().to_owned(), unit);
+        self.recorded()
+            .described
+            .insert(name.as_str().to_owned(), unit);
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
+    fn recorded(&self) -> MutexGuard<'_, Recorded> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

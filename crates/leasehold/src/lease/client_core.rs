@@ -10,7 +10,7 @@ use tracing::Instrument as _;
 use super::client_context::ClientContext;
 use super::held_lease::HeldLease;
 use super::new_leases::NewLeases;
-use super::renewer::{Order, Renewer};
+use super::renewer::{Renewer, RenewerCommand};
 use crate::env::clock::{self, BootInstant};
 use crate::runtime::background::{Background, Process, Running};
 use crate::store::Release;
@@ -29,7 +29,7 @@ pub(crate) struct ClientCore {
 /// The thread, and the channel to the renewer that runs on it.
 struct Engine {
     background: Background,
-    orders: mpsc::UnboundedSender<Order>,
+    commands: mpsc::UnboundedSender<RenewerCommand>,
     new_leases: Arc<NewLeases>,
 }
 
@@ -37,12 +37,12 @@ impl ClientCore {
     /// Starts the renewer on the background thread, if there is one.
     pub(crate) fn start(context: ClientContext, background: Result<Background, Error>) -> Self {
         let engine = background.map(|background| {
-            let (orders, inbox) = mpsc::unbounded_channel();
+            let (commands, inbox) = mpsc::unbounded_channel();
             let new_leases = Arc::<NewLeases>::default();
             background.spawn(Renewer::new(&context, inbox, Arc::clone(&new_leases)).run());
             Engine {
                 background,
-                orders,
+                commands,
                 new_leases,
             }
         });
@@ -125,7 +125,7 @@ impl ClientCore {
             && engine.new_leases.add(Arc::clone(held_lease))
         {
             // Without a renewer, the thread has ended; each guard then ends at its deadline.
-            let _ = engine.orders.send(Order::Look);
+            let _ = engine.commands.send(RenewerCommand::Look);
         }
     }
 
@@ -134,7 +134,9 @@ impl ClientCore {
         let (asking, outcome) = oneshot::channel();
         let engine = self.engine()?;
         held_lease.downgrade();
-        let _ = engine.orders.send(Order::Downgrade(held_lease.id, asking));
+        let _ = engine
+            .commands
+            .send(RenewerCommand::Downgrade(held_lease.id, asking));
         outcome.await.unwrap_or_else(|_| {
             let text = "the lease is kept no more";
             Err(Error::new(ErrorKind::Closed, text).with_unknown_effect())
@@ -146,7 +148,7 @@ impl ClientCore {
         let engine = self.engine()?;
         held_lease.ended(HoldEnd::HandedOn, self.now());
         if engine.new_leases.remove(held_lease.id).is_none() {
-            let _ = engine.orders.send(Order::Forget(held_lease.id));
+            let _ = engine.commands.send(RenewerCommand::Forget(held_lease.id));
         }
         let store = Arc::clone(&self.context.store);
         let claim = Arc::clone(held_lease.claim());
@@ -165,7 +167,7 @@ impl ClientCore {
         let id = held_lease.id;
         // Most leases are released before the renewer takes them over.
         let is_kept = engine.new_leases.remove(id).is_none();
-        let orders = is_kept.then(|| engine.orders.clone());
+        let commands = is_kept.then(|| engine.commands.clone());
         let context = Arc::clone(&self.context);
         let claim = Arc::clone(held_lease.claim());
         let now = self.now();
@@ -174,8 +176,8 @@ impl ClientCore {
         let span = spans::release(&claim.key);
         let around = span.clone();
         let freeing = async move {
-            if let Some(orders) = orders {
-                let _ = orders.send(Order::Forget(id));
+            if let Some(commands) = commands {
+                let _ = commands.send(RenewerCommand::Forget(id));
             }
             if stays_shut {
                 tracing::warn!(key = %claim.key, delay = ?claim.delay, "not released, because it was lost");

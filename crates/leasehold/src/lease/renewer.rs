@@ -21,7 +21,7 @@ use crate::types::{Error, ErrorKind, Mode};
 
 /// A message from a client to its renewer.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum RenewerCommand {
     /// The list of new leases has a lease for which something is due sooner than for those before.
     Look,
     /// Renew this lease at once in shared mode, and report the outcome. A sender that is dropped without
@@ -42,7 +42,7 @@ pub(crate) struct Renewer {
     store: Arc<dyn Store>,
     env: Env,
     metrics: Arc<ClientMetrics>,
-    orders: mpsc::UnboundedReceiver<Order>,
+    commands: mpsc::UnboundedReceiver<RenewerCommand>,
     /// The new leases, which the renewer does not renew yet.
     new_leases: Arc<NewLeases>,
     kept: HashMap<u64, Renewed>,
@@ -83,14 +83,14 @@ struct Due {
 impl Renewer {
     pub(crate) fn new(
         context: &ClientContext,
-        orders: mpsc::UnboundedReceiver<Order>,
+        commands: mpsc::UnboundedReceiver<RenewerCommand>,
         new_leases: Arc<NewLeases>,
     ) -> Self {
         Self {
             store: Arc::clone(&context.store),
             env: context.env.clone(),
             metrics: Arc::clone(&context.metrics),
-            orders,
+            commands,
             new_leases,
             kept: HashMap::new(),
             timers: Timers::default(),
@@ -113,13 +113,13 @@ impl Renewer {
             };
             tokio::select! {
                 biased;
-                // First, so that neither a flood of orders nor of answers delays a deadline.
+                // First, so that neither a flood of commands nor of answers delays a deadline.
                 () = alarm => self.on_time(),
-                order = self.orders.recv() => match order {
+                command = self.commands.recv() => match command {
                     // The loop sets the alarm again.
-                    Some(Order::Look) => {}
-                    Some(Order::Downgrade(id, asking)) => self.downgrade(id, asking),
-                    Some(Order::Forget(id)) => self.forget(id),
+                    Some(RenewerCommand::Look) => {}
+                    Some(RenewerCommand::Downgrade(id, asking)) => self.downgrade(id, asking),
+                    Some(RenewerCommand::Forget(id)) => self.forget(id),
                     None => return,
                 },
                 Some(batch) = self.renewals.next() => self.settle(batch),

@@ -20,7 +20,7 @@
 //! | `leasehold_held` | gauge | 1 | none | locks and permits that are held now, including those in doubt; shares of a guard are one |
 //! | `leasehold_hold_seconds` | histogram | seconds | `end`: `released`, `lost`, `handed_on` | from the sending of the request that was granted to the release, or to the loss; a loss by time counts at the deadline, whenever it is noticed |
 //! | `leasehold_lost_total` | counter | 1 | `reason`: `expired`, `unreachable`, `stood_still`, `taken`, `gone`, `broken`, `max_hold`, `given_up` | guards that were lost before they were released; [`LostReason`](crate::LostReason) says what each one means |
-//! | `leasehold_members` | gauge | 1 | `state`: `counting`, `distrusted`, `failing`, `unknown` | members of the store, by their last answer |
+//! | `leasehold_members` | gauge | 1 | `state`: `trusted`, `untrusted`, `failing`, `unknown` | members of the store, by their last answer |
 //! | `leasehold_releases_total` | counter | 1 | `outcome`: `released`, `was_lost`, `left_shut`, `unknown` | locks that were released, including dropped ones |
 //! | `leasehold_renewal_seconds` | histogram | seconds | `outcome`: `renewed`, `lost`, `unknown` | from the sending of a renewal to its outcome, for each lease in the message |
 //!
@@ -39,7 +39,7 @@
 //!   time. The client that adopts the handle begins its own hold.
 //! - A release is `left_shut` if a lost lock with a [delay](crate::Lock::lock_delay) was not freed, so that
 //!   nothing was sent.
-//! - A member is `counting` if its answers count, and `distrusted` if it answers but its answers do not
+//! - A member is `trusted` if its answers count, and `untrusted` if it answers but its answers do not
 //!   count. It is `failing` if its last answer was an error or did not come, and `unknown` before its first
 //!   answer. Each store of Redis servers counts its own members; a single Redis is one member. The file
 //!   store and the memory store have no members, and no hand-over either.
@@ -55,7 +55,7 @@
 //! # Somebody lost a lock while working under it.
 //! sum by (reason) (increase(leasehold_lost_total{reason!="given_up"}[5m])) > 0
 //! # One more failure, and a quorum of five grants nothing: a set that should have 5 has 3.
-//! min by (instance, store) (leasehold_members{state="counting"}) <= 3
+//! min by (instance, store) (leasehold_members{state="trusted"}) <= 3
 //! # Renewals fail: locks will be lost at their deadlines.
 //! sum by (store) (rate(leasehold_renewal_seconds_count{outcome="unknown"}[1m])) > 0
 //! ```

@@ -4,14 +4,14 @@ use tokio::sync::Notify;
 
 use crate::env::clock::BootInstant;
 use crate::store::Claim;
-use crate::types::{Fence, Holder, Slot, Ticket, Waiter};
+use crate::types::{Fence, Holder, PermitSlot, Ticket, Waiter};
 
 #[derive(Debug)]
 pub(super) struct Lease {
     pub(super) claim: Claim,
     pub(super) fence: Fence,
     /// The permit, in [`Mode::Permit`](crate::Mode::Permit).
-    pub(super) slot: Option<Slot>,
+    pub(super) slot: Option<PermitSlot>,
     pub(super) end: BootInstant,
     /// Whether it only keeps others out.
     pub(super) broken: bool,

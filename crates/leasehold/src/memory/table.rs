@@ -14,7 +14,7 @@ use crate::store::{
     Renewal,
 };
 use crate::types::{
-    Error, ErrorKind, Fence, Holder, Key, Mode, Owner, Permits, Slots, Wait, Waiter,
+    Error, ErrorKind, Fence, Holder, Key, Mode, Owner, PermitSlots, Permits, Wait, Waiter,
 };
 
 #[derive(Debug, Default)]
@@ -293,10 +293,10 @@ impl Lock {
     }
 
     /// Returns the permits of `mode` that are free.
-    fn free_permits(&self, mode: Mode) -> Slots {
+    fn free_permits(&self, mode: Mode) -> PermitSlots {
         let none_but_permits = self.leases.is_empty() || self.permits() == mode.permits();
         let all = mode.permits().filter(|_| none_but_permits);
-        let mut free: Slots = all.into_iter().flat_map(Permits::slots).collect();
+        let mut free: PermitSlots = all.into_iter().flat_map(Permits::slots).collect();
         let held = self.leases.iter().filter_map(|lease| lease.slot);
         held.for_each(|slot| free.remove(slot));
         free

@@ -127,11 +127,11 @@ impl Drop for Thread {
 #[derive(Debug)]
 pub(crate) struct Background {
     spawner: Arc<Spawner>,
-    place: Place,
+    owner: RuntimeOwner,
 }
 
 #[derive(Debug)]
-enum Place {
+enum RuntimeOwner {
     /// A thread of the client's own, so that a busy runtime of the caller cannot starve it.
     Own {
         handle: Handle,
@@ -162,7 +162,7 @@ impl Background {
             let _ = runtime.block_on(stopped);
             runtime.shutdown_background();
         })?;
-        Ok(Self::at(Place::Own {
+        Ok(Self::at(RuntimeOwner::Own {
             handle,
             stop: Some(stop),
         }))
@@ -170,20 +170,20 @@ impl Background {
 
     /// The runtime of the caller.
     pub(crate) fn borrow(handle: Handle) -> Self {
-        Self::at(Place::Borrowed(handle))
+        Self::at(RuntimeOwner::Borrowed(handle))
     }
 
-    fn at(place: Place) -> Self {
+    fn at(owner: RuntimeOwner) -> Self {
         let (tasks, inbox) = unbounded_channel();
-        drop(place.handle().spawn(start_all(inbox)));
+        drop(owner.handle().spawn(start_all(inbox)));
         let spawner = Spawner {
             tasks,
-            runtime: place.handle().clone(),
+            runtime: owner.handle().clone(),
             process: Process::current(),
         };
         Self {
             spawner: Arc::new(spawner),
-            place,
+            owner,
         }
     }
 
@@ -213,7 +213,7 @@ impl Background {
 
     /// Ends the thread once `shutdown_tracker` is over. Never waits for it.
     pub(crate) fn stop(&mut self, shutdown_tracker: impl Future<Output = ()> + Send + 'static) {
-        let Place::Own { handle, stop } = &mut self.place else {
+        let RuntimeOwner::Own { handle, stop } = &mut self.owner else {
             return self.spawn(shutdown_tracker);
         };
         let Some(stop) = stop.take() else { return };
@@ -224,7 +224,7 @@ impl Background {
     }
 }
 
-impl Place {
+impl RuntimeOwner {
     fn handle(&self) -> &Handle {
         match self {
             Self::Own { handle, .. } | Self::Borrowed(handle) => handle,

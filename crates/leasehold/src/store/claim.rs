@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::env::clock::WallTime;
-use crate::types::{ClientInfo, Fence, Key, Mode, Owner, Slot, Wait};
+use crate::types::{ClientInfo, Fence, Key, Mode, Owner, PermitSlot, Wait};
 
 /// What one attempt asks of a store: this key, for this owner, in this mode, for this long.
 ///
@@ -18,7 +18,7 @@ pub struct Claim {
     pub mode: Mode,
     /// The permit that the lease holds, in [`Mode::Permit`], if the store reports it. An attempt takes
     /// any permit.
-    pub slot: Option<Slot>,
+    pub slot: Option<PermitSlot>,
     /// How long the lease lives at the store unless renewed. Ignored where leases never end.
     pub ttl: Duration,
     /// The last part of `ttl`, which guards do not use. The lock stays unavailable for this long after an
@@ -93,7 +93,7 @@ impl Claim {
 
     /// The same claim for this permit.
     #[must_use]
-    pub fn with_slot(mut self, slot: Slot) -> Self {
+    pub fn with_slot(mut self, slot: PermitSlot) -> Self {
         self.slot = Some(slot);
         self
     }

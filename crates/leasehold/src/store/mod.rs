@@ -20,8 +20,8 @@ mod records;
 pub use crate::env::BoxFuture;
 pub use crate::runtime::background;
 pub use crate::types::{
-    ClientId, ClientInfo, MemberFailure, MemberId, NotAnOwner, Owner, Pattern, Permits, Slot,
-    Slots, Ticket, Wait, Waiter,
+    ClientId, ClientInfo, MemberFailure, MemberId, NotAnOwner, Owner, Pattern, PermitSlot,
+    PermitSlots, Permits, Ticket, Wait, Waiter,
 };
 pub use admin::Admin;
 pub use attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};

@@ -106,11 +106,11 @@ labels! {
 
 labels! {
     /// The state of a quorum's member, by its last answer.
-    Standing {
+    VoteState {
         /// Its answers count.
-        Counting = "counting",
+        Trusted = "trusted",
         /// It answers, but its answers do not count.
-        Distrusted = "distrusted",
+        Untrusted = "untrusted",
         /// Its last answer was an error, or did not come.
         Failing = "failing",
         /// It has not answered yet.

@@ -1,7 +1,7 @@
 //! The table of all metrics: the one place that names them.
 
 use super::labels::{
-    AttemptEnd, HoldEnd, LabelValue as _, Loss, ReleaseEnd, RenewalEnd, Standing, WaitEnd,
+    AttemptEnd, HoldEnd, LabelValue as _, Loss, ReleaseEnd, RenewalEnd, VoteState, WaitEnd,
 };
 
 /// One metric of the library. Each has the label `store` with the value of
@@ -91,7 +91,7 @@ pub const LOST: Metric = Metric {
 pub const MEMBERS: Metric = Metric {
     name: "leasehold_members",
     kind: MetricKind::Gauge,
-    label: Some(("state", Standing::VALUES)),
+    label: Some(("state", VoteState::VALUES)),
     description: "Members of the store, by what was last heard of them",
 };
 

@@ -19,13 +19,13 @@ mod client_metrics;
 mod hand_overs;
 mod hold_meter;
 mod labels;
-mod member_standings;
+mod member_gauges;
 mod metric;
 mod registry;
 pub(crate) mod spans;
 
 pub use hand_overs::HandOvers;
-pub use member_standings::MemberStandings;
+pub use member_gauges::MemberGauges;
 pub use metric::{
     ACQUIRE_WAIT, ATTEMPTS, CONTENDED, HAND_OVER, HELD, HOLD, LOST, MEMBERS, METRICS, Metric,
     MetricKind, RELEASES, RENEWAL,

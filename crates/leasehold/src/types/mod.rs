@@ -25,7 +25,7 @@ pub use member_id::MemberId;
 pub use mode::Mode;
 pub use owner::{ClientId, NotAnOwner, Owner};
 pub use pattern::Pattern;
-pub use permits::{Permits, Slot, Slots};
+pub use permits::{PermitSlot, PermitSlots, Permits};
 pub use queue::{Ticket, Wait, Waiter};
 #[cfg(feature = "serde")]
 pub(crate) use serde_text::{parse_text, serialize_as_text};

@@ -33,8 +33,8 @@ impl Permits {
     }
 
     /// Returns the numbers of the permits, from 0 on.
-    pub fn slots(self) -> impl Iterator<Item = Slot> {
-        (0..self.0).map(Slot)
+    pub fn slots(self) -> impl Iterator<Item = PermitSlot> {
+        (0..self.0).map(PermitSlot)
     }
 }
 
@@ -56,9 +56,9 @@ impl fmt::Debug for Permits {
 /// on a quorum. If permits were only counted, three holders could each have a different majority of five
 /// members, and every member would see only two of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Slot(u8);
+pub struct PermitSlot(u8);
 
-impl Slot {
+impl PermitSlot {
     /// Returns the permit with this number.
     ///
     /// # Errors
@@ -80,35 +80,35 @@ impl Slot {
     }
 }
 
-impl fmt::Display for Slot {
+impl fmt::Display for PermitSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl fmt::Debug for Slot {
+impl fmt::Debug for PermitSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Slot({self})")
+        write!(f, "PermitSlot({self})")
     }
 }
 
 /// A set of permits.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Slots(u128);
+pub struct PermitSlots(u128);
 
-impl Slots {
+impl PermitSlots {
     /// Adds `slot`.
-    pub fn insert(&mut self, slot: Slot) {
+    pub fn insert(&mut self, slot: PermitSlot) {
         self.0 |= 1 << slot.0;
     }
 
     /// Removes `slot`.
-    pub fn remove(&mut self, slot: Slot) {
+    pub fn remove(&mut self, slot: PermitSlot) {
         self.0 &= !(1 << slot.0);
     }
 
     /// Returns whether the set contains `slot`.
-    pub fn contains(self, slot: Slot) -> bool {
+    pub fn contains(self, slot: PermitSlot) -> bool {
         self.0 & (1 << slot.0) != 0
     }
 
@@ -123,22 +123,22 @@ impl Slots {
     }
 
     /// Returns each permit in the set, the lowest first.
-    pub fn iter(self) -> impl Iterator<Item = Slot> {
+    pub fn iter(self) -> impl Iterator<Item = PermitSlot> {
         (0..u8::BITS as u8 * 16)
-            .map(Slot)
+            .map(PermitSlot)
             .filter(move |slot| self.contains(*slot))
     }
 }
 
-impl FromIterator<Slot> for Slots {
-    fn from_iter<T: IntoIterator<Item = Slot>>(slots: T) -> Self {
+impl FromIterator<PermitSlot> for PermitSlots {
+    fn from_iter<T: IntoIterator<Item = PermitSlot>>(slots: T) -> Self {
         let mut all = Self::default();
         slots.into_iter().for_each(|slot| all.insert(slot));
         all
     }
 }
 
-impl fmt::Debug for Slots {
+impl fmt::Debug for PermitSlots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.iter()).finish()
     }
@@ -163,25 +163,25 @@ mod tests {
     #[test]
     fn slots_are_numbered_from_zero() {
         let permits = Permits::new(3).unwrap();
-        let all: Vec<u32> = permits.slots().map(Slot::get).collect();
+        let all: Vec<u32> = permits.slots().map(PermitSlot::get).collect();
         assert_eq!(all, [0, 1, 2]);
-        assert!(Slot::new(2, permits).is_ok());
-        assert!(Slot::new(3, permits).is_err());
+        assert!(PermitSlot::new(2, permits).is_ok());
+        assert!(PermitSlot::new(3, permits).is_err());
     }
 
     #[test]
     fn a_set_holds_the_last_slot_too() {
         let permits = Permits::new(Permits::MAX).unwrap();
-        let all: Slots = permits.slots().collect();
+        let all: PermitSlots = permits.slots().collect();
         assert_eq!(all.len(), 128);
         assert_eq!(all.iter().count(), 128);
-        let mut some: Slots = permits
+        let mut some: PermitSlots = permits
             .slots()
             .filter(|slot| slot.get() % 127 == 0)
             .collect();
-        assert_eq!(format!("{some:?}"), "{Slot(0), Slot(127)}");
-        some.remove(Slot(127));
-        some.remove(Slot(126));
-        assert_eq!(some, [Slot(0)].into_iter().collect());
+        assert_eq!(format!("{some:?}"), "{PermitSlot(0), PermitSlot(127)}");
+        some.remove(PermitSlot(127));
+        some.remove(PermitSlot(126));
+        assert_eq!(some, [PermitSlot(0)].into_iter().collect());
     }
 }

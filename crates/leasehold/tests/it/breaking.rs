@@ -11,21 +11,21 @@ use leasehold::store::{
 use leasehold::{Effect, ErrorKind, Fence, Guard, LostReason, Mode};
 use leasehold_testkit::Fault;
 
-use crate::scene::{Scene, TTL, claim};
+use crate::fixture::{Fixture, TTL, claim};
 
 /// Why this guard is lost, which it is within a TTL.
-async fn lost(scene: &Scene, guard: &Guard) -> LostReason {
-    let (clock, limit) = (&*scene.env.clock, scene.now() + TTL);
+async fn lost(fixture: &Fixture, guard: &Guard) -> LostReason {
+    let (clock, limit) = (&*fixture.env.clock, fixture.now() + TTL);
     let lost = within(clock, limit, guard.lost()).await;
     lost.expect("the guard is lost within a TTL")
 }
 
 #[tokio::test(start_paused = true)]
 async fn force_release_needs_the_current_fence() {
-    let scene = Scene::new();
-    let operator = scene.other_client();
-    let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
-    scene.settle().await;
+    let fixture = Fixture::new();
+    let operator = fixture.other_client();
+    let guard = fixture.client.lock("x").ttl(TTL).acquire().await.unwrap();
+    fixture.settle().await;
     let other = Fence::new(guard.fence().get() - 1).unwrap();
     let refused = operator
         .break_lock("x", other, ForceRelease::at_once())
@@ -35,7 +35,7 @@ async fn force_release_needs_the_current_fence() {
     };
     assert_eq!(shown.fence, Some(guard.fence()));
     assert_eq!(operator.last_break("x").await.unwrap(), None);
-    scene.pass(TTL).await;
+    fixture.pass(TTL).await;
     assert!(guard.is_valid(), "it is renewed as before");
 
     let how = ForceRelease::at_its_end().because("a test").unwrap();
@@ -46,9 +46,9 @@ async fn force_release_needs_the_current_fence() {
     assert_eq!((broken.members, record.fence), (1, guard.fence()));
     let shut_for = broken.shut_for.expect("a time");
     assert!(shut_for > TTL / 2 && shut_for <= TTL, "{shut_for:?}");
-    let broken_at = scene.now();
-    assert_eq!(lost(&scene, &guard).await, LostReason::Broken);
-    let told_after = scene.now().since(broken_at);
+    let broken_at = fixture.now();
+    assert_eq!(lost(&fixture, &guard).await, LostReason::Broken);
+    let told_after = fixture.now().since(broken_at);
     assert!(
         told_after <= TTL / 3 + Duration::from_secs(1),
         "{told_after:?}"
@@ -56,7 +56,7 @@ async fn force_release_needs_the_current_fence() {
     assert_eq!(operator.last_break("x").await.unwrap(), Some(record));
 
     let next = operator.lock("x").acquire().await.unwrap();
-    let shut = scene.now().since(broken_at);
+    let shut = fixture.now().since(broken_at);
     assert!(
         shut >= shut_for,
         "granted after {shut:?}, and shut for {shut_for:?}"
@@ -73,14 +73,14 @@ async fn force_release_needs_the_current_fence() {
 
 #[tokio::test(start_paused = true)]
 async fn what_several_hold_together_is_not_broken() {
-    let scene = Scene::new();
-    let operator = scene.other_client();
+    let fixture = Fixture::new();
+    let operator = fixture.other_client();
     let (one, two) = (
-        scene.client.lock("x").mode(Mode::Shared),
+        fixture.client.lock("x").mode(Mode::Shared),
         operator.lock("x").mode(Mode::Shared),
     );
     let (one, two) = (one.acquire().await.unwrap(), two.acquire().await.unwrap());
-    scene.settle().await;
+    fixture.settle().await;
     for guard in [&one, &two] {
         let refused = operator.break_lock("x", guard.fence(), ForceRelease::at_once());
         let error = refused.await.unwrap_err();
@@ -100,20 +100,20 @@ async fn what_several_hold_together_is_not_broken() {
         error.to_string().contains("its holder shares it"),
         "{error}"
     );
-    scene.pass(TTL).await;
+    fixture.pass(TTL).await;
     assert!(one.is_valid());
 }
 
 /// The operator was shown the exclusive lease, and it is shared when the break arrives.
 #[tokio::test(start_paused = true)]
 async fn downgrade_during_force_release_is_reported() {
-    let scene = Scene::new();
-    let (operator, slow) = scene.client_apart();
+    let fixture = Fixture::new();
+    let (operator, slow) = fixture.client_apart();
     slow.set(Fault::Slow(Duration::from_secs(1)));
-    let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
+    let guard = fixture.client.lock("x").ttl(TTL).acquire().await.unwrap();
     let broken = operator.break_lock("x", guard.fence(), ForceRelease::at_its_end());
     let meanwhile = async {
-        scene.pass(Duration::from_millis(500)).await;
+        fixture.pass(Duration::from_millis(500)).await;
         guard.downgrade().await
     };
     let (broken, shared) = tokio::join!(broken, meanwhile);
@@ -124,61 +124,61 @@ async fn downgrade_during_force_release_is_reported() {
         (ErrorKind::Unsupported, Effect::Unknown)
     );
     assert!(error.reason().contains("made it shared"), "{error}");
-    assert_eq!(lost(&scene, &guard).await, LostReason::Broken);
+    assert_eq!(lost(&fixture, &guard).await, LostReason::Broken);
 }
 
 #[tokio::test(start_paused = true)]
 async fn immediate_force_release_grants_a_waiter() {
-    let scene = Scene::new();
-    let (operator, waiter) = (scene.other_client(), scene.other_client());
-    let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
+    let fixture = Fixture::new();
+    let (operator, waiter) = (fixture.other_client(), fixture.other_client());
+    let guard = fixture.client.lock("x").ttl(TTL).acquire().await.unwrap();
     let waits = background::spawn(async move { waiter.lock("x").acquire().await });
-    scene.pass(Duration::from_secs(5)).await;
-    let broken_at = scene.now();
+    fixture.pass(Duration::from_secs(5)).await;
+    let broken_at = fixture.now();
     let done = operator.break_lock("x", guard.fence(), ForceRelease::at_once());
     let ForceReleaseOutcome::Done(broken, record) = done.await.unwrap() else {
         panic!("it is broken")
     };
     assert_eq!((broken.shut_for, record.at_once), (None, true));
     let limit = broken_at + TTL;
-    let next = within(&*scene.env.clock, limit, waits).await;
+    let next = within(&*fixture.env.clock, limit, waits).await;
     let next = next.expect("the lock in time").unwrap().unwrap();
-    let took = scene.now().since(broken_at);
+    let took = fixture.now().since(broken_at);
     assert!(took <= Duration::from_millis(20), "{took:?}");
     assert!(next.fence() > guard.fence());
-    assert_eq!(lost(&scene, &guard).await, LostReason::Broken);
+    assert_eq!(lost(&fixture, &guard).await, LostReason::Broken);
     assert!(next.is_valid());
 }
 
 #[tokio::test(start_paused = true)]
 async fn force_release_record_is_kept_a_week() {
-    let scene = Scene::new();
-    let claim = claim(&scene, "x");
-    let store = &scene.memory;
+    let fixture = Fixture::new();
+    let claim = claim(&fixture, "x");
+    let store = &fixture.memory;
     let Attempt::Granted(grant) = store.acquire(&claim).await.unwrap() else {
         panic!("a free lock")
     };
     let by = (*claim.client).clone();
-    let record = ForceReleaseRecord::new(claim.owner, grant.fence, by, scene.env.clock.wall());
+    let record = ForceReleaseRecord::new(claim.owner, grant.fence, by, fixture.env.clock.wall());
     store.break_lease(&claim.key, &record).await.unwrap();
-    scene.pass(ForceReleaseRecord::KEPT - TTL).await;
+    fixture.pass(ForceReleaseRecord::KEPT - TTL).await;
     assert_eq!(store.last_break(&claim.key).await.unwrap(), Some(record));
-    scene.pass(TTL * 2).await;
+    fixture.pass(TTL * 2).await;
     assert_eq!(store.last_break(&claim.key).await.unwrap(), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn store_remembers_sixteen_force_releases() {
-    let scene = Scene::new();
-    let store = &scene.memory;
+    let fixture = Fixture::new();
+    let store = &fixture.memory;
     let mut leases = Vec::new();
     for _ in 0..20 {
-        let claim = claim(&scene, "x");
+        let claim = claim(&fixture, "x");
         let Attempt::Granted(grant) = store.acquire(&claim).await.unwrap() else {
             panic!("a free lock")
         };
         let by = (*claim.client).clone();
-        let now = scene.env.clock.wall();
+        let now = fixture.env.clock.wall();
         let mut record = ForceReleaseRecord::new(claim.owner, grant.fence, by, now);
         record.at_once = true;
         let broken = store.break_lease(&claim.key, &record).await.unwrap();

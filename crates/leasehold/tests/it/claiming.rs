@@ -7,19 +7,19 @@ use leasehold::store::BoxFuture;
 use leasehold::{Error, ErrorKind, Fence, FenceGate, Fenced};
 use leasehold_testkit::Fault;
 
-use crate::scene::{Scene, TTL};
+use crate::fixture::{Fixture, TTL};
 
 /// A resource that takes its time, and notes what it is shown.
 struct Slow {
-    scene: Scene,
+    fixture: Fixture,
     takes: Duration,
     shown: Mutex<Vec<Fence>>,
 }
 
 impl Slow {
-    fn new(scene: Scene, takes: Duration) -> Self {
+    fn new(fixture: Fixture, takes: Duration) -> Self {
         Self {
-            scene,
+            fixture,
             takes,
             shown: Mutex::default(),
         }
@@ -34,7 +34,7 @@ impl Fenced for Slow {
     fn claim(&self, fence: Fence) -> BoxFuture<'_, Result<(), Error>> {
         self.shown.lock().expect("no panic").push(fence);
         Box::pin(async {
-            self.scene.pass(self.takes).await;
+            self.fixture.pass(self.takes).await;
             Ok(())
         })
     }
@@ -42,16 +42,16 @@ impl Fenced for Slow {
 
 #[tokio::test(start_paused = true)]
 async fn claim_alone_rejects_the_previous_holder() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let gate = FenceGate::new();
-    let paused = scene.client.lock("x").acquire().await.unwrap();
+    let paused = fixture.client.lock("x").acquire().await.unwrap();
     paused.claim(&gate).await.unwrap();
     // As a paused process: its renewer does not reach the store, its code is past its check.
     let late = paused.fence();
-    scene.store.set(Fault::Unreachable);
+    fixture.store.set(Fault::Unreachable);
     paused.lost().await;
-    scene.store.set(Fault::None);
-    let next = scene.client.lock("x").acquire().await.unwrap();
+    fixture.store.set(Fault::None);
+    let next = fixture.client.lock("x").acquire().await.unwrap();
     gate.run(late, || ()).expect("nobody told the resource yet");
     next.claim(&gate).await.unwrap();
     assert!(gate.run(late, || panic!("it ran")).unwrap_err().is_fenced());
@@ -60,8 +60,8 @@ async fn claim_alone_rejects_the_previous_holder() {
 
 #[tokio::test(start_paused = true)]
 async fn refused_claim_names_lock_and_both_fences() {
-    let scene = Scene::new();
-    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
     let later = Fence::new(guard.fence().get() + 1).unwrap();
     let error = guard.claim(&FenceGate::starting_at(later)).await;
     let error = error.unwrap_err();
@@ -78,10 +78,10 @@ async fn refused_claim_names_lock_and_both_fences() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_guard_claims_nothing() {
-    let resource = Slow::new(Scene::new(), Duration::ZERO);
-    let scene = &resource.scene;
-    let guard = scene.client.lock("x").acquire().await.unwrap();
-    scene.store.set(Fault::Unreachable);
+    let resource = Slow::new(Fixture::new(), Duration::ZERO);
+    let fixture = &resource.fixture;
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    fixture.store.set(Fault::Unreachable);
     guard.lost().await;
     let error = guard.claim(&resource).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
@@ -90,24 +90,24 @@ async fn a_lost_guard_claims_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn silent_resource_blocks_until_the_deadline_only() {
-    let resource = Slow::new(Scene::new(), TTL * 1000);
-    let scene = &resource.scene;
-    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let resource = Slow::new(Fixture::new(), TTL * 1000);
+    let fixture = &resource.fixture;
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
     let deadline = guard.deadline().unwrap();
-    scene.store.set(Fault::Frozen);
+    fixture.store.set(Fault::Frozen);
     let error = guard.claim(&resource).await.unwrap_err();
     assert!(error.is_lost(), "{error}");
-    assert_eq!(scene.now(), deadline);
+    assert_eq!(fixture.now(), deadline);
     assert_eq!(resource.shown(), [guard.fence()]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn late_answer_is_no_claim() {
-    let scene = Scene::new();
-    let guard = scene.client.lock("x").acquire().await.unwrap();
-    scene.store.set(Fault::Frozen);
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    fixture.store.set(Fault::Frozen);
     let left = guard.remaining();
-    let resource = Slow::new(scene, left);
+    let resource = Slow::new(fixture, left);
     // Both are due at the same instant, and the answer is looked at first.
     let error = guard.claim(&resource).await.unwrap_err();
     assert!(error.is_lost(), "{error}");

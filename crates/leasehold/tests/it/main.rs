@@ -1,26 +1,15 @@
 //! The client under virtual time, over a store that fails on command.
 
-mod acquiring;
-mod announcing;
+mod acquire;
 mod breaking;
-mod callers;
 mod claiming;
-mod downgrade;
-mod handles;
-mod keeping;
+mod election;
+mod fixture;
+mod handle;
 mod key_sets;
-mod leading;
-mod leaving;
-mod lock_delay;
-mod losing;
+mod lease;
 mod once;
 mod permits;
-mod record_writes;
-mod scene;
 mod sending;
 mod sharing;
 mod telemetry;
-mod unsettled;
-mod waits;
-mod waking;
-mod watching;

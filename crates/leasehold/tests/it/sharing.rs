@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use leasehold::{Client, Guard, Guarded, LostReason, ReleaseOutcome, blocking};
-use leasehold_testkit::{Call, Fault};
+use leasehold_testkit::{Fault, StoreCall};
 
-use crate::scene::{Scene, TTL};
+use crate::fixture::{Fixture, TTL};
 
 async fn hold(client: &Client) -> Guard {
     let taken = client.lock("x").try_acquire().await.expect("an answer");
@@ -20,14 +20,14 @@ async fn is_free(client: &Client) -> bool {
     taken.expect("an answer").is_some()
 }
 
-fn releases(scene: &Scene) -> usize {
-    scene.count(|call| matches!(call, Call::Release(_)))
+fn releases(fixture: &Fixture) -> usize {
+    fixture.count(|call| matches!(call, StoreCall::Release(_)))
 }
 
 #[tokio::test(start_paused = true)]
 async fn last_share_frees_the_lock_once() {
-    let scene = Scene::new();
-    let other = crate::scene::client(scene.store.clone(), &scene.env);
+    let fixture = Fixture::new();
+    let other = crate::fixture::client(fixture.store.clone(), &fixture.env);
     // The order of the ends, and which of them are drops.
     for ends in [
         [(0, true), (1, false), (2, false)],
@@ -35,8 +35,8 @@ async fn last_share_frees_the_lock_once() {
         [(1, true), (2, true), (0, false)],
         [(2, true), (1, false), (0, true)],
     ] {
-        let before = releases(&scene);
-        let guard = hold(&scene.client).await;
+        let before = releases(&fixture);
+        let guard = hold(&fixture.client).await;
         let (share, nested) = (guard.share(), guard.share().share());
         let mut shares = [Some(guard), Some(share), Some(nested)];
         for (step, (index, drops)) in ends.into_iter().enumerate() {
@@ -44,7 +44,7 @@ async fn last_share_frees_the_lock_once() {
             let ending = shares[index].take().expect("one that is still there");
             if drops {
                 drop(ending);
-                scene.settle().await;
+                fixture.settle().await;
                 continue;
             }
             let expected = [
@@ -54,16 +54,16 @@ async fn last_share_frees_the_lock_once() {
             ][step];
             assert_eq!(ending.release().await.unwrap(), expected);
         }
-        assert_eq!(releases(&scene), before + 1);
+        assert_eq!(releases(&fixture), before + 1);
         assert!(is_free(&other).await);
-        scene.settle().await;
+        fixture.settle().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn concurrent_shares_free_the_lock_once() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
+    let fixture = Fixture::new();
+    let guard = hold(&fixture.client).await;
     let ending: Vec<_> = (0..50)
         .map(|_| leasehold::store::background::spawn(guard.share().release()))
         .collect();
@@ -80,23 +80,23 @@ async fn concurrent_shares_free_the_lock_once() {
         .filter(|it| **it == ReleaseOutcome::StillShared)
         .count();
     assert_eq!((released, shared), (1, 50));
-    assert_eq!(releases(&scene), 1);
+    assert_eq!(releases(&fixture), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn share_lives_and_ends_with_its_guard() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
+    let fixture = Fixture::new();
+    let guard = hold(&fixture.client).await;
     let share = guard.share();
     assert_eq!(
         (guard.fence(), guard.owner()),
         (share.fence(), share.owner())
     );
     guard.release().await.unwrap();
-    scene.pass(TTL * 3).await;
+    fixture.pass(TTL * 3).await;
     assert!(share.is_valid(), "renewed without the first one");
     let second = share.share();
-    scene.store.set(Fault::Unreachable);
+    fixture.store.set(Fault::Unreachable);
     assert_eq!(share.lost().await, LostReason::Unreachable);
     assert!(!second.is_valid());
     assert!(!second.share().is_valid(), "of what is lost");
@@ -104,9 +104,9 @@ async fn share_lives_and_ends_with_its_guard() {
 
 #[tokio::test(start_paused = true)]
 async fn body_on_a_share_frees_nothing() {
-    let scene = Scene::new();
-    let other = scene.other_client();
-    let guard = hold(&scene.client).await;
+    let fixture = Fixture::new();
+    let other = fixture.other_client();
+    let guard = hold(&fixture.client).await;
     guard.share().run(async {}).await.unwrap();
     assert!(guard.is_valid() && !is_free(&other).await);
     guard.run(async {}).await.unwrap();
@@ -127,12 +127,12 @@ impl Drop for Flushes {
 
 #[tokio::test(start_paused = true)]
 async fn guarded_value_needs_a_held_lock() {
-    let scene = Scene::new();
-    let mut numbers = Guarded::new(hold(&scene.client).await, vec![1]);
+    let fixture = Fixture::new();
+    let mut numbers = Guarded::new(hold(&fixture.client).await, vec![1]);
     numbers.ensure(Duration::from_secs(20)).unwrap().push(2);
     let error = numbers.ensure(Duration::from_secs(28)).unwrap_err();
     assert!(error.is_lost(), "{error}");
-    scene.store.set(Fault::Unreachable);
+    fixture.store.set(Fault::Unreachable);
     numbers.guard().lost().await;
     let error = numbers.ensure(Duration::ZERO).unwrap_err();
     assert!(error.is_lost(), "{error}");
@@ -144,8 +144,8 @@ async fn guarded_value_needs_a_held_lock() {
 #[tokio::test(start_paused = true)]
 async fn guarded_value_drops_before_the_release() {
     for releases_it in [true, false] {
-        let scene = Scene::new();
-        let guard = hold(&scene.client).await;
+        let fixture = Fixture::new();
+        let guard = hold(&fixture.client).await;
         let held = Rc::new(Cell::new(false));
         let value = Flushes(Some(guard.share()), Rc::clone(&held));
         let guarded = Guarded::new(guard, value);
@@ -155,8 +155,8 @@ async fn guarded_value_drops_before_the_release() {
             drop(guarded);
         }
         assert!(held.get());
-        scene.settle().await;
-        assert!(is_free(&scene.other_client()).await);
+        fixture.settle().await;
+        assert!(is_free(&fixture.other_client()).await);
     }
 }
 

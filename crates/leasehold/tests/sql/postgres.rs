@@ -50,7 +50,7 @@ impl Holder {
     }
 }
 
-struct Scene {
+struct TwoHolders {
     early: Holder,
     later: Holder,
     observer: PsqlSession,
@@ -58,7 +58,7 @@ struct Scene {
     _server: PostgresServer,
 }
 
-impl Scene {
+impl TwoHolders {
     fn new() -> Self {
         let server = PostgresServer::start();
         let mut observer = server.session();
@@ -80,8 +80,8 @@ impl Scene {
 
 #[test]
 fn row_rejects_only_smaller_fences() {
-    let mut scene = Scene::new();
-    let Scene { early, later, .. } = &mut scene;
+    let mut holders = TwoHolders::new();
+    let TwoHolders { early, later, .. } = &mut holders;
     assert_eq!(early.run("EXECUTE set_total (1, 5, 7);"), ["UPDATE 1"]);
     let max = (1_u64 << 53) - 1;
     for total in [2, 3] {
@@ -90,13 +90,13 @@ fn row_rejects_only_smaller_fences() {
     }
     let late = format!("EXECUTE set_total (4, {}, 7);", max - 1);
     assert_eq!(early.run(&late), ["UPDATE 0"]);
-    assert_eq!(scene.total(), ["3"]);
+    assert_eq!(holders.total(), ["3"]);
 }
 
 #[test]
 fn claim_rejects_earlier_holders_before_any_write() {
-    let mut scene = Scene::new();
-    let Scene { early, later, .. } = &mut scene;
+    let mut holders = TwoHolders::new();
+    let TwoHolders { early, later, .. } = &mut holders;
     let admitted = ["INSERT 0 1"];
     assert_eq!(early.run("EXECUTE claim ('invoices', 5);"), admitted);
     assert_eq!(later.run("EXECUTE claim ('invoices', 7);"), admitted);
@@ -107,13 +107,13 @@ fn claim_rejects_earlier_holders_before_any_write() {
 
 #[test]
 fn later_holder_waits_for_admitted_writes() {
-    let mut scene = Scene::new();
-    let Scene {
+    let mut holders = TwoHolders::new();
+    let TwoHolders {
         early,
         later,
         observer,
         ..
-    } = &mut scene;
+    } = &mut holders;
     // The row is there, or is only being made: the second claim waits for the first one.
     for (first, second) in [(5, 7), (15, 17)] {
         let write = format!("BEGIN; EXECUTE claim ('invoices', {first});");
@@ -134,13 +134,13 @@ fn later_holder_waits_for_admitted_writes() {
 #[test]
 fn delayed_late_statement_writes_nothing() {
     const SERIALIZATION_FAILURE: &str = "ERROR:  40001";
-    let mut scene = Scene::new();
-    let Scene {
+    let mut holders = TwoHolders::new();
+    let TwoHolders {
         early,
         later,
         observer,
         ..
-    } = &mut scene;
+    } = &mut holders;
     later.run("EXECUTE claim ('invoices', 1);");
     let mut fence = 10;
     for (isolation, told) in [
@@ -173,13 +173,13 @@ fn delayed_late_statement_writes_nothing() {
 
 #[test]
 fn first_claims_are_serialized() {
-    let mut scene = Scene::new();
-    let Scene {
+    let mut holders = TwoHolders::new();
+    let TwoHolders {
         early,
         later,
         observer,
         ..
-    } = &mut scene;
+    } = &mut holders;
     for (end, told) in [("ROLLBACK", "INSERT 0 1"), ("COMMIT", "INSERT 0 0")] {
         let resource = end.to_lowercase();
         later.run(&format!("BEGIN; EXECUTE claim ('{resource}', 7);"));
@@ -191,13 +191,13 @@ fn first_claims_are_serialized() {
 
 #[test]
 fn select_for_update_blocks_late_writes() {
-    let mut scene = Scene::new();
-    let Scene {
+    let mut holders = TwoHolders::new();
+    let TwoHolders {
         early,
         later,
         observer,
         ..
-    } = &mut scene;
+    } = &mut holders;
     let seen = "SELECT fence FROM leasehold_fence WHERE resource = 'invoices'";
     later.run("EXECUTE claim ('invoices', 5);");
 

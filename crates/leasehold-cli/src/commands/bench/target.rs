@@ -18,9 +18,9 @@ use crate::output::failure::Failure;
 use crate::output::message::Message;
 use crate::output::quorum_shortfall::{NOT_INITIALIZED, have_no_record};
 use crate::store::OpenStore;
+use crate::store::address::StoreAddress;
 use crate::store::client::OwnClient;
 use crate::store::limit::{MEMBER_LIMIT, limited};
-use crate::store::place::Place;
 
 /// The store to measure, as two clients use it, and its parts.
 #[derive(Debug)]
@@ -96,9 +96,9 @@ fn servers(choice: &Choice) -> Result<Vec<RedisMember>, Failure> {
     let Choice::Stores(addresses) = choice else {
         return Ok(Vec::new());
     };
-    match Place::of(addresses)? {
-        Place::Folder(_) => Ok(Vec::new()),
-        Place::Servers(urls) => urls.iter().map(|url| Ok(RedisMember::new(url)?)).collect(),
+    match StoreAddress::of(addresses)? {
+        StoreAddress::Folder(_) => Ok(Vec::new()),
+        StoreAddress::Servers(urls) => urls.iter().map(|url| Ok(RedisMember::new(url)?)).collect(),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::{self, colour};
 use crate::runtime::runtime;
-use crate::store::place::Place;
+use crate::store::address::StoreAddress;
 use crate::store::{OpenStore, files as file_store};
 use finding::Verdict;
 use report::{Report, Subject};
@@ -30,9 +30,11 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let choice = config::choose(&args.store, &Environment::read())?;
     let report = match &choice {
         Choice::Local | Choice::Unsaid => of_files(&file_store::look_at_default_files()?),
-        Choice::Stores(addresses) => match Place::of(addresses)? {
-            Place::Folder(url) => of_files(&addresses.blame(file_store::look_at_files(url))?),
-            Place::Servers(_) => of_servers(addresses)?,
+        Choice::Stores(addresses) => match StoreAddress::of(addresses)? {
+            StoreAddress::Folder(url) => {
+                of_files(&addresses.blame(file_store::look_at_files(url))?)
+            }
+            StoreAddress::Servers(_) => of_servers(addresses)?,
         },
     };
     let printed = if args.json {

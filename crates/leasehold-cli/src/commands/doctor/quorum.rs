@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::finding::{Finding, Verdict};
 use super::restart;
-use super::server::{self, Place};
+use super::server::{self, MemberContext};
 use super::snapshot::{NoVote, Server, Snapshot};
 use crate::output::{quorum_shortfall::NOT_INITIALIZED, time_text::whole_seconds};
 
@@ -33,7 +33,7 @@ pub(super) fn of_server(snapshot: &Snapshot, place: usize) -> Vec<Finding> {
         Ok(found) => {
             let penalty = snapshot.penalty();
             let is_quorum = snapshot.is_quorum();
-            server::judge(found, Place { is_quorum, penalty })
+            server::judge(found, MemberContext { is_quorum, penalty })
         }
     };
     findings.extend(clock(snapshot, server));

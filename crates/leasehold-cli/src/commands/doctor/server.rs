@@ -9,9 +9,9 @@ use super::finding::Finding;
 use crate::output::table::short;
 use crate::output::time_text::whole_seconds;
 
-/// The place of a server in the store.
+/// What the checks of a server need to know about its store.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct MemberContext {
     /// Whether it is one of three or more.
     pub(super) is_quorum: bool,
     /// How long it has no vote after a restart that may have lost locks.
@@ -33,7 +33,7 @@ pub(super) fn of_unreachable(error: &Error) -> Vec<Finding> {
 }
 
 /// The checks of a server that was examined.
-pub(super) fn judge(found: &Examination, place: Place) -> Vec<Finding> {
+pub(super) fn judge(found: &Examination, context: MemberContext) -> Vec<Finding> {
     let mut findings = vec![
         Finding::green("reachable", format!("answers user {:?}", found.user)),
         encryption(found.transport),
@@ -44,10 +44,10 @@ pub(super) fn judge(found: &Examination, place: Place) -> Vec<Finding> {
     }
     findings.push(writes(found.refuses_locks.as_deref()));
     findings.push(match &found.persistence {
-        Ok(kept) => persistence(kept, found, place),
+        Ok(kept) => persistence(kept, found, context),
         Err(error) => hidden("persistence", error),
     });
-    findings.push(rights(found, place));
+    findings.push(rights(found, context));
     findings.push(push(found.speaks_resp3));
     findings.push(match &found.keys {
         Ok(keys) => self::keys(keys, &found.prefix),
@@ -149,7 +149,7 @@ fn writes(refused: Option<&str>) -> Finding {
     }
 }
 
-fn persistence(kept: &Persistence, found: &Examination, place: Place) -> Finding {
+fn persistence(kept: &Persistence, found: &Examination, context: MemberContext) -> Finding {
     let Persistence {
         append_only,
         append_fsync,
@@ -185,8 +185,8 @@ fn persistence(kept: &Persistence, found: &Examination, place: Place) -> Finding
             "fix the disk error in the log of the server",
         );
     }
-    let why = if place.is_quorum {
-        let penalty = whole_seconds(place.penalty);
+    let why = if context.is_quorum {
+        let penalty = whole_seconds(context.penalty);
         format!("a restart may forget locks, and the server then has no vote for {penalty}")
     } else {
         "a restart forgets locks, and a lock can then be granted twice".to_owned()
@@ -201,19 +201,19 @@ fn persistence(kept: &Persistence, found: &Examination, place: Place) -> Finding
         }
         (true, 1.., _) => {
             remedy.push("REPLICAOF NO ONE at each replica".into());
-            format!("{is}, but a replica that lags behind may take its place ({replicas})")
+            format!("{is}, but a replica that lags behind may take its role ({replicas})")
         }
         (true, 0, true) => format!("{is}, but it was a replica in this run"),
         (true, 0, false) => format!("{is}, but not since it started"),
     };
-    if place.is_quorum || remedy.is_empty() {
+    if context.is_quorum || remedy.is_empty() {
         // What its member record says holds for as long as it runs.
         remedy.push("restart it: it is durable from then on".into());
     }
     Finding::yellow("persistence", text, why, remedy.join("; "))
 }
 
-fn rights(found: &Examination, place: Place) -> Finding {
+fn rights(found: &Examination, context: MemberContext) -> Finding {
     let missing = &found.missing_rights;
     let Some(worst) = missing.iter().map(|right| right.need).min() else {
         return Finding::green("rights", "sufficient");
@@ -229,7 +229,7 @@ fn rights(found: &Examination, place: Place) -> Finding {
             "locks cannot be acquired or released",
             remedy,
         ),
-        Need::Sets if place.is_quorum => {
+        Need::Sets if context.is_quorum => {
             let why = "its record of the quorum cannot be written, and without one it has no vote";
             Finding::red("rights", text, why, remedy)
         }

@@ -8,8 +8,8 @@ use leasehold_redis::{Examination, Need, RedisMember};
 use crate::config::Addresses;
 use crate::output::failure::Failure;
 use crate::output::quorum_shortfall::{have_no_record, needed};
+use crate::store::address;
 use crate::store::limit::limited;
-use crate::store::place;
 
 /// The servers of a store, as they were found. Nothing was written to any of them.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Snapshot {
     /// Asks all servers at once.
     pub(super) async fn find(addresses: &Addresses) -> Result<Self, Failure> {
         let store = addresses
-            .blame(place::servers(&addresses.urls, addresses.limits))?
+            .blame(address::servers(&addresses.urls, addresses.limits))?
             .read_only();
         let examined = join_all(store.members().iter().map(examine)).await;
         let is_uninitialized = is_uninitialized(&examined);

@@ -7,8 +7,8 @@ use crate::config::{self, Addresses, Choice, Environment};
 use crate::options::store_args::StoreArgs;
 use crate::output::failure::Failure;
 use crate::store::OpenStore;
+use crate::store::address::{self, StoreAddress};
 use crate::store::client::OwnClient;
-use crate::store::place::{self, Place};
 
 /// How long the next change must wait after a change, and how long a server that may have forgotten
 /// leases has no vote.
@@ -39,7 +39,7 @@ impl Servers {
             }
             Choice::Stores(addresses) => addresses,
         };
-        if let Place::Folder(_) = Place::of(&addresses)? {
+        if let StoreAddress::Folder(_) = StoreAddress::of(&addresses)? {
             return refuse("the store is a folder");
         }
         let store = OpenStore::at(&addresses)?;
@@ -78,7 +78,7 @@ impl Servers {
 
     /// The quorum of the servers at `urls`, with the same limits.
     pub(crate) fn quorum_of(&self, urls: &[String]) -> Result<RedisStore, Failure> {
-        place::servers(urls, self.addresses.limits)
+        address::servers(urls, self.addresses.limits)
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure
     let runtime = runtime()?;
     let end = runtime.block_on(async {
         let signals = Signals::new(blocked)?;
-        let call = Call {
+        let call = RequestRun {
             args,
             command: &command,
             context: &context,
@@ -59,7 +59,7 @@ pub(crate) fn read_stored(bytes: &[u8]) {
 }
 
 /// One call of the request.
-struct Call<'a> {
+struct RequestRun<'a> {
     args: &'a OnceArgs,
     command: &'a CommandSpec,
     context: &'a RunContext<'a>,
@@ -79,7 +79,7 @@ struct ResultReport {
     kept_for: Option<Duration>,
 }
 
-impl Call<'_> {
+impl RequestRun<'_> {
     async fn answer(&self, signals: &Signals) -> Result<End, Failure> {
         let once = self.context.client.once(&self.args.name);
         let once = once.payload(self.args.payload());

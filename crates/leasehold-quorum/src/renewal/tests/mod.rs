@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::env::{Env, SystemEntropy};
-use leasehold::store::{ClientId, ClientInfo, Owner, Permits, Slot};
+use leasehold::store::{ClientId, ClientInfo, Owner, PermitSlot, Permits};
 use leasehold::{Key, LostReason, Mode};
 
 use super::*;
@@ -235,7 +235,7 @@ fn refused_member_is_looked_at_with_each_renewal() {
 #[test]
 fn renewal_of_a_permit_names_its_slot() {
     let permits = Permits::new(3).unwrap();
-    let slot = Slot::new(2, permits).unwrap();
+    let slot = PermitSlot::new(2, permits).unwrap();
     let lease = held(claim().with_mode(Mode::Permit(permits)).with_slot(slot));
     let mut fixture = Fixture::new();
     fixture.start(1, &[&lease]);

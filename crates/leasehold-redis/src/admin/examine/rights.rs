@@ -120,14 +120,18 @@ impl Right {
 }
 
 /// What the probes found about a user's rights.
-pub(super) struct Found {
+pub(super) struct RightsFindings {
     pub(super) missing: Vec<MissingRight>,
     /// Why the server serves no locks, even if the user has the rights.
     pub(super) refuses_locks: Option<String>,
 }
 
 /// Finds out which rights the user lacks for locks whose names begin with `prefix`.
-pub(super) async fn probe(probe: &mut Probe, names: &Unused, prefix: &str) -> Result<Found, Error> {
+pub(super) async fn probe(
+    probe: &mut Probe,
+    names: &Unused,
+    prefix: &str,
+) -> Result<RightsFindings, Error> {
     // On RESP2, a connection can do nothing else after it subscribed.
     let speaks_resp3 = probe.speaks_resp3();
     let is_asked = |right: &&Right| speaks_resp3 || right.rule != "+subscribe";
@@ -145,7 +149,7 @@ pub(super) async fn probe(probe: &mut Probe, names: &Unused, prefix: &str) -> Re
     Ok(judge(&asked, &answers, &of_lock, prefix))
 }
 
-fn judge(asked: &[&Right], answers: &[Value], of_lock: &[Value], prefix: &str) -> Found {
+fn judge(asked: &[&Right], answers: &[Value], of_lock: &[Value], prefix: &str) -> RightsFindings {
     let mut missing: Vec<MissingRight> = Vec::new();
     let mut lacks = |rule: String, need: Need| {
         if missing.iter().all(|known| known.rule != rule) {
@@ -184,7 +188,7 @@ fn judge(asked: &[&Right], answers: &[Value], of_lock: &[Value], prefix: &str) -
     if may_be_shut(&of_inbox) {
         lacks("&leasehold:inbox:*".into(), Need::Waking);
     }
-    Found {
+    RightsFindings {
         missing,
         refuses_locks,
     }

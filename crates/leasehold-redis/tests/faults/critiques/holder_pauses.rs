@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use leasehold::clock::{Clock, SystemClock};
-use leasehold_testkit::faults::{Findings, Gate, GateClient};
+use leasehold_testkit::faults::{Findings, ProtectedResource, ResourceClient};
 use leasehold_testkit::servers::{RedisServer, until};
 
 use super::fixture::{Fixture, LOCK, LONG};
@@ -25,12 +25,12 @@ pub(super) fn scenario() {
 
 fn naive_holder_writes_over_the_next_one() {
     let fixture = Fixture::of_three(&RedisServer::builder());
-    let gate = Gate::open();
+    let resource = ProtectedResource::open();
     let ports = fixture
         .servers
         .iter()
         .map(|server| server.port().to_string());
-    let mut holder = start("naive", &gate, ports);
+    let mut holder = start("naive", &resource, ports);
     assert_eq!(holder.hear(), "checked");
     holder.pause();
     let [_, mut bob] = fixture.naive(Counted::FromAsking);
@@ -39,7 +39,7 @@ fn naive_holder_writes_over_the_next_one() {
         second = bob.acquire(LOCK, LONG);
         second.is_some()
     });
-    let mut record = GateClient::connect(&gate.path()).unwrap();
+    let mut record = ResourceClient::connect(&resource.path()).unwrap();
     let base = record.plain_read().unwrap();
     record.plain_add_one(base).unwrap();
     holder.resume();
@@ -49,20 +49,20 @@ fn naive_holder_writes_over_the_next_one() {
         second.expect("a belief").stands(),
         "two were inside at once"
     );
-    assert_eq!(Findings::of(&gate.history()).plain_updates_lost, 1);
+    assert_eq!(Findings::of(&resource.history()).plain_updates_lost, 1);
     holder.finish();
 }
 
 fn paused_holder_reports_loss_and_is_fenced_off() {
     let fixture = Fixture::of_three(&RedisServer::builder());
     let [_, bob] = fixture.ours(MAX_TTL);
-    let gate = Gate::open();
-    let mut holder = start("ours", &gate, fixture.alice_urls().into_iter());
+    let resource = ProtectedResource::open();
+    let mut holder = start("ours", &resource, fixture.alice_urls().into_iter());
     assert_eq!(holder.hear(), "checked");
     holder.pause();
     let guard = bob.lock(LOCK).ttl(TTL).wait(LONG).acquire();
     let guard = guard.expect("the lease is over");
-    let mut record = GateClient::connect(&gate.path()).unwrap();
+    let mut record = ResourceClient::connect(&resource.path()).unwrap();
     let fence = guard.fence().get();
     let base = record.read(fence).unwrap().expect("the newest fence");
     assert!(record.add_one(fence, base).unwrap());
@@ -72,7 +72,7 @@ fn paused_holder_reports_loss_and_is_fenced_off() {
     let reasons = ["Expired", "StoodStill"];
     let expected = reasons.map(|reason| format!("valid: false, {reason}, let in: false"));
     assert!(expected.contains(&said), "{said}");
-    let found = Findings::of(&gate.history());
+    let found = Findings::of(&resource.history());
     assert_eq!(found.violations(), [""; 0]);
     assert_eq!(found.stale_refused, 1);
     holder.finish();
@@ -80,18 +80,26 @@ fn paused_holder_reports_loss_and_is_fenced_off() {
 
 pub(crate) const VERB: &str = "--holder";
 
-fn start(kind: &str, gate: &Gate, members: impl Iterator<Item = String>) -> Process {
-    let own = [VERB.into(), kind.into(), gate.path().display().to_string()];
+fn start(
+    kind: &str,
+    resource: &ProtectedResource,
+    members: impl Iterator<Item = String>,
+) -> Process {
+    let own = [
+        VERB.into(),
+        kind.into(),
+        resource.path().display().to_string(),
+    ];
     Process::start(own.into_iter().chain(members))
 }
 
 /// The holder takes the lock, checks it, and writes. It does not notice the pause between the check and the
 /// write.
 pub(crate) fn main(arguments: &[String]) -> ExitCode {
-    let [kind, gate, members @ ..] = arguments else {
-        panic!("a holder needs a kind, a gate and members: {arguments:?}")
+    let [kind, resource, members @ ..] = arguments else {
+        panic!("a holder needs a kind, a resource and members: {arguments:?}")
     };
-    let record = GateClient::connect(Path::new(gate)).expect("the gate");
+    let record = ResourceClient::connect(Path::new(resource)).expect("the resource");
     match kind.as_str() {
         "naive" => naive(record, members),
         _ => ours(record, members),
@@ -101,23 +109,23 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn naive(mut record: GateClient, members: &[String]) {
+fn naive(mut record: ResourceClient, members: &[String]) {
     let ports: Result<Vec<u16>, _> = members.iter().map(|port| port.parse()).collect();
     let mut client = Naive::new("paused", &ports.expect("ports"), Counted::FromAsking);
     let mut base = 0;
     // Repeats this if the machine was so slow that the lease ended.
     until("it holds the lock", || {
         let belief = client.acquire(LOCK, TTL);
-        base = record.plain_read().expect("the gate");
+        base = record.plain_read().expect("the resource");
         belief.is_some_and(|belief| belief.stands())
     });
     say("checked");
     wait();
-    record.plain_add_one(base).expect("the gate");
+    record.plain_add_one(base).expect("the resource");
     say("written");
 }
 
-fn ours(mut record: GateClient, members: &[String]) {
+fn ours(mut record: ResourceClient, members: &[String]) {
     let lock = set::client(members, MAX_TTL).lock(LOCK).ttl(TTL).wait(LONG);
     let mut held = None;
     until("it holds the lock", || {
@@ -125,8 +133,8 @@ fn ours(mut record: GateClient, members: &[String]) {
         let guard = lock.acquire().expect("a free lock");
         let fence = guard.fence().get();
         let granted = record.granted(0, fence, asked, SystemClock.now());
-        granted.expect("the gate");
-        let base = record.read(fence).expect("the gate");
+        granted.expect("the resource");
+        let base = record.read(fence).expect("the resource");
         let is_valid = guard.is_valid();
         held = Some((guard, fence, base.expect("the newest fence")));
         is_valid
@@ -136,7 +144,7 @@ fn ours(mut record: GateClient, members: &[String]) {
     wait();
     let is_valid = guard.is_valid();
     let reason = guard.wait_lost();
-    let is_let_in = record.add_one(fence, base).expect("the gate");
+    let is_let_in = record.add_one(fence, base).expect("the resource");
     say(&format!(
         "valid: {is_valid}, {reason:?}, let in: {is_let_in}"
     ));

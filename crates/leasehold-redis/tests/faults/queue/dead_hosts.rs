@@ -57,7 +57,7 @@ fn time_after_lease(members: usize) -> Duration {
     let client = fixture.client();
     let guard = fixture.hold(&client);
     let (doomed, alive) = two_kinds(&mut fixture, 1);
-    fixture.gate.ask_to_stay(FOR_EVER);
+    fixture.resource.ask_to_stay(FOR_EVER);
     fixture.time_from_release(guard);
     power_off(&doomed);
     let over = lease_end(&fixture);

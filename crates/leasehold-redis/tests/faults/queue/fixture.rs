@@ -3,18 +3,18 @@ use std::time::Duration;
 use leasehold::blocking::{Client, Guard};
 use leasehold::clock::{BootInstant, Clock, SystemClock};
 use leasehold_redis::RedisStore;
-use leasehold_testkit::faults::{Findings, Gate, Hold, Proxy};
+use leasehold_testkit::faults::{Findings, Hold, ProtectedResource, Proxy};
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, until};
 
 use super::host::{Host, host_of};
 use super::{LOCK, MAX_TTL, QUEUE, TTL, note};
 use crate::set;
 
-/// Servers, and processes that wait for a lock over them. The gate records what they are granted.
+/// Servers, and processes that wait for a lock over them. The resource records what they are granted.
 #[derive(Debug)]
 pub(super) struct Fixture {
     pub(super) servers: RedisSet,
-    pub(super) gate: Gate,
+    pub(super) resource: ProtectedResource,
     hosts: usize,
 }
 
@@ -27,7 +27,7 @@ impl Fixture {
         }
         Self {
             servers,
-            gate: Gate::open(),
+            resource: ProtectedResource::open(),
             hosts: 0,
         }
     }
@@ -59,7 +59,7 @@ impl Fixture {
     fn host_at(&mut self, urls: &[String]) -> Host {
         let number = self.hosts;
         self.hosts += 1;
-        Host::start(number, &self.gate.path(), urls)
+        Host::start(number, &self.resource.path(), urls)
     }
 
     /// Starts `count` more waits of `host`. Returns the name that its client has in the queue.
@@ -90,7 +90,7 @@ impl Fixture {
 
     /// Releases the lock. Returns how long it takes until the next grant.
     pub(super) fn time_from_release(&self, guard: Guard) -> Duration {
-        let before = self.gate.grants();
+        let before = self.resource.grants();
         let begun = SystemClock.now();
         let ended = guard.release();
         assert!(ended.is_ok(), "{ended:?}");
@@ -100,12 +100,14 @@ impl Fixture {
     }
 
     pub(super) fn await_grants(&self, count: usize) {
-        until("they are granted the lock", || self.gate.grants() >= count);
+        until("they are granted the lock", || {
+            self.resource.grants() >= count
+        });
     }
 
     /// Returns the grants, in the order of fences.
     pub(super) fn holds(&self) -> Vec<Hold> {
-        let mut holds = self.gate.history().holds;
+        let mut holds = self.resource.history().holds;
         holds.sort_by_key(|hold| hold.fence);
         holds
     }
@@ -143,13 +145,13 @@ impl Fixture {
     /// Checks that nothing happened that must never happen, and that no wait was refused.
     pub(super) fn assert_well(&self) {
         self.assert_exclusive();
-        let refused = self.gate.history().refusals;
+        let refused = self.resource.history().refusals;
         assert_eq!(refused.first(), None, "{} refused", refused.len());
     }
 
     /// Checks that nothing happened that must never happen.
     pub(super) fn assert_exclusive(&self) {
-        let found = Findings::of(&self.gate.history());
+        let found = Findings::of(&self.resource.history());
         assert_eq!(found.violations(), [""; 0]);
     }
 
@@ -168,7 +170,7 @@ impl Fixture {
 impl Drop for Fixture {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let refusals = self.gate.history().refusals;
+            let refusals = self.resource.history().refusals;
             note(&format!(
                 "{} refused, the last: {:?}",
                 refusals.len(),

@@ -43,14 +43,17 @@ pub(super) fn scenario() {
         let begun = SystemClock.now();
         let first = fixture.time_from_release(guard);
         let all_others = OTHERS * BEHIND;
-        let served =
-            |fixture: &Fixture| fixture.gate.grants_to(|worker| host_of(worker) != CUT_OFF);
+        let served = |fixture: &Fixture| {
+            fixture
+                .resource
+                .grants_to(|worker| host_of(worker) != CUT_OFF)
+        };
         until("all the others are served", || {
             served(&fixture) == all_others
         });
         let (gap, in_vain) = (
             fixture.longest_gap(begun),
-            fixture.gate.grants() - all_others,
+            fixture.resource.grants() - all_others,
         );
         note(&format!(
             "{MEMBERS} servers, the first host cut off from a majority, {name}: first grant after \

@@ -95,7 +95,7 @@ pub(super) fn stands_still(members: usize) {
     }
     hosts[0].pause();
     // Long enough for the first waiter to come back in the meantime.
-    fixture.gate.ask_to_stay(Duration::from_secs(4));
+    fixture.resource.ask_to_stay(Duration::from_secs(4));
     let span = fixture.time_from_release(guard);
     note(&format!(
         "{members} servers, head stopped: next grant after {span:?}"
@@ -123,7 +123,7 @@ pub(super) fn holder_is_killed(members: usize) {
     for round in 0..LEASES {
         let guard = fixture.hold(&client);
         let holder = heads(&mut fixture, &mut next);
-        fixture.gate.ask_to_stay(FOR_EVER);
+        fixture.resource.ask_to_stay(FOR_EVER);
         fixture.time_from_release(guard);
         holder.kill();
         let over = lease_end(&fixture);

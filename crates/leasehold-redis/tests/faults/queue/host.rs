@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use leasehold::clock::{Clock, SystemClock};
 use leasehold::{Client, Error, Lock};
-use leasehold_testkit::faults::GateClient;
+use leasehold_testkit::faults::ResourceClient;
 use tokio::sync::mpsc;
 
 use super::fixture::store;
@@ -18,10 +18,10 @@ use crate::process::Process;
 
 pub(crate) const VERB: &str = "--host";
 
-/// At the gate, the numbers of a host's waits start at the host's number times this.
+/// At the resource, the numbers of a host's waits start at the host's number times this.
 const WAITS_MAX: usize = 10_000;
 
-/// Returns the host of a worker at the gate.
+/// Returns the host of a worker at the resource.
 pub(super) fn host_of(worker: usize) -> usize {
     worker / WAITS_MAX
 }
@@ -38,8 +38,12 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub(super) fn start(number: usize, gate: &Path, urls: &[String]) -> Self {
-        let own = [VERB.into(), number.to_string(), gate.display().to_string()];
+    pub(super) fn start(number: usize, resource: &Path, urls: &[String]) -> Self {
+        let own = [
+            VERB.into(),
+            number.to_string(),
+            resource.display().to_string(),
+        ];
         Self {
             process: Process::start(own.into_iter().chain(urls.iter().cloned())),
             stay: STAY,
@@ -76,14 +80,14 @@ impl Host {
 }
 
 pub(crate) fn main(arguments: &[String]) -> ExitCode {
-    let [number, gate, urls @ ..] = arguments else {
-        panic!("a host needs a number, a gate and members: {arguments:?}")
+    let [number, resource, urls @ ..] = arguments else {
+        panic!("a host needs a number, a resource and members: {arguments:?}")
     };
     let number: usize = number.parse().expect("a number");
     let client = Client::new(store(urls));
     let hall = Hall {
         lock: client.lock(LOCK).ttl(TTL),
-        gate: RefCell::new(GateClient::connect(Path::new(gate)).expect("the gate")),
+        resource: RefCell::new(ResourceClient::connect(Path::new(resource)).expect("the resource")),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -116,7 +120,7 @@ fn orders() -> mpsc::UnboundedReceiver<(usize, Duration)> {
 /// What the waits share.
 struct Hall {
     lock: Lock,
-    gate: RefCell<GateClient>,
+    resource: RefCell<ResourceClient>,
 }
 
 impl Hall {
@@ -139,8 +143,11 @@ impl Hall {
 
     async fn wait(&self, worker: usize, stay: Duration) {
         if let Err(error) = self.hold_once(worker, stay).await {
-            let told = self.gate.borrow_mut().refused(worker, &error.to_string());
-            told.expect("the gate");
+            let told = self
+                .resource
+                .borrow_mut()
+                .refused(worker, &error.to_string());
+            told.expect("the resource");
         }
     }
 
@@ -149,15 +156,15 @@ impl Hall {
         let guard = self.lock.acquire().await?;
         let (granted, fence) = (SystemClock.now(), guard.fence().get());
         let told = self
-            .gate
+            .resource
             .borrow_mut()
             .granted(worker, fence, asked, granted);
-        let stay = told.expect("the gate").max(stay);
+        let stay = told.expect("the resource").max(stay);
         SystemClock.sleep_until(granted + stay).await;
         let left = SystemClock.now();
         let valid_until = guard.is_valid().then_some(left);
-        let told = self.gate.borrow_mut().left(fence, valid_until, left);
-        told.expect("the gate");
+        let told = self.resource.borrow_mut().left(fence, valid_until, left);
+        told.expect("the resource");
         // If connections break, the client repeats the release in the background.
         let _ = guard.release().await;
         Ok(())

@@ -48,7 +48,7 @@ pub(super) fn scenario() {
         }
         fixture.await_grants(waits + FIRST);
         action(&mut fixture.servers[member]);
-        let meanwhile = fixture.gate.grants() - waits;
+        let meanwhile = fixture.resource.grants() - waits;
         waits += HOSTS * WAITS_EACH;
         fixture.await_grants(waits);
         let gap = fixture.longest_gap(begun);

@@ -90,7 +90,7 @@ fn metrics_page_is_complete() {
     }
     let store = format!("store=\"Redis 127.0.0.1:{}\"", server.port());
     for (name, label, least) in [
-        ("leasehold_members", "state=\"counting\"", 1.0),
+        ("leasehold_members", "state=\"trusted\"", 1.0),
         (
             "leasehold_acquire_wait_seconds_count",
             "outcome=\"granted\"",

@@ -10,24 +10,24 @@ use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, until};
 use crate::support::{configure, eventually, value};
 
 /// Three durable servers in one quorum, and a port where nothing listens.
-struct Scene {
+struct DurableQuorum {
     servers: RedisSet,
     dead: RedisServer,
     max_ttl: Duration,
 }
 
-impl Scene {
+impl DurableQuorum {
     async fn formed(max_ttl: Duration) -> Self {
         let servers = RedisSet::start_each(3, &RedisServer::builder().durable());
         let mut dead = RedisServer::start();
         dead.kill();
-        let scene = Self {
+        let fixture = Self {
             servers,
             dead,
             max_ttl,
         };
-        scene.quorum(scene.ports()).init().await.unwrap();
-        scene
+        fixture.quorum(fixture.ports()).init().await.unwrap();
+        fixture
     }
 
     fn ports(&self) -> [u16; 3] {
@@ -86,20 +86,20 @@ fn is_noticed(health: &[MemberHealth]) -> bool {
 
 #[tokio::test]
 async fn member_killed_after_rdb_move_has_no_vote() {
-    let mut scene = Scene::formed(Duration::from_secs(5)).await;
-    let server = &mut scene.servers[1];
+    let mut fixture = DurableQuorum::formed(Duration::from_secs(5)).await;
+    let server = &mut fixture.servers[1];
     configure(server, &["CONFIG", "SET", "appendonly", "no"]);
     configure(server, &["CONFIG", "REWRITE"]);
     configure(server, &["SAVE"]);
     server.restart();
-    let looking = scene.client();
+    let looking = fixture.client();
     eventually("m1 has a vote again", async || {
         let health = looking.health().await.unwrap();
         let m1 = &health[1];
         (m1.status.is_ok() && m1.untrusted_reason.is_none()).then_some(())
     })
     .await;
-    scene
+    fixture
         .second_holder_is_refused(|server| {
             server.restart();
             assert_eq!(value(server, "x"), Reply::Nil, "the lease is forgotten");
@@ -110,9 +110,9 @@ async fn member_killed_after_rdb_move_has_no_vote() {
 
 #[tokio::test]
 async fn durability_switched_off_then_killed_has_no_vote() {
-    let mut scene = Scene::formed(Duration::from_secs(60)).await;
-    configure(&scene.servers[1], &["CONFIG", "SET", "appendonly", "no"]);
-    let looking = scene.client();
+    let mut fixture = DurableQuorum::formed(Duration::from_secs(60)).await;
+    configure(&fixture.servers[1], &["CONFIG", "SET", "appendonly", "no"]);
+    let looking = fixture.client();
     eventually("the other members know of it", async || {
         is_noticed(&looking.health().await.unwrap()).then_some(())
     })
@@ -120,7 +120,7 @@ async fn durability_switched_off_then_killed_has_no_vote() {
     let health = looking.health().await.unwrap();
     let out = health.iter().find_map(|it| it.untrusted_reason.as_ref());
     assert!(out.is_none(), "no member loses its vote by that: {out:?}");
-    scene
+    fixture
         .second_holder_is_refused(|server| {
             // By its configuration file it is durable again, and it has the data from before.
             server.restart();
@@ -152,11 +152,11 @@ fn until_replication_says(server: &RedisServer, part: &str) {
 
 #[tokio::test]
 async fn promoted_replica_has_no_vote() {
-    let mut scene = Scene::formed(Duration::from_secs(60)).await;
+    let mut fixture = DurableQuorum::formed(Duration::from_secs(60)).await;
     // No client sees the two together.
-    let replica = lagging_replica_of(&scene.servers[1]).await;
+    let replica = lagging_replica_of(&fixture.servers[1]).await;
     let port = replica.port();
-    scene
+    fixture
         .second_holder_is_refused(|server| {
             server.kill();
             Some(port)
@@ -166,10 +166,10 @@ async fn promoted_replica_has_no_vote() {
 
 #[tokio::test]
 async fn failover_and_back_has_no_vote() {
-    let mut scene = Scene::formed(Duration::from_secs(60)).await;
-    let replica = lagging_replica_of(&scene.servers[1]).await;
+    let mut fixture = DurableQuorum::formed(Duration::from_secs(60)).await;
+    let replica = lagging_replica_of(&fixture.servers[1]).await;
     let port = replica.port().to_string();
-    scene
+    fixture
         .second_holder_is_refused(|server| {
             configure(server, &["REPLICAOF", "127.0.0.1", &port]);
             until_replication_says(server, "master_link_status:up");

@@ -12,10 +12,10 @@ use futures_util::future::join_all;
 use leasehold::clock::within;
 use leasehold::store::{Inspection as _, Wait, background};
 use leasehold::{Client, ErrorKind, Guard, Key, Mode, ReleaseOutcome};
-use leasehold_testkit::{Call, Fault};
+use leasehold_testkit::{Fault, StoreCall};
 use tokio::task::JoinHandle;
 
-use crate::scene::{MARGIN, Scene, TTL};
+use crate::fixture::{Fixture, MARGIN, TTL};
 
 const BUSY_FOR: Duration = Duration::from_millis(30);
 
@@ -28,8 +28,8 @@ fn start<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> J
     background::spawn(work)
 }
 
-async fn is_free(scene: &Scene, name: &str) -> bool {
-    let client = scene.other_client();
+async fn is_free(fixture: &Fixture, name: &str) -> bool {
+    let client = fixture.other_client();
     client
         .lock(name)
         .try_acquire()
@@ -39,17 +39,17 @@ async fn is_free(scene: &Scene, name: &str) -> bool {
 }
 
 /// That no member knows of a holder or a waiter of these locks.
-async fn assert_nothing_left(scene: &Scene, names: &[&str]) {
-    scene.pass(Duration::from_millis(20)).await;
+async fn assert_nothing_left(fixture: &Fixture, names: &[&str]) {
+    fixture.pass(Duration::from_millis(20)).await;
     for name in names {
         let key = Key::new(name).expect("a valid name");
         assert_eq!(
-            scene.memory.holders(&key).await.expect("an answer"),
+            fixture.memory.holders(&key).await.expect("an answer"),
             [],
             "{name}"
         );
         assert_eq!(
-            scene.memory.waiters(&key).await.expect("an answer"),
+            fixture.memory.waiters(&key).await.expect("an answer"),
             [],
             "{name}"
         );
@@ -58,15 +58,15 @@ async fn assert_nothing_left(scene: &Scene, names: &[&str]) {
 
 #[tokio::test(start_paused = true)]
 async fn names_are_sorted_and_deduplicated() {
-    let scene = Scene::new();
-    let set = scene.client.lock_all(["b", "c", "a", "b"]).wait(TTL);
+    let fixture = Fixture::new();
+    let set = fixture.client.lock_all(["b", "c", "a", "b"]).wait(TTL);
     let guards = set.acquire().await.unwrap();
     let names: Vec<_> = guards.keys().map(Key::as_str).collect();
     assert_eq!(names, ["a", "b", "c"]);
     for (key, fence) in guards.fences() {
         assert_eq!(guards.fence(key), Some(fence));
         assert_eq!(guards.guard(key).unwrap().fence(), fence);
-        assert!(!is_free(&scene, key.as_str()).await);
+        assert!(!is_free(&fixture, key.as_str()).await);
     }
     assert!(guards.guard("d").is_none() && guards.fence("d").is_none());
     let ended = guards.release().await;
@@ -75,14 +75,14 @@ async fn names_are_sorted_and_deduplicated() {
         .map(|(key, end)| (key.as_str(), end.clone().unwrap()));
     let released = |name| (name, ReleaseOutcome::Released);
     assert_eq!(ended.collect::<Vec<_>>(), ["a", "b", "c"].map(released));
-    assert_nothing_left(&scene, &["a", "b", "c"]).await;
+    assert_nothing_left(&fixture, &["a", "b", "c"]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn missing_or_invalid_names_send_nothing() {
-    let scene = Scene::new();
-    let before = scene.store.calls().len();
-    let none = scene.client.lock_all(Vec::<String>::new());
+    let fixture = Fixture::new();
+    let before = fixture.store.calls().len();
+    let none = fixture.client.lock_all(Vec::<String>::new());
     for error in [
         none.acquire().await.unwrap_err(),
         none.ttl(TTL).try_acquire().await.unwrap_err(),
@@ -90,47 +90,51 @@ async fn missing_or_invalid_names_send_nothing() {
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
         assert!(error.to_string().contains("at least one name"), "{error}");
     }
-    let bad = scene.client.lock_all(["a", "leasehold:b"]);
+    let bad = fixture.client.lock_all(["a", "leasehold:b"]);
     let error = bad.acquire().await.unwrap_err();
     assert!(error.to_string().contains("leasehold:b"), "{error}");
-    let short = scene
+    let short = fixture
         .client
         .lock_all(["a", "b"])
         .ttl(Duration::from_millis(1));
     let error = short.acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert_eq!(scene.store.calls().len(), before);
+    assert_eq!(fixture.store.calls().len(), before);
 }
 
 #[tokio::test(start_paused = true)]
 async fn free_locks_take_one_round_trip() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let trip = Duration::from_millis(40);
-    scene.store.set(Fault::Slow(trip));
-    let before = scene.store.calls().len();
-    let asked = scene.now();
-    let guards = scene.client.lock_all(["d", "b", "a", "c"]);
+    fixture.store.set(Fault::Slow(trip));
+    let before = fixture.store.calls().len();
+    let asked = fixture.now();
+    let guards = fixture.client.lock_all(["d", "b", "a", "c"]);
     let guards = guards.acquire().await.unwrap();
-    assert_eq!(scene.now().since(asked), trip);
-    let mut calls = scene.store.calls().split_off(before);
-    calls.retain(|call| !matches!(call, Call::Leave(_)));
+    assert_eq!(fixture.now().since(asked), trip);
+    let mut calls = fixture.store.calls().split_off(before);
+    calls.retain(|call| !matches!(call, StoreCall::Leave(_)));
     assert_eq!(calls.len(), 4, "{calls:?}");
-    assert!(calls.iter().all(|call| matches!(call, Call::Acquire(_))));
+    assert!(
+        calls
+            .iter()
+            .all(|call| matches!(call, StoreCall::Acquire(_)))
+    );
     assert_eq!(guards.deadline(), Some(asked + TTL - MARGIN));
-    let asked = scene.now();
+    let asked = fixture.now();
     guards.release().await;
-    assert_eq!(scene.now().since(asked), trip);
+    assert_eq!(fixture.now().since(asked), trip);
 }
 
 #[tokio::test(start_paused = true)]
 async fn set_of_one_waits_like_its_lock() {
-    let scene = Scene::new();
-    let first = hold(&scene.client, "a").await;
-    let before = scene.store.calls().len();
-    let waiting = start(scene.other_client().lock_all(["a", "a"]).acquire());
-    scene.settle().await;
-    let calls = scene.store.calls().split_off(before);
-    let as_a_lock = matches!(&calls[0], Call::Acquire(claim) if claim.wait != Wait::None);
+    let fixture = Fixture::new();
+    let first = hold(&fixture.client, "a").await;
+    let before = fixture.store.calls().len();
+    let waiting = start(fixture.other_client().lock_all(["a", "a"]).acquire());
+    fixture.settle().await;
+    let calls = fixture.store.calls().split_off(before);
+    let as_a_lock = matches!(&calls[0], StoreCall::Acquire(claim) if claim.wait != Wait::None);
     assert!(
         as_a_lock,
         "its first attempt is part of the wait: {calls:?}"
@@ -141,29 +145,29 @@ async fn set_of_one_waits_like_its_lock() {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_set_holds_only_earlier_locks() {
-    let scene = Scene::new();
-    let other = scene.other_client();
+    let fixture = Fixture::new();
+    let other = fixture.other_client();
     let (b, d) = (hold(&other, "b").await, hold(&other, "d").await);
-    let set = scene.client.lock_all(["e", "d", "c", "b", "a"]);
+    let set = fixture.client.lock_all(["e", "d", "c", "b", "a"]);
     let waiting = start(set.acquire());
-    scene.settle().await;
-    let free = async |name| is_free(&scene, name).await;
+    fixture.settle().await;
+    let free = async |name| is_free(&fixture, name).await;
     assert!(!free("a").await);
     assert!(free("c").await && free("e").await);
     b.release().await.unwrap();
-    scene.settle().await;
+    fixture.settle().await;
     assert!(!free("b").await && !free("c").await);
     assert!(free("e").await, "it waits for d");
     d.release().await.unwrap();
     let guards = waiting.await.unwrap().unwrap();
     assert_eq!(guards.keys().len(), 5);
     guards.release().await;
-    assert_nothing_left(&scene, &["a", "b", "c", "d", "e"]).await;
+    assert_nothing_left(&fixture, &["a", "b", "c", "d", "e"]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn overlapping_sets_never_deadlock() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let counts: Arc<BTreeMap<&str, (AtomicU64, AtomicU64)>> = Arc::new(
         SETS.concat()
             .into_iter()
@@ -174,12 +178,12 @@ async fn overlapping_sets_never_deadlock() {
     let tasks: Vec<_> = (0..24)
         .map(|number| {
             let client = if number % 2 == 0 {
-                scene.client.clone()
+                fixture.client.clone()
             } else {
-                scene.other_client()
+                fixture.other_client()
             };
             let (counts, last) = (Arc::clone(&counts), Arc::clone(&last));
-            let (env, names) = (scene.env.clone(), SETS[number % SETS.len()]);
+            let (env, names) = (fixture.env.clone(), SETS[number % SETS.len()]);
             start(async move {
                 for _ in 0..5 {
                     let guards = client.lock_all(names).acquire().await.unwrap();
@@ -202,8 +206,8 @@ async fn overlapping_sets_never_deadlock() {
             })
         })
         .collect();
-    let limit = scene.now() + Duration::from_secs(600);
-    let all = within(&*scene.env.clock, limit, join_all(tasks)).await;
+    let limit = fixture.now() + Duration::from_secs(600);
+    let all = within(&*fixture.env.clock, limit, join_all(tasks)).await;
     for ended in all.expect("a deadlock") {
         ended.unwrap();
     }
@@ -215,7 +219,7 @@ async fn overlapping_sets_never_deadlock() {
             "{name}"
         );
     }
-    assert_nothing_left(&scene, &["a", "b", "c", "d", "e"]).await;
+    assert_nothing_left(&fixture, &["a", "b", "c", "d", "e"]).await;
 }
 
 const SETS: [[&str; 3]; 6] = [
@@ -229,27 +233,27 @@ const SETS: [[&str; 3]; 6] = [
 
 #[tokio::test(start_paused = true)]
 async fn try_is_all_or_nothing_without_waiting() {
-    let scene = Scene::new();
-    let other = scene.other_client();
+    let fixture = Fixture::new();
+    let other = fixture.other_client();
     for taken in ["a", "b", "c"] {
         let guard = hold(&other, taken).await;
-        let asked = scene.now();
-        let set = scene.client.lock_all(["c", "a", "b"]);
+        let asked = fixture.now();
+        let set = fixture.client.lock_all(["c", "a", "b"]);
         assert!(set.try_acquire().await.unwrap().is_none());
-        assert_eq!(scene.now(), asked);
+        assert_eq!(fixture.now(), asked);
         guard.release().await.unwrap();
-        assert_nothing_left(&scene, &["a", "b", "c"]).await;
+        assert_nothing_left(&fixture, &["a", "b", "c"]).await;
     }
-    let set = scene.client.lock_all(["c", "a", "b"]);
+    let set = fixture.client.lock_all(["c", "a", "b"]);
     assert!(set.try_acquire().await.unwrap().is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn those_who_share_are_in_together() {
-    let scene = Scene::new();
-    let set = scene.client.lock_all(["a", "b"]).mode(Mode::Shared);
+    let fixture = Fixture::new();
+    let set = fixture.client.lock_all(["a", "b"]).mode(Mode::Shared);
     let (first, second) = (set.acquire().await.unwrap(), set.acquire().await.unwrap());
-    let alone = scene.client.lock_all(["b", "c"]);
+    let alone = fixture.client.lock_all(["b", "c"]);
     assert!(alone.try_acquire().await.unwrap().is_none());
     drop((first, second));
     assert!(alone.acquire().await.unwrap().is_valid());
@@ -257,61 +261,61 @@ async fn those_who_share_are_in_together() {
 
 #[tokio::test(start_paused = true)]
 async fn shared_wait_names_the_missing_lock() {
-    let scene = Scene::new();
-    let other = scene.other_client();
+    let fixture = Fixture::new();
+    let other = fixture.other_client();
     let (b, _d) = (hold(&other, "b").await, hold(&other, "d").await);
     let wait = Duration::from_secs(10);
-    let asked = scene.now();
+    let asked = fixture.now();
     let waiting = start(
-        scene
+        fixture
             .client
             .lock_all(["a", "b", "c", "d"])
             .wait(wait)
             .acquire(),
     );
-    scene.pass(Duration::from_secs(8)).await;
+    fixture.pass(Duration::from_secs(8)).await;
     b.release().await.unwrap();
     let error = waiting.await.unwrap().unwrap_err();
-    let waited = scene.now().since(asked);
+    let waited = fixture.now().since(asked);
     assert!(
         waited >= wait && waited < wait + Duration::from_secs(1),
         "{waited:?}"
     );
     assert!(error.is_busy());
     assert_eq!(error.key().unwrap().as_str(), "d");
-    assert_nothing_left(&scene, &["a", "b", "c"]).await;
+    assert_nothing_left(&fixture, &["a", "b", "c"]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn dropped_set_wait_leaves_nothing_behind() {
-    let scene = Scene::new();
-    let other = scene.other_client();
+    let fixture = Fixture::new();
+    let other = fixture.other_client();
     for step in [0, 1, 25, 60, 100, 5_000] {
         let taken = hold(&other, "c").await;
-        scene.store.set(Fault::Slow(Duration::from_millis(20)));
-        let waiting = start(scene.client.lock_all(["a", "b", "c", "d"]).acquire());
-        scene.pass(Duration::from_millis(step)).await;
+        fixture.store.set(Fault::Slow(Duration::from_millis(20)));
+        let waiting = start(fixture.client.lock_all(["a", "b", "c", "d"]).acquire());
+        fixture.pass(Duration::from_millis(step)).await;
         waiting.abort();
         assert!(waiting.await.unwrap_err().is_cancelled());
-        scene.store.set(Fault::None);
-        scene.pass(Duration::from_millis(100)).await;
+        fixture.store.set(Fault::None);
+        fixture.pass(Duration::from_millis(100)).await;
         taken.release().await.unwrap();
-        assert_nothing_left(&scene, &["a", "b", "c", "d"]).await;
+        assert_nothing_left(&fixture, &["a", "b", "c", "d"]).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn absent_store_is_retried_within_the_wait() {
-    let scene = Scene::new();
-    let set = scene
+    let fixture = Fixture::new();
+    let set = fixture
         .client
         .lock_all(["a", "b"])
         .wait(Duration::from_secs(20));
-    scene.store.set(Fault::Unreachable);
+    fixture.store.set(Fault::Unreachable);
     assert!(set.try_acquire().await.unwrap_err().is_unreachable());
     let waiting = start(set.acquire());
-    scene.pass(Duration::from_secs(5)).await;
-    scene.store.set(Fault::None);
+    fixture.pass(Duration::from_secs(5)).await;
+    fixture.store.set(Fault::None);
     drop(waiting.await.unwrap().unwrap());
-    assert_nothing_left(&scene, &["a", "b"]).await;
+    assert_nothing_left(&fixture, &["a", "b"]).await;
 }

@@ -95,9 +95,9 @@ async fn metrics_have_units_and_no_lock_names() {
     let told = Told::new();
     // Also what is asked for only when a lock is taken.
     let _recording = ::metrics::set_default_local_recorder(&told.recorder);
-    let guard = told.scene.client.lock("a-name-of-a-lock").acquire().await;
+    let guard = told.fixture.client.lock("a-name-of-a-lock").acquire().await;
     drop(guard);
-    told.scene.settle().await;
+    told.fixture.settle().await;
     let described = told.recorder.described();
     let names: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();
     assert_eq!(described.keys().collect::<Vec<_>>(), names);
@@ -106,7 +106,7 @@ async fn metrics_have_units_and_no_lock_names() {
         let seconds = metric.kind == MetricKind::Histogram;
         assert_eq!(unit, if seconds { "seconds" } else { "count" });
     }
-    let store = told.scene.client.describe();
+    let store = told.fixture.client.describe();
     for (name, labels) in told.recorder.asked_for() {
         assert_eq!(labels["store"], store, "{name}");
         assert!(labels.values().all(|value| !value.contains("a-name")));

@@ -6,10 +6,10 @@ use leasehold::store::ForceRelease;
 use leasehold::telemetry::{HELD, HOLD, RENEWAL};
 use leasehold::{Key, LostReason};
 use leasehold_testkit::telemetry::TestRecorder;
-use leasehold_testkit::{Call, Fault};
+use leasehold_testkit::{Fault, StoreCall};
 
 use super::told::Told;
-use crate::scene::{MARGIN, TTL};
+use crate::fixture::{MARGIN, TTL};
 
 fn assert_told(told: &Told, reason: &str) {
     told.assert_lost_only(reason);
@@ -18,28 +18,32 @@ fn assert_told(told: &Told, reason: &str) {
 
 pub(super) async fn unreachable() -> TestRecorder {
     let told = Told::new();
-    let guard = told.scene.client.lock("x").acquire().await.unwrap();
-    told.scene.store.set(Fault::Unreachable);
+    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
+    told.fixture.store.set(Fault::Unreachable);
     assert_eq!(guard.lost().await, LostReason::Unreachable);
     assert_told(&told, "unreachable");
     assert_eq!(told.spans(&HOLD, "lost"), [TTL - MARGIN]);
     // The client reports the loss once, even if others ask and the guard is dropped.
     assert!(!guard.is_valid());
     drop(guard);
-    told.scene.settle().await;
+    told.fixture.settle().await;
     assert_told(&told, "unreachable");
     told.recorder
 }
 
 pub(super) async fn expired() -> TestRecorder {
     let told = Told::new();
-    let guard = told.scene.client.lock("x").acquire().await.unwrap();
-    told.scene.store.set(Fault::Slow(Duration::from_secs(1)));
-    while told.scene.count(|call| matches!(call, Call::Renew(_))) == 0 {
-        told.scene.pass(Duration::from_millis(100)).await;
+    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
+    told.fixture.store.set(Fault::Slow(Duration::from_secs(1)));
+    while told
+        .fixture
+        .count(|call| matches!(call, StoreCall::Renew(_)))
+        == 0
+    {
+        told.fixture.pass(Duration::from_millis(100)).await;
     }
     // While a renewal is under way.
-    told.scene.env.clock.stood_still(TTL);
+    told.fixture.env.clock.stood_still(TTL);
     assert!(!guard.is_valid());
     assert_told(&told, "expired");
     told.recorder
@@ -47,8 +51,8 @@ pub(super) async fn expired() -> TestRecorder {
 
 pub(super) async fn stood_still() -> TestRecorder {
     let told = Told::new();
-    let guard = told.scene.client.lock("x").acquire().await.unwrap();
-    told.scene.env.clock.stood_still(TTL);
+    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
+    told.fixture.env.clock.stood_still(TTL);
     assert!(!guard.is_valid());
     assert_told(&told, "stood_still");
     assert_eq!(told.spans(&HOLD, "lost"), [TTL - MARGIN]);
@@ -56,14 +60,14 @@ pub(super) async fn stood_still() -> TestRecorder {
 }
 
 fn forget(told: &Told) {
-    told.scene.memory.forget(&Key::new("x").expect("a name"));
+    told.fixture.memory.forget(&Key::new("x").expect("a name"));
 }
 
 pub(super) async fn taken() -> TestRecorder {
     let told = Told::new();
-    let guard = told.scene.client.lock("x").acquire().await.unwrap();
+    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
     forget(&told);
-    let thief = told.scene.other_client();
+    let thief = told.fixture.other_client();
     let _stolen = thief.lock("x").acquire().await.unwrap();
     assert_eq!(guard.lost().await, LostReason::Taken);
     told.assert_lost_only("taken");
@@ -73,7 +77,7 @@ pub(super) async fn taken() -> TestRecorder {
 
 pub(super) async fn gone() -> TestRecorder {
     let told = Told::new();
-    let guard = told.scene.client.lock("x").acquire().await.unwrap();
+    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
     forget(&told);
     assert_eq!(guard.lost().await, LostReason::Gone);
     assert_told(&told, "gone");
@@ -82,9 +86,9 @@ pub(super) async fn gone() -> TestRecorder {
 
 pub(super) async fn broken() -> TestRecorder {
     let told = Told::new();
-    let operator = told.scene.other_client();
-    let guard = told.scene.client.lock("x").acquire().await.unwrap();
-    told.scene.settle().await;
+    let operator = told.fixture.other_client();
+    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
+    told.fixture.settle().await;
     let breaking = operator.break_lock("x", guard.fence(), ForceRelease::at_once());
     breaking.await.unwrap();
     assert_eq!(guard.lost().await, LostReason::Broken);
@@ -95,7 +99,7 @@ pub(super) async fn broken() -> TestRecorder {
 pub(super) async fn max_hold() -> TestRecorder {
     let told = Told::new();
     let longest = Duration::from_secs(5);
-    let lock = told.scene.client.lock("x").max_hold(longest);
+    let lock = told.fixture.client.lock("x").max_hold(longest);
     let guard = lock.acquire().await.unwrap();
     assert_eq!(guard.lost().await, LostReason::MaxHold);
     assert_told(&told, "max_hold");
@@ -105,8 +109,8 @@ pub(super) async fn max_hold() -> TestRecorder {
 
 pub(super) async fn given_up() -> TestRecorder {
     let told = Told::new();
-    let guard = told.scene.client.lock("x").acquire().await.unwrap();
-    told.scene.pass(Duration::from_secs(2)).await;
+    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
+    told.fixture.pass(Duration::from_secs(2)).await;
     guard.give_up();
     assert_told(&told, "given_up");
     assert_eq!(told.spans(&HOLD, "lost"), [Duration::from_secs(2)]);
@@ -114,10 +118,10 @@ pub(super) async fn given_up() -> TestRecorder {
 }
 
 macro_rules! each_is_told {
-    ($($name:ident => $scene:ident,)+) => {$(
+    ($($name:ident => $fixture:ident,)+) => {$(
         #[tokio::test(start_paused = true)]
         async fn $name() {
-            $scene().await;
+            $fixture().await;
         }
     )+};
 }

@@ -1,18 +1,18 @@
-//! Each scene returns its recorder, so that all of them together can be held against the manual.
+//! Each fixture returns its recorder, so that all of them together can be held against the manual.
 
 use std::time::Duration;
 
 use leasehold::store::background;
 use leasehold::telemetry::{
-    ACQUIRE_WAIT, ATTEMPTS, CONTENDED, HELD, HOLD, HandOvers, MEMBERS, MemberStandings, RELEASES,
+    ACQUIRE_WAIT, ATTEMPTS, CONTENDED, HELD, HOLD, HandOvers, MEMBERS, MemberGauges, RELEASES,
     RENEWAL,
 };
 use leasehold::{ErrorKind, Key, ReleaseOutcome};
 use leasehold_testkit::telemetry::{TestRecorder, TraceRecorder};
-use leasehold_testkit::{Call, Fault};
+use leasehold_testkit::{Fault, StoreCall};
 
 use super::told::Told;
-use crate::scene::{MARGIN, Scene, TTL};
+use crate::fixture::{Fixture, MARGIN, TTL};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -28,14 +28,14 @@ fn assert_close(spans: &[Duration], expected: &[Duration]) {
 pub(super) async fn granted_and_released() -> TestRecorder {
     let told = Told::new();
     let way = Duration::from_millis(200);
-    told.scene.store.set(Fault::Slow(way));
-    let guard = told.scene.client.lock("x").acquire().await.unwrap();
+    told.fixture.store.set(Fault::Slow(way));
+    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
     assert_eq!(told.sum(&HELD, ""), 1.0);
     assert_close(&told.spans(&ACQUIRE_WAIT, "granted"), &[way]);
-    told.scene.pass(3 * SECOND).await;
+    told.fixture.pass(3 * SECOND).await;
     assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::Released);
     assert_close(&told.spans(&HOLD, "released"), &[3 * SECOND + way]);
-    told.scene.settle().await;
+    told.fixture.settle().await;
     assert_eq!(
         told.all_counts(),
         [
@@ -56,13 +56,13 @@ async fn acquire_and_release_are_counted_once() {
 #[tokio::test(start_paused = true)]
 async fn shares_count_as_one_hold() {
     let told = Told::new();
-    let guard = told.scene.client.lock("x").acquire().await.unwrap();
+    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
     let share = guard.share();
     drop(guard);
-    told.scene.settle().await;
+    told.fixture.settle().await;
     assert_eq!(told.counts(&[HELD, RELEASES]), ["held 1"]);
     drop(share);
-    told.scene.settle().await;
+    told.fixture.settle().await;
     let expected = ["hold_seconds released 1", "releases_total released 1"];
     assert_eq!(told.counts(&[HELD, HOLD, RELEASES]), expected);
 }
@@ -71,7 +71,7 @@ pub(super) async fn contended() -> TestRecorder {
     let told = Told::new();
     let other = told.other_client();
     let guard = other.lock("x").acquire().await.unwrap();
-    let lock = told.scene.client.lock("x");
+    let lock = told.fixture.client.lock("x");
     assert!(lock.try_acquire().await.unwrap().is_none());
     let wait = 2 * SECOND;
     let error = lock.clone().wait(wait).acquire().await.unwrap_err();
@@ -83,7 +83,7 @@ pub(super) async fn contended() -> TestRecorder {
     assert_eq!(told.spans(&ACQUIRE_WAIT, "busy"), [Duration::ZERO]);
     assert_eq!(told.sum(&CONTENDED, ""), 2.0);
     let waiting = background::spawn(lock.acquire());
-    told.scene.pass(3 * SECOND).await;
+    told.fixture.pass(3 * SECOND).await;
     guard.release().await.unwrap();
     let guard = waiting.await.unwrap().unwrap();
     assert_eq!(told.sum(&CONTENDED, ""), 3.0);
@@ -102,18 +102,18 @@ async fn busy_and_timed_out_are_told_apart() {
 #[tokio::test(start_paused = true)]
 async fn contended_call_is_counted_once() {
     let told = Told::new();
-    let (holder, _) = told.scene.client_apart();
+    let (holder, _) = told.fixture.client_apart();
     let _guard = holder.lock("x").acquire().await.unwrap();
-    let waiting = background::spawn(told.scene.client.lock("x").acquire());
-    told.scene.pass(SECOND).await;
+    let waiting = background::spawn(told.fixture.client.lock("x").acquire());
+    told.fixture.pass(SECOND).await;
     let attempts = |ends: &[&str]| ends.iter().map(|end| told.sum(&ATTEMPTS, end)).sum::<f64>();
     for (fault, ends) in [
         (Fault::Unreachable, &["failed", "unknown"][..]),
         (Fault::None, &["busy"][..]),
     ] {
         let before = attempts(ends);
-        told.scene.store.set(fault);
-        told.scene.pass(2 * TTL).await;
+        told.fixture.store.set(fault);
+        told.fixture.pass(2 * TTL).await;
         assert!(attempts(ends) > before, "{fault:?}");
     }
     assert_eq!(told.sum(&CONTENDED, ""), 1.0);
@@ -122,18 +122,18 @@ async fn contended_call_is_counted_once() {
 
 pub(super) async fn given_up_waits() -> TestRecorder {
     let told = Told::new();
-    let (client, member) = (&told.scene.client, &told.scene.store);
+    let (client, member) = (&told.fixture.client, &told.fixture.store);
     let guard = client.lock("x").acquire().await.unwrap();
     let waiting = background::spawn(client.lock("x").acquire());
-    told.scene.pass(SECOND).await;
+    told.fixture.pass(SECOND).await;
     waiting.abort();
-    told.scene.settle().await;
+    told.fixture.settle().await;
     assert_close(&told.spans(&ACQUIRE_WAIT, "cancelled"), &[SECOND]);
     member.set(Fault::Frozen);
     let waiting = background::spawn(client.lock("y").try_acquire());
-    told.scene.settle().await;
+    told.fixture.settle().await;
     waiting.abort();
-    told.scene.settle().await;
+    told.fixture.settle().await;
     assert_eq!(told.sum(&ATTEMPTS, "cut_off"), 1.0);
     assert_eq!(told.spans(&ACQUIRE_WAIT, "cancelled").len(), 2);
     member.set(Fault::None);
@@ -148,7 +148,7 @@ async fn dropped_call_counts_as_cancelled() {
 
 pub(super) async fn failures() -> TestRecorder {
     let told = Told::new();
-    let (client, member) = (&told.scene.client, &told.scene.store);
+    let (client, member) = (&told.fixture.client, &told.fixture.store);
     let permit = client.semaphore("pool", 2).acquire().await.unwrap();
     let error = client.semaphore("pool", 3).acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::PermitsDiffer);
@@ -177,29 +177,29 @@ async fn refused_and_unavailable_are_distinguished() {
     failures().await;
 }
 
-fn renewals(scene: &Scene) -> usize {
-    scene.count(|call| matches!(call, Call::Renew(_)))
+fn renewals(fixture: &Fixture) -> usize {
+    fixture.count(|call| matches!(call, StoreCall::Renew(_)))
 }
 
 pub(super) async fn renewed() -> TestRecorder {
     let told = Told::new();
-    let member = &told.scene.store;
-    let guard = told.scene.client.lock("x").acquire().await.unwrap();
-    told.scene.pass(3 * TTL).await;
-    let count = renewals(&told.scene);
+    let member = &told.fixture.store;
+    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
+    told.fixture.pass(3 * TTL).await;
+    let count = renewals(&told.fixture);
     assert!(count >= 8, "{count}");
     assert_eq!(told.spans(&RENEWAL, "renewed"), vec![Duration::ZERO; count]);
     let way = SECOND / 2;
     member.set(Fault::Slow(way));
-    while renewals(&told.scene) == count {
-        told.scene.pass(way).await;
+    while renewals(&told.fixture) == count {
+        told.fixture.pass(way).await;
     }
-    told.scene.pass(way).await;
+    told.fixture.pass(way).await;
     let last = told.spans(&RENEWAL, "renewed").split_off(count);
     assert_close(&last, &[way]);
     member.set(Fault::Unreachable);
     while !guard.is_in_doubt() {
-        told.scene.pass(SECOND).await;
+        told.fixture.pass(SECOND).await;
     }
     assert!(!told.spans(&RENEWAL, "unknown").is_empty());
     assert_eq!(told.sum(&HELD, ""), 1.0, "in doubt is not lost");
@@ -220,13 +220,13 @@ async fn batched_renewals_are_recorded_one_by_one() {
     let _watching = witness.watch();
     let mut guards = Vec::new();
     for number in 0..20 {
-        let lock = told.scene.client.lock(format!("x{number}"));
+        let lock = told.fixture.client.lock(format!("x{number}"));
         guards.push(lock.acquire().await.unwrap());
     }
     // All of them are due when it goes on.
-    told.scene.env.clock.stood_still(TTL / 3);
-    told.scene.pass(TTL).await;
-    let (leases, messages) = (renewals(&told.scene), witness.named("renewal"));
+    told.fixture.env.clock.stood_still(TTL / 3);
+    told.fixture.pass(TTL).await;
+    let (leases, messages) = (renewals(&told.fixture), witness.named("renewal"));
     assert!(messages.len() < leases, "each had a message of its own");
     assert_eq!(told.spans(&RENEWAL, "renewed").len(), leases);
     let counts = messages.iter().map(|span| {
@@ -239,7 +239,7 @@ async fn batched_renewals_are_recorded_one_by_one() {
 #[tokio::test(start_paused = true)]
 async fn handle_renewals_are_recorded() {
     let told = Told::new();
-    let (client, member) = (&told.scene.client, &told.scene.store);
+    let (client, member) = (&told.fixture.client, &told.fixture.store);
     let guard = client.lock("x").acquire().await.unwrap();
     let handle = guard.into_handle().unwrap();
     let way = SECOND / 2;
@@ -254,9 +254,9 @@ async fn handle_renewals_are_recorded() {
 
 pub(super) async fn handed_on() -> TestRecorder {
     let told = Told::new();
-    let client = &told.scene.client;
+    let client = &told.fixture.client;
     let guard = client.lock("x").acquire().await.unwrap();
-    told.scene.pass(SECOND).await;
+    told.fixture.pass(SECOND).await;
     let handle = guard.into_handle().unwrap();
     assert_close(&told.spans(&HOLD, "handed_on"), &[SECOND]);
     assert_eq!(told.sum(&HELD, ""), 0.0);
@@ -265,7 +265,7 @@ pub(super) async fn handed_on() -> TestRecorder {
     let guard = client.adopt(&handle).await.unwrap();
     assert_eq!(told.sum(&HELD, ""), 1.0);
     assert_eq!(told.spans(&RENEWAL, "renewed").len(), 2);
-    told.scene.pass(2 * SECOND).await;
+    told.fixture.pass(2 * SECOND).await;
     guard.release().await.unwrap();
     assert_close(&told.spans(&HOLD, "released"), &[2 * SECOND]);
     assert_eq!(told.sum(&HELD, ""), 0.0);
@@ -279,9 +279,9 @@ async fn adopting_a_handle_begins_a_new_hold() {
 
 pub(super) async fn releases() -> TestRecorder {
     let told = Told::new();
-    let (client, member) = (&told.scene.client, &told.scene.store);
+    let (client, member) = (&told.fixture.client, &told.fixture.store);
     let guard = client.lock("forgotten").acquire().await.unwrap();
-    told.scene.memory.forget(&Key::new("forgotten").unwrap());
+    told.fixture.memory.forget(&Key::new("forgotten").unwrap());
     assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
     let guard = client.lock("shut").ttl(TTL).lock_delay(SECOND);
     let guard = guard.acquire().await.unwrap();
@@ -305,7 +305,7 @@ async fn releases_are_recorded_by_outcome() {
 pub(super) fn stores() -> TestRecorder {
     let recorder = TestRecorder::new();
     recorder.scope(|| {
-        let mut members = MemberStandings::new("a store", 4);
+        let mut members = MemberGauges::new("a store", 4);
         members.judged(0, true);
         members.judged(1, false);
         members.failing(2, true);
@@ -318,10 +318,10 @@ pub(super) fn stores() -> TestRecorder {
 #[tokio::test(start_paused = true)]
 async fn unnoticed_loss_is_recorded_at_release() {
     let told = Told::new();
-    let guard = told.scene.client.lock("x").acquire().await.unwrap();
-    told.scene.pass(SECOND).await;
+    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
+    told.fixture.pass(SECOND).await;
     // No timer fires: the clock jumps, as after a suspended machine wakes.
-    told.scene.env.clock.stood_still(2 * TTL);
+    told.fixture.env.clock.stood_still(2 * TTL);
     guard.release().await.unwrap();
     told.assert_lost_only("stood_still");
     let lost = told.spans(&HOLD, "lost");

@@ -1,7 +1,7 @@
 //! What a client reports about itself: metrics and spans.
 #![expect(
     clippy::unwrap_used,
-    reason = "a scene that cannot go on fails, and one test runs all of them"
+    reason = "a fixture that cannot go on fails, and one test runs all of them"
 )]
 
 mod documented;

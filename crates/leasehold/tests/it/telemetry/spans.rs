@@ -4,11 +4,11 @@ use std::time::Duration;
 use leasehold::Mode;
 use leasehold::store::{ForceRelease, Owner, background};
 use leasehold_testkit::telemetry::{SeenSpan, TraceRecorder};
-use leasehold_testkit::{Call, Fault};
+use leasehold_testkit::{Fault, StoreCall};
 use tracing::{Instrument as _, Level};
 
 use super::documented::rows;
-use crate::scene::{Scene, TTL};
+use crate::fixture::{Fixture, TTL};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -25,12 +25,12 @@ fn fields(span: &SeenSpan, names: &[&str]) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn concurrent_spans_are_not_mixed_up() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let witness = TraceRecorder::new();
     let _watching = witness.watch();
-    scene.store.set(Fault::Jittery(SECOND / 10));
+    fixture.store.set(Fault::Jittery(SECOND / 10));
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
-    let locks = names.map(|name| background::spawn(scene.client.lock(name).acquire()));
+    let locks = names.map(|name| background::spawn(fixture.client.lock(name).acquire()));
     for lock in locks {
         // Whenever this task runs, no span is entered: none is held while its work waits.
         assert!(!witness.is_within());
@@ -44,19 +44,19 @@ async fn concurrent_spans_are_not_mixed_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_tells_what_became_of_each_lease() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let witness = TraceRecorder::new();
     let _watching = witness.watch();
-    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
     let first = guard.deadline();
     guard.deadline_moved(first).await;
-    scene.settle().await;
+    fixture.settle().await;
     let spans = witness.spans();
     let (_, span) = the_only(&spans, "renewal");
     assert_eq!((span.parent, span.level), (None, Level::DEBUG));
     let told = fields(span, &["leases", "renewed", "lost", "unknown"]);
     assert_eq!(told, ["1", "1", "0", "0"]);
-    scene.store.set(Fault::Unreachable);
+    fixture.store.set(Fault::Unreachable);
     guard.lost().await;
     let last = witness.named("renewal").pop().expect("a renewal");
     assert_eq!(last.fields["unknown"], "1");
@@ -64,15 +64,15 @@ async fn a_renewal_tells_what_became_of_each_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn manual_lists_every_span_and_field() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let witness = TraceRecorder::new();
     let _watching = witness.watch();
-    let guard = scene.client.lock("x").acquire().await.unwrap();
-    scene.settle().await;
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    fixture.settle().await;
     assert_eq!(witness.open(), [""; 0], "none lives on with the guard");
-    scene.pass(TTL).await;
+    fixture.pass(TTL).await;
     guard.release().await.unwrap();
-    scene.settle().await;
+    fixture.settle().await;
     assert_eq!(witness.open(), [""; 0]);
     let row = |span: SeenSpan| {
         let level = span.level.to_string().to_lowercase();
@@ -87,11 +87,11 @@ async fn manual_lists_every_span_and_field() {
 
 #[tokio::test(start_paused = true)]
 async fn acquire_span_is_a_child_of_the_callers() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let witness = TraceRecorder::new();
     let _watching = witness.watch();
     let caller = tracing::info_span!(target: "leasehold_caller", "caller");
-    let taking = scene.client.lock("x").mode(Mode::Shared).acquire();
+    let taking = fixture.client.lock("x").mode(Mode::Shared).acquire();
     let guard = taking.instrument(caller.clone()).await.unwrap();
     guard.release().instrument(caller.clone()).await.unwrap();
     drop(caller);
@@ -106,11 +106,12 @@ async fn acquire_span_is_a_child_of_the_callers() {
     assert_eq!(fields(release, &["lock", "outcome"]), ["x", "released"]);
 }
 
-fn owners(scene: &Scene) -> BTreeSet<Owner> {
-    let owners = scene.store.calls().into_iter().map(|call| match call {
-        Call::Acquire(claim) | Call::Renew(claim) | Call::Release(claim) | Call::Leave(claim) => {
-            claim.owner
-        }
+fn owners(fixture: &Fixture) -> BTreeSet<Owner> {
+    let owners = fixture.store.calls().into_iter().map(|call| match call {
+        StoreCall::Acquire(claim)
+        | StoreCall::Renew(claim)
+        | StoreCall::Release(claim)
+        | StoreCall::Leave(claim) => claim.owner,
     });
     owners.collect()
 }
@@ -119,42 +120,42 @@ fn owners(scene: &Scene) -> BTreeSet<Owner> {
 async fn spans_and_events_contain_no_secret() {
     let witness = TraceRecorder::new();
     let _watching = witness.watch();
-    let scene = Scene::new();
-    let other = scene.other_client();
+    let fixture = Fixture::new();
+    let other = fixture.other_client();
     // Waits, hand-overs, and refusals.
-    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
     let waiting = background::spawn(other.lock("x").acquire());
     let given_up = background::spawn(other.lock("x").acquire());
-    scene.pass(SECOND).await;
+    fixture.pass(SECOND).await;
     assert!(other.lock("x").try_acquire().await.unwrap().is_none());
-    scene.store.set(Fault::Slow(SECOND / 5));
+    fixture.store.set(Fault::Slow(SECOND / 5));
     drop(guard);
     let guard = waiting.await.unwrap().unwrap();
     given_up.abort();
     drop(guard);
-    scene.pass(3 * SECOND).await;
-    scene.store.set(Fault::None);
+    fixture.pass(3 * SECOND).await;
+    fixture.store.set(Fault::None);
     let shut = other.lock("shut").lock_delay(SECOND);
     let shut = shut.acquire().await.unwrap();
     shut.give_up();
     shut.release().await.unwrap();
     let guard = other.lock("x").acquire().await.unwrap();
-    scene.pass(2 * TTL).await;
+    fixture.pass(2 * TTL).await;
     let handle = guard.into_handle().unwrap();
     let guard = other.adopt(&handle).await.unwrap();
-    let broken = scene
+    let broken = fixture
         .client
         .break_lock("x", guard.fence(), ForceRelease::at_once());
     broken.await.unwrap();
     guard.lost().await;
-    scene.store.set(Fault::Unreachable);
-    let lock = scene.client.lock("y").wait(SECOND);
+    fixture.store.set(Fault::Unreachable);
+    let lock = fixture.client.lock("y").wait(SECOND);
     lock.acquire().await.unwrap_err();
     let values = witness.values();
     let rare = "not released, because it was lost";
     let happened = values.iter().any(|value| value == rare);
     assert!(happened, "not put to the test: {rare}");
-    let owners = owners(&scene);
+    let owners = owners(&fixture);
     assert!(owners.len() > 5, "{owners:?}");
     for owner in owners {
         let text = owner.to_string();

@@ -4,24 +4,24 @@ use leasehold::Client;
 use leasehold::telemetry::{LOST, METRICS, Metric};
 use leasehold_testkit::telemetry::TestRecorder;
 
-use crate::scene::Scene;
+use crate::fixture::Fixture;
 
-/// A scene whose metrics are recorded.
+/// A fixture whose metrics are recorded.
 pub(super) struct Told {
     pub(super) recorder: TestRecorder,
-    pub(super) scene: Scene,
+    pub(super) fixture: Fixture,
 }
 
 impl Told {
     pub(super) fn new() -> Self {
         let recorder = TestRecorder::new();
-        let scene = recorder.scope(Scene::new);
-        Self { recorder, scene }
+        let fixture = recorder.scope(Fixture::new);
+        Self { recorder, fixture }
     }
 
     /// Another client of the same store, recorded too.
     pub(super) fn other_client(&self) -> Client {
-        self.recorder.scope(|| self.scene.other_client())
+        self.recorder.scope(|| self.fixture.other_client())
     }
 
     /// Returns the samples of a histogram whose label has this value.

@@ -6,17 +6,17 @@ use leasehold_redis::{Examination, MissingRight, Need, ServerFacts, Transport};
 use super::{all_green, expect, green, red, refused, well, yellow};
 use crate::commands::doctor::finding::Finding;
 use crate::commands::doctor::finding::Verdict::{Green, Red, Yellow};
-use crate::commands::doctor::server::{Place, judge, of_unreachable};
+use crate::commands::doctor::server::{MemberContext, judge, of_unreachable};
 
-fn place(is_quorum: bool) -> Place {
+fn context(is_quorum: bool) -> MemberContext {
     let penalty = Duration::from_secs(61);
-    Place { is_quorum, penalty }
+    MemberContext { is_quorum, penalty }
 }
 
 fn judged(spoil: impl FnOnce(&mut Examination)) -> Vec<Finding> {
     let mut found = well("run");
     spoil(&mut found);
-    judge(&found, place(true))
+    judge(&found, context(true))
 }
 
 fn with_facts(spoil: impl FnOnce(&mut ServerFacts)) -> Vec<Finding> {
@@ -125,7 +125,11 @@ fn undurable_server_is_yellow_with_its_differing_settings() {
     yellow(&findings, "persistence", "no vote for 1m 1s");
     let mut alone = well("run");
     forget(&mut alone);
-    yellow(&judge(&alone, place(false)), "persistence", "granted twice");
+    yellow(
+        &judge(&alone, context(false)),
+        "persistence",
+        "granted twice",
+    );
 }
 
 type Change = fn(&mut Examination);
@@ -210,7 +214,7 @@ fn missing_right_is_judged_by_its_need() {
         };
         let mut found = well("run");
         found.missing_rights = needs.iter().map(right).collect();
-        expect(&judge(&found, place(is_quorum)), "rights", verdict, part);
+        expect(&judge(&found, context(is_quorum)), "rights", verdict, part);
     }
 }
 

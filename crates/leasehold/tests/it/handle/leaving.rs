@@ -9,8 +9,8 @@ use leasehold::store::background;
 use leasehold::{Client, Effect, ErrorKind, MemoryStore, ReleaseOutcome};
 use leasehold_testkit::{Fault, FaultyStore};
 
-use crate::handles::{STEP, handle, hold, is_free, renewals, shut_for};
-use crate::scene::{MARGIN, Scene, TTL};
+use super::handles::{STEP, handle, hold, is_free, renewals, shut_for};
+use crate::fixture::{Fixture, MARGIN, TTL};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -20,70 +20,70 @@ fn terms() -> LeaseTerms {
 
 #[tokio::test(start_paused = true)]
 async fn leave_for_adds_the_clock_tolerance() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
+    let fixture = Fixture::new();
+    let guard = hold(&fixture.client).await;
     let span = Duration::from_secs(45);
     guard.leave_for(span).await.unwrap();
-    assert!(shut_for(&scene).await >= terms().ttl_for(span));
+    assert!(shut_for(&fixture).await >= terms().ttl_for(span));
 }
 
 #[tokio::test(start_paused = true)]
 async fn leave_for_renews_a_short_lease() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
+    let fixture = Fixture::new();
+    let guard = hold(&fixture.client).await;
     // The lease is valid for that long by the store's clock, which may be fast.
     let span = TTL - SECOND;
     assert!(span > TTL - MARGIN);
     guard.leave_for(span).await.unwrap();
-    assert!(renewals(&scene) > 0);
-    assert!(shut_for(&scene).await >= terms().ttl_for(span));
+    assert!(renewals(&fixture) > 0);
+    assert!(shut_for(&fixture).await >= terms().ttl_for(span));
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_delay_follows_what_was_left() {
-    let scene = Scene::new();
-    let lock = scene.client.lock("x").lock_delay(5 * SECOND);
+    let fixture = Fixture::new();
+    let lock = fixture.client.lock("x").lock_delay(5 * SECOND);
     let span = Duration::from_secs(40);
     lock.acquire().await.unwrap().leave_for(span).await.unwrap();
-    let shut = shut_for(&scene).await;
+    let shut = shut_for(&fixture).await;
     assert!(shut >= span && shut < span * 10 / 9 + SECOND, "{shut:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn max_hold_does_not_end_leave_for() {
-    let scene = Scene::new();
-    let lock = scene.client.lock("x").max_hold(10 * SECOND);
+    let fixture = Fixture::new();
+    let lock = fixture.client.lock("x").max_hold(10 * SECOND);
     let guard = lock.acquire().await.unwrap();
-    scene.pass(Duration::from_millis(9_900)).await;
-    scene.store.set(Fault::Slow(Duration::from_millis(200)));
+    fixture.pass(Duration::from_millis(9_900)).await;
+    fixture.store.set(Fault::Slow(Duration::from_millis(200)));
     let span = Duration::from_secs(40);
     guard.leave_for(span).await.unwrap();
-    scene.store.set(Fault::None);
-    assert!(shut_for(&scene).await >= span);
+    fixture.store.set(Fault::None);
+    assert!(shut_for(&fixture).await >= span);
 }
 
 #[tokio::test(start_paused = true)]
 async fn handle_delay_reduces_the_longest_ttl() {
-    let scene = Scene::new();
-    let lock = scene.client.lock("x").lock_delay(20 * SECOND);
+    let fixture = Fixture::new();
+    let lock = fixture.client.lock("x").lock_delay(20 * SECOND);
     let handle = lock.acquire().await.unwrap().into_handle().unwrap();
     let long = handle.clone().with_ttl(41 * SECOND);
-    let error = scene.client.renew(&long).await.unwrap_err();
+    let error = fixture.client.renew(&long).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.to_string().contains("100ms to 40s"), "{error}");
-    assert_eq!(renewals(&scene), 0, "nothing was sent");
+    assert_eq!(renewals(&fixture), 0, "nothing was sent");
     let most = handle.with_ttl(40 * SECOND);
-    assert!(scene.client.renew(&most).await.is_ok());
+    assert!(fixture.client.renew(&most).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn renewal_with_an_unanswered_request_is_unknown() {
-    let scene = Scene::new();
-    let handle = handle(&scene.client).await;
-    scene.store.set(Fault::Slow(5 * SECOND));
-    let renewing = background::spawn(scene.client.renew(&handle));
-    scene.pass(2 * SECOND).await;
-    scene.store.set(Fault::Unreachable);
+    let fixture = Fixture::new();
+    let handle = handle(&fixture.client).await;
+    fixture.store.set(Fault::Slow(5 * SECOND));
+    let renewing = background::spawn(fixture.client.renew(&handle));
+    fixture.pass(2 * SECOND).await;
+    fixture.store.set(Fault::Unreachable);
     let error = renewing.await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
     assert_eq!(error.effect(), Effect::Unknown);
@@ -91,12 +91,12 @@ async fn renewal_with_an_unanswered_request_is_unknown() {
 
 #[tokio::test(start_paused = true)]
 async fn passed_deadline_without_answers_is_reported() {
-    let scene = Scene::new();
-    let handle = handle(&scene.client).await;
-    let left = handle.deadline().unwrap().since(scene.now());
-    scene.pass(left - SECOND).await;
-    scene.store.set(Fault::Unreachable);
-    let error = scene.client.renew(&handle).await.unwrap_err();
+    let fixture = Fixture::new();
+    let handle = handle(&fixture.client).await;
+    let left = handle.deadline().unwrap().since(fixture.now());
+    fixture.pass(left - SECOND).await;
+    fixture.store.set(Fault::Unreachable);
+    let error = fixture.client.renew(&handle).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
     assert!(error.to_string().contains("renewals failed"), "{error}");
 }
@@ -160,30 +160,30 @@ fn closing_a_client_ends_with_its_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn leave_for_lasts_hardly_longer_than_its_span() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
-    scene.pass(Duration::from_secs(2)).await;
+    let fixture = Fixture::new();
+    let guard = hold(&fixture.client).await;
+    fixture.pass(Duration::from_secs(2)).await;
     let span = Duration::from_secs(45);
     guard.leave_for(span).await.unwrap();
-    let shut = shut_for(&scene).await;
+    let shut = shut_for(&fixture).await;
     let most = span * 10 / 9 + SECOND;
     assert!(shut >= span && shut <= most, "{shut:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn leave_for_sends_nothing_for_a_long_lease() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
+    let fixture = Fixture::new();
+    let guard = hold(&fixture.client).await;
     guard.leave_for(Duration::from_secs(20)).await.unwrap();
-    assert_eq!(renewals(&scene), 0);
-    let shut = shut_for(&scene).await;
+    assert_eq!(renewals(&fixture), 0);
+    let shut = shut_for(&fixture).await;
     assert!(shut >= TTL && shut < TTL + STEP, "{shut:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn leaving_has_the_limits_of_any_lease() {
-    let scene = Scene::new();
-    let error = hold(&scene.client)
+    let fixture = Fixture::new();
+    let error = hold(&fixture.client)
         .await
         .leave_for(Duration::from_secs(54))
         .await;
@@ -193,31 +193,35 @@ async fn leaving_has_the_limits_of_any_lease() {
         error.to_string().contains("54s: at most 53.998s"),
         "{error}"
     );
-    scene.settle().await;
-    assert!(is_free(&scene.client).await, "it is freed");
+    fixture.settle().await;
+    assert!(is_free(&fixture.client).await, "it is freed");
     let longest = Duration::from_millis(53_998);
-    hold(&scene.client).await.leave_for(longest).await.unwrap();
-    assert!(shut_for(&scene).await >= longest);
+    hold(&fixture.client)
+        .await
+        .leave_for(longest)
+        .await
+        .unwrap();
+    assert!(shut_for(&fixture).await >= longest);
 }
 
 #[tokio::test(start_paused = true)]
 async fn several_locks_are_left_at_the_same_time() {
-    let scene = Scene::new();
-    let guards = scene.client.lock_all(["x", "y"]).acquire().await.unwrap();
+    let fixture = Fixture::new();
+    let guards = fixture.client.lock_all(["x", "y"]).acquire().await.unwrap();
     let span = Duration::from_secs(40);
     for (key, left) in guards.leave_for(span).await {
         assert!(left.is_ok(), "{key}: {left:?}");
     }
-    assert!(shut_for(&scene).await >= span - STEP);
+    assert!(shut_for(&fixture).await >= span - STEP);
 }
 
 #[tokio::test(start_paused = true)]
 async fn leave_for_reports_a_dead_store() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
-    scene.store.set(Fault::Unreachable);
+    let fixture = Fixture::new();
+    let guard = hold(&fixture.client).await;
+    fixture.store.set(Fault::Unreachable);
     let error = guard.leave_for(Duration::from_secs(50)).await.unwrap_err();
     assert_eq!(error.effect(), Effect::Unknown);
-    scene.store.set(Fault::None);
-    assert!(!is_free(&scene.client).await);
+    fixture.store.set(Fault::None);
+    assert!(!is_free(&fixture.client).await);
 }

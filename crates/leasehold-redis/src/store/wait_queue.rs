@@ -13,7 +13,7 @@ use crate::driver::Call;
 
 /// The waits of one client, by owner. A wait begins when the members did not grant the first attempt.
 #[derive(Debug, Default)]
-pub(super) struct Waits {
+pub(super) struct WaitQueue {
     open: Mutex<HashMap<Owner, Arc<Wait>>>,
     /// How many are open. A free lock needs no wait, and then no thread touches the mutex.
     count: AtomicUsize,
@@ -32,7 +32,7 @@ struct State {
     last: Progress,
 }
 
-impl Waits {
+impl WaitQueue {
     /// Begins a wait, whose first attempt was answered with `first`.
     pub(super) fn begin(&self, owner: Owner, call: Call, first: Progress) {
         let state = State {

@@ -7,8 +7,8 @@ use leasehold::store::{RecordKey, Store as _};
 use leasehold::{Effect, ErrorKind, Fence, Guard, HeldRecord, Key, Once};
 use leasehold_testkit::Fault;
 
-use crate::callers::{Caller, World};
-use crate::scene::TTL;
+use super::callers::{Caller, CallersFixture};
+use crate::fixture::TTL;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const SECOND: Duration = Duration::from_secs(1);
@@ -30,17 +30,17 @@ async fn found(caller: &Caller) -> Vec<u8> {
 }
 
 /// Opens the record with a greater fence.
-async fn open_beside(world: &World) {
+async fn open_beside(fixture: &CallersFixture) {
     let record = RecordKey::new(Key::new("pay/17").expect("a key"));
-    let records = world.memory.records().expect("records");
+    let records = fixture.memory.records().expect("records");
     let opened = records.open_record(&record, Fence::MAX).await;
     opened.expect("an answer");
 }
 
 #[tokio::test(start_paused = true)]
 async fn adopted_guard_writes_after_its_predecessor() {
-    let world = World::new();
-    let caller = world.caller();
+    let fixture = CallersFixture::new();
+    let caller = fixture.caller();
     let guard = hold(&caller).await;
     for text in ["one", "two", "three"] {
         guard.record().write(text.as_bytes(), HOUR).await.unwrap();
@@ -52,19 +52,19 @@ async fn adopted_guard_writes_after_its_predecessor() {
         written.unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(found(&caller).await, text.as_bytes());
         handle = guard.into_handle().unwrap();
-        world.pass(SECOND).await;
+        fixture.pass(SECOND).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_write_that_is_refused_ends_at_once() {
-    let world = World::new();
-    let caller = world.caller();
+    let fixture = CallersFixture::new();
+    let caller = fixture.caller();
     let guard = hold(&caller).await;
-    open_beside(&world).await;
-    let end = world.env.clock.now() + SECOND;
+    open_beside(&fixture).await;
+    let end = fixture.env.clock.now() + SECOND;
     let record = guard.record();
-    let writing = within(&*world.env.clock, end, record.write(*b"x", HOUR));
+    let writing = within(&*fixture.env.clock, end, record.write(*b"x", HOUR));
     let error = writing.await.expect("it ends").unwrap_err();
     assert_eq!(error.effect(), Effect::None, "{error}");
     assert_eq!(error.kind(), ErrorKind::Fenced, "{error}");
@@ -72,15 +72,15 @@ async fn a_write_that_is_refused_ends_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn unanswered_then_refused_write_stays_unknown() {
-    let world = World::new();
-    let caller = world.caller();
+    let fixture = CallersFixture::new();
+    let caller = fixture.caller();
     let guard = hold(&caller).await;
     // The write is carried out, and its answer comes after its caller stopped waiting.
     caller.way.set(Fault::Slow(SECOND * 4));
     let record = guard.record();
     let (wrote, ()) = tokio::join!(record.write(*b"x", HOUR), async {
-        world.pass(SECOND).await;
-        open_beside(&world).await;
+        fixture.pass(SECOND).await;
+        open_beside(&fixture).await;
         caller.way.set(Fault::None);
     });
     let error = wrote.unwrap_err();
@@ -91,34 +91,34 @@ async fn unanswered_then_refused_write_stays_unknown() {
 
 #[tokio::test(start_paused = true)]
 async fn delayed_first_write_replaces_no_later_one() {
-    let world = World::new();
-    let caller = world.caller();
+    let fixture = CallersFixture::new();
+    let caller = fixture.caller();
     let guard = hold(&caller).await;
     caller.way.set(Fault::Late(SECOND));
     let record = guard.record();
-    let soon = world.env.clock.now() + SECOND / 10;
-    let first = within(&*world.env.clock, soon, record.write(*b"begun", HOUR));
+    let soon = fixture.env.clock.now() + SECOND / 10;
+    let first = within(&*fixture.env.clock, soon, record.write(*b"begun", HOUR));
     assert!(first.await.is_none(), "it is on its way");
     caller.way.set(Fault::None);
     record.write(*b"done", HOUR).await.unwrap();
     assert_eq!(found(&caller).await, b"done");
-    world.pass(SECOND * 3).await;
+    fixture.pass(SECOND * 3).await;
     assert_eq!(found(&caller).await, b"done");
 }
 
 #[tokio::test(start_paused = true)]
 async fn guard_beyond_record_memory_writes_nothing() {
-    let world = World::new();
-    let caller = world.caller();
+    let fixture = CallersFixture::new();
+    let caller = fixture.caller();
     let guard = hold(&caller).await;
     let record = guard.record();
     record.write(*b"before", HOUR * 24 * 30).await.unwrap();
     caller.way.set(Fault::Unreachable);
-    world.pass(HeldRecord::TOO_LATE - HOUR).await;
+    fixture.pass(HeldRecord::TOO_LATE - HOUR).await;
     caller.way.set(Fault::None);
     assert!(!guard.is_valid());
     record.write(*b"in time", HOUR * 24 * 30).await.unwrap();
-    world.pass(HOUR * 2).await;
+    fixture.pass(HOUR * 2).await;
     let errors = [
         record.write(*b"late", HOUR).await.unwrap_err(),
         record.open().await.unwrap_err(),

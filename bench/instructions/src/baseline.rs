@@ -7,7 +7,7 @@ use crate::counts::{Counts, Verdict};
 
 /// The file with the recorded counts.
 #[derive(Debug)]
-pub(crate) struct Book {
+pub(crate) struct Baseline {
     file: PathBuf,
     pub(crate) counts: Counts,
     rustc: String,
@@ -15,7 +15,7 @@ pub(crate) struct Book {
     pub(crate) incomparable: Option<String>,
 }
 
-impl Book {
+impl Baseline {
     pub(crate) fn open() -> Result<Self, String> {
         let file = variable("LEASEHOLD_INSTRUCTIONS_COUNTS").map(PathBuf::from)?;
         let rustc = variable("LEASEHOLD_INSTRUCTIONS_RUSTC")?;

@@ -7,29 +7,29 @@ use leasehold::store::{Permits, background};
 use leasehold::{ErrorKind, Mode};
 use leasehold_testkit::Fault;
 
-use crate::scene::{Scene, TTL};
+use crate::fixture::{Fixture, TTL};
 
 /// The machine was suspended until all deadlines had passed. Its clock counts that time, but timers
 /// fire later.
-fn suspended(scene: &Scene) {
+fn suspended(fixture: &Fixture) {
     let span = TTL - Duration::from_secs(2);
-    scene.env.clock.stood_still(span);
+    fixture.env.clock.stood_still(span);
 }
 
 #[tokio::test(start_paused = true)]
 async fn output_after_the_loss_is_dropped() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let body = async || {
-        scene.settle().await;
-        suspended(&scene);
+        fixture.settle().await;
+        suspended(&fixture);
         42
     };
-    let guard = scene.client.lock("a").acquire().await.unwrap();
+    let guard = fixture.client.lock("a").acquire().await.unwrap();
     assert!(guard.run(body()).await.unwrap_err().is_lost());
-    let guard = scene.client.lock("a").acquire().await.unwrap();
+    let guard = fixture.client.lock("a").acquire().await.unwrap();
     let outcome = guard.run_to_its_end(|_| body()).await;
     assert!(outcome.unwrap_err().is_lost());
-    let guards = scene.client.lock_all(["a", "b"]).acquire().await.unwrap();
+    let guards = fixture.client.lock_all(["a", "b"]).acquire().await.unwrap();
     let error = guards.run(body()).await.unwrap_err();
     assert!(error.is_lost());
     assert_eq!(error.key().unwrap().as_str(), "a");
@@ -37,12 +37,12 @@ async fn output_after_the_loss_is_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn set_restarts_if_its_first_lock_ended() {
-    let scene = Scene::new();
-    let last = scene.client.lock("b").acquire().await.unwrap();
-    let set = scene.client.lock_all(["a", "b"]);
+    let fixture = Fixture::new();
+    let last = fixture.client.lock("b").acquire().await.unwrap();
+    let set = fixture.client.lock_all(["a", "b"]);
     let waiting = background::spawn(set.acquire());
-    scene.pass(Duration::from_secs(1)).await;
-    suspended(&scene);
+    fixture.pass(Duration::from_secs(1)).await;
+    suspended(&fixture);
     drop(last);
     let guards = waiting.await.unwrap().unwrap();
     assert!(guards.is_valid());
@@ -51,12 +51,12 @@ async fn set_restarts_if_its_first_lock_ended() {
 
 #[tokio::test(start_paused = true)]
 async fn incomplete_set_reports_its_loss_at_once() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let way = Duration::from_millis(100);
-    scene.store.set(Fault::Jittery(way));
+    fixture.store.set(Fault::Jittery(way));
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let hold = Duration::from_millis(1);
-    let set = scene.client.lock_all(names).max_hold(hold);
+    let set = fixture.client.lock_all(names).max_hold(hold);
     let guards = set.try_acquire().await.unwrap().expect("free locks");
     assert!(guards.lost_token().is_cancelled());
     assert!(!guards.is_valid());
@@ -64,10 +64,10 @@ async fn incomplete_set_reports_its_loss_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn lost_set_is_not_in_doubt() {
-    let scene = Scene::new();
-    let guards = scene.client.lock_all(["a", "b"]).acquire().await.unwrap();
-    scene.store.set(Fault::Unreachable);
-    scene.pass(TTL / 2).await;
+    let fixture = Fixture::new();
+    let guards = fixture.client.lock_all(["a", "b"]).acquire().await.unwrap();
+    fixture.store.set(Fault::Unreachable);
+    fixture.pass(TTL / 2).await;
     assert!(guards.is_in_doubt());
     guards.guard("b").unwrap().give_up();
     assert!(guards.guard("a").unwrap().is_in_doubt());
@@ -76,18 +76,18 @@ async fn lost_set_is_not_in_doubt() {
 
 #[tokio::test(start_paused = true)]
 async fn impossible_lock_fails_the_set_at_once() {
-    let scene = Scene::new();
-    let other = scene.other_client();
+    let fixture = Fixture::new();
+    let other = fixture.other_client();
     let _busy = other.semaphore("a", 1).acquire().await.unwrap();
     let _differs = other.semaphore("b", 2).acquire().await.unwrap();
     let one = Mode::Permit(Permits::new(1).unwrap());
-    let set = scene.client.lock_all(["a", "b", "c"]).mode(one);
-    let asked = scene.now();
+    let set = fixture.client.lock_all(["a", "b", "c"]).mode(one);
+    let asked = fixture.now();
     let error = set.wait(TTL).acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::PermitsDiffer);
     assert_eq!(error.key().unwrap().as_str(), "b");
     assert!(
-        scene.now().since(asked) < Duration::from_secs(1),
+        fixture.now().since(asked) < Duration::from_secs(1),
         "it waited for the first"
     );
 }

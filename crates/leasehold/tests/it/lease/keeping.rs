@@ -6,40 +6,40 @@ use std::time::Duration;
 
 use leasehold::{Effect, ErrorKind, GuardState, LostReason, ReleaseOutcome};
 use leasehold_testkit::telemetry::TraceRecorder;
-use leasehold_testkit::{Call, Fault};
+use leasehold_testkit::{Fault, StoreCall};
 use tracing::Level;
 
-use crate::scene::{MARGIN, Scene, TTL, take};
+use crate::fixture::{Fixture, MARGIN, TTL, take};
 
-fn is_renewal(call: &Call) -> bool {
-    matches!(call, Call::Renew(_))
+fn is_renewal(call: &StoreCall) -> bool {
+    matches!(call, StoreCall::Renew(_))
 }
 
 #[tokio::test(start_paused = true)]
 async fn guard_is_renewed_after_a_third_of_ttl() {
-    let scene = Scene::new();
-    let sent = scene.now();
-    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let fixture = Fixture::new();
+    let sent = fixture.now();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
     assert_eq!(guard.deadline(), Some(sent + TTL - MARGIN));
     let moved = guard.deadline_moved(guard.deadline()).await.unwrap();
-    let first_renewal = scene.now().since(sent);
+    let first_renewal = fixture.now().since(sent);
     assert!(
         first_renewal <= TTL / 3 && first_renewal >= TTL / 10,
         "{first_renewal:?}"
     );
-    assert_eq!(moved, scene.now() + TTL - MARGIN);
-    scene.pass(Duration::from_secs(600)).await;
+    assert_eq!(moved, fixture.now() + TTL - MARGIN);
+    fixture.pass(Duration::from_secs(600)).await;
     assert!(guard.is_valid());
-    let renewals = scene.count(is_renewal);
+    let renewals = fixture.count(is_renewal);
     assert!(
         (55..=65).contains(&renewals),
         "{renewals} renewals in ten minutes"
     );
     assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::Released);
-    let renewals = scene.count(is_renewal);
-    scene.pass(TTL).await;
+    let renewals = fixture.count(is_renewal);
+    fixture.pass(TTL).await;
     assert_eq!(
-        scene.count(is_renewal),
+        fixture.count(is_renewal),
         renewals,
         "a freed lock is renewed no more"
     );
@@ -47,25 +47,25 @@ async fn guard_is_renewed_after_a_third_of_ttl() {
 
 #[tokio::test(start_paused = true)]
 async fn early_release_prevents_every_renewal() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     // The renewer hears of this lock first. When it is due, the renewer looks after the others, too.
-    let kept = scene.client.lock("kept").acquire().await.unwrap();
+    let kept = fixture.client.lock("kept").acquire().await.unwrap();
     for _ in 0..10 {
-        take(&scene.client, "x").await;
+        take(&fixture.client, "x").await;
     }
-    scene.pass(TTL).await;
+    fixture.pass(TTL).await;
     assert!(kept.is_valid());
     let of_others =
-        |call: &Call| matches!(call, Call::Renew(claim) if claim.key.as_str() != "kept");
-    assert_eq!(scene.count(of_others), 0);
+        |call: &StoreCall| matches!(call, StoreCall::Renew(claim) if claim.key.as_str() != "kept");
+    assert_eq!(fixture.count(of_others), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn token_requested_after_the_loss_is_cancelled() {
-    let scene = Scene::new();
-    let guard = scene.client.lock("x").acquire().await.unwrap();
-    scene.store.set(Fault::Unreachable);
-    scene.pass(TTL).await;
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    fixture.store.set(Fault::Unreachable);
+    fixture.pass(TTL).await;
     // The renewer found out before any caller asked.
     assert!(guard.lost_token().is_cancelled());
     assert!(!guard.is_valid());
@@ -73,24 +73,24 @@ async fn token_requested_after_the_loss_is_cancelled() {
 
 #[tokio::test(start_paused = true)]
 async fn renewed_deadline_counts_from_sending() {
-    let scene = Scene::new();
-    let guard = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").ttl(TTL).acquire().await.unwrap();
     let way = Duration::from_millis(1_500);
-    scene.store.set(Fault::Slow(way));
+    fixture.store.set(Fault::Slow(way));
     let first = guard.deadline();
     let renewed = guard.deadline_moved(first).await;
-    assert_eq!(renewed, Some(scene.now() - way + TTL - MARGIN));
+    assert_eq!(renewed, Some(fixture.now() - way + TTL - MARGIN));
 }
 
 #[tokio::test(start_paused = true)]
 async fn frozen_store_loses_the_guard_at_its_deadline() {
-    let scene = Scene::new();
-    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
     let deadline = guard.deadline().unwrap();
-    scene.store.set(Fault::Frozen);
+    fixture.store.set(Fault::Frozen);
     let token = guard.lost_token();
     token.cancelled().await;
-    assert_eq!(scene.now(), deadline, "neither earlier nor later");
+    assert_eq!(fixture.now(), deadline, "neither earlier nor later");
     assert_eq!(guard.lost().await, LostReason::Unreachable);
     assert!(!guard.is_valid());
     assert_eq!(guard.remaining(), Duration::ZERO);
@@ -100,56 +100,59 @@ async fn frozen_store_loses_the_guard_at_its_deadline() {
         "{error}"
     );
     // All renewals that were sent now take effect at the store; the guard stays lost.
-    scene.store.set(Fault::None);
-    scene.pass(Duration::from_secs(5)).await;
+    fixture.store.set(Fault::None);
+    fixture.pass(Duration::from_secs(5)).await;
     assert!(!guard.is_valid());
 }
 
 #[tokio::test(start_paused = true)]
 async fn unanswered_batch_ends_at_each_leases_deadline() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let mut guards = Vec::new();
     for more in [100, 0, 200].map(Duration::from_millis) {
-        let lock = scene.client.lock(format!("lock/{more:?}")).ttl(TTL + more);
+        let lock = fixture
+            .client
+            .lock(format!("lock/{more:?}"))
+            .ttl(TTL + more);
         guards.push(lock.acquire().await.unwrap());
     }
     // For it the renewer wakes within a second. All others are due by then, and no renewal of theirs is
     // given up before the last deadline.
-    let short = scene.client.lock("short").ttl(TTL / 10);
+    let short = fixture.client.lock("short").ttl(TTL / 10);
     let short = short.acquire().await.unwrap();
     // The renewer hears of them.
-    scene.settle().await;
-    scene.store.set(Fault::Frozen);
-    scene.env.clock.stood_still(Duration::from_secs(25));
+    fixture.settle().await;
+    fixture.store.set(Fault::Frozen);
+    fixture.env.clock.stood_still(Duration::from_secs(25));
     let ended = guards.iter().map(async |guard| {
         let deadline = guard.deadline().unwrap();
         assert_eq!(guard.lost().await, LostReason::Expired);
-        assert_eq!(scene.now(), deadline, "neither earlier nor later");
+        assert_eq!(fixture.now(), deadline, "neither earlier nor later");
     });
     futures_util::future::join_all(ended).await;
-    assert_eq!(scene.count(is_renewal), guards.len());
+    assert_eq!(fixture.count(is_renewal), guards.len());
     assert!(!short.is_valid());
 }
 
 #[tokio::test(start_paused = true)]
 async fn failed_renewal_is_retried_each_second() {
-    let scene = Scene::new();
-    let guard = scene.client.lock("x").acquire().await.unwrap();
-    scene.store.set(Fault::Unreachable);
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    fixture.store.set(Fault::Unreachable);
     while !guard.is_in_doubt() {
-        scene.pass(Duration::from_millis(100)).await;
+        fixture.pass(Duration::from_millis(100)).await;
         assert!(guard.is_valid(), "doubt comes before the loss");
     }
-    scene.pass(Duration::from_secs(5)).await;
+    fixture.pass(Duration::from_secs(5)).await;
     assert!(guard.is_in_doubt() && guard.is_valid());
     assert_eq!(guard.state(), GuardState::InDoubt);
-    let tries = scene.count(is_renewal);
+    let tries = fixture.count(is_renewal);
     assert!(
         (5..=7).contains(&tries),
         "{tries} tries in five seconds of doubt"
     );
-    scene.store.set(Fault::None);
-    scene.pass(Duration::from_secs(2)).await;
+    fixture.store.set(Fault::None);
+    fixture.pass(Duration::from_secs(2)).await;
     assert!(!guard.is_in_doubt() && guard.is_valid());
     assert_eq!(guard.state(), GuardState::Held);
     assert!(guard.remaining() > Duration::from_secs(20));
@@ -157,8 +160,8 @@ async fn failed_renewal_is_retried_each_second() {
 
 #[tokio::test(start_paused = true)]
 async fn ensure_ignores_future_renewals() {
-    let scene = Scene::new();
-    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
     guard.ensure(Duration::from_secs(26)).unwrap();
     let error = guard.ensure(Duration::from_secs(28)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost);
@@ -171,16 +174,20 @@ async fn ensure_ignores_future_renewals() {
 
 #[tokio::test(start_paused = true)]
 async fn deleted_lease_is_lost_at_the_next_renewal() {
-    let scene = Scene::new();
-    let guard = scene.client.lock("x").acquire().await.unwrap();
-    let thief = scene.other_client();
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    let thief = fixture.other_client();
     // Frees the lock behind the holder's back, as an operator's DEL would.
     use leasehold::store::Store;
-    let claim = scene.store.calls().into_iter().find_map(|call| match call {
-        Call::Acquire(claim) => Some(claim),
-        _ => None,
-    });
-    scene.store.release(&claim.unwrap()).await.unwrap();
+    let claim = fixture
+        .store
+        .calls()
+        .into_iter()
+        .find_map(|call| match call {
+            StoreCall::Acquire(claim) => Some(claim),
+            _ => None,
+        });
+    fixture.store.release(&claim.unwrap()).await.unwrap();
     let stolen = thief.lock("x").acquire().await.unwrap();
     assert!(stolen.fence() > guard.fence());
     assert_eq!(guard.lost().await, LostReason::Taken);
@@ -194,16 +201,22 @@ async fn deleted_lease_is_lost_at_the_next_renewal() {
 
 #[tokio::test(start_paused = true)]
 async fn panicking_renewal_harms_no_other_lease() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let guards = [
-        scene.client.lock("x").acquire().await.unwrap(),
-        scene.client.lock("y").ttl(TTL / 2).acquire().await.unwrap(),
+        fixture.client.lock("x").acquire().await.unwrap(),
+        fixture
+            .client
+            .lock("y")
+            .ttl(TTL / 2)
+            .acquire()
+            .await
+            .unwrap(),
     ];
-    scene.store.set(Fault::Panics);
-    scene.pass(Duration::from_secs(11)).await;
+    fixture.store.set(Fault::Panics);
+    fixture.pass(Duration::from_secs(11)).await;
     assert!(guards.iter().all(leasehold::Guard::is_in_doubt));
-    scene.store.set(Fault::None);
-    scene.pass(Duration::from_secs(60)).await;
+    fixture.store.set(Fault::None);
+    fixture.pass(Duration::from_secs(60)).await;
     assert!(
         guards
             .iter()
@@ -213,18 +226,18 @@ async fn panicking_renewal_harms_no_other_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn drop_hides_a_release_that_panics() {
-    let scene = Scene::new();
-    let guard = scene.client.lock("x").acquire().await.unwrap();
-    scene.store.set(Fault::Panics);
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    fixture.store.set(Fault::Panics);
     drop(guard);
 }
 
 #[tokio::test(start_paused = true)]
 async fn max_hold_ends_a_healthy_guard() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let span = Duration::from_secs(100);
-    let sent = scene.now();
-    let guard = scene
+    let sent = fixture.now();
+    let guard = fixture
         .client
         .lock("x")
         .max_hold(span)
@@ -232,14 +245,14 @@ async fn max_hold_ends_a_healthy_guard() {
         .await
         .unwrap();
     assert_eq!(guard.lost().await, LostReason::MaxHold);
-    assert_eq!(scene.now(), sent + span);
+    assert_eq!(fixture.now(), sent + span);
     assert_eq!(
         guard.release().await.unwrap(),
         ReleaseOutcome::Released,
         "its lease still stood"
     );
     assert!(
-        scene
+        fixture
             .client
             .lock("x")
             .try_acquire()
@@ -257,9 +270,9 @@ async fn run_releases_only_after_its_body_stopped() {
             self.0.store(true, Ordering::SeqCst);
         }
     }
-    let scene = Scene::new();
-    let guard = scene.client.lock("x").acquire().await.unwrap();
-    scene.store.set(Fault::Unreachable);
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    fixture.store.set(Fault::Unreachable);
     let stopped = Arc::new(AtomicBool::new(false));
     let stops = Stops(Arc::clone(&stopped));
     let outcome = guard
@@ -270,18 +283,18 @@ async fn run_releases_only_after_its_body_stopped() {
         .await;
     assert!(outcome.unwrap_err().is_lost());
     assert!(stopped.load(Ordering::SeqCst));
-    let releases = scene.count(|call| matches!(call, Call::Release(_)));
+    let releases = fixture.count(|call| matches!(call, StoreCall::Release(_)));
     assert_eq!(releases, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn run_waits_for_a_body_that_stops_itself() {
-    let scene = Scene::new();
-    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
     let deadline = guard.deadline().unwrap();
-    scene.store.set(Fault::Unreachable);
-    let releases = || scene.count(|call| matches!(call, Call::Release(_)));
-    let (during, freed) = (&scene, &releases);
+    fixture.store.set(Fault::Unreachable);
+    let releases = || fixture.count(|call| matches!(call, StoreCall::Release(_)));
+    let (during, freed) = (&fixture, &releases);
     let outcome = guard.run_to_its_end(|lost| async move {
         lost.cancelled().await;
         assert_eq!(during.now(), deadline);
@@ -291,18 +304,18 @@ async fn run_waits_for_a_body_that_stops_itself() {
     assert!(outcome.await.unwrap_err().is_lost());
     assert_eq!(releases(), 1);
 
-    scene.store.set(Fault::None);
-    let guard = scene.client.lock("y").acquire().await.unwrap();
+    fixture.store.set(Fault::None);
+    let guard = fixture.client.lock("y").acquire().await.unwrap();
     assert_eq!(guard.run_to_its_end(|_| async { 7 }).await.unwrap(), 7);
 }
 
 #[tokio::test(start_paused = true)]
 async fn run_returns_the_output_of_its_body() {
-    let scene = Scene::new();
-    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
     assert_eq!(guard.run(async { "done" }).await.unwrap(), "done");
     assert!(
-        scene
+        fixture
             .client
             .lock("x")
             .try_acquire()
@@ -314,16 +327,16 @@ async fn run_returns_the_output_of_its_body() {
 
 #[tokio::test(start_paused = true)]
 async fn simultaneous_locks_are_renewed_in_time() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let mut guards = Vec::new();
     for n in 0..1000 {
-        let lock = scene.client.lock(format!("lock/{n}"));
+        let lock = fixture.client.lock(format!("lock/{n}"));
         guards.push(lock.acquire().await.unwrap());
     }
     let mut renewals = vec![0];
     for _ in 0..100 {
-        scene.pass(Duration::from_secs(1)).await;
-        renewals.push(scene.count(is_renewal));
+        fixture.pass(Duration::from_secs(1)).await;
+        renewals.push(fixture.count(is_renewal));
         let left = guards.iter().map(leasehold::Guard::remaining).min();
         assert!(left.unwrap() > TTL / 2 - MARGIN, "{left:?} left");
     }
@@ -334,11 +347,11 @@ async fn simultaneous_locks_are_renewed_in_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_leases_are_renewed_in_few_messages() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let mut guards = Vec::new();
     for n in 0..1000 {
         guards.push(
-            scene
+            fixture
                 .client
                 .lock(format!("lock/{n}"))
                 .acquire()
@@ -346,9 +359,9 @@ async fn a_thousand_leases_are_renewed_in_few_messages() {
                 .unwrap(),
         );
     }
-    scene.pass(Duration::from_secs(95)).await;
+    fixture.pass(Duration::from_secs(95)).await;
     assert!(guards.iter().all(leasehold::Guard::is_valid));
-    let renewals = scene.count(is_renewal);
+    let renewals = fixture.count(is_renewal);
     assert!((9_000..=11_000).contains(&renewals), "{renewals} renewals");
 }
 
@@ -356,10 +369,10 @@ async fn a_thousand_leases_are_renewed_in_few_messages() {
 async fn outage_of_many_locks_is_logged_once() {
     let witness = TraceRecorder::new();
     let _watched = witness.watch();
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let mut guards = Vec::new();
     for number in 0..500 {
-        let lock = scene.client.lock(format!("job/{number}"));
+        let lock = fixture.client.lock(format!("job/{number}"));
         guards.push(lock.acquire().await.unwrap());
     }
     let lines = |level: Level| {
@@ -368,14 +381,14 @@ async fn outage_of_many_locks_is_logged_once() {
         events
     };
     let (warned, told) = (lines(Level::WARN).len(), lines(Level::INFO).len());
-    scene.store.set(Fault::Frozen);
-    scene.pass(TTL / 2).await;
+    fixture.store.set(Fault::Frozen);
+    fixture.pass(TTL / 2).await;
     assert!(guards.iter().any(leasehold::Guard::is_in_doubt));
     let outage = &lines(Level::WARN)[warned..];
     assert_eq!(outage.len(), 1, "{outage:#?}");
     assert!(outage[0].fields.contains_key("locks"));
-    scene.store.set(Fault::None);
-    scene.pass(TTL / 2).await;
+    fixture.store.set(Fault::None);
+    fixture.pass(TTL / 2).await;
     let valid = guards.iter().filter(|guard| guard.is_valid()).count();
     assert_eq!(lines(Level::WARN).len() - warned - 1, 500 - valid, "losses");
     let over = &lines(Level::INFO)[told..];
@@ -384,14 +397,20 @@ async fn outage_of_many_locks_is_logged_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_release_without_an_answer_is_unknown() {
-    let scene = Scene::new();
-    let guard = scene.client.lock("x").acquire().await.unwrap();
-    scene.store.set(Fault::Frozen);
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    fixture.store.set(Fault::Frozen);
     let error = guard.release().await.unwrap_err();
     assert_eq!(error.effect(), Effect::Unknown);
-    scene.store.set(Fault::None);
+    fixture.store.set(Fault::None);
     assert!(
-        scene.client.lock("x").wait(TTL / 2).acquire().await.is_ok(),
+        fixture
+            .client
+            .lock("x")
+            .wait(TTL / 2)
+            .acquire()
+            .await
+            .is_ok(),
         "freed behind our back"
     );
 }

@@ -13,13 +13,13 @@ use leasehold_file::FileStore;
 use tempfile::TempDir;
 
 /// A fresh directory with a store in it, and a client of the store.
-pub(crate) struct World {
+pub(crate) struct StoreFixture {
     pub(crate) dir: TempDir,
     pub(crate) store: FileStore,
     client: Arc<ClientInfo>,
 }
 
-impl World {
+impl StoreFixture {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = FileStore::open(dir.path()).unwrap();

@@ -7,17 +7,17 @@ use leasehold::store::RecordWrite;
 use leasehold::{Effect, Error, ErrorKind, Mode, Once, OnceStart};
 use leasehold_testkit::{CrashInjector, Fault};
 
-use crate::callers::{Caller, World};
-use crate::scene::TTL;
+use super::callers::{Caller, CallersFixture};
+use crate::fixture::TTL;
 
 #[tokio::test(start_paused = true)]
 async fn request_runs_once_for_all_callers() {
-    let world = World::new();
-    let callers: Vec<Caller> = (0..8).map(|_| world.caller()).collect();
+    let fixture = CallersFixture::new();
+    let callers: Vec<Caller> = (0..8).map(|_| fixture.caller()).collect();
     let once: Vec<Once> = callers.iter().map(Caller::once).collect();
-    let calls = once.iter().map(|once| world.call(once));
+    let calls = once.iter().map(|once| fixture.call(once));
     let results = futures_util::future::join_all(calls).await;
-    let ran = world.ran();
+    let ran = fixture.ran();
     assert_eq!(ran.len(), 1);
     for result in results {
         let result = result.unwrap();
@@ -52,12 +52,12 @@ async fn killed_callers_commit_one_result() {
 /// Returns whether the first caller died before it was done.
 async fn die_at(last: u64, is_carried_out: bool) -> bool {
     let at = format!("request {last}, carried out: {is_carried_out}");
-    let world = World::new();
+    let fixture = CallersFixture::new();
     let fuse = CrashInjector::at(last, is_carried_out);
-    let first = world.caller_with(Some(&fuse));
+    let first = fixture.caller_with(Some(&fuse));
     let once = first.once();
-    let end = world.env.clock.now() + TTL * 2;
-    let first_result = within(&*world.env.clock, end, world.call(&once)).await;
+    let end = fixture.env.clock.now() + TTL * 2;
+    let first_result = within(&*fixture.env.clock, end, fixture.call(&once)).await;
     let has_blown = fuse.has_crashed();
     let mut results = Vec::new();
     if let Some(Ok(result)) = &first_result {
@@ -66,14 +66,14 @@ async fn die_at(last: u64, is_carried_out: bool) -> bool {
         assert!(has_blown, "{at}: {first_result:?}");
     }
     for _ in 0..3 {
-        let next = world.caller();
+        let next = fixture.caller();
         let once = next.once();
-        let end = world.env.clock.now() + TTL * 2;
-        let result = within(&*world.env.clock, end, world.call(&once)).await;
+        let end = fixture.env.clock.now() + TTL * 2;
+        let result = within(&*fixture.env.clock, end, fixture.call(&once)).await;
         let result = result.unwrap_or_else(|| panic!("{at}: no result in time"));
         results.push(result.unwrap_or_else(|error| panic!("{at}: {error}")));
     }
-    let ran = world.ran();
+    let ran = fixture.ran();
     assert!(ran.len() <= 2, "{at}: run {} times", ran.len());
     for result in &results {
         assert_eq!(result.fence, results[0].fence, "{at}");
@@ -92,20 +92,20 @@ async fn paused_caller_overwrites_no_later_result() {
 
 /// What a paused caller sent is carried out once the next one has begun, or is done.
 async fn what_was_sent_late_changes_nothing(is_next_done: bool) {
-    let world = World::new();
-    let (paused, next, later) = (world.caller(), world.caller(), world.caller());
+    let fixture = CallersFixture::new();
+    let (paused, next, later) = (fixture.caller(), fixture.caller(), fixture.caller());
     let run = paused.begin().await;
     paused.way.set(Fault::Frozen);
-    let end = world.env.clock.now() + TTL * 3;
-    let committing = within(&*world.env.clock, end, run.commit("late"));
+    let end = fixture.env.clock.now() + TTL * 3;
+    let committing = within(&*fixture.env.clock, end, run.commit("late"));
     let outcome = committing.await.expect("it gives up at its deadline");
     let error = outcome.expect_err("nobody answered");
     assert_eq!(error.effect(), Effect::Unknown);
-    world.pass(TTL).await;
+    fixture.pass(TTL).await;
     let run = next.begin().await;
     let thaw = async || {
         paused.way.set(Fault::None);
-        world.pass(Duration::from_secs(5)).await;
+        fixture.pass(Duration::from_secs(5)).await;
     };
     if !is_next_done {
         thaw().await;
@@ -123,15 +123,15 @@ async fn what_was_sent_late_changes_nothing(is_next_done: bool) {
 
 #[tokio::test(start_paused = true)]
 async fn late_commit_learns_of_the_next_attempt() {
-    let world = World::new();
-    let (slow, next) = (world.caller(), world.caller());
+    let fixture = CallersFixture::new();
+    let (slow, next) = (fixture.caller(), fixture.caller());
     let run = slow.begin().await;
     // Cut off until its lease is over, without having sent anything.
     slow.way.set(Fault::Unreachable);
-    world.pass(TTL * 2).await;
+    fixture.pass(TTL * 2).await;
     let other = next.begin().await;
     slow.way.set(Fault::None);
-    world.pass(Duration::from_secs(2)).await;
+    fixture.pass(Duration::from_secs(2)).await;
     let error = run.commit("late").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Fenced, "{error}");
     assert_eq!(error.effect(), Effect::None, "{error}");
@@ -142,38 +142,38 @@ async fn late_commit_learns_of_the_next_attempt() {
 
 #[tokio::test(start_paused = true)]
 async fn late_commit_succeeds_without_another_attempt() {
-    let world = World::new();
-    let caller = world.caller();
+    let fixture = CallersFixture::new();
+    let caller = fixture.caller();
     let run = caller.begin().await;
     caller.way.set(Fault::Unreachable);
-    world.pass(TTL * 2).await;
+    fixture.pass(TTL * 2).await;
     assert!(!run.guard().is_valid());
     caller.way.set(Fault::None);
-    world.pass(Duration::from_secs(2)).await;
+    fixture.pass(Duration::from_secs(2)).await;
     run.commit("late").await.unwrap();
-    assert_eq!(&*world.caller().done().await.bytes, b"late");
+    assert_eq!(&*fixture.caller().done().await.bytes, b"late");
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_comes_meanwhile_waits_or_is_told() {
-    let world = World::new();
-    let (first, other) = (world.caller(), world.caller());
+    let fixture = CallersFixture::new();
+    let (first, other) = (fixture.caller(), fixture.caller());
     let run = first.begin().await;
     match other.once().try_begin().await.unwrap() {
         OnceStart::InProgress(Some(holder)) => assert_eq!(holder.owner, Some(run.guard().owner())),
         start => panic!("{start:?}"),
     }
     let wait = Duration::from_secs(5);
-    let began = world.env.clock.now();
+    let began = fixture.env.clock.now();
     let waited = other.once().wait(wait).begin().await.unwrap();
     assert!(matches!(waited, OnceStart::InProgress(_)), "{waited:?}");
-    assert!(world.env.clock.now().since(began) >= wait);
+    assert!(fixture.env.clock.now().since(began) >= wait);
     let once = other.once().wait(wait);
-    let error = world.call(&once).await.unwrap_err();
+    let error = fixture.call(&once).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy);
     let once = other.once();
     let (waited, committed) = tokio::join!(once.begin(), async {
-        world.pass(TTL * 3).await;
+        fixture.pass(TTL * 3).await;
         run.commit("done").await
     });
     match waited.unwrap() {
@@ -184,8 +184,8 @@ async fn who_comes_meanwhile_waits_or_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn another_payload_under_the_same_name_is_refused() {
-    let world = World::new();
-    let caller = world.caller();
+    let fixture = CallersFixture::new();
+    let caller = fixture.caller();
     let other = caller.client.once("pay/17").payload("EUR 13");
     let refused = |error: Error| {
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
@@ -198,7 +198,7 @@ async fn another_payload_under_the_same_name_is_refused() {
     };
     let run = caller.begin().await;
     drop(run);
-    world.pass(Duration::from_secs(1)).await;
+    fixture.pass(Duration::from_secs(1)).await;
     refused(other.begin().await.unwrap_err());
     caller.begin().await.give_up().await.unwrap();
     // What was given up is as if it had never been.
@@ -215,27 +215,27 @@ async fn another_payload_under_the_same_name_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn failed_and_expired_requests_run_again() {
-    let world = World::new();
-    let caller = world.caller();
+    let fixture = CallersFixture::new();
+    let caller = fixture.caller();
     let once = caller.once().retention(Duration::from_secs(3600));
     let failed = once
         .run(async |_| Err::<String, _>("declined"))
         .await
         .unwrap();
     assert_eq!(failed.unwrap_err(), "declined");
-    let first = world.call(&once).await.unwrap();
-    world.pass(Duration::from_secs(3590)).await;
-    assert_eq!(world.call(&once).await.unwrap().fence, first.fence);
-    world.pass(Duration::from_secs(11)).await;
-    let second = world.call(&once).await.unwrap();
+    let first = fixture.call(&once).await.unwrap();
+    fixture.pass(Duration::from_secs(3590)).await;
+    assert_eq!(fixture.call(&once).await.unwrap().fence, first.fence);
+    fixture.pass(Duration::from_secs(11)).await;
+    let second = fixture.call(&once).await.unwrap();
     assert!(second.fence > first.fence);
-    assert_eq!(world.ran(), [first.fence, second.fence]);
+    assert_eq!(fixture.ran(), [first.fence, second.fence]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn lost_guard_cancels_the_body_of_once() {
-    let world = World::new();
-    let (first, next) = (world.caller(), world.caller());
+    let fixture = CallersFixture::new();
+    let (first, next) = (fixture.caller(), fixture.caller());
     let once = first.once();
     let body = async |_| {
         first.way.set(Fault::Unreachable);
@@ -244,14 +244,14 @@ async fn lost_guard_cancels_the_body_of_once() {
     let error = once.run(body).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
     let once = next.once();
-    world.call(&once).await.unwrap();
-    assert_eq!(world.ran().len(), 1);
+    fixture.call(&once).await.unwrap();
+    assert_eq!(fixture.ran().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn invalid_values_are_refused_before_running() {
-    let world = World::new();
-    let caller = world.caller();
+    let fixture = CallersFixture::new();
+    let caller = fixture.caller();
     let begin = async |once: Once| {
         let error = once.begin().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
@@ -284,16 +284,16 @@ async fn invalid_values_are_refused_before_running() {
         error.to_string().contains(&Once::RESULT_MAX.to_string()),
         "{error}"
     );
-    world.pass(Duration::from_secs(1)).await;
+    fixture.pass(Duration::from_secs(1)).await;
     caller.begin().await.commit(&longest).await.unwrap();
     assert_eq!(&*caller.done().await.bytes, &longest[..]);
-    assert!(world.ran().is_empty());
+    assert!(fixture.ran().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_record_of_something_else_is_no_request() {
-    let world = World::new();
-    let caller = world.caller();
+    let fixture = CallersFixture::new();
+    let caller = fixture.caller();
     let guard = caller.client.lock("pay/17").acquire().await.unwrap();
     let record = guard.record();
     record.write(*b"10.0.0.7:8080", TTL).await.unwrap();

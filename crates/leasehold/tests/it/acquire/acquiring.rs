@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use leasehold::store::Inspection as _;
 use leasehold::{Effect, ErrorKind, Mode};
-use leasehold_testkit::{Call, Fault};
+use leasehold_testkit::{Fault, StoreCall};
 
-use crate::scene::{Scene, TTL};
+use crate::fixture::{Fixture, TTL};
 
-fn owners(scene: &Scene) -> Vec<leasehold::store::Owner> {
-    let calls = scene.store.calls();
+fn owners(fixture: &Fixture) -> Vec<leasehold::store::Owner> {
+    let calls = fixture.store.calls();
     calls
         .into_iter()
         .filter_map(|call| match call {
-            Call::Acquire(claim) => Some(claim.owner),
+            StoreCall::Acquire(claim) => Some(claim.owner),
             _ => None,
         })
         .collect()
@@ -22,10 +22,10 @@ fn owners(scene: &Scene) -> Vec<leasehold::store::Owner> {
 
 #[tokio::test(start_paused = true)]
 async fn ended_wait_names_the_holder() {
-    let scene = Scene::new();
-    let _guard = scene.client.lock("x").acquire().await.unwrap();
+    let fixture = Fixture::new();
+    let _guard = fixture.client.lock("x").acquire().await.unwrap();
     assert!(
-        scene
+        fixture
             .client
             .lock("x")
             .try_acquire()
@@ -33,9 +33,9 @@ async fn ended_wait_names_the_holder() {
             .unwrap()
             .is_none()
     );
-    let asked = scene.now();
+    let asked = fixture.now();
     let wait = Duration::from_secs(5);
-    let error = scene
+    let error = fixture
         .client
         .lock("x")
         .wait(wait)
@@ -46,8 +46,8 @@ async fn ended_wait_names_the_holder() {
     assert!(error.is_retryable());
     let text = error.to_string();
     assert!(text.contains(r#"lock "x": still held by client"#), "{text}");
-    assert!(text.contains(&scene.client.id().to_string()), "{text}");
-    let waited = scene.now().since(asked);
+    assert!(text.contains(&fixture.client.id().to_string()), "{text}");
+    let waited = fixture.now().since(asked);
     assert!(
         waited >= wait && waited < wait + Duration::from_secs(1),
         "{waited:?}"
@@ -56,31 +56,31 @@ async fn ended_wait_names_the_holder() {
 
 #[tokio::test(start_paused = true)]
 async fn owner_changes_only_after_an_unknown_effect() {
-    let scene = Scene::new();
-    let (holder, _) = scene.client_apart();
+    let fixture = Fixture::new();
+    let (holder, _) = fixture.client_apart();
     let _guard = holder.lock("x").acquire().await.unwrap();
-    let waiting = leasehold::store::background::spawn(scene.client.lock("x").acquire());
+    let waiting = leasehold::store::background::spawn(fixture.client.lock("x").acquire());
     // It looks whether the lease has ended.
-    scene.pass(10 * TTL).await;
-    let before = owners(&scene);
+    fixture.pass(10 * TTL).await;
+    let before = owners(&fixture);
     assert!(before.len() > 5, "{}", before.len());
     assert_eq!(HashSet::<_>::from_iter(&before).len(), 1);
-    assert_eq!(before[0].client(), scene.client.id());
-    scene.store.set(Fault::Slow(TTL));
-    scene.pass(2 * TTL).await;
-    scene.store.set(Fault::None);
-    scene.pass(2 * TTL).await;
-    let after = owners(&scene);
+    assert_eq!(before[0].client(), fixture.client.id());
+    fixture.store.set(Fault::Slow(TTL));
+    fixture.pass(2 * TTL).await;
+    fixture.store.set(Fault::None);
+    fixture.pass(2 * TTL).await;
+    let after = owners(&fixture);
     assert_ne!(after.last(), before.last(), "a late release frees nothing");
     waiting.abort();
 }
 
 #[tokio::test(start_paused = true)]
 async fn slow_attempt_is_discarded_and_released() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let ttl = Duration::from_secs(3);
-    scene.store.set(Fault::Slow(Duration::from_millis(1_100)));
-    let error = scene
+    fixture.store.set(Fault::Slow(Duration::from_millis(1_100)));
+    let error = fixture
         .client
         .lock("x")
         .ttl(ttl)
@@ -89,10 +89,10 @@ async fn slow_attempt_is_discarded_and_released() {
         .unwrap_err();
     assert_eq!(error.effect(), Effect::Unknown);
     assert!(error.to_string().contains("no answer within 1s"), "{error}");
-    scene.store.set(Fault::None);
-    scene.pass(Duration::from_millis(1_200)).await;
+    fixture.store.set(Fault::None);
+    fixture.pass(Duration::from_millis(1_200)).await;
     assert!(
-        scene
+        fixture
             .client
             .lock("x")
             .try_acquire()
@@ -105,36 +105,36 @@ async fn slow_attempt_is_discarded_and_released() {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_comes_back_is_waited_for() {
-    let scene = Scene::new();
-    scene.store.set(Fault::Unreachable);
-    let lock = scene.client.lock("x").wait(Duration::from_secs(20));
+    let fixture = Fixture::new();
+    fixture.store.set(Fault::Unreachable);
+    let lock = fixture.client.lock("x").wait(Duration::from_secs(20));
     let waiting = leasehold::store::background::spawn(lock.acquire());
-    scene.pass(Duration::from_secs(7)).await;
-    scene.store.set(Fault::None);
+    fixture.pass(Duration::from_secs(7)).await;
+    fixture.store.set(Fault::None);
     assert!(waiting.await.unwrap().unwrap().is_valid());
 }
 
 #[tokio::test(start_paused = true)]
 async fn absent_store_fails_within_wait_or_ttl() {
-    let scene = Scene::new();
-    scene.store.set(Fault::Unreachable);
+    let fixture = Fixture::new();
+    fixture.store.set(Fault::Unreachable);
     for (lock, wait_policy) in [
         (
-            scene.client.lock("x").wait(Duration::from_secs(5)),
+            fixture.client.lock("x").wait(Duration::from_secs(5)),
             Duration::from_secs(5),
         ),
-        (scene.client.lock("x"), TTL),
+        (fixture.client.lock("x"), TTL),
     ] {
-        let asked = scene.now();
+        let asked = fixture.now();
         let error = lock.acquire().await.unwrap_err();
         assert!(error.is_unreachable() && !error.is_busy(), "{error}");
-        let waited = scene.now().since(asked);
+        let waited = fixture.now().since(asked);
         assert!(waited >= wait_policy, "{waited:?}");
         assert!(waited < wait_policy + Duration::from_secs(1), "{waited:?}");
     }
-    let asked = scene.now();
+    let asked = fixture.now();
     assert!(
-        scene
+        fixture
             .client
             .lock("x")
             .try_acquire()
@@ -142,35 +142,35 @@ async fn absent_store_fails_within_wait_or_ttl() {
             .unwrap_err()
             .is_unreachable()
     );
-    assert_eq!(scene.now(), asked, "one attempt, no pause");
+    assert_eq!(fixture.now(), asked, "one attempt, no pause");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_acquisition_stops_asking_and_holds_nothing() {
-    let scene = Scene::new();
-    let guard = scene.client.lock("x").acquire().await.unwrap();
-    let lock = scene.client.lock("x");
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    let lock = fixture.client.lock("x");
     {
         let mut waiting = std::pin::pin!(lock.acquire());
         tokio::select! {
             biased;
             _ = &mut waiting => panic!("the lock is held"),
-            () = scene.pass(Duration::from_secs(2)) => {}
+            () = fixture.pass(Duration::from_secs(2)) => {}
         }
     }
-    scene.pass(Duration::from_millis(100)).await;
-    let asked = owners(&scene).len();
-    scene.pass(Duration::from_secs(20)).await;
-    assert_eq!(owners(&scene).len(), asked, "nobody asks any more");
+    fixture.pass(Duration::from_millis(100)).await;
+    let asked = owners(&fixture).len();
+    fixture.pass(Duration::from_secs(20)).await;
+    assert_eq!(owners(&fixture).len(), asked, "nobody asks any more");
     drop(guard);
-    scene.pass(Duration::from_millis(1)).await;
-    assert!(scene.client.holders("x").await.unwrap().is_empty());
+    fixture.pass(Duration::from_millis(1)).await;
+    assert!(fixture.client.holders("x").await.unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn invalid_input_names_its_rule_and_sends_nothing() {
-    let single = Scene::new();
-    let lock = |scene: &Scene| scene.client.lock("x");
+    let single = Fixture::new();
+    let lock = |fixture: &Fixture| fixture.client.lock("x");
     let ms = Duration::from_millis;
     for (lock, text) in [
         (single.client.lock(""), "lock name is empty"),
@@ -200,16 +200,16 @@ async fn invalid_input_names_its_rule_and_sends_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn readers_share_and_keep_a_writer_out() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let readers = [
-        scene
+        fixture
             .client
             .lock("x")
             .mode(Mode::Shared)
             .acquire()
             .await
             .unwrap(),
-        scene
+        fixture
             .client
             .lock("x")
             .mode(Mode::Shared)
@@ -219,7 +219,7 @@ async fn readers_share_and_keep_a_writer_out() {
     ];
     assert!(readers[0].fence() < readers[1].fence());
     assert!(
-        scene
+        fixture
             .client
             .lock("x")
             .try_acquire()
@@ -228,26 +228,26 @@ async fn readers_share_and_keep_a_writer_out() {
             .is_none()
     );
     drop(readers);
-    assert!(scene.client.lock("x").wait(TTL).acquire().await.is_ok());
+    assert!(fixture.client.lock("x").wait(TTL).acquire().await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn wait_ending_mid_attempt_returns_the_last_answer() {
-    let scene = Scene::new();
-    let (holder, _) = scene.client_apart();
+    let fixture = Fixture::new();
+    let (holder, _) = fixture.client_apart();
     let guard = holder.lock("x").acquire().await.unwrap();
-    let lock = scene.client.lock("x").wait(Duration::from_secs(3));
+    let lock = fixture.client.lock("x").wait(Duration::from_secs(3));
     let waiting = leasehold::store::background::spawn(lock.acquire());
-    scene.pass(Duration::from_secs(2)).await;
-    scene.store.set(Fault::Frozen);
+    fixture.pass(Duration::from_secs(2)).await;
+    fixture.store.set(Fault::Frozen);
     // The waiter is called, and asks in vain.
     guard.release().await.unwrap();
-    let asked = scene.now();
+    let asked = fixture.now();
     let error = waiting.await.unwrap().unwrap_err();
     assert!(error.is_busy(), "{error}");
     assert_eq!(error.effect(), Effect::Unknown, "the attempt is still out");
-    assert!(scene.now().since(asked) < Duration::from_secs(2));
-    let error = scene
+    assert!(fixture.now().since(asked) < Duration::from_secs(2));
+    let error = fixture
         .client
         .lock("x")
         .wait(Duration::from_millis(1))
@@ -258,7 +258,7 @@ async fn wait_ending_mid_attempt_returns_the_last_answer() {
         error.is_unreachable(),
         "the only attempt was not answered: {error}"
     );
-    scene.store.set(Fault::None);
+    fixture.store.set(Fault::None);
 }
 
 /// In real time, since it is about the client's own thread and its end.

@@ -14,13 +14,13 @@ use super::history::{Entry, History, Hold};
 /// The resource that the lock protects: a record that refuses old fences, and a twin that knows no fences.
 /// It records everything that happens. Workers reach it through a Unix socket, independently of the lock.
 #[derive(Debug)]
-pub struct Gate {
+pub struct ProtectedResource {
     folder: TempDir,
-    book: Arc<Mutex<Book>>,
+    log: Arc<Mutex<AccessLog>>,
 }
 
 #[derive(Debug, Default)]
-struct Book {
+struct AccessLog {
     record: u64,
     twin: u64,
     /// The greatest fence that was accepted.
@@ -36,7 +36,7 @@ struct Book {
     closed: bool,
 }
 
-impl Gate {
+impl ProtectedResource {
     /// Opens a record whose value is 0.
     ///
     /// # Panics
@@ -48,114 +48,109 @@ impl Gate {
 
     fn try_open() -> io::Result<Self> {
         let folder = tempfile::Builder::new()
-            .prefix("leasehold-gate-")
+            .prefix("leasehold-resource-")
             .tempdir()?;
         let listener = UnixListener::bind(socket(folder.path()))?;
-        let book = Arc::new(Mutex::new(Book::default()));
-        let shared = Arc::clone(&book);
-        Builder::new().name("gate".into()).spawn(move || {
+        let log = Arc::new(Mutex::new(AccessLog::default()));
+        let shared = Arc::clone(&log);
+        Builder::new().name("resource".into()).spawn(move || {
             for worker in listener.incoming() {
                 if lock(&shared).closed {
                     return;
                 }
-                let book = Arc::clone(&shared);
+                let log = Arc::clone(&shared);
                 let serving = worker.and_then(|worker| {
-                    Builder::new().spawn(move || serve(&worker, &book).map_err(drop))
+                    Builder::new().spawn(move || serve(&worker, &log).map_err(drop))
                 });
                 if serving.is_err() {
                     return;
                 }
             }
         })?;
-        Ok(Self { folder, book })
+        Ok(Self { folder, log })
     }
 
-    /// Returns the path for [`GateClient::connect`].
+    /// Returns the path for [`ResourceClient::connect`].
     pub fn path(&self) -> PathBuf {
         socket(self.folder.path())
     }
 
     /// Asks the next holder to stay inside for `span`.
     pub fn ask_to_stay(&self, span: Duration) {
-        let mut book = self.book();
-        book.stay = Some(span);
-        book.staying = None;
+        let mut log = self.log();
+        log.stay = Some(span);
+        log.staying = None;
     }
 
     /// Returns the hold that was asked to stay and is still inside.
     pub fn staying(&self) -> Option<Hold> {
-        let book = self.book();
-        book.holds.get(&book.staying?).copied()
+        let log = self.log();
+        log.holds.get(&log.staying?).copied()
     }
 
     /// Returns how often the lock has been granted so far.
     pub fn grants(&self) -> usize {
-        let book = self.book();
-        book.holds.len() + book.over.len()
+        let log = self.log();
+        log.holds.len() + log.over.len()
     }
 
     /// Returns how often it has been granted to one of the workers that `are_meant`.
     pub fn grants_to(&self, are_meant: impl Fn(usize) -> bool) -> usize {
-        let book = self.book();
-        let holds = book.over.iter().chain(book.holds.values());
+        let log = self.log();
+        let holds = log.over.iter().chain(log.holds.values());
         holds.filter(|hold| are_meant(hold.worker)).count()
     }
 
     /// Returns everything that has happened so far.
     pub fn history(&self) -> History {
-        let book = self.book();
+        let log = self.log();
         History {
-            holds: book
-                .over
-                .iter()
-                .chain(book.holds.values())
-                .copied()
-                .collect(),
-            entries: book.entries.clone(),
-            refusals: book.refusals.clone(),
+            holds: log.over.iter().chain(log.holds.values()).copied().collect(),
+            entries: log.entries.clone(),
+            refusals: log.refusals.clone(),
         }
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        lock(&self.book)
+    fn log(&self) -> MutexGuard<'_, AccessLog> {
+        lock(&self.log)
     }
 }
 
-impl Drop for Gate {
+impl Drop for ProtectedResource {
     fn drop(&mut self) {
-        self.book().closed = true;
+        self.log().closed = true;
         // Wakes the thread that accepts. If this fails, that thread is gone already.
         let _ = UnixStream::connect(self.path());
     }
 }
 
 fn socket(folder: &Path) -> PathBuf {
-    folder.join("gate.sock")
+    folder.join("resource.sock")
 }
 
-fn lock(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
-    book.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(log: &Mutex<AccessLog>) -> MutexGuard<'_, AccessLog> {
+    log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Answers one worker, line by line, until it is gone.
-fn serve(worker: &UnixStream, book: &Mutex<Book>) -> io::Result<()> {
+fn serve(worker: &UnixStream, log: &Mutex<AccessLog>) -> io::Result<()> {
     let mut answers = worker;
     for line in BufReader::new(worker).lines() {
         let line = line?;
         let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
-        let mut book = lock(book);
+        let mut log = lock(log);
         let answer = if verb == "refused" {
             let (worker, reason) = rest.split_once(' ').unwrap_or((rest, ""));
             let worker = worker.parse().map_err(io::Error::other)?;
-            book.refusals.push((worker, reason.to_owned()));
+            log.refusals.push((worker, reason.to_owned()));
             0
         } else {
             let numbers: Result<Vec<u64>, _> = rest.split(' ').map(str::parse).collect();
             let numbers = numbers.map_err(io::Error::other)?;
-            let outcome = book.take(verb, &numbers);
+            let outcome = log.take(verb, &numbers);
             outcome.ok_or_else(|| io::Error::other(format!("not a request: {line:?}")))?
         };
-        drop(book);
+        drop(log);
         writeln!(answers, "{answer}")?;
     }
     Ok(())
@@ -164,7 +159,7 @@ fn serve(worker: &UnixStream, book: &Mutex<Book>) -> io::Result<()> {
 /// The answer of a record that refuses a fence.
 const STALE: u64 = u64::MAX;
 
-impl Book {
+impl AccessLog {
     fn take(&mut self, verb: &str, numbers: &[u64]) -> Option<u64> {
         Some(match (verb, numbers) {
             ("granted", &[worker, fence, asked, granted]) => {
@@ -228,18 +223,18 @@ impl Book {
     }
 }
 
-/// A worker's connection to the [`Gate`]. Each call waits until the gate has recorded it.
+/// A worker's connection to the [`ProtectedResource`]. Each call waits until the resource has recorded it.
 #[derive(Debug)]
-pub struct GateClient {
+pub struct ResourceClient {
     stream: BufReader<UnixStream>,
 }
 
-impl GateClient {
-    /// Connects to the gate at `path`.
+impl ResourceClient {
+    /// Connects to the resource at `path`.
     ///
     /// # Errors
     ///
-    /// Those of the operating system, here and below: the gate is gone.
+    /// Those of the operating system, here and below: the resource is gone.
     pub fn connect(path: &Path) -> io::Result<Self> {
         let stream = BufReader::new(UnixStream::connect(path)?);
         Ok(Self { stream })
@@ -250,7 +245,7 @@ impl GateClient {
     ///
     /// # Errors
     ///
-    /// The gate is gone.
+    /// The resource is gone.
     pub fn granted(
         &mut self,
         worker: usize,
@@ -267,7 +262,7 @@ impl GateClient {
     ///
     /// # Errors
     ///
-    /// The gate is gone.
+    /// The resource is gone.
     pub fn left(
         &mut self,
         fence: u64,
@@ -284,7 +279,7 @@ impl GateClient {
     ///
     /// # Errors
     ///
-    /// The gate is gone.
+    /// The resource is gone.
     pub fn read(&mut self, fence: u64) -> io::Result<Option<u64>> {
         let value = self.ask(&format!("read {fence}"))?;
         Ok((value != STALE).then_some(value))
@@ -295,7 +290,7 @@ impl GateClient {
     ///
     /// # Errors
     ///
-    /// The gate is gone.
+    /// The resource is gone.
     pub fn add_one(&mut self, fence: u64, base: u64) -> io::Result<bool> {
         let value = base + 1;
         Ok(self.ask(&format!("write {fence} {base} {value}"))? != STALE)
@@ -305,7 +300,7 @@ impl GateClient {
     ///
     /// # Errors
     ///
-    /// The gate is gone.
+    /// The resource is gone.
     pub fn plain_read(&mut self) -> io::Result<u64> {
         self.ask("plain-read 0")
     }
@@ -314,7 +309,7 @@ impl GateClient {
     ///
     /// # Errors
     ///
-    /// The gate is gone.
+    /// The resource is gone.
     pub fn plain_add_one(&mut self, base: u64) -> io::Result<()> {
         let value = base + 1;
         self.ask(&format!("plain-write {base} {value}"))?;
@@ -325,7 +320,7 @@ impl GateClient {
     ///
     /// # Errors
     ///
-    /// The gate is gone.
+    /// The resource is gone.
     pub fn refused(&mut self, worker: usize, reason: &str) -> io::Result<()> {
         let reason = reason.replace('\n', " ");
         self.ask(&format!("refused {worker} {reason}"))?;

@@ -11,7 +11,7 @@ use leasehold::{
 };
 use leasehold_testkit::Fault;
 
-use crate::scene::{MARGIN, Scene, TTL};
+use crate::fixture::{Fixture, MARGIN, TTL};
 
 pub(crate) fn election(client: &Client, value: &str) -> Election {
     client.election("x").ttl(TTL).value(value)
@@ -33,21 +33,21 @@ async fn told(watch: &mut LeaderWatch) -> String {
 }
 
 /// Returns whether no change is reported during `span`.
-async fn silent(scene: &Scene, watch: &mut LeaderWatch, span: Duration) -> bool {
+async fn silent(fixture: &Fixture, watch: &mut LeaderWatch, span: Duration) -> bool {
     tokio::select! {
         biased;
         _ = watch.next() => false,
-        () = scene.pass(span) => true,
+        () = fixture.pass(span) => true,
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn waiting_candidate_succeeds_with_a_greater_fence() {
-    let scene = Scene::new();
-    let (other, _) = scene.client_apart();
-    let first = election(&scene.client, "a").campaign().await.unwrap();
+    let fixture = Fixture::new();
+    let (other, _) = fixture.client_apart();
+    let first = election(&fixture.client, "a").campaign().await.unwrap();
     let next = background::spawn(election(&other, "b").campaign());
-    scene.pass(2 * TTL).await;
+    fixture.pass(2 * TTL).await;
     assert!(
         first.is_valid() && !next.is_finished(),
         "as long as it likes"
@@ -56,7 +56,11 @@ async fn waiting_candidate_succeeds_with_a_greater_fence() {
     assert_eq!(first.resign().await.unwrap(), ReleaseOutcome::Released);
     let next = next.await.unwrap().unwrap();
     assert!(next.fence() > fence);
-    let leader = election(&scene.client, "").leader().await.unwrap().unwrap();
+    let leader = election(&fixture.client, "")
+        .leader()
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!((&*leader.value, leader.fence), ("b", next.fence()));
     assert_eq!(leader.owner, next.guard().owner());
     assert_eq!(
@@ -67,17 +71,17 @@ async fn waiting_candidate_succeeds_with_a_greater_fence() {
 
 #[tokio::test(start_paused = true)]
 async fn delayed_publish_changes_nothing() {
-    let scene = Scene::new();
-    let (other, _) = scene.client_apart();
-    let first = election(&scene.client, "a").campaign().await.unwrap();
-    scene.store.set(Fault::Frozen);
+    let fixture = Fixture::new();
+    let (other, _) = fixture.client_apart();
+    let first = election(&fixture.client, "a").campaign().await.unwrap();
+    fixture.store.set(Fault::Frozen);
     // It leads when it sends this, but no longer when its servers get it.
     let error = first.publish("late").await.unwrap_err();
     assert_eq!(error.effect(), leasehold::Effect::Unknown, "{error}");
     assert_eq!(first.lost().await, LostReason::Unreachable);
     let next = election(&other, "b").campaign().await.unwrap();
-    scene.store.set(Fault::None);
-    scene.pass(Duration::from_secs(5)).await;
+    fixture.store.set(Fault::None);
+    fixture.pass(Duration::from_secs(5)).await;
     let leader = election(&other, "").leader().await.unwrap().unwrap();
     assert_eq!((&*leader.value, leader.fence), ("b", next.fence()));
 }
@@ -89,12 +93,16 @@ fn can_be_spawned<F: Future + Send>(future: F) -> F {
 
 #[tokio::test(start_paused = true)]
 async fn finished_body_keeps_the_leadership() {
-    let scene = Scene::new();
-    let leadership = election(&scene.client, "a").campaign().await.unwrap();
+    let fixture = Fixture::new();
+    let leadership = election(&fixture.client, "a").campaign().await.unwrap();
     let output = leadership.lead(async { leadership.publish("b").await.map(|()| 42) });
     assert_eq!(can_be_spawned(output).await.unwrap().unwrap(), 42);
     assert!(leadership.is_valid());
-    let leader = election(&scene.client, "").leader().await.unwrap().unwrap();
+    let leader = election(&fixture.client, "")
+        .leader()
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(leader.value, "b");
     leadership.guard().give_up();
     assert!(leadership.lead(async {}).await.unwrap_err().is_lost());
@@ -102,18 +110,18 @@ async fn finished_body_keeps_the_leadership() {
 
 #[tokio::test(start_paused = true)]
 async fn observers_see_only_changes_in_order() {
-    let scene = Scene::new();
-    let (other, _) = scene.client_apart();
+    let fixture = Fixture::new();
+    let (other, _) = fixture.client_apart();
     let mut watch = watch(&other);
     assert_eq!(told(&mut watch).await, "nobody");
-    let leadership = election(&scene.client, "a").campaign().await.unwrap();
+    let leadership = election(&fixture.client, "a").campaign().await.unwrap();
     assert_eq!(told(&mut watch).await, "a");
-    assert!(silent(&scene, &mut watch, Duration::from_secs(90)).await);
+    assert!(silent(&fixture, &mut watch, Duration::from_secs(90)).await);
     leadership.publish("a2").await.unwrap();
     assert_eq!(told(&mut watch).await, "a2");
     leadership.resign().await.unwrap();
     assert_eq!(told(&mut watch).await, "nobody");
-    let leadership = election(&scene.client, "a2").campaign().await.unwrap();
+    let leadership = election(&fixture.client, "a2").campaign().await.unwrap();
     // The same value of another leader.
     assert_eq!(told(&mut watch).await, "a2");
     drop(leadership);
@@ -122,8 +130,8 @@ async fn observers_see_only_changes_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn watch_reports_a_change_within_its_pause() {
-    let scene = Scene::new();
-    let watching = scene
+    let fixture = Fixture::new();
+    let watching = fixture
         .client
         .election("x")
         .look_every(Duration::from_secs(10));
@@ -132,28 +140,28 @@ async fn watch_reports_a_change_within_its_pause() {
         StreamExt::next(&mut watch).await,
         Some(LeaderChange::Nobody)
     ));
-    let leadership = election(&scene.client, "a").campaign().await.unwrap();
-    let began = scene.now();
+    let leadership = election(&fixture.client, "a").campaign().await.unwrap();
+    let began = fixture.now();
     let seen = StreamExt::next(&mut watch).await;
     assert!(
         matches!(seen, Some(LeaderChange::Leads(leader)) if leader.fence == leadership.fence())
     );
-    let after = scene.now().since(began);
+    let after = fixture.now().since(began);
     let spread = Duration::from_secs(9)..=Duration::from_secs(11);
     assert!(spread.contains(&after), "{after:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn dead_leader_is_reported_until_its_lease_ends() {
-    let scene = Scene::new();
-    let (other, store) = scene.client_apart();
+    let fixture = Fixture::new();
+    let (other, store) = fixture.client_apart();
     let leadership = election(&other, "a").campaign().await.unwrap();
-    let mut watch = watch(&scene.client);
+    let mut watch = watch(&fixture.client);
     assert_eq!(told(&mut watch).await, "a");
     store.set(Fault::Unreachable);
-    let began = scene.now();
+    let began = fixture.now();
     assert_eq!(told(&mut watch).await, "nobody");
-    let after = scene.now().since(began);
+    let after = fixture.now().since(began);
     // Renewed a third of the TTL ago at most; two looks miss it.
     assert!(
         after > TTL / 2 && after < TTL + Duration::from_secs(3),
@@ -164,15 +172,15 @@ async fn dead_leader_is_reported_until_its_lease_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn unannounced_holder_does_not_lead() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     // This leader did not resign: its announcement is still there, and counts for no other leader.
-    drop(election(&scene.client, "a").campaign().await.unwrap());
-    let guard = scene.client.lock("x").acquire().await.unwrap();
-    let reading = scene.client.record("x").read().await.unwrap();
+    drop(election(&fixture.client, "a").campaign().await.unwrap());
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    let reading = fixture.client.record("x").read().await.unwrap();
     assert!(reading.written.is_some());
-    let mut watch = watch(&scene.client);
+    let mut watch = watch(&fixture.client);
     assert_eq!(told(&mut watch).await, "nobody");
-    let silent = election(&scene.client, "b");
+    let silent = election(&fixture.client, "b");
     assert!(silent.leader().await.unwrap().is_none());
     let leadership = silent.announce(guard.share()).await.unwrap();
     assert_eq!(leadership.fence(), guard.fence());
@@ -190,28 +198,28 @@ async fn unannounced_holder_does_not_lead() {
 
 #[tokio::test(start_paused = true)]
 async fn campaign_ends_with_its_wait() {
-    let scene = Scene::new();
-    let (other, _) = scene.client_apart();
-    let leadership = election(&scene.client, "a").campaign().await.unwrap();
-    let began = scene.now();
+    let fixture = Fixture::new();
+    let (other, _) = fixture.client_apart();
+    let leadership = election(&fixture.client, "a").campaign().await.unwrap();
+    let began = fixture.now();
     let campaign = election(&other, "b").wait(Duration::from_secs(7));
     assert!(campaign.campaign().await.unwrap_err().is_busy());
-    assert!(scene.now().since(began) < Duration::from_secs(8));
+    assert!(fixture.now().since(began) < Duration::from_secs(8));
     // One that is dropped neither leads nor waits.
     tokio::select! {
         biased;
         led = election(&other, "c").campaign() => panic!("{led:?}"),
-        () = scene.pass(Duration::from_secs(2)) => {}
+        () = fixture.pass(Duration::from_secs(2)) => {}
     }
     leadership.resign().await.unwrap();
-    scene.pass(Duration::from_secs(2)).await;
+    fixture.pass(Duration::from_secs(2)).await;
     assert!(other.holders("x").await.unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn bad_input_is_refused_and_changes_nothing() {
-    let scene = Scene::new();
-    let election = || scene.client.election("x");
+    let fixture = Fixture::new();
+    let election = || fixture.client.election("x");
     let refused = |error: leasehold::Error, parts: &[&str]| {
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
         for part in parts {
@@ -224,14 +232,14 @@ async fn bad_input_is_refused_and_changes_nothing() {
     let bounds = election().ttl(Duration::from_millis(99)).campaign().await;
     refused(bounds.unwrap_err(), &["99ms"]);
     for name in ["", "leasehold:x", "a\0b"] {
-        let nameless = scene.client.election(name);
+        let nameless = fixture.client.election(name);
         refused(nameless.campaign().await.unwrap_err(), &[]);
         refused(nameless.leader().await.unwrap_err(), &[]);
         refused(nameless.observe().unwrap_err(), &[]);
     }
     let often = election().look_every(Duration::from_millis(9)).observe();
     refused(often.unwrap_err(), &["9ms", "at most every 10ms"]);
-    assert_eq!(scene.store.calls().len(), 0, "nothing was asked");
+    assert_eq!(fixture.store.calls().len(), 0, "nothing was asked");
 
     let longest = election().value(&too_long[1..]).campaign().await.unwrap();
     refused(longest.publish(too_long).await.unwrap_err(), &["4097"]);
@@ -241,12 +249,12 @@ async fn bad_input_is_refused_and_changes_nothing() {
     );
     longest.resign().await.unwrap();
 
-    let other = scene.client.lock("y").acquire().await.unwrap();
+    let other = fixture.client.lock("y").acquire().await.unwrap();
     refused(
         election().announce(other).await.unwrap_err(),
         &["\"x\"", "\"y\""],
     );
-    let shared = scene
+    let shared = fixture
         .client
         .lock("x")
         .mode(Mode::Shared)
@@ -258,8 +266,8 @@ async fn bad_input_is_refused_and_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn foreign_record_is_left_alone() {
-    let scene = Scene::new();
-    let guard = scene.client.lock("x").acquire().await.unwrap();
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
     let hour = Duration::from_secs(3600);
     guard
         .record()
@@ -267,19 +275,19 @@ async fn foreign_record_is_left_alone() {
         .await
         .unwrap();
     guard.release().await.unwrap();
-    let error = election(&scene.client, "a").campaign().await.unwrap_err();
+    let error = election(&fixture.client, "a").campaign().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
-    let reading = scene.client.record("x").read().await.unwrap();
+    let reading = fixture.client.record("x").read().await.unwrap();
     assert_eq!(&*reading.written.unwrap().bytes, b"of another recipe");
-    assert!(scene.client.holders("x").await.unwrap().is_empty());
+    assert!(fixture.client.holders("x").await.unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn campaign_rejects_late_writes_of_earlier_holders() {
-    let scene = Scene::new();
-    let (other, _) = scene.client_apart();
+    let fixture = Fixture::new();
+    let (other, _) = fixture.client_apart();
     let hour = Duration::from_secs(3600);
-    let late = scene.client.lock("x").ttl(TTL).acquire().await.unwrap();
+    let late = fixture.client.lock("x").ttl(TTL).acquire().await.unwrap();
     late.record()
         .write(*b"of another recipe", hour)
         .await
@@ -315,19 +323,19 @@ fn without_async_it_is_the_same() {
 
 #[tokio::test(start_paused = true)]
 async fn disconnected_leader_stops_before_the_next_leads() {
-    let scene = Scene::new();
-    let (other, _) = scene.client_apart();
-    let first = election(&scene.client, "a").campaign().await.unwrap();
-    scene.store.set(Fault::Unreachable);
-    let began = scene.now();
+    let fixture = Fixture::new();
+    let (other, _) = fixture.client_apart();
+    let first = election(&fixture.client, "a").campaign().await.unwrap();
+    fixture.store.set(Fault::Unreachable);
+    let began = fixture.now();
     let next = background::spawn(election(&other, "b").campaign());
     let led = tokio::select! {
         biased;
         led = first.lead(pending::<()>()) => led,
-        () = scene.pass(TTL) => panic!("it leads on"),
+        () = fixture.pass(TTL) => panic!("it leads on"),
     };
     assert_eq!(led.unwrap_err().kind(), ErrorKind::Lost);
-    assert!(scene.now().since(began) <= TTL - MARGIN, "in time");
+    assert!(fixture.now().since(began) <= TTL - MARGIN, "in time");
     assert!(!next.is_finished(), "nobody else leads yet");
     assert!(!first.is_valid());
     let next = next.await.unwrap().unwrap();
@@ -337,15 +345,15 @@ async fn disconnected_leader_stops_before_the_next_leads() {
 
 #[tokio::test(start_paused = true)]
 async fn observer_reports_failures_and_continues() {
-    let scene = Scene::new();
-    let (other, store) = scene.client_apart();
-    let leadership = election(&scene.client, "a").campaign().await.unwrap();
+    let fixture = Fixture::new();
+    let (other, store) = fixture.client_apart();
+    let leadership = election(&fixture.client, "a").campaign().await.unwrap();
     let mut watch = watch(&other);
     assert_eq!(told(&mut watch).await, "a");
     store.set(Fault::Unreachable);
     assert_eq!(told(&mut watch).await, "Unreachable");
     assert!(
-        silent(&scene, &mut watch, Duration::from_secs(30)).await,
+        silent(&fixture, &mut watch, Duration::from_secs(30)).await,
         "said once"
     );
     store.set(Fault::None);

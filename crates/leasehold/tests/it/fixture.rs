@@ -5,10 +5,10 @@ use leasehold::clock::BootInstant;
 use leasehold::env::Env;
 use leasehold::store::{Claim, ClientInfo, Owner, Store};
 use leasehold::{Client, Key, MemoryStore};
-use leasehold_testkit::{Call, FaultyStore, virtual_ambient};
+use leasehold_testkit::{FaultyStore, StoreCall, virtual_ambient};
 
 /// A client on virtual time, and the store behind it.
-pub(crate) struct Scene {
+pub(crate) struct Fixture {
     pub(crate) env: Env,
     pub(crate) store: FaultyStore,
     /// The store behind `store`, which has the data.
@@ -21,7 +21,7 @@ pub(crate) const TTL: Duration = Duration::from_secs(30);
 /// The margin of the deadline, for [`TTL`].
 pub(crate) const MARGIN: Duration = Duration::from_millis(3_002);
 
-impl Scene {
+impl Fixture {
     pub(crate) fn new() -> Self {
         let env = virtual_ambient(1);
         let memory = MemoryStore::with_ambient(env.clone());
@@ -59,7 +59,7 @@ impl Scene {
         self.pass(Duration::from_millis(1)).await;
     }
 
-    pub(crate) fn count(&self, matches: impl Fn(&Call) -> bool) -> usize {
+    pub(crate) fn count(&self, matches: impl Fn(&StoreCall) -> bool) -> usize {
         let calls = self.store.calls();
         calls.iter().filter(|call| matches(call)).count()
     }
@@ -83,10 +83,10 @@ pub(crate) fn client(store: impl Into<Arc<dyn Store>>, env: &Env) -> Client {
 }
 
 /// A claim of a client that does nothing else.
-pub(crate) fn claim(scene: &Scene, name: &str) -> Claim {
-    let info = ClientInfo::of_this_process(&scene.env, None);
-    let wall = scene.env.clock.wall();
-    let owner = Owner::at(info.id, wall, &*scene.env.entropy);
+pub(crate) fn claim(fixture: &Fixture, name: &str) -> Claim {
+    let info = ClientInfo::of_this_process(&fixture.env, None);
+    let wall = fixture.env.clock.wall();
+    let owner = Owner::at(info.id, wall, &*fixture.env.entropy);
     let key = Key::new(name).expect("a valid name");
     Claim::new(key, owner, TTL, wall, info.into())
 }

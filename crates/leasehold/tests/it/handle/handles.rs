@@ -8,9 +8,9 @@ use leasehold::store::{LeaseTerms, Permits};
 use leasehold::{
     Client, Effect, ErrorKind, Guard, Handle, Key, LostReason, MemoryStore, ReleaseOutcome,
 };
-use leasehold_testkit::{Call, Fault, FaultyStore};
+use leasehold_testkit::{Fault, FaultyStore, StoreCall};
 
-use crate::scene::{MARGIN, Scene, TTL, client};
+use crate::fixture::{Fixture, MARGIN, TTL, client};
 
 const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const STEP: Duration = Duration::from_millis(100);
@@ -33,43 +33,43 @@ pub(crate) async fn is_free(client: &Client) -> bool {
 }
 
 /// Returns how long it takes from now until a client that asks all the time gets the lock.
-pub(crate) async fn shut_for(scene: &Scene) -> Duration {
-    let (began, newcomer) = (scene.now(), scene.other_client());
-    until_free(scene, &newcomer, began).await
+pub(crate) async fn shut_for(fixture: &Fixture) -> Duration {
+    let (began, newcomer) = (fixture.now(), fixture.other_client());
+    until_free(fixture, &newcomer, began).await
 }
 
 /// Time is virtual: without a bound, the wait for a lock that stays shut would never end.
-async fn until_free(scene: &Scene, newcomer: &Client, began: BootInstant) -> Duration {
+async fn until_free(fixture: &Fixture, newcomer: &Client, began: BootInstant) -> Duration {
     while !is_free(newcomer).await {
-        scene.pass(STEP).await;
-        let shut = scene.now().since(began);
+        fixture.pass(STEP).await;
+        let shut = fixture.now().since(began);
         assert!(shut < 10 * LeaseTerms::TTL_MAX, "it stays shut");
     }
-    scene.now().since(began)
+    fixture.now().since(began)
 }
 
-pub(crate) fn renewals(scene: &Scene) -> usize {
-    scene.count(|call| matches!(call, Call::Renew(_)))
+pub(crate) fn renewals(fixture: &Fixture) -> usize {
+    fixture.count(|call| matches!(call, StoreCall::Renew(_)))
 }
 
 #[tokio::test(start_paused = true)]
 async fn detached_lease_ends_after_its_ttl() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
+    let fixture = Fixture::new();
+    let guard = hold(&fixture.client).await;
     let deadline = guard.deadline();
     let handle = guard.into_handle().unwrap();
     assert_eq!(handle.deadline(), deadline);
-    let shut = shut_for(&scene).await;
+    let shut = shut_for(&fixture).await;
     assert!(shut >= TTL && shut < TTL + STEP, "{shut:?}");
-    assert_eq!(renewals(&scene), 0);
+    assert_eq!(renewals(&fixture), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn handle_has_the_last_renewed_lease() {
-    let scene = Scene::new();
-    let first = hold(&scene.client).await;
-    let waiting = background::spawn(scene.client.lock("x").acquire());
-    scene.pass(SECOND).await;
+    let fixture = Fixture::new();
+    let first = hold(&fixture.client).await;
+    let waiting = background::spawn(fixture.client.lock("x").acquire());
+    fixture.pass(SECOND).await;
     first.release().await.unwrap();
     let guard = waiting.await.unwrap().unwrap();
     let mut deadline = guard.deadline();
@@ -78,99 +78,99 @@ async fn handle_has_the_last_renewed_lease() {
     }
     let handle = guard.into_handle().unwrap();
     assert_eq!(handle.deadline(), deadline);
-    let before = renewals(&scene);
-    assert_eq!(shut_for(&scene).await.as_secs(), TTL.as_secs());
-    assert_eq!(renewals(&scene), before);
+    let before = renewals(&fixture);
+    assert_eq!(shut_for(&fixture).await.as_secs(), TTL.as_secs());
+    assert_eq!(renewals(&fixture), before);
 }
 
 #[tokio::test(start_paused = true)]
 async fn handle_renewal_counts_from_sending() {
-    let scene = Scene::new();
-    let mut handle = handle(&scene.client).await;
+    let fixture = Fixture::new();
+    let mut handle = handle(&fixture.client).await;
     let fence = handle.fence();
     for _ in 0..4 {
-        scene.pass(Duration::from_secs(20)).await;
-        let (sent, other) = (scene.now(), scene.other_client());
-        scene.store.set(Fault::Slow(Duration::from_millis(40)));
+        fixture.pass(Duration::from_secs(20)).await;
+        let (sent, other) = (fixture.now(), fixture.other_client());
+        fixture.store.set(Fault::Slow(Duration::from_millis(40)));
         handle = other.renew(&handle).await.unwrap();
-        scene.store.set(Fault::None);
+        fixture.store.set(Fault::None);
         assert_eq!(handle.deadline(), Some(sent + TTL - MARGIN));
         assert_eq!(handle.fence(), fence);
-        assert!(!is_free(&scene.client).await);
+        assert!(!is_free(&fixture.client).await);
     }
     assert_eq!(
-        scene.client.release(&handle).await.unwrap(),
+        fixture.client.release(&handle).await.unwrap(),
         ReleaseOutcome::Released
     );
-    assert!(is_free(&scene.client).await);
+    assert!(is_free(&fixture.client).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn passed_handle_deadline_is_final() {
-    let scene = Scene::new();
-    let handle = handle(&scene.client).await;
-    scene
-        .pass(handle.deadline().unwrap().since(scene.now()))
+    let fixture = Fixture::new();
+    let handle = handle(&fixture.client).await;
+    fixture
+        .pass(handle.deadline().unwrap().since(fixture.now()))
         .await;
-    assert!(!is_free(&scene.client).await, "the lease stands");
-    let error = scene.client.renew(&handle).await.unwrap_err();
+    assert!(!is_free(&fixture.client).await, "the lease stands");
+    let error = fixture.client.renew(&handle).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost);
     assert_eq!(error.effect(), Effect::None);
-    assert!(scene.client.adopt(&handle).await.is_err());
-    assert_eq!(renewals(&scene), 0, "nothing was sent");
+    assert!(fixture.client.adopt(&handle).await.is_err());
+    assert_eq!(renewals(&fixture), 0, "nothing was sent");
     assert_eq!(
-        scene.client.release(&handle).await.unwrap(),
+        fixture.client.release(&handle).await.unwrap(),
         ReleaseOutcome::Released
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn late_confirmation_revives_no_handle() {
-    let scene = Scene::new();
-    let handle = handle(&scene.client).await;
+    let fixture = Fixture::new();
+    let handle = handle(&fixture.client).await;
     let deadline = handle.deadline().unwrap();
-    scene.pass(deadline.since(scene.now()) - SECOND).await;
-    scene.store.set(Fault::Slow(Duration::from_millis(1_500)));
-    let error = scene.client.renew(&handle).await.unwrap_err();
+    fixture.pass(deadline.since(fixture.now()) - SECOND).await;
+    fixture.store.set(Fault::Slow(Duration::from_millis(1_500)));
+    let error = fixture.client.renew(&handle).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost);
-    assert!(scene.now() > deadline);
+    assert!(fixture.now() > deadline);
 }
 
 #[tokio::test(start_paused = true)]
 async fn old_handle_copy_keeps_its_deadline() {
-    let scene = Scene::new();
-    let old = handle(&scene.client).await;
-    scene.pass(Duration::from_secs(20)).await;
-    let renewed = scene.client.renew(&old).await.unwrap();
-    scene.pass(Duration::from_secs(10)).await;
-    let error = scene.client.renew(&old).await.unwrap_err();
+    let fixture = Fixture::new();
+    let old = handle(&fixture.client).await;
+    fixture.pass(Duration::from_secs(20)).await;
+    let renewed = fixture.client.renew(&old).await.unwrap();
+    fixture.pass(Duration::from_secs(10)).await;
+    let error = fixture.client.renew(&old).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost);
-    assert!(scene.client.renew(&renewed).await.is_ok());
+    assert!(fixture.client.renew(&renewed).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn old_handle_does_not_affect_the_next_holder() {
-    let scene = Scene::new();
-    let handle = handle(&scene.client).await;
-    let other = scene.other_client();
+    let fixture = Fixture::new();
+    let handle = handle(&fixture.client).await;
+    let other = fixture.other_client();
     // Before its deadline: an operator freed it.
-    scene.memory.forget(&Key::new("x").unwrap());
+    fixture.memory.forget(&Key::new("x").unwrap());
     let next = hold(&other).await;
-    let error = scene.client.renew(&handle).await.unwrap_err();
+    let error = fixture.client.renew(&handle).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost);
     assert!(error.to_string().contains("another client"), "{error}");
-    let ended = scene.client.release(&handle).await.unwrap();
+    let ended = fixture.client.release(&handle).await.unwrap();
     assert_eq!(ended, ReleaseOutcome::WasLost);
-    scene.pass(2 * TTL).await;
+    fixture.pass(2 * TTL).await;
     assert!(next.is_valid());
 }
 
 #[tokio::test(start_paused = true)]
 async fn handle_of_another_store_is_refused_there() {
-    let scene = Scene::new();
-    let handle = handle(&scene.client).await;
-    let store = FaultyStore::new(MemoryStore::new(), scene.env.clone());
-    let elsewhere = client(store.called("elsewhere"), &scene.env);
+    let fixture = Fixture::new();
+    let handle = handle(&fixture.client).await;
+    let store = FaultyStore::new(MemoryStore::new(), fixture.env.clone());
+    let elsewhere = client(store.called("elsewhere"), &fixture.env);
     let renewed = elsewhere.renew(&handle).await.map(drop);
     let released = elsewhere.release(&handle).await.map(drop);
     for error in [renewed.unwrap_err(), released.unwrap_err()] {
@@ -182,55 +182,55 @@ async fn handle_of_another_store_is_refused_there() {
         );
     }
     assert!(is_free(&elsewhere).await);
-    assert!(!is_free(&scene.client).await);
+    assert!(!is_free(&fixture.client).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn silent_store_leaves_the_handle_unchanged() {
-    let scene = Scene::new();
-    let handle = handle(&scene.client).await;
-    let all = |fault| scene.store.set(fault);
+    let fixture = Fixture::new();
+    let handle = handle(&fixture.client).await;
+    let all = |fault| fixture.store.set(fault);
     all(Fault::Unreachable);
-    let began = scene.now();
-    let error = scene.client.renew(&handle).await.unwrap_err();
+    let began = fixture.now();
+    let error = fixture.client.renew(&handle).await.unwrap_err();
     assert_eq!(error.effect(), Effect::Unknown, "{error}");
     assert!(error.is_retryable(), "{error}");
-    let tried = scene.now().since(began);
+    let tried = fixture.now().since(began);
     assert!(tried >= 3 * SECOND && tried < 6 * SECOND, "{tried:?}");
     all(Fault::None);
-    assert!(scene.client.renew(&handle).await.is_ok());
+    assert!(fixture.client.renew(&handle).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_adopted_handle_is_a_guard_like_any() {
-    let scene = Scene::new();
-    let granted = hold(&scene.client).await;
+    let fixture = Fixture::new();
+    let granted = hold(&fixture.client).await;
     let (owner, fence) = (granted.owner(), granted.fence());
     let handle = granted.into_handle().unwrap();
-    scene.pass(Duration::from_secs(20)).await;
-    let other = scene.other_client();
+    fixture.pass(Duration::from_secs(20)).await;
+    let other = fixture.other_client();
     let guard = other.adopt(&handle).await.unwrap();
     assert_eq!((guard.owner(), guard.fence()), (owner, fence));
-    scene.pass(5 * TTL).await;
+    fixture.pass(5 * TTL).await;
     assert!(guard.is_valid() && !guard.is_in_doubt());
     // Another copy of the handle can still free it.
     assert_eq!(
-        scene.client.release(&handle).await.unwrap(),
+        fixture.client.release(&handle).await.unwrap(),
         ReleaseOutcome::Released
     );
-    assert!(is_free(&scene.client).await);
+    assert!(is_free(&fixture.client).await);
     assert_eq!(guard.lost().await, LostReason::Gone);
 }
 
 /// Another process may release the lease meanwhile.
 #[tokio::test(start_paused = true)]
 async fn renewal_of_a_handle_allows_no_repair() {
-    let scene = Scene::new();
-    let handle = handle(&scene.client).await;
-    scene.client.renew(&handle).await.unwrap();
-    let calls = scene.store.calls();
+    let fixture = Fixture::new();
+    let handle = handle(&fixture.client).await;
+    fixture.client.renew(&handle).await.unwrap();
+    let calls = fixture.store.calls();
     let mut renewals = calls.iter().filter_map(|call| match call {
-        Call::Renew(claim) => Some(claim),
+        StoreCall::Renew(claim) => Some(claim),
         _ => None,
     });
     assert!(!renewals.next_back().expect("a renewal").repairs);
@@ -238,17 +238,17 @@ async fn renewal_of_a_handle_allows_no_repair() {
 
 #[tokio::test(start_paused = true)]
 async fn permits_and_shared_locks_have_handles() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let two = leasehold::Mode::Permit(Permits::new(2).unwrap());
     for (mode, others) in [(two, 1), (leasehold::Mode::Shared, 3)] {
-        let lock = scene.client.lock("y").mode(mode);
+        let lock = fixture.client.lock("y").mode(mode);
         let handle = lock.acquire().await.unwrap().into_handle().unwrap();
         let text = handle.reveal();
-        scene.pass(Duration::from_secs(20)).await;
-        let handle = scene.client.renew(&text.parse().unwrap()).await.unwrap();
-        scene.pass(Duration::from_secs(20)).await;
+        fixture.pass(Duration::from_secs(20)).await;
+        let handle = fixture.client.renew(&text.parse().unwrap()).await.unwrap();
+        fixture.pass(Duration::from_secs(20)).await;
         assert!(
-            scene
+            fixture
                 .client
                 .lock("y")
                 .try_acquire()
@@ -264,29 +264,29 @@ async fn permits_and_shared_locks_have_handles() {
             assert!(lock.try_acquire().await.unwrap().is_none());
         }
         assert_eq!(
-            scene.client.release(&handle).await.unwrap(),
+            fixture.client.release(&handle).await.unwrap(),
             ReleaseOutcome::Released
         );
         drop(beside);
-        scene.settle().await;
+        fixture.settle().await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn another_ttl_counts_from_the_next_renewal_on() {
-    let scene = Scene::new();
-    let handle = handle(&scene.client).await;
+    let fixture = Fixture::new();
+    let handle = handle(&fixture.client).await;
     let longer = handle.clone().with_ttl(LeaseTerms::TTL_MAX);
-    let sent = scene.now();
-    let renewed = scene.client.renew(&longer).await.unwrap();
+    let sent = fixture.now();
+    let renewed = fixture.client.renew(&longer).await.unwrap();
     let margin = LeaseTerms::single().margin(LeaseTerms::TTL_MAX);
     assert_eq!(
         renewed.deadline(),
         Some(sent + LeaseTerms::TTL_MAX - margin)
     );
-    let before = renewals(&scene);
+    let before = renewals(&fixture);
     for ttl in [Duration::from_millis(99), LeaseTerms::TTL_MAX + STEP] {
-        let error = scene.client.renew(&renewed.clone().with_ttl(ttl)).await;
+        let error = fixture.client.renew(&renewed.clone().with_ttl(ttl)).await;
         let error = error.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
         let text = error.to_string();
@@ -295,62 +295,62 @@ async fn another_ttl_counts_from_the_next_renewal_on() {
             "{text}"
         );
     }
-    assert_eq!(renewals(&scene), before, "nothing was sent");
+    assert_eq!(renewals(&fixture), before, "nothing was sent");
     // A shorter one brings the deadline in, and not the end of the lease.
     let short = renewed.with_ttl(SECOND);
-    let short = scene.client.renew(&short).await.unwrap();
+    let short = fixture.client.renew(&short).await.unwrap();
     let margin = LeaseTerms::single().margin(SECOND);
     assert_eq!(short.deadline(), Some(sent + SECOND - margin));
-    let shut = shut_for_single(&scene).await;
+    let shut = shut_for_single(&fixture).await;
     assert_eq!(shut.as_secs(), LeaseTerms::TTL_MAX.as_secs());
 }
 
 /// As [`shut_for`], of a store without a quorum around it.
-async fn shut_for_single(scene: &Scene) -> Duration {
-    until_free(scene, &scene.client, scene.now()).await
+async fn shut_for_single(fixture: &Fixture) -> Duration {
+    until_free(fixture, &fixture.client, fixture.now()).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_longest_hold_ends_a_handle_too() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let hold = Duration::from_secs(40);
-    let granted = scene.now();
-    let lock = scene.client.lock("x").max_hold(hold);
+    let granted = fixture.now();
+    let lock = fixture.client.lock("x").max_hold(hold);
     let handle = lock.acquire().await.unwrap().into_handle().unwrap();
-    scene.pass(Duration::from_secs(20)).await;
-    let handle = scene.client.renew(&handle).await.unwrap();
+    fixture.pass(Duration::from_secs(20)).await;
+    let handle = fixture.client.renew(&handle).await.unwrap();
     assert_eq!(handle.deadline(), Some(granted + hold));
-    let guard = scene.client.adopt(&handle).await.unwrap();
+    let guard = fixture.client.adopt(&handle).await.unwrap();
     assert_eq!(guard.lost().await, LostReason::MaxHold);
-    assert_eq!(scene.now(), granted + hold);
+    assert_eq!(fixture.now(), granted + hold);
 }
 
 #[tokio::test(start_paused = true)]
 async fn lost_handle_with_a_delay_releases_nothing() {
-    let scene = Scene::new();
-    let lock = scene.client.lock("x").lock_delay(Duration::from_secs(20));
+    let fixture = Fixture::new();
+    let lock = fixture.client.lock("x").lock_delay(Duration::from_secs(20));
     let handle = lock.acquire().await.unwrap().into_handle().unwrap();
     assert_eq!(handle.ttl(), TTL);
-    let handle = scene.client.renew(&handle).await.unwrap();
-    scene.pass(TTL).await;
+    let handle = fixture.client.renew(&handle).await.unwrap();
+    fixture.pass(TTL).await;
     assert_eq!(
-        scene.client.release(&handle).await.unwrap(),
+        fixture.client.release(&handle).await.unwrap(),
         ReleaseOutcome::WasLost
     );
-    assert!(!is_free(&scene.client).await);
-    assert_eq!(shut_for(&scene).await.as_secs(), 20);
+    assert!(!is_free(&fixture.client).await);
+    assert_eq!(shut_for(&fixture).await.as_secs(), 20);
 }
 
 #[tokio::test(start_paused = true)]
 async fn shares_and_lost_guards_make_no_handle() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
+    let fixture = Fixture::new();
+    let guard = hold(&fixture.client).await;
     let error = guard.share().into_handle().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    scene.pass(2 * TTL).await;
+    fixture.pass(2 * TTL).await;
     assert!(guard.is_valid(), "the other share is kept");
     guard.give_up();
     assert_eq!(guard.into_handle().unwrap_err().kind(), ErrorKind::Lost);
-    scene.settle().await;
-    assert!(is_free(&scene.client).await);
+    fixture.settle().await;
+    assert!(is_free(&fixture.client).await);
 }

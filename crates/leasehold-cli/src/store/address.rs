@@ -6,14 +6,14 @@ use crate::store::files::is_file;
 
 /// The kind of store that addresses name.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Place<'a> {
+pub(crate) enum StoreAddress<'a> {
     /// This address of a folder.
     Folder(&'a str),
     /// These addresses of servers, one or more.
     Servers(&'a [String]),
 }
 
-impl<'a> Place<'a> {
+impl<'a> StoreAddress<'a> {
     pub(crate) fn of(addresses: &'a Addresses) -> Result<Self, Failure> {
         let urls = addresses.urls.as_slice();
         if let ([only], Some(limit)) = (urls, addresses.limits.any()) {

@@ -1,14 +1,14 @@
 use metrics::Gauge;
 
-use super::labels::Standing;
+use super::labels::VoteState;
 use super::metric::MEMBERS;
 use super::registry::{Each, Registry};
 
 /// Counts the members of a quorum by their state. Each member is in one state while this value lives. For
 /// stores that have members.
 #[derive(Debug)]
-pub struct MemberStandings {
-    counts: Each<Standing, Gauge>,
+pub struct MemberGauges {
+    counts: Each<VoteState, Gauge>,
     members: Vec<Facts>,
 }
 
@@ -21,30 +21,30 @@ struct Facts {
 }
 
 impl Facts {
-    fn standing(self) -> Standing {
+    fn vote_state(self) -> VoteState {
         match (self.failing, self.counts) {
-            (true, _) => Standing::Failing,
-            (false, Some(true)) => Standing::Counting,
-            (false, Some(false)) => Standing::Distrusted,
-            (false, None) => Standing::Unknown,
+            (true, _) => VoteState::Failing,
+            (false, Some(true)) => VoteState::Trusted,
+            (false, Some(false)) => VoteState::Untrusted,
+            (false, None) => VoteState::Unknown,
         }
     }
 }
 
-impl MemberStandings {
+impl MemberGauges {
     /// Returns the [metric](MEMBERS) for `members` members of `store`, all in the state `unknown`, at the
     /// recorder that is installed now.
     pub fn new(store: &str, members: usize) -> Self {
         let counts =
             metrics::with_recorder(|recorder| Registry::new(recorder, store).gauges(&MEMBERS));
-        let standings = Self {
+        let gauges = Self {
             counts,
             members: vec![Facts::default(); members],
         };
-        for facts in &standings.members {
-            standings.counts.of(facts.standing()).increment(1);
+        for facts in &gauges.members {
+            gauges.counts.of(facts.vote_state()).increment(1);
         }
-        standings
+        gauges
     }
 
     /// Records that requests to the member begin to fail, or are answered again.
@@ -64,18 +64,18 @@ impl MemberStandings {
     }
 
     fn set(&mut self, member: usize, facts: Facts) {
-        let before = std::mem::replace(&mut self.members[member], facts).standing();
-        if before != facts.standing() {
+        let before = std::mem::replace(&mut self.members[member], facts).vote_state();
+        if before != facts.vote_state() {
             self.counts.of(before).decrement(1);
-            self.counts.of(facts.standing()).increment(1);
+            self.counts.of(facts.vote_state()).increment(1);
         }
     }
 }
 
-impl Drop for MemberStandings {
+impl Drop for MemberGauges {
     fn drop(&mut self) {
         for facts in &self.members {
-            self.counts.of(facts.standing()).decrement(1);
+            self.counts.of(facts.vote_state()).decrement(1);
         }
     }
 }
@@ -90,31 +90,31 @@ mod tests {
     #[test]
     fn failing_member_returns_to_its_former_state() {
         let recorder = TestRecorder::new();
-        let mut members = recorder.scope(|| MemberStandings::new("a store", 1));
-        let standing = || {
+        let mut members = recorder.scope(|| MemberGauges::new("a store", 1));
+        let state = || {
             let count = |word: &&str| recorder.sum(MEMBERS.name, &[("state", word)]);
-            let counted = Standing::VALUES.iter().filter(|word| count(word) != 0.0);
+            let counted = VoteState::VALUES.iter().filter(|word| count(word) != 0.0);
             assert!(counted.clone().all(|word| count(word) == 1.0));
             counted.copied().collect::<Vec<_>>()
         };
         for (counts, word) in [
             (None, "unknown"),
-            (Some(true), "counting"),
-            (Some(false), "distrusted"),
+            (Some(true), "trusted"),
+            (Some(false), "untrusted"),
         ] {
             if let Some(counts) = counts {
                 members.judged(0, counts);
             }
-            assert_eq!(standing(), [word]);
+            assert_eq!(state(), [word]);
             members.failing(0, true);
-            assert_eq!(standing(), ["failing"], "was {word}");
+            assert_eq!(state(), ["failing"], "was {word}");
             members.failing(0, false);
-            assert_eq!(standing(), [word]);
+            assert_eq!(state(), [word]);
         }
         members.failing(0, true);
         members.judged(0, true);
-        assert_eq!(standing(), ["failing"], "of another's word");
+        assert_eq!(state(), ["failing"], "of another's word");
         drop(members);
-        assert!(standing().is_empty());
+        assert!(state().is_empty());
     }
 }

@@ -10,7 +10,7 @@ use leasehold::store::{
 };
 use leasehold::{Error, Fence, Guarantees, MemoryStore};
 
-use crate::scene::{Scene, TTL, client};
+use crate::fixture::{Fixture, TTL, client};
 
 /// A store that says of each value that only a minority has it, until the value is written again.
 #[derive(Clone, Debug)]
@@ -98,12 +98,12 @@ impl Records for Minority {
 
 #[tokio::test(start_paused = true)]
 async fn minority_value_is_written_before_it_is_returned() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let store = Minority {
-        inner: scene.memory.clone(),
+        inner: fixture.memory.clone(),
         is_settled: Arc::default(),
     };
-    let client = client(Arc::new(store.clone()) as Arc<dyn Store>, &scene.env);
+    let client = client(Arc::new(store.clone()) as Arc<dyn Store>, &fixture.env);
     let lock = client.lock("x").ttl(TTL);
     let first = lock.acquire().await.unwrap();
     let retention = Duration::from_secs(3600);

@@ -5,87 +5,87 @@ use std::time::Duration;
 use leasehold::ErrorKind;
 use leasehold_testkit::Fault;
 
-use crate::scene::{Scene, TTL};
+use crate::fixture::{Fixture, TTL};
 
 const MS: Duration = Duration::from_millis(1);
 
 #[tokio::test(start_paused = true)]
 async fn wait_ends_on_time_and_names_the_holder() {
-    let scene = Scene::new();
-    let _guard = scene.client.lock("x").acquire().await.unwrap();
+    let fixture = Fixture::new();
+    let _guard = fixture.client.lock("x").acquire().await.unwrap();
     for wait in [20 * MS, 150 * MS, 5_000 * MS] {
-        let asked = scene.now();
-        let lock = scene.client.lock("x").wait(wait);
+        let asked = fixture.now();
+        let lock = fixture.client.lock("x").wait(wait);
         let error = lock.acquire().await.unwrap_err();
         assert!(error.is_busy(), "{error}");
-        let holder = scene.client.id().to_string();
+        let holder = fixture.client.id().to_string();
         assert!(error.to_string().contains(&holder), "{error}");
-        assert_eq!(scene.now().since(asked), wait);
+        assert_eq!(fixture.now().since(asked), wait);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn wait_ends_on_time_without_an_answer() {
-    let scene = Scene::new();
-    scene.store.set(Fault::Slow(130 * MS));
-    let asked = scene.now();
-    let lock = scene.client.lock("x").wait(20 * MS);
+    let fixture = Fixture::new();
+    fixture.store.set(Fault::Slow(130 * MS));
+    let asked = fixture.now();
+    let lock = fixture.client.lock("x").wait(20 * MS);
     let error = lock.acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
     assert!(error.to_string().contains("no answer within"), "{error}");
-    assert_eq!(scene.now().since(asked), 20 * MS);
+    assert_eq!(fixture.now().since(asked), 20 * MS);
     // The attempt was granted after its caller had gone, and is freed.
-    scene.pass(400 * MS).await;
-    let freed = scene.client.lock("x").try_acquire().await.unwrap();
+    fixture.pass(400 * MS).await;
+    let freed = fixture.client.lock("x").try_acquire().await.unwrap();
     assert!(freed.is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn short_wait_does_not_silence_a_slow_member() {
-    let scene = Scene::new();
-    let held = scene.client.lock("held").acquire().await.unwrap();
-    scene.store.set(Fault::Slow(130 * MS));
-    let began = scene.now();
-    while scene.now().since(began) < 3 * TTL {
-        let lock = scene.client.lock("other").wait(20 * MS);
+    let fixture = Fixture::new();
+    let held = fixture.client.lock("held").acquire().await.unwrap();
+    fixture.store.set(Fault::Slow(130 * MS));
+    let began = fixture.now();
+    while fixture.now().since(began) < 3 * TTL {
+        let lock = fixture.client.lock("other").wait(20 * MS);
         assert!(lock.acquire().await.unwrap_err().is_unreachable());
         assert!(!held.is_in_doubt(), "a renewal failed");
     }
-    let other = scene.client.lock("another").try_acquire().await.unwrap();
+    let other = fixture.client.lock("another").try_acquire().await.unwrap();
     assert!(other.is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn wait_of_zero_asks_once() {
-    let scene = Scene::new();
-    scene.store.set(Fault::Slow(130 * MS));
-    let lock = scene.client.lock("x").wait(Duration::ZERO);
+    let fixture = Fixture::new();
+    fixture.store.set(Fault::Slow(130 * MS));
+    let lock = fixture.client.lock("x").wait(Duration::ZERO);
     let guard = lock.acquire().await.unwrap();
-    let asked = scene.now();
+    let asked = fixture.now();
     let error = lock.acquire().await.unwrap_err();
     assert!(error.is_busy(), "{error}");
-    let holder = scene.client.id().to_string();
+    let holder = fixture.client.id().to_string();
     assert!(error.to_string().contains(&holder), "{error}");
-    assert_eq!(scene.now().since(asked), 130 * MS);
+    assert_eq!(fixture.now().since(asked), 130 * MS);
     drop(guard);
 }
 
 #[tokio::test(start_paused = true)]
 async fn waiter_survives_an_outage_of_any_length() {
-    let scene = Scene::new();
-    let guard = scene.client.lock("x").acquire().await.unwrap();
-    let waiting = leasehold::store::background::spawn(scene.client.lock("x").acquire());
-    scene.settle().await;
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    let waiting = leasehold::store::background::spawn(fixture.client.lock("x").acquire());
+    fixture.settle().await;
     for outage in [Fault::Unreachable, Fault::Frozen] {
-        scene.store.set(outage);
-        scene.pass(10 * TTL).await;
+        fixture.store.set(outage);
+        fixture.pass(10 * TTL).await;
     }
     assert!(!guard.is_valid() && !waiting.is_finished());
     // An acquisition that begins during the outage waits too.
-    let late = leasehold::store::background::spawn(scene.client.lock("y").acquire());
-    scene.pass(10 * TTL).await;
+    let late = leasehold::store::background::spawn(fixture.client.lock("y").acquire());
+    fixture.pass(10 * TTL).await;
     assert!(!late.is_finished());
-    scene.store.set(Fault::None);
+    fixture.store.set(Fault::None);
     assert!(waiting.await.unwrap().unwrap().is_valid());
     assert!(late.await.unwrap().unwrap().is_valid());
 }

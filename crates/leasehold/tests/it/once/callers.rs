@@ -7,10 +7,10 @@ use leasehold::env::Env;
 use leasehold::{Client, Error, Fence, MemoryStore, Once, OnceResult, OnceRun, OnceStart};
 use leasehold_testkit::{CrashInjector, FaultyStore, virtual_ambient};
 
-use crate::scene::{TTL, client};
+use crate::fixture::{TTL, client};
 
 /// A store and its callers.
-pub(crate) struct World {
+pub(crate) struct CallersFixture {
     pub(crate) env: Env,
     pub(crate) memory: MemoryStore,
     /// The fences under which the request was run.
@@ -23,7 +23,7 @@ pub(crate) struct Caller {
     pub(crate) way: FaultyStore,
 }
 
-impl World {
+impl CallersFixture {
     pub(crate) fn new() -> Self {
         let env = virtual_ambient(1);
         Self {

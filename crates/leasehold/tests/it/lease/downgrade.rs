@@ -6,9 +6,9 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use leasehold::store::{Attempt, Inspection as _, Owner, Store};
 use leasehold::{Client, Effect, Guard, GuardState, Key, LostReason, Mode, ReleaseOutcome};
-use leasehold_testkit::{Call, Fault};
+use leasehold_testkit::{Fault, StoreCall};
 
-use crate::scene::{MARGIN, Scene, TTL, claim};
+use crate::fixture::{Fixture, MARGIN, TTL, claim};
 
 async fn hold(client: &Client) -> Guard {
     let taken = client.lock("x").try_acquire().await.expect("an answer");
@@ -30,36 +30,36 @@ fn key() -> Key {
 }
 
 /// In which mode `owner` holds the lock.
-async fn mode(scene: &Scene, owner: Owner) -> Option<Mode> {
-    let holders = scene.memory.holders(&key()).await.expect("an answer");
+async fn mode(fixture: &Fixture, owner: Owner) -> Option<Mode> {
+    let holders = fixture.memory.holders(&key()).await.expect("an answer");
     let own = holders.iter().find(|it| it.owner == Some(owner));
     own.map(|it| it.mode)
 }
 
-fn renewals(scene: &Scene, mode: Mode) -> usize {
-    scene.count(|call| matches!(call, Call::Renew(claim) if claim.mode == mode))
+fn renewals(fixture: &Fixture, mode: Mode) -> usize {
+    fixture.count(|call| matches!(call, StoreCall::Renew(claim) if claim.mode == mode))
 }
 
 #[tokio::test(start_paused = true)]
 async fn downgraded_lock_admits_readers_but_no_writer() {
-    let scene = Scene::new();
-    let other = scene.other_client();
-    let guard = hold(&scene.client).await;
+    let fixture = Fixture::new();
+    let other = fixture.other_client();
+    let guard = hold(&fixture.client).await;
     let fence = guard.fence();
     assert_eq!(guard.mode(), Mode::Exclusive);
     assert!(try_reading(&other).await.is_none());
-    scene.pass(Duration::from_secs(5)).await;
+    fixture.pass(Duration::from_secs(5)).await;
 
-    let asked = scene.now();
+    let asked = fixture.now();
     guard.downgrade().await.unwrap();
     assert_eq!((guard.mode(), guard.fence()), (Mode::Shared, fence));
     assert_eq!(guard.deadline(), Some(asked + TTL - MARGIN));
-    assert_eq!(mode(&scene, guard.owner()).await, Some(Mode::Shared));
+    assert_eq!(mode(&fixture, guard.owner()).await, Some(Mode::Shared));
     let reader = try_reading(&other).await.expect("readers join");
     assert!(!is_writable(&other).await);
 
     // It lives on like any reader, and beyond the other one.
-    scene.pass(TTL * 3).await;
+    fixture.pass(TTL * 3).await;
     assert!(guard.is_valid() && reader.is_valid());
     assert_eq!(reader.release().await.unwrap(), ReleaseOutcome::Released);
     assert!(!is_writable(&other).await);
@@ -69,9 +69,9 @@ async fn downgraded_lock_admits_readers_but_no_writer() {
 
 #[tokio::test(start_paused = true)]
 async fn downgrade_admits_waiting_readers_at_once() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
-    let clients = [(); 3].map(|()| scene.other_client());
+    let fixture = Fixture::new();
+    let guard = hold(&fixture.client).await;
+    let clients = [(); 3].map(|()| fixture.other_client());
     let mut waiting = Vec::new();
     for (client, mode) in clients
         .iter()
@@ -79,18 +79,18 @@ async fn downgrade_admits_waiting_readers_at_once() {
     {
         let asking = client.lock("x").mode(mode).acquire();
         waiting.push(leasehold::store::background::spawn(asking));
-        scene.settle().await;
+        fixture.settle().await;
     }
-    scene.pass(Duration::from_secs(3)).await;
+    fixture.pass(Duration::from_secs(3)).await;
     let writer = waiting.pop().unwrap();
-    let asked = scene.now();
+    let asked = fixture.now();
     guard.downgrade().await.unwrap();
     for reading in waiting {
         let reader = reading.await.unwrap().unwrap();
         assert!(reader.is_valid() && guard.is_valid());
         drop(reader);
     }
-    let took = scene.now().since(asked);
+    let took = fixture.now().since(asked);
     assert!(took < Duration::from_millis(50), "{took:?}");
     assert!(!writer.is_finished());
     guard.release().await.unwrap();
@@ -100,18 +100,18 @@ async fn downgrade_admits_waiting_readers_at_once() {
 /// Those who wait behind a writer wait for it, as behind any reader.
 #[tokio::test(start_paused = true)]
 async fn a_writer_that_waits_keeps_later_readers_out() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
-    let (first, second) = (scene.other_client(), scene.other_client());
+    let fixture = Fixture::new();
+    let guard = hold(&fixture.client).await;
+    let (first, second) = (fixture.other_client(), fixture.other_client());
     let writing = leasehold::store::background::spawn(first.lock("x").acquire());
-    scene.settle().await;
+    fixture.settle().await;
     let reading = {
         let lock = second.lock("x").mode(Mode::Shared);
         leasehold::store::background::spawn(lock.acquire())
     };
-    scene.settle().await;
+    fixture.settle().await;
     guard.downgrade().await.unwrap();
-    scene.pass(Duration::from_secs(10)).await;
+    fixture.pass(Duration::from_secs(10)).await;
     assert!(!writing.is_finished() && !reading.is_finished());
     guard.release().await.unwrap();
     let writer = writing.await.unwrap().unwrap();
@@ -122,20 +122,20 @@ async fn a_writer_that_waits_keeps_later_readers_out() {
 
 #[tokio::test(start_paused = true)]
 async fn at_no_moment_could_a_writer_enter() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
-    scene.store.set(Fault::Late(Duration::from_millis(40)));
+    let fixture = Fixture::new();
+    let guard = hold(&fixture.client).await;
+    fixture.store.set(Fault::Late(Duration::from_millis(40)));
     let mut seen = HashSet::new();
     let mut answered = None;
     let mut downgrading = Box::pin(guard.downgrade());
     for _ in 0..50 {
-        let answer = scene.memory.acquire(&claim(&scene, "x")).await;
+        let answer = fixture.memory.acquire(&claim(&fixture, "x")).await;
         assert!(matches!(answer, Ok(Attempt::Busy(_))), "{answer:?}");
-        seen.insert(mode(&scene, guard.owner()).await);
+        seen.insert(mode(&fixture, guard.owner()).await);
         tokio::select! {
             biased;
             outcome = &mut downgrading, if answered.is_none() => answered = Some(outcome),
-            () = scene.pass(Duration::from_millis(5)) => {}
+            () = fixture.pass(Duration::from_millis(5)) => {}
         }
     }
     answered.expect("an answer").unwrap();
@@ -145,65 +145,65 @@ async fn at_no_moment_could_a_writer_enter() {
 /// The renewer goes on by itself, and never again in exclusive mode.
 #[tokio::test(start_paused = true)]
 async fn later_renewals_complete_a_failed_downgrade() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
-    scene.store.set(Fault::Unreachable);
+    let fixture = Fixture::new();
+    let guard = hold(&fixture.client).await;
+    fixture.store.set(Fault::Unreachable);
     guard.downgrade().await.unwrap_err();
-    scene.store.set(Fault::None);
-    scene.pass(Duration::from_secs(3)).await;
-    assert_eq!(mode(&scene, guard.owner()).await, Some(Mode::Shared));
+    fixture.store.set(Fault::None);
+    fixture.pass(Duration::from_secs(3)).await;
+    assert_eq!(mode(&fixture, guard.owner()).await, Some(Mode::Shared));
     assert_eq!(guard.state(), GuardState::Held);
-    assert_eq!(renewals(&scene, Mode::Exclusive), 0);
+    assert_eq!(renewals(&fixture, Mode::Exclusive), 0);
 }
 
 /// A renewal in exclusive mode is answered after the downgrade. The lease is shared by then, so the answer
 /// is that it is lost, which must not end the guard.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_sent_before_may_be_answered_after() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
-    scene.store.set(Fault::Late(Duration::from_millis(400)));
-    let sent = || renewals(&scene, Mode::Exclusive);
+    let fixture = Fixture::new();
+    let guard = hold(&fixture.client).await;
+    fixture.store.set(Fault::Late(Duration::from_millis(400)));
+    let sent = || renewals(&fixture, Mode::Exclusive);
     while sent() == 0 {
-        scene.pass(Duration::from_millis(50)).await;
+        fixture.pass(Duration::from_millis(50)).await;
     }
-    scene.store.set(Fault::None);
+    fixture.store.set(Fault::None);
     guard.downgrade().await.unwrap();
-    scene.pass(Duration::from_secs(1)).await;
+    fixture.pass(Duration::from_secs(1)).await;
     assert_eq!(guard.state(), GuardState::Held);
-    assert_eq!(mode(&scene, guard.owner()).await, Some(Mode::Shared));
-    scene.pass(TTL * 2).await;
+    assert_eq!(mode(&fixture, guard.owner()).await, Some(Mode::Shared));
+    fixture.pass(TTL * 2).await;
     assert!(guard.is_valid());
     assert_eq!(sent(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_downgrade_that_is_dropped_goes_on() {
-    let scene = Scene::new();
-    let other = scene.other_client();
-    let guard = hold(&scene.client).await;
-    scene.store.set(Fault::Slow(Duration::from_millis(100)));
+    let fixture = Fixture::new();
+    let other = fixture.other_client();
+    let guard = hold(&fixture.client).await;
+    fixture.store.set(Fault::Slow(Duration::from_millis(100)));
     assert!(guard.downgrade().now_or_never().is_none());
     assert_eq!(guard.mode(), Mode::Shared);
-    scene.pass(Duration::from_millis(200)).await;
+    fixture.pass(Duration::from_millis(200)).await;
     assert!(try_reading(&other).await.is_some());
     assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::Released);
-    assert!(is_writable(&scene.client).await);
+    assert!(is_writable(&fixture.client).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_guard_is_not_made_shared() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
-    scene.store.set(Fault::Unreachable);
+    let fixture = Fixture::new();
+    let guard = hold(&fixture.client).await;
+    fixture.store.set(Fault::Unreachable);
     guard.lost().await;
-    scene.store.set(Fault::None);
+    fixture.store.set(Fault::None);
     let error = guard.downgrade().await.unwrap_err();
     assert!(error.is_lost(), "{error}");
 
     guard.release().await.unwrap();
-    let guard = hold(&scene.client).await;
-    scene.memory.forget(&key());
+    let guard = hold(&fixture.client).await;
+    fixture.memory.forget(&key());
     let error = guard.downgrade().await.unwrap_err();
     assert!(error.is_lost(), "{error}");
     assert_eq!(guard.lost().await, LostReason::Gone);
@@ -211,31 +211,31 @@ async fn a_lost_guard_is_not_made_shared() {
 
 #[tokio::test(start_paused = true)]
 async fn deadline_during_a_downgrade_loses_the_guard() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
+    let fixture = Fixture::new();
+    let guard = hold(&fixture.client).await;
     let deadline = guard.deadline().unwrap();
-    scene.store.set(Fault::Unreachable);
+    fixture.store.set(Fault::Unreachable);
     let last = Duration::from_millis(500);
-    scene.pass(deadline.since(scene.now()) - last).await;
-    scene.store.set(Fault::Slow(last * 2));
+    fixture.pass(deadline.since(fixture.now()) - last).await;
+    fixture.store.set(Fault::Slow(last * 2));
     let error = guard.downgrade().await.unwrap_err();
     assert!(error.is_lost(), "{error}");
-    assert_eq!(scene.now(), deadline);
+    assert_eq!(fixture.now(), deadline);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_is_shared_already_and_sends_nothing() {
-    let scene = Scene::new();
-    let guard = try_reading(&scene.client).await.expect("a free lock");
+    let fixture = Fixture::new();
+    let guard = try_reading(&fixture.client).await.expect("a free lock");
     guard.downgrade().await.unwrap();
-    assert_eq!(renewals(&scene, Mode::Shared), 0);
+    assert_eq!(renewals(&fixture, Mode::Shared), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn all_shares_have_one_mode() {
-    let scene = Scene::new();
-    let other = scene.other_client();
-    let guard = hold(&scene.client).await;
+    let fixture = Fixture::new();
+    let other = fixture.other_client();
+    let guard = hold(&fixture.client).await;
     let share = guard.share();
     guard.downgrade().await.unwrap();
     assert_eq!(share.mode(), Mode::Shared);
@@ -246,11 +246,11 @@ async fn all_shares_have_one_mode() {
 
 #[tokio::test(start_paused = true)]
 async fn unanswered_downgrade_is_unknown_and_repeatable() {
-    let scene = Scene::new();
-    let (other, _) = scene.client_apart();
-    let guard = hold(&scene.client).await;
+    let fixture = Fixture::new();
+    let (other, _) = fixture.client_apart();
+    let guard = hold(&fixture.client).await;
     let deadline = guard.deadline();
-    scene.store.set(Fault::Unreachable);
+    fixture.store.set(Fault::Unreachable);
     let error = guard.downgrade().await.unwrap_err();
     assert_eq!(error.effect(), Effect::Unknown, "{error}");
     assert!(error.to_string().contains(r#"lock "x""#), "{error}");
@@ -259,25 +259,25 @@ async fn unanswered_downgrade_is_unknown_and_repeatable() {
     assert_eq!(guard.deadline(), deadline);
     guard.downgrade().await.unwrap_err();
 
-    scene.store.set(Fault::None);
+    fixture.store.set(Fault::None);
     guard.downgrade().await.unwrap();
     assert_eq!(guard.state(), GuardState::Held);
     assert!(try_reading(&other).await.is_some());
-    let asked = renewals(&scene, Mode::Shared);
+    let asked = renewals(&fixture, Mode::Shared);
     guard.downgrade().await.unwrap();
-    assert_eq!(renewals(&scene, Mode::Shared), asked, "it is shared");
+    assert_eq!(renewals(&fixture, Mode::Shared), asked, "it is shared");
 }
 
 #[tokio::test(start_paused = true)]
 async fn release_during_a_downgrade_leaves_nothing() {
-    let scene = Scene::new();
-    let guard = hold(&scene.client).await;
+    let fixture = Fixture::new();
+    let guard = hold(&fixture.client).await;
     // The store hears of it, and its answer does not come.
-    scene.store.set(Fault::Slow(Duration::from_millis(100)));
+    fixture.store.set(Fault::Slow(Duration::from_millis(100)));
     assert!(guard.downgrade().now_or_never().is_none());
-    scene.settle().await;
+    fixture.settle().await;
     guard.release().await.unwrap();
-    scene.store.set(Fault::None);
-    scene.pass(Duration::from_secs(2)).await;
-    assert_eq!(scene.memory.holders(&key()).await.unwrap(), []);
+    fixture.store.set(Fault::None);
+    fixture.pass(Duration::from_secs(2)).await;
+    assert_eq!(fixture.memory.holders(&key()).await.unwrap(), []);
 }

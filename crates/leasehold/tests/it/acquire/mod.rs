@@ -1,0 +1,5 @@
+//! How locks are acquired: attempts, waits, and callers that are woken.
+
+mod acquiring;
+mod waits;
+mod waking;

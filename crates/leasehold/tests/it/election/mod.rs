@@ -1,0 +1,4 @@
+//! Leaders, and what they announce.
+
+mod announcing;
+mod leading;

@@ -1,0 +1,4 @@
+//! Leases that outlive their guard.
+
+mod handles;
+mod leaving;

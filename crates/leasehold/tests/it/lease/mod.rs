@@ -1,0 +1,7 @@
+//! What happens to a lease while it is held.
+
+mod downgrade;
+mod keeping;
+mod lock_delay;
+mod losing;
+mod watching;
