@@ -46,10 +46,10 @@ macro_rules! breaking {
 }
 
 breaking! {
-    no_confirmation_repeats_a_fence: "no confirmation, repeated fence",
-    no_confirmation_grants_a_smaller_fence: "no confirmation, smaller fence",
+    no_confirmation_repeats_a_fence: "unconfirmed, same fence",
+    no_confirmation_grants_a_smaller_fence: "unconfirmed, smaller fence",
     confirmation_without_owner_check: "confirmation without owner check, asked of all",
-    floor_by_the_confirmation_alone: "floor by the confirmation alone",
+    floor_by_the_confirmation_alone: "floor only by confirmation",
     floor_by_the_confirmation_of_a_missing_counter: "floor by the confirmation of a missing counter",
     counter_step_in_the_next_incarnation:
         "counter step in the next incarnation, trusted as the lease was",

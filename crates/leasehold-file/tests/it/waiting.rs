@@ -170,7 +170,7 @@ async fn release_wakes_waiters_despite_inherited_descriptor() {
     let _child = helper.hand_down();
     let store = by_notifications_alone(fixture.dir.path());
     wakes(&store, &queued(&fixture.writer()), async || {
-        helper.release()
+        helper.release();
     })
     .await;
 }

@@ -32,22 +32,12 @@ fn fences() -> Vec<Variant> {
     let order = Property::FenceOrder;
     let unique = Property::FenceUnique;
     vec![
-        without(
-            "no confirmation, repeated fence",
-            spread(three),
-            unique,
-            |rules| {
-                rules.confirmation = false;
-            },
-        ),
-        without(
-            "no confirmation, smaller fence",
-            wrong(three),
-            order,
-            |rules| {
-                rules.confirmation = false;
-            },
-        ),
+        without("unconfirmed, same fence", spread(three), unique, |rules| {
+            rules.confirmation = false;
+        }),
+        without("unconfirmed, smaller fence", wrong(three), order, |rules| {
+            rules.confirmation = false;
+        }),
         without(
             "confirmation without owner check, asked of all",
             spread(three),
@@ -58,7 +48,7 @@ fn fences() -> Vec<Variant> {
             },
         ),
         without(
-            "floor by the confirmation alone",
+            "floor only by confirmation",
             restart(two, 1),
             unique,
             |rules| {

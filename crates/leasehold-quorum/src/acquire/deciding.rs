@@ -47,7 +47,7 @@ impl Engine {
         match step {
             Decision::Wait => self.wait_on(id),
             Decision::Won(_) | Decision::NoQuorum if self.awaits_members(now, id) => {
-                self.set_wake(id)
+                self.set_wake(id);
             }
             Decision::Won(fence) => self.hold(now, id, fence, counted),
             Decision::Confirm(fence, members) => {
