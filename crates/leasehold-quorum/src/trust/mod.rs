@@ -317,11 +317,11 @@ impl Trust {
         if let Some(why) = &status.unfit {
             return Some(UntrustedReason::Unfit(why.clone()));
         }
-        let twin = self.known.iter().enumerate().find(|(other, theirs)| {
+        let same_server = self.known.iter().enumerate().find(|(other, theirs)| {
             let same = |theirs: &Known| theirs.status.run == status.run;
             *other != member && theirs.as_ref().is_some_and(same)
         });
-        if let Some((other, _)) = twin {
+        if let Some((other, _)) = same_server {
             return Some(UntrustedReason::SameServer(self.ids[other].clone()));
         }
         self.other_set(known)

@@ -367,8 +367,8 @@ async fn a_thousand_leases_are_renewed_in_few_messages() {
 
 #[tokio::test(start_paused = true)]
 async fn outage_of_many_locks_is_logged_once() {
-    let witness = TraceRecorder::new();
-    let _watched = witness.watch();
+    let recorder = TraceRecorder::new();
+    let _watched = recorder.watch();
     let fixture = Fixture::new();
     let mut guards = Vec::new();
     for number in 0..500 {
@@ -376,7 +376,7 @@ async fn outage_of_many_locks_is_logged_once() {
         guards.push(lock.acquire().await.unwrap());
     }
     let lines = |level: Level| {
-        let mut events = witness.events();
+        let mut events = recorder.events();
         events.retain(|event| event.level == level);
         events
     };

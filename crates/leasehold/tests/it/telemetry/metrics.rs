@@ -216,8 +216,8 @@ async fn each_renewal_is_recorded_with_its_duration() {
 #[tokio::test(start_paused = true)]
 async fn batched_renewals_are_recorded_one_by_one() {
     let told = Told::new();
-    let witness = TraceRecorder::new();
-    let _watching = witness.watch();
+    let recorder = TraceRecorder::new();
+    let _watching = recorder.watch();
     let mut guards = Vec::new();
     for number in 0..20 {
         let lock = told.fixture.client.lock(format!("x{number}"));
@@ -226,7 +226,7 @@ async fn batched_renewals_are_recorded_one_by_one() {
     // All of them are due when it goes on.
     told.fixture.env.clock.stood_still(TTL / 3);
     told.fixture.pass(TTL).await;
-    let (leases, messages) = (renewals(&told.fixture), witness.named("renewal"));
+    let (leases, messages) = (renewals(&told.fixture), recorder.named("renewal"));
     assert!(messages.len() < leases, "each had a message of its own");
     assert_eq!(told.spans(&RENEWAL, "renewed").len(), leases);
     let counts = messages.iter().map(|span| {
