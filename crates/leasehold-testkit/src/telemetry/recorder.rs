@@ -52,9 +52,9 @@ impl TestRecorder {
     }
 
     /// Returns the names, each with its labels, that have at least one value.
-    pub fn told(&self) -> BTreeSet<Series> {
+    pub fn recorded_series(&self) -> BTreeSet<Series> {
         let recorded = self.recorded();
-        let told = recorded
+        let described = recorded
             .series
             .iter()
             .filter(|(_, values)| !values.all().is_empty());

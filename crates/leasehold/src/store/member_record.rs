@@ -279,7 +279,7 @@ pub struct MemberRecordEdit {
     /// How long that data generation has lasted. The member sets [`MemberRecord::since`] to its own clock minus this. `None`
     /// leaves it unchanged.
     pub age: Option<Duration>,
-    /// Lives of other members. The member records when it first heard of each.
+    /// Data generations of other members. The member records when it first heard of each.
     pub seen: Vec<(MemberId, DataGeneration)>,
 }
 

@@ -380,7 +380,7 @@ async fn outage_of_many_locks_is_logged_once() {
         events.retain(|event| event.level == level);
         events
     };
-    let (warned, told) = (lines(Level::WARN).len(), lines(Level::INFO).len());
+    let (warned, informed) = (lines(Level::WARN).len(), lines(Level::INFO).len());
     fixture.store.set(Fault::Frozen);
     fixture.pass(TTL / 2).await;
     assert!(guards.iter().any(leasehold::Guard::is_in_doubt));
@@ -391,7 +391,7 @@ async fn outage_of_many_locks_is_logged_once() {
     fixture.pass(TTL / 2).await;
     let valid = guards.iter().filter(|guard| guard.is_valid()).count();
     assert_eq!(lines(Level::WARN).len() - warned - 1, 500 - valid, "losses");
-    let over = &lines(Level::INFO)[told..];
+    let over = &lines(Level::INFO)[informed..];
     assert_eq!(over.len(), 1, "{over:#?}");
 }
 

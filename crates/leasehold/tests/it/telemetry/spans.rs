@@ -54,8 +54,8 @@ async fn a_renewal_tells_what_became_of_each_lease() {
     let spans = recorder.spans();
     let (_, span) = the_only(&spans, "renewal");
     assert_eq!((span.parent, span.level), (None, Level::DEBUG));
-    let told = fields(span, &["leases", "renewed", "lost", "unknown"]);
-    assert_eq!(told, ["1", "1", "0", "0"]);
+    let recorded = fields(span, &["leases", "renewed", "lost", "unknown"]);
+    assert_eq!(recorded, ["1", "1", "0", "0"]);
     fixture.store.set(Fault::Unreachable);
     guard.lost().await;
     let last = recorder.named("renewal").pop().expect("a renewal");
@@ -99,8 +99,8 @@ async fn acquire_span_is_a_child_of_the_callers() {
     let (caller, _) = the_only(&spans, "caller");
     let (_, acquire) = the_only(&spans, "acquire");
     assert_eq!((acquire.parent, acquire.level), (Some(caller), Level::INFO));
-    let told = fields(acquire, &["lock", "mode", "outcome"]);
-    assert_eq!(told, ["x", "shared", "granted"]);
+    let recorded = fields(acquire, &["lock", "mode", "outcome"]);
+    assert_eq!(recorded, ["x", "shared", "granted"]);
     let (_, release) = the_only(&spans, "release");
     assert_eq!((release.parent, release.level), (Some(caller), Level::INFO));
     assert_eq!(fields(release, &["lock", "outcome"]), ["x", "released"]);
@@ -160,7 +160,7 @@ async fn spans_and_events_contain_no_secret() {
     for owner in owners {
         let text = owner.to_string();
         let (_, nonce) = text.split_once('.').expect("an owner");
-        let told = values.iter().find(|value| value.contains(nonce));
-        assert_eq!(told, None);
+        let recorded = values.iter().find(|value| value.contains(nonce));
+        assert_eq!(recorded, None);
     }
 }
