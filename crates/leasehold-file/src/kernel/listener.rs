@@ -34,7 +34,7 @@ struct Watched {
 /// One waiter's share in watching a file, which ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// When the waiter tries, by what it hears.
+    /// When the waiter tries, by what it sees_a_change.
     pub(crate) retry_timer: RetryTimer,
     listener: Arc<Listener>,
     file: WatchDescriptor,
@@ -187,13 +187,13 @@ mod tests {
 
     use super::*;
 
-    async fn hears(watch: &Watch) -> bool {
+    async fn sees_a_change(watch: &Watch) -> bool {
         let end = SystemClock.now() + Duration::from_secs(30);
         let change = within(&SystemClock, end, watch.listening().changed()).await;
         change.is_some_and(|change| change.is_ok())
     }
 
-    async fn hears_nothing(watch: &Watch) -> bool {
+    async fn sees_no_change(watch: &Watch) -> bool {
         let soon = SystemClock.now() + Duration::from_millis(50);
         let change = within(&SystemClock, soon, watch.listening().changed()).await;
         change.is_none()
@@ -218,18 +218,18 @@ mod tests {
             &|| fs::remove_file(dir.path().join("c.lock")).unwrap(),
         ];
         for event in events {
-            assert!(hears_nothing(&watches[0]).await);
+            assert!(sees_no_change(&watches[0]).await);
             event();
             for watch in &watches {
-                assert!(hears(watch).await);
-                // The watch hears it again until it forgets it.
-                assert!(hears(watch).await);
+                assert!(sees_a_change(watch).await);
+                // The watch sees_a_change it again until it forgets it.
+                assert!(sees_a_change(watch).await);
             }
             watches = watches.map(Watch::forgetful);
         }
-        assert!(hears_nothing(&elsewhere).await);
+        assert!(sees_no_change(&elsewhere).await);
         drop(File::open(&other).unwrap());
-        assert!(hears(&elsewhere).await);
+        assert!(sees_a_change(&elsewhere).await);
     }
 
     #[tokio::test]
@@ -252,6 +252,6 @@ mod tests {
         assert!(listener.watched().is_empty());
         let again = listener.watch(&path).unwrap();
         drop(File::open(&path).unwrap());
-        assert!(hears(&again).await);
+        assert!(sees_a_change(&again).await);
     }
 }
