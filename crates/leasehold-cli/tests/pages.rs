@@ -119,8 +119,9 @@ fn run_session(script: &str, folder: &Path) -> String {
     let folders = program.parent().map(Path::to_path_buf).into_iter();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths(folders.chain(std::env::split_paths(&path))).unwrap();
-    let output = Command::new("bash")
-        .args(["-c", script])
+    // A program in the background of a script inherits ignored signals.
+    let output = Command::new("env")
+        .args(["--default-signal=INT,QUIT", "bash", "-c", script])
         .current_dir(folder)
         .env_clear()
         .env("PATH", path)

@@ -25,21 +25,7 @@ pub(crate) fn integer(text: &[u8]) -> Result<i64, Failure> {
 
 /// Appends an integer in decimal.
 pub(crate) fn write(out: &mut Vec<u8>, number: i64) {
-    let mut digits = [0; 20];
-    let mut start = digits.len();
-    let mut rest = number.unsigned_abs();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    if number < 0 {
-        out.push(b'-');
-    }
-    out.extend_from_slice(&digits[start..]);
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// Reads a floating-point number that is not NaN.

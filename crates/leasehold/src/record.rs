@@ -185,19 +185,19 @@ impl HeldRecord<'_> {
         let env = self.guard.hold.client.context.env.clone();
         let wrote = self.ask(move |records| {
             Box::pin(async move {
-                let mut doubtful = false;
+                let mut is_uncertain = false;
                 loop {
                     let error = match records.write_record(&record, &write).await {
-                        Ok(wrote) => return Ok((wrote, doubtful)),
+                        Ok(wrote) => return Ok((wrote, is_uncertain)),
                         Err(error) => error,
                     };
-                    doubtful |= error.effect() == Effect::Unknown;
+                    is_uncertain |= error.effect() == Effect::Unknown;
                     let now = env.clock.now();
                     let in_time =
                         held_lease.check(now).is_ok() && until.is_none_or(|until| now < until);
                     if !error.is_unreachable() || !in_time {
                         let unknown = error.clone().with_unknown_effect();
-                        return Err(if doubtful { unknown } else { error });
+                        return Err(if is_uncertain { unknown } else { error });
                     }
                     env.poll_pause().await;
                 }

@@ -234,7 +234,7 @@ mod tests {
             holders(&[2]),
             [format!("{foreign}, on 2 of 5 servers (no majority)")]
         );
-        let told = |members: &[usize]| {
+        let flags = |members: &[usize]| {
             let value = object(&list_locks(members), &Pattern::all(), "quorum");
             let lock = &value["locks"][0];
             (
@@ -242,9 +242,9 @@ mod tests {
                 lock["agreed"].as_bool().unwrap(),
             )
         };
-        assert_eq!(told(&[5]), (true, true));
-        assert_eq!(told(&[3, 2]), (true, false));
-        assert_eq!(told(&[2]), (false, false));
+        assert_eq!(flags(&[5]), (true, true));
+        assert_eq!(flags(&[3, 2]), (true, false));
+        assert_eq!(flags(&[2]), (false, false));
     }
     #[test]
     fn silent_members_are_named_and_do_not_disagree() {
@@ -255,15 +255,15 @@ mod tests {
             listing.failures.push(failure);
         }
         let text = lines(&listing, &Pattern::all(), 9);
-        let told: Vec<&str> = text.lines().collect();
-        assert_eq!(told[0], "LOCK    SINCE  FENCE  EXPIRES IN  HELD BY");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "LOCK    SINCE  FENCE  EXPIRES IN  HELD BY");
         assert_eq!(
-            told[1],
+            lines[1],
             "deploy  -      -      -           a client of another library"
         );
-        assert_eq!(told.len(), 4, "{text}");
-        assert!(told[2].starts_with("no answer: m3"), "{text}");
-        assert!(told[3].starts_with("no answer: m4"), "{text}");
+        assert_eq!(lines.len(), 4, "{text}");
+        assert!(lines[2].starts_with("no answer: m3"), "{text}");
+        assert!(lines[3].starts_with("no answer: m4"), "{text}");
         let value = object(&listing, &Pattern::all(), "quorum");
         assert_eq!(value["locks"][0]["agreed"], true);
         assert_eq!(value["unanswered"][1]["id"], "m4");

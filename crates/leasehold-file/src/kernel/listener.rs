@@ -28,24 +28,24 @@ pub(crate) struct Listener {
 #[derive(Debug, Default)]
 struct Watched {
     waiters: usize,
-    told: watch::Sender<()>,
+    changes: watch::Sender<()>,
 }
 
 /// One waiter's share in watching a file, which ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// When the waiter tries, by what it hears.
+    /// When the waiter tries, by what it sees_a_change.
     pub(crate) retry_timer: RetryTimer,
     listener: Arc<Listener>,
     file: WatchDescriptor,
-    told: watch::Receiver<()>,
+    changes: watch::Receiver<()>,
 }
 
 /// Waiters for the notifications of a [`Watch`].
 #[derive(Debug)]
 pub(crate) struct Listening {
     listener: Arc<Listener>,
-    told: watch::Receiver<()>,
+    changes: watch::Receiver<()>,
 }
 
 impl Listener {
@@ -72,7 +72,7 @@ impl Listener {
             retry_timer: RetryTimer::new(),
             listener: self.clone(),
             file,
-            told: entry.told.subscribe(),
+            changes: entry.changes.subscribe(),
         })
     }
 
@@ -108,9 +108,11 @@ impl Listener {
         for event in events {
             if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
                 // The kernel does not say which events it dropped.
-                watched.values().for_each(|file| file.told.send_replace(()));
+                watched
+                    .values()
+                    .for_each(|file| file.changes.send_replace(()));
             } else if let Some(file) = watched.get(&event.wd) {
-                file.told.send_replace(());
+                file.changes.send_replace(());
             }
         }
     }
@@ -124,14 +126,14 @@ impl Listener {
 impl Watch {
     /// Returns the same watch with its notifications forgotten. A try made now sees their effects.
     pub(crate) fn forgetful(mut self) -> Self {
-        self.told.mark_unchanged();
+        self.changes.mark_unchanged();
         self
     }
 
     pub(crate) fn listening(&self) -> Listening {
         Listening {
             listener: self.listener.clone(),
-            told: self.told.clone(),
+            changes: self.changes.clone(),
         }
     }
 }
@@ -157,11 +159,11 @@ impl Listening {
     /// # Cancel safety
     ///
     /// May be dropped at any time.
-    pub(crate) async fn heard(&mut self) -> io::Result<()> {
+    pub(crate) async fn changed(&mut self) -> io::Result<()> {
         tokio::select! {
             biased;
             // An error means that the watch has ended, and with it the wait.
-            _ = self.told.changed() => Ok(()),
+            _ = self.changes.changed() => Ok(()),
             error = self.listener.read() => Err(error),
         }
     }
@@ -185,16 +187,16 @@ mod tests {
 
     use super::*;
 
-    async fn hears(watch: &Watch) -> bool {
+    async fn sees_a_change(watch: &Watch) -> bool {
         let end = SystemClock.now() + Duration::from_secs(30);
-        let heard = within(&SystemClock, end, watch.listening().heard()).await;
-        heard.is_some_and(|heard| heard.is_ok())
+        let change = within(&SystemClock, end, watch.listening().changed()).await;
+        change.is_some_and(|change| change.is_ok())
     }
 
-    async fn hears_nothing(watch: &Watch) -> bool {
+    async fn sees_no_change(watch: &Watch) -> bool {
         let soon = SystemClock.now() + Duration::from_millis(50);
-        let heard = within(&SystemClock, soon, watch.listening().heard()).await;
-        heard.is_none()
+        let change = within(&SystemClock, soon, watch.listening().changed()).await;
+        change.is_none()
     }
 
     #[tokio::test]
@@ -216,18 +218,18 @@ mod tests {
             &|| fs::remove_file(dir.path().join("c.lock")).unwrap(),
         ];
         for event in events {
-            assert!(hears_nothing(&watches[0]).await);
+            assert!(sees_no_change(&watches[0]).await);
             event();
             for watch in &watches {
-                assert!(hears(watch).await);
-                // The watch hears it again until it forgets it.
-                assert!(hears(watch).await);
+                assert!(sees_a_change(watch).await);
+                // The watch sees_a_change it again until it forgets it.
+                assert!(sees_a_change(watch).await);
             }
             watches = watches.map(Watch::forgetful);
         }
-        assert!(hears_nothing(&elsewhere).await);
+        assert!(sees_no_change(&elsewhere).await);
         drop(File::open(&other).unwrap());
-        assert!(hears(&elsewhere).await);
+        assert!(sees_a_change(&elsewhere).await);
     }
 
     #[tokio::test]
@@ -250,6 +252,6 @@ mod tests {
         assert!(listener.watched().is_empty());
         let again = listener.watch(&path).unwrap();
         drop(File::open(&path).unwrap());
-        assert!(hears(&again).await);
+        assert!(sees_a_change(&again).await);
     }
 }

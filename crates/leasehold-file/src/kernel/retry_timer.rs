@@ -20,7 +20,7 @@ pub(crate) struct RetryTimer {
 
 impl RetryTimer {
     /// Creates the rhythm of a waiter that begins to listen. It starts as if the waiter had just
-    /// heard something, because the kernel may have just reported a close without having freed the
+    /// notified something, because the kernel may have just reported a close without having freed the
     /// lock yet.
     pub(crate) fn new() -> Self {
         Self {
@@ -29,7 +29,7 @@ impl RetryTimer {
         }
     }
 
-    /// Returns when to try if nothing is heard from `now` on. The previous try has failed.
+    /// Returns when to try if nothing is reported from `now` on. The previous try has failed.
     pub(crate) fn unheard(&mut self, now: BootInstant, floor: Duration) -> BootInstant {
         let following = FOLLOWING.get(self.followed);
         self.followed += usize::from(following.is_some());
@@ -38,7 +38,7 @@ impl RetryTimer {
 
     /// Returns when to try after a notification at `now`: at once, unless frequent notifications in
     /// vain would keep the machine busy.
-    pub(crate) fn heard(&mut self, now: BootInstant) -> BootInstant {
+    pub(crate) fn notified(&mut self, now: BootInstant) -> BootInstant {
         self.followed = 0;
         self.spread_until = self.spread_until.max(now) + APART;
         now.max(self.spread_until - AHEAD)
@@ -77,7 +77,7 @@ mod tests {
                 .map(|_| retry_timer.unheard(at(0), FLOOR).since(at(0)).as_millis())
                 .collect();
             assert_eq!(pauses, [1, 4, 16, 1000, 1000]);
-            assert_eq!(retry_timer.heard(at(0)), at(0));
+            assert_eq!(retry_timer.notified(at(0)), at(0));
         }
     }
 
@@ -88,7 +88,9 @@ mod tests {
         let mut tries = 0;
         while now < at(10_000) {
             // The next notification is there as soon as the previous try has failed.
-            now = retry_timer.heard(now).max(now + Duration::from_micros(50));
+            now = retry_timer
+                .notified(now)
+                .max(now + Duration::from_micros(50));
             tries += 1;
         }
         assert!((1000..=1060).contains(&tries), "{tries} in ten seconds");
@@ -99,12 +101,12 @@ mod tests {
         let mut retry_timer = RetryTimer::new();
         for word in 0..1000 {
             let now = at(20 * word);
-            assert_eq!(retry_timer.heard(now), now);
+            assert_eq!(retry_timer.notified(now), now);
         }
         let quickly = at(20_000);
         for _ in 0..50 {
-            assert_eq!(retry_timer.heard(quickly), quickly);
+            assert_eq!(retry_timer.notified(quickly), quickly);
         }
-        assert!(retry_timer.heard(quickly) > quickly);
+        assert!(retry_timer.notified(quickly) > quickly);
     }
 }

@@ -48,8 +48,8 @@ pub(crate) enum Stage {
 #[derive(Debug)]
 pub(crate) struct Won {
     lock: LockFile,
-    /// What its waiter has heard since the try.
-    told: Option<Watch>,
+    /// Reports what happened to the file since the try.
+    watch: Option<Watch>,
 }
 
 /// Continues the attempt of `claim`, at `now`.
@@ -126,8 +126,8 @@ fn take(
     let failed = |error| failed("lock", path, error);
     match lock_file::lock(open.file, path, claim.mode).map_err(failed)? {
         Locking::Won(lock) => {
-            let told = open.watch;
-            draw(directory, claim, Won { lock, told }).map(Some)
+            let watch = open.watch;
+            draw(directory, claim, Won { lock, watch }).map(Some)
         }
         Locking::Busy(file) => {
             // Only a writer refuses a claim that shares the lock, so a writer has had its turn.
@@ -187,7 +187,7 @@ fn draw(directory: &Directory, claim: &Claim, won: Won) -> Result<AttemptProgres
         // such a holder. It tries again, and yields to no writer.
         Occupancy::Taken => {
             let open = KeptOpen {
-                watch: won.told,
+                watch: won.watch,
                 writer_yield: WriterYield::paid(),
                 ..KeptOpen::new(lock.back_off().map_err(failed)?)
             };

@@ -119,11 +119,11 @@ impl Waiters {
         let Some((mut listening, until)) = listening else {
             return env.poll_pause().await;
         };
-        match within(clock, until, listening.heard()).await {
+        match within(clock, until, listening.changed()).await {
             None => {}
             Some(Ok(())) => {
-                let heard = |watch: &mut Watch| watch.retry_timer.heard(clock.now());
-                if let Some(at) = self.watch_of(waiter, heard) {
+                let notified = |watch: &mut Watch| watch.retry_timer.notified(clock.now());
+                if let Some(at) = self.watch_of(waiter, notified) {
                     clock.sleep_until(at).await;
                 }
             }

@@ -162,8 +162,8 @@ fn initialization_refuses_unfit_and_twice_listed_servers() {
     let unfit = with(empty("a"), |it| it.unfit = Some("it evicts keys".into()));
     let error = first(&[unfit, empty("b"), empty("c")]).unwrap_err();
     assert_says(&error.members()[0].error, "it evicts keys");
-    let twin = with(empty("b"), |it| it.run = RunId::new("run of a"));
-    let error = first(&[empty("a"), twin, empty("c")]).unwrap_err();
+    let copy = with(empty("b"), |it| it.run = RunId::new("run of a"));
+    let error = first(&[empty("a"), copy, empty("c")]).unwrap_err();
     assert_eq!(error.members().len(), 2);
 }
 

@@ -31,8 +31,8 @@ fn health_check_asks_each_member_anew() {
         let status = fixture.status(member);
         fixture.reply(member, Reply::Status(Box::new(status)));
     }
-    let told = health(&mut fixture, id).expect("all answered");
-    for member in &told {
+    let members = health(&mut fixture, id).expect("all answered");
+    for member in &members {
         assert_eq!(member.status.as_ref().unwrap().run, RunId::new("7"));
         assert!(member.untrusted_reason.is_none());
     }
@@ -46,14 +46,14 @@ fn health_check_waits_a_second_for_silent_members() {
     fixture.pass(999);
     assert!(health(&mut fixture, id).is_none());
     fixture.pass(1);
-    let told = health(&mut fixture, id).expect("the limit is over");
-    assert!(told[0].status.is_ok() && told[2].status.is_ok());
-    assert_eq!(reason(&told[1]), "m1: no answer within 1s");
+    let members = health(&mut fixture, id).expect("the limit is over");
+    assert!(members[0].status.is_ok() && members[2].status.is_ok());
+    assert_eq!(reason(&members[1]), "m1: no answer within 1s");
     // The first request is still in flight.
     let id = begin(&mut fixture);
     fixture.pass(1_000);
-    let told = health(&mut fixture, id).expect("the limit is over");
-    assert_eq!(reason(&told[1]), "m1: has not answered for 2.0s");
+    let members = health(&mut fixture, id).expect("the limit is over");
+    assert_eq!(reason(&members[1]), "m1: has not answered for 2.0s");
 }
 
 #[test]
@@ -66,9 +66,9 @@ fn health_check_waits_for_the_next_connection() {
     assert!(health(&mut fixture, id).is_none());
     fixture.connect(0);
     fixture.disconnect(1);
-    let told = health(&mut fixture, id).expect("all were tried");
-    assert!(told[0].status.is_ok());
-    assert_eq!(reason(&told[1]), "m1: the connection broke");
+    let members = health(&mut fixture, id).expect("all were tried");
+    assert!(members[0].status.is_ok());
+    assert_eq!(reason(&members[1]), "m1: the connection broke");
 }
 
 #[test]
@@ -76,8 +76,8 @@ fn health_check_reports_members_that_never_connected() {
     let mut fixture = Fixture::disconnected(1);
     let id = begin(&mut fixture);
     fixture.pass(1_000);
-    let told = health(&mut fixture, id).expect("the limit is over");
-    assert_eq!(reason(&told[0]), "m0: not connected yet");
+    let members = health(&mut fixture, id).expect("the limit is over");
+    assert_eq!(reason(&members[0]), "m0: not connected yet");
 }
 
 #[test]
@@ -87,8 +87,8 @@ fn refused_status_is_an_error_of_its_member() {
     let id = begin(&mut fixture);
     let error = Error::new(ErrorKind::Refused, "no right");
     fixture.reply(0, Reply::Failed(error));
-    let told = health(&mut fixture, id).expect("it answered");
-    assert_eq!(reason(&told[0]), "m0: no right");
+    let members = health(&mut fixture, id).expect("it answered");
+    assert_eq!(reason(&members[0]), "m0: no right");
 }
 
 #[test]

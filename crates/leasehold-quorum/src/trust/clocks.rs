@@ -138,18 +138,18 @@ impl Clocks {
             return;
         }
         let readings: Vec<Option<Reading>> = self.tracks.iter().map(fresh).collect();
-        let mut heard: Vec<Reading> = readings.iter().flatten().copied().collect();
-        if heard.len() < majority(self.tracks.len()) {
+        let mut recent: Vec<Reading> = readings.iter().flatten().copied().collect();
+        if recent.len() < majority(self.tracks.len()) {
             return;
         }
         // If only two differ, there is no telling which one is wrong, so neither stays excluded.
-        let until = if heard.len() < 3 {
+        let until = if recent.len() < 3 {
             now
         } else {
             now + self.max_ttl
         };
-        heard.sort_by_key(Reading::offset);
-        let median = heard[(heard.len() - 1) / 2];
+        recent.sort_by_key(Reading::offset);
+        let median = recent[(recent.len() - 1) / 2];
         for (member, reading) in readings.iter().enumerate() {
             let Some(reading) = reading else { continue };
             let gap = reading.gap(&median);

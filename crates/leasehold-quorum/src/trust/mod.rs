@@ -41,7 +41,7 @@ pub(crate) struct Trust {
     /// The conclusion for each member, valid while all clocks are believed.
     members: Vec<MemberTrust>,
     /// How many reports this client has received.
-    told: u64,
+    statuses: u64,
     incarnations: Vec<Option<Incarnation>>,
     /// The members whose record could not be read or written. Nothing is tried again before their next answer.
     missed: Vec<bool>,
@@ -83,7 +83,7 @@ impl Trust {
         let mut trust = Self {
             known: vec![None; count],
             members: Vec::new(),
-            told: 0,
+            statuses: 0,
             incarnations: vec![None; count],
             missed: vec![false; count],
             data_generations: DataGenerations::new(count, set.max_ttl),
@@ -142,11 +142,11 @@ impl Trust {
         };
         self.incarnations[member] = Some(status.incarnation());
         self.missed[member] = false;
-        self.told += 1;
+        self.statuses += 1;
         let known = Known {
             status,
             received,
-            order: self.told,
+            order: self.statuses,
         };
         self.data_generations.present(member, &known);
         self.known[member] = Some(known);
@@ -317,11 +317,11 @@ impl Trust {
         if let Some(why) = &status.unfit {
             return Some(UntrustedReason::Unfit(why.clone()));
         }
-        let twin = self.known.iter().enumerate().find(|(other, theirs)| {
+        let same_server = self.known.iter().enumerate().find(|(other, theirs)| {
             let same = |theirs: &Known| theirs.status.run == status.run;
             *other != member && theirs.as_ref().is_some_and(same)
         });
-        if let Some((other, _)) = twin {
+        if let Some((other, _)) = same_server {
             return Some(UntrustedReason::SameServer(self.ids[other].clone()));
         }
         self.other_set(known)

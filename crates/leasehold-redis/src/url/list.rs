@@ -22,13 +22,13 @@ fn check(urls: &[RedisUrl]) -> Result<(), Error> {
         return refuse(format!("more than {MEMBERS_MAX} members"));
     }
     for (at, url) in urls.iter().enumerate() {
-        let is_twin =
+        let is_same =
             |other: &&RedisUrl| other.id == url.id || other.address.same_server(&url.address);
-        if let Some(twin) = urls[..at].iter().find(is_twin) {
+        if let Some(earlier) = urls[..at].iter().find(is_same) {
             return refuse(format!(
                 "{} is given twice (also as {}); list each server and each id once",
                 url.described(),
-                twin.described(),
+                earlier.described(),
             ));
         }
     }

@@ -87,9 +87,9 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
         number: number.parse().expect("a number"),
         chance: SeededEntropy::new(seed.parse().expect("a number")),
         resource: ResourceClient::connect(Path::new(resource)).expect("the resource"),
-        entrance: match named(&WAYS, way) {
-            Way::Lock => Entrance::Lock(client.lock(LOCK).ttl(TTL).wait(WAIT)),
-            Way::Election => Entrance::Election(client.election(LOCK).ttl(TTL).wait(WAIT)),
+        contender: match named(&WAYS, way) {
+            Way::Lock => Contender::Lock(client.lock(LOCK).ttl(TTL).wait(WAIT)),
+            Way::Election => Contender::Election(client.election(LOCK).ttl(TTL).wait(WAIT)),
         },
     };
     let stop = Arc::new(AtomicBool::new(false));
@@ -111,11 +111,11 @@ struct Worker {
     number: usize,
     chance: SeededEntropy,
     resource: ResourceClient,
-    entrance: Entrance,
+    contender: Contender,
 }
 
 /// What a worker uses to enter.
-enum Entrance {
+enum Contender {
     Lock(Lock),
     Election(Election),
 }
@@ -126,7 +126,7 @@ enum Pass {
     Leadership(Leadership),
 }
 
-impl Entrance {
+impl Contender {
     fn enter(&self, barging: bool) -> Result<Pass, leasehold::Error> {
         match self {
             Self::Lock(lock) => lock.clone().barging(barging).acquire().map(Pass::Guard),
@@ -159,7 +159,7 @@ impl Worker {
         // waiter. A barging waiter asks all the time.
         let barging = self.chance.next_u64().is_multiple_of(2);
         let asked = SystemClock.now();
-        let pass = match self.entrance.enter(barging) {
+        let pass = match self.contender.enter(barging) {
             Ok(pass) => pass,
             Err(error) => return self.resource.refused(self.number, &error.to_string()),
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leasehold::Client;
 use leasehold::clock::{Clock, SystemClock};
-use leasehold_testkit::servers::{RedisPy, RedisServer, Reply, RespConnection, Work, until};
+use leasehold_testkit::servers::{RedisPy, RedisServer, Reply, RespConnection, WorkPlan, until};
 use pollster::block_on;
 
 use crate::support::client;
@@ -105,7 +105,7 @@ fn only_the_head_polls_a_redis_py_lock() {
 }
 
 /// Does the same work as redis-py, in turn. Returns how long it waited each time.
-fn work(server: &RedisServer, work: &Work<'_>) -> Vec<Duration> {
+fn work(server: &RedisServer, work: &WorkPlan<'_>) -> Vec<Duration> {
     let client = client(server);
     let mut counter = RespConnection::open(server.port()).unwrap();
     let mut waits = Vec::new();
@@ -138,7 +138,7 @@ fn shares(waits: &[Vec<Duration>]) -> (Vec<usize>, Duration) {
 #[test]
 fn redis_py_and_waiters_share_a_busy_lock() {
     let server = RedisServer::start();
-    let work = Work {
+    let work = WorkPlan {
         name: "deploy",
         counter: "counter",
         span: Duration::from_secs(15),

@@ -82,8 +82,8 @@ fn client_thread_reports_each_step_once() {
 #[tokio::test]
 async fn spans_name_no_password_and_no_owner() {
     let server = RedisServer::builder().password(PASSWORD).start();
-    let witness = TraceRecorder::new();
-    let _watching = witness.watch();
+    let recorder = TraceRecorder::new();
+    let _watching = recorder.watch();
     let client = Client::builder(store(&server)).on_current_runtime().build();
     let guard = client.lock("x").ttl(TTL).acquire().await.unwrap();
     assert!(client.lock("x").try_acquire().await.unwrap().is_none());
@@ -91,13 +91,13 @@ async fn spans_name_no_password_and_no_owner() {
     let owner = guard.owner().to_string();
     let (_, nonce) = owner.split_once('.').unwrap();
     guard.release().await.unwrap();
-    let names = |name: &str| witness.named(name).len();
+    let names = |name: &str| recorder.named(name).len();
     let counts = ["acquire", "renewal", "release"].map(names);
     assert_eq!((counts[0], counts[2]), (2, 1), "{counts:?}");
     assert!(counts[1] >= 1, "{counts:?}");
-    let acquire = &witness.named("acquire")[1];
+    let acquire = &recorder.named("acquire")[1];
     assert_eq!(acquire.fields["outcome"], "busy");
-    let values = witness.values();
+    let values = recorder.values();
     for secret in [PASSWORD, nonce, "redis://"] {
         let told = values.iter().find(|value| value.contains(secret));
         assert_eq!(told, None);

@@ -77,10 +77,10 @@ pub(crate) async fn reconnecting_proxy(port: u16) -> (u16, watch::Receiver<usize
 
 /// The traffic through a proxy, in turns. A turn is what a client sent before the server answered.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Turns(Arc<Mutex<Heard>>);
+pub(crate) struct Turns(Arc<Mutex<ReceivedTurns>>);
 
 #[derive(Debug, Default)]
-struct Heard {
+struct ReceivedTurns {
     turns: Vec<String>,
     answered: bool,
 }

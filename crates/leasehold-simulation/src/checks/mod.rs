@@ -62,7 +62,7 @@ pub(crate) fn all(events: &[Event], plan: &Plan) -> (Vec<Violation>, Vec<Time>) 
         idle::idle,
         order::turn_order,
         order::kept_places,
-        pace::polite,
+        pace::poll_rate,
         pace::bounded,
         records::records,
     ];

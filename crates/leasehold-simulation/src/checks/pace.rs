@@ -9,7 +9,7 @@ use crate::history::{Kind, Wait, What};
 use crate::time::{MILLIS, SECOND, Time};
 
 /// I10: a waiter that is not near its turn asks a server at most once a second, unless it is notified.
-pub(super) fn polite(facts: &Facts<'_>) -> Vec<Violation> {
+pub(super) fn poll_rate(facts: &Facts<'_>) -> Vec<Violation> {
     let mut servers = Servers::default();
     let mut asked = BTreeMap::<(Wait, usize), (Time, bool)>::new();
     let mut violations = Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn polite(facts: &Facts<'_>) -> Vec<Violation> {
                 {
                     violations.push(Violation {
                         invariant: "I10",
-                        check: "polite",
+                        check: "poll_rate",
                         at: event.at,
                         text: format!(
                             "w{} asked server {} again after {} ms, far from its turn",
@@ -130,7 +130,7 @@ mod tests {
             if told {
                 events.insert(4, event(1_010, What::Notified { server: 0, wait: 1 }));
             }
-            judge(polite, events)
+            judge(poll_rate, events)
         };
         assert_eq!(
             (again(1_500, false), again(1_900, false), again(1_500, true)),
@@ -150,7 +150,7 @@ mod tests {
                 in_mode(Mode::Shared, vec![asked(600, 4, 0)]),
                 vec![queue(900, 0, &[0, 1, 2, 3, 4]), asks(1_000), asks(1_100)],
             ];
-            judge(polite, events.concat())
+            judge(poll_rate, events.concat())
         };
         assert_eq!((with(Mode::Shared), with(Mode::Exclusive)), (0, 1));
     }

@@ -71,7 +71,7 @@ impl Findings {
 
     fn judge_entries(&mut self, entries: &[Entry]) {
         let mut greatest = 0;
-        let (mut record, mut twin) = (0, 0);
+        let (mut record, mut plain) = (0, 0);
         for entry in entries {
             let (fence, accepted) = match *entry {
                 Entry::Read { fence, accepted } => (fence, accepted),
@@ -90,8 +90,8 @@ impl Findings {
                     (fence, accepted)
                 }
                 Entry::PlainWrite { base, value } => {
-                    self.plain_updates_lost += usize::from(base != twin);
-                    twin = value;
+                    self.plain_updates_lost += usize::from(base != plain);
+                    plain = value;
                     continue;
                 }
             };

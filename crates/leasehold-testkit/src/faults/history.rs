@@ -40,7 +40,7 @@ pub enum Entry {
         /// Whether the record accepted it.
         accepted: bool,
     },
-    /// A worker wrote the record's twin, which knows no fences.
+    /// A worker wrote the plain record, which knows no fences.
     PlainWrite {
         /// The value that the writer had read.
         base: u64,

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::history::{Entry, History, Hold};
 
-/// The resource that the lock protects: a record that refuses old fences, and a twin that knows no fences.
+/// The resource that the lock protects: a record that refuses old fences, and a plain record that knows no fences.
 /// It records everything that happens. Workers reach it through a Unix socket, independently of the lock.
 #[derive(Debug)]
 pub struct ProtectedResource {
@@ -22,7 +22,7 @@ pub struct ProtectedResource {
 #[derive(Debug, Default)]
 struct AccessLog {
     record: u64,
-    twin: u64,
+    plain: u64,
     /// The greatest fence that was accepted.
     greatest: u64,
     entries: Vec<Entry>,
@@ -171,8 +171,8 @@ impl AccessLog {
                     valid_until: None,
                     left: None,
                 };
-                if let Some(twin) = self.holds.insert(fence, hold) {
-                    self.over.push(twin);
+                if let Some(earlier) = self.holds.insert(fence, hold) {
+                    self.over.push(earlier);
                 }
                 let stay = self.stay.take();
                 if stay.is_some() {
@@ -206,10 +206,10 @@ impl AccessLog {
                 }
                 if accepted { value } else { STALE }
             }
-            ("plain-read", &[_fence]) => self.twin,
+            ("plain-read", &[_fence]) => self.plain,
             ("plain-write", &[base, value]) => {
                 self.entries.push(Entry::PlainWrite { base, value });
-                self.twin = value;
+                self.plain = value;
                 value
             }
             _ => return None,
@@ -296,7 +296,7 @@ impl ResourceClient {
         Ok(self.ask(&format!("write {fence} {base} {value}"))? != STALE)
     }
 
-    /// Reads the twin that knows no fences.
+    /// Reads the plain record, which knows no fences.
     ///
     /// # Errors
     ///
@@ -305,7 +305,7 @@ impl ResourceClient {
         self.ask("plain-read 0")
     }
 
-    /// Writes `base` + 1 into the twin.
+    /// Writes `base` + 1 into the plain record.
     ///
     /// # Errors
     ///

@@ -21,7 +21,7 @@ pub use ca::TestCa;
 pub use postgres_server::PostgresServer;
 pub use psql_session::PsqlSession;
 pub use redis_builder::{AppendFsync, RedisBuilder};
-pub use redis_py::{RedisPy, Work};
+pub use redis_py::{RedisPy, WorkPlan};
 pub use redis_server::RedisServer;
 pub use redis_set::RedisSet;
 pub use resp::{Reply, RespConnection};

@@ -14,7 +14,7 @@ pub struct RedisPy {
 /// The work of a process under a lock that it shares with others: it reads a counter, waits for 5 to 20 ms,
 /// and writes the counter's successor.
 #[derive(Clone, Copy, Debug)]
-pub struct Work<'a> {
+pub struct WorkPlan<'a> {
     /// The lock.
     pub name: &'a str,
     /// The key of the counter.
@@ -77,8 +77,8 @@ impl RedisPy {
 
     /// Starts to take the lock again and again, as `work` says. redis-py waits for it as it does by
     /// default: it asks ten times a second. [`worked`](Self::worked) waits for the end.
-    pub fn begin_work(&mut self, work: &Work) {
-        let Work {
+    pub fn begin_work(&mut self, work: &WorkPlan) {
+        let WorkPlan {
             name,
             counter,
             span,

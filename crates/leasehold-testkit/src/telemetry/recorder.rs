@@ -52,13 +52,13 @@ impl TestRecorder {
     }
 
     /// Returns the names, each with its labels, that have at least one value.
-    pub fn told(&self) -> BTreeSet<Series> {
+    pub fn recorded_series(&self) -> BTreeSet<Series> {
         let recorded = self.recorded();
-        let told = recorded
+        let non_empty = recorded
             .series
             .iter()
             .filter(|(_, values)| !values.all().is_empty());
-        told.map(|(series, _)| series.clone()).collect()
+        non_empty.map(|(series, _)| series.clone()).collect()
     }
 
     /// Returns the names, each with its labels, that were registered.

@@ -47,7 +47,7 @@ pub struct SeenEvent {
 }
 
 impl TraceRecorder {
-    /// Returns a witness that has seen nothing yet.
+    /// Returns a recorder that has seen nothing yet.
     pub fn new() -> Self {
         Self::default()
     }

@@ -9,7 +9,7 @@ use crate::types::{Error, ErrorKind};
 /// report.
 #[derive(Debug, Default)]
 pub(super) struct ChangeTracker {
-    told: Told,
+    reported: Reported,
     /// The greatest version seen on any leader's record.
     newest: Option<Version>,
     /// The last read did not find the leader that was reported.
@@ -18,7 +18,7 @@ pub(super) struct ChangeTracker {
 
 /// The last report.
 #[derive(Debug, Default)]
-enum Told {
+enum Reported {
     #[default]
     Nothing,
     Leader(Leader),
@@ -46,15 +46,15 @@ pub(super) enum NextStep {
 impl ChangeTracker {
     pub(super) fn learn(&mut self, look: Result<Option<Seen>, Error>) -> NextStep {
         let missed = std::mem::take(&mut self.missed);
-        match (look, &self.told) {
+        match (look, &self.reported) {
             (Ok(Some(seen)), _) => self.found(seen),
-            (Ok(None), Told::Nobody) => NextStep::Wait,
-            (Ok(None), Told::Leader(_)) if !missed => {
+            (Ok(None), Reported::Nobody) => NextStep::Wait,
+            (Ok(None), Reported::Leader(_)) if !missed => {
                 self.missed = true;
                 NextStep::ReadAgain
             }
             (Ok(None), _) => {
-                self.told = Told::Nobody;
+                self.reported = Reported::Nobody;
                 NextStep::Report(LeaderChange::Nobody)
             }
             (Err(error), _) => self.failed(error),
@@ -71,29 +71,29 @@ impl ChangeTracker {
             return NextStep::Wait;
         }
         self.newest = Some(version);
-        match &self.told {
-            Told::Leader(told) if !says_more(&leader, told) => NextStep::Wait,
+        match &self.reported {
+            Reported::Leader(reported) if !says_more(&leader, reported) => NextStep::Wait,
             _ => {
-                self.told = Told::Leader(leader.clone());
+                self.reported = Reported::Leader(leader.clone());
                 NextStep::Report(LeaderChange::Leads(leader))
             }
         }
     }
 
     fn failed(&mut self, error: Error) -> NextStep {
-        if matches!(self.told, Told::Unknown(kind) if kind == error.kind()) {
+        if matches!(self.reported, Reported::Unknown(kind) if kind == error.kind()) {
             return NextStep::Wait;
         }
-        self.told = Told::Unknown(error.kind());
+        self.reported = Reported::Unknown(error.kind());
         NextStep::Report(LeaderChange::Unknown(error))
     }
 }
 
 /// Returns whether `leader` differs from the reported one, has published another value, or gives its
 /// description for the first time. A leader also writes the same record again now and then.
-fn says_more(leader: &Leader, told: &Leader) -> bool {
-    let is_named = leader.client.is_some() && told.client.is_none();
-    (leader.fence, &leader.value) != (told.fence, &told.value) || is_named
+fn says_more(leader: &Leader, reported: &Leader) -> bool {
+    let is_named = leader.client.is_some() && reported.client.is_none();
+    (leader.fence, &leader.value) != (reported.fence, &reported.value) || is_named
 }
 
 fn went_back(version: Version, newest: Version) -> Error {
@@ -131,19 +131,19 @@ mod tests {
 
     impl Observer {
         fn sees(&mut self, fence: u64, step: u32, value: &str) -> String {
-            told(self.0.learn(Ok(Some(seen(fence, step, value)))))
+            reported(self.0.learn(Ok(Some(seen(fence, step, value)))))
         }
 
         fn sees_nobody(&mut self) -> String {
-            told(self.0.learn(Ok(None)))
+            reported(self.0.learn(Ok(None)))
         }
 
         fn fails(&mut self, kind: ErrorKind) -> String {
-            told(self.0.learn(Err(Error::new(kind, "failed"))))
+            reported(self.0.learn(Err(Error::new(kind, "failed"))))
         }
     }
 
-    fn told(verdict: NextStep) -> String {
+    fn reported(verdict: NextStep) -> String {
         match verdict {
             NextStep::Report(LeaderChange::Leads(leader)) => {
                 format!("{} {}", leader.fence, leader.value)
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(
             observer.sees(9, 1, "a"),
             "",
-            "still older than what was told"
+            "still older than what was reported"
         );
         assert_eq!(observer.sees(9, 2, "b"), "9 b");
     }
@@ -212,9 +212,9 @@ mod tests {
         let mut observer = Observer::default();
         let mut unnamed = seen(7, 1, "a");
         unnamed.leader.client = None;
-        assert_eq!(told(observer.0.learn(Ok(Some(unnamed.clone())))), "7 a");
-        assert_eq!(told(observer.0.learn(Ok(Some(unnamed.clone())))), "");
+        assert_eq!(reported(observer.0.learn(Ok(Some(unnamed.clone())))), "7 a");
+        assert_eq!(reported(observer.0.learn(Ok(Some(unnamed.clone())))), "");
         assert_eq!(observer.sees(7, 1, "a"), "7 a");
-        assert_eq!(told(observer.0.learn(Ok(Some(unnamed)))), "");
+        assert_eq!(reported(observer.0.learn(Ok(Some(unnamed)))), "");
     }
 }

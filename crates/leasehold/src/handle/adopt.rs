@@ -242,7 +242,7 @@ async fn confirm(context: &ClientContext, held_lease: &HeldLease) -> Result<(), 
             Some(None) => Error::new(ErrorKind::InvalidResponse, "not one answer per lease"),
             None => Error::new(ErrorKind::Unreachable, "no answer in time"),
         };
-        held_lease.doubtful(now).map_err(lost)?;
+        held_lease.uncertain(now).map_err(lost)?;
         if !error.is_retryable() || now >= end {
             return Err(error.with_unknown_effect());
         }

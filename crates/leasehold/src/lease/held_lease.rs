@@ -153,8 +153,8 @@ impl HeldLease {
         self.announce(verdict, now)
     }
 
-    pub(crate) fn doubtful(&self, now: BootInstant) -> Result<(), LostReason> {
-        let verdict = self.lease().doubtful(now);
+    pub(crate) fn uncertain(&self, now: BootInstant) -> Result<(), LostReason> {
+        let verdict = self.lease().uncertain(now);
         self.announce(verdict, now)
     }
 

@@ -327,7 +327,7 @@ impl Renewed {
             Renewal::Unknown(error) => {
                 let key = &self.lease.claim().key;
                 tracing::debug!(%key, %error, "renewal failed: in doubt until the deadline");
-                (self.lease.doubtful(now), Err(error.with_key(key)))
+                (self.lease.uncertain(now), Err(error.with_key(key)))
             }
         };
         verdict?;

@@ -178,7 +178,7 @@ impl Lease {
     }
 
     /// Records that no member, or too few, answered a renewal: try again soon.
-    pub(crate) fn doubtful(&mut self, now: BootInstant) -> Result<(), LostReason> {
+    pub(crate) fn uncertain(&mut self, now: BootInstant) -> Result<(), LostReason> {
         self.check(now)?;
         self.renewing = false;
         self.state = State::InDoubt;

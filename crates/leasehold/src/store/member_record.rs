@@ -110,7 +110,7 @@ impl fmt::Display for DataGeneration {
 
 impl fmt::Debug for DataGeneration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Life({self})")
+        write!(f, "DataGeneration({self})")
     }
 }
 
@@ -161,7 +161,7 @@ impl Epoch {
 
 impl fmt::Debug for Epoch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mark({})", self.0)
+        write!(f, "Epoch({})", self.0)
     }
 }
 
@@ -191,10 +191,10 @@ pub struct MemberRecord {
 }
 
 impl MemberRecord {
-    /// Returns whether `witness` knows a later name of the data generation on this member record, which belongs to the member
+    /// Returns whether `observer` knows a later name of the data generation on this member record, which belongs to the member
     /// `id`. If so, the member came back with older data.
-    pub fn is_older_than_known_to(&self, witness: &Self, id: &MemberId) -> bool {
-        let known = witness
+    pub fn is_older_than_known_to(&self, observer: &Self, id: &MemberId) -> bool {
+        let known = observer
             .observations
             .get(id)
             .map(|observation| observation.data_generation);
@@ -230,14 +230,14 @@ impl MemberRecord {
 pub struct Observation {
     /// The data generation in which the member was last seen.
     pub data_generation: DataGeneration,
-    /// When the witness first heard of that data generation, by the witness's clock.
+    /// When the observer first heard of that data generation, by the observer's clock.
     pub at: WallTime,
-    /// Whether the witness knew an earlier data generation. If so, this data generation began shortly before `at`.
+    /// Whether the observer knew an earlier data generation. If so, this data generation began shortly before `at`.
     pub changed: bool,
 }
 
 impl Observation {
-    /// Returns what a witness that knew `known` records when it hears of `data_generation` at `at`; `None` if that
+    /// Returns what a observer that knew `known` records when it hears of `data_generation` at `at`; `None` if that
     /// is nothing new. A later name of a known data generation keeps the recorded time.
     pub fn noted(
         known: Option<Self>,
@@ -279,7 +279,7 @@ pub struct MemberRecordEdit {
     /// How long that data generation has lasted. The member sets [`MemberRecord::since`] to its own clock minus this. `None`
     /// leaves it unchanged.
     pub age: Option<Duration>,
-    /// Lives of other members. The member records when it first heard of each.
+    /// Data generations of other members. The member records when it first heard of each.
     pub seen: Vec<(MemberId, DataGeneration)>,
 }
 

@@ -97,8 +97,8 @@ mod tests {
                 end(&meter, at(1));
                 end_again(&meter, at(2));
                 drop(meter);
-                let told = |end| recorder.samples(HOLD.name, &[("end", end)]);
-                assert_eq!(told(first), [1.0], "{first}, then {next}");
+                let samples = |end| recorder.samples(HOLD.name, &[("end", end)]);
+                assert_eq!(samples(first), [1.0], "{first}, then {next}");
                 assert_eq!(recorder.samples(HOLD.name, &[]).len(), 1);
                 assert_eq!(recorder.sum(HELD.name, &[]), 0.0);
                 let lost = recorder.sum(LOST.name, &[]);

@@ -92,7 +92,7 @@ pub const MEMBERS: Metric = Metric {
     name: "leasehold_members",
     kind: MetricKind::Gauge,
     label: Some(("state", VoteState::VALUES)),
-    description: "Members of the store, by what was last heard of them",
+    description: "Members of the store, by their last answer",
 };
 
 /// How releases ended.

@@ -11,7 +11,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::watch;
 
-use crate::commands::once::stored::Kept;
+use crate::commands::once::stored::KeptOutput;
 use crate::output::{self, Stream};
 use crate::supervise::guardian_process::Pipes;
 
@@ -23,7 +23,7 @@ pub(super) struct Capture {
 
 struct Tee {
     pipe: Receiver,
-    kept: Kept,
+    kept: KeptOutput,
     show: Show,
 }
 
@@ -68,7 +68,7 @@ impl Capture {
     }
 
     /// Takes the kept output of both streams.
-    pub(super) fn take_kept(&mut self) -> (Kept, Kept) {
+    pub(super) fn take_kept(&mut self) -> (KeptOutput, KeptOutput) {
         let take = |tee: &mut Tee| mem::take(&mut tee.kept);
         (take(&mut self.stdout), take(&mut self.stderr))
     }
@@ -97,7 +97,7 @@ impl Tee {
         let (reader, writer) = pipe2(OFlag::O_CLOEXEC)?;
         let tee = Self {
             pipe: Receiver::from_owned_fd(reader)?,
-            kept: Kept::default(),
+            kept: KeptOutput::default(),
             show: Show {
                 to,
                 rest: Vec::new(),

@@ -28,7 +28,7 @@ use crate::runtime::runtime;
 use crate::runtime::signals::Signals;
 use crate::supervise::end::End;
 use capture::Capture;
-use stored::{Kept, NoResult, Stored};
+use stored::{KeptOutput, NoResult, Stored};
 
 /// Runs a command once, or replays its result.
 pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure> {
@@ -200,7 +200,7 @@ impl RequestRun<'_> {
         &self,
         run: OnceRun,
         ended: Result<End, Failure>,
-        (stdout, stderr): (Kept, Kept),
+        (stdout, stderr): (KeptOutput, KeptOutput),
     ) -> Result<Committed, Failure> {
         let (end, status, end_requested) = match ended {
             Ok(
@@ -289,7 +289,10 @@ impl RequestRun<'_> {
     fn warn_of_cuts(&self, stored: &Stored) {
         for (name, kept) in [("stdout", &stored.stdout), ("stderr", &stored.stderr)] {
             if kept.is_cut {
-                let text = format!("only the first {} bytes of {name} are kept", Kept::MAX);
+                let text = format!(
+                    "only the first {} bytes of {name} are kept",
+                    KeptOutput::MAX
+                );
                 self.context.output.print_message(&Message::Warning(&text));
             }
         }
@@ -301,7 +304,7 @@ impl RequestRun<'_> {
         if report.kept_for.is_some() {
             self.warn_of_cuts(stored);
         }
-        let kept = |kept: &Kept| (kept.bytes.len(), kept.is_cut);
+        let kept = |kept: &KeptOutput| (kept.bytes.len(), kept.is_cut);
         self.context
             .output
             .print_message(&Message::Once(OnceAnswer {

@@ -6,15 +6,15 @@ use leasehold::Once;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) exit_code: u8,
-    pub(super) stdout: Kept,
-    pub(super) stderr: Kept,
+    pub(super) stdout: KeptOutput,
+    pub(super) stderr: KeptOutput,
 }
 
 /// What a command wrote to one of its streams, from the beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct KeptOutput {
     pub(super) bytes: Vec<u8>,
-    /// There was more than [`Kept::MAX`].
+    /// There was more than [`KeptOutput::MAX`].
     pub(super) is_cut: bool,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Kept {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoResult;
 
-impl Kept {
+impl KeptOutput {
     /// How much is kept of each stream.
     pub(super) const MAX: usize = (Once::RESULT_MAX - HEADER) / 2;
 
@@ -52,7 +52,7 @@ impl Stored {
         };
         let length = u32::from_le_bytes(*length) as usize;
         let (stdout, stderr) = rest.split_at_checked(length).ok_or(NoResult)?;
-        let kept = |bytes: &[u8], bit: u8| Kept {
+        let kept = |bytes: &[u8], bit: u8| KeptOutput {
             bytes: bytes.to_vec(),
             is_cut: cut & bit != 0,
         };
@@ -74,8 +74,8 @@ const HEADER: usize = 7;
 mod tests {
     use super::*;
 
-    fn kept(text: &str, is_cut: bool) -> Kept {
-        Kept {
+    fn kept(text: &str, is_cut: bool) -> KeptOutput {
+        KeptOutput {
             bytes: text.into(),
             is_cut,
         }
@@ -118,22 +118,22 @@ mod tests {
 
     #[test]
     fn longest_output_fits_and_more_is_cut() {
-        let mut kept = Kept::default();
+        let mut kept = KeptOutput::default();
         let chunk = vec![b'x'; 100_000];
         while !kept.is_cut {
             kept.add(&chunk);
         }
-        assert_eq!(kept.bytes.len(), Kept::MAX);
+        assert_eq!(kept.bytes.len(), KeptOutput::MAX);
         kept.add(b"x");
-        assert_eq!(kept.bytes.len(), Kept::MAX);
+        assert_eq!(kept.bytes.len(), KeptOutput::MAX);
         let stored = Stored {
             exit_code: 0,
             stdout: kept.clone(),
             stderr: kept,
         };
         assert!(stored.encode().len() <= Once::RESULT_MAX);
-        let mut exact = Kept::default();
-        exact.add(&vec![b'x'; Kept::MAX]);
+        let mut exact = KeptOutput::default();
+        exact.add(&vec![b'x'; KeptOutput::MAX]);
         assert!(!exact.is_cut);
     }
 }

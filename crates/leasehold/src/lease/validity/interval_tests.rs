@@ -80,7 +80,7 @@ fn early_or_late_renewal_keeps_the_interval() {
     let mut lease = Lease::granted(TIMES, at(100), Duration::ZERO);
     lease.renewed(at(103), at(103)).unwrap();
     assert_eq!(lease.renew_at(), Some(at(110)), "it was not sent for that");
-    lease.doubtful(at(111)).unwrap();
+    lease.uncertain(at(111)).unwrap();
     lease.renewed(at(122), at(123)).unwrap();
     assert_eq!(lease.renew_at(), Some(at(130)));
     lease.renewed(at(130), at(130)).unwrap();

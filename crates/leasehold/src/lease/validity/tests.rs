@@ -67,7 +67,7 @@ fn shorter_ttl_shortens_a_resumed_lease() {
 #[test]
 fn doubt_retries_soon_and_ends_with_a_confirmation() {
     let mut lease = Lease::granted(TIMES, at(100), Duration::ZERO);
-    lease.doubtful(at(111)).unwrap();
+    lease.uncertain(at(111)).unwrap();
     assert!(lease.is_in_doubt());
     assert_eq!(lease.renew_at(), Some(at(112)));
     assert_eq!(lease.deadline(), Some(at(127)), "doubt moves nothing");
@@ -85,7 +85,7 @@ fn expired_lease_gives_the_reason() {
     assert_eq!(waited.check(at(128)), Err(LostReason::Expired));
     let mut failed = granted();
     failed.renewing();
-    failed.doubtful(at(112)).unwrap();
+    failed.uncertain(at(112)).unwrap();
     failed.renewing();
     assert_eq!(failed.check(at(128)), Err(LostReason::Unreachable));
 }

@@ -23,7 +23,7 @@ fn watch(client: &Client) -> LeaderWatch {
 
 /// Returns the next change as one word: the leader's value, `nobody`, or the reason why it is
 /// unknown.
-async fn told(watch: &mut LeaderWatch) -> String {
+async fn next_leader(watch: &mut LeaderWatch) -> String {
     match watch.next().await.expect("a change") {
         LeaderChange::Leads(leader) => leader.value,
         LeaderChange::Nobody => "nobody".into(),
@@ -113,19 +113,19 @@ async fn observers_see_only_changes_in_order() {
     let fixture = Fixture::new();
     let (other, _) = fixture.client_apart();
     let mut watch = watch(&other);
-    assert_eq!(told(&mut watch).await, "nobody");
+    assert_eq!(next_leader(&mut watch).await, "nobody");
     let leadership = election(&fixture.client, "a").campaign().await.unwrap();
-    assert_eq!(told(&mut watch).await, "a");
+    assert_eq!(next_leader(&mut watch).await, "a");
     assert!(silent(&fixture, &mut watch, Duration::from_secs(90)).await);
     leadership.publish("a2").await.unwrap();
-    assert_eq!(told(&mut watch).await, "a2");
+    assert_eq!(next_leader(&mut watch).await, "a2");
     leadership.resign().await.unwrap();
-    assert_eq!(told(&mut watch).await, "nobody");
+    assert_eq!(next_leader(&mut watch).await, "nobody");
     let leadership = election(&fixture.client, "a2").campaign().await.unwrap();
     // The same value of another leader.
-    assert_eq!(told(&mut watch).await, "a2");
+    assert_eq!(next_leader(&mut watch).await, "a2");
     drop(leadership);
-    assert_eq!(told(&mut watch).await, "nobody");
+    assert_eq!(next_leader(&mut watch).await, "nobody");
 }
 
 #[tokio::test(start_paused = true)]
@@ -157,10 +157,10 @@ async fn dead_leader_is_reported_until_its_lease_ends() {
     let (other, store) = fixture.client_apart();
     let leadership = election(&other, "a").campaign().await.unwrap();
     let mut watch = watch(&fixture.client);
-    assert_eq!(told(&mut watch).await, "a");
+    assert_eq!(next_leader(&mut watch).await, "a");
     store.set(Fault::Unreachable);
     let began = fixture.now();
-    assert_eq!(told(&mut watch).await, "nobody");
+    assert_eq!(next_leader(&mut watch).await, "nobody");
     let after = fixture.now().since(began);
     // Renewed a third of the TTL ago at most; two looks miss it.
     assert!(
@@ -179,7 +179,7 @@ async fn unannounced_holder_does_not_lead() {
     let reading = fixture.client.record("x").read().await.unwrap();
     assert!(reading.written.is_some());
     let mut watch = watch(&fixture.client);
-    assert_eq!(told(&mut watch).await, "nobody");
+    assert_eq!(next_leader(&mut watch).await, "nobody");
     let silent = election(&fixture.client, "b");
     assert!(silent.leader().await.unwrap().is_none());
     let leadership = silent.announce(guard.share()).await.unwrap();
@@ -349,14 +349,14 @@ async fn observer_reports_failures_and_continues() {
     let (other, store) = fixture.client_apart();
     let leadership = election(&fixture.client, "a").campaign().await.unwrap();
     let mut watch = watch(&other);
-    assert_eq!(told(&mut watch).await, "a");
+    assert_eq!(next_leader(&mut watch).await, "a");
     store.set(Fault::Unreachable);
-    assert_eq!(told(&mut watch).await, "Unreachable");
+    assert_eq!(next_leader(&mut watch).await, "Unreachable");
     assert!(
         silent(&fixture, &mut watch, Duration::from_secs(30)).await,
         "said once"
     );
     store.set(Fault::None);
-    assert_eq!(told(&mut watch).await, "a", "known again");
+    assert_eq!(next_leader(&mut watch).await, "a", "known again");
     drop(leadership);
 }

@@ -367,8 +367,8 @@ async fn a_thousand_leases_are_renewed_in_few_messages() {
 
 #[tokio::test(start_paused = true)]
 async fn outage_of_many_locks_is_logged_once() {
-    let witness = TraceRecorder::new();
-    let _watched = witness.watch();
+    let recorder = TraceRecorder::new();
+    let _watched = recorder.watch();
     let fixture = Fixture::new();
     let mut guards = Vec::new();
     for number in 0..500 {
@@ -376,11 +376,11 @@ async fn outage_of_many_locks_is_logged_once() {
         guards.push(lock.acquire().await.unwrap());
     }
     let lines = |level: Level| {
-        let mut events = witness.events();
+        let mut events = recorder.events();
         events.retain(|event| event.level == level);
         events
     };
-    let (warned, told) = (lines(Level::WARN).len(), lines(Level::INFO).len());
+    let (warned, informed) = (lines(Level::WARN).len(), lines(Level::INFO).len());
     fixture.store.set(Fault::Frozen);
     fixture.pass(TTL / 2).await;
     assert!(guards.iter().any(leasehold::Guard::is_in_doubt));
@@ -391,7 +391,7 @@ async fn outage_of_many_locks_is_logged_once() {
     fixture.pass(TTL / 2).await;
     let valid = guards.iter().filter(|guard| guard.is_valid()).count();
     assert_eq!(lines(Level::WARN).len() - warned - 1, 500 - valid, "losses");
-    let over = &lines(Level::INFO)[told..];
+    let over = &lines(Level::INFO)[informed..];
     assert_eq!(over.len(), 1, "{over:#?}");
 }
 

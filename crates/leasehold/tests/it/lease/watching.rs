@@ -12,10 +12,10 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Waits on a thread of its own for the loss of `guard`.
 fn watched(guard: &blocking::Guard) -> mpsc::Receiver<Option<LostReason>> {
     let watch = guard.loss_watch();
-    let (told, heard) = mpsc::channel();
-    let waiting = thread::Builder::new().spawn(move || told.send(watch.wait()));
+    let (sender, receiver) = mpsc::channel();
+    let waiting = thread::Builder::new().spawn(move || sender.send(watch.wait()));
     waiting.expect("a thread");
-    heard
+    receiver
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use leasehold::telemetry::{METRICS, Metric, MetricKind};
 
 use super::{losses, metrics};
-use crate::telemetry::told::Told;
+use crate::telemetry::metered_fixture::MeteredFixture;
 
 const MANUAL: &str = include_str!("../../../src/manual/observing.rs");
 
@@ -53,7 +53,7 @@ fn manual_lists_every_metric_and_label_value() {
 
 #[tokio::test(start_paused = true)]
 async fn every_label_value_is_produced() {
-    let mut told = BTreeSet::new();
+    let mut recorded = BTreeSet::new();
     for recorder in [
         metrics::granted_and_released().await,
         metrics::contended().await,
@@ -72,10 +72,15 @@ async fn every_label_value_is_produced() {
         losses::max_hold().await,
         losses::given_up().await,
     ] {
-        told.extend(recorder.told().into_iter().map(|(name, mut labels)| {
-            assert!(labels.remove("store").is_some(), "{name} names no store");
-            (name, labels)
-        }));
+        recorded.extend(
+            recorder
+                .recorded_series()
+                .into_iter()
+                .map(|(name, mut labels)| {
+                    assert!(labels.remove("store").is_some(), "{name} names no store");
+                    (name, labels)
+                }),
+        );
     }
     let mut documented = BTreeSet::new();
     for metric in METRICS {
@@ -87,18 +92,23 @@ async fn every_label_value_is_produced() {
         let series = labels.into_iter().map(|it| (metric.name.to_owned(), it));
         documented.extend(series);
     }
-    assert_eq!(told, documented);
+    assert_eq!(recorded, documented);
 }
 
 #[tokio::test(start_paused = true)]
 async fn metrics_have_units_and_no_lock_names() {
-    let told = Told::new();
+    let metered = MeteredFixture::new();
     // Also what is asked for only when a lock is taken.
-    let _recording = ::metrics::set_default_local_recorder(&told.recorder);
-    let guard = told.fixture.client.lock("a-name-of-a-lock").acquire().await;
+    let _recording = ::metrics::set_default_local_recorder(&metered.recorder);
+    let guard = metered
+        .fixture
+        .client
+        .lock("a-name-of-a-lock")
+        .acquire()
+        .await;
     drop(guard);
-    told.fixture.settle().await;
-    let described = told.recorder.described();
+    metered.fixture.settle().await;
+    let described = metered.recorder.described();
     let names: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();
     assert_eq!(described.keys().collect::<Vec<_>>(), names);
     for metric in METRICS {
@@ -106,8 +116,8 @@ async fn metrics_have_units_and_no_lock_names() {
         let seconds = metric.kind == MetricKind::Histogram;
         assert_eq!(unit, if seconds { "seconds" } else { "count" });
     }
-    let store = told.fixture.client.describe();
-    for (name, labels) in told.recorder.asked_for() {
+    let store = metered.fixture.client.describe();
+    for (name, labels) in metered.recorder.asked_for() {
         assert_eq!(labels["store"], store, "{name}");
         assert!(labels.values().all(|value| !value.contains("a-name")));
     }

@@ -8,113 +8,119 @@ use leasehold::{Key, LostReason};
 use leasehold_testkit::telemetry::TestRecorder;
 use leasehold_testkit::{Fault, StoreCall};
 
-use super::told::Told;
+use super::metered_fixture::MeteredFixture;
 use crate::fixture::{MARGIN, TTL};
 
-fn assert_told(told: &Told, reason: &str) {
-    told.assert_lost_only(reason);
-    assert_eq!(told.counts(&[HELD, HOLD]), ["hold_seconds lost 1"]);
+fn assert_reported(metered: &MeteredFixture, reason: &str) {
+    metered.assert_lost_only(reason);
+    assert_eq!(metered.counts(&[HELD, HOLD]), ["hold_seconds lost 1"]);
 }
 
 pub(super) async fn unreachable() -> TestRecorder {
-    let told = Told::new();
-    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
-    told.fixture.store.set(Fault::Unreachable);
+    let metered = MeteredFixture::new();
+    let guard = metered.fixture.client.lock("x").acquire().await.unwrap();
+    metered.fixture.store.set(Fault::Unreachable);
     assert_eq!(guard.lost().await, LostReason::Unreachable);
-    assert_told(&told, "unreachable");
-    assert_eq!(told.spans(&HOLD, "lost"), [TTL - MARGIN]);
+    assert_reported(&metered, "unreachable");
+    assert_eq!(metered.spans(&HOLD, "lost"), [TTL - MARGIN]);
     // The client reports the loss once, even if others ask and the guard is dropped.
     assert!(!guard.is_valid());
     drop(guard);
-    told.fixture.settle().await;
-    assert_told(&told, "unreachable");
-    told.recorder
+    metered.fixture.settle().await;
+    assert_reported(&metered, "unreachable");
+    metered.recorder
 }
 
 pub(super) async fn expired() -> TestRecorder {
-    let told = Told::new();
-    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
-    told.fixture.store.set(Fault::Slow(Duration::from_secs(1)));
-    while told
+    let metered = MeteredFixture::new();
+    let guard = metered.fixture.client.lock("x").acquire().await.unwrap();
+    metered
+        .fixture
+        .store
+        .set(Fault::Slow(Duration::from_secs(1)));
+    while metered
         .fixture
         .count(|call| matches!(call, StoreCall::Renew(_)))
         == 0
     {
-        told.fixture.pass(Duration::from_millis(100)).await;
+        metered.fixture.pass(Duration::from_millis(100)).await;
     }
     // While a renewal is under way.
-    told.fixture.env.clock.stood_still(TTL);
+    metered.fixture.env.clock.stood_still(TTL);
     assert!(!guard.is_valid());
-    assert_told(&told, "expired");
-    told.recorder
+    assert_reported(&metered, "expired");
+    metered.recorder
 }
 
 pub(super) async fn stood_still() -> TestRecorder {
-    let told = Told::new();
-    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
-    told.fixture.env.clock.stood_still(TTL);
+    let metered = MeteredFixture::new();
+    let guard = metered.fixture.client.lock("x").acquire().await.unwrap();
+    metered.fixture.env.clock.stood_still(TTL);
     assert!(!guard.is_valid());
-    assert_told(&told, "stood_still");
-    assert_eq!(told.spans(&HOLD, "lost"), [TTL - MARGIN]);
-    told.recorder
+    assert_reported(&metered, "stood_still");
+    assert_eq!(metered.spans(&HOLD, "lost"), [TTL - MARGIN]);
+    metered.recorder
 }
 
-fn forget(told: &Told) {
-    told.fixture.memory.forget(&Key::new("x").expect("a name"));
+fn forget(metered: &MeteredFixture) {
+    metered
+        .fixture
+        .memory
+        .forget(&Key::new("x").expect("a name"));
 }
 
 pub(super) async fn taken() -> TestRecorder {
-    let told = Told::new();
-    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
-    forget(&told);
-    let thief = told.fixture.other_client();
+    let metered = MeteredFixture::new();
+    let guard = metered.fixture.client.lock("x").acquire().await.unwrap();
+    forget(&metered);
+    let thief = metered.fixture.other_client();
     let _stolen = thief.lock("x").acquire().await.unwrap();
     assert_eq!(guard.lost().await, LostReason::Taken);
-    told.assert_lost_only("taken");
-    assert_eq!(told.spans(&RENEWAL, "lost").len(), 1);
-    told.recorder
+    metered.assert_lost_only("taken");
+    assert_eq!(metered.spans(&RENEWAL, "lost").len(), 1);
+    metered.recorder
 }
 
 pub(super) async fn gone() -> TestRecorder {
-    let told = Told::new();
-    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
-    forget(&told);
+    let metered = MeteredFixture::new();
+    let guard = metered.fixture.client.lock("x").acquire().await.unwrap();
+    forget(&metered);
     assert_eq!(guard.lost().await, LostReason::Gone);
-    assert_told(&told, "gone");
-    told.recorder
+    assert_reported(&metered, "gone");
+    metered.recorder
 }
 
 pub(super) async fn broken() -> TestRecorder {
-    let told = Told::new();
-    let operator = told.fixture.other_client();
-    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
-    told.fixture.settle().await;
+    let metered = MeteredFixture::new();
+    let operator = metered.fixture.other_client();
+    let guard = metered.fixture.client.lock("x").acquire().await.unwrap();
+    metered.fixture.settle().await;
     let breaking = operator.break_lock("x", guard.fence(), ForceRelease::at_once());
     breaking.await.unwrap();
     assert_eq!(guard.lost().await, LostReason::Broken);
-    assert_told(&told, "broken");
-    told.recorder
+    assert_reported(&metered, "broken");
+    metered.recorder
 }
 
 pub(super) async fn max_hold() -> TestRecorder {
-    let told = Told::new();
+    let metered = MeteredFixture::new();
     let longest = Duration::from_secs(5);
-    let lock = told.fixture.client.lock("x").max_hold(longest);
+    let lock = metered.fixture.client.lock("x").max_hold(longest);
     let guard = lock.acquire().await.unwrap();
     assert_eq!(guard.lost().await, LostReason::MaxHold);
-    assert_told(&told, "max_hold");
-    assert_eq!(told.spans(&HOLD, "lost"), [longest]);
-    told.recorder
+    assert_reported(&metered, "max_hold");
+    assert_eq!(metered.spans(&HOLD, "lost"), [longest]);
+    metered.recorder
 }
 
 pub(super) async fn given_up() -> TestRecorder {
-    let told = Told::new();
-    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
-    told.fixture.pass(Duration::from_secs(2)).await;
+    let metered = MeteredFixture::new();
+    let guard = metered.fixture.client.lock("x").acquire().await.unwrap();
+    metered.fixture.pass(Duration::from_secs(2)).await;
     guard.give_up();
-    assert_told(&told, "given_up");
-    assert_eq!(told.spans(&HOLD, "lost"), [Duration::from_secs(2)]);
-    told.recorder
+    assert_reported(&metered, "given_up");
+    assert_eq!(metered.spans(&HOLD, "lost"), [Duration::from_secs(2)]);
+    metered.recorder
 }
 
 macro_rules! each_is_told {

@@ -11,7 +11,7 @@ use leasehold::{ErrorKind, Key, ReleaseOutcome};
 use leasehold_testkit::telemetry::{TestRecorder, TraceRecorder};
 use leasehold_testkit::{Fault, StoreCall};
 
-use super::told::Told;
+use super::metered_fixture::MeteredFixture;
 use crate::fixture::{Fixture, MARGIN, TTL};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -26,18 +26,18 @@ fn assert_close(spans: &[Duration], expected: &[Duration]) {
 }
 
 pub(super) async fn granted_and_released() -> TestRecorder {
-    let told = Told::new();
+    let metered = MeteredFixture::new();
     let way = Duration::from_millis(200);
-    told.fixture.store.set(Fault::Slow(way));
-    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
-    assert_eq!(told.sum(&HELD, ""), 1.0);
-    assert_close(&told.spans(&ACQUIRE_WAIT, "granted"), &[way]);
-    told.fixture.pass(3 * SECOND).await;
+    metered.fixture.store.set(Fault::Slow(way));
+    let guard = metered.fixture.client.lock("x").acquire().await.unwrap();
+    assert_eq!(metered.sum(&HELD, ""), 1.0);
+    assert_close(&metered.spans(&ACQUIRE_WAIT, "granted"), &[way]);
+    metered.fixture.pass(3 * SECOND).await;
     assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::Released);
-    assert_close(&told.spans(&HOLD, "released"), &[3 * SECOND + way]);
-    told.fixture.settle().await;
+    assert_close(&metered.spans(&HOLD, "released"), &[3 * SECOND + way]);
+    metered.fixture.settle().await;
     assert_eq!(
-        told.all_counts(),
+        metered.all_counts(),
         [
             "acquire_wait_seconds granted 1",
             "attempts_total granted 1",
@@ -45,7 +45,7 @@ pub(super) async fn granted_and_released() -> TestRecorder {
             "releases_total released 1",
         ]
     );
-    told.recorder
+    metered.recorder
 }
 
 #[tokio::test(start_paused = true)]
@@ -55,43 +55,43 @@ async fn acquire_and_release_are_counted_once() {
 
 #[tokio::test(start_paused = true)]
 async fn shares_count_as_one_hold() {
-    let told = Told::new();
-    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
+    let metered = MeteredFixture::new();
+    let guard = metered.fixture.client.lock("x").acquire().await.unwrap();
     let share = guard.share();
     drop(guard);
-    told.fixture.settle().await;
-    assert_eq!(told.counts(&[HELD, RELEASES]), ["held 1"]);
+    metered.fixture.settle().await;
+    assert_eq!(metered.counts(&[HELD, RELEASES]), ["held 1"]);
     drop(share);
-    told.fixture.settle().await;
+    metered.fixture.settle().await;
     let expected = ["hold_seconds released 1", "releases_total released 1"];
-    assert_eq!(told.counts(&[HELD, HOLD, RELEASES]), expected);
+    assert_eq!(metered.counts(&[HELD, HOLD, RELEASES]), expected);
 }
 
 pub(super) async fn contended() -> TestRecorder {
-    let told = Told::new();
-    let other = told.other_client();
+    let metered = MeteredFixture::new();
+    let other = metered.other_client();
     let guard = other.lock("x").acquire().await.unwrap();
-    let lock = told.fixture.client.lock("x");
+    let lock = metered.fixture.client.lock("x");
     assert!(lock.try_acquire().await.unwrap().is_none());
     let wait = 2 * SECOND;
     let error = lock.clone().wait(wait).acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy);
-    let [waited] = told.spans(&ACQUIRE_WAIT, "timeout")[..] else {
-        panic!("one timeout: {:?}", told.all_counts())
+    let [waited] = metered.spans(&ACQUIRE_WAIT, "timeout")[..] else {
+        panic!("one timeout: {:?}", metered.all_counts())
     };
     assert!(waited >= wait && waited < wait + SECOND, "{waited:?}");
-    assert_eq!(told.spans(&ACQUIRE_WAIT, "busy"), [Duration::ZERO]);
-    assert_eq!(told.sum(&CONTENDED, ""), 2.0);
+    assert_eq!(metered.spans(&ACQUIRE_WAIT, "busy"), [Duration::ZERO]);
+    assert_eq!(metered.sum(&CONTENDED, ""), 2.0);
     let waiting = background::spawn(lock.acquire());
-    told.fixture.pass(3 * SECOND).await;
+    metered.fixture.pass(3 * SECOND).await;
     guard.release().await.unwrap();
     let guard = waiting.await.unwrap().unwrap();
-    assert_eq!(told.sum(&CONTENDED, ""), 3.0);
-    assert_eq!(told.spans(&ACQUIRE_WAIT, "granted").len(), 2);
-    assert!(told.sum(&ATTEMPTS, "busy") >= 3.0);
-    assert_eq!(told.sum(&ATTEMPTS, "granted"), 2.0);
+    assert_eq!(metered.sum(&CONTENDED, ""), 3.0);
+    assert_eq!(metered.spans(&ACQUIRE_WAIT, "granted").len(), 2);
+    assert!(metered.sum(&ATTEMPTS, "busy") >= 3.0);
+    assert_eq!(metered.sum(&ATTEMPTS, "granted"), 2.0);
     drop(guard);
-    told.recorder
+    metered.recorder
 }
 
 #[tokio::test(start_paused = true)]
@@ -101,44 +101,48 @@ async fn busy_and_timed_out_are_told_apart() {
 
 #[tokio::test(start_paused = true)]
 async fn contended_call_is_counted_once() {
-    let told = Told::new();
-    let (holder, _) = told.fixture.client_apart();
+    let metered = MeteredFixture::new();
+    let (holder, _) = metered.fixture.client_apart();
     let _guard = holder.lock("x").acquire().await.unwrap();
-    let waiting = background::spawn(told.fixture.client.lock("x").acquire());
-    told.fixture.pass(SECOND).await;
-    let attempts = |ends: &[&str]| ends.iter().map(|end| told.sum(&ATTEMPTS, end)).sum::<f64>();
+    let waiting = background::spawn(metered.fixture.client.lock("x").acquire());
+    metered.fixture.pass(SECOND).await;
+    let attempts = |ends: &[&str]| {
+        ends.iter()
+            .map(|end| metered.sum(&ATTEMPTS, end))
+            .sum::<f64>()
+    };
     for (fault, ends) in [
         (Fault::Unreachable, &["failed", "unknown"][..]),
         (Fault::None, &["busy"][..]),
     ] {
         let before = attempts(ends);
-        told.fixture.store.set(fault);
-        told.fixture.pass(2 * TTL).await;
+        metered.fixture.store.set(fault);
+        metered.fixture.pass(2 * TTL).await;
         assert!(attempts(ends) > before, "{fault:?}");
     }
-    assert_eq!(told.sum(&CONTENDED, ""), 1.0);
+    assert_eq!(metered.sum(&CONTENDED, ""), 1.0);
     waiting.abort();
 }
 
 pub(super) async fn given_up_waits() -> TestRecorder {
-    let told = Told::new();
-    let (client, member) = (&told.fixture.client, &told.fixture.store);
+    let metered = MeteredFixture::new();
+    let (client, member) = (&metered.fixture.client, &metered.fixture.store);
     let guard = client.lock("x").acquire().await.unwrap();
     let waiting = background::spawn(client.lock("x").acquire());
-    told.fixture.pass(SECOND).await;
+    metered.fixture.pass(SECOND).await;
     waiting.abort();
-    told.fixture.settle().await;
-    assert_close(&told.spans(&ACQUIRE_WAIT, "cancelled"), &[SECOND]);
+    metered.fixture.settle().await;
+    assert_close(&metered.spans(&ACQUIRE_WAIT, "cancelled"), &[SECOND]);
     member.set(Fault::Frozen);
     let waiting = background::spawn(client.lock("y").try_acquire());
-    told.fixture.settle().await;
+    metered.fixture.settle().await;
     waiting.abort();
-    told.fixture.settle().await;
-    assert_eq!(told.sum(&ATTEMPTS, "cut_off"), 1.0);
-    assert_eq!(told.spans(&ACQUIRE_WAIT, "cancelled").len(), 2);
+    metered.fixture.settle().await;
+    assert_eq!(metered.sum(&ATTEMPTS, "cut_off"), 1.0);
+    assert_eq!(metered.spans(&ACQUIRE_WAIT, "cancelled").len(), 2);
     member.set(Fault::None);
     drop(guard);
-    told.recorder
+    metered.recorder
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,29 +151,29 @@ async fn dropped_call_counts_as_cancelled() {
 }
 
 pub(super) async fn failures() -> TestRecorder {
-    let told = Told::new();
-    let (client, member) = (&told.fixture.client, &told.fixture.store);
+    let metered = MeteredFixture::new();
+    let (client, member) = (&metered.fixture.client, &metered.fixture.store);
     let permit = client.semaphore("pool", 2).acquire().await.unwrap();
     let error = client.semaphore("pool", 3).acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::PermitsDiffer);
-    assert_eq!(told.spans(&ACQUIRE_WAIT, "refused").len(), 1);
-    assert_eq!(told.sum(&ATTEMPTS, "failed"), 1.0);
+    assert_eq!(metered.spans(&ACQUIRE_WAIT, "refused").len(), 1);
+    assert_eq!(metered.sum(&ATTEMPTS, "failed"), 1.0);
     member.set(Fault::Unreachable);
     let lock = client.lock("x").wait(SECOND);
     assert!(lock.acquire().await.unwrap_err().is_unreachable());
     member.set(Fault::Slow(TTL));
     let error = client.lock("x").try_acquire().await.unwrap_err();
     assert!(error.is_unreachable());
-    assert_eq!(told.sum(&ATTEMPTS, "unknown"), 1.0);
-    assert_eq!(told.spans(&ACQUIRE_WAIT, "unavailable").len(), 2);
-    assert_eq!(told.sum(&CONTENDED, ""), 0.0);
+    assert_eq!(metered.sum(&ATTEMPTS, "unknown"), 1.0);
+    assert_eq!(metered.spans(&ACQUIRE_WAIT, "unavailable").len(), 2);
+    assert_eq!(metered.sum(&CONTENDED, ""), 0.0);
     // What breaks a rule is not even asked.
-    let before = told.all_counts();
+    let before = metered.all_counts();
     let error = client.lock("").acquire().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert_eq!(told.all_counts(), before);
+    assert_eq!(metered.all_counts(), before);
     drop(permit);
-    told.recorder
+    metered.recorder
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,30 +186,33 @@ fn renewals(fixture: &Fixture) -> usize {
 }
 
 pub(super) async fn renewed() -> TestRecorder {
-    let told = Told::new();
-    let member = &told.fixture.store;
-    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
-    told.fixture.pass(3 * TTL).await;
-    let count = renewals(&told.fixture);
+    let metered = MeteredFixture::new();
+    let member = &metered.fixture.store;
+    let guard = metered.fixture.client.lock("x").acquire().await.unwrap();
+    metered.fixture.pass(3 * TTL).await;
+    let count = renewals(&metered.fixture);
     assert!(count >= 8, "{count}");
-    assert_eq!(told.spans(&RENEWAL, "renewed"), vec![Duration::ZERO; count]);
+    assert_eq!(
+        metered.spans(&RENEWAL, "renewed"),
+        vec![Duration::ZERO; count]
+    );
     let way = SECOND / 2;
     member.set(Fault::Slow(way));
-    while renewals(&told.fixture) == count {
-        told.fixture.pass(way).await;
+    while renewals(&metered.fixture) == count {
+        metered.fixture.pass(way).await;
     }
-    told.fixture.pass(way).await;
-    let last = told.spans(&RENEWAL, "renewed").split_off(count);
+    metered.fixture.pass(way).await;
+    let last = metered.spans(&RENEWAL, "renewed").split_off(count);
     assert_close(&last, &[way]);
     member.set(Fault::Unreachable);
     while !guard.is_in_doubt() {
-        told.fixture.pass(SECOND).await;
+        metered.fixture.pass(SECOND).await;
     }
-    assert!(!told.spans(&RENEWAL, "unknown").is_empty());
-    assert_eq!(told.sum(&HELD, ""), 1.0, "in doubt is not lost");
+    assert!(!metered.spans(&RENEWAL, "unknown").is_empty());
+    assert_eq!(metered.sum(&HELD, ""), 1.0, "in doubt is not lost");
     member.set(Fault::None);
     drop(guard);
-    told.recorder
+    metered.recorder
 }
 
 #[tokio::test(start_paused = true)]
@@ -215,20 +222,20 @@ async fn each_renewal_is_recorded_with_its_duration() {
 
 #[tokio::test(start_paused = true)]
 async fn batched_renewals_are_recorded_one_by_one() {
-    let told = Told::new();
-    let witness = TraceRecorder::new();
-    let _watching = witness.watch();
+    let metered = MeteredFixture::new();
+    let recorder = TraceRecorder::new();
+    let _watching = recorder.watch();
     let mut guards = Vec::new();
     for number in 0..20 {
-        let lock = told.fixture.client.lock(format!("x{number}"));
+        let lock = metered.fixture.client.lock(format!("x{number}"));
         guards.push(lock.acquire().await.unwrap());
     }
     // All of them are due when it goes on.
-    told.fixture.env.clock.stood_still(TTL / 3);
-    told.fixture.pass(TTL).await;
-    let (leases, messages) = (renewals(&told.fixture), witness.named("renewal"));
+    metered.fixture.env.clock.stood_still(TTL / 3);
+    metered.fixture.pass(TTL).await;
+    let (leases, messages) = (renewals(&metered.fixture), recorder.named("renewal"));
     assert!(messages.len() < leases, "each had a message of its own");
-    assert_eq!(told.spans(&RENEWAL, "renewed").len(), leases);
+    assert_eq!(metered.spans(&RENEWAL, "renewed").len(), leases);
     let counts = messages.iter().map(|span| {
         assert_eq!(span.fields["leases"], span.fields["renewed"]);
         span.fields["leases"].parse::<usize>().unwrap()
@@ -238,38 +245,38 @@ async fn batched_renewals_are_recorded_one_by_one() {
 
 #[tokio::test(start_paused = true)]
 async fn handle_renewals_are_recorded() {
-    let told = Told::new();
-    let (client, member) = (&told.fixture.client, &told.fixture.store);
+    let metered = MeteredFixture::new();
+    let (client, member) = (&metered.fixture.client, &metered.fixture.store);
     let guard = client.lock("x").acquire().await.unwrap();
     let handle = guard.into_handle().unwrap();
     let way = SECOND / 2;
     member.set(Fault::Slow(way));
     let handle = client.renew(&handle).await.unwrap();
-    assert_close(&told.spans(&RENEWAL, "renewed"), &[way]);
+    assert_close(&metered.spans(&RENEWAL, "renewed"), &[way]);
     member.set(Fault::Frozen);
     client.renew(&handle).await.unwrap_err();
-    assert!(!told.spans(&RENEWAL, "unknown").is_empty());
-    assert_eq!(told.spans(&RENEWAL, "renewed").len(), 1);
+    assert!(!metered.spans(&RENEWAL, "unknown").is_empty());
+    assert_eq!(metered.spans(&RENEWAL, "renewed").len(), 1);
 }
 
 pub(super) async fn handed_on() -> TestRecorder {
-    let told = Told::new();
-    let client = &told.fixture.client;
+    let metered = MeteredFixture::new();
+    let client = &metered.fixture.client;
     let guard = client.lock("x").acquire().await.unwrap();
-    told.fixture.pass(SECOND).await;
+    metered.fixture.pass(SECOND).await;
     let handle = guard.into_handle().unwrap();
-    assert_close(&told.spans(&HOLD, "handed_on"), &[SECOND]);
-    assert_eq!(told.sum(&HELD, ""), 0.0);
+    assert_close(&metered.spans(&HOLD, "handed_on"), &[SECOND]);
+    assert_eq!(metered.sum(&HELD, ""), 0.0);
     let handle = client.renew(&handle).await.unwrap();
-    assert_eq!(told.sum(&HELD, ""), 0.0, "a renewed handle is no guard");
+    assert_eq!(metered.sum(&HELD, ""), 0.0, "a renewed handle is no guard");
     let guard = client.adopt(&handle).await.unwrap();
-    assert_eq!(told.sum(&HELD, ""), 1.0);
-    assert_eq!(told.spans(&RENEWAL, "renewed").len(), 2);
-    told.fixture.pass(2 * SECOND).await;
+    assert_eq!(metered.sum(&HELD, ""), 1.0);
+    assert_eq!(metered.spans(&RENEWAL, "renewed").len(), 2);
+    metered.fixture.pass(2 * SECOND).await;
     guard.release().await.unwrap();
-    assert_close(&told.spans(&HOLD, "released"), &[2 * SECOND]);
-    assert_eq!(told.sum(&HELD, ""), 0.0);
-    told.recorder
+    assert_close(&metered.spans(&HOLD, "released"), &[2 * SECOND]);
+    assert_eq!(metered.sum(&HELD, ""), 0.0);
+    metered.recorder
 }
 
 #[tokio::test(start_paused = true)]
@@ -278,10 +285,13 @@ async fn adopting_a_handle_begins_a_new_hold() {
 }
 
 pub(super) async fn releases() -> TestRecorder {
-    let told = Told::new();
-    let (client, member) = (&told.fixture.client, &told.fixture.store);
+    let metered = MeteredFixture::new();
+    let (client, member) = (&metered.fixture.client, &metered.fixture.store);
     let guard = client.lock("forgotten").acquire().await.unwrap();
-    told.fixture.memory.forget(&Key::new("forgotten").unwrap());
+    metered
+        .fixture
+        .memory
+        .forget(&Key::new("forgotten").unwrap());
     assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
     let guard = client.lock("shut").ttl(TTL).lock_delay(SECOND);
     let guard = guard.acquire().await.unwrap();
@@ -292,8 +302,8 @@ pub(super) async fn releases() -> TestRecorder {
     guard.release().await.unwrap_err();
     let expected = ["was_lost 1", "left_shut 1", "unknown 1"];
     let expected = expected.map(|end| format!("releases_total {end}"));
-    assert_eq!(told.counts(&[RELEASES]), expected);
-    told.recorder
+    assert_eq!(metered.counts(&[RELEASES]), expected);
+    metered.recorder
 }
 
 #[tokio::test(start_paused = true)]
@@ -317,15 +327,15 @@ pub(super) fn stores() -> TestRecorder {
 
 #[tokio::test(start_paused = true)]
 async fn unnoticed_loss_is_recorded_at_release() {
-    let told = Told::new();
-    let guard = told.fixture.client.lock("x").acquire().await.unwrap();
-    told.fixture.pass(SECOND).await;
+    let metered = MeteredFixture::new();
+    let guard = metered.fixture.client.lock("x").acquire().await.unwrap();
+    metered.fixture.pass(SECOND).await;
     // No timer fires: the clock jumps, as after a suspended machine wakes.
-    told.fixture.env.clock.stood_still(2 * TTL);
+    metered.fixture.env.clock.stood_still(2 * TTL);
     guard.release().await.unwrap();
-    told.assert_lost_only("stood_still");
-    let lost = told.spans(&HOLD, "lost");
+    metered.assert_lost_only("stood_still");
+    let lost = metered.spans(&HOLD, "lost");
     assert_close(&lost, &[TTL - MARGIN]);
-    assert!(told.spans(&HOLD, "released").is_empty());
-    assert_eq!(told.sum(&HELD, ""), 0.0);
+    assert!(metered.spans(&HOLD, "released").is_empty());
+    assert_eq!(metered.sum(&HELD, ""), 0.0);
 }

@@ -6,6 +6,6 @@
 
 mod documented;
 mod losses;
+mod metered_fixture;
 mod metrics;
 mod spans;
-mod told;

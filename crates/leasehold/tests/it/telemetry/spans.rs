@@ -26,17 +26,17 @@ fn fields(span: &SeenSpan, names: &[&str]) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn concurrent_spans_are_not_mixed_up() {
     let fixture = Fixture::new();
-    let witness = TraceRecorder::new();
-    let _watching = witness.watch();
+    let recorder = TraceRecorder::new();
+    let _watching = recorder.watch();
     fixture.store.set(Fault::Jittery(SECOND / 10));
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let locks = names.map(|name| background::spawn(fixture.client.lock(name).acquire()));
     for lock in locks {
         // Whenever this task runs, no span is entered: none is held while its work waits.
-        assert!(!witness.is_within());
+        assert!(!recorder.is_within());
         lock.await.unwrap().unwrap().release().await.unwrap();
     }
-    let spans = witness.spans();
+    let spans = recorder.spans();
     let acquires = spans.iter().filter(|it| it.name == "acquire");
     let locks: BTreeSet<&str> = acquires.map(|it| &*it.fields["lock"]).collect();
     assert_eq!(locks, BTreeSet::from(names));
@@ -45,40 +45,40 @@ async fn concurrent_spans_are_not_mixed_up() {
 #[tokio::test(start_paused = true)]
 async fn a_renewal_tells_what_became_of_each_lease() {
     let fixture = Fixture::new();
-    let witness = TraceRecorder::new();
-    let _watching = witness.watch();
+    let recorder = TraceRecorder::new();
+    let _watching = recorder.watch();
     let guard = fixture.client.lock("x").acquire().await.unwrap();
     let first = guard.deadline();
     guard.deadline_moved(first).await;
     fixture.settle().await;
-    let spans = witness.spans();
+    let spans = recorder.spans();
     let (_, span) = the_only(&spans, "renewal");
     assert_eq!((span.parent, span.level), (None, Level::DEBUG));
-    let told = fields(span, &["leases", "renewed", "lost", "unknown"]);
-    assert_eq!(told, ["1", "1", "0", "0"]);
+    let recorded = fields(span, &["leases", "renewed", "lost", "unknown"]);
+    assert_eq!(recorded, ["1", "1", "0", "0"]);
     fixture.store.set(Fault::Unreachable);
     guard.lost().await;
-    let last = witness.named("renewal").pop().expect("a renewal");
+    let last = recorder.named("renewal").pop().expect("a renewal");
     assert_eq!(last.fields["unknown"], "1");
 }
 
 #[tokio::test(start_paused = true)]
 async fn manual_lists_every_span_and_field() {
     let fixture = Fixture::new();
-    let witness = TraceRecorder::new();
-    let _watching = witness.watch();
+    let recorder = TraceRecorder::new();
+    let _watching = recorder.watch();
     let guard = fixture.client.lock("x").acquire().await.unwrap();
     fixture.settle().await;
-    assert_eq!(witness.open(), [""; 0], "none lives on with the guard");
+    assert_eq!(recorder.open(), [""; 0], "none lives on with the guard");
     fixture.pass(TTL).await;
     guard.release().await.unwrap();
     fixture.settle().await;
-    assert_eq!(witness.open(), [""; 0]);
+    assert_eq!(recorder.open(), [""; 0]);
     let row = |span: SeenSpan| {
         let level = span.level.to_string().to_lowercase();
         (span.name.to_owned(), level, span.declared.join(", "))
     };
-    let seen: BTreeSet<_> = witness.spans().into_iter().map(row).collect();
+    let seen: BTreeSet<_> = recorder.spans().into_iter().map(row).collect();
     let documented = ["acquire", "release", "renewal"].map(rows);
     let documented = documented.into_iter().flatten();
     let documented = documented.map(|row| (row[0].clone(), row[1].clone(), row[2].clone()));
@@ -88,19 +88,19 @@ async fn manual_lists_every_span_and_field() {
 #[tokio::test(start_paused = true)]
 async fn acquire_span_is_a_child_of_the_callers() {
     let fixture = Fixture::new();
-    let witness = TraceRecorder::new();
-    let _watching = witness.watch();
+    let recorder = TraceRecorder::new();
+    let _watching = recorder.watch();
     let caller = tracing::info_span!(target: "leasehold_caller", "caller");
     let taking = fixture.client.lock("x").mode(Mode::Shared).acquire();
     let guard = taking.instrument(caller.clone()).await.unwrap();
     guard.release().instrument(caller.clone()).await.unwrap();
     drop(caller);
-    let spans = witness.spans();
+    let spans = recorder.spans();
     let (caller, _) = the_only(&spans, "caller");
     let (_, acquire) = the_only(&spans, "acquire");
     assert_eq!((acquire.parent, acquire.level), (Some(caller), Level::INFO));
-    let told = fields(acquire, &["lock", "mode", "outcome"]);
-    assert_eq!(told, ["x", "shared", "granted"]);
+    let recorded = fields(acquire, &["lock", "mode", "outcome"]);
+    assert_eq!(recorded, ["x", "shared", "granted"]);
     let (_, release) = the_only(&spans, "release");
     assert_eq!((release.parent, release.level), (Some(caller), Level::INFO));
     assert_eq!(fields(release, &["lock", "outcome"]), ["x", "released"]);
@@ -118,8 +118,8 @@ fn owners(fixture: &Fixture) -> BTreeSet<Owner> {
 
 #[tokio::test(start_paused = true)]
 async fn spans_and_events_contain_no_secret() {
-    let witness = TraceRecorder::new();
-    let _watching = witness.watch();
+    let recorder = TraceRecorder::new();
+    let _watching = recorder.watch();
     let fixture = Fixture::new();
     let other = fixture.other_client();
     // Waits, hand-overs, and refusals.
@@ -151,7 +151,7 @@ async fn spans_and_events_contain_no_secret() {
     fixture.store.set(Fault::Unreachable);
     let lock = fixture.client.lock("y").wait(SECOND);
     lock.acquire().await.unwrap_err();
-    let values = witness.values();
+    let values = recorder.values();
     let rare = "not released, because it was lost";
     let happened = values.iter().any(|value| value == rare);
     assert!(happened, "not put to the test: {rare}");
@@ -160,7 +160,7 @@ async fn spans_and_events_contain_no_secret() {
     for owner in owners {
         let text = owner.to_string();
         let (_, nonce) = text.split_once('.').expect("an owner");
-        let told = values.iter().find(|value| value.contains(nonce));
-        assert_eq!(told, None);
+        let recorded = values.iter().find(|value| value.contains(nonce));
+        assert_eq!(recorded, None);
     }
 }

@@ -7,12 +7,12 @@ use leasehold_testkit::telemetry::TestRecorder;
 use crate::fixture::Fixture;
 
 /// A fixture whose metrics are recorded.
-pub(super) struct Told {
+pub(super) struct MeteredFixture {
     pub(super) recorder: TestRecorder,
     pub(super) fixture: Fixture,
 }
 
-impl Told {
+impl MeteredFixture {
     pub(super) fn new() -> Self {
         let recorder = TestRecorder::new();
         let fixture = recorder.scope(Fixture::new);
