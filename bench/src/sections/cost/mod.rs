@@ -153,15 +153,15 @@ fn counts_of<'a>(counts: &'a [Count], name: &'a str) -> impl Iterator<Item = f64
 
 fn tell_server(uses: &[Use], page: &mut Page) -> Result<(), String> {
     let mut rows = Vec::new();
-    for step in ServerCommand::ALL {
-        let own: Vec<&Use> = uses.iter().filter(|used| used.step == step).collect();
+    for command in ServerCommand::ALL {
+        let own: Vec<&Use> = uses.iter().filter(|used| used.command == command).collect();
         let over = |value: fn(&Use) -> f64| Spread::of(own.iter().map(|used| value(used)));
         let ratio = own.iter().filter_map(|used| {
-            let bare = |other: &&Use| other.step == step.bound() && other.round == used.round;
+            let bare = |other: &&Use| other.command == command.bound() && other.round == used.round;
             Some(used.micros / uses.iter().find(bare)?.micros)
         });
         rows.push([
-            step.to_string(),
+            command.to_string(),
             fine_spread(over(|used| used.micros)),
             fine_spread(Spread::of(ratio)),
             fine_spread(over(|used| used.processor)),

@@ -46,10 +46,10 @@ impl fmt::Display for ServerCommand {
     }
 }
 
-/// What a step used of the server, in microseconds each time.
+/// What a command used of the server, in microseconds each time.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Use {
-    pub(super) step: ServerCommand,
+    pub(super) command: ServerCommand,
     pub(super) round: usize,
     /// Inside commands, as the server counts.
     pub(super) micros: f64,
@@ -65,8 +65,8 @@ pub(super) fn measure(round: usize, count: usize) -> Result<Vec<Use>, String> {
     let first = client.lock("first").acquire().map_err(text)?;
     first.release().map_err(text)?;
     let mut guards = Vec::with_capacity(count);
-    let used = |step, work: &mut dyn FnMut(usize) -> Result<(), String>| {
-        Use::of(step, round, &server, count, work)
+    let used = |command, work: &mut dyn FnMut(usize) -> Result<(), String>| {
+        Use::of(command, round, &server, count, work)
     };
     let acquire = used(ServerCommand::Acquire, &mut |at| {
         guards.push(client.lock(format!("own/{at}")).acquire().map_err(text)?);
@@ -84,7 +84,7 @@ pub(super) fn measure(round: usize, count: usize) -> Result<Vec<Use>, String> {
 
 impl Use {
     fn of(
-        step: ServerCommand,
+        command: ServerCommand,
         round: usize,
         server: &RedisServer,
         count: usize,
@@ -98,7 +98,7 @@ impl Use {
             return Err("INFO".into());
         };
         Ok(Self {
-            step,
+            command,
             round,
             micros: micros(&stats, count) / number(count),
             processor: processor / number(count),
@@ -107,7 +107,7 @@ impl Use {
 }
 
 /// Inside all commands that clients sent. What a script calls is counted in the script's own time
-/// too, so where each step calls one, scripts alone count.
+/// too, so where each command calls one, scripts alone count.
 fn micros(stats: &str, steps: usize) -> f64 {
     let commands = stats.lines().filter_map(|line| {
         let (name, figures) = line.strip_prefix("cmdstat_")?.split_once(':')?;

@@ -26,7 +26,7 @@ pub(super) struct WorkerTask {
 
 /// Warms up, prints `ready`, waits for a line, and answers it with what it measured from then on.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let task = arguments.first().ok_or("a worker needs an task")?;
+    let task = arguments.first().ok_or("a worker needs a task")?;
     let task: WorkerTask = serde_json::from_str(task).map_err(|error| error.to_string())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

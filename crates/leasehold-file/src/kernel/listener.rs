@@ -34,7 +34,7 @@ struct Watched {
 /// One waiter's share in watching a file, which ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// When the waiter tries, by what it sees_a_change.
+    /// When the waiter tries, by the changes of the file.
     pub(crate) retry_timer: RetryTimer,
     listener: Arc<Listener>,
     file: WatchDescriptor,
@@ -222,7 +222,7 @@ mod tests {
             event();
             for watch in &watches {
                 assert!(sees_a_change(watch).await);
-                // The watch sees_a_change it again until it forgets it.
+                // The watch reports the change again until it forgets it.
                 assert!(sees_a_change(watch).await);
             }
             watches = watches.map(Watch::forgetful);

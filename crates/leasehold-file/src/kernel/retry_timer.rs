@@ -19,8 +19,8 @@ pub(crate) struct RetryTimer {
 }
 
 impl RetryTimer {
-    /// Creates the rhythm of a waiter that begins to listen. It starts as if the waiter had just
-    /// notified something, because the kernel may have just reported a close without having freed the
+    /// Creates the timer of a waiter that begins to watch the file. It starts as if the file had just
+    /// changed, because the kernel may have just reported a close without having freed the
     /// lock yet.
     pub(crate) fn new() -> Self {
         Self {

@@ -30,7 +30,7 @@ pub(crate) struct Table {
     turns: Mutex<HashMap<ClaimId, Arc<AsyncMutex<()>>>>,
 }
 
-/// The right to change what one claim holds or keeps, which others wait for. It goes along with the
+/// The only right to change what a claim holds or keeps. It goes along with the
 /// blocking work, so that a release waits for an attempt whose future was dropped.
 #[derive(Debug)]
 pub(crate) struct ClaimGuard {
@@ -40,7 +40,7 @@ pub(crate) struct ClaimGuard {
 }
 
 impl Table {
-    /// Waiters for the turn of `id`.
+    /// Waits until no other work changes the claim, and returns the guard.
     pub(crate) async fn turn(self: &Arc<Self>, id: &ClaimId) -> ClaimGuard {
         let turn = locked(&self.turns).entry(id.clone()).or_default().clone();
         let visitor = Visitor {

@@ -237,7 +237,7 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// Returns what a observer that knew `known` records when it hears of `data_generation` at `at`; `None` if that
+    /// Returns what an observer that knew `known` records when it hears of `data_generation` at `at`; `None` if that
     /// is nothing new. A later name of a known data generation keeps the recorded time.
     pub fn noted(
         known: Option<Self>,

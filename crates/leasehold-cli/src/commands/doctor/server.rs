@@ -201,7 +201,7 @@ fn persistence(kept: &Persistence, found: &Examination, context: MemberContext) 
         }
         (true, 1.., _) => {
             remedy.push("REPLICAOF NO ONE at each replica".into());
-            format!("{is}, but a replica that lags behind may take its role ({replicas})")
+            format!("{is}, but a replica that lags behind may take its place ({replicas})")
         }
         (true, 0, true) => format!("{is}, but it was a replica in this run"),
         (true, 0, false) => format!("{is}, but not since it started"),

@@ -39,12 +39,12 @@ pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure
     let runtime = runtime()?;
     let end = runtime.block_on(async {
         let signals = Signals::new(blocked)?;
-        let call = RequestRun {
+        let run = RequestRun {
             args,
             command: &command,
             context: &context,
         };
-        call.answer(&signals).await
+        run.answer(&signals).await
     });
     // Output without a reader may still be in a write.
     runtime.shutdown_background();
