@@ -65,6 +65,15 @@ impl Fixture {
     }
 }
 
+/// Returns whether the lock is free, by taking and freeing it.
+pub(crate) async fn is_free(client: &Client, name: &str) -> bool {
+    let taken = client.lock(name).try_acquire().await.expect("an answer");
+    match taken {
+        Some(guard) => guard.release().await.is_ok(),
+        None => false,
+    }
+}
+
 /// Takes a lock that is free, and frees it again.
 pub(crate) async fn take(client: &Client, name: &str) {
     let guard = client.lock(name).try_acquire().await.expect("an answer");

@@ -8,16 +8,11 @@ use futures_util::FutureExt;
 use leasehold::{Client, Guard, Guarded, LostReason, ReleaseOutcome, blocking};
 use leasehold_testkit::{Fault, StoreCall};
 
-use crate::fixture::{Fixture, TTL};
+use crate::fixture::{Fixture, TTL, is_free};
 
 async fn hold(client: &Client) -> Guard {
     let taken = client.lock("x").try_acquire().await.expect("an answer");
     taken.expect("a free lock")
-}
-
-async fn is_free(client: &Client) -> bool {
-    let taken = client.lock("x").try_acquire().await;
-    taken.expect("an answer").is_some()
 }
 
 fn releases(fixture: &Fixture) -> usize {
@@ -40,7 +35,7 @@ async fn last_share_frees_the_lock_once() {
         let (share, nested) = (guard.share(), guard.share().share());
         let mut shares = [Some(guard), Some(share), Some(nested)];
         for (step, (index, drops)) in ends.into_iter().enumerate() {
-            assert!(!is_free(&other).await);
+            assert!(!is_free(&other, "x").await);
             let ending = shares[index].take().expect("one that is still there");
             if drops {
                 drop(ending);
@@ -55,7 +50,7 @@ async fn last_share_frees_the_lock_once() {
             assert_eq!(ending.release().await.unwrap(), expected);
         }
         assert_eq!(releases(&fixture), before + 1);
-        assert!(is_free(&other).await);
+        assert!(is_free(&other, "x").await);
         fixture.settle().await;
     }
 }
@@ -108,9 +103,9 @@ async fn body_on_a_share_frees_nothing() {
     let other = fixture.other_client();
     let guard = hold(&fixture.client).await;
     guard.share().run(async {}).await.unwrap();
-    assert!(guard.is_valid() && !is_free(&other).await);
+    assert!(guard.is_valid() && !is_free(&other, "x").await);
     guard.run(async {}).await.unwrap();
-    assert!(is_free(&other).await);
+    assert!(is_free(&other, "x").await);
 }
 
 /// Gives its share back when it is dropped, and notes whether the lock was still held by another one.
@@ -156,7 +151,7 @@ async fn guarded_value_drops_before_the_release() {
         }
         assert!(held.get());
         fixture.settle().await;
-        assert!(is_free(&fixture.other_client()).await);
+        assert!(is_free(&fixture.other_client(), "x").await);
     }
 }
 

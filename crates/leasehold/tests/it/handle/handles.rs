@@ -10,7 +10,7 @@ use leasehold::{
 };
 use leasehold_testkit::{Fault, FaultyStore, StoreCall};
 
-use crate::fixture::{Fixture, MARGIN, TTL, client};
+use crate::fixture::{Fixture, MARGIN, TTL, client, is_free};
 
 const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const STEP: Duration = Duration::from_millis(100);
@@ -24,14 +24,6 @@ pub(crate) async fn handle(client: &Client) -> Handle {
     hold(client).await.into_handle().expect("a handle")
 }
 
-pub(crate) async fn is_free(client: &Client) -> bool {
-    let taken = client.lock("x").try_acquire().await.expect("an answer");
-    match taken {
-        Some(guard) => guard.release().await.is_ok(),
-        None => false,
-    }
-}
-
 /// Returns how long it takes from now until a client that asks all the time gets the lock.
 pub(crate) async fn shut_for(fixture: &Fixture) -> Duration {
     let (began, newcomer) = (fixture.now(), fixture.other_client());
@@ -40,7 +32,7 @@ pub(crate) async fn shut_for(fixture: &Fixture) -> Duration {
 
 /// Time is virtual: without a bound, the wait for a lock that stays shut would never end.
 async fn until_free(fixture: &Fixture, newcomer: &Client, began: BootInstant) -> Duration {
-    while !is_free(newcomer).await {
+    while !is_free(newcomer, "x").await {
         fixture.pass(STEP).await;
         let shut = fixture.now().since(began);
         assert!(shut < 10 * LeaseTerms::TTL_MAX, "it stays shut");
@@ -96,13 +88,13 @@ async fn handle_renewal_counts_from_sending() {
         fixture.store.set(Fault::None);
         assert_eq!(handle.deadline(), Some(sent + TTL - MARGIN));
         assert_eq!(handle.fence(), fence);
-        assert!(!is_free(&fixture.client).await);
+        assert!(!is_free(&fixture.client, "x").await);
     }
     assert_eq!(
         fixture.client.release(&handle).await.unwrap(),
         ReleaseOutcome::Released
     );
-    assert!(is_free(&fixture.client).await);
+    assert!(is_free(&fixture.client, "x").await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,7 +104,7 @@ async fn passed_handle_deadline_is_final() {
     fixture
         .pass(handle.deadline().unwrap().since(fixture.now()))
         .await;
-    assert!(!is_free(&fixture.client).await, "the lease stands");
+    assert!(!is_free(&fixture.client, "x").await, "the lease stands");
     let error = fixture.client.renew(&handle).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost);
     assert_eq!(error.effect(), Effect::None);
@@ -181,8 +173,8 @@ async fn handle_of_another_store_is_refused_there() {
             "{text}"
         );
     }
-    assert!(is_free(&elsewhere).await);
-    assert!(!is_free(&fixture.client).await);
+    assert!(is_free(&elsewhere, "x").await);
+    assert!(!is_free(&fixture.client, "x").await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -218,7 +210,7 @@ async fn an_adopted_handle_is_a_guard_like_any() {
         fixture.client.release(&handle).await.unwrap(),
         ReleaseOutcome::Released
     );
-    assert!(is_free(&fixture.client).await);
+    assert!(is_free(&fixture.client, "x").await);
     assert_eq!(guard.lost().await, LostReason::Gone);
 }
 
@@ -247,15 +239,7 @@ async fn permits_and_shared_locks_have_handles() {
         fixture.pass(Duration::from_secs(20)).await;
         let handle = fixture.client.renew(&text.parse().unwrap()).await.unwrap();
         fixture.pass(Duration::from_secs(20)).await;
-        assert!(
-            fixture
-                .client
-                .lock("y")
-                .try_acquire()
-                .await
-                .unwrap()
-                .is_none()
-        );
+        assert!(!is_free(&fixture.client, "y").await);
         let mut beside = Vec::new();
         for _ in 0..others {
             beside.push(lock.try_acquire().await.unwrap().expect("room"));
@@ -337,7 +321,7 @@ async fn lost_handle_with_a_delay_releases_nothing() {
         fixture.client.release(&handle).await.unwrap(),
         ReleaseOutcome::WasLost
     );
-    assert!(!is_free(&fixture.client).await);
+    assert!(!is_free(&fixture.client, "x").await);
     assert_eq!(shut_for(&fixture).await.as_secs(), 20);
 }
 
@@ -352,5 +336,5 @@ async fn shares_and_lost_guards_make_no_handle() {
     guard.give_up();
     assert_eq!(guard.into_handle().unwrap_err().kind(), ErrorKind::Lost);
     fixture.settle().await;
-    assert!(is_free(&fixture.client).await);
+    assert!(is_free(&fixture.client, "x").await);
 }

@@ -9,8 +9,8 @@ use leasehold::store::background;
 use leasehold::{Client, Effect, ErrorKind, MemoryStore, ReleaseOutcome};
 use leasehold_testkit::{Fault, FaultyStore};
 
-use super::handles::{STEP, handle, hold, is_free, renewals, shut_for};
-use crate::fixture::{Fixture, MARGIN, TTL};
+use super::handles::{STEP, handle, hold, renewals, shut_for};
+use crate::fixture::{Fixture, MARGIN, TTL, is_free};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -194,7 +194,7 @@ async fn leaving_has_the_limits_of_any_lease() {
         "{error}"
     );
     fixture.settle().await;
-    assert!(is_free(&fixture.client).await, "it is freed");
+    assert!(is_free(&fixture.client, "x").await, "it is freed");
     let longest = Duration::from_millis(53_998);
     hold(&fixture.client)
         .await
@@ -223,5 +223,5 @@ async fn leave_for_reports_a_dead_store() {
     let error = guard.leave_for(Duration::from_secs(50)).await.unwrap_err();
     assert_eq!(error.effect(), Effect::Unknown);
     fixture.store.set(Fault::None);
-    assert!(!is_free(&fixture.client).await);
+    assert!(!is_free(&fixture.client, "x").await);
 }

@@ -7,8 +7,8 @@ use leasehold::store::Store as _;
 use leasehold::{ErrorKind, Guard, LostReason, ReleaseOutcome};
 use leasehold_testkit::StoreCall;
 
-use super::{assert_nothing_left, hold, is_free, start};
-use crate::fixture::{Fixture, TTL, take};
+use super::{assert_nothing_left, hold, start};
+use crate::fixture::{Fixture, TTL, is_free, take};
 
 /// Frees the lock in its holder's name, as an operator does by deleting it at the servers.
 async fn delete(fixture: &Fixture, name: &str) {
@@ -51,7 +51,7 @@ async fn one_loss_loses_the_whole_set() {
     fixture.pass(TTL * 2).await;
     for other in ["a", "c"] {
         assert!(guards.guard(other).unwrap().is_valid());
-        assert!(!is_free(&fixture, other).await);
+        assert!(!is_free(&fixture.other_client(), other).await);
     }
     let ended = guards.release().await;
     let ended: Vec<_> = ended.into_iter().map(|(_, end)| end.unwrap()).collect();
@@ -99,7 +99,10 @@ async fn lock_lost_while_waiting_is_acquired_again() {
     fixture.settle().await;
     delete(&fixture, "a").await;
     fixture.pass(TTL).await;
-    assert!(!is_free(&fixture, "a").await, "it is held again");
+    assert!(
+        !is_free(&fixture.other_client(), "a").await,
+        "it is held again"
+    );
     b.release().await.unwrap();
     let guards = waiting.await.unwrap().unwrap();
     assert!(guards.is_valid());

@@ -15,7 +15,7 @@ use leasehold::{Client, ErrorKind, Guard, Key, Mode, ReleaseOutcome};
 use leasehold_testkit::{Fault, StoreCall};
 use tokio::task::JoinHandle;
 
-use crate::fixture::{Fixture, MARGIN, TTL};
+use crate::fixture::{Fixture, MARGIN, TTL, is_free};
 
 const BUSY_FOR: Duration = Duration::from_millis(30);
 
@@ -26,16 +26,6 @@ async fn hold(client: &Client, name: &str) -> Guard {
 
 fn start<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
     background::spawn(work)
-}
-
-async fn is_free(fixture: &Fixture, name: &str) -> bool {
-    let client = fixture.other_client();
-    client
-        .lock(name)
-        .try_acquire()
-        .await
-        .expect("an answer")
-        .is_some()
 }
 
 /// That no member knows of a holder or a waiter of these locks.
@@ -66,7 +56,7 @@ async fn names_are_sorted_and_deduplicated() {
     for (key, fence) in guards.fences() {
         assert_eq!(guards.fence(key), Some(fence));
         assert_eq!(guards.guard(key).unwrap().fence(), fence);
-        assert!(!is_free(&fixture, key.as_str()).await);
+        assert!(!is_free(&fixture.other_client(), key.as_str()).await);
     }
     assert!(guards.guard("d").is_none() && guards.fence("d").is_none());
     let ended = guards.release().await;
@@ -151,7 +141,7 @@ async fn waiting_set_holds_only_earlier_locks() {
     let set = fixture.client.lock_all(["e", "d", "c", "b", "a"]);
     let waiting = start(set.acquire());
     fixture.settle().await;
-    let free = async |name| is_free(&fixture, name).await;
+    let free = async |name| is_free(&fixture.other_client(), name).await;
     assert!(!free("a").await);
     assert!(free("c").await && free("e").await);
     b.release().await.unwrap();

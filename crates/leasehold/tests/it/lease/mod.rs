@@ -4,4 +4,5 @@ mod downgrade;
 mod keeping;
 mod lock_delay;
 mod losing;
+mod running;
 mod watching;
