@@ -34,7 +34,9 @@ pub(super) type Event = Result<Outcome, Progress>;
 #[derive(Debug, Default)]
 struct PendingCall {
     waker: Option<Waker>,
-    event: Option<Event>,
+    /// The newest intermediate result that the future has not seen.
+    progress: Option<Progress>,
+    outcome: Option<Outcome>,
 }
 
 impl Submissions {
@@ -75,27 +77,27 @@ impl Submissions {
     }
 
     /// Returns the next event of an operation, or `None` if the thread ended before it. Otherwise `waker` is
-    /// woken when there is one.
+    /// woken when there is one. An outcome does not hide the intermediate result before it: the caller counts
+    /// how many calls found the lock held.
     pub(super) fn poll(&mut self, id: OperationId, waker: &Waker) -> Poll<Option<Event>> {
         let Some(call) = self.calls.get_mut(&id) else {
             return Poll::Ready(None);
         };
-        match call.event.take() {
-            Some(event) => {
-                if event.is_ok() {
-                    self.calls.remove(&id);
-                }
-                Poll::Ready(Some(event))
-            }
-            None if self.ended => Poll::Ready(None),
-            None => {
-                match &mut call.waker {
-                    Some(known) => known.clone_from(waker),
-                    none => *none = Some(waker.clone()),
-                }
-                Poll::Pending
-            }
+        if let Some(progress) = call.progress.take() {
+            return Poll::Ready(Some(Err(progress)));
         }
+        if let Some(outcome) = call.outcome.take() {
+            self.calls.remove(&id);
+            return Poll::Ready(Some(Ok(outcome)));
+        }
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        match &mut call.waker {
+            Some(known) => known.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+        Poll::Pending
     }
 
     /// Hands events to the futures that wait for them, and adds these to `wakers`.
@@ -107,7 +109,10 @@ impl Submissions {
         for (id, event) in events {
             // An operation without a call was cancelled: the engine undoes it.
             if let Some(call) = self.calls.get_mut(&id) {
-                call.event = Some(event);
+                match event {
+                    Ok(outcome) => call.outcome = Some(outcome),
+                    Err(progress) => call.progress = Some(progress),
+                }
                 wakers.extend(call.waker.take());
             }
         }
@@ -138,5 +143,25 @@ impl Submissions {
         self.ended = true;
         let calls = self.calls.values_mut();
         calls.filter_map(|call| call.waker.take()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold::store::Busy;
+
+    use super::*;
+
+    #[test]
+    fn outcome_does_not_hide_an_unseen_busy_answer() {
+        let mut submissions = Submissions::new();
+        let id = submissions.start(Operation::Health).unwrap();
+        let busy = Progress::Busy(Busy::by(None));
+        let events = [Err(busy), Ok(Outcome::Health(Vec::new()))];
+        submissions.deliver(events.map(|event| (id, event)).into_iter(), &mut Vec::new());
+        let mut next = || submissions.poll(id, Waker::noop());
+        assert!(matches!(next(), Poll::Ready(Some(Err(Progress::Busy(_))))));
+        assert!(matches!(next(), Poll::Ready(Some(Ok(Outcome::Health(_))))));
+        assert!(matches!(next(), Poll::Ready(None)));
     }
 }
