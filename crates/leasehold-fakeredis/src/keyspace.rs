@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use crate::reply::{Failure, WRONG_TYPE};
+use crate::failure::{Failure, WRONG_TYPE};
 use crate::sorted_set::SortedSet;
 
 /// What a key holds.

@@ -10,6 +10,8 @@
 mod clients;
 mod commands;
 mod core;
+mod dispatch;
+mod failure;
 mod glob;
 mod identity;
 mod keyspace;
@@ -19,6 +21,7 @@ mod reply;
 mod resp;
 mod server;
 mod sorted_set;
+mod words;
 
 pub use self::clients::ConnectionId;
 pub use self::reply::Reply;

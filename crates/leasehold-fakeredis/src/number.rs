@@ -1,6 +1,8 @@
 //! Numbers as Redis reads and writes them.
 
-use crate::reply::{Failure, NO_FLOAT, NO_INTEGER};
+use std::ops::Range;
+
+use crate::failure::{Failure, NO_FLOAT, NO_INTEGER};
 
 /// Reads a 64-bit integer. Redis rejects `+1`, `01` and `-0`, which Rust accepts.
 pub(crate) fn integer(text: &[u8]) -> Result<i64, Failure> {
@@ -20,6 +22,19 @@ pub(crate) fn integer(text: &[u8]) -> Result<i64, Failure> {
     match is_negative {
         true => Ok(number),
         false => number.checked_neg().ok_or(NO_INTEGER),
+    }
+}
+
+/// Returns the ranks between two indices, both included. Negative indices count from the end.
+pub(crate) fn ranks(start: i64, stop: i64, length: usize) -> Range<usize> {
+    let length = length as i64;
+    let from_end = |index: i64| if index < 0 { index + length } else { index };
+    let start = from_end(start).max(0);
+    let end = from_end(stop).saturating_add(1).min(length);
+    if start < end {
+        start as usize..end as usize
+    } else {
+        0..0
     }
 }
 

@@ -1,5 +1,6 @@
 use std::borrow::Cow;
 
+use crate::failure::Failure;
 use crate::number;
 
 /// A reply of the server, or a message that it pushed.
@@ -68,41 +69,11 @@ impl Reply {
     }
 }
 
-/// The reason why a command fails: the text of the error reply.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Failure(pub(crate) Cow<'static, str>);
-
 /// The answer of a command.
 pub(crate) type Outcome = Result<Reply, Failure>;
-
-pub(crate) const SYNTAX: Failure = Failure(Cow::Borrowed("ERR syntax error"));
-pub(crate) const WRONG_TYPE: Failure = Failure(Cow::Borrowed(
-    "WRONGTYPE Operation against a key holding the wrong kind of value",
-));
-pub(crate) const NO_INTEGER: Failure =
-    Failure(Cow::Borrowed("ERR value is not an integer or out of range"));
-pub(crate) const NO_FLOAT: Failure = Failure(Cow::Borrowed("ERR value is not a valid float"));
-
-impl From<&'static str> for Failure {
-    fn from(text: &'static str) -> Self {
-        Self(Cow::Borrowed(text))
-    }
-}
-
-impl From<String> for Failure {
-    fn from(text: String) -> Self {
-        Self(Cow::Owned(text))
-    }
-}
 
 impl From<Outcome> for Reply {
     fn from(outcome: Outcome) -> Self {
         outcome.unwrap_or_else(|failure| Self::Error(failure.0))
-    }
-}
-
-impl Failure {
-    pub(crate) fn into_reply(self) -> Reply {
-        Reply::Error(self.0)
     }
 }

@@ -1,7 +1,8 @@
 use std::mem;
 
 use crate::clients::ConnectionId;
-use crate::core::Core;
+use crate::core::{Core, Runner};
+use crate::dispatch;
 use crate::reply::Reply;
 use crate::resp;
 
@@ -31,7 +32,10 @@ impl FakeRedis {
     /// `now_us` is the time of the server in microseconds since the Unix epoch, here and elsewhere. It may
     /// go back. Keys then live longer, as on a real server.
     pub fn new(number: u64, now_us: u64) -> Self {
-        let mut core = Core::default();
+        let mut core = Core {
+            runner: Runner(dispatch::run),
+            ..Core::default()
+        };
         core.identity.number = number;
         core.identity.started_us = now_us;
         core.set_now(now_us);
@@ -76,7 +80,7 @@ impl FakeRedis {
         assert!(self.is_connected(connection), "{connection:?} is not open");
         self.core.set_now(now_us);
         self.core.caller = connection;
-        self.core.run(args)
+        self.core.run(args).into()
     }
 
     /// Takes the messages for a connection that no earlier call took, and the replies to what it

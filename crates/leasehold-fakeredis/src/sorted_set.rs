@@ -1,8 +1,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use crate::failure::Failure;
 use crate::number;
-use crate::reply::Failure;
 
 /// Members with scores, ordered by score, and then by member.
 ///

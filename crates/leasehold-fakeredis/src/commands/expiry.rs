@@ -1,7 +1,8 @@
-use super::is;
 use crate::core::Core;
+use crate::failure::Failure;
 use crate::number;
-use crate::reply::{Failure, Outcome, Reply};
+use crate::reply::{Outcome, Reply};
+use crate::words::is;
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Unit {

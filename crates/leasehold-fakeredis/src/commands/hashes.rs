@@ -1,6 +1,7 @@
-use crate::core::{Core, wrong_number};
+use crate::core::Core;
+use crate::failure::{Failure, wrong_number};
 use crate::number;
-use crate::reply::{Failure, Outcome, Reply};
+use crate::reply::{Outcome, Reply};
 
 type Hash = Vec<(Vec<u8>, Vec<u8>)>;
 

@@ -1,8 +1,9 @@
-use super::is;
 use crate::core::Core;
+use crate::failure::SYNTAX;
 use crate::glob;
 use crate::number;
-use crate::reply::{Outcome, Reply, SYNTAX};
+use crate::reply::{Outcome, Reply};
+use crate::words::is;
 
 pub(super) fn del(core: &mut Core, args: &[&[u8]]) -> Outcome {
     let removed = args[1..].iter().filter(|key| core.keyspace.remove(key));

@@ -20,6 +20,6 @@ pub(super) fn lrange(core: &mut Core, args: &[&[u8]]) -> Outcome {
     let Some(list) = core.keyspace.get::<Vec<Vec<u8>>>(args[1])? else {
         return Ok(Reply::Array(Vec::new()));
     };
-    let ranks = super::zrange::between(start, stop, list.len());
+    let ranks = number::ranks(start, stop, list.len());
     Ok(Reply::Array(list[ranks].iter().map(Reply::bulk).collect()))
 }

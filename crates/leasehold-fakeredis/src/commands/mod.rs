@@ -140,11 +140,6 @@ pub(crate) fn find(name: &[u8]) -> Option<&'static Command> {
     in_capitals.or_else(|| BY_NAME.get(&name.to_ascii_uppercase()[..]).copied())
 }
 
-/// Whether an argument is this word, which is in upper case.
-fn is(arg: &[u8], word: &str) -> bool {
-    arg.eq_ignore_ascii_case(word.as_bytes())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,11 +1,12 @@
 use std::sync::Arc;
 
-use super::is;
 use super::server::unknown_subcommand;
-use crate::core::{Core, wrong_number};
+use crate::core::Core;
+use crate::failure::{Failure, SYNTAX, wrong_number};
 use crate::lua;
 use crate::number;
-use crate::reply::{Failure, Outcome, Reply, SYNTAX};
+use crate::reply::{Outcome, Reply};
+use crate::words::is;
 
 pub(super) fn eval(core: &mut Core, args: &[&[u8]]) -> Outcome {
     let (keys, argv) = split(args)?;

@@ -1,9 +1,10 @@
-use super::is;
-use crate::core::{Core, wrong_number};
+use crate::core::Core;
+use crate::failure::{Failure, SYNTAX, wrong_number};
 use crate::glob;
 use crate::identity::VERSION;
 use crate::number;
-use crate::reply::{Failure, Outcome, Reply, SYNTAX};
+use crate::reply::{Outcome, Reply};
+use crate::words::is;
 
 pub(super) fn ping(core: &mut Core, args: &[&[u8]]) -> Outcome {
     let caller = core.clients.of(core.caller);

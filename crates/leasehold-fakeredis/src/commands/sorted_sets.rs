@@ -1,9 +1,8 @@
 use crate::core::Core;
+use crate::failure::{Failure, SYNTAX};
 use crate::number;
-use crate::reply::{Failure, Outcome, Reply, SYNTAX};
+use crate::reply::{Outcome, Reply};
 use crate::sorted_set::{ScoreRange, SortedSet};
-
-use super::zrange::between;
 
 fn get<'a>(core: &'a mut Core, key: &[u8]) -> Result<Option<&'a mut SortedSet>, Failure> {
     core.keyspace.get(key)
@@ -59,7 +58,8 @@ pub(super) fn zremrangebyrank(core: &mut Core, args: &[&[u8]]) -> Outcome {
     let (start, stop) = (number::integer(args[2])?, number::integer(args[3])?);
     let set = get(core, args[1])?;
     let removed = set.map_or(0, |set| {
-        set.remove_range(between(start, stop, set.len())).len()
+        set.remove_range(number::ranks(start, stop, set.len()))
+            .len()
     });
     core.keyspace.remove_if_empty(args[1]);
     Ok(Reply::count(removed))

@@ -1,9 +1,10 @@
 use super::expiry::{Base, Unit, instant};
-use super::is;
 use crate::core::Core;
+use crate::failure::{Failure, SYNTAX};
 use crate::keyspace::Value;
 use crate::number;
-use crate::reply::{Failure, Outcome, Reply, SYNTAX};
+use crate::reply::{Outcome, Reply};
+use crate::words::is;
 
 pub(super) fn get(core: &mut Core, args: &[&[u8]]) -> Outcome {
     let value = core.keyspace.get::<Vec<u8>>(args[1])?;

@@ -27,7 +27,7 @@ pub(super) fn exec(core: &mut Core, _args: &[&[u8]]) -> Outcome {
     let commands = transaction.commands.iter();
     let replies = commands.map(|command| {
         let args: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
-        core.run(&args)
+        core.run(&args).into()
     });
     Ok(Reply::Array(replies.collect()))
 }

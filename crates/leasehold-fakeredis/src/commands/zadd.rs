@@ -1,8 +1,9 @@
-use super::is;
 use crate::core::Core;
+use crate::failure::{Failure, SYNTAX};
 use crate::number;
-use crate::reply::{Failure, Outcome, Reply, SYNTAX};
+use crate::reply::{Outcome, Reply};
 use crate::sorted_set::SortedSet;
+use crate::words::is;
 
 #[derive(Default)]
 struct Options {

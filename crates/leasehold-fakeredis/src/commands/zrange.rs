@@ -1,11 +1,12 @@
 use std::ops::Range;
 
-use super::is;
 use super::sorted_sets::scored;
 use crate::core::Core;
+use crate::failure::{Failure, SYNTAX};
 use crate::number;
-use crate::reply::{Failure, Outcome, Reply, SYNTAX};
+use crate::reply::{Outcome, Reply};
 use crate::sorted_set::{ScoreRange, SortedSet};
+use crate::words::is;
 
 #[derive(Default)]
 struct Options {
@@ -46,19 +47,6 @@ impl Options {
     }
 }
 
-/// Returns the ranks between two indices, both included. Negative indices count from the end.
-pub(super) fn between(start: i64, stop: i64, length: usize) -> Range<usize> {
-    let length = length as i64;
-    let from_end = |index: i64| if index < 0 { index + length } else { index };
-    let start = from_end(start).max(0);
-    let end = from_end(stop).saturating_add(1).min(length);
-    if start < end {
-        start as usize..end as usize
-    } else {
-        0..0
-    }
-}
-
 pub(super) fn zrange(core: &mut Core, args: &[&[u8]]) -> Outcome {
     range(core, args, &Options::read(&args[4..], false)?)
 }
@@ -72,7 +60,7 @@ fn range(core: &mut Core, args: &[&[u8]], options: &Options) -> Outcome {
     if !options.by_score {
         let (start, stop) = (number::integer(first)?, number::integer(last)?);
         return select(core, args[1], options, |set| {
-            let ranks = between(start, stop, set.len());
+            let ranks = number::ranks(start, stop, set.len());
             match options.reverse {
                 true => set.len() - ranks.end..set.len() - ranks.start,
                 false => ranks,
@@ -119,10 +107,10 @@ mod tests {
 
     #[test]
     fn negative_indices_count_from_the_end() {
-        assert_eq!(between(-2, -1, 4), 2..4);
-        assert_eq!(between(0, -10, 4), 0..0);
-        assert_eq!(between(-10, 10, 4), 0..4);
-        assert_eq!(between(0, i64::MAX, 4), 0..4);
-        assert_eq!(between(i64::MIN, i64::MIN, 4), 0..0);
+        assert_eq!(number::ranks(-2, -1, 4), 2..4);
+        assert_eq!(number::ranks(0, -10, 4), 0..0);
+        assert_eq!(number::ranks(-10, 10, 4), 0..4);
+        assert_eq!(number::ranks(0, i64::MAX, 4), 0..4);
+        assert_eq!(number::ranks(i64::MIN, i64::MIN, 4), 0..0);
     }
 }

@@ -21,8 +21,9 @@ use mlua::ffi::{
 use mlua::{Function, Lua};
 
 use crate::core::Core;
+use crate::failure::Failure;
 use crate::number;
-use crate::reply::{Failure, Outcome, Reply};
+use crate::reply::{Outcome, Reply};
 
 thread_local! {
     /// The server whose script runs.
@@ -90,7 +91,7 @@ unsafe fn run_on(state: *mut lua_State, count: c_int) -> Outcome {
             *word = slice::from_raw_parts(start.cast(), length);
         }
     }
-    CURRENT.with_borrow_mut(|core| core.run_in_script(words))
+    CURRENT.with_borrow_mut(|core| core.run(words))
 }
 
 const WRONG_ARGUMENT: Failure = Failure(std::borrow::Cow::Borrowed(

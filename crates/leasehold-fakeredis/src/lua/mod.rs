@@ -16,7 +16,8 @@ use mlua::{Function, Lua, LuaOptions, LuaString, StdLib, Value};
 use self::call::CURRENT;
 use self::convert::{Bytes, to_reply};
 use crate::core::Core;
-use crate::reply::{Failure, Outcome};
+use crate::failure::Failure;
+use crate::reply::Outcome;
 
 const PRELUDE: &str = include_str!("prelude.lua");
 
