@@ -17,6 +17,7 @@ mod postgres;
 mod programs;
 mod python;
 mod setup;
+mod skip;
 mod step;
 mod suite;
 mod workspace;
@@ -86,9 +87,9 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
             print!("{HELP}");
             Ok(())
         }
-        "verify" => commands::verify(&find()?, &suite::skips(rest)?),
-        "test" => commands::test(&find()?, &suite::skips(rest)?),
-        "setup" => Ok(setup::run(&find()?, &suite::skips(rest)?)?),
+        "verify" => commands::verify(&find()?, &skip::skips(rest)?),
+        "test" => commands::test(&find()?, &skip::skips(rest)?),
+        "setup" => Ok(setup::run(&find()?, &skip::skips(rest)?)?),
         "lint" => none(rest).and_then(|()| Ok(lint::run(&find()?)?)),
         "fix" => none(rest).and_then(|()| Ok(commands::fix(&find()?)?)),
         "mutants" => mutants::run(&find()?, rest),

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use crate::postgres;
 use crate::python;
+use crate::skip;
 use crate::step::answer;
-use crate::suite;
 use crate::workspace::Workspace;
 
 /// A program that the tests start.
@@ -105,7 +105,7 @@ pub(crate) fn has(path: &OsString, program: &Program) -> bool {
 pub(crate) fn missing(path: &OsString, skipped: &[String]) -> Vec<Program> {
     PROGRAMS
         .into_iter()
-        .filter(|program| !suite::skips_any(skipped, program.unless))
+        .filter(|program| !skip::skips_any(skipped, program.unless))
         .filter(|program| !has(path, program))
         .collect()
 }

@@ -4,8 +4,8 @@ use std::process::{Command, Stdio};
 use crate::postgres;
 use crate::programs::{self, Program};
 use crate::python;
+use crate::skip;
 use crate::step::{answer, step, succeed};
-use crate::suite;
 use crate::workspace::Workspace;
 
 /// Makes sure that the tests find what they need. Installs packages only as root on a system with
@@ -69,7 +69,7 @@ struct Lacks {
 impl Lacks {
     fn find(workspace: &Workspace, skipped: &[String]) -> Result<Self, String> {
         let programs = programs::missing(&programs::search_path(workspace)?, skipped);
-        let wants_python = !suite::skips_any(skipped, &python::UNLESS);
+        let wants_python = !skip::skips_any(skipped, &python::UNLESS);
         let has_python = programs.iter().all(|program| program.name != "python3");
         let redis_py = wants_python && !python::is_ready(workspace);
         Ok(Self {

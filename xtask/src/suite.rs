@@ -2,84 +2,15 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::thread;
 
-use crate::Failure;
 use crate::programs;
 use crate::python;
+use crate::skip;
 use crate::step;
 use crate::workspace::Workspace;
 
-/// What can be left out by name, and the tests that need it: those of `packages`, and all others with
-/// `tests` in their name or the name of their module. If another test needs it, that test fails.
-struct Skip {
-    name: &'static str,
-    packages: &'static [&'static str],
-    tests: &'static str,
-}
-
-impl Skip {
-    const fn new(
-        name: &'static str,
-        packages: &'static [&'static str],
-        tests: &'static str,
-    ) -> Self {
-        Self {
-            name,
-            packages,
-            tests,
-        }
-    }
-}
-
-const SKIPS: [Skip; 3] = [
-    Skip::new(
-        "redis",
-        &[
-            "leasehold-redis",
-            "leasehold-fakeredis",
-            "leasehold-testkit",
-        ],
-        "redis",
-    ),
-    Skip::new("redis-py", &[], "redis_py"),
-    Skip::new("postgres", &[], "postgres"),
-];
-
-/// The names after each `--skip`.
-pub(crate) fn skips(arguments: &[String]) -> Result<Vec<String>, Failure> {
-    let mut skipped = Vec::new();
-    let mut rest = arguments.iter();
-    while let Some(argument) = rest.next() {
-        let name = match argument.strip_prefix("--skip") {
-            Some("") => rest.next().map(String::as_str),
-            Some(joined) => joined.strip_prefix('='),
-            None => return Err(Failure::Usage(format!("unknown argument {argument:?}"))),
-        };
-        match name {
-            Some(name) if SKIPS.iter().any(|skip| skip.name == name) => {
-                skipped.push(name.to_owned());
-            }
-            other => {
-                return Err(Failure::Usage(format!(
-                    "--skip takes one of {}, not {:?}",
-                    SKIPS.map(|skip| skip.name).join(", "),
-                    other.unwrap_or_default()
-                )));
-            }
-        }
-    }
-    Ok(skipped)
-}
-
-/// Whether one of `names` is left out.
-pub(crate) fn skips_any(skipped: &[String], names: &[&str]) -> bool {
-    names
-        .iter()
-        .any(|name| skipped.iter().any(|out| out == name))
-}
-
 /// Runs every test of the workspace, including doc tests, and prints a summary.
 pub(crate) fn run(workspace: &Workspace, skipped: &[String]) -> Result<(), String> {
-    let (options, filters) = choice(skipped);
+    let (options, filters) = skip::choice(skipped);
     let mut command = step::cargo(workspace, "test --workspace --locked --no-fail-fast");
     command.args(options).arg("--").args(filters);
     equip(&mut command, workspace)?;
@@ -100,21 +31,6 @@ const THREADS: &str = "RUST_TEST_THREADS";
 /// would delay the other tests.
 fn threads() -> usize {
     thread::available_parallelism().map_or(2, |cores| cores.get() * 2)
-}
-
-/// The options of cargo and the filters of the test runner that leave out what is skipped.
-fn choice(skipped: &[String]) -> (Vec<&'static str>, Vec<&'static str>) {
-    let (mut options, mut filters) = (Vec::new(), Vec::new());
-    for skip in SKIPS.iter().filter(|skip| skips_any(skipped, &[skip.name])) {
-        for package in skip.packages {
-            println!("SKIPPED by name ({}): the tests of {package}", skip.name);
-            options.extend(["--exclude", *package]);
-        }
-        let (name, tests) = (skip.name, skip.tests);
-        println!("SKIPPED by name ({name}): the tests that have {tests:?} in their names");
-        filters.extend(["--skip", tests]);
-    }
-    (options, filters)
 }
 
 /// Gives `command` the programs that `setup` made, and tells the tests where Python is.
@@ -256,33 +172,5 @@ mod tests {
         assert!(tally(&[closing]).verdict(false).is_err());
         assert!(tally(&[closing]).verdict(true).is_ok());
         assert!(tally(&[]).verdict(false).is_err(), "no test ran");
-    }
-
-    #[test]
-    fn skipped_tests_are_left_out() {
-        assert_eq!(choice(&[]), (vec![], vec![]));
-        let (options, filters) = choice(&["redis".into()]);
-        assert!(options.contains(&"leasehold-redis"));
-        assert_eq!(filters, ["--skip", "redis"]);
-        let redis_py = choice(&["redis-py".into()]);
-        assert_eq!(redis_py, (vec![], vec!["--skip", "redis_py"]));
-    }
-
-    #[test]
-    fn unknown_skips_are_refused() {
-        let given = |words: &[&str]| {
-            let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-            skips(&words).ok()
-        };
-        let both = given(&["--skip", "redis", "--skip=redis-py"]);
-        assert_eq!(both, Some(vec!["redis".into(), "redis-py".into()]));
-        for wrong in [
-            &["--skip", "everything"][..],
-            &["--skip"],
-            &["--skipredis"],
-            &["redis"],
-        ] {
-            assert_eq!(given(wrong), None);
-        }
     }
 }
