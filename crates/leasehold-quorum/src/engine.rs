@@ -8,7 +8,7 @@ use leasehold::clock::{BootInstant, WallTime};
 use leasehold::env::Entropy;
 use leasehold::store::{Claim, ClientInfo, MemberSet, Owner};
 
-use crate::acquire::Acquisition;
+use crate::acquire::state::Acquisition;
 use crate::member::{Answered, Member, Task, late};
 use crate::membership::{MemberEvent, Membership};
 use crate::operation::{Operation, OperationId, Outcome, Progress};
@@ -17,7 +17,7 @@ use crate::release::state::Release;
 use crate::renewal::Renewals;
 use crate::reply::{BatchReply, Notification, Reply};
 use crate::request::{Lease, Request, RequestId};
-use crate::waiters::{Heartbeat, Waiters};
+use crate::waiting::waiters::{Heartbeat, Waiters};
 
 /// The present instant, by the client's two clocks.
 #[derive(Clone, Copy, Debug)]

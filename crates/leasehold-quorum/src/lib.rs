@@ -24,9 +24,8 @@
 //! - `acquire` takes locks: its state, its requests, its answers, and its decisions.
 //! - `release` frees leases, ended waits, and what failed attempts left behind.
 //! - `health` asks each member for its status.
-//! - `heartbeat` keeps the client present and repairs lost notifications.
 //! - `member` is the state of one connection: the requests in flight, their limits, and the releases that it owes.
-//! - `waiters` knows the client's waiters of each lock, the oldest first.
+//! - `waiting` knows the client's waiters and their tickets, and sends the heartbeats that repair lost notifications.
 //! - `membership` says which members may be asked and have a vote.
 //! - `renewal` extends and repairs leases.
 //! - `record` opens, writes and reads the records of locks.
@@ -41,7 +40,6 @@ mod dispatch;
 mod engine;
 mod errors;
 mod health;
-mod heartbeat;
 mod member;
 mod members;
 mod membership;
@@ -55,10 +53,9 @@ pub mod setup;
 mod tally;
 #[cfg(test)]
 mod tests;
-mod tickets;
 mod trust;
 pub mod views;
-mod waiters;
+mod waiting;
 
 pub use engine::{Config, Engine, Now};
 pub use membership::MemberEvent;

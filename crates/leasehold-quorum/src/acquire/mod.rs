@@ -7,7 +7,7 @@ mod answers;
 mod asking;
 mod deciding;
 mod giving_back;
-mod state;
+pub(crate) mod state;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::operation::OperationId;
 use crate::request::Lease;
 
 pub(crate) use asking::HOT_PAUSE;
-pub(crate) use state::{Acquisition, ClaimState, Phase};
+use state::{Acquisition, ClaimState, Phase};
 
 impl Engine {
     pub(crate) fn start_acquire(&mut self, now: Now, id: OperationId, claim: Arc<Claim>) {

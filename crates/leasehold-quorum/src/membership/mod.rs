@@ -20,8 +20,8 @@ use leasehold::store::{MemberFailure, MemberId, MemberSet, Owner, RunId, Sample,
 use leasehold::{Error, ErrorKind};
 
 use crate::request::Request;
-use crate::tickets::Tickets;
 use crate::trust::{Interval, Learned, Trust, UntrustedReason};
+use crate::waiting::tickets::Tickets;
 
 pub use event::MemberEvent;
 

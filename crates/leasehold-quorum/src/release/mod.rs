@@ -7,7 +7,8 @@ use std::sync::Arc;
 use leasehold::store::{Claim, MemberFailure};
 use leasehold::{Error, ErrorKind, Mode};
 
-use crate::acquire::{Acquisition, HOT_PAUSE, Phase};
+use crate::acquire::HOT_PAUSE;
+use crate::acquire::state::{Acquisition, Phase};
 use crate::engine::{Engine, Now};
 use crate::errors::too_few;
 use crate::member::{Answered, Task};

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use leasehold::store::Claim;
 
-use crate::acquire::{ClaimState, Phase};
+use super::waiters::HEARTBEAT_EVERY;
+use crate::acquire::state::{ClaimState, Phase};
 use crate::engine::{Engine, Now};
 use crate::member::Task;
 use crate::membership::Access;
 use crate::operation::OperationId;
 use crate::reply::Reply;
 use crate::request::Request;
-use crate::waiters::HEARTBEAT_EVERY;
 
 /// How many locks one heartbeat asks about.
 const LOCKS_MAX: usize = 100;

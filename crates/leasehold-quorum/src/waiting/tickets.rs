@@ -8,7 +8,7 @@ use leasehold::store::Ticket;
 
 /// What is known about the members' clocks, and the last ticket drawn.
 #[derive(Debug)]
-pub(super) struct Tickets {
+pub(crate) struct Tickets {
     readings: Vec<Option<Reading>>,
     last: WallTime,
 }
@@ -23,7 +23,7 @@ struct Reading {
 const FRESH: Duration = Duration::from_secs(10);
 
 impl Tickets {
-    pub(super) fn new(members: usize) -> Self {
+    pub(crate) fn new(members: usize) -> Self {
         Self {
             readings: vec![None; members],
             last: WallTime::from_micros(0),
@@ -31,7 +31,7 @@ impl Tickets {
     }
 
     /// A member's clock showed `clock` at some moment between `sent` and `received`.
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         member: usize,
         clock: WallTime,
@@ -45,7 +45,7 @@ impl Tickets {
     /// Returns the ticket of a wait that begins at `now`: the lower median of the members' clocks. It is
     /// later than every ticket drawn here before, so that the waits of one client keep their exact order.
     /// Returns `None` if no clock was read recently.
-    pub(super) fn draw(&mut self, waiter: Owner, now: BootInstant) -> Option<Ticket> {
+    pub(crate) fn draw(&mut self, waiter: Owner, now: BootInstant) -> Option<Ticket> {
         let fresh = self.readings.iter().flatten();
         let fresh = fresh.filter(|reading| now.since(reading.at) <= FRESH);
         let mut clocks: Vec<u64> = fresh.map(|reading| reading.clock_at(now)).collect();
