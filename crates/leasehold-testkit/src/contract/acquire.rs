@@ -4,8 +4,8 @@ use futures_util::future::join_all;
 use leasehold::store::{Attempt, Sharing};
 use leasehold::{ErrorKind, Fence, Guard, Mode};
 
-use super::crowd::Crowd;
 use super::fixture::{Fixture, LONG, TIMEOUT, busy, granted, now, released};
+use super::waiting::crowd::Crowd;
 
 pub(crate) async fn a1_an_exclusive_claim_excludes_all_others(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());

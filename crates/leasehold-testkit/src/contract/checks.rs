@@ -4,10 +4,10 @@ use std::future::Future;
 use std::pin::Pin;
 
 use super::fixture::Fixture;
-use super::{
-    acquire, breaking, cancellation, contention, downgrade, expiry, fencing, inspection, permits,
-    queue, records, release, renew, store, wait, writers,
-};
+use super::modes::{downgrade, permits, writers};
+use super::optional::{breaking, inspection, records};
+use super::waiting::{queue, wait};
+use super::{acquire, cancellation, contention, expiry, fencing, release, renew, store};
 use crate::harness::Optional;
 
 /// One test of the contract.

@@ -14,26 +14,20 @@
 //! ```
 
 mod acquire;
-mod breaking;
 mod cancellation;
 mod checks;
 mod contention;
-mod crowd;
-mod downgrade;
 mod expiry;
 mod fencing;
 mod fixture;
-mod inspection;
-mod permits;
-mod queue;
-mod records;
+mod modes;
+mod optional;
 mod release;
 mod renew;
 mod run;
 mod store;
-mod wait;
+mod waiting;
 mod worker;
-mod writers;
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use leasehold::store::{Renewal, Sharing, Store};
 use leasehold::{Client, ErrorKind, Mode, ReleaseOutcome};
 
-use super::crowd::Crowd;
-use super::fixture::{Fixture, LONG, busy, granted, held, released};
+use crate::contract::fixture::{Fixture, LONG, busy, granted, held, released};
+use crate::contract::waiting::crowd::Crowd;
 
 fn shares(store: &Arc<dyn Store>) -> bool {
     store.guarantees().sharing != Sharing::ExclusiveOnly

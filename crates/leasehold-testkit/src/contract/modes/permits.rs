@@ -6,12 +6,12 @@ use futures_util::future::join_all;
 use leasehold::store::{Attempt, Claim, Counting, Permits, Sharing, Store};
 use leasehold::{Effect, Error, ErrorKind, Fence, Key, Mode};
 
-use super::crowd::Crowd;
-use super::fixture::{Fixture, LONG, busy, expires, granted, now, released, short_ttl};
+use crate::contract::fixture::{Fixture, LONG, busy, expires, granted, now, released, short_ttl};
+use crate::contract::waiting::crowd::Crowd;
 
-pub(super) const THREE: u32 = 3;
+pub(in crate::contract) const THREE: u32 = 3;
 
-pub(super) fn permits(count: u32) -> Permits {
+pub(in crate::contract) fn permits(count: u32) -> Permits {
     Permits::new(count).expect("a number of permits")
 }
 
@@ -188,7 +188,11 @@ pub(crate) async fn a8_leases_that_end_let_as_many_in(fixture: &Fixture) {
             Some((claim, _)) => next.push(claim),
             None => fixture.pause().await,
         }
-        assert!(began.elapsed() < super::fixture::TIMEOUT, "{}", next.len());
+        assert!(
+            began.elapsed() < crate::contract::fixture::TIMEOUT,
+            "{}",
+            next.len()
+        );
     }
     assert!(began.elapsed() >= ttl, "a lease ended before its time");
     is_full(fixture, &store, &key).await;

@@ -4,9 +4,9 @@ use futures_util::future::join_all;
 use leasehold::store::{Counting, Sharing};
 use leasehold::{Guard, Key, Lock, Mode};
 
-use super::crowd::{Crowd, alongside};
-use super::fixture::{Fixture, until};
 use super::permits::{THREE, permits};
+use crate::contract::fixture::{Fixture, until};
+use crate::contract::waiting::crowd::{Crowd, alongside};
 
 /// Returns some clients, if the store prefers writers.
 fn crowd(fixture: &Fixture) -> Option<Crowd<'_>> {

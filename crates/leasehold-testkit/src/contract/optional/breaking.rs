@@ -4,11 +4,11 @@ use std::time::Duration;
 use leasehold::store::{Claim, ForceReleaseRecord, ForcedRelease, Release, Renewal, Store};
 use leasehold::{Fence, LostReason, Mode};
 
-use super::crowd::Crowd;
-use super::fixture::{
+use crate::contract::fixture::{
     Fixture, LONG, TIMEOUT, admin, busy, granted, granted_in_time, held, inspection, now, released,
     short_ttl,
 };
+use crate::contract::waiting::crowd::Crowd;
 
 fn record(fixture: &Fixture, claim: &Claim, fence: Fence) -> ForceReleaseRecord {
     let by = fixture.client();

@@ -1,7 +1,7 @@
 use leasehold::store::{LockListing, Pattern, Sharing};
 use leasehold::{Key, Mode};
 
-use super::fixture::{Fixture, LONG, expires, granted, inspection, released};
+use crate::contract::fixture::{Fixture, LONG, expires, granted, inspection, released};
 
 pub(crate) async fn h1_holders_are_named_while_they_hold(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());

@@ -6,7 +6,7 @@ use leasehold::store::{
 };
 use leasehold::{Effect, Fence, Key};
 
-use super::fixture::{Fixture, LONG, TIMEOUT, busy, granted, inspection, now, released};
+use crate::contract::fixture::{Fixture, LONG, TIMEOUT, busy, granted, inspection, now, released};
 
 /// What a test writes must be there until its end.
 const KEPT: Duration = LONG;

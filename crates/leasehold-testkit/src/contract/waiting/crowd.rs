@@ -8,21 +8,21 @@ use futures_util::future::{Either, select};
 use leasehold::store::{FairnessOrder, Store};
 use leasehold::{Client, Key, Lock};
 
-use super::fixture::{Fixture, LONG, TIMEOUT, now, until};
+use crate::contract::fixture::{Fixture, LONG, TIMEOUT, now, until};
 
 /// How long a store reserves a lock at least for a waiter whose turn it is.
 const RESERVATION: Duration = Duration::from_secs(1);
 
 /// Some clients, each with its own connection to the store.
-pub(super) struct Crowd<'a> {
-    pub(super) fixture: &'a Fixture,
+pub(in crate::contract) struct Crowd<'a> {
+    pub(in crate::contract) fixture: &'a Fixture,
     /// For inspection only.
-    pub(super) store: Arc<dyn Store>,
-    pub(super) clients: Vec<Client>,
+    pub(in crate::contract) store: Arc<dyn Store>,
+    pub(in crate::contract) clients: Vec<Client>,
 }
 
 impl<'a> Crowd<'a> {
-    pub(super) fn new(fixture: &'a Fixture, clients: usize) -> Self {
+    pub(in crate::contract) fn new(fixture: &'a Fixture, clients: usize) -> Self {
         let client = |_| Client::new(fixture.open());
         Self {
             fixture,
@@ -33,7 +33,7 @@ impl<'a> Crowd<'a> {
 
     /// Returns a crowd that the store serves in turn. If the store promises no order, prints a notice and
     /// returns `None`.
-    pub(super) fn in_turn(fixture: &'a Fixture, clients: usize) -> Option<Self> {
+    pub(in crate::contract) fn in_turn(fixture: &'a Fixture, clients: usize) -> Option<Self> {
         let crowd = Self::new(fixture, clients);
         let order = crowd.store.guarantees().order;
         if order == FairnessOrder::Fifo {
@@ -47,7 +47,7 @@ impl<'a> Crowd<'a> {
         None
     }
 
-    pub(super) fn lock(&self, client: usize, key: &Key) -> Lock {
+    pub(in crate::contract) fn lock(&self, client: usize, key: &Key) -> Lock {
         let client = &self.clients[client % self.clients.len()];
         client.lock(key).ttl(LONG).wait(TIMEOUT * 2)
     }
@@ -60,7 +60,7 @@ impl<'a> Crowd<'a> {
         inspection.waiters(key).await.expect("an answer").len()
     }
 
-    pub(super) async fn until_waiting(&self, key: &Key, count: usize) {
+    pub(in crate::contract) async fn until_waiting(&self, key: &Key, count: usize) {
         let what = format!("{count} wait");
         until(self.fixture, &what, async || {
             self.waiting(key).await == count
@@ -71,16 +71,16 @@ impl<'a> Crowd<'a> {
 
 /// The order in which clients got a lock.
 #[derive(Debug, Default)]
-pub(super) struct Served {
-    pub(super) order: RefCell<Vec<usize>>,
-    pub(super) freed: Cell<Option<Instant>>,
+pub(in crate::contract) struct Served {
+    pub(in crate::contract) order: RefCell<Vec<usize>>,
+    pub(in crate::contract) freed: Cell<Option<Instant>>,
     /// The longest time from a release to the next grant.
     longest: Cell<Duration>,
 }
 
 impl Served {
     /// Waits for the lock, holds it, and frees it.
-    pub(super) async fn serve(&self, number: usize, lock: Lock) {
+    pub(in crate::contract) async fn serve(&self, number: usize, lock: Lock) {
         let guard = lock.acquire().await.expect("the lock");
         if let Some(freed) = self.freed.get() {
             self.longest.set(self.longest.get().max(freed.elapsed()));
@@ -98,7 +98,7 @@ impl Served {
 }
 
 /// Repeats `run` until the machine did not hold it up. Returns the order in which the waiters were served.
-pub(super) async fn in_time(run: impl AsyncFn(&Served)) -> Vec<usize> {
+pub(in crate::contract) async fn in_time(run: impl AsyncFn(&Served)) -> Vec<usize> {
     let began = now();
     while began.elapsed() < TIMEOUT {
         let served = Served::default();
@@ -111,7 +111,7 @@ pub(super) async fn in_time(run: impl AsyncFn(&Served)) -> Vec<usize> {
 }
 
 /// Polls `wait`, which must not end, until `until` has ended. Returns `wait`.
-pub(super) async fn alongside<W: Future<Output = ()> + Unpin>(
+pub(in crate::contract) async fn alongside<W: Future<Output = ()> + Unpin>(
     wait: W,
     until: impl Future<Output = ()>,
 ) -> W {
@@ -122,7 +122,7 @@ pub(super) async fn alongside<W: Future<Output = ()> + Unpin>(
 }
 
 /// Yields once to the other futures of the task.
-pub(super) async fn let_others_run() {
+pub(in crate::contract) async fn let_others_run() {
     let mut ran = false;
     poll_fn(|context| {
         if std::mem::replace(&mut ran, true) {

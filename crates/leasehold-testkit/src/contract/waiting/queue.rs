@@ -6,7 +6,7 @@ use leasehold::store::Sharing;
 use tokio::sync::Semaphore;
 
 use super::crowd::{Crowd, Served, alongside, in_time, let_others_run};
-use super::fixture::{Fixture, inspection, now};
+use crate::contract::fixture::{Fixture, inspection, now};
 
 pub(crate) async fn w3_waiters_are_served_in_arrival_order(fixture: &Fixture) {
     const WAITERS: usize = 9;

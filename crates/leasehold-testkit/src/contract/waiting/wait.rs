@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use leasehold::Client;
 
-use super::fixture::{Fixture, LONG, TIMEOUT, granted, now, released};
+use crate::contract::fixture::{Fixture, LONG, TIMEOUT, granted, now, released};
 
 pub(crate) async fn w1_waiting_is_no_busy_loop(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());

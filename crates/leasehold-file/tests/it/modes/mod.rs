@@ -1,0 +1,3 @@
+mod downgrade;
+mod permits;
+mod writers;

@@ -1,0 +1,5 @@
+//! The obligations of the optional traits.
+
+pub(super) mod breaking;
+pub(super) mod inspection;
+pub(super) mod records;
