@@ -101,9 +101,14 @@ pub(crate) fn read(record: &[u8]) -> Option<Handle> {
     };
     let (ttl, delay, fence) = (next()?, next()?, next()?);
     let (deadline, hold, boot) = (next()?, next()?, next()?);
-    let mut parts = str::from_utf8(rest).ok()?.split(char::from(BEFORE_PLACE));
+    let text = str::from_utf8(rest).ok()?;
+    let mut parts = text.split(char::from(BEFORE_PLACE));
+    let key = Key::new(parts.next()?).ok()?;
+    if text.len() - key.as_str().len() > PLACES_MAX {
+        return None;
+    }
     Some(Handle {
-        key: Key::new(parts.next()?).ok()?,
+        key,
         owner,
         mode,
         fence: Fence::new(fence)?,
