@@ -30,7 +30,11 @@ impl RetryTimer {
     }
 
     /// Returns when to try if nothing is reported from `now` on. The previous try has failed.
-    pub(crate) fn unheard(&mut self, now: BootInstant, floor: Duration) -> BootInstant {
+    pub(crate) fn without_notification(
+        &mut self,
+        now: BootInstant,
+        floor: Duration,
+    ) -> BootInstant {
         let following = FOLLOWING.get(self.followed);
         self.followed += usize::from(following.is_some());
         now + following.copied().unwrap_or(floor)
@@ -74,7 +78,12 @@ mod tests {
         let mut retry_timer = RetryTimer::new();
         for _ in 0..2 {
             let pauses: Vec<_> = (0..5)
-                .map(|_| retry_timer.unheard(at(0), FLOOR).since(at(0)).as_millis())
+                .map(|_| {
+                    retry_timer
+                        .without_notification(at(0), FLOOR)
+                        .since(at(0))
+                        .as_millis()
+                })
                 .collect();
             assert_eq!(pauses, [1, 4, 16, 1000, 1000]);
             assert_eq!(retry_timer.notified(at(0)), at(0));

@@ -23,33 +23,36 @@ impl ClaimId {
     }
 }
 
-/// The locks that this process holds through one store, and the turns of their claims.
+/// The locks that this process holds through one store, and the mutexes of their claims.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     held: Mutex<HashMap<ClaimId, HeldLock>>,
-    turns: Mutex<HashMap<ClaimId, Arc<AsyncMutex<()>>>>,
+    claim_mutexes: Mutex<HashMap<ClaimId, Arc<AsyncMutex<()>>>>,
 }
 
 /// The only right to change what a claim holds or keeps. It goes along with the
 /// blocking work, so that a release waits for an attempt whose future was dropped.
 #[derive(Debug)]
 pub(crate) struct ClaimGuard {
-    // Dropped in this order: the last visitor forgets a turn that is no longer in use.
+    // Dropped in this order: the last user forgets a mutex that is no longer in use.
     _running: OwnedMutexGuard<()>,
-    _visitor: Visitor,
+    _user: MutexUser,
 }
 
 impl Table {
     /// Waits until no other work changes the claim, and returns the guard.
-    pub(crate) async fn turn(self: &Arc<Self>, id: &ClaimId) -> ClaimGuard {
-        let turn = locked(&self.turns).entry(id.clone()).or_default().clone();
-        let visitor = Visitor {
+    pub(crate) async fn lock_claim(self: &Arc<Self>, id: &ClaimId) -> ClaimGuard {
+        let mutex = locked(&self.claim_mutexes)
+            .entry(id.clone())
+            .or_default()
+            .clone();
+        let user = MutexUser {
             table: self.clone(),
             id: id.clone(),
         };
         ClaimGuard {
-            _running: turn.lock_owned().await,
-            _visitor: visitor,
+            _running: mutex.lock_owned().await,
+            _user: user,
         }
     }
 
@@ -73,23 +76,23 @@ impl Table {
     }
 }
 
-/// A task that has the turn of a claim, or waits for it.
+/// A task that holds the mutex of a claim, or waits for it.
 #[derive(Debug)]
-struct Visitor {
+struct MutexUser {
     table: Arc<Table>,
     id: ClaimId,
 }
 
-impl Drop for Visitor {
+impl Drop for MutexUser {
     fn drop(&mut self) {
-        let mut turns = locked(&self.table.turns);
+        let mut mutexes = locked(&self.table.claim_mutexes);
         // Clones are made under the same lock, so a count of one means that there is no other
-        // visitor.
-        if turns
+        // user.
+        if mutexes
             .get(&self.id)
-            .is_some_and(|turn| Arc::strong_count(turn) == 1)
+            .is_some_and(|mutex| Arc::strong_count(mutex) == 1)
         {
-            turns.remove(&self.id);
+            mutexes.remove(&self.id);
         }
     }
 }
@@ -122,28 +125,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn turns_are_exclusive_and_forgotten_at_the_end() {
+    async fn claim_mutex_is_forgotten_when_unused() {
         let (table, id) = (Arc::new(Table::default()), id());
-        let turn = table.turn(&id).await;
+        let guard = table.lock_claim(&id).await;
         let clock = Env::default().clock;
         let soon = clock.now() + Duration::from_millis(20);
-        assert!(within(&*clock, soon, table.turn(&id)).await.is_none());
-        drop(turn);
-        assert!(locked(&table.turns).is_empty());
-        drop(table.turn(&id).await);
-        assert!(locked(&table.turns).is_empty());
+        assert!(within(&*clock, soon, table.lock_claim(&id)).await.is_none());
+        drop(guard);
+        assert!(locked(&table.claim_mutexes).is_empty());
+        drop(table.lock_claim(&id).await);
+        assert!(locked(&table.claim_mutexes).is_empty());
     }
 
     #[tokio::test]
     async fn a_waiter_that_gave_up_leaves_nothing() {
         let (table, id) = (Arc::new(Table::default()), id());
-        let turn = table.turn(&id).await;
+        let guard = table.lock_claim(&id).await;
         {
-            let mut waiting = Box::pin(table.turn(&id));
+            let mut waiting = Box::pin(table.lock_claim(&id));
             assert!(futures_poll_once(&mut waiting).await);
-            drop(turn);
+            drop(guard);
         }
-        assert!(locked(&table.turns).is_empty());
+        assert!(locked(&table.claim_mutexes).is_empty());
     }
 
     /// Polls once; whether it was pending.

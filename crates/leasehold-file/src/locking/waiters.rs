@@ -113,7 +113,7 @@ impl Waiters {
         let listening = self.watch_of(waiter, |watch| {
             (
                 watch.listening(),
-                watch.retry_timer.unheard(clock.now(), floor),
+                watch.retry_timer.without_notification(clock.now(), floor),
             )
         });
         let Some((mut listening, until)) = listening else {

@@ -111,7 +111,7 @@ impl FileStore {
             ..
         } = &*self.0;
         let (id, is_wait) = (ClaimId::of(claim), claim.wait == Wait::Queued);
-        let mut turn = table.turn(&id).await;
+        let mut guard = table.lock_claim(&id).await;
         if let Some(fence) = self.still_held(&id, claim).await? {
             return Ok(Attempt::Granted(Grant::new(fence)));
         }
@@ -128,8 +128,8 @@ impl FileStore {
             };
             // If this future is dropped, the work goes on, and its result is dropped, which frees
             // the lock; only then, by the order within the pair, does a release get its turn.
-            let (step, back) = blocking(move || (work(), turn)).await?;
-            turn = back;
+            let (step, back) = blocking(move || (work(), guard)).await?;
+            guard = back;
             match step? {
                 AttemptProgress::Busy(busy, open) => {
                     if is_wait {
@@ -180,14 +180,14 @@ impl FileStore {
     async fn free(&self, claim: &Claim) -> Result<Release, Error> {
         let table = &self.0.table;
         let id = ClaimId::of(claim);
-        let turn = table.turn(&id).await;
+        let guard = table.lock_claim(&id).await;
         let Some(held) = table.remove(&id) else {
             return Ok(Release::WasLost);
         };
         let work = move || {
             let stood = held.stands();
             held.lock.free();
-            (stood, turn)
+            (stood, guard)
         };
         let (stood, _turn) = blocking(work).await?;
         Ok(match stood {
@@ -254,9 +254,9 @@ impl Store for FileStore {
         let (table, waits) = (self.0.table.clone(), self.0.waits.clone());
         spawn(self.0.leaving.track_future(async move {
             // An attempt that was broken off may still be about to keep something.
-            let turn = table.turn(&waiter).await;
+            let guard = table.lock_claim(&waiter).await;
             if let Some(kept) = waits.take(&waiter) {
-                let _ = blocking(move || (drop(kept), turn)).await;
+                let _ = blocking(move || (drop(kept), guard)).await;
             }
         }));
     }

@@ -41,7 +41,7 @@ async fn downgrade_if_due(table: &Arc<Table>, claim: &Arc<Claim>) -> Renewal {
         return Renewal::Renewed;
     }
     // A release may be under way, and the lock must not come back after it.
-    let turn = table.turn(&id).await;
+    let guard = table.lock_claim(&id).await;
     let Some(held) = table.held(&id) else {
         return Renewal::Lost(LostReason::Gone);
     };
@@ -58,7 +58,7 @@ async fn downgrade_if_due(table: &Arc<Table>, claim: &Arc<Claim>) -> Renewal {
             }
             Err(error) => Renewal::Unknown(error),
         };
-        (renewal, turn)
+        (renewal, guard)
     };
     match blocking(work).await {
         Ok((renewal, _turn)) => renewal,

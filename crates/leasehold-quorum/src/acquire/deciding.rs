@@ -43,8 +43,8 @@ impl Engine {
         let Some(round) = &mut acquisition.round else {
             return;
         };
-        let step = round.ballot.step(|member| counted.contains(member));
-        match step {
+        let decision = round.ballot.decide(|member| counted.contains(member));
+        match decision {
             Decision::Wait => self.wait_on(id),
             Decision::Won(_) | Decision::NoQuorum if self.awaits_members(now, id) => {
                 self.set_wake(id);

@@ -137,7 +137,7 @@ impl Run {
         if self.ends[claim].is_some() {
             return;
         }
-        match self.ballots[claim].step(everybody) {
+        match self.ballots[claim].decide(everybody) {
             Decision::Wait => {}
             Decision::Confirm(fence, members) => {
                 let asked = members.into_iter();
@@ -235,21 +235,24 @@ fn unattributed_confirmations_duplicate_a_fence() {
 fn conflict_in_bare_majority_leads_to_another_fence() {
     let mut ballot = torn(8, 9);
     ballot.vote(2, Vote::Busy);
-    assert_eq!(ballot.step(everybody), Decision::Confirm(fence(9), vec![0]));
+    assert_eq!(
+        ballot.decide(everybody),
+        Decision::Confirm(fence(9), vec![0])
+    );
     ballot.confirm(0, fence(9), Some(FenceConfirmation::Conflict(fence(11))));
     assert_eq!(
-        ballot.step(everybody),
+        ballot.decide(everybody),
         Decision::Confirm(fence(12), vec![0, 1])
     );
     ballot.confirm(0, fence(12), Some(FenceConfirmation::Conflict(fence(12))));
     assert_eq!(
-        ballot.step(everybody),
+        ballot.decide(everybody),
         Decision::Wait,
         "the other may say more"
     );
     ballot.confirm(1, fence(12), Some(FenceConfirmation::Confirmed));
     assert_eq!(
-        ballot.step(everybody),
+        ballot.decide(everybody),
         Decision::Confirm(fence(13), vec![0, 1])
     );
 }
@@ -258,7 +261,7 @@ fn conflict_in_bare_majority_leads_to_another_fence() {
 fn torn(one: u64, two: u64) -> Ballot {
     let mut ballot = Ballot::held_together(3, 0);
     ballot.vote(0, Vote::Granted(fence(one)));
-    ballot.step(everybody);
+    ballot.decide(everybody);
     ballot.vote(1, Vote::Granted(fence(two)));
     ballot
 }
@@ -267,18 +270,21 @@ fn torn(one: u64, two: u64) -> Ballot {
 fn fence_of_another_claim_is_skipped() {
     // A arrives first at the first and the third member, B at the second.
     let mut b = torn(9, 8);
-    assert_eq!(b.step(everybody), Decision::Confirm(fence(9), vec![1]));
+    assert_eq!(b.decide(everybody), Decision::Confirm(fence(9), vec![1]));
     b.vote(2, Vote::Granted(fence(9)));
-    assert_eq!(b.step(everybody), Decision::Won(fence(9)));
+    assert_eq!(b.decide(everybody), Decision::Won(fence(9)));
 
     let mut a = torn(8, 9);
-    assert_eq!(a.step(everybody), Decision::Confirm(fence(9), vec![0]));
+    assert_eq!(a.decide(everybody), Decision::Confirm(fence(9), vec![0]));
     a.confirm(0, fence(9), Some(FenceConfirmation::Conflict(fence(11))));
-    assert_eq!(a.step(everybody), Decision::Confirm(fence(12), vec![0, 1]));
+    assert_eq!(
+        a.decide(everybody),
+        Decision::Confirm(fence(12), vec![0, 1])
+    );
     a.confirm(1, fence(12), Some(FenceConfirmation::Confirmed));
-    assert_eq!(a.step(everybody), Decision::Wait);
+    assert_eq!(a.decide(everybody), Decision::Wait);
     a.confirm(0, fence(12), Some(FenceConfirmation::Confirmed));
-    assert_eq!(a.step(everybody), Decision::Won(fence(12)));
+    assert_eq!(a.decide(everybody), Decision::Won(fence(12)));
 }
 
 #[test]
@@ -286,21 +292,21 @@ fn late_confirmation_counts_only_as_failure() {
     let mut ballot = torn(8, 9);
     ballot.vote(2, Vote::Granted(fence(8)));
     assert_eq!(
-        ballot.step(everybody),
+        ballot.decide(everybody),
         Decision::Confirm(fence(9), vec![0, 2])
     );
     ballot.confirm(0, fence(9), Some(FenceConfirmation::Conflict(fence(9))));
     assert_eq!(
-        ballot.step(everybody),
+        ballot.decide(everybody),
         Decision::Confirm(fence(10), vec![0, 1, 2])
     );
     ballot.confirm(2, fence(9), Some(FenceConfirmation::Confirmed));
     ballot.confirm(0, fence(10), Some(FenceConfirmation::Confirmed));
-    assert_eq!(ballot.step(everybody), Decision::Wait);
+    assert_eq!(ballot.decide(everybody), Decision::Wait);
     ballot.confirm(1, fence(9), None);
-    assert_eq!(ballot.step(everybody), Decision::Wait);
+    assert_eq!(ballot.decide(everybody), Decision::Wait);
     ballot.confirm(2, fence(10), Some(FenceConfirmation::NotHeld));
-    assert_eq!(ballot.step(everybody), Decision::NoQuorum);
+    assert_eq!(ballot.decide(everybody), Decision::NoQuorum);
 }
 
 #[test]
@@ -309,7 +315,7 @@ fn repeated_fence_conflicts_end_the_attempt() {
     ballot.vote(2, Vote::Busy);
     let mut rounds = 0;
     let end = loop {
-        match ballot.step(everybody) {
+        match ballot.decide(everybody) {
             Decision::Confirm(asked, members) => {
                 rounds += 1;
                 let taken = Some(FenceConfirmation::Conflict(fence(asked.get() + 7)));

@@ -56,7 +56,7 @@ pub(crate) struct Ballot {
 struct MemberAnswer {
     vote: Option<Vote>,
     confirmation: Confirmation,
-    /// Whether its grant counted at the last step.
+    /// Whether its grant counted at the last decision.
     counts: bool,
 }
 
@@ -136,14 +136,14 @@ impl Ballot {
     }
 
     /// Returns whether the members that did not vote yet could still be a majority, so that the next
-    /// [`Ballot::step`] is to wait, whichever grants count.
+    /// [`Ballot::decide`] is to wait, whichever grants count.
     pub(crate) fn is_open(&self) -> bool {
         self.fence.is_none() && self.pending() >= majority(self.members.len())
     }
 
     /// Returns what follows from the votes. Only grants for which `counts` returns true count. That is
     /// evaluated anew each time, since one answer may cast doubt on another.
-    pub(crate) fn step(&mut self, counts: impl Fn(usize) -> bool) -> Decision {
+    pub(crate) fn decide(&mut self, counts: impl Fn(usize) -> bool) -> Decision {
         let needed = majority(self.members.len());
         for (member, answer) in self.members.iter_mut().enumerate() {
             answer.counts = answer.granted().is_some() && counts(member);

@@ -22,7 +22,7 @@ impl TestBallot {
 
     fn vote(&mut self, member: usize, vote: Vote) -> Decision {
         self.0.vote(member, vote);
-        self.step()
+        self.decide()
     }
 
     fn confirm(&mut self, member: usize, confirmed: bool) -> Decision {
@@ -32,12 +32,12 @@ impl TestBallot {
             asked,
             confirmed.then_some(FenceConfirmation::Confirmed),
         );
-        self.step()
+        self.decide()
     }
 
-    fn step(&mut self) -> Decision {
+    fn decide(&mut self) -> Decision {
         let out = self.1;
-        self.0.step(|member| Some(member) != out)
+        self.0.decide(|member| Some(member) != out)
     }
 }
 
@@ -48,12 +48,12 @@ fn open_ballot_waits_whichever_grants_count() {
         for member in 0..members {
             if ballot.is_open() {
                 assert_eq!(
-                    ballot.step(|_| true),
+                    ballot.decide(|_| true),
                     Decision::Wait,
                     "{member} of {members}"
                 );
                 assert_eq!(
-                    ballot.step(|_| false),
+                    ballot.decide(|_| false),
                     Decision::Wait,
                     "{member} of {members}"
                 );
