@@ -28,7 +28,7 @@ const VALUES: [(&str, &str); 6] = [
     ("[FENCE]", r"\b\d{16}\b"),
     (
         "[SPAN]",
-        r"(?:expires in|reserved for) (?<redacted>\d+m?s(?: \d+ms)?)",
+        r"(?:expires in|closed for) (?<redacted>\d+m?s(?: \d+ms)?)",
     ),
 ];
 

@@ -35,7 +35,7 @@ impl Engine {
                 lease, operation, ..
             } if matches!(reply, Reply::Contended) => {
                 let operation = operation.filter(|_| !from.late);
-                self.take_contended(now, member, lease, operation);
+                self.handle_contended(now, member, lease, operation);
             }
             Task::Release {
                 operation,
@@ -50,7 +50,7 @@ impl Engine {
                     self.take_succession(now, from, id, number, got);
                 }
                 if let Some(id) = operation.filter(|_| !from.late) {
-                    self.take_counted(now, from, id, reply);
+                    self.handle_release_reply(now, from, id, reply);
                 }
             }
         }
@@ -76,7 +76,7 @@ impl Engine {
                     self.lose_attempt(now, member, id, number, error.clone());
                 }
                 if let Some(id) = operation {
-                    self.take_release(now, member, id, Reply::Failed(error));
+                    self.count_release(now, member, id, Reply::Failed(error));
                 }
             }
             Task::Heartbeat(_) | Task::MovePermit | Task::Background => {}
@@ -84,7 +84,7 @@ impl Engine {
     }
 
     /// Sends the requests of the engine's parts, and continues what waits for members.
-    pub(crate) fn settle(&mut self, now: Now) {
+    pub(crate) fn run_pending(&mut self, now: Now) {
         loop {
             self.send_background(now);
             if self.membership.take_changed() {
@@ -110,7 +110,9 @@ impl Engine {
             self.send(now, member, Task::Background, request, BACKGROUND_LIMIT);
         }
         while let Some((member, task, request)) = self.renewals.poll_request() {
-            let limit = self.limit_of(request.term());
+            let limit = request
+                .term()
+                .map_or(BACKGROUND_LIMIT, |term| self.limit_of(term));
             if let Request::Repair(leases) = &request {
                 self.doubt(member, leases);
             }

@@ -121,7 +121,7 @@ impl Engine {
             Operation::Record(record, action) => self.start_record(now, id, record, action),
             Operation::Health => self.start_health_check(now, id),
         }
-        self.settle(now);
+        self.run_pending(now);
     }
 
     /// Ends an operation early; no outcome follows. The engine releases in the background what an
@@ -130,7 +130,7 @@ impl Engine {
         self.cancel_acquire(now, id);
         self.cancel_record(id);
         self.cancel_health_check(id);
-        self.settle(now);
+        self.run_pending(now);
     }
 
     /// Says whether the member knows the [plain commands](Request::TryAcquire). The default is that it
@@ -147,7 +147,7 @@ impl Engine {
             self.send_heartbeat(now, member);
         }
         self.send_owed(now, member);
-        self.settle(now);
+        self.run_pending(now);
     }
 
     /// Takes in the replies to a batch.
@@ -177,7 +177,7 @@ impl Engine {
             };
             self.dispatch(now, &from, flight.task, reply);
         }
-        self.settle(now);
+        self.run_pending(now);
     }
 
     /// Takes in a notification.
@@ -186,7 +186,7 @@ impl Engine {
             Some(id) => self.take_turn(now, member, *id),
             None => self.release_unknown(now, member, notification),
         }
-        self.settle(now);
+        self.run_pending(now);
     }
 
     /// The connection broke or could not be opened. Requests without a reply may have taken effect.
@@ -205,7 +205,7 @@ impl Engine {
             }
         }
         self.disconnect_waits(member);
-        self.settle(now);
+        self.run_pending(now);
     }
 
     /// Handles timers that are due. Call it at [`Engine::next_timeout`] or later.
@@ -228,15 +228,16 @@ impl Engine {
             .filter(|it| it.0 <= now.instant)
         {
             self.timers.remove(&(at, id));
+            // The id does not say what kind of operation it is. Each of these ignores the others' ids.
             self.wake(now, id);
-            self.go_on_releasing(now, id);
+            self.advance_release(now, id);
             self.advance_record(now, id);
             self.advance_health_checks(now);
         }
         if self.heartbeat.is_due(now.instant) {
             self.send_heartbeats(now);
         }
-        self.settle(now);
+        self.run_pending(now);
     }
 
     /// Returns the next request to send. The driver calls this until it returns `None`.
@@ -317,8 +318,7 @@ impl Engine {
     }
 
     /// How long one member may take to answer a request about a lease of this term.
-    pub(crate) fn limit_of(&self, term: Option<Duration>) -> Duration {
-        let term = term.unwrap_or(BACKGROUND_LIMIT * 20);
+    pub(crate) fn limit_of(&self, term: Duration) -> Duration {
         if self.members.len() == 1 {
             (term / 3).min(Claim::LIMIT_MAX)
         } else {
@@ -326,7 +326,7 @@ impl Engine {
         }
     }
 
-    /// The lease of a claim without a fence, as releases name it.
+    /// Names the lease of a claim in a release, which does not send the fence.
     pub(crate) fn lease_of(claim: &Arc<Claim>) -> Lease {
         Lease {
             claim: Arc::clone(claim),

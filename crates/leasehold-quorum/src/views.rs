@@ -128,9 +128,9 @@ pub fn broken(answers: Answers<ForcedRelease>) -> Result<ForcedRelease, Error> {
     let members = answers.members();
     let Answers { given, failures } = answers;
     if given.len() >= majority(members) {
-        let stood = given.iter().any(|broken| broken.stood);
-        let shut_for = given.iter().filter_map(|broken| broken.shut_for).max();
-        let mut broken = ForcedRelease::new(stood, shut_for);
+        let existed = given.iter().any(|broken| broken.existed);
+        let closed_for = given.iter().filter_map(|broken| broken.closed_for).max();
+        let mut broken = ForcedRelease::new(existed, closed_for);
         broken.members = given.len();
         return Ok(broken);
     }

@@ -29,14 +29,14 @@
 //! server notifies the first waiter on the channel `leasehold:inbox:<client>`. Each client subscribes to
 //! its channel on the connection of its requests (RESP3). An entry counts while its client sends a
 //! heartbeat each second and its connection listens. Behind a server or proxy that does not support RESP3,
-//! waiters poll within seconds. A client enters the queue again after `DEL leasehold:queue:{…}:…`.
-//! `docs/wire.md` in the repository specifies all keys, scripts and messages.
+//! a waiter learns of its turn from a heartbeat, once a second. A client enters the queue again after `DEL
+//! leasehold:queue:{…}:…`. `docs/wire.md` in the repository specifies all keys, scripts and messages.
 //!
 //! # Members of a quorum
 //!
 //! A member keeps a member record: the hash `leasehold:member_record`, one for each database. The clients of its
 //! quorum write it, and it never expires. It says which quorum the server belongs to, since when the server
-//! has lost nothing, and when it first heard of the lives of the other members. Every answer includes the
+//! has lost nothing, and when it first saw the data generations of the other members. Every answer includes the
 //! run of the server and the epoch of the record at the time of the request. After a restart, FLUSHALL,
 //! SWAPDB, or DEL of the record, the next answer shows other values. A record that makes no sense is an
 //! error that names the field; `DEL leasehold:member_record` repairs it.
@@ -92,7 +92,7 @@
 //!   lock. Without them the server works as a store of its own, but has no vote as a member of a quorum.
 //!   With `+hdel` they are for permits and records, too.
 //! - `+subscribe`, `+publish` and the channels `&leasehold:inbox:*` are for notifying waiters. Without them
-//!   waiters poll, within seconds.
+//!   a waiter learns of its turn from a heartbeat, once a second.
 //! - Without `+config|get` a member never counts as durable: after every restart it waits until all earlier
 //!   leases have ended.
 //! - `+client|setname` shows the connections as "leasehold" in `CLIENT LIST`.

@@ -156,7 +156,7 @@ pub(crate) struct Asked {
     pub(crate) lock: usize,
     pub(crate) mode: Mode,
     pub(crate) ttl: Time,
-    /// The part of `ttl` for which the lock stays shut after an unclean end.
+    /// The part of `ttl` for which the lock stays closed after an unclean end.
     pub(crate) delay: Time,
     pub(crate) manner: Manner,
 }

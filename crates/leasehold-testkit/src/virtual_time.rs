@@ -12,7 +12,7 @@ use tokio::time::Instant;
 pub struct VirtualClock {
     start: Instant,
     /// In nanoseconds.
-    stood_still: AtomicU64,
+    paused: AtomicU64,
 }
 
 impl VirtualClock {
@@ -25,7 +25,7 @@ impl VirtualClock {
     pub fn new() -> Self {
         Self {
             start: Instant::now(),
-            stood_still: AtomicU64::new(0),
+            paused: AtomicU64::new(0),
         }
     }
 
@@ -49,7 +49,7 @@ const WALL_START_MICROS: u64 = 1_795_000_000_000_000;
 
 impl Clock for VirtualClock {
     fn now(&self) -> BootInstant {
-        BOOTED + self.elapsed() + Duration::from_nanos(self.stood_still.load(Ordering::Relaxed))
+        BOOTED + self.elapsed() + Duration::from_nanos(self.paused.load(Ordering::Relaxed))
     }
 
     fn wall(&self) -> WallTime {
@@ -63,8 +63,8 @@ impl Clock for VirtualClock {
         Box::pin(sleep)
     }
 
-    fn stood_still(&self, span: Duration) {
-        self.stood_still
+    fn was_paused(&self, span: Duration) {
+        self.paused
             .fetch_add(span.as_nanos() as u64, Ordering::Relaxed);
     }
 }

@@ -41,8 +41,8 @@ pub(crate) struct BreakArgs {
 
     /// Print one JSON object on stdout.
     ///
-    /// `version` is 1; later versions may add fields, but change none. `lock`, `store`; `reserved_for_ms`,
-    /// how long the lock stays reserved, null if it is free; `members`, the number of servers on which
+    /// `version` is 1; later versions may add fields, but change none. `lock`, `store`; `closed_for_ms`,
+    /// how long the lock stays closed, null if it is free; `members`, the number of servers on which
     /// it was broken, and `of`, the number of servers; `broken`, the record, as in `status`.
     #[arg(long)]
     pub(crate) json: bool,
@@ -75,7 +75,7 @@ pub(crate) fn break_lock(args: &BreakArgs, output: &Output) -> Result<ExitCode, 
             "version": 1,
             "lock": args.name,
             "store": client.describe(),
-            "reserved_for_ms": broken.shut_for.map(time_text::millis),
+            "closed_for_ms": broken.closed_for.map(time_text::millis),
             "members": broken.members,
             "of": of,
             "broken": break_text::json(&record),
@@ -158,12 +158,12 @@ fn text(name: &str, broken: &ForcedRelease, record: &ForceReleaseRecord, of: usi
              its next renewal; only a check of fences protects now\n"
         );
     }
-    let shut = match broken.shut_for {
-        Some(span) => format!("reserved for {}", time_text::whole_millis(span)),
+    let closed = match broken.closed_for {
+        Some(span) => format!("closed for {}", time_text::whole_millis(span)),
         None => "free".into(),
     };
     format!(
-        "{name}: broken{members}, fence {fence}; {shut}, until its lease would have expired\n\
+        "{name}: broken{members}, fence {fence}; {closed}, until its lease would have expired\n\
          {name}: the holder learns of it at its next renewal\n"
     )
 }
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn partial_break_names_the_number_of_members() {
-        assert!(told(5, 5).starts_with("deploy: broken, fence 12; reserved for 1s 500ms, "));
+        assert!(told(5, 5).starts_with("deploy: broken, fence 12; closed for 1s 500ms, "));
         assert!(told(3, 5).starts_with("deploy: broken on 3 of 5 servers, fence 12; "));
     }
 }

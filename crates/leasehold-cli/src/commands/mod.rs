@@ -72,7 +72,7 @@ pub(crate) enum Subcommand {
     /// fence than it has seen. Signals, terminal and process group are as for `run`.
     ///
     /// With --observe, prints the leader and each change, in the order of fences: never an older leader
-    /// after a newer one. Each look costs the store two reads.
+    /// after a newer one. Each poll costs the store two reads.
     #[command(
         override_usage = "leasehold elect [OPTIONS] <NAME> [--] <CMD>...\n       \
                           leasehold elect --observe [--once] [OPTIONS] <NAME>"
@@ -177,7 +177,7 @@ pub(crate) enum Subcommand {
     /// Take a lock away from its exclusive holder.
     ///
     /// The holder learns of it at its next renewal; `run` then ends its command and exits with 76. The
-    /// lock stays reserved until the lease would have expired, so that no other client acquires it while
+    /// lock stays closed until the lease would have expired, so that no other client acquires it while
     /// the old holder still works. --now releases it at once. The store keeps who broke the lock, when and
     /// why for 7 days; `status` shows it.
     ///

@@ -9,7 +9,7 @@ use crate::guardian::protocol::ControlMessage;
 pub(crate) struct ControlPipe {
     /// `None` once the wrapper is gone.
     pipe: Option<File>,
-    /// The start of an message that was not read completely yet.
+    /// The start of a message that was not read completely yet.
     unread: Vec<u8>,
 }
 

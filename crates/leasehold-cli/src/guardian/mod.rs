@@ -242,7 +242,7 @@ impl Guardian {
         }
     }
 
-    /// Sleeps until `wake`, an message, or a change among the children.
+    /// Sleeps until `wake`, a message, or a change among the children.
     fn sleep_until(&mut self, wake: Option<BootInstant>) -> io::Result<()> {
         match wake {
             Some(instant) => {

@@ -18,7 +18,7 @@ pub(crate) fn phrase(holder: &Holder) -> String {
     }
     if let Some(left) = holder.remaining {
         text += &match holder.broken {
-            true => format!(", broken: reserved for {}", whole_seconds(left)),
+            true => format!(", broken: closed for {}", whole_seconds(left)),
             false => format!(", expires in {} unless renewed", expiry(left)),
         };
     } else if holder.form.is_some() {
@@ -124,7 +124,7 @@ mod tests {
         );
         let mut broken = known();
         broken.broken = true;
-        assert!(phrase(&broken).ends_with(", fence 12, broken: reserved for 22s"));
+        assert!(phrase(&broken).ends_with(", fence 12, broken: closed for 22s"));
         assert_eq!(json(&broken)["broken"], true);
         let mut foreign = Holder::unknown(Mode::Exclusive);
         foreign.form = Some("a number");

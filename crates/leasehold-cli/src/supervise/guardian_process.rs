@@ -88,7 +88,7 @@ impl GuardianProcess {
         })
     }
 
-    /// Sends an message. Never blocks: a guardian that does not read is stopped or gone, and a guardian
+    /// Sends a message. Never blocks: a guardian that does not read is stopped or gone, and a guardian
     /// that is gone closes its pipe of reports.
     pub(crate) fn send(&self, message: ControlMessage) {
         let _ = self.control.try_write(format!("{message}\n").as_bytes());

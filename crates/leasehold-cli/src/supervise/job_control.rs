@@ -50,7 +50,7 @@ impl JobControl {
     }
 
     /// Gives the terminal back to the command, which continues, if it had it.
-    pub(crate) fn go_on_with(&self, group: Pid) {
+    pub(crate) fn continue_with(&self, group: Pid) {
         if self.wants_terminal {
             self.hand_over_to(group);
         }
@@ -72,7 +72,7 @@ impl JobControl {
 /// Passes an interrupt, which ended a command with the terminal, on to the rest of the job, and dies of
 /// it. A shell that runs a script must see that to end the script. Returns only if the signal is
 /// ignored.
-pub(crate) fn die_of_the_interrupt() {
+pub(crate) fn die_by_interrupt() {
     let _ = kill(OWN_GROUP, Signal::SIGINT);
     let _ = SigSet::from(Signal::SIGINT).thread_unblock();
 }

@@ -67,7 +67,7 @@ impl RunContext<'_> {
 
     /// Prints who broke the lease with this fence, if the store answers soon.
     async fn print_who_broke(&self, lock: &str, fence: Option<&Value>) {
-        let limit = SystemClock.now() + WHO_LIMIT;
+        let limit = SystemClock.now() + BREAK_RECORD_TIMEOUT;
         let found = within(&SystemClock, limit, self.client.last_break(lock)).await;
         if let Some(Ok(Some(record))) = &found
             && fence == Some(&record.fence.get().into())
@@ -84,7 +84,7 @@ impl RunContext<'_> {
             End::Ended { status, .. } => ExitCode::of_command(status),
             End::Lost { .. } => ExitCode::LOST,
             End::Interrupted => {
-                job_control::die_of_the_interrupt();
+                job_control::die_by_interrupt();
                 ExitCode::of_signal(Signal::SIGINT as i32)
             }
         }
@@ -92,4 +92,4 @@ impl RunContext<'_> {
 }
 
 /// How long reading the record of a break may delay the end.
-const WHO_LIMIT: Duration = Duration::from_secs(2);
+const BREAK_RECORD_TIMEOUT: Duration = Duration::from_secs(2);

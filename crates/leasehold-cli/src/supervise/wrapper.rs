@@ -177,8 +177,8 @@ impl<'a> Wrapper<'a> {
             self.end_the_orphans().await?;
         }
         let is_unclean = self.lost || is_guardian_gone;
-        let stays_reserved = is_unclean && self.lock_options.lock_delay.is_some();
-        if stays_reserved {
+        let stays_closed = is_unclean && self.lock_options.lock_delay.is_some();
+        if stays_closed {
             // Even if renewals have recovered meanwhile, late writes of the command may still arrive.
             self.hold.give_up();
         }
@@ -189,9 +189,9 @@ impl<'a> Wrapper<'a> {
         };
         if let Some(loss) = ending
             && !self.lost
-            && !stays_reserved
+            && !stays_closed
         {
-            note_loss(self.output, &loss);
+            print_loss(self.output, &loss);
             self.lost = true;
         }
         match outcome {
@@ -285,7 +285,7 @@ impl<'a> Wrapper<'a> {
             .stop_with(group, signal)
             .map_err(|error| Failure::of("cannot stop", &error))?;
         if self.hold.seems_valid() {
-            self.job_control.go_on_with(group);
+            self.job_control.continue_with(group);
             self.guardian
                 .send(ControlMessage::Signal(Signal::SIGCONT as i32));
         }
@@ -309,7 +309,7 @@ impl<'a> Wrapper<'a> {
 
     fn note_loss(&mut self, loss: &LostLock) {
         if !self.lost {
-            note_loss(self.output, loss);
+            print_loss(self.output, loss);
             self.broken = loss.broken.then(|| loss.lock.clone());
         }
         self.lost = true;
@@ -331,7 +331,7 @@ impl<'a> Wrapper<'a> {
     }
 }
 
-fn note_loss(output: &Output, loss: &LostLock) {
+fn print_loss(output: &Output, loss: &LostLock) {
     output.print_message(&Message::Lost {
         lock: &loss.lock,
         reason: &loss.reason,

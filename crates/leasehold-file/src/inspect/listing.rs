@@ -92,7 +92,7 @@ fn held_key(
         Err(error) => return Err(error),
     };
     let held =
-        occupancy::present(&file)? != Present::Nobody || kernel.on(&file)? != Holding::default();
+        occupancy::present(&file)? != Present::NoHolder || kernel.on(&file)? != Holding::default();
     if !held {
         return Ok(None);
     }

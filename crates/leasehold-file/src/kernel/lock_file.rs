@@ -114,7 +114,7 @@ impl LockFile {
 
     /// Returns whether the lock still excludes others: it is not freed, and a newcomer would open its
     /// file.
-    pub(crate) fn stands(&self) -> io::Result<bool> {
+    pub(crate) fn still_excludes(&self) -> io::Result<bool> {
         Ok(!self.freed.load(Ordering::Acquire) && self.is_under_its_name()?)
     }
 
@@ -229,14 +229,14 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let won = win();
-        assert!(won.stands().unwrap());
+        assert!(won.still_excludes().unwrap());
         won.free();
-        assert!(!won.stands().unwrap());
+        assert!(!won.still_excludes().unwrap());
         let next = win();
         won.free();
-        assert!(next.stands().unwrap());
+        assert!(next.still_excludes().unwrap());
         fs::remove_file(&path).unwrap();
-        assert!(!next.stands().unwrap());
+        assert!(!next.still_excludes().unwrap());
     }
 
     #[test]

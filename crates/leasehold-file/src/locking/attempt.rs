@@ -116,8 +116,8 @@ fn take(
     open.watch = open.watch.map(Watch::forgetful);
     // Look before taking the `flock`, which others would see for a moment.
     let room = occupancy::look(&open.file, path, claim)?;
-    let stands_back = stands_back(&mut open, claim, now);
-    if stands_back.map_err(|error| failed("look at the locks on", path, error))? {
+    let yields = yields(&mut open, claim, now);
+    if yields.map_err(|error| failed("look at the locks on", path, error))? {
         return Ok(Some(busy(open)));
     }
     if let Occupancy::Taken = room {
@@ -131,7 +131,7 @@ fn take(
         }
         Locking::Busy(file) => {
             // Only a writer refuses a claim that shares the lock, so a writer has had its turn.
-            let writer_yield = WriterYield::paid();
+            let writer_yield = WriterYield::done();
             let mut open = KeptOpen {
                 file,
                 writer_yield,
@@ -145,14 +145,14 @@ fn take(
 }
 
 /// Returns whether `claim` shares the lock and yields to a waiting writer.
-fn stands_back(open: &mut KeptOpen, claim: &Claim, now: BootInstant) -> io::Result<bool> {
+fn yields(open: &mut KeptOpen, claim: &Claim, now: BootInstant) -> io::Result<bool> {
     if claim.mode == Mode::Exclusive || claim.wait == Wait::Barging {
         return Ok(false);
     }
     Ok(occupancy::is_writer_waiting(&open.file)?
         && open
             .writer_yield
-            .stands_back(occupancy::present(&open.file)?, now))
+            .yields(occupancy::present(&open.file)?, now))
 }
 
 /// Keeps out later claims that share the lock, while `claim` waits for the exclusive lock.
@@ -181,14 +181,14 @@ fn draw(directory: &Directory, claim: &Claim, won: Won) -> Result<AttemptProgres
         return Ok(AttemptProgress::Later(Stage::Draw(won)));
     }
     let seats = match occupancy::look(lock.file(), lock.path(), claim)? {
-        Occupancy::In(seats) => seats,
+        Occupancy::Room(seats) => seats,
         // The `flock` may have kept out a writer, which now waits for a notification by another
         // holder. So this attempt may not end before it has seen, without the `flock`, that there is
         // such a holder. It tries again, and yields to no writer.
         Occupancy::Taken => {
             let open = KeptOpen {
                 watch: won.watch,
-                writer_yield: WriterYield::paid(),
+                writer_yield: WriterYield::done(),
                 ..KeptOpen::new(lock.back_off().map_err(failed)?)
             };
             return Ok(AttemptProgress::Later(Stage::Try(Some(open))));
@@ -269,7 +269,7 @@ fn take_seat(
     }
     match claim.mode {
         // The seat is the permit.
-        Mode::Permit(_) => Err(occupancy::locked_by_a_stranger()),
+        Mode::Permit(_) => Err(occupancy::foreign_lock()),
         Mode::Exclusive | Mode::Shared => Ok(None),
     }
 }

@@ -22,8 +22,8 @@ pub(crate) struct HeldLock {
 
 impl HeldLock {
     /// Returns whether the lock still excludes others.
-    pub(crate) fn stands(&self) -> Result<bool, Error> {
-        let looked: io::Result<bool> = self.lock.stands();
+    pub(crate) fn still_excludes(&self) -> Result<bool, Error> {
+        let looked: io::Result<bool> = self.lock.still_excludes();
         looked.map_err(|error| failed("look up the lock file", self.lock.path(), error))
     }
 
@@ -32,7 +32,7 @@ impl HeldLock {
         if self.mode != claim.mode && !self.is_downgraded_by(claim) {
             return Renewal::Lost(LostReason::Gone);
         }
-        match self.stands() {
+        match self.still_excludes() {
             Ok(true) => Renewal::Renewed,
             Ok(false) => Renewal::Lost(LostReason::Gone),
             Err(error) => Renewal::Unknown(error),

@@ -29,7 +29,7 @@ use crate::kernel::range_lock;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Occupancy {
     /// There is, in one of these seats.
-    In(Range<u64>),
+    Room(Range<u64>),
     /// There is none.
     Taken,
 }
@@ -37,7 +37,7 @@ pub(crate) enum Occupancy {
 /// How others hold the lock, according to their byte locks. Those say nothing about `flock(1)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Present {
-    Nobody,
+    NoHolder,
     /// An exclusive holder.
     Writer,
     Sharers,
@@ -51,7 +51,7 @@ pub(crate) fn present(file: &File) -> io::Result<Present> {
         return Ok(Present::Sharers);
     }
     let seats = range_lock::first_locked(file, holder_record::offset(0)..READERS)?;
-    Ok(seats.map_or(Present::Nobody, |_| Present::Writer))
+    Ok(seats.map_or(Present::NoHolder, |_| Present::Writer))
 }
 
 /// Announces a waiting writer to all claims that will come to share the lock.
@@ -59,7 +59,7 @@ pub(crate) fn announce_writer(file: &File) -> io::Result<()> {
     if range_lock::share(file, WAITING_WRITERS)? {
         return Ok(());
     }
-    Err(locked_by_a_stranger())
+    Err(foreign_lock())
 }
 
 /// Withdraws the announcement of [`announce_writer`].
@@ -77,10 +77,10 @@ pub(crate) fn look(file: &File, path: &Path, claim: &Claim) -> Result<Occupancy,
     let failed = |error| failed("look at the locks on", path, error);
     match claim.mode {
         // The `flock` excludes all that this claim excludes.
-        Mode::Exclusive => Ok(Occupancy::In(0..SEATS)),
+        Mode::Exclusive => Ok(Occupancy::Room(0..SEATS)),
         Mode::Shared => {
             let permits = range_lock::first_locked(file, KINDS_OF_PERMITS).map_err(failed)?;
-            Ok(permits.map_or(Occupancy::In(0..SEATS), |_| Occupancy::Taken))
+            Ok(permits.map_or(Occupancy::Room(0..SEATS), |_| Occupancy::Taken))
         }
         Mode::Permit(permits) => {
             if range_lock::is_locked(file, READERS).map_err(failed)? {
@@ -96,7 +96,7 @@ pub(crate) fn look(file: &File, path: &Path, claim: &Claim) -> Result<Occupancy,
             Ok(free
                 .iter()
                 .next()
-                .map_or(Occupancy::Taken, |slot| Occupancy::In(seat(slot))))
+                .map_or(Occupancy::Taken, |slot| Occupancy::Room(seat(slot))))
         }
     }
 }
@@ -111,11 +111,11 @@ pub(crate) fn enter(file: &File, mode: Mode) -> io::Result<()> {
     if range_lock::share(file, kind)? {
         return Ok(());
     }
-    Err(locked_by_a_stranger())
+    Err(foreign_lock())
 }
 
 /// The error for a lock on one of our bytes that no program takes if it knows their meaning.
-pub(crate) fn locked_by_a_stranger() -> io::Error {
+pub(crate) fn foreign_lock() -> io::Error {
     io::Error::other("another program has locked bytes of it (fcntl)")
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Waiters {
     /// Made by the first wait.
     listener: Mutex<Option<Arc<Listener>>>,
     start: fn() -> io::Result<Listener>,
-    complaint: Once,
+    warned: Once,
 }
 
 impl KeptOpen {
@@ -75,14 +75,14 @@ impl Waiters {
             kept: Mutex::default(),
             listener: Mutex::default(),
             start,
-            complaint: Once::new(),
+            warned: Once::new(),
         }
     }
 
     /// Watches the file at `path`, if the kernel can.
     pub(crate) fn watch(&self, path: &Path) -> Option<Watch> {
         let watched = self.listener().and_then(|it| it.watch(path));
-        watched.map_err(|error| self.complain(&error)).ok()
+        watched.map_err(|error| self.warn_once(&error)).ok()
     }
 
     /// Returns what `waiter` keeps open, to use in its next attempt or to close.
@@ -90,12 +90,12 @@ impl Waiters {
         locked(&self.kept).remove(waiter)
     }
 
-    /// Keeps a file open for `waiter`. Beyond [`MOST`] waiters, it is closed instead: a process may
+    /// Keeps a file open for `waiter`. Beyond [`KEPT_FILES_MAX`] waiters, it is closed instead: a process may
     /// only have a limited number of files open, and the other waiters can take turns without it. A
     /// writer needs its file to announce that it waits, so its file takes the place of another's.
     pub(crate) fn keep(&self, waiter: ClaimId, open: KeptOpen) {
         let mut kept = locked(&self.kept);
-        if kept.len() >= MOST {
+        if kept.len() >= KEPT_FILES_MAX {
             let mut others = kept.iter().filter(|(_, it)| !it.is_announced);
             let other = others.next().map(|(other, _)| other.clone());
             match other.filter(|_| open.is_announced) {
@@ -109,7 +109,7 @@ impl Waiters {
     /// Resolves when another attempt of `waiter` is worth making.
     pub(crate) async fn wait(&self, waiter: &ClaimId, env: &Env) {
         let clock = &*env.clock;
-        let floor = env.random_span(FLOOR[0], FLOOR[1]);
+        let floor = env.random_span(POLL_FLOOR[0], POLL_FLOOR[1]);
         let listening = self.watch_of(waiter, |watch| {
             (
                 watch.listening(),
@@ -128,7 +128,7 @@ impl Waiters {
                 }
             }
             Some(Err(error)) => {
-                self.complain(&error);
+                self.warn_once(&error);
                 env.poll_pause().await;
             }
         }
@@ -148,8 +148,8 @@ impl Waiters {
         Ok(listener.insert(started).clone())
     }
 
-    fn complain(&self, error: &io::Error) {
-        self.complaint.call_once(|| {
+    fn warn_once(&self, error: &io::Error) {
+        self.warned.call_once(|| {
             tracing::warn!(
                 %error,
                 "the kernel does not tell when a lock file is closed: waiters ask at random instead"
@@ -164,10 +164,10 @@ fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// A quarter of the files that a process may usually have open.
-const MOST: usize = 256;
+const KEPT_FILES_MAX: usize = 256;
 
 /// How long a waiter without notifications waits until it tries all the same.
-const FLOOR: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
+const POLL_FLOOR: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 
 #[cfg(test)]
 mod tests {
@@ -227,7 +227,7 @@ mod tests {
                     store.acquire(&waiter).await.unwrap(),
                     Attempt::Busy(_)
                 ));
-                assert!(store.waits().complaint.is_completed());
+                assert!(store.waits().warned.is_completed());
                 // Its file stays open all the same: a close could notify others.
                 let kept = |waits: &Waiters| locked(&waits.kept).len();
                 assert_eq!(kept(store.waits()), 1);
@@ -264,14 +264,14 @@ mod tests {
         let store = store(dir.path(), Waiters::notified());
         let holder = waiter();
         store.acquire(&holder).await.unwrap();
-        let waiters: Vec<_> = (0..=MOST).map(|_| waiter()).collect();
+        let waiters: Vec<_> = (0..=KEPT_FILES_MAX).map(|_| waiter()).collect();
         for waiter in &waiters {
             assert!(matches!(
                 store.acquire(waiter).await.unwrap(),
                 Attempt::Busy(_)
             ));
         }
-        assert_eq!(locked(&store.waits().kept).len(), MOST);
+        assert_eq!(locked(&store.waits().kept).len(), KEPT_FILES_MAX);
         // These waiting writers keep readers out. A reader that they keep out makes room for another
         // writer.
         let readers = [
@@ -282,7 +282,9 @@ mod tests {
             let id = ClaimId::of(claim);
             locked(&store.waits().kept).contains_key(&id)
         };
-        assert!(waiters[..MOST].iter().all(is_kept) && !is_kept(&waiters[MOST]));
+        assert!(
+            waiters[..KEPT_FILES_MAX].iter().all(is_kept) && !is_kept(&waiters[KEPT_FILES_MAX])
+        );
         store.acquire(&readers[0]).await.unwrap();
         assert!(!is_kept(&readers[0]));
         store.leave(&waiters[0]);
@@ -291,9 +293,9 @@ mod tests {
             store.acquire(reader).await.unwrap();
         }
         assert!(is_kept(&readers[0]) && !is_kept(&readers[1]));
-        store.acquire(&waiters[MOST]).await.unwrap();
-        assert!(is_kept(&waiters[MOST]) && !is_kept(&readers[0]));
-        takes_turns(&store, &holder, &waiters[MOST]).await;
+        store.acquire(&waiters[KEPT_FILES_MAX]).await.unwrap();
+        assert!(is_kept(&waiters[KEPT_FILES_MAX]) && !is_kept(&readers[0]));
+        takes_turns(&store, &holder, &waiters[KEPT_FILES_MAX]).await;
         for waiter in waiters.iter().chain(&readers) {
             store.leave(waiter);
             store.flush().await;

@@ -12,7 +12,7 @@ use crate::locking::occupancy::Present;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WriterYield {
     /// A writer had its turn meanwhile, or could have had it.
-    is_paid: bool,
+    is_done: bool,
     /// When the lock was first seen without a holder.
     unused_since: Option<BootInstant>,
 }
@@ -20,24 +20,24 @@ pub(crate) struct WriterYield {
 impl WriterYield {
     /// Returns the state of a waiter that has already met a writer, or that came before every writer
     /// it will meet.
-    pub(crate) fn paid() -> Self {
+    pub(crate) fn done() -> Self {
         Self {
-            is_paid: true,
+            is_done: true,
             unused_since: None,
         }
     }
 
     /// Returns whether it yields to a waiting writer while the lock is held as `present` says.
-    pub(crate) fn stands_back(&mut self, present: Present, now: BootInstant) -> bool {
+    pub(crate) fn yields(&mut self, present: Present, now: BootInstant) -> bool {
         match present {
-            Present::Writer => self.is_paid = true,
+            Present::Writer => self.is_done = true,
             Present::Sharers => self.unused_since = None,
-            Present::Nobody => {
+            Present::NoHolder => {
                 let since = *self.unused_since.get_or_insert(now);
-                self.is_paid |= now.since(since) >= LONGEST;
+                self.is_done |= now.since(since) >= LONGEST;
             }
         }
-        !self.is_paid
+        !self.is_done
     }
 }
 
@@ -49,33 +49,38 @@ mod tests {
     use super::*;
 
     /// Returns whether the waiter still yields after it found these states, at these milliseconds.
-    fn stands_back(found: &[(u64, Present)]) -> bool {
+    fn yields(found: &[(u64, Present)]) -> bool {
         let mut writer_yield = WriterYield::default();
-        let mut stands_back = true;
+        let mut yields = true;
         for (millis, present) in found {
             let now = BootInstant::from_nanos(0) + Duration::from_millis(*millis);
-            stands_back = writer_yield.stands_back(*present, now);
+            yields = writer_yield.yields(*present, now);
         }
-        stands_back
+        yields
     }
 
     #[test]
     fn reader_yields_until_a_writer_was_served() {
-        use Present::{Nobody, Sharers, Writer};
-        assert!(stands_back(&[(0, Sharers), (90_000, Sharers)]));
-        assert!(stands_back(&[(0, Nobody), (900, Nobody)]));
-        assert!(!stands_back(&[(0, Sharers), (10, Writer)]));
-        assert!(!stands_back(&[(0, Sharers), (10, Writer), (20, Sharers)]));
+        use Present::{NoHolder, Sharers, Writer};
+        assert!(yields(&[(0, Sharers), (90_000, Sharers)]));
+        assert!(yields(&[(0, NoHolder), (900, NoHolder)]));
+        assert!(!yields(&[(0, Sharers), (10, Writer)]));
+        assert!(!yields(&[(0, Sharers), (10, Writer), (20, Sharers)]));
     }
 
     #[test]
     fn reader_stops_yielding_to_absent_writer() {
-        use Present::{Nobody, Sharers};
-        assert!(!stands_back(&[(0, Nobody), (1000, Nobody)]));
-        assert!(!stands_back(&[(0, Nobody), (500, Nobody), (1500, Nobody)]));
+        use Present::{NoHolder, Sharers};
+        assert!(!yields(&[(0, NoHolder), (1000, NoHolder)]));
+        assert!(!yields(&[(0, NoHolder), (500, NoHolder), (1500, NoHolder)]));
         // Another holder that comes and goes excuses the writer for not taking the lock.
-        let between = [(0, Nobody), (600, Sharers), (700, Nobody), (1600, Nobody)];
-        assert!(stands_back(&between));
-        assert!(!stands_back(&[&between[..], &[(1700, Nobody)]].concat()));
+        let between = [
+            (0, NoHolder),
+            (600, Sharers),
+            (700, NoHolder),
+            (1600, NoHolder),
+        ];
+        assert!(yields(&between));
+        assert!(!yields(&[&between[..], &[(1700, NoHolder)]].concat()));
     }
 }

@@ -170,7 +170,7 @@ impl FileStore {
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
         let fence = held.fence;
-        if blocking(move || held.stands()).await?? {
+        if blocking(move || held.still_excludes()).await?? {
             return Ok(Some(fence));
         }
         self.0.table.remove(id);
@@ -185,12 +185,12 @@ impl FileStore {
             return Ok(Release::WasLost);
         };
         let work = move || {
-            let stood = held.stands();
+            let existed = held.still_excludes();
             held.lock.free();
-            (stood, guard)
+            (existed, guard)
         };
-        let (stood, _turn) = blocking(work).await?;
-        Ok(match stood {
+        let (existed, _turn) = blocking(work).await?;
+        Ok(match existed {
             Ok(false) => Release::WasLost,
             // It is free in any case, also where the name could not be looked up.
             Ok(true) | Err(_) => Release::Released,

@@ -197,8 +197,8 @@ impl Clock for Settable {
         SystemClock.sleep_until(deadline)
     }
 
-    fn stood_still(&self, span: Duration) {
-        SystemClock.stood_still(span);
+    fn was_paused(&self, span: Duration) {
+        SystemClock.was_paused(span);
     }
 }
 

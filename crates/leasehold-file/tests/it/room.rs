@@ -55,7 +55,7 @@ impl Clock for HeldClock {
         })
     }
 
-    fn stood_still(&self, _: Duration) {}
+    fn was_paused(&self, _: Duration) {}
 }
 
 impl HeldClock {

@@ -92,7 +92,7 @@ impl Engine {
         member_state.is_plain = matches!(request, Request::TryAcquire { .. });
         member_state.tried |= member_state.is_plain;
         let task = Task::Attempt(id, member_state.number);
-        let limit = self.limit_of(Some(term));
+        let limit = self.limit_of(term);
         self.send(now, member, task, request, limit);
     }
 
@@ -217,7 +217,7 @@ impl Engine {
             return;
         };
         let claim = Arc::clone(&acquisition.claim);
-        let limit = self.limit_of(Some(claim.term()));
+        let limit = self.limit_of(claim.term());
         let request = Request::ConfirmFence { claim, fence };
         self.send(now, member, Task::Confirm(id, fence), request, limit);
     }

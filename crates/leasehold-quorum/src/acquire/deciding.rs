@@ -68,7 +68,7 @@ impl Engine {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return false;
         };
-        let (began, end) = (acquisition.began, acquisition.began + CONNECT_PATIENCE);
+        let (began, end) = (acquisition.began, acquisition.began + CONNECT_WAIT_MAX);
         let (members, membership) = (self.members.len(), &mut self.membership);
         let is_pending = |member| membership.access(now.instant, member, began) == Access::Pending;
         let awaits = now.instant < end && (0..members).any(is_pending);
@@ -167,7 +167,7 @@ impl Engine {
             slot: Some(slot),
         };
         for member in differing {
-            let limit = self.limit_of(Some(lease.claim.term()));
+            let limit = self.limit_of(lease.claim.term());
             let request = Request::Renew(vec![lease.clone()]);
             self.send(now, member, Task::MovePermit, request, limit);
         }
@@ -205,7 +205,7 @@ impl Engine {
             } else if has_answers {
                 self.fail_round(now, id);
             } else if self.has_majority(now, now.instant) {
-                self.leave_for_a_while(now, id, error);
+                self.leave_and_pause(now, id, error);
             } else {
                 self.leave_queues(now, id);
             }
@@ -257,11 +257,11 @@ impl Engine {
         if acquisition.is_queued() && acquisition.is_round_over() {
             acquisition.round = None;
         }
-        self.tell_busy(id);
+        self.report_busy(id);
     }
 
     /// Tells the driver that a majority is busy, and the place in the queue when it changes.
-    pub(crate) fn tell_busy(&mut self, id: OperationId) {
+    pub(crate) fn report_busy(&mut self, id: OperationId) {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
         };
@@ -282,4 +282,4 @@ impl Engine {
 }
 
 /// How long an attempt waits for members that are not connected yet, though a majority granted it.
-const CONNECT_PATIENCE: Duration = Duration::from_millis(100);
+const CONNECT_WAIT_MAX: Duration = Duration::from_millis(100);

@@ -54,7 +54,7 @@ impl Engine {
     }
 
     /// A majority can be asked, but grants nothing at present, for a reason other than a holder.
-    pub(super) fn leave_for_a_while(&mut self, now: Now, id: OperationId, error: Error) {
+    pub(super) fn leave_and_pause(&mut self, now: Now, id: OperationId, error: Error) {
         self.give_back(now, id, false);
         let Some(acquisition) = self.acquisitions.get(&id) else {
             return;

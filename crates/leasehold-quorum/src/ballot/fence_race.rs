@@ -26,12 +26,12 @@ impl FenceRace {
     }
 
     /// Notes how far a member's counter has advanced.
-    pub(super) fn hear(&mut self, counter: Fence) {
+    pub(super) fn observe(&mut self, counter: Fence) {
         self.greatest = self.greatest.max(Some(counter));
     }
 
     /// Whether it may try another fence.
-    pub(super) fn goes_on(&self) -> bool {
+    pub(super) fn may_repeat(&self) -> bool {
         self.round < ROUNDS
     }
 
@@ -39,7 +39,7 @@ impl FenceRace {
     /// because counters advance with the clocks of new claims. The leap is random, so that two claims that
     /// collided once do not collide again.
     pub(super) fn next(&mut self) -> Option<Fence> {
-        if !self.goes_on() {
+        if !self.may_repeat() {
             return None;
         }
         self.round += 1;

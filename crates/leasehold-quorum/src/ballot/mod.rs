@@ -102,13 +102,13 @@ impl Ballot {
 
     /// Takes in one member's vote. Later votes of the same member have no effect.
     pub(crate) fn vote(&mut self, member: usize, vote: Vote) {
-        let place = &mut self.members[member].vote;
-        if place.is_some() {
+        let known = &mut self.members[member].vote;
+        if known.is_some() {
             return;
         }
-        *place = Some(vote);
+        *known = Some(vote);
         if let (Some(race), Vote::Granted(fence)) = (&mut self.fence_race, vote) {
-            race.hear(fence);
+            race.observe(fence);
         }
     }
 
@@ -124,7 +124,7 @@ impl Ballot {
             Some(FenceConfirmation::Confirmed) => Confirmation::Confirmed,
             Some(FenceConfirmation::Conflict(counter)) => {
                 if let Some(race) = &mut self.fence_race {
-                    race.hear(counter);
+                    race.observe(counter);
                 }
                 Confirmation::Conflict
             }
@@ -160,7 +160,7 @@ impl Ballot {
     }
 
     fn second_round(&mut self, fence: Fence, needed: usize) -> Decision {
-        let to_ask = self.not_confirmed_yet(fence);
+        let to_ask = self.mark_asked(fence);
         let count = |state| {
             let counted = self.counted();
             counted
@@ -183,9 +183,9 @@ impl Ballot {
             return self.second_round(next, needed);
         }
         // If another round is possible, the members without an answer decide whether there is one.
-        let goes_on = self.fence_race.as_ref().is_some_and(FenceRace::goes_on);
-        let to_be_had = if goes_on { conflicts } else { 0 };
-        if confirmed + asked + self.pending() + to_be_had < needed {
+        let may_repeat = self.fence_race.as_ref().is_some_and(FenceRace::may_repeat);
+        let reachable = if may_repeat { conflicts } else { 0 };
+        if confirmed + asked + self.pending() + reachable < needed {
             self.refusal(needed)
         } else if to_ask.is_empty() {
             Decision::Wait
@@ -194,10 +194,11 @@ impl Ballot {
         }
     }
 
-    /// Returns the members that still have to be asked to confirm the fence.
-    fn not_confirmed_yet(&mut self, fence: Fence) -> Vec<usize> {
+    /// Marks the members that have to be asked to confirm the fence, and those that need not, and returns the
+    /// former.
+    fn mark_asked(&mut self, fence: Fence) -> Vec<usize> {
         let mut to_ask = Vec::new();
-        for (place, member) in self.members.iter_mut().enumerate() {
+        for (number, member) in self.members.iter_mut().enumerate() {
             let Some(answer) = member.granted() else {
                 continue;
             };
@@ -211,7 +212,7 @@ impl Ballot {
                 _ => Confirmation::Asked,
             };
             if member.confirmation == Confirmation::Asked {
-                to_ask.push(place);
+                to_ask.push(number);
             }
         }
         to_ask

@@ -319,7 +319,7 @@ impl Membership {
     }
 
     fn note(&mut self, member: usize, learned: Learned) {
-        if let Some(span) = learned.stood_still {
+        if let Some(span) = learned.paused {
             let event = MemberEvent::Suspended { member, span };
             self.events.push_back(event);
         }

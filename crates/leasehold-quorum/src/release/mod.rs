@@ -52,7 +52,7 @@ impl Engine {
             decided: false,
         };
         self.releases.insert(id, release);
-        self.go_on_releasing(now, id);
+        self.advance_release(now, id);
     }
 
     /// Ends the wait at the members that did not grant the lease. Otherwise they would keep the entry until
@@ -68,7 +68,7 @@ impl Engine {
     }
 
     /// Sends a release to the members that can be asked by now.
-    pub(crate) fn go_on_releasing(&mut self, now: Now, id: OperationId) {
+    pub(crate) fn advance_release(&mut self, now: Now, id: OperationId) {
         let Some(release) = self.releases.get_mut(&id) else {
             return;
         };
@@ -76,7 +76,7 @@ impl Engine {
         let pending = std::mem::take(&mut release.pending);
         // A member that refuses at once must not end the release before the others are asked.
         release.open += 1;
-        let end = began + self.limit_of(Some(claim.term()));
+        let end = began + self.limit_of(claim.term());
         let is_over = end <= now.instant;
         for member in pending.iter() {
             let access = self.membership.access(now.instant, member, began);
@@ -121,7 +121,7 @@ impl Engine {
         let mut waiting: Vec<OperationId> = waiting.map(|(id, _)| *id).collect();
         waiting.sort_unstable();
         for id in waiting {
-            self.go_on_releasing(now, id);
+            self.advance_release(now, id);
         }
     }
 
@@ -146,17 +146,17 @@ impl Engine {
             if let Some(id) = operation {
                 let text = "too many requests are in flight";
                 let error = Error::new(ErrorKind::Unreachable, text);
-                self.take_release(now, member, id, Reply::Failed(error));
+                self.count_release(now, member, id, Reply::Failed(error));
             }
             return;
         }
         let successor = match requeue {
-            None => self.successor(now, member, &lease.claim),
+            None => self.reserve_successor(now, member, &lease.claim),
             Some(_) => None,
         };
         let (named, successor) = successor.unzip();
         let claim = Arc::clone(&lease.claim);
-        let limit = self.limit_of(Some(claim.term()));
+        let limit = self.limit_of(claim.term());
         let release = operation.and_then(|id| self.releases.get(&id));
         let request = match release.is_some_and(|it| !it.contended) && named.is_none() {
             true => Request::Free { claim },
@@ -175,7 +175,7 @@ impl Engine {
     }
 
     /// The lease could not be freed alone.
-    pub(crate) fn take_contended(
+    pub(crate) fn handle_contended(
         &mut self,
         now: Now,
         member: usize,
@@ -188,9 +188,10 @@ impl Engine {
         self.send_release(now, member, lease, None, operation);
     }
 
-    /// Returns this client's oldest waiter that waits at the member and has no request in flight there.
-    /// Returns `None` without a majority: the lock would stop at a client that cannot use it.
-    fn successor(
+    /// Begins a round for this client's oldest waiter that waits at the member and has no request in flight
+    /// there, and counts the release as its request. Returns `None` without a majority: the lock would stop at a
+    /// client that cannot use it.
+    fn reserve_successor(
         &mut self,
         now: Now,
         member: usize,
@@ -225,7 +226,7 @@ impl Engine {
     }
 
     /// Takes in the reply to a release. It counts only from a member with a vote.
-    pub(crate) fn take_counted(
+    pub(crate) fn handle_release_reply(
         &mut self,
         now: Now,
         from: &Answered,
@@ -237,16 +238,17 @@ impl Engine {
             Ok(()) => reply,
             Err(reason) => Reply::Failed(reason.error()),
         };
-        self.take_release(now, member, id, reply);
+        self.count_release(now, member, id, reply);
     }
 
-    pub(crate) fn take_release(&mut self, now: Now, member: usize, id: OperationId, reply: Reply) {
+    pub(crate) fn count_release(&mut self, now: Now, member: usize, id: OperationId, reply: Reply) {
         let Some(release) = self.releases.get_mut(&id) else {
             return;
         };
         release.open -= 1;
         let vote = match reply {
             Reply::Released { freed: true, .. } => LeaseVote::Valid,
+            // The lease had ended, or belonged to another owner by then.
             Reply::Released { freed: false, .. } => LeaseVote::Lost(leasehold::LostReason::Gone),
             Reply::Failed(error) => {
                 let obstacle = self.membership.obstacle(now.instant, member);

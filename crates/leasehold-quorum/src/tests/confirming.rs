@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Bug 9: otherwise fences come out of order.
+/// Otherwise fences come out of order.
 #[test]
 fn greatest_fence_is_confirmed_at_the_others() {
     let mut fixture = Fixture::new(3);

@@ -84,7 +84,7 @@ fn readers_permits_and_barging_use_the_script() {
     }
 }
 
-/// Bug 14: a lease without a fence of its own must draw one. It counts from the first request.
+/// A lease without a fence of its own must draw one. It counts from the first request.
 #[test]
 fn counter_ahead_of_the_proposal_draws_a_fence() {
     let mut fixture = Fixture::new(1);

@@ -67,7 +67,7 @@ fn waiter_without_majority_learns_new_reasons() {
     assert!(error.to_string().contains("no route"), "{error}");
 }
 
-/// Bug 1, with members that stay silent.
+/// A waiter without a majority would block the lock for others.
 #[test]
 fn waiter_leaves_the_queues_of_a_silent_majority() {
     let mut fixture = Fixture::new(3);

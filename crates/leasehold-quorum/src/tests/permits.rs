@@ -52,7 +52,7 @@ fn only_grants_of_one_permit_add_up() {
     assert_eq!(fixture.acquired(id).expect("a permit").slot, Some(slot(1)));
 }
 
-/// Bug 17. The move must not happen before the lease is held.
+/// The move must not happen before the lease is held.
 #[test]
 fn holder_moves_to_its_permit() {
     let mut fixture = Fixture::new(3);
@@ -78,7 +78,7 @@ fn attempt_with_different_permits_is_busy() {
     assert_eq!(fixture.kinds(1), ["release"]);
 }
 
-/// Bug 19: waiters that hold each other's permits must not meet again at once.
+/// Waiters that hold each other's permits must not meet again at once.
 #[test]
 fn waiter_pauses_after_different_permits() {
     let mut fixture = Fixture::new(5);

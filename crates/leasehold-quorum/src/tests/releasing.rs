@@ -119,7 +119,7 @@ fn successor_that_holds_does_not_ask_again() {
     assert!(fixture.kinds(0).is_empty());
 }
 
-/// Bug 2: otherwise the lock passes to a waiter that cannot get a majority and leaves only afterwards.
+/// Otherwise the lock passes to a waiter that cannot get a majority and leaves only afterwards.
 #[test]
 fn failed_attempt_of_a_minority_names_no_successor() {
     let mut fixture = Fixture::new(3);
@@ -168,7 +168,7 @@ fn cancelled_attempt_is_released_wherever_it_was_asked() {
     assert!(fixture.engine.is_idle());
 }
 
-/// Bug 11: a wait that ends hands the lock over.
+/// A wait that ends hands the lock over.
 #[test]
 fn cancelled_wait_names_the_next_waiter() {
     let mut fixture = Fixture::new(3);

@@ -65,7 +65,7 @@ fn failed_round_gives_back_with_the_ticket() {
     assert!(fixture.outcome(id).is_none());
 }
 
-/// Bug 8: otherwise fences come out of order.
+/// Otherwise fences come out of order.
 #[test]
 fn reply_from_before_the_give_back_is_void() {
     let mut fixture = Fixture::new(3);
@@ -77,7 +77,7 @@ fn reply_from_before_the_give_back_is_void() {
     assert!(fixture.outcome(id).is_none());
 }
 
-/// Bug 6: a round follows the round trip, which is 0 here, and doubles with each failure.
+/// A round follows the round trip, which is 0 here, and doubles with each failure.
 #[test]
 fn round_waits_longer_after_each_failure() {
     let mut fixture = Fixture::new(3);
@@ -93,7 +93,7 @@ fn round_waits_longer_after_each_failure() {
     }
 }
 
-/// Bug 7: an attempt without a ticket does not try again.
+/// An attempt without a ticket does not try again.
 #[test]
 fn failed_attempt_ends_the_call() {
     let mut fixture = Fixture::new(3);

@@ -59,13 +59,13 @@ impl Clocks {
             .filter(|last| now.since(last.received) <= self.max_ttl)
             .and_then(|last| step(last, reading));
         self.tracks[member].last = Some(reading);
-        let mut stood_still = None;
+        let mut paused = None;
         if let Some(by) = step {
             self.put_out(member, ClockFault::Stepped(by), now, now + self.max_ttl);
-            stood_still = self.moved_together(by, now);
+            paused = self.moved_together(by, now);
         }
         self.compare(now);
-        stood_still
+        paused
     }
 
     /// Returns whether an answer to a request that was sent at `sent` counts.
@@ -113,18 +113,18 @@ impl Clocks {
         }
         let least = steps.iter().flatten().min().copied()?;
         // If this client's clock ran ahead, no harm is done: its deadlines come too early.
-        let stood_still = (least.0 > 0).then(|| least.span());
+        let paused = (least.0 > 0).then(|| least.span());
         for (track, step) in self.tracks.iter_mut().zip(&steps) {
             if step.is_some() {
                 track.out = None;
                 // The reading came after the stop, and before this client's clock was set ahead.
-                if let (Some(last), Some(span)) = (&mut track.last, stood_still) {
+                if let (Some(last), Some(span)) = (&mut track.last, paused) {
                     last.sent = last.sent + span;
                     last.received = last.received + span;
                 }
             }
         }
-        stood_still
+        paused
     }
 
     /// Excludes the members that are too far from the lower median, if a majority was heard recently.

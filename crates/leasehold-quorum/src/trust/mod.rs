@@ -70,7 +70,7 @@ pub(crate) struct Learned {
     /// is old ([`LOOK_AGAIN`]), or the record could not be read or written before.
     pub(crate) must_look: bool,
     /// This client was stopped for this span.
-    pub(crate) stood_still: Option<Duration>,
+    pub(crate) paused: Option<Duration>,
 }
 
 /// For how long a client relies on a member's report about itself. No other answer shows a change of the
@@ -138,7 +138,7 @@ impl Trust {
         }
         let learned = Learned {
             must_look: false,
-            stood_still: self.read_clock(member, status.clock, at),
+            paused: self.read_clock(member, status.clock, at),
         };
         self.incarnations[member] = Some(status.incarnation());
         self.missed[member] = false;
@@ -179,7 +179,7 @@ impl Trust {
         }
         Learned {
             must_look,
-            stood_still: self.read_clock(member, sample.clock, at),
+            paused: self.read_clock(member, sample.clock, at),
         }
     }
 

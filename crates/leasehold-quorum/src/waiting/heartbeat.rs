@@ -14,7 +14,7 @@ use crate::reply::Reply;
 use crate::request::Request;
 
 /// How many locks one heartbeat asks about.
-const LOCKS_MAX: usize = 100;
+const LOCKS_AT_ONCE: usize = 64;
 
 impl Engine {
     /// Sends the heartbeats of this second, while this client has waiters.
@@ -62,7 +62,7 @@ impl Engine {
         let mut waits: Vec<(OperationId, Arc<Claim>)> = oldest.collect();
         waits.sort_unstable_by_key(|(id, _)| *id);
         self.members[member].heartbeat = Some(now.instant);
-        let mut parts: Vec<&[(OperationId, Arc<Claim>)]> = waits.chunks(LOCKS_MAX).collect();
+        let mut parts: Vec<&[(OperationId, Arc<Claim>)]> = waits.chunks(LOCKS_AT_ONCE).collect();
         if parts.is_empty() {
             parts.push(&[]);
         }

@@ -48,7 +48,7 @@ impl RedisMember {
     /// [`ErrorKind::InvalidInput`](leasehold::ErrorKind::InvalidInput), naming the value without its credentials,
     /// and the rule. Nothing is sent, but the file of `ca` is read.
     pub fn new(url: impl AsRef<str>) -> Result<Self, Error> {
-        Self::with_ambient(url, Env::default())
+        Self::with_env(url, Env::default())
     }
 
     /// Like [`new`](Self::new), with another clock and other random numbers, for tests.
@@ -56,7 +56,7 @@ impl RedisMember {
     /// # Errors
     ///
     /// As [`new`](Self::new).
-    pub fn with_ambient(url: impl AsRef<str>, env: Env) -> Result<Self, Error> {
+    pub fn with_env(url: impl AsRef<str>, env: Env) -> Result<Self, Error> {
         let url = RedisUrl::parse(url.as_ref())?;
         // A file that cannot be read is the caller's error.
         Tls::new(url.ca.as_deref())?;

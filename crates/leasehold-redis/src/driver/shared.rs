@@ -221,7 +221,7 @@ impl Shared {
         for event in &member_events {
             if let MemberEvent::Suspended { span, .. } = event {
                 // Before the engine takes in anything else.
-                self.clock.stood_still(*span);
+                self.clock.was_paused(*span);
             }
         }
         self.is_busy.store(is_busy, Ordering::Relaxed);

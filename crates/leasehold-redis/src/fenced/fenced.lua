@@ -8,7 +8,7 @@
 --       2 the command's name, if there is one: any command whose first argument is the key
 --       3 and so on: the command's arguments behind the key
 -- Answer  {1, what the command answered} if it was let in
---         {0, the greatest fence as text} if the door is shut; nothing was changed
+--         {0, the greatest fence as text} if that is greater; nothing was changed
 --         the error of the command, which then had no effect; the fence is remembered all the same
 -- Source  "How to do distributed locking" (Kleppmann, 2016), fencing tokens; the layout is Leasehold's
 --

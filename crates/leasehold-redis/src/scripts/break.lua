@@ -1,10 +1,10 @@
--- Breaks the exclusive lease of an owner: from now on no client renews or restores it. The lock stays shut
+-- Breaks the exclusive lease of an owner: from now on no client renews or restores it. The lock stays closed
 -- until the lease would have ended, or is handed over at once.
 --
 -- KEYS  1 presence  2 lock key  3 fence  4 queue  5 readers  6 slots  7 record of the break
 -- ARGV  1 owner  2 fence of its lease  3 '1' to hand over at once, or ''  4 how long the record is kept in
 --       ms; then its fields and values
--- Answer  {1 the lease was valid or 0, for how many ms the lock stays shut or -1}
+-- Answer  {1 the lease was valid or 0, for how many ms the lock stays closed or -1}
 -- Source  docs/wire.md, "Break"
 
 local REMEMBERED_MAX = 16

@@ -115,5 +115,5 @@ impl Clock for NoTimers {
         Box::pin(pending())
     }
 
-    fn stood_still(&self, _: Duration) {}
+    fn was_paused(&self, _: Duration) {}
 }

@@ -40,7 +40,7 @@ fn let_in(answer: Reply) -> Reply {
     Reply::Array(vec![Reply::Integer(1), answer])
 }
 
-fn shut_at(greatest: u64) -> Reply {
+fn closed_at(greatest: u64) -> Reply {
     Reply::Array(vec![Reply::Integer(0), bulk(greatest.to_string())])
 }
 
@@ -133,13 +133,13 @@ fn another_client_runs_any_command_under_the_script() {
     };
     assert_eq!(hash(&mut client, "5", "9"), let_in(Reply::Integer(1)));
     assert_eq!(eval(&mut client, "hash", &["6"]), let_in(Reply::Nil));
-    assert_eq!(hash(&mut client, "5", "0"), shut_at(6));
+    assert_eq!(hash(&mut client, "5", "0"), closed_at(6));
     let total = server.command(&["HGET", "hash", "total"]);
     assert_eq!(total, bulk("9"));
     let wrong = eval(&mut client, "hash", &["7", "INCRBY", "1"]);
     is_error(&wrong, "WRONGTYPE");
     // The fence counts all the same.
-    assert_eq!(hash(&mut client, "6", "0"), shut_at(7));
+    assert_eq!(hash(&mut client, "6", "0"), closed_at(7));
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn fences_are_compared_to_the_last_digit() {
         for text in &texts {
             assert_eq!(eval(&mut client, key, &[text]), let_in(Reply::Nil));
         }
-        assert_eq!(eval(&mut client, key, &[&texts[0]]), shut_at(greater));
+        assert_eq!(eval(&mut client, key, &[&texts[0]]), closed_at(greater));
         assert_eq!(value(&server, &fence_record(key)), bulk(&*texts[1]));
     }
 }
@@ -241,7 +241,7 @@ fn fence_record_shares_the_slot_of_its_key() {
         assert_eq!(slots[0], slots[1], "{name} and {record}");
         let answer = eval(&mut client, name, &["2", "SET", "v"]);
         assert_eq!(answer, let_in(Reply::Status("OK".into())), "{name}");
-        assert_eq!(eval(&mut client, name, &["1", "SET", "late"]), shut_at(2));
+        assert_eq!(eval(&mut client, name, &["1", "SET", "late"]), closed_at(2));
     }
     // No name can have this tag. The cluster reports that, and nothing is written unchecked.
     is_error(&eval(&mut client, "{}", &["1", "SET", "v"]), "CROSSSLOT");

@@ -36,12 +36,12 @@ fn break_lease(client: &mut TestClient, claim: &Arc<Claim>, at_once: &str) -> (i
 }
 
 #[test]
-fn broken_lock_stays_shut_until_the_lease_ends() {
+fn broken_lock_stays_closed_until_the_lease_ends() {
     let (_server, mut client) = start();
     let held = client.hold(Mode::Exclusive);
     let waiter = client.wait(Mode::Exclusive, 10);
-    let (stood, left) = break_lease(&mut client, &held, "");
-    assert_eq!(stood, 1);
+    let (existed, left) = break_lease(&mut client, &held, "");
+    assert_eq!(existed, 1);
     assert!(left > 50_000);
     let tombstone = format!("leasehold:broken:{}", held.owner);
     assert_eq!(client.value(), Some(tombstone));

@@ -124,7 +124,7 @@ impl Simulation {
         };
         let is_late = self.now > self.quiet_since + allowed;
         if !is_done && !is_late {
-            return self.after(LOOK_EVERY);
+            return self.after(POLL_INTERVAL);
         }
         if !is_done && self.is_live {
             self.report_stuck();
@@ -184,7 +184,7 @@ impl Simulation {
 
 /// By then all programs have had the lock and released it.
 const PROGRAMS_MAX: Time = 15 * SECOND;
-const LOOK_EVERY: Time = 20 * MILLIS;
+const POLL_INTERVAL: Time = 20 * MILLIS;
 
 /// The last releases are in flight for this long.
 const SETTLED: Time = 800 * MILLIS;

@@ -9,7 +9,7 @@ pub(super) fn exclusion(facts: &Facts<'_>) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (index, (later, span)) in promises.iter().enumerate() {
         let earlier = promises[..index].iter().filter(|(it, other)| {
-            it.asked.lock == later.asked.lock && span.granted < it.shut_until(other)
+            it.asked.lock == later.asked.lock && span.granted < it.closed_until(other)
         });
         let earlier: Vec<_> = earlier.collect();
         let modes = earlier.iter().map(|(it, _)| it.mode(span.granted));
@@ -17,7 +17,7 @@ pub(super) fn exclusion(facts: &Facts<'_>) -> Vec<Violation> {
         if !are_compatible(&modes) {
             let beside: Vec<_> = earlier
                 .iter()
-                .map(|(it, other)| format!("w{} until {}", it.asked.wait, it.shut_until(other)))
+                .map(|(it, other)| format!("w{} until {}", it.asked.wait, it.closed_until(other)))
                 .collect();
             violations.push(Violation {
                 invariant: "I1",

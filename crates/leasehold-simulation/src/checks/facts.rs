@@ -88,7 +88,7 @@ impl WaitFacts {
     }
 
     /// Until when no other grant may follow: the end of the guard, plus the lock delay.
-    pub(super) fn shut_until(&self, span: &Span) -> Time {
+    pub(super) fn closed_until(&self, span: &Span) -> Time {
         if span.is_clean || self.asked.delay == 0 {
             span.end()
         } else {

@@ -143,7 +143,7 @@ pub(super) const CHECKS: &[Check] = checks! {
     }
     breaking, Nothing [Admin, Inspection]::{
         b1_next_renewal_reports_the_break,
-        b2_broken_lock_stays_shut_until_lease_end,
+        b2_broken_lock_stays_closed_until_lease_end,
         b3_current_holder_keeps_the_lock,
         b4_lock_broken_at_once_is_free,
         b4_lock_broken_at_once_is_handed_over,

@@ -69,7 +69,7 @@ pub(crate) async fn r2_bad_claim_harms_no_other_in_batch(fixture: &Fixture) {
 
 pub(crate) async fn r3_a_renewed_lease_outlives_its_first_ttl(fixture: &Fixture) {
     let store = fixture.open();
-    for _ in 0..MACHINE_STOOD_STILL_MAX {
+    for _ in 0..MACHINE_PAUSED_MAX {
         if outlived_its_first_ttl(fixture, &store).await {
             return;
         }
@@ -110,7 +110,7 @@ async fn outlived_its_first_ttl(fixture: &Fixture, store: &Arc<dyn Store>) -> bo
 }
 
 /// How often to repeat a test that cannot continue because the machine stalled.
-const MACHINE_STOOD_STILL_MAX: usize = 10;
+const MACHINE_PAUSED_MAX: usize = 10;
 
 pub(crate) async fn r3_guard_outlives_its_first_ttl(fixture: &Fixture) {
     let (store, client, key) = (fixture.open(), Client::new(fixture.open()), fixture.key());

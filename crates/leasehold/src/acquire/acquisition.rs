@@ -236,7 +236,7 @@ impl Acquisition {
             (AttemptFailure::Busy(busy), WaitPolicy::Wait(_)) => {
                 let holder = match busy.holder {
                     Some(owner) => format!("client {}", owner.client()),
-                    None => "somebody else".into(),
+                    None => "another client".into(),
                 };
                 let waited = self.context.now().since(began);
                 let text = format!("still held by {holder} after {waited:.1?}");

@@ -27,7 +27,7 @@ pub struct Election(pub(super) crate::Election);
 impl Election {
     settings! { Election:
         ttl(Duration), wait(Duration), max_hold(Duration),
-        lock_delay(Duration), look_every(Duration),
+        lock_delay(Duration), poll_interval(Duration),
     }
 
     /// Sets the value that the leader publishes, as [`crate::Election::value`] does.
@@ -44,7 +44,7 @@ impl Election {
         pollster::block_on(self.0.campaign()).map(Leadership)
     }
 
-    /// Returns who leads now; `None` if no leader is known.
+    /// Returns the current leader; `None` if no leader is known.
     ///
     /// # Errors
     ///

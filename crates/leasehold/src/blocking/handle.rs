@@ -15,7 +15,7 @@ impl Guard {
         self.0.into_handle()
     }
 
-    /// Leaves the lock shut for at least `span`, as [`crate::Guard::leave_for`] does.
+    /// Leaves the lock closed for at least `span`, as [`crate::Guard::leave_for`] does.
     ///
     /// # Errors
     ///

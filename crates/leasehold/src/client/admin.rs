@@ -42,8 +42,8 @@ impl Client {
     ///
     /// let shown = operator.holders("deploy").await?[0].fence.unwrap();
     /// let how = ForceRelease::at_once().because("its host is gone")?;
-    /// let breach = operator.break_lock("deploy", shown, how).await?;
-    /// assert!(matches!(breach, ForceReleaseOutcome::Done(..)));
+    /// let outcome = operator.break_lock("deploy", shown, how).await?;
+    /// assert!(matches!(outcome, ForceReleaseOutcome::Done(..)));
     /// let next = operator.lock("deploy").acquire().await?;
     /// assert!(next.fence() > guard.fence());
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
@@ -132,13 +132,13 @@ async fn break_lock(
         .break_lease(key, &record)
         .await
         .map_err(|error| error.with_key(key))?;
-    if !broken.stood {
+    if !broken.existed {
         let holders = optional::inspection(&*context.store)?.holders(key).await?;
         if holders.iter().any(|holder| holder.owner == Some(owner)) {
             // The holder made it shared in the meantime. The store marks the owner all the same, and
             // refuses its next renewal.
-            let text = "its holder made it shared meanwhile: it is told with its next renewal, and its \
-                        share stands until it would have ended";
+            let text = "the holder has downgraded the lock to shared mode; its next renewal reports the \
+                        loss, and the lease lasts until its normal end";
             let error = Error::new(ErrorKind::Unsupported, text);
             return Err(error.with_unknown_effect().with_key(key));
         }

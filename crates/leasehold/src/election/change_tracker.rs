@@ -44,9 +44,9 @@ pub(super) enum NextStep {
 }
 
 impl ChangeTracker {
-    pub(super) fn learn(&mut self, look: Result<Option<Seen>, Error>) -> NextStep {
+    pub(super) fn learn(&mut self, seen: Result<Option<Seen>, Error>) -> NextStep {
         let missed = std::mem::take(&mut self.missed);
-        match (look, &self.reported) {
+        match (seen, &self.reported) {
             (Ok(Some(seen)), _) => self.found(seen),
             (Ok(None), Reported::Nobody) => NextStep::Wait,
             (Ok(None), Reported::Leader(_)) if !missed => {

@@ -7,7 +7,7 @@ use crate::types::{ClientInfo, Error, Fence, Owner};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leader {
-    /// The attempt that was granted.
+    /// The owner of the leader's lease.
     pub owner: Owner,
     /// The client's description of itself; `None` if it gave none, or has not given it yet.
     pub client: Option<ClientInfo>,

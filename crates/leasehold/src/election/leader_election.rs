@@ -54,7 +54,7 @@ pub struct Election {
     ttl: Duration,
     wait: Option<Duration>,
     value: String,
-    pub(super) look_every: Duration,
+    pub(super) poll_interval: Duration,
 }
 
 impl Client {
@@ -70,10 +70,10 @@ impl Election {
     pub const VALUE_MAX: usize = Announcement::VALUE_MAX;
 
     /// The default pause between two reads by an observer.
-    pub const LOOK_EVERY: Duration = Duration::from_secs(1);
+    pub const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
     /// The shortest pause between two reads by an observer.
-    pub const LOOK_EVERY_MIN: Duration = Duration::from_millis(10);
+    pub const POLL_INTERVAL_MIN: Duration = Duration::from_millis(10);
 
     pub(crate) fn new(client: Client, name: &str) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Election {
             ttl: Lock::DEFAULT_TTL,
             wait: None,
             value: String::new(),
-            look_every: Self::LOOK_EVERY,
+            poll_interval: Self::POLL_INTERVAL,
         }
     }
 
@@ -123,11 +123,11 @@ impl Election {
         self
     }
 
-    /// Sets the pause between two reads by an observer, at least [`LOOK_EVERY_MIN`](Self::LOOK_EVERY_MIN).
+    /// Sets the pause between two reads by an observer, at least [`POLL_INTERVAL_MIN`](Self::POLL_INTERVAL_MIN).
     /// The observer varies it by a tenth, so that observers spread out. It may see a change that much
     /// later. Default 1 s.
-    pub fn look_every(mut self, pause: Duration) -> Self {
-        self.look_every = pause;
+    pub fn poll_interval(mut self, pause: Duration) -> Self {
+        self.poll_interval = pause;
         self
     }
 
@@ -137,7 +137,7 @@ impl Election {
     /// # Errors
     ///
     /// The errors of [`Lock::acquire`], where invalid input includes a value that is too long, and those of
-    /// [`announce`](Self::announce). This call makes no leader then.
+    /// [`announce`](Self::announce). The call then elects no leader.
     ///
     /// # Cancel safety
     ///
@@ -205,7 +205,7 @@ impl Election {
         }
     }
 
-    /// Reads once from the store who leads now; `None` if no leader is known.
+    /// Reads the current leader from the store once; `None` if no leader is known.
     ///
     /// # Errors
     ///
@@ -216,12 +216,12 @@ impl Election {
     ///
     /// May be dropped at any time.
     pub async fn leader(&self) -> Result<Option<Leader>, Error> {
-        Ok(self.look().await?.map(|seen| seen.leader))
+        Ok(self.read().await?.map(|seen| seen.leader))
     }
 
     /// Reads the holder first: the record that it reads next was then written under the lease of that
     /// holder, or under a later one.
-    pub(super) async fn look(&self) -> Result<Option<Seen>, Error> {
+    pub(super) async fn read(&self) -> Result<Option<Seen>, Error> {
         let key = self.key.clone()?;
         let holders = self.client.holders(&key).await?;
         if holders.is_empty() {
@@ -260,8 +260,8 @@ impl Election {
 
     /// Returns the pause before the next read.
     pub(super) fn rest(&self) -> Duration {
-        let spread = self.look_every / 10;
-        let (least, most) = (self.look_every - spread, self.look_every + spread);
+        let spread = self.poll_interval / 10;
+        let (least, most) = (self.poll_interval - spread, self.poll_interval + spread);
         self.client.env().random_span(least, most)
     }
 

@@ -18,14 +18,14 @@ use crate::types::{Error, ErrorKind};
 /// and does not end the stream. The watch reports the next state after a failure even if nothing has
 /// changed.
 ///
-/// The store does not notify observers: each one reads it again and again ([`Election::look_every`]), and
+/// The store does not notify observers: each one reads it again and again ([`Election::poll_interval`]), and
 /// only while the stream is polled. Each time it reads the holder and, if there is one, its record. If the
 /// record names another holder, it reads the holder once more. On a quorum each read goes to every member.
 ///
 /// # Cancel safety
 ///
 /// May be dropped at any time, and so may each [`next`](Self::next): the following call continues.
-#[must_use = "a watch looks only while it is polled"]
+#[must_use = "a watch reads only while it is polled"]
 pub struct LeaderWatch {
     changes: Pin<Box<dyn Stream<Item = LeaderChange> + Send>>,
 }
@@ -87,11 +87,11 @@ impl Election {
     #[doc(alias = "subscribe")]
     pub fn observe(&self) -> Result<LeaderWatch, Error> {
         let key = self.key.clone()?;
-        if self.look_every < Self::LOOK_EVERY_MIN {
+        if self.poll_interval < Self::POLL_INTERVAL_MIN {
             let text = format!(
-                "a look every {:?} is too often: at most every {:?}",
-                self.look_every,
-                Self::LOOK_EVERY_MIN
+                "a poll interval of {:?} is too short; the minimum is {:?}",
+                self.poll_interval,
+                Self::POLL_INTERVAL_MIN
             );
             return Err(Error::new(ErrorKind::InvalidInput, text).with_key(&key));
         }
@@ -105,19 +105,19 @@ impl Watching {
         loop {
             let client = self.election.client();
             client.pause(self.rest).await.ok()?;
-            let look = self.election.look().await;
+            let seen = self.election.read().await;
             self.rest = self.election.rest();
-            match self.tracker.learn(look) {
+            match self.tracker.learn(seen) {
                 NextStep::Report(change) => return Some((change, self)),
                 NextStep::Wait => {}
-                NextStep::ReadAgain => self.rest = self.rest.min(SECOND_LOOK),
+                NextStep::ReadAgain => self.rest = self.rest.min(SECOND_READ),
             }
         }
     }
 }
 
 /// How soon to read again after a read that did not find the leader.
-const SECOND_LOOK: Duration = Duration::from_millis(300);
+const SECOND_READ: Duration = Duration::from_millis(300);
 
 impl Stream for LeaderWatch {
     type Item = LeaderChange;

@@ -181,7 +181,7 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// Reports that the machine, and this clock with it, was paused for `span`. From now on,
     /// [`Clock::now`] is ahead by that much, so that every deadline comes that much sooner. A paused
     /// virtual machine can notice only by the clocks of others.
-    fn stood_still(&self, span: Duration);
+    fn was_paused(&self, span: Duration);
 }
 
 /// Runs `future` until `deadline` at the latest; `None` if the deadline came first.
@@ -207,15 +207,15 @@ pub struct SystemClock;
 
 impl SystemClock {
     /// Returns the same instant as other processes on this machine read it. They do not know how long the
-    /// machine [was paused](Clock::stood_still).
+    /// machine [was paused](Clock::was_paused).
     pub fn as_other_processes_read(instant: BootInstant) -> BootInstant {
-        instant - Duration::from_nanos(STOOD_STILL.load(Ordering::Acquire))
+        instant - Duration::from_nanos(PAUSED.load(Ordering::Acquire))
     }
 }
 
 /// How many nanoseconds the machine was paused unnoticed by its own clock. One value per process, because
 /// a process runs on one machine.
-static STOOD_STILL: AtomicU64 = AtomicU64::new(0);
+static PAUSED: AtomicU64 = AtomicU64::new(0);
 
 /// Timers of the runtime stop during suspend, so a long sleep is cut into ticks, and the clock is read
 /// again after each. A deadline may fire this late after the machine wakes up.
@@ -225,7 +225,7 @@ impl Clock for SystemClock {
     fn now(&self) -> BootInstant {
         let since_boot = read(nix::time::ClockId::CLOCK_BOOTTIME);
         let nanos = u64::try_from(since_boot.as_nanos()).unwrap_or(u64::MAX);
-        BootInstant(nanos.saturating_add(STOOD_STILL.load(Ordering::Acquire)))
+        BootInstant(nanos.saturating_add(PAUSED.load(Ordering::Acquire)))
     }
 
     fn wall(&self) -> WallTime {
@@ -246,8 +246,8 @@ impl Clock for SystemClock {
         })
     }
 
-    fn stood_still(&self, span: Duration) {
-        move_ahead(&STOOD_STILL, span);
+    fn was_paused(&self, span: Duration) {
+        move_ahead(&PAUSED, span);
     }
 }
 
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_standstill_never_turns_the_clock_back() {
+    fn endless_pause_never_turns_the_clock_back() {
         let total = AtomicU64::new(7);
         move_ahead(&total, Duration::MAX);
         assert_eq!(total.load(Ordering::Acquire), u64::MAX);

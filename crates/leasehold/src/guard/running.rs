@@ -79,7 +79,7 @@ impl Guard {
     }
 
     /// Marks the guard, and all its [shares](Self::share), as lost from now on: for work that may not have
-    /// ended. Its lease is no longer renewed. With a [delay](crate::Lock::lock_delay) the lock stays shut
+    /// ended. Its lease is no longer renewed. With a [delay](crate::Lock::lock_delay) the lock stays closed
     /// until the lease ends by itself; without one it is released with the guard, as usual.
     pub fn give_up(&self) {
         let now = self.hold.client.now();

@@ -127,7 +127,7 @@ fn begin_freeing(
 ) -> Result<impl Future<Output = Result<Release, Error>> + Send + use<>, Error> {
     let held_lease = take_up(core, handle)?;
     if !handle.is_of_this_boot() {
-        held_lease.lose(LostReason::StoodStill, core.now());
+        held_lease.lose(LostReason::Paused, core.now());
     }
     core.free(&held_lease)
 }
@@ -273,8 +273,8 @@ fn check_ttl(context: &ClientContext, handle: &Handle) -> Result<(), Error> {
     Err(Error::new(ErrorKind::InvalidInput, text).with_key(&handle.key))
 }
 
-const ELSEWHERE: &str = "the handle was made on another machine or before a restart, where nobody can \
-                         measure its deadline: it can only be released";
+const ELSEWHERE: &str = "the handle was made on another machine or before a restart, so its deadline cannot \
+                         be measured here; you can only release it";
 
 /// How long to retry a renewal on a store that does not decide.
 const TRYING_MAX: Duration = Duration::from_secs(3);

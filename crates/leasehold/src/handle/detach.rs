@@ -49,7 +49,7 @@ impl Guard {
         Ok(handle)
     }
 
-    /// Ends the guard, and leaves the lock shut for at least `span` from now: by a lease that is not
+    /// Ends the guard, and leaves the lock closed for at least `span` from now: by a lease that is not
     /// renewed, and that outlives this process. Use it for finished work that must not start again too
     /// soon.
     ///
@@ -60,7 +60,7 @@ impl Guard {
     /// # Errors
     ///
     /// The errors of [`into_handle`](Self::into_handle) and of [`Client::renew`](crate::Client::renew); then the
-    /// lock stays shut only as long as the last renewal set it, if it is held at all.
+    /// lock stays closed only as long as the last renewal set it, if it is held at all.
     /// [`ErrorKind::InvalidInput`] if `span` needs a longer TTL than the longest of the store
     /// ([`LeaseTerms::ttl_for`](crate::store::LeaseTerms::ttl_for)); then the lock is released.
     ///
@@ -77,7 +77,7 @@ impl Guard {
     ///
     /// let locks = Client::new(MemoryStore::new());
     /// let guard = locks.lock("nightly").acquire().await?;
-    /// // the work takes a second; whose clock is late must not do it again
+    /// // the work takes a second; a machine whose clock is late must not repeat it
     /// guard.leave_for(Duration::from_secs(50)).await?;
     /// assert!(locks.lock("nightly").try_acquire().await?.is_none());
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();

@@ -118,7 +118,7 @@ impl Handle {
 
     /// Returns the instant at which the handle is lost unless it is renewed before, by the clock of
     /// [`Client::env`](crate::Client::env). The instant is for a process whose clock has not
-    /// recorded a [standstill](crate::clock::Clock::stood_still); after a standstill the process treats the
+    /// recorded a [pause](crate::clock::Clock::was_paused); after a pause the process treats the
     /// handle as lost sooner. `None` on any other machine, and after a restart.
     pub fn deadline(&self) -> Option<BootInstant> {
         self.is_of_this_boot().then_some(self.deadline)

@@ -171,7 +171,7 @@ impl ClientCore {
         let context = Arc::clone(&self.context);
         let claim = Arc::clone(held_lease.claim());
         let now = self.now();
-        let stays_shut = held_lease.stays_shut(now);
+        let stays_closed = held_lease.stays_closed(now);
         held_lease.ended(HoldEnd::Released, now);
         let span = spans::release(&claim.key);
         let around = span.clone();
@@ -179,10 +179,10 @@ impl ClientCore {
             if let Some(commands) = commands {
                 let _ = commands.send(RenewerCommand::Forget(id));
             }
-            if stays_shut {
+            if stays_closed {
                 tracing::warn!(key = %claim.key, delay = ?claim.delay, "not released, because it was lost");
                 context.store.detach(&claim);
-                context.released(ReleaseEnd::LeftShut, &span);
+                context.released(ReleaseEnd::LeftClosed, &span);
                 return Ok(Release::WasLost);
             }
             let outcome = context.store.release(&claim).await;

@@ -135,7 +135,7 @@ impl HeldLease {
 
     /// Returns whether the lock stays unavailable although its guard is released: the guard was lost, so
     /// its work may still be running.
-    pub(crate) fn stays_shut(&self, now: BootInstant) -> bool {
+    pub(crate) fn stays_closed(&self, now: BootInstant) -> bool {
         let was_used = self.handed_out.load(Ordering::Relaxed);
         !self.granted.delay.is_zero() && was_used && self.check(now).is_err()
     }

@@ -144,7 +144,7 @@ impl Lease {
         match self.state {
             State::InDoubt => LostReason::Unreachable,
             // No renewal was even sent: nothing ran here between its due time and now.
-            State::Held if overdue && !self.renewing => LostReason::StoodStill,
+            State::Held if overdue && !self.renewing => LostReason::Paused,
             _ => LostReason::Expired,
         }
     }

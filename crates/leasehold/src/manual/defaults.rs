@@ -11,13 +11,13 @@
 //! | clock tolerance | 250 ms | NTP stays within it without special care; part of the quorum configuration |
 //! | one attempt | at most a third of the TTL, at most 2 s | after a slower one, too little of the lease would be left |
 //! | one member of several | a twentieth of the TTL, 50 ms to 1 s | the client waits for a dead minority only if its votes decide |
-//! | reservation for the next waiter | 1 s | a waiter that hangs costs the others no more than that |
-//! | polling while waiting | the first 16 waiters every 1 to 2 s, others every 4 to 8 s | the server notifies waiters; polling is for lost notifications |
+//! | reservation for the next waiter | 1 s | a notified waiter asks well within it; the turn of a paused one ends with its presence, after 2.5 s |
+//! | heartbeat while waiting | every second, about the client's oldest waiter of each lock | it repairs lost notifications and notices expired leases |
 //! | gap for clients that poll | 150 ms, every 5 s, or every second after such a client was seen | they poll about every 100 ms |
 //! | wait | no limit | a lock that gives up by itself surprises; the caller knows how long is too long |
 //! | a store that has never answered this client, while waiting without a limit | one TTL | its address may be wrong; the client waits for the end of later outages |
 //! | lock delay | none | it costs time whenever a holder dies; a resource that checks fences needs none |
-//! | pause between reads of an [observer](crate::Election::look_every) | one second, give or take a tenth | soon enough for people and for most programs; a thousand observers send two thousand reads a second |
+//! | pause between reads of an [observer](crate::Election::poll_interval) | one second, give or take a tenth | soon enough for people and for most programs; a thousand observers send two thousand reads a second |
 //! | announcement of a leader | written again every minute, kept for a year | members that lost their data soon receive it again; nothing depends on its end, so it need not end |
 //! | hold | no limit | the work decides; `max_hold` bounds it |
 //! | dropping a client | never waits; [`Client::close`](crate::Client::close) does | a drop inside async code must not block its thread |

@@ -11,8 +11,8 @@
 //! | a member gets a new disk | it has no vote on locks for the longest TTL and a second, and none on [requests](super::once) for their retention |
 //! | an answer is lost on the way | the client frees the attempt: it aborts its connection, repeats the release until the server answers, and sends it once more before the TTL is over |
 //! | two clients split the votes | both free their votes; if they wait, the older waiter is served next |
-//! | a waiter dies | the server skips it: at once if its connection ended, otherwise after a second, together with all other waiters of the same client |
-//! | a waiter is paused | the lock is reserved for it for a second, then passes to the next waiter; a waiter that wakes still has its old position |
+//! | a waiter dies | the server skips it: at once if its connection ended, otherwise when its presence ends (at most 2.5 s after its last heartbeat), together with all other waiters of the same client |
+//! | a waiter is paused | the lock passes to the next waiter when the presence of the paused client ends, at most 2.5 s after its last heartbeat; a waiter that wakes still has its old position |
 //! | the caller drops its future | the client finishes the attempt in the background and frees it |
 //! | the file of a held lock is removed | the next client creates a new file and acquires the lock; the holder learns of it at the next check by its client, within a third of the TTL |
 //! | the lease of a [handle](crate::Handle) is not renewed | at its deadline the handle is lost, and stays lost; the lock is free after the TTL |
@@ -29,7 +29,7 @@
 //!
 //! A member of a quorum that may have forgotten leases could help a second holder to a majority. So with
 //! three or more members, an answer counts only if its member can be trusted. This applies in four places:
-//! a grant, the second round of its fence, a renewal, and a lease that is put back.
+//! a grant, the second round of its fence, a renewal, and a repair.
 //! `leasehold_redis::TrustRules` changes this.
 //!
 //! | what happened to the member | how long its answers do not count |
@@ -64,7 +64,7 @@
 //! down, the client waits for the third: a single record may be an old one. If the third cannot come back,
 //! an operator decides with `leasehold members readmit`, or `RedisStore::readmit`.
 //!
-//! If a restarted member forgot a lease, the holder's client puts it back there once the member is trusted
+//! If a restarted member forgot a lease, the holder's client repairs it there once the member is trusted
 //! again, provided that a majority still has the lease. So one restart after another does not wear down a
 //! lock that is held for long.
 //!
@@ -72,7 +72,7 @@
 //!
 //! A process that hangs while its client keeps renewing holds its lock indefinitely. An operator can take
 //! it away with [`Client::break_lock`](crate::Client::break_lock), or `leasehold break`: the next renewal
-//! reports the guard as lost ([`ForcedRelease`](crate::LostReason::Broken)). Others may enter once the lease would
+//! reports the guard as lost ([`LostReason::Broken`](crate::LostReason::Broken)). Others may enter once the lease would
 //! have ended by its last renewal, and so never before the guard's deadline. They may enter at once only if
 //! the resource checks [fences](super::fencing).
 //!

@@ -31,7 +31,7 @@
 //! paused.release().await?;
 //!
 //! let next = locks.lock("x").acquire().await?;
-//! next.claim(&gate).await?; // nothing is written yet, and the door is shut
+//! next.claim(&gate).await?; // nothing is written yet, and older fences are refused
 //! assert!(gate.run(late, || unreachable!()).unwrap_err().is_fenced());
 //! gate.run(next.fence(), || { /* write */ })?;
 //! # Ok::<(), leasehold::Error>(()) }).unwrap();

@@ -19,13 +19,17 @@
 //! | downgrade | Change an exclusive hold to shared mode without releasing the lock. |
 //! | drift | The difference between the rates of two clocks. A deadline leaves room for it. |
 //! | effect | What a failed request may have done: nothing, or unknown. |
-//! | epoch | The version of a quorum's configuration, drawn when the quorum is initialized or changed. |
+//! | durable | Set up so that no restart loses data. A durable member keeps its vote through a restart. |
+//! | epoch | The version of a member's record: its data generation and the number of the configuration. |
 //! | exclusive | A mode: no other owner holds the lock. |
 //! | fence | A number that each grant of a lock carries, greater than that of every earlier grant. Also called a fencing token. |
 //! | force release | Take a lock from its holder ([`Client::break_lock`](crate::Client::break_lock)). The command is `leasehold break`. |
+//! | foreign lock | A lock of another library. |
+//! | gap | A moment in which a contended lock is left free for clients of other libraries, which poll. |
 //! | grant | The store's answer that an attempt now holds the lock. |
 //! | guard | A held lock. It says how long it can be trusted, and releases the lock when it is dropped. |
 //! | handle | The text of a detached lease, with which another process can adopt it. It is a secret. |
+//! | heartbeat | The message by which a client with waiters reports each second that it is alive. |
 //! | holder | The owner that holds a lock, or the client of that owner. |
 //! | incarnation | One run of a member together with its epoch. Answers of different incarnations may come from different data. |
 //! | key | The name of a lock. |
@@ -35,7 +39,9 @@
 //! | lock delay | The time for which a lock stays unavailable after its holder ended uncleanly. |
 //! | lost | The final state of a guard whose lease has ended, or may have. |
 //! | majority | More than half of the members of a quorum. Two majorities have a member in common. |
+//! | margin | How much sooner a guard ends than its lease does at the store. |
 //! | member | One server of a quorum. |
+//! | notification | The message by which a server tells a waiter to ask now. A lost one costs time and nothing else. |
 //! | observer | A client that reads who leads, and does not campaign. |
 //! | owner | The random identity of one wait, and of the lease that it is granted. A store compares owners and nothing else. |
 //! | payload | What a request of [`Once`](crate::Once) asks for. One name belongs to one payload. |
@@ -51,12 +57,12 @@
 //! | retention | How long a store keeps a record or a result. |
 //! | semaphore | A lock with several permits. |
 //! | session | What a server knows of one client's connection. A lease does not depend on it. |
-//! | share | A second handle to one hold within a process. The last share to end frees the lock. |
+//! | share | Another guard of the same hold within a process. The last share to end frees the lock. |
 //! | shared | A mode: other owners may hold the lock in shared mode too. |
 //! | store | What keeps the leases: a directory, one server, a quorum, or the memory of a process. |
 //! | tally | The count of the members' answers about a lease that exists, for a renewal or a release. |
 //! | ticket | A place in the queue: the time at which the wait began, and its owner. |
-//! | trust | The decision whether a member has a vote. A member that may have forgotten leases has none for one TTL. |
+//! | trust | The decision whether a member has a vote. A member that may have forgotten leases has none for the longest TTL and a second. |
 //! | TTL | Time to live: how long a lease lasts from its grant or its last renewal. |
 //! | wait | The time that a caller gives an acquisition, or its position in the queue. |
 //! | waiter | An owner that waits for a lock. |

@@ -46,7 +46,7 @@
 //!   order, "I am the leader" is a rumour. The same goes for a client that acts on what an observer
 //!   reports.
 //! - **That observers see every leader.** They read once a second
-//!   ([`look_every`](crate::Election::look_every)), and may miss a leader with a shorter term. They do not
+//!   ([`poll_interval`](crate::Election::poll_interval)), and may miss a leader with a shorter term. They do not
 //!   see at once that a leader died either: its lease lasts until its TTL is over.
 //! - **That there is a leader.** As long as no majority of a quorum answers, there is no new leader, and a
 //!   leader whose lease ends meanwhile stops.
@@ -60,7 +60,7 @@
 //! # The record
 //!
 //! The record lies next to the lock and holds what a leader publishes: a value of up to 4 KiB that every
-//! client with access to the store can read. It names the attempt that acquired the lock, and counts only
-//! while that attempt holds it. A leader that resigns withdraws the record. The record of a leader that
+//! client with access to the store can read. It names the owner of the leader's lease, and counts only
+//! while that owner holds the lock. A leader that resigns withdraws the record. The record of a leader that
 //! died stays until the next one leads, or for a year. On members that lost their data it is missing until
 //! the leader writes it again.

@@ -53,7 +53,7 @@
 //! # A delay, for resources that cannot check fences
 //!
 //! A holder that was paused past its deadline may have sent something that is still on its way. With a
-//! delay the lock stays shut for that much longer after such an end; after a release it is free at once.
+//! delay the lock stays closed for that much longer after such an end; after a release it is free at once.
 //! The delay makes late writes rarer, but cannot exclude them: that takes a [fence](super::fencing). It
 //! costs exactly the delay whenever a holder dies.
 //!

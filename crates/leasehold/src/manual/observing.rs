@@ -19,9 +19,9 @@
 //! | `leasehold_hand_over_seconds` | histogram | seconds | none | from a server's first notification that it is the waiter's turn to its grant |
 //! | `leasehold_held` | gauge | 1 | none | locks and permits that are held now, including those in doubt; shares of a guard are one |
 //! | `leasehold_hold_seconds` | histogram | seconds | `end`: `released`, `lost`, `handed_on` | from the sending of the request that was granted to the release, or to the loss; a loss by time counts at the deadline, whenever it is noticed |
-//! | `leasehold_lost_total` | counter | 1 | `reason`: `expired`, `unreachable`, `stood_still`, `taken`, `gone`, `broken`, `max_hold`, `given_up` | guards that were lost before they were released; [`LostReason`](crate::LostReason) says what each one means |
+//! | `leasehold_lost_total` | counter | 1 | `reason`: `expired`, `unreachable`, `paused`, `taken`, `gone`, `broken`, `max_hold`, `given_up` | guards that were lost before they were released; [`LostReason`](crate::LostReason) says what each one means |
 //! | `leasehold_members` | gauge | 1 | `state`: `trusted`, `untrusted`, `failing`, `unknown` | members of the store, by their last answer |
-//! | `leasehold_releases_total` | counter | 1 | `outcome`: `released`, `was_lost`, `left_shut`, `unknown` | locks that were released, including dropped ones |
+//! | `leasehold_releases_total` | counter | 1 | `outcome`: `released`, `was_lost`, `left_closed`, `unknown` | locks that were released, including dropped ones |
 //! | `leasehold_renewal_seconds` | histogram | seconds | `outcome`: `renewed`, `lost`, `unknown` | from the sending of a renewal to its outcome, for each lease in the message |
 //!
 //! All times are the client's own, on the clock that counts suspend; none compares two machines.
@@ -35,9 +35,9 @@
 //!   breaks a rule fails before the store is asked, and is not counted.
 //! - An attempt is `unknown` if it may have taken effect; the client frees it. It is `cut_off` if its
 //!   caller was gone, or the wait over, before there was an answer.
-//! - A hold is `handed_on` when its guard became a [`Handle`](crate::Handle), or left the lock shut for a
+//! - A hold is `handed_on` when its guard became a [`Handle`](crate::Handle), or left the lock closed for a
 //!   time. The client that adopts the handle begins its own hold.
-//! - A release is `left_shut` if a lost lock with a [delay](crate::Lock::lock_delay) was not freed, so that
+//! - A release is `left_closed` if a lost lock with a [delay](crate::Lock::lock_delay) was not freed, so that
 //!   nothing was sent.
 //! - A member is `trusted` if its answers count, and `untrusted` if it answers but its answers do not
 //!   count. It is `failing` if its last answer was an error or did not come, and `unknown` before its first
@@ -52,7 +52,7 @@
 //! Useful alerts, in PromQL:
 //!
 //! ```text
-//! # Somebody lost a lock while working under it.
+//! # A holder lost its lock while working under it.
 //! sum by (reason) (increase(leasehold_lost_total{reason!="given_up"}[5m])) > 0
 //! # One more failure, and a quorum of five grants nothing: a set that should have 5 has 3.
 //! min by (instance, store) (leasehold_members{state="trusted"}) <= 3

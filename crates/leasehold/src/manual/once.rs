@@ -22,7 +22,7 @@
 //!
 //! | step | what is written | if the caller dies here |
 //! |---|---|---|
-//! | look | nothing: a settled result is the answer | no effect |
+//! | read | nothing; a settled result is returned | no effect |
 //! | acquire the lock | nothing | the lease runs out |
 //! | open the record | smaller fences are shut out | the lease runs out, and the next caller opens the record |
 //! | begin | "begun", and the hash of the payload | the same |

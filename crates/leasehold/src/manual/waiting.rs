@@ -1,4 +1,4 @@
-//! Waiting: who is served when, and what it costs.
+//! Waiting: the order in which waiters are served, and its cost.
 //!
 //! [`Lock::acquire`](crate::Lock::acquire) waits. On Redis, one server or a quorum, the waiter joins a queue, and
 //! [`Guarantees::order`](crate::Guarantees::order) says `Fifo`: after a release the lock passes to
@@ -15,7 +15,7 @@
 //! | a waiter for a [permit](crate::Semaphore) | in queue order as soon as a permit is free, however many are held; not ahead of a waiter in another mode |
 //!
 //! A holder of another library notifies no waiter when it releases the lock. The first waiter then polls
-//! ten times a second, and the others do not poll.
+//! every 25 ms, and the others do not poll.
 //!
 //! The file store has no queue. The kernel notifies its waiters that a lock file was closed, and the first
 //! one to try gets the lock; `order` says `Unordered`. But here too, a client that asks for a shared lock

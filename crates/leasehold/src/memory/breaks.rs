@@ -17,12 +17,12 @@ const REMEMBERED_MAX: usize = 16;
 
 impl Breaks {
     /// Returns whether the lease of `owner` was broken.
-    pub(super) fn concern(&self, owner: Owner) -> bool {
+    pub(super) fn includes(&self, owner: Owner) -> bool {
         self.owners.contains(&owner)
     }
 
     pub(super) fn remember(&mut self, owner: Owner) {
-        if !self.concern(owner) {
+        if !self.includes(owner) {
             self.owners.push_back(owner);
         }
         if self.owners.len() > REMEMBERED_MAX {

@@ -21,7 +21,7 @@ pub(super) struct Lease {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) claim: Claim,
-    pub(super) call: Arc<Notify>,
+    pub(super) notify: Arc<Notify>,
     /// When the waiter was notified, if the lock is free for it. A waiter that does not come is dropped.
     pub(super) notified_at: Option<BootInstant>,
 }

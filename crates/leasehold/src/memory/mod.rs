@@ -1,5 +1,5 @@
-//! `table` and `record_table` contain the rules and are pure. The store locks the table, lets it decide,
-//! and wakes waiters.
+//! A lock table within one process, for tests. `table` and `record_table` contain the rules and are pure. The store
+//! locks the table, lets it decide, and wakes waiters.
 
 mod breaks;
 mod entries;
@@ -56,7 +56,7 @@ impl MemoryStore {
     }
 
     /// Returns an empty store with the clock and random numbers of `env`.
-    pub fn with_ambient(env: Env) -> Self {
+    pub fn with_env(env: Env) -> Self {
         Self {
             env,
             data: Arc::default(),
@@ -139,13 +139,13 @@ impl Store for MemoryStore {
         Box::pin(async move {
             let clock = &*self.env.clock;
             let outlook = self.data().table.outlook(claim, clock.now());
-            let Some((call, until)) = outlook.filter(|_| claim.wait == Wait::Queued) else {
+            let Some((notify, until)) = outlook.filter(|_| claim.wait == Wait::Queued) else {
                 return self.env.poll_pause().await;
             };
             match until {
-                // The lock may become free without a call.
-                Some(until) => drop(clock::within(clock, until, call.notified()).await),
-                None => call.notified().await,
+                // The lock may become free without a notification.
+                Some(until) => drop(clock::within(clock, until, notify.notified()).await),
+                None => notify.notified().await,
             }
         })
     }

@@ -34,7 +34,7 @@ pub(super) struct Lock {
 }
 
 /// A waiter loses its place if it does not ask within this time after it was notified.
-const TIMEOUT: Duration = Duration::from_secs(1);
+const NOTIFIED_MAX: Duration = Duration::from_secs(1);
 
 impl Table {
     pub(super) fn acquire(&mut self, claim: &Claim, now: BootInstant) -> Result<Attempt, Error> {
@@ -67,8 +67,8 @@ impl Table {
         let entry = lock.queue.iter().find(|it| it.claim.owner == claim.owner)?;
         let ends = lock.leases.iter().map(|lease| lease.end);
         let notified_at = lock.queue.iter().filter_map(|it| it.notified_at);
-        let until = ends.chain(notified_at.map(|at| at + TIMEOUT)).min();
-        Some((Arc::clone(&entry.call), until))
+        let until = ends.chain(notified_at.map(|at| at + NOTIFIED_MAX)).min();
+        Some((Arc::clone(&entry.notify), until))
     }
 
     pub(super) fn break_lease(
@@ -124,21 +124,21 @@ impl Lock {
     fn refresh(&mut self, now: BootInstant) {
         self.leases.retain(|lease| now < lease.end);
         self.queue
-            .retain(|entry| entry.notified_at.is_none_or(|at| now < at + TIMEOUT));
+            .retain(|entry| entry.notified_at.is_none_or(|at| now < at + NOTIFIED_MAX));
         for place in 0..self.queue.len() {
-            let is_called = self.concerns(place);
+            let may_ask = self.may_ask(place);
             let entry = &mut self.queue[place];
-            if !is_called {
+            if !may_ask {
                 entry.notified_at = None;
             } else if entry.notified_at.is_none() {
                 entry.notified_at = Some(now);
-                entry.call.notify_one();
+                entry.notify.notify_one();
             }
         }
     }
 
     /// Returns whether the waiter at `place` gets an answer other than busy if it asks now.
-    fn concerns(&self, place: usize) -> bool {
+    fn may_ask(&self, place: usize) -> bool {
         let claim = &self.queue[place].claim;
         self.differs(claim.mode) || (self.lets_in(claim) && self.is_turn(claim, place))
     }
@@ -178,7 +178,7 @@ impl Lock {
                 let Some(place) = at else {
                     self.queue.push(Entry {
                         claim: claim.clone(),
-                        call: Arc::default(),
+                        notify: Arc::default(),
                         notified_at: None,
                     });
                     return self.queue.len() - 1;
@@ -195,7 +195,7 @@ impl Lock {
     /// Renews a lease, or makes it shared. A late message of the exclusive claim finds a shared lease
     /// lost.
     fn renew(&mut self, Held { claim, fence }: &Held, now: BootInstant) -> Renewal {
-        if self.breaks.concern(claim.owner) {
+        if self.breaks.includes(claim.owner) {
             return Renewal::Lost(LostReason::Broken);
         }
         if self.leases.is_empty() {

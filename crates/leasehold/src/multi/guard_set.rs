@@ -196,7 +196,7 @@ impl GuardSet {
         join_all(releases).await
     }
 
-    /// Ends all guards at the same time, and leaves the locks shut for at least `span`. Returns the outcome
+    /// Ends all guards at the same time, and leaves the locks closed for at least `span`. Returns the outcome
     /// for each lock. See [`Guard::leave_for`].
     ///
     /// # Cancel safety

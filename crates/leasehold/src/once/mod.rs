@@ -270,7 +270,7 @@ impl Once {
             OnceStart::Run(run) => run,
             OnceStart::Done(result) => return Ok(Ok(result)),
             OnceStart::InProgress(_) => {
-                let text = "somebody else is at it";
+                let text = "another caller is running this request";
                 return Err(Error::new(ErrorKind::Busy, text).with_key(&Key::new(&self.name)?));
             }
         };

@@ -16,7 +16,7 @@ pub trait Admin: Send + Sync {
     /// - **B2** Unless the lease is broken at once, the store grants the lock to no other claim before the
     ///   lease would have ended by its last renewal. Meanwhile `last_break` and the holders show the break.
     /// - **B3** If another owner holds the lock, its lease stays valid, and
-    ///   [`ForcedRelease::stood`](crate::store::ForcedRelease::stood) is false.
+    ///   [`ForcedRelease::existed`](crate::store::ForcedRelease::existed) is false.
     /// - **B4** A lock that is broken at once is free, and passes to a waiter as after a release. This
     ///   includes a lock that was broken before and is still closed.
     /// - **B5** Later fences are greater than the fence of the broken lease. No renewal and no repair of the

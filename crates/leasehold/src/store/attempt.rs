@@ -92,7 +92,7 @@ pub enum LostReason {
     /// Renewals failed until the deadline had passed.
     Unreachable,
     /// This process or its machine was paused past the deadline, so it did not even send a renewal.
-    StoodStill,
+    Paused,
     /// Another owner holds the lock.
     Taken,
     /// The lease vanished from the store: it was deleted, or the store forgot it.
@@ -112,7 +112,7 @@ impl fmt::Display for LostReason {
         f.write_str(match self {
             Self::Expired => "its deadline passed before a renewal was confirmed",
             Self::Unreachable => "renewals failed until its deadline had passed",
-            Self::StoodStill => "this process or machine stood still past its deadline",
+            Self::Paused => "this process or machine was paused past its deadline",
             Self::Taken => "another client holds the lock",
             Self::Gone => "the lease vanished from the store",
             Self::Broken => "an operator broke the lock",

@@ -157,19 +157,19 @@ impl fmt::Display for ForceReleaseRecord {
 #[non_exhaustive]
 pub struct ForcedRelease {
     /// Whether the lease existed, or the rest of a lease that was broken before.
-    pub stood: bool,
+    pub existed: bool,
     /// How long the lock stays unavailable; `None` if it is available.
-    pub shut_for: Option<Duration>,
+    pub closed_for: Option<Duration>,
     /// The number of members that broke the lease.
     pub members: usize,
 }
 
 impl ForcedRelease {
     /// Returns the result of a break in a single place.
-    pub fn new(stood: bool, shut_for: Option<Duration>) -> Self {
+    pub fn new(existed: bool, closed_for: Option<Duration>) -> Self {
         Self {
-            stood,
-            shut_for,
+            existed,
+            closed_for,
             members: 1,
         }
     }

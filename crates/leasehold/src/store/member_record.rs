@@ -8,7 +8,7 @@ use crate::env::clock::WallTime;
 use crate::types::MemberId;
 
 /// The configuration of a quorum: its members, and the limits that all its clients agree on. Clients
-/// write it on every member's [`MemberRecord`], so that they notice when their own sets differ.
+/// write it to the [`MemberRecord`] of every member, so that clients with different configurations notice it.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemberSet {
@@ -142,8 +142,8 @@ impl fmt::Debug for RunId {
     }
 }
 
-/// The short text in every answer that identifies the member record of the member. It changes with the member's
-/// data generation and with the set.
+/// Identifies the version of a member record. Every answer contains it. It changes with the member's
+/// data generation and with the configuration.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Epoch(Arc<str>);
 
@@ -191,8 +191,8 @@ pub struct MemberRecord {
 }
 
 impl MemberRecord {
-    /// Returns whether `observer` knows a later name of the data generation on this member record, which belongs to the member
-    /// `id`. If so, the member came back with older data.
+    /// Returns whether `observer` has seen a later name of this record's data generation. The record belongs to
+    /// the member `id`. If so, the member came back with older data.
     pub fn is_older_than_known_to(&self, observer: &Self, id: &MemberId) -> bool {
         let known = observer
             .observations
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_is_read_as_it_was_written() {
+    fn data_generation_is_read_as_written() {
         let data_generation = DataGeneration::random(&SystemEntropy);
         assert_eq!(
             DataGeneration::parse(&data_generation.to_string()),

@@ -15,8 +15,8 @@ use crate::types::{Error, ErrorKind, Fence, Key};
 ///
 /// # Contract
 ///
-/// - **P1** Reading and opening return the value with the greatest version, through every handle on the same
-///   place, until its retention is over; keys do not affect each other.
+/// - **P1** Reading and opening return the value with the greatest version, through every store that is opened
+///   on the same place, until its retention is over; keys do not affect each other.
 /// - **P2** After a record was opened or written with a fence, a smaller fence can neither open nor write
 ///   it: the store returns the greatest fence, and changes nothing.
 /// - **P3** The same fence can open the record again, and write it with the same step or a later one. An

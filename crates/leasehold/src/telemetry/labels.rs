@@ -75,7 +75,7 @@ labels! {
         Released = "released",
         WasLost = "was_lost",
         /// A lost lock with a delay: nothing was sent.
-        LeftShut = "left_shut",
+        LeftClosed = "left_closed",
         Unknown = "unknown",
     }
 }
@@ -85,7 +85,7 @@ labels! {
     HoldEnd {
         Released = "released",
         Lost = "lost",
-        /// The guard became a handle, or left the lock shut for a time.
+        /// The guard became a handle, or left the lock closed for a time.
         HandedOn = "handed_on",
     }
 }
@@ -95,7 +95,7 @@ labels! {
     Loss {
         Expired = "expired",
         Unreachable = "unreachable",
-        StoodStill = "stood_still",
+        Paused = "paused",
         Taken = "taken",
         Gone = "gone",
         Broken = "broken",
@@ -168,7 +168,7 @@ impl Loss {
         Some(match reason {
             LostReason::Expired => Self::Expired,
             LostReason::Unreachable => Self::Unreachable,
-            LostReason::StoodStill => Self::StoodStill,
+            LostReason::Paused => Self::Paused,
             LostReason::Taken => Self::Taken,
             LostReason::Gone => Self::Gone,
             LostReason::Broken => Self::Broken,

@@ -44,8 +44,8 @@ async fn force_release_needs_the_current_fence() {
         panic!("{done:?}")
     };
     assert_eq!((broken.members, record.fence), (1, guard.fence()));
-    let shut_for = broken.shut_for.expect("a time");
-    assert!(shut_for > TTL / 2 && shut_for <= TTL, "{shut_for:?}");
+    let closed_for = broken.closed_for.expect("a time");
+    assert!(closed_for > TTL / 2 && closed_for <= TTL, "{closed_for:?}");
     let broken_at = fixture.now();
     assert_eq!(lost(&fixture, &guard).await, LostReason::Broken);
     let told_after = fixture.now().since(broken_at);
@@ -56,14 +56,14 @@ async fn force_release_needs_the_current_fence() {
     assert_eq!(operator.last_break("x").await.unwrap(), Some(record));
 
     let next = operator.lock("x").acquire().await.unwrap();
-    let shut = fixture.now().since(broken_at);
+    let closed = fixture.now().since(broken_at);
     assert!(
-        shut >= shut_for,
-        "granted after {shut:?}, and shut for {shut_for:?}"
+        closed >= closed_for,
+        "granted after {closed:?}, and closed for {closed_for:?}"
     );
     assert!(
-        shut <= shut_for + Duration::from_millis(100),
-        "the wait ends with it: granted after {shut:?}, and shut for {shut_for:?}"
+        closed <= closed_for + Duration::from_millis(100),
+        "the wait ends with it: granted after {closed:?}, and closed for {closed_for:?}"
     );
     assert!(next.fence() > guard.fence());
     next.release().await.unwrap();
@@ -123,7 +123,7 @@ async fn downgrade_during_force_release_is_reported() {
         (error.kind(), error.effect()),
         (ErrorKind::Unsupported, Effect::Unknown)
     );
-    assert!(error.reason().contains("made it shared"), "{error}");
+    assert!(error.reason().contains("downgraded the lock"), "{error}");
     assert_eq!(lost(&fixture, &guard).await, LostReason::Broken);
 }
 
@@ -139,7 +139,7 @@ async fn immediate_force_release_grants_a_waiter() {
     let ForceReleaseOutcome::Done(broken, record) = done.await.unwrap() else {
         panic!("it is broken")
     };
-    assert_eq!((broken.shut_for, record.at_once), (None, true));
+    assert_eq!((broken.closed_for, record.at_once), (None, true));
     let limit = broken_at + TTL;
     let next = within(&*fixture.env.clock, limit, waits).await;
     let next = next.expect("the lock in time").unwrap().unwrap();
@@ -182,7 +182,7 @@ async fn store_remembers_sixteen_force_releases() {
         let mut record = ForceReleaseRecord::new(claim.owner, grant.fence, by, now);
         record.at_once = true;
         let broken = store.break_lease(&claim.key, &record).await.unwrap();
-        assert!(broken.stood);
+        assert!(broken.existed);
         leases.push(Held {
             claim: claim.into(),
             fence: grant.fence,

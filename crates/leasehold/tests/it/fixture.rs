@@ -24,7 +24,7 @@ pub(crate) const MARGIN: Duration = Duration::from_millis(3_002);
 impl Fixture {
     pub(crate) fn new() -> Self {
         let env = virtual_ambient(1);
-        let memory = MemoryStore::with_ambient(env.clone());
+        let memory = MemoryStore::with_env(env.clone());
         let store = FaultyStore::new(memory.clone(), env.clone());
         let client = client(store.clone(), &env);
         Self {

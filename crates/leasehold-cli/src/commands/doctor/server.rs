@@ -240,7 +240,7 @@ fn rights(found: &Examination, context: MemberContext) -> Finding {
             remedy,
         ),
         Need::Waking => {
-            let why = "waiters are not notified; they poll every second or two";
+            let why = "waiters are not notified; they ask once a second";
             Finding::yellow("rights", text, why, remedy)
         }
         Need::Looking => {
@@ -258,7 +258,7 @@ fn push(speaks_resp3: bool) -> Finding {
     if speaks_resp3 {
         return Finding::green("push", "RESP3: waiters are notified");
     }
-    let why = "waiters are not notified; they poll every second or two";
+    let why = "waiters are not notified; they ask once a second";
     let remedy = "connect to the server directly, or through a proxy that supports HELLO 3";
     Finding::yellow("push", "no RESP3", why, remedy)
 }

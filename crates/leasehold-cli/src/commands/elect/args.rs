@@ -39,9 +39,9 @@ pub(crate) struct ElectArgs {
     )]
     pub(crate) observe: bool,
 
-    /// Look this often with --observe, 10ms to 1h.
+    /// Poll interval with --observe, 10ms to 1h.
     ///
-    /// Each look costs the store two reads. A change appears at most this much later.
+    /// Each poll costs the store two reads. A change appears at most this much later.
     #[arg(long, value_name = "SPAN", value_parser = every, default_value = "1s", conflicts_with = "command")]
     pub(crate) every: Duration,
 
@@ -123,9 +123,9 @@ impl ElectArgs {
 
 fn every(text: &str) -> Result<Duration, String> {
     let span = span(text)?;
-    if (Election::LOOK_EVERY_MIN..=Duration::from_secs(3600)).contains(&span) {
+    if (Election::POLL_INTERVAL_MIN..=Duration::from_secs(3600)).contains(&span) {
         Ok(span)
     } else {
-        Err("the pause between two looks must be 10ms to 1h".into())
+        Err("the poll interval must be 10ms to 1h".into())
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn observe(args: &ElectArgs, output: &Output) -> Result<ExitCode, Fai
     };
     let watch = client
         .election(&args.name)
-        .look_every(args.every)
+        .poll_interval(args.every)
         .observe()?;
     runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;

@@ -22,7 +22,7 @@ fn status(sandbox: &Sandbox) -> Value {
 /// The holder notices the break and ends its command, and no other client gets the lock until the lease would have
 /// ended.
 #[test]
-fn broken_lock_stays_reserved_until_lease_end() {
+fn broken_lock_stays_closed_until_lease_end() {
     on_one_and_five(|sandbox, servers| {
         let (holder, fence) = hold(sandbox, "6s");
         let without = [
@@ -41,7 +41,7 @@ fn broken_lock_stays_reserved_until_lease_end() {
             &broken,
             json!({"version": 1, "lock": "x", "members": members}),
         );
-        assert!(broken["reserved_for_ms"].as_u64() <= Some(6000), "{broken}");
+        assert!(broken["closed_for_ms"].as_u64() <= Some(6000), "{broken}");
         assert_fields(
             &broken["broken"],
             json!({"fence": fence, "reason": "outage"}),

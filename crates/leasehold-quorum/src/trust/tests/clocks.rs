@@ -91,22 +91,19 @@ fn unnoticed_suspension_is_reported_and_excludes_no_member() {
     // The machine is suspended for 40 s, and its clock with it.
     fixture.pass(40);
     fixture.behind += 40 * SECOND as i64;
-    assert_eq!(fixture.meet(0).stood_still, None);
-    assert_eq!(fixture.meet(1).stood_still, None);
+    assert_eq!(fixture.meet(0).paused, None);
+    assert_eq!(fixture.meet(1).paused, None);
     assert!(
         fixture.counts(0).is_err(),
         "as yet it is the member that is out of step"
     );
-    let found = fixture
-        .meet(2)
-        .stood_still
-        .expect("a majority moved together");
+    let found = fixture.meet(2).paused.expect("a majority moved together");
     assert!((39..=40).contains(&found.as_secs()), "{found:?}");
     fixture.behind -= found.as_micros() as i64;
     fixture.all_count();
     fixture.pass(1);
     for member in 0..5 {
-        assert_eq!(fixture.meet(member).stood_still, None);
+        assert_eq!(fixture.meet(member).paused, None);
     }
     fixture.all_count();
 }
@@ -119,6 +116,6 @@ fn single_server_cannot_reveal_our_suspension() {
     fixture.servers[0].member_record = None;
     fixture.meet(0);
     fixture.step(0, 3_600);
-    assert_eq!(fixture.meet(0).stood_still, None);
+    assert_eq!(fixture.meet(0).paused, None);
     assert_eq!(fixture.counts(0), Ok(()));
 }

@@ -35,7 +35,7 @@ fn naive_clients_are_both_inside() {
         second.is_some()
     });
     let first = alice.hear(asked, TTL).expect("the broken algorithm");
-    assert!(first.stands() && second.expect("a belief").stands());
+    assert!(first.is_valid() && second.expect("a belief").is_valid());
 }
 
 /// Whether its first SET was carried out, no matter how long ago.

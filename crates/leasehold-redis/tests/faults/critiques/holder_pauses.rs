@@ -46,7 +46,7 @@ fn naive_holder_writes_over_the_next_one() {
     holder.tell("go on");
     assert_eq!(holder.hear(), "written");
     assert!(
-        second.expect("a belief").stands(),
+        second.expect("a belief").is_valid(),
         "two were inside at once"
     );
     assert_eq!(Findings::of(&resource.history()).plain_updates_lost, 1);
@@ -69,7 +69,7 @@ fn paused_holder_reports_loss_and_is_fenced_off() {
     holder.resume();
     holder.tell("go on");
     let said = holder.hear();
-    let reasons = ["Expired", "StoodStill"];
+    let reasons = ["Expired", "Paused"];
     let expected = reasons.map(|reason| format!("valid: false, {reason}, let in: false"));
     assert!(expected.contains(&said), "{said}");
     let found = Findings::of(&resource.history());
@@ -117,7 +117,7 @@ fn naive(mut record: ResourceClient, members: &[String]) {
     until("it holds the lock", || {
         let belief = client.acquire(LOCK, TTL);
         base = record.plain_read().expect("the resource");
-        belief.is_some_and(|belief| belief.stands())
+        belief.is_some_and(|belief| belief.is_valid())
     });
     say("checked");
     wait();

@@ -75,7 +75,7 @@ impl Naive {
         let belief = Belief {
             valid_until: from + ttl,
         };
-        (votes > self.members.len() / 2 && belief.stands()).then_some(belief)
+        (votes > self.members.len() / 2 && belief.is_valid()).then_some(belief)
     }
 
     fn release(&mut self, lock: &str) {
@@ -90,7 +90,7 @@ impl Naive {
 
 impl Belief {
     /// Whether the holder believes it holds the lock at this instant.
-    pub(super) fn stands(&self) -> bool {
+    pub(super) fn is_valid(&self) -> bool {
         SystemClock.now() < self.valid_until
     }
 }

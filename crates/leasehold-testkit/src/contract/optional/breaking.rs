@@ -28,7 +28,7 @@ async fn broken(
 ) -> ForcedRelease {
     let broken = admin(store).break_lease(&claim.key, record).await;
     let broken = broken.expect("an answer");
-    assert!(broken.stood, "the lease stood: {broken:?}");
+    assert!(broken.existed, "the lease existed: {broken:?}");
     broken
 }
 
@@ -67,7 +67,7 @@ pub(crate) async fn b1_next_renewal_reports_the_break(fixture: &Fixture) {
     is_told(&store, &claim, fence).await;
 }
 
-pub(crate) async fn b2_broken_lock_stays_shut_until_lease_end(fixture: &Fixture) {
+pub(crate) async fn b2_broken_lock_stays_closed_until_lease_end(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     let ttl = short_ttl(&store);
     let (claim, began) = (fixture.claim(&key, ttl), now());
@@ -81,7 +81,7 @@ pub(crate) async fn b2_broken_lock_stays_shut_until_lease_end(fixture: &Fixture)
         Renewal::Renewed
     ));
     let left = broken(&other, &claim, &record(fixture, &claim, fence)).await;
-    let left = left.shut_for.expect("a time");
+    let left = left.closed_for.expect("a time");
     assert!(left <= ttl && left > ttl / 3, "{left:?}");
     busy(&other, &fixture.claim(&key, LONG)).await;
     let holders = inspection(&other).holders(&key).await.expect("an answer");
@@ -121,7 +121,7 @@ pub(crate) async fn b3_current_holder_keeps_the_lock(fixture: &Fixture) {
             .break_lease(&key, &record)
             .await
             .expect("an answer");
-        assert!(!broken.stood && broken.shut_for.is_none(), "{broken:?}");
+        assert!(!broken.existed && broken.closed_for.is_none(), "{broken:?}");
     }
     let answer = renewal(&store, &next, later).await;
     assert!(matches!(answer, Renewal::Renewed), "{answer:?}");
@@ -138,10 +138,10 @@ pub(crate) async fn b4_lock_broken_at_once_is_free(fixture: &Fixture) {
     let claim = fixture.claim(&key, LONG);
     let fence = granted(&store, &claim).await;
     let freed = broken(&other, &claim, &at_once(fixture, &claim, fence)).await;
-    assert_eq!(freed.shut_for, None);
+    assert_eq!(freed.closed_for, None);
     let second = fixture.claim(&key, LONG);
     let fence = granted(&other, &second).await;
-    // A lock that is kept shut can be opened.
+    // A lock that is kept closed can be opened.
     broken(&other, &second, &record(fixture, &second, fence)).await;
     busy(&store, &fixture.claim(&key, LONG)).await;
     broken(&other, &second, &at_once(fixture, &second, fence)).await;

@@ -79,7 +79,7 @@ fn doubt_retries_soon_and_ends_with_a_confirmation() {
 fn expired_lease_gives_the_reason() {
     let granted = || Lease::granted(TIMES, at(100), Duration::ZERO);
     let mut slept = granted();
-    assert_eq!(slept.check(at(128)), Err(LostReason::StoodStill));
+    assert_eq!(slept.check(at(128)), Err(LostReason::Paused));
     let mut waited = granted();
     waited.renewing();
     assert_eq!(waited.check(at(128)), Err(LostReason::Expired));

@@ -255,7 +255,7 @@ fn closing_a_client_frees_a_cancelled_attempt() {
     use leasehold::{Client, MemoryStore};
     use leasehold_testkit::FaultyStore;
 
-    let member = MemoryStore::with_ambient(Env::default());
+    let member = MemoryStore::with_env(Env::default());
     let slow = FaultyStore::new(member.clone(), Env::default());
     slow.set(Fault::Slow(Duration::from_millis(20)));
     let client = Client::new(slow.clone());

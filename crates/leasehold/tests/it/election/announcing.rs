@@ -180,7 +180,11 @@ async fn missing_leader_is_read_again_soon() {
     let (observer, _) = fixture.client_apart();
     let leadership = election(&fixture.client, "a").campaign().await.unwrap();
     let pause = 60 * SECOND;
-    let mut watch = observer.election("x").look_every(pause).observe().unwrap();
+    let mut watch = observer
+        .election("x")
+        .poll_interval(pause)
+        .observe()
+        .unwrap();
     assert!(matches!(watch.next().await, Some(LeaderChange::Leads(_))));
     let began = fixture.now();
     leadership.resign().await.unwrap();
@@ -239,7 +243,7 @@ async fn withdrawal_is_kept_longer_than_the_lease() {
 async fn observers_that_begin_together_do_not_look_together() {
     let fixture = Fixture::new();
     let seen = |_| {
-        let election = fixture.client.election("x").look_every(60 * SECOND);
+        let election = fixture.client.election("x").poll_interval(60 * SECOND);
         let (mut watch, clock) = (election.observe().unwrap(), fixture.env.clock.clone());
         background::spawn(async move {
             assert!(matches!(watch.next().await, Some(LeaderChange::Nobody)));

@@ -134,7 +134,7 @@ async fn watch_reports_a_change_within_its_pause() {
     let watching = fixture
         .client
         .election("x")
-        .look_every(Duration::from_secs(10));
+        .poll_interval(Duration::from_secs(10));
     let mut watch = watching.observe().unwrap();
     assert!(matches!(
         StreamExt::next(&mut watch).await,
@@ -237,8 +237,8 @@ async fn bad_input_is_refused_and_changes_nothing() {
         refused(nameless.leader().await.unwrap_err(), &[]);
         refused(nameless.observe().unwrap_err(), &[]);
     }
-    let often = election().look_every(Duration::from_millis(9)).observe();
-    refused(often.unwrap_err(), &["9ms", "at most every 10ms"]);
+    let often = election().poll_interval(Duration::from_millis(9)).observe();
+    refused(often.unwrap_err(), &["9ms", "the minimum is 10ms"]);
     assert_eq!(fixture.store.calls().len(), 0, "nothing was asked");
 
     let longest = election().value(&too_long[1..]).campaign().await.unwrap();

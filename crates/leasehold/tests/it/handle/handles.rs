@@ -25,17 +25,17 @@ pub(crate) async fn handle(client: &Client) -> Handle {
 }
 
 /// Returns how long it takes from now until a client that asks all the time gets the lock.
-pub(crate) async fn shut_for(fixture: &Fixture) -> Duration {
+pub(crate) async fn closed_for(fixture: &Fixture) -> Duration {
     let (began, newcomer) = (fixture.now(), fixture.other_client());
     until_free(fixture, &newcomer, began).await
 }
 
-/// Time is virtual: without a bound, the wait for a lock that stays shut would never end.
+/// Time is virtual: without a bound, the wait for a lock that stays closed would never end.
 async fn until_free(fixture: &Fixture, newcomer: &Client, began: BootInstant) -> Duration {
     while !is_free(newcomer, "x").await {
         fixture.pass(STEP).await;
-        let shut = fixture.now().since(began);
-        assert!(shut < 10 * LeaseTerms::TTL_MAX, "it stays shut");
+        let closed = fixture.now().since(began);
+        assert!(closed < 10 * LeaseTerms::TTL_MAX, "it stays closed");
     }
     fixture.now().since(began)
 }
@@ -51,8 +51,8 @@ async fn detached_lease_ends_after_its_ttl() {
     let deadline = guard.deadline();
     let handle = guard.into_handle().unwrap();
     assert_eq!(handle.deadline(), deadline);
-    let shut = shut_for(&fixture).await;
-    assert!(shut >= TTL && shut < TTL + STEP, "{shut:?}");
+    let closed = closed_for(&fixture).await;
+    assert!(closed >= TTL && closed < TTL + STEP, "{closed:?}");
     assert_eq!(renewals(&fixture), 0);
 }
 
@@ -71,7 +71,7 @@ async fn handle_has_the_last_renewed_lease() {
     let handle = guard.into_handle().unwrap();
     assert_eq!(handle.deadline(), deadline);
     let before = renewals(&fixture);
-    assert_eq!(shut_for(&fixture).await.as_secs(), TTL.as_secs());
+    assert_eq!(closed_for(&fixture).await.as_secs(), TTL.as_secs());
     assert_eq!(renewals(&fixture), before);
 }
 
@@ -285,12 +285,12 @@ async fn another_ttl_counts_from_the_next_renewal_on() {
     let short = fixture.client.renew(&short).await.unwrap();
     let margin = LeaseTerms::single().margin(SECOND);
     assert_eq!(short.deadline(), Some(sent + SECOND - margin));
-    let shut = shut_for_single(&fixture).await;
-    assert_eq!(shut.as_secs(), LeaseTerms::TTL_MAX.as_secs());
+    let closed = closed_for_single(&fixture).await;
+    assert_eq!(closed.as_secs(), LeaseTerms::TTL_MAX.as_secs());
 }
 
-/// As [`shut_for`], of a store without a quorum around it.
-async fn shut_for_single(fixture: &Fixture) -> Duration {
+/// As [`closed_for`], of a store without a quorum around it.
+async fn closed_for_single(fixture: &Fixture) -> Duration {
     until_free(fixture, &fixture.client, fixture.now()).await
 }
 
@@ -322,7 +322,7 @@ async fn lost_handle_with_a_delay_releases_nothing() {
         ReleaseOutcome::WasLost
     );
     assert!(!is_free(&fixture.client, "x").await);
-    assert_eq!(shut_for(&fixture).await.as_secs(), 20);
+    assert_eq!(closed_for(&fixture).await.as_secs(), 20);
 }
 
 #[tokio::test(start_paused = true)]

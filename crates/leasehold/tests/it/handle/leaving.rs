@@ -9,7 +9,7 @@ use leasehold::store::background;
 use leasehold::{Client, Effect, ErrorKind, MemoryStore, ReleaseOutcome};
 use leasehold_testkit::{Fault, FaultyStore};
 
-use super::handles::{STEP, handle, hold, renewals, shut_for};
+use super::handles::{STEP, closed_for, handle, hold, renewals};
 use crate::fixture::{Fixture, MARGIN, TTL, is_free};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ async fn leave_for_adds_the_clock_tolerance() {
     let guard = hold(&fixture.client).await;
     let span = Duration::from_secs(45);
     guard.leave_for(span).await.unwrap();
-    assert!(shut_for(&fixture).await >= terms().ttl_for(span));
+    assert!(closed_for(&fixture).await >= terms().ttl_for(span));
 }
 
 #[tokio::test(start_paused = true)]
@@ -36,7 +36,7 @@ async fn leave_for_renews_a_short_lease() {
     assert!(span > TTL - MARGIN);
     guard.leave_for(span).await.unwrap();
     assert!(renewals(&fixture) > 0);
-    assert!(shut_for(&fixture).await >= terms().ttl_for(span));
+    assert!(closed_for(&fixture).await >= terms().ttl_for(span));
 }
 
 #[tokio::test(start_paused = true)]
@@ -45,8 +45,11 @@ async fn no_delay_follows_what_was_left() {
     let lock = fixture.client.lock("x").lock_delay(5 * SECOND);
     let span = Duration::from_secs(40);
     lock.acquire().await.unwrap().leave_for(span).await.unwrap();
-    let shut = shut_for(&fixture).await;
-    assert!(shut >= span && shut < span * 10 / 9 + SECOND, "{shut:?}");
+    let closed = closed_for(&fixture).await;
+    assert!(
+        closed >= span && closed < span * 10 / 9 + SECOND,
+        "{closed:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -59,7 +62,7 @@ async fn max_hold_does_not_end_leave_for() {
     let span = Duration::from_secs(40);
     guard.leave_for(span).await.unwrap();
     fixture.store.set(Fault::None);
-    assert!(shut_for(&fixture).await >= span);
+    assert!(closed_for(&fixture).await >= span);
 }
 
 #[tokio::test(start_paused = true)]
@@ -165,9 +168,9 @@ async fn leave_for_lasts_hardly_longer_than_its_span() {
     fixture.pass(Duration::from_secs(2)).await;
     let span = Duration::from_secs(45);
     guard.leave_for(span).await.unwrap();
-    let shut = shut_for(&fixture).await;
+    let closed = closed_for(&fixture).await;
     let most = span * 10 / 9 + SECOND;
-    assert!(shut >= span && shut <= most, "{shut:?}");
+    assert!(closed >= span && closed <= most, "{closed:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -176,8 +179,8 @@ async fn leave_for_sends_nothing_for_a_long_lease() {
     let guard = hold(&fixture.client).await;
     guard.leave_for(Duration::from_secs(20)).await.unwrap();
     assert_eq!(renewals(&fixture), 0);
-    let shut = shut_for(&fixture).await;
-    assert!(shut >= TTL && shut < TTL + STEP, "{shut:?}");
+    let closed = closed_for(&fixture).await;
+    assert!(closed >= TTL && closed < TTL + STEP, "{closed:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -201,7 +204,7 @@ async fn leaving_has_the_limits_of_any_lease() {
         .leave_for(longest)
         .await
         .unwrap();
-    assert!(shut_for(&fixture).await >= longest);
+    assert!(closed_for(&fixture).await >= longest);
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,7 +215,7 @@ async fn several_locks_are_left_at_the_same_time() {
     for (key, left) in guards.leave_for(span).await {
         assert!(left.is_ok(), "{key}: {left:?}");
     }
-    assert!(shut_for(&fixture).await >= span - STEP);
+    assert!(closed_for(&fixture).await >= span - STEP);
 }
 
 #[tokio::test(start_paused = true)]

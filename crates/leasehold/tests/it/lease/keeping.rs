@@ -121,7 +121,7 @@ async fn unanswered_batch_ends_at_each_leases_deadline() {
     // The renewer hears of them.
     fixture.settle().await;
     fixture.store.set(Fault::Frozen);
-    fixture.env.clock.stood_still(Duration::from_secs(25));
+    fixture.env.clock.was_paused(Duration::from_secs(25));
     let ended = guards.iter().map(async |guard| {
         let deadline = guard.deadline().unwrap();
         assert_eq!(guard.lost().await, LostReason::Expired);

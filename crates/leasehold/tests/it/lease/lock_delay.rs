@@ -1,4 +1,4 @@
-//! A lock that stays shut for a while after an unclean end.
+//! A lock that stays closed for a while after an unclean end.
 
 use std::time::Duration;
 
@@ -67,10 +67,10 @@ async fn open_again(fixture: &Fixture) -> BootInstant {
     }
 }
 
-fn assert_exactly(shut: Duration, expected: Duration) {
+fn assert_exactly(closed: Duration, expected: Duration) {
     assert!(
-        shut >= expected && shut < expected + STEP,
-        "shut for {shut:?} instead of {expected:?}"
+        closed >= expected && closed < expected + STEP,
+        "closed for {closed:?} instead of {expected:?}"
     );
 }
 
@@ -210,8 +210,8 @@ async fn max_hold_is_an_unclean_end() {
         }
     }
     assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
-    let shut = open_again(&fixture).await.since(renewed);
-    assert!(shut + STEP * 2 > TTL + DELAY, "{shut:?}");
+    let closed = open_again(&fixture).await.since(renewed);
+    assert!(closed + STEP * 2 > TTL + DELAY, "{closed:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -241,9 +241,9 @@ async fn waiter_is_granted_after_the_delay() {
     guard.lost().await;
     drop(guard);
     let next = waiting.await.unwrap().unwrap();
-    let shut = fixture.now().since(taken);
-    assert!(shut >= TTL + DELAY, "{shut:?}");
-    assert!(shut < TTL + DELAY + Duration::from_secs(1), "{shut:?}");
+    let closed = fixture.now().since(taken);
+    assert!(closed >= TTL + DELAY, "{closed:?}");
+    assert!(closed < TTL + DELAY + Duration::from_secs(1), "{closed:?}");
     next.release().await.unwrap();
 }
 

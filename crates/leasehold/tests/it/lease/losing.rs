@@ -13,7 +13,7 @@ use crate::fixture::{Fixture, TTL};
 /// fire later.
 fn suspended(fixture: &Fixture) {
     let span = TTL - Duration::from_secs(2);
-    fixture.env.clock.stood_still(span);
+    fixture.env.clock.was_paused(span);
 }
 
 #[tokio::test(start_paused = true)]

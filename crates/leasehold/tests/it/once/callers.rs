@@ -27,7 +27,7 @@ impl CallersFixture {
     pub(crate) fn new() -> Self {
         let env = virtual_ambient(1);
         Self {
-            memory: MemoryStore::with_ambient(env.clone()),
+            memory: MemoryStore::with_env(env.clone()),
             env,
             ran: Arc::default(),
         }

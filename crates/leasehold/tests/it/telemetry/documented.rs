@@ -65,7 +65,7 @@ async fn every_label_value_is_produced() {
         metrics::stores(),
         losses::unreachable().await,
         losses::expired().await,
-        losses::stood_still().await,
+        losses::paused().await,
         losses::taken().await,
         losses::gone().await,
         losses::broken().await,

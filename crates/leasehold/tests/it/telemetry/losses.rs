@@ -46,18 +46,18 @@ pub(super) async fn expired() -> TestRecorder {
         metered.fixture.pass(Duration::from_millis(100)).await;
     }
     // While a renewal is under way.
-    metered.fixture.env.clock.stood_still(TTL);
+    metered.fixture.env.clock.was_paused(TTL);
     assert!(!guard.is_valid());
     assert_reported(&metered, "expired");
     metered.recorder
 }
 
-pub(super) async fn stood_still() -> TestRecorder {
+pub(super) async fn paused() -> TestRecorder {
     let metered = MeteredFixture::new();
     let guard = metered.fixture.client.lock("x").acquire().await.unwrap();
-    metered.fixture.env.clock.stood_still(TTL);
+    metered.fixture.env.clock.was_paused(TTL);
     assert!(!guard.is_valid());
-    assert_reported(&metered, "stood_still");
+    assert_reported(&metered, "paused");
     assert_eq!(metered.spans(&HOLD, "lost"), [TTL - MARGIN]);
     metered.recorder
 }
@@ -135,7 +135,7 @@ macro_rules! each_is_told {
 each_is_told! {
     a_loss_by_silence_is_told_at_its_deadline_and_once => unreachable,
     a_loss_while_a_renewal_is_under_way_is_told => expired,
-    a_loss_by_standing_still_is_told_when_it_is_noticed => stood_still,
+    a_loss_by_standing_still_is_told_when_it_is_noticed => paused,
     a_loss_to_somebody_else_is_told => taken,
     a_loss_of_the_lease_at_the_store_is_told => gone,
     a_loss_to_an_operator_is_told => broken,

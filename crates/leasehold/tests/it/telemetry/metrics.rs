@@ -231,7 +231,7 @@ async fn batched_renewals_are_recorded_one_by_one() {
         guards.push(lock.acquire().await.unwrap());
     }
     // All of them are due when it goes on.
-    metered.fixture.env.clock.stood_still(TTL / 3);
+    metered.fixture.env.clock.was_paused(TTL / 3);
     metered.fixture.pass(TTL).await;
     let (leases, messages) = (renewals(&metered.fixture), recorder.named("renewal"));
     assert!(messages.len() < leases, "each had a message of its own");
@@ -293,14 +293,14 @@ pub(super) async fn releases() -> TestRecorder {
         .memory
         .forget(&Key::new("forgotten").unwrap());
     assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
-    let guard = client.lock("shut").ttl(TTL).lock_delay(SECOND);
+    let guard = client.lock("closed").ttl(TTL).lock_delay(SECOND);
     let guard = guard.acquire().await.unwrap();
     guard.give_up();
     assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
     let guard = client.lock("unheard").acquire().await.unwrap();
     member.set(Fault::Unreachable);
     guard.release().await.unwrap_err();
-    let expected = ["was_lost 1", "left_shut 1", "unknown 1"];
+    let expected = ["was_lost 1", "left_closed 1", "unknown 1"];
     let expected = expected.map(|end| format!("releases_total {end}"));
     assert_eq!(metered.counts(&[RELEASES]), expected);
     metered.recorder
@@ -331,9 +331,9 @@ async fn unnoticed_loss_is_recorded_at_release() {
     let guard = metered.fixture.client.lock("x").acquire().await.unwrap();
     metered.fixture.pass(SECOND).await;
     // No timer fires: the clock jumps, as after a suspended machine wakes.
-    metered.fixture.env.clock.stood_still(2 * TTL);
+    metered.fixture.env.clock.was_paused(2 * TTL);
     guard.release().await.unwrap();
-    metered.assert_lost_only("stood_still");
+    metered.assert_lost_only("paused");
     let lost = metered.spans(&HOLD, "lost");
     assert_close(&lost, &[TTL - MARGIN]);
     assert!(metered.spans(&HOLD, "released").is_empty());

@@ -135,10 +135,10 @@ async fn spans_and_events_contain_no_secret() {
     drop(guard);
     fixture.pass(3 * SECOND).await;
     fixture.store.set(Fault::None);
-    let shut = other.lock("shut").lock_delay(SECOND);
-    let shut = shut.acquire().await.unwrap();
-    shut.give_up();
-    shut.release().await.unwrap();
+    let closed = other.lock("closed").lock_delay(SECOND);
+    let closed = closed.acquire().await.unwrap();
+    closed.give_up();
+    closed.release().await.unwrap();
     let guard = other.lock("x").acquire().await.unwrap();
     fixture.pass(2 * TTL).await;
     let handle = guard.into_handle().unwrap();

@@ -7,25 +7,25 @@ use leasehold::clock::{BootInstant, Clock, SystemClock};
 use leasehold::{Client, MemoryStore};
 
 #[test]
-fn process_reacts_to_a_standstill() {
-    a_machine_that_stood_still_is_ahead_of_what_other_processes_read();
-    a_lock_can_be_left_by_who_was_told_of_a_standstill();
+fn process_reacts_to_a_pause() {
+    clock_is_ahead_of_other_processes_after_a_pause();
+    a_lock_can_be_left_after_a_pause();
     a_handle_has_its_times_as_other_processes_read_them();
 }
 
-fn a_machine_that_stood_still_is_ahead_of_what_other_processes_read() {
+fn clock_is_ahead_of_other_processes_after_a_pause() {
     let before = SystemClock.now();
     let span = Duration::from_secs(1_000);
-    SystemClock.stood_still(span);
+    SystemClock.was_paused(span);
     let now = SystemClock.now();
     assert!(now.since(before) >= span);
     assert_eq!(now.since(SystemClock::as_other_processes_read(now)), span);
     let deadline = now + span;
-    SystemClock.stood_still(span);
+    SystemClock.was_paused(span);
     assert!(SystemClock.now() >= deadline, "it comes that much sooner");
 }
 
-fn a_lock_can_be_left_by_who_was_told_of_a_standstill() {
+fn a_lock_can_be_left_after_a_pause() {
     let locks = Client::new(MemoryStore::new());
     pollster::block_on(async {
         let guard = locks.lock("x").acquire().await.expect("a free lock");
