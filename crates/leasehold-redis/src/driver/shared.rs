@@ -107,6 +107,14 @@ impl Shared {
 
     /// Takes an operation of a caller. Returns its number, and whether the caller has to carry it out. `None` if
     /// the driver is closed.
+    ///
+    /// | another caller carries it out | servers owe replies | the caller's runtime | this caller |
+    /// |---|---|---|---|
+    /// | yes, for at most 5 ms | yes | any | leaves it to that caller, or to the thread at the last reply |
+    /// | no, and no other call is open | any | any | at once |
+    /// | otherwise | any | several threads | after a yield |
+    /// | no | no | one thread | at once |
+    /// | otherwise | any | one thread | wakes the I/O thread |
     pub(super) fn start(&self, operation: Operation) -> Option<(OperationId, Advance)> {
         let now = self.clock.now();
         let mut submissions = self.submissions();
@@ -117,7 +125,7 @@ impl Shared {
         drop(submissions);
         let is_busy = self.is_busy.load(Ordering::Relaxed);
         let advance = match since {
-            // The thread takes over with the last reply, should that caller not be polled.
+            // If that caller is never polled, the thread takes over with the last reply.
             Some(since) if is_busy && now.since(since) <= ADVANCE_MAX => Advance::ByAnother,
             // No other call would add a submission.
             None if is_alone => Advance::Now,

@@ -1,7 +1,7 @@
 -- Many locks in one call.
 --
 -- KEYS  1 presence; then five for each lock
--- Source  docs/wire.md, "Renew"
+-- Source  docs/wire.md, "Renew", "Heartbeat" and "Repair"
 
 -- Runs f for each lock. If one of several locks has an error, the error is the answer for that lock.
 local function each(f)
