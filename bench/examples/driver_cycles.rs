@@ -16,15 +16,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use leasehold::Key;
 use leasehold::env::Env;
 use leasehold::store::{Claim, ClientInfo, Owner};
+use leasehold_instructions::FREE;
 use leasehold_quorum::{Outcome, ReleaseMode};
 use leasehold_redis::driver::{Driver, DriverConfig};
 use leasehold_testkit::servers::RedisSet;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue};
+use redis::{AsyncConnectionConfig, Client, Pipeline, Value};
 
 const SPAN: Duration = Duration::from_millis(700);
 
@@ -32,9 +34,6 @@ const SPAN: Duration = Duration::from_millis(700);
 const FREE_UNLESS_QUEUED: &str = "if redis.pcall('GET', KEYS[1]) == ARGV[1] and \
                                   redis.call('EXISTS', KEYS[2]) == 0 then \
                                   return redis.call('DEL', KEYS[1]) end return 0";
-
-const FREE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
-                    return redis.call('DEL', KEYS[1]) end return 0";
 
 #[expect(clippy::print_stdout, reason = "it prints its results")]
 fn main() {
@@ -61,28 +60,26 @@ fn main() {
             if !wanted.is_empty() && !wanted.contains(&&name) {
                 continue;
             }
-            let mut rounds_of = [const { Vec::new() }; 3];
+            let [mut bare_rates, mut protocol, mut driver] = [const { Vec::new() }; 3];
             for _ in 0..rounds.unwrap_or(5) {
                 if !alone {
-                    rounds_of[0].push(rate(&runtime, &bare, in_flight, |bare, key| async move {
-                        bare.cycle(&key).await;
-                    }));
-                    rounds_of[1].push(rate(&runtime, &bare, in_flight, |bare, key| async move {
-                        bare.cycle_of_the_protocol(&key).await;
-                    }));
+                    bare_rates.push(rate(&runtime, &bare, in_flight, Bare::cycle));
+                    protocol.push(rate(
+                        &runtime,
+                        &bare,
+                        in_flight,
+                        Bare::cycle_of_the_protocol,
+                    ));
                 }
-                rounds_of[2].push(rate(&runtime, &ours, in_flight, |ours, key| async move {
-                    ours.cycle(&key).await;
-                }));
+                driver.push(rate(&runtime, &ours, in_flight, Ours::cycle));
             }
-            let [bare, protocol, ours] = rounds_of;
             println!(
                 "{name}: bare {:.0}/s, its protocol by the crate {:.0}/s ({}), driver {:.0}/s ({})",
-                median(&bare),
+                median(&bare_rates),
                 median(&protocol),
-                ratios(&protocol, &bare),
-                median(&ours),
-                ratios(&ours, &bare),
+                ratios(&protocol, &bare_rates),
+                median(&driver),
+                ratios(&driver, &bare_rates),
             );
         }
         runtime.block_on(ours.driver.close());
@@ -131,14 +128,8 @@ where
             cycles
         })
     });
-    let tasks: Vec<_> = tasks.collect();
-    let cycles: u32 = runtime.block_on(async {
-        let mut cycles = 0;
-        for task in tasks {
-            cycles += task.await.expect("a task");
-        }
-        cycles
-    });
+    let ended = runtime.block_on(join_all(tasks)).into_iter();
+    let cycles: u32 = ended.map(|cycles| cycles.expect("a task")).sum();
     f64::from(cycles) / began.elapsed().as_secs_f64()
 }
 
@@ -184,8 +175,8 @@ impl Ours {
         ))
     }
 
-    async fn cycle(&self, key: &Key) {
-        let claim = self.claim(key);
+    async fn cycle(self: Arc<Self>, key: Key) {
+        let claim = self.claim(&key);
         match self.driver.acquire(Arc::clone(&claim)).await {
             Outcome::Acquired(_) => {}
             other => panic!("{other:?}"),
@@ -231,8 +222,10 @@ impl Bare {
             let node = client.get_multiplexed_async_connection_with_config(&patient);
             let mut node = node.await.expect("a connection");
             let load = |text: &str| redis::cmd("SCRIPT").arg("LOAD").arg(text).to_owned();
-            sha = query(&load(FREE), &mut node).await;
-            sha_unless_queued = query(&load(FREE_UNLESS_QUEUED), &mut node).await;
+            let loaded = load(FREE).query_async(&mut node).await;
+            sha = loaded.expect("a reply");
+            let loaded = load(FREE_UNLESS_QUEUED).query_async(&mut node).await;
+            sha_unless_queued = loaded.expect("a reply");
             nodes.push(node);
         }
         Self {
@@ -242,7 +235,7 @@ impl Bare {
         }
     }
 
-    async fn cycle(&self, key: &Key) {
+    async fn cycle(self: Arc<Self>, key: Key) {
         static TOKENS: AtomicU64 = AtomicU64::new(1);
         let token = TOKENS.fetch_add(1, Ordering::Relaxed);
         let key = format!("bare-{key}");
@@ -250,21 +243,21 @@ impl Bare {
         set.arg(&key).arg(token).arg("NX").arg("PX").arg(30_000);
         self.everywhere(|mut node| {
             let set = set.clone();
-            async move { query::<bool>(&set, &mut node).await }
+            async move { set.query_async(&mut node).await.expect("a reply") }
         })
         .await;
         let mut free = redis::cmd("EVALSHA");
         free.arg(&self.sha).arg(1).arg(&key).arg(token);
         self.everywhere(|mut node| {
             let free = free.clone();
-            async move { query::<bool>(&free, &mut node).await }
+            async move { free.query_async(&mut node).await.expect("a reply") }
         })
         .await;
     }
 
     /// The commands of the driver. The driver asks for a sample of the server once for all requests that it
     /// writes together. The crate does not tell which these are, so this does so for every eighth request.
-    async fn cycle_of_the_protocol(&self, key: &Key) {
+    async fn cycle_of_the_protocol(self: Arc<Self>, key: Key) {
         static TOKENS: AtomicU64 = AtomicU64::new(1 << 40);
         let token = TOKENS.fetch_add(1, Ordering::Relaxed);
         let owner = format!("0123456789abcdef.{token:032x}");
@@ -282,9 +275,8 @@ impl Bare {
         self.everywhere(|mut node| {
             let take = take.clone();
             async move {
-                let replies: Vec<redis::Value> =
-                    take.query_async(&mut node).await.expect("replies");
-                replies[0] == redis::Value::Nil && replies[1] == redis::Value::Int(1)
+                let replies: Vec<Value> = take.query_async(&mut node).await.expect("replies");
+                replies[0] == Value::Nil && replies[1] == Value::Int(1)
             }
         })
         .await;
@@ -294,9 +286,8 @@ impl Bare {
         self.everywhere(|mut node| {
             let free = free.clone();
             async move {
-                let replies: Vec<redis::Value> =
-                    free.query_async(&mut node).await.expect("replies");
-                replies[0] == redis::Value::Int(1)
+                let replies: Vec<Value> = free.query_async(&mut node).await.expect("replies");
+                replies[0] == Value::Int(1)
             }
         })
         .await;
@@ -331,14 +322,10 @@ impl Bare {
 }
 
 /// Adds the commands of a sample: the clock of the server, and the epoch of its data.
-fn sample(pipeline: &mut redis::Pipeline) {
+fn sample(pipeline: &mut Pipeline) {
     pipeline.cmd("TIME");
     pipeline
         .cmd("HGET")
         .arg("leasehold:member_record")
         .arg("epoch");
-}
-
-async fn query<T: FromRedisValue>(command: &Cmd, node: &mut MultiplexedConnection) -> T {
-    command.query_async(node).await.expect("a reply")
 }

@@ -59,7 +59,7 @@ for (let waiter = 0; waiter < count; waiter += 1) {
 // What proves that the lock is real.
 const [first, second] = [handle(key), handle(key)];
 
-const now = () => process.hrtime.bigint();
+const now = () => Number(process.hrtime.bigint());
 const sections = [];
 const pending = new Map();
 let gaveUp = 0;
@@ -124,20 +124,21 @@ async function cycle(isOver) {
         cycles.push(performance.now() - asked);
       } catch (error) {
         failed += 1;
-        why = String(error.message).replaceAll("\n", " ");
+        why = String(error.message);
       }
     }
   };
   await Promise.all(handles.map(one));
-  const micros = Math.round((performance.now() - began) * 1000);
-  const figures = [acquires, cycles].flatMap((took) => {
+  const seconds = (performance.now() - began) / 1000;
+  const [acquire_p50, acquire_p99, cycle_p50, cycle_p99] = [acquires, cycles].flatMap((took) => {
     took.sort((a, b) => a - b);
     return [50, 99].map((percent) => {
       const rank = Math.max(1, Math.ceil((took.length * percent) / 100));
-      return ((took[rank - 1] ?? 0) * 1000).toFixed(3);
+      return (took[rank - 1] ?? 0) * 1000;
     });
   });
-  return `cycled ${cycles.length} ${micros} ${figures.join(" ")} ${failed} ${why}`;
+  const figures = { acquire_p50, acquire_p99, cycle_p50, cycle_p99 };
+  return JSON.stringify({ cycles: cycles.length, seconds, ...figures, failed, why });
 }
 
 let held;
@@ -160,15 +161,11 @@ const orders = {
     for (let waiter = 0; waiter < count; waiter += 1) contend(waiter);
     return "started";
   },
-  mark: async () => `mark ${now()}`,
+  mark: async () => now(),
   "cycle-for": (span) => cycle((done, passed) => passed >= span),
   "cycle-times": (times) => cycle((done) => done >= times),
-  finish: async () => {
-    const lines = sections.map((section) => `section ${section.join(" ")}`);
-    for (const [waiter, asked] of pending) lines.push(`pending ${waiter} ${asked}`);
-    lines.push(`gave-up ${gaveUp} ${why}`, "finished");
-    return lines.join("\n");
-  },
+  finish: async () =>
+    JSON.stringify({ sections, pending: [...pending.values()], gave_up: gaveUp, why }),
 };
 
 async function obey() {

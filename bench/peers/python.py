@@ -1,5 +1,6 @@
 """The peers of Python as subjects of the benchmarks: obey the orders of worker_process.rs, line by line."""
 
+import json
 import math
 import os
 import random
@@ -115,7 +116,7 @@ def cycle(is_over):
                 acquires.append(acquired - asked)
                 cycles.append(now() - asked)
             except Exception as error:
-                failures.append(str(error).replace("\n", " "))
+                failures.append(str(error))
 
     if len(handles) == 1:
         one(handles[0])
@@ -125,14 +126,13 @@ def cycle(is_over):
             thread.start()
         for thread in threads:
             thread.join()
-    micros = (now() - began) // 1000
-    figures = []
-    for took in (sorted(acquires), sorted(cycles)):
+    figures = {"cycles": len(cycles), "seconds": (now() - began) / 1e9}
+    for what, took in (("acquire", sorted(acquires)), ("cycle", sorted(cycles))):
         for percent in (50, 99):
             rank = max(1, math.ceil(len(took) * percent / 100))
-            figures.append("%.3f" % (took[rank - 1] / 1000 if took else 0))
-    why = failures[-1] if failures else ""
-    return f"cycled {len(cycles)} {micros} {' '.join(figures)} {len(failures)} {why}"
+            figures[f"{what}_p{percent}"] = took[rank - 1] / 1000 if took else 0
+    figures["failed"] = len(failures)
+    return json.dumps({**figures, "why": failures[-1] if failures else ""})
 
 
 def second():
@@ -153,9 +153,8 @@ def give():
 
 
 def finish():
-    lines = ["section %d %d %d %d" % section for section in list(sections)]
-    lines += ["pending %d %d" % wait for wait in list(pending.items())]
-    return "\n".join([*lines, "gave-up 0 ", "finished"])
+    waits = list(pending.values())
+    return json.dumps({"sections": list(sections), "pending": waits, "gave_up": 0, "why": ""})
 
 
 orders = {
@@ -163,7 +162,7 @@ orders = {
     "second": second,
     "give": give,
     "start": start,
-    "mark": lambda: f"mark {now()}",
+    "mark": now,
     "cycle-for": lambda span: cycle(lambda done, passed: passed >= int(span) * 1e6),
     "cycle-times": lambda times: cycle(lambda done, passed: done >= int(times)),
     "finish": finish,

@@ -11,40 +11,28 @@
 
 use std::process::ExitCode;
 
+mod error;
 mod measure;
 mod options;
 mod report;
 mod sections;
 mod worker;
 
+use measure::peers::WORKER_VERB;
 use options::Options;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.split_first() {
-        Some((verb, rest)) if verb == worker::VERB => worker::run(rest),
-        Some((verb, rest)) if verb == sections::frozen::VERB => sections::frozen::work(rest),
-        Some((verb, rest)) if verb == sections::held::VERB => sections::held::work(rest),
+        Some((verb, rest)) if verb == WORKER_VERB => worker::run(rest),
         Some((verb, rest)) if verb == leasehold_instructions::VERB => {
             leasehold_instructions::run_workload(rest)
         }
-        Some((verb, [])) if verb == report::VERB => report::run(),
-        _ => match Options::parse(&arguments) {
+        Some((verb, [])) if verb == report::VERB => sections::report(),
+        _ => match Options::parse(&sections::SECTIONS.map(|section| section.name), &arguments) {
             Ok(options) => sections::run(&options),
-            Err(text) => return usage(&text),
+            Err(error) => return leasehold_instructions::usage(&error),
         },
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(text) => {
-            eprintln!("bench: {text}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn usage(text: &str) -> ExitCode {
-    eprintln!("bench: {text}\n\n{}", options::usage());
-    // EX_USAGE of sysexits.h, as the `leasehold` command has it.
-    ExitCode::from(64)
+    leasehold_instructions::exit("bench", outcome)
 }

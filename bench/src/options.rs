@@ -1,55 +1,61 @@
-use std::fmt;
-use std::str::FromStr;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
-use crate::sections::SECTIONS;
+use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
+use clap::{CommandFactory, FromArgMatches, Parser};
 
-/// The options of the command line.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Measures Leasehold next to other lock libraries and the bare server.
+///
+/// `cargo xtask bench report` writes docs/performance.md of what was measured last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Parser)]
+#[command(bin_name = "cargo xtask bench")]
 pub(crate) struct Options {
+    /// Measure briefly: enough to see a large difference, not a small one
+    #[arg(long)]
     pub(crate) quick: bool,
-    /// Adds to the raw results of earlier runs.
+    /// Add to the raw results of earlier runs, so that a long run can be taken in pieces
+    #[arg(long)]
     pub(crate) append: bool,
-    /// If one of these three is empty, the section decides.
-    pub(crate) nodes: Vec<usize>,
+    /// Numbers of servers, such as `1,5`; if absent, the section decides
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = numbers(1..=31))]
+    nodes: Vec<usize>,
+    // The proof that a lock is real takes two handles.
+    /// Numbers of waiters, such as `4,16,64`; if absent, the section decides
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = numbers(2..=10_000))]
     pub(crate) waiters: Vec<usize>,
+    /// Numbers of cycles in flight, such as `1,64,512`; if absent, the section decides
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = numbers(1..=10_000))]
     pub(crate) in_flight: Vec<usize>,
+    /// Number of rounds; if absent, the section decides
+    #[arg(long, value_name = "N", value_parser = numbers(1..=1000))]
     rounds: Option<usize>,
+    /// Part of the names of the subjects to measure; may be repeated
+    #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Empty: all.
+    /// Sections to measure [default: all]
+    #[arg(value_name = "SECTION")]
     sections: Vec<String>,
+    /// The command as typed, to repeat the measurement.
+    #[arg(skip)]
+    pub(crate) command: String,
 }
 
 impl Options {
-    pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
-        let mut options = Self::default();
-        let mut rest = arguments.iter();
-        while let Some(argument) = rest.next() {
-            let mut value = || {
-                let value = rest.next();
-                value.ok_or_else(|| format!("{argument} needs a value"))
-            };
-            match argument.as_str() {
-                "--quick" => options.quick = true,
-                "--append" => options.append = true,
-                // The proof that a lock is real takes two handles.
-                "--waiters" => options.waiters = numbers(argument, value()?, 2..=10_000)?,
-                "--nodes" => options.nodes = numbers(argument, value()?, 1..=31)?,
-                "--in-flight" => options.in_flight = numbers(argument, value()?, 1..=10_000)?,
-                "--rounds" => {
-                    let rounds = numbers(argument, value()?, 1..=1000)?;
-                    options.rounds = rounds.first().copied();
-                }
-                "--only" => options.only.push(value()?.clone()),
-                name if SECTIONS.iter().any(|section| section.name == name) => {
-                    options.sections.push(name.into());
-                }
-                name if !name.starts_with('-') => {
-                    return Err(format!("there is no section {name:?}"));
-                }
-                _ => return Err(format!("unknown argument {argument:?}")),
-            }
-        }
-        Ok(options)
+    /// Parses the command line, in which the sections have these `names`.
+    pub(crate) fn parse(names: &[&'static str], arguments: &[String]) -> Result<Self, clap::Error> {
+        let names = PossibleValuesParser::new(names.iter().copied());
+        let matches = Self::command()
+            .no_binary_name(true)
+            .mut_arg("sections", |sections| sections.value_parser(names))
+            .try_get_matches_from(arguments)?;
+        let typed = arguments.iter().map(|word| match word.contains(' ') {
+            true => format!(" '{word}'"),
+            false => format!(" {word}"),
+        });
+        Ok(Self {
+            command: format!("cargo xtask bench{}", typed.collect::<String>()),
+            ..Self::from_arg_matches(&matches)?
+        })
     }
 
     pub(crate) fn has(&self, section: &str) -> bool {
@@ -75,83 +81,29 @@ impl Options {
     }
 }
 
-/// Formats the options as typed on the command line, to repeat the measurement.
-impl fmt::Display for Options {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("cargo xtask bench")?;
-        for (word, is_given) in [("--quick", self.quick), ("--append", self.append)] {
-            if is_given {
-                write!(to, " {word}")?;
-            }
-        }
-        let rounds: Vec<usize> = self.rounds.into_iter().collect();
-        let lists = [
-            ("--nodes", &self.nodes),
-            ("--waiters", &self.waiters),
-            ("--in-flight", &self.in_flight),
-            ("--rounds", &rounds),
-        ];
-        for (word, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
-            let numbers: Vec<String> = list.iter().map(ToString::to_string).collect();
-            write!(to, " {word} {}", numbers.join(","))?;
-        }
-        for part in &self.only {
-            write!(to, " --only '{part}'")?;
-        }
-        self.sections
-            .iter()
-            .try_for_each(|name| write!(to, " {name}"))
-    }
-}
-
 /// Returns the given numbers, or the section's own if none were given.
 pub(crate) fn or<'a>(given: &'a [usize], own: &'a [usize]) -> &'a [usize] {
     if given.is_empty() { own } else { given }
 }
 
-pub(crate) fn usage() -> String {
-    let names: Vec<&str> = SECTIONS.iter().map(|section| section.name).collect();
-    format!(
-        "\
-Usage: cargo xtask bench [--quick] [--append] [--rounds N] [--only NAME]... [--nodes 1,5]
-                         [--waiters 4,16,64] [--in-flight 1,64,512] [SECTION]...
-       cargo xtask bench report
-
-Sections, all of them if none is named: {}.
-
---quick   measures briefly: enough to see a large difference, not a small one.
---append  adds to the results that are there already, so that a long run can be taken in pieces.
---only    takes a part of a subject's name and leaves out the others.
-report    writes docs/performance.md of what was measured last.",
-        names.join(", ")
-    )
+/// The folder of the results and of what the peers need; `cargo xtask bench` chooses it.
+pub(crate) fn folder() -> PathBuf {
+    std::env::var_os("LEASEHOLD_BENCH_DIR").map_or_else(|| "target/bench".into(), PathBuf::from)
 }
 
-fn numbers(
-    argument: &str,
-    text: &str,
-    allowed: std::ops::RangeInclusive<usize>,
-) -> Result<Vec<usize>, String> {
-    text.split(',')
-        .map(|part| {
-            let number = usize::from_str(part).ok();
-            number
-                .filter(|number| allowed.contains(number))
-                .ok_or_else(|| {
-                    let (least, most) = (allowed.start(), allowed.end());
-                    format!("{argument} takes numbers from {least} to {most}, not {part:?}")
-                })
-        })
-        .collect()
+fn numbers(allowed: RangeInclusive<u64>) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(allowed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Options, String> {
+    const NAMES: [&str; 2] = ["handover", "modes"];
+
+    fn parse(line: &str) -> Result<Options, clap::Error> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        Options::parse(&words)
+        Options::parse(&NAMES, &words)
     }
 
     #[test]
@@ -167,7 +119,7 @@ mod tests {
     #[test]
     fn nothing_said_is_everything() {
         let options = parse("").unwrap();
-        assert!(SECTIONS.iter().all(|section| options.has(section.name)));
+        assert!(NAMES.iter().all(|name| options.has(name)));
         assert_eq!(
             (options.nodes(), options.rounds(3, 5)),
             ([1, 5].as_slice(), 5)
@@ -176,21 +128,22 @@ mod tests {
 
     #[test]
     fn options_are_shown_as_they_are_typed() {
-        let line = "--quick --append --nodes 1,5 --rounds 3 --only 'rslock' modes";
-        let options = parse(&line.replace('\'', "")).unwrap();
-        assert_eq!(options.to_string(), format!("cargo xtask bench {line}"));
+        let words = ["--rounds", "3", "--only", "redis crate", "modes"].map(str::to_owned);
+        let options = Options::parse(&NAMES, &words).unwrap();
+        let line = "cargo xtask bench --rounds 3 --only 'redis crate' modes";
+        assert_eq!(options.command, line);
     }
 
     #[test]
     fn nonsense_is_named() {
         for (line, named) in [
-            ("--waiters 1", "\"1\""),
-            ("--nodes 5,x", "\"x\""),
+            ("--waiters 1", "'1'"),
+            ("--nodes 5,x", "'x'"),
             ("--rounds", "--rounds"),
             ("--speed", "--speed"),
-            ("speed", "\"speed\""),
+            ("speed", "'speed'"),
         ] {
-            let text = parse(line).unwrap_err();
+            let text = parse(line).unwrap_err().to_string();
             assert!(text.contains(named), "{line}: {text}");
         }
     }

@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use leasehold_instructions::{Kind, Path};
+use leasehold_instructions::{Fallible, Kind, Path};
 
 use crate::counts::{Counts, Verdict};
 
@@ -16,13 +16,13 @@ pub(crate) struct Baseline {
 }
 
 impl Baseline {
-    pub(crate) fn open() -> Result<Self, String> {
+    pub(crate) fn open() -> Fallible<Self> {
         let file = variable("LEASEHOLD_INSTRUCTIONS_COUNTS").map(PathBuf::from)?;
         let rustc = variable("LEASEHOLD_INSTRUCTIONS_RUSTC")?;
         let text = match fs::read_to_string(&file) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(format!("{}: {error}", file.display())),
+            Err(error) => return Err(format!("{}: {error}", file.display()).into()),
         };
         let counts =
             Counts::parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -43,7 +43,7 @@ impl Baseline {
     }
 
     /// What was not counted now stays as it was, unless another compiler had made it.
-    pub(crate) fn write(mut self, updated: &Counts) -> Result<(), String> {
+    pub(crate) fn write(mut self, updated: &Counts) -> Fallible {
         if self.incomparable.is_some() {
             self.counts
                 .paths

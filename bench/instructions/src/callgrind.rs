@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 
 use leasehold_testkit::servers::RedisSet;
 
+use crate::exit::Fallible;
 use crate::path::Path;
 use crate::workload;
 
@@ -13,20 +14,15 @@ use crate::workload;
 /// # Errors
 ///
 /// Valgrind is missing, or the path did not end.
-pub fn count(path: &Path) -> Result<f64, String> {
-    let folder = tempfile::tempdir().map_err(|error| format!("a folder for counts: {error}"))?;
-    let total = |cycles| -> Result<f64, String> {
+pub fn count(path: &Path) -> Fallible<f64> {
+    let folder = tempfile::tempdir()?;
+    let total = |cycles| -> Fallible<f64> {
         let file = folder.path().join("callgrind.out");
         record(path, cycles, &file)?;
         read(&file)
     };
     let (once, twice) = (total(path.cycles)?, total(2 * path.cycles)?);
-    Ok((twice - once) / cycles_as_number(path.cycles))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a few thousand at most")]
-fn cycles_as_number(cycles: usize) -> f64 {
-    cycles as f64
+    Ok((twice - once) / f64::from(path.cycles))
 }
 
 /// Runs `path` under callgrind, and returns the file with its functions.
@@ -34,20 +30,19 @@ fn cycles_as_number(cycles: usize) -> f64 {
 /// # Errors
 ///
 /// As [`count`].
-pub fn profile(path: &Path) -> Result<PathBuf, String> {
+pub fn profile(path: &Path) -> Fallible<PathBuf> {
     let file = std::env::temp_dir().join(format!("callgrind.out.{}", path.name));
     record(path, 2 * path.cycles, &file)?;
     Ok(file)
 }
 
 /// Starts new servers for each run, so that all runs begin alike. They are not under callgrind.
-fn record(path: &Path, cycles: usize, file: &FilePath) -> Result<(), String> {
+fn record(path: &Path, cycles: u32, file: &FilePath) -> Fallible {
     let servers = RedisSet::start(path.servers);
-    let own = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
     let output = Command::new("valgrind")
         .arg("--tool=callgrind")
         .arg(format!("--callgrind-out-file={}", file.display()))
-        .arg(own)
+        .arg(std::env::current_exe()?)
         .args([workload::VERB, path.name, &cycles.to_string()])
         .args(servers.urls())
         .stdin(Stdio::null())
@@ -56,16 +51,13 @@ fn record(path: &Path, cycles: usize, file: &FilePath) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(format!(
-        "{} ended with {}:\n{said}",
-        path.name, output.status
-    ))
+    let (status, said) = (output.status, String::from_utf8_lossy(&output.stderr));
+    Err(format!("{} ended with {status}:\n{said}", path.name).into())
 }
 
-fn read(file: &FilePath) -> Result<f64, String> {
+fn read(file: &FilePath) -> Fallible<f64> {
     let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
-    total(&text).ok_or_else(|| format!("{} has no total", file.display()))
+    Ok(total(&text).ok_or_else(|| format!("{} has no total", file.display()))?)
 }
 
 /// The sum over all threads, which callgrind writes at the end.
@@ -82,7 +74,7 @@ fn total(text: &str) -> Option<f64> {
 /// # Errors
 ///
 /// It is not there, or cannot read the file.
-pub fn annotate(file: &FilePath) -> Result<String, String> {
+pub fn annotate(file: &FilePath) -> Fallible<String> {
     let output = Command::new("callgrind_annotate")
         .args(["--auto=no", "--threshold=100"])
         .arg(file)
@@ -98,10 +90,8 @@ pub fn annotate(file: &FilePath) -> Result<String, String> {
         .take(SHOWN)
         .collect();
     if lines.is_empty() {
-        return Err(format!(
-            "callgrind_annotate said nothing of {}",
-            file.display()
-        ));
+        let file = file.display();
+        return Err(format!("callgrind_annotate said nothing of {file}").into());
     }
     Ok(lines.join("\n"))
 }

@@ -1,13 +1,13 @@
-use leasehold_instructions::{Kind, Path, annotate, count, profile};
+use leasehold_instructions::{Fallible, Kind, Path, annotate, count, profile};
 
 use crate::baseline::Baseline;
 use crate::counts::{Counts, Verdict};
 use crate::options::Options;
 
 /// Counts the requested paths, and compares them with the recorded counts.
-pub(crate) fn run(options: &Options) -> Result<(), String> {
+pub(crate) fn run(options: &Options) -> Fallible {
     if options.profile {
-        return options.paths.iter().try_for_each(|path| show_profile(path));
+        return options.paths().into_iter().try_for_each(show_profile);
     }
     let baseline = Baseline::open()?;
     let mut slower = Vec::new();
@@ -16,7 +16,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         "{:15} {:>13} {:>13}  {:>7}",
         "path", "instructions", "recorded", ""
     );
-    for path in &options.paths {
+    for path in options.paths() {
         let mut counted = repeatedly(path, options.repeat)?;
         let mut verdict = baseline.judge(path, counted.median);
         if verdict == Some(Verdict::Slower) {
@@ -46,13 +46,14 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         "more instructions than recorded: {}. `cargo xtask instructions --profile NAME` shows where; if \
          it has to be so, `--record` writes the new counts, and the commit says why",
         slower.join(", ")
-    ))
+    )
+    .into())
 }
 
 /// How often a path that seems slower is counted again.
 const AGAIN: usize = 10;
 
-fn show_profile(path: &Path) -> Result<(), String> {
+fn show_profile(path: &Path) -> Fallible {
     let file = profile(path)?;
     println!("{}", annotate(&file)?);
     println!(
@@ -75,7 +76,7 @@ struct Counted {
     clippy::cast_sign_loss,
     reason = "more cycles take more instructions, and not 2^63 of them"
 )]
-fn repeatedly(path: &Path, times: usize) -> Result<Counted, String> {
+fn repeatedly(path: &Path, times: usize) -> Fallible<Counted> {
     let mut counts = Vec::new();
     for _ in 0..times {
         counts.push(count(path)?.round() as u64);
@@ -87,7 +88,7 @@ fn repeatedly(path: &Path, times: usize) -> Result<Counted, String> {
             least,
             most,
         }),
-        _ => Err(format!("{} was not counted", path.name)),
+        _ => Err(format!("{} was not counted", path.name).into()),
     }
 }
 
@@ -101,11 +102,7 @@ fn line(path: &Path, counted: &Counted, baseline: &Baseline, verdict: Option<Ver
         Some(Verdict::Faster) => "faster: record it",
         Some(Verdict::Unknown) => "not recorded",
     };
-    let Counted {
-        median,
-        least,
-        most,
-    } = counted;
+    let (median, least, most) = (counted.median, counted.least, counted.most);
     let spread = if least == most {
         String::new()
     } else {

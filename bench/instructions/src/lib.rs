@@ -3,13 +3,16 @@
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
-    reason = "it drives clients as a program does, and starts tasks for them"
+    clippy::print_stderr,
+    reason = "it drives clients as a program does, starts tasks for them, and ends programs"
 )]
 
 mod callgrind;
+mod exit;
 mod path;
 mod workload;
 
 pub use callgrind::{annotate, count, profile};
+pub use exit::{Fallible, exit, usage};
 pub use path::{Kind, PATHS, Path};
-pub use workload::{VERB, run as run_workload};
+pub use workload::{FREE, VERB, run as run_workload};

@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
-    clippy::print_stderr,
     clippy::print_stdout,
     reason = "a command for developers: it reads the environment and prints"
 )]
@@ -15,7 +14,8 @@ mod check;
 mod counts;
 mod options;
 
-use options::{Options, USAGE};
+use clap::Parser as _;
+use options::Options;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -23,20 +23,10 @@ fn main() -> ExitCode {
         Some((verb, rest)) if verb == leasehold_instructions::VERB => {
             leasehold_instructions::run_workload(rest)
         }
-        _ => match Options::parse(&arguments) {
+        _ => match Options::try_parse_from(&arguments) {
             Ok(options) => check::run(&options),
-            Err(text) => {
-                eprintln!("instructions: {text}\n\n{USAGE}");
-                // EX_USAGE of sysexits.h, as the `leasehold` command has it.
-                return ExitCode::from(64);
-            }
+            Err(error) => return leasehold_instructions::usage(&error),
         },
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(text) => {
-            eprintln!("instructions: {text}");
-            ExitCode::FAILURE
-        }
-    }
+    leasehold_instructions::exit("instructions", outcome)
 }

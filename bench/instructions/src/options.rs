@@ -1,93 +1,71 @@
-use std::str::FromStr;
-
+use clap::Parser;
+use clap::builder::RangedU64ValueParser;
 use leasehold_instructions::{Kind, PATHS, Path};
 
-pub(crate) const USAGE: &str = "\
-Usage: cargo xtask instructions [--record] [--repeat N] [--bounds] [PATH]...
-       cargo xtask instructions --profile PATH
-
-Counts the instructions of each hot path (all if none is named) and holds them against those
-recorded in bench/instructions/counts.toml.
-
---record writes down what was counted. --repeat counts N times and shows the spread; the median
-is what counts. --bounds counts too what the redis crate alone takes. --profile shows the
-functions that take most.";
-
-/// The options of the command line.
-#[derive(Debug, PartialEq, Eq)]
+/// Counts the instructions of each hot path and compares them with the recorded counts.
+///
+/// The counts are recorded in bench/instructions/counts.toml.
+#[derive(Debug, PartialEq, Eq, Parser)]
+#[command(bin_name = "cargo xtask instructions", no_binary_name = true)]
 pub(crate) struct Options {
+    /// Write down what was counted
+    #[arg(long)]
     pub(crate) record: bool,
+    /// Count N times and show the spread; the median is what counts
+    #[arg(long, value_name = "N", default_value = "1", value_parser = repeats())]
     pub(crate) repeat: usize,
+    /// Count too what the redis crate alone takes
+    #[arg(long)]
+    bounds: bool,
+    /// Show the functions that take most, instead of comparing the paths
+    #[arg(long)]
     pub(crate) profile: bool,
-    pub(crate) paths: Vec<&'static Path>,
+    /// Paths to count [default: all of ours]
+    #[arg(value_name = "PATH", value_parser = Path::named, num_args = 0.., required_if_eq("profile", "true"))]
+    paths: Vec<&'static Path>,
 }
 
 impl Options {
-    pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
-        let mut options = Self {
-            record: false,
-            repeat: 1,
-            profile: false,
-            paths: Vec::new(),
-        };
-        let mut bounds = false;
-        let mut rest = arguments.iter();
-        while let Some(argument) = rest.next() {
-            match argument.as_str() {
-                "--record" => options.record = true,
-                "--profile" => options.profile = true,
-                "--bounds" => bounds = true,
-                "--repeat" => {
-                    let value = rest.next().ok_or("--repeat needs a number")?;
-                    let number = usize::from_str(value).ok();
-                    let number = number.filter(|number| (1..=100).contains(number));
-                    options.repeat =
-                        number.ok_or_else(|| format!("--repeat takes 1 to 100, not {value:?}"))?;
-                }
-                flag if flag.starts_with('-') => {
-                    return Err(format!("unknown argument {flag:?}"));
-                }
-                name => options.paths.push(Path::named(name)?),
-            }
+    pub(crate) fn paths(&self) -> Vec<&'static Path> {
+        if self.paths.is_empty() {
+            let wanted = |path: &&Path| self.bounds || path.kind == Kind::Guarded;
+            PATHS.iter().filter(wanted).collect()
+        } else {
+            self.paths.clone()
         }
-        if options.profile && options.paths.len() != 1 {
-            return Err("--profile takes one path".into());
-        }
-        if options.paths.is_empty() {
-            let wanted = |path: &&Path| bounds || path.kind == Kind::Guarded;
-            options.paths = PATHS.iter().filter(wanted).collect();
-        }
-        Ok(options)
     }
+}
+
+fn repeats() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=100)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Options, String> {
-        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        Options::parse(&words)
+    fn parse(line: &str) -> Result<Options, clap::Error> {
+        Options::try_parse_from(line.split_whitespace())
     }
 
     #[test]
     fn without_a_name_all_of_ours_are_meant() {
         let all = parse("--record").unwrap();
-        assert!(all.record && all.paths.iter().all(|path| path.kind == Kind::Guarded));
-        assert_eq!(parse("--bounds").unwrap().paths.len(), PATHS.len());
-        assert_eq!(parse("raw-redis").unwrap().paths.len(), 1);
+        assert!(all.record && all.paths().iter().all(|path| path.kind == Kind::Guarded));
+        assert_eq!(parse("--bounds").unwrap().paths().len(), PATHS.len());
+        assert_eq!(parse("raw-redis").unwrap().paths().len(), 1);
     }
 
     #[test]
     fn nonsense_is_named() {
         for (line, named) in [
             ("rediss", "\"rediss\""),
-            ("--repeat 0", "\"0\""),
+            ("--repeat 0", "'0'"),
             ("--repeat", "--repeat"),
             ("--speed", "--speed"),
-            ("--profile", "one path"),
+            ("--profile", "[PATH]"),
         ] {
-            let text = parse(line).unwrap_err();
+            let text = parse(line).unwrap_err().to_string();
             assert!(text.contains(named), "{line}: {text}");
         }
     }

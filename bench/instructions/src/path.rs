@@ -7,7 +7,7 @@ pub struct Path {
     pub servers: usize,
     /// How many cycles the shorter run has; the longer one has twice as many. What both have besides
     /// cycles cancels out.
-    pub cycles: usize,
+    pub cycles: u32,
     /// Whether it is guarded.
     pub kind: Kind,
     /// For people.
@@ -63,7 +63,7 @@ pub const PATHS: [Path; 11] = [
     ),
 ];
 
-const fn ours(name: &'static str, servers: usize, cycles: usize, what: &'static str) -> Path {
+const fn ours(name: &'static str, servers: usize, cycles: u32, what: &'static str) -> Path {
     Path {
         name,
         servers,
@@ -73,7 +73,7 @@ const fn ours(name: &'static str, servers: usize, cycles: usize, what: &'static 
     }
 }
 
-const fn bound(name: &'static str, servers: usize, cycles: usize, what: &'static str) -> Path {
+const fn bound(name: &'static str, servers: usize, cycles: u32, what: &'static str) -> Path {
     Path {
         kind: Kind::Bound,
         ..ours(name, servers, cycles, what)

@@ -3,16 +3,19 @@ use std::thread;
 
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, RespConnection};
 
+use crate::error::Fallible;
+
 /// Counts the commands that clients send to all `servers` while `work` runs.
 ///
 /// By MONITOR, which says of each command whether a script called it: the server's own counters do
 /// not tell the two apart. It costs the server time, so nothing else is measured meanwhile.
 pub(crate) fn count<T>(
     servers: &RedisSet,
-    work: impl FnOnce() -> Result<T, String>,
-) -> Result<(T, usize), String> {
+    work: impl FnOnce() -> Fallible<T>,
+) -> Fallible<(T, usize)> {
+    let failed = |error: io::Error| format!("MONITOR: {error}");
     let monitors = servers.iter().map(monitor).collect::<io::Result<Vec<_>>>();
-    let monitors = monitors.map_err(|error| format!("MONITOR: {error}"))?;
+    let monitors = monitors.map_err(failed)?;
     thread::scope(|scope| {
         let counting: Vec<_> = monitors
             .into_iter()
@@ -23,12 +26,44 @@ pub(crate) fn count<T>(
             server.command(&["ECHO", END]);
         }
         let counts = counting.into_iter().map(|count| match count.join() {
-            Ok(count) => count.map_err(|error| format!("MONITOR: {error}")),
+            Ok(count) => count.map_err(failed),
             Err(panic) => std::panic::resume_unwind(panic),
         });
         let count = counts.sum::<Result<usize, String>>()?;
         Ok((outcome?, count))
     })
+}
+
+/// A line of INFO commandstats.
+#[derive(Clone, Debug)]
+pub(crate) struct CommandStats {
+    pub(crate) name: String,
+    pub(crate) calls: f64,
+    pub(crate) micros: f64,
+}
+
+impl CommandStats {
+    /// Those of all commands, from lines as `cmdstat_set:calls=2,usec=10,usec_per_call=5`.
+    pub(crate) fn of(info: &str) -> Vec<Self> {
+        let parse = |line: &str| {
+            let (name, figures) = line.strip_prefix("cmdstat_")?.split_once(':')?;
+            let figure = |field: &str| {
+                let mut figures = figures.split(',');
+                let text = figures.find_map(|figure| figure.strip_prefix(field))?;
+                text.parse::<f64>().ok()
+            };
+            Some(Self {
+                name: name.to_owned(),
+                calls: figure("calls=")?,
+                micros: figure("usec=")?,
+            })
+        };
+        info.lines().filter_map(parse).collect()
+    }
+
+    pub(crate) fn is_script(&self) -> bool {
+        self.name.starts_with("eval") || self.name.starts_with("fcall")
+    }
 }
 
 /// What ends the counting of a server, as its last command.
@@ -80,6 +115,6 @@ mod tests {
             servers[1].command(&["EVAL", "return redis.call('GET', KEYS[1])", "1", "k"]);
             Ok("done")
         };
-        assert_eq!(count(&servers, sent), Ok(("done", 2)));
+        assert_eq!(count(&servers, sent).unwrap(), ("done", 2));
     }
 }

@@ -1,9 +1,12 @@
 use std::fs;
 use std::time::Duration;
 
+use leasehold_testkit::servers::{RedisServer, RedisSet};
 use nix::sys::time::TimeSpec;
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
+
+use crate::error::Fallible;
 
 /// Processor time that a process, or the machine, has used so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,23 +14,25 @@ pub(crate) struct CpuTime(Duration);
 
 impl CpuTime {
     /// Of all threads of `pid`, also of those that have ended.
-    pub(crate) fn of_process(pid: u32) -> Result<Self, String> {
-        let failed = |error: &dyn std::fmt::Display| format!("the time used by {pid}: {error}");
-        let number = i32::try_from(pid).map_err(|error| failed(&error))?;
-        let clock = clock_getcpuclockid(Pid::from_raw(number)).map_err(|error| failed(&error))?;
-        let used = clock_gettime(clock).map_err(|error| failed(&error))?;
-        Ok(Self(TimeSpec::into(used)))
+    pub(crate) fn of_process(pid: u32) -> Fallible<Self> {
+        let used = || -> Fallible<TimeSpec> {
+            let clock = clock_getcpuclockid(Pid::from_raw(pid.try_into()?))?;
+            Ok(clock_gettime(clock)?)
+        };
+        let used = used().map_err(|error| format!("the time used by {pid}: {error}"))?;
+        Ok(Self(used.into()))
     }
 
-    pub(crate) fn of_processes(pids: &[u32]) -> Result<Self, String> {
-        let each = pids.iter().map(|pid| Ok(Self::of_process(*pid)?.0));
-        Ok(Self(each.sum::<Result<Duration, String>>()?))
+    fn of_servers(servers: &RedisSet) -> Fallible<Self> {
+        let pids = servers.iter().map(RedisServer::pid);
+        let each = pids.map(|pid| Ok(Self::of_process(pid)?.0));
+        Ok(Self(each.sum::<Fallible<Duration>>()?))
     }
 
     /// Of everything on this machine, with what the host took from it: to a hundredth of a second.
-    pub(crate) fn of_machine() -> Result<Self, String> {
-        let text = fs::read_to_string("/proc/stat").map_err(|error| error.to_string())?;
-        machine(&text).ok_or_else(|| format!("/proc/stat: {text:?}"))
+    fn of_machine() -> Fallible<Self> {
+        let text = fs::read_to_string("/proc/stat")?;
+        Ok(machine(&text).ok_or_else(|| format!("/proc/stat: {text:?}"))?)
     }
 
     pub(crate) fn seconds_since(self, earlier: Self) -> f64 {
@@ -35,11 +40,32 @@ impl CpuTime {
     }
 }
 
+/// The processor time used so far by a client, by its servers, and by the whole machine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usage([CpuTime; 3]);
+
+impl Usage {
+    pub(crate) fn now(client: u32, servers: &RedisSet) -> Fallible<Self> {
+        Ok(Self([
+            CpuTime::of_process(client)?,
+            CpuTime::of_servers(servers)?,
+            CpuTime::of_machine()?,
+        ]))
+    }
+
+    /// In seconds: the client, the servers, and all other processes.
+    pub(crate) fn since(&self, earlier: &Self) -> [f64; 3] {
+        let [client, servers, machine] =
+            [0, 1, 2].map(|part| self.0[part].seconds_since(earlier.0[part]));
+        [client, servers, (machine - client - servers).max(0.0)]
+    }
+}
+
 /// The memory of a process that lies in RAM now, in MiB.
-pub(crate) fn resident(pid: u32) -> Result<f64, String> {
+pub(crate) fn resident(pid: u32) -> Fallible<f64> {
     let path = format!("/proc/{pid}/status");
     let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-    resident_in(&text).ok_or_else(|| format!("{path} has no VmRSS"))
+    Ok(resident_in(&text).ok_or_else(|| format!("{path} has no VmRSS"))?)
 }
 
 /// Cores and kernel.
@@ -97,7 +123,7 @@ mod tests {
     fn this_process_can_be_read() {
         let own = std::process::id();
         let before = CpuTime::of_process(own).unwrap();
-        assert!(CpuTime::of_processes(&[own]).unwrap() >= before);
+        assert!(CpuTime::of_process(own).unwrap() >= before);
         assert!(CpuTime::of_machine().is_ok());
         assert!(resident(own).unwrap() > 0.0);
     }

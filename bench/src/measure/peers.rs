@@ -3,21 +3,22 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::measure::results::{failed, folder};
+use crate::error::{Fallible, failed};
 use crate::measure::subject::Program;
-use crate::measure::surroundings::answer;
-use crate::worker;
+use crate::options::folder;
+
+/// The argument that makes this program a worker.
+pub(crate) const WORKER_VERB: &str = "worker";
 
 /// Those of the Python packages that are peers; the others are theirs.
 const PYTHON: [&str; 3] = ["redis", "pottery", "python-redis-lock"];
 
 /// How to start the program of a subject.
-pub(crate) fn command(program: Program) -> Result<Command, String> {
+pub(crate) fn command(program: Program) -> Fallible<Command> {
     match program {
         Program::Own(part) => {
-            let own = std::env::current_exe().map_err(|error| error.to_string())?;
-            let mut command = Command::new(own);
-            command.args([worker::VERB, part]);
+            let mut command = Command::new(std::env::current_exe()?);
+            command.args([WORKER_VERB, part]);
             Ok(command)
         }
         Program::Node(part) => {
@@ -67,6 +68,13 @@ pub(crate) fn lacking(program: Program) -> Option<String> {
         }
         Err(error) => Some(format!("{}: {error}", test.get_program().display())),
     }
+}
+
+/// What a program prints, if it succeeds.
+pub(crate) fn answer(command: &mut Command) -> Option<String> {
+    let output = command.stdin(Stdio::null()).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
 }
 
 /// Of what is not Rust.

@@ -1,9 +1,7 @@
-use std::str::{FromStr, SplitWhitespace};
-
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One critical section of a waiter, in nanoseconds on the one monotonic clock of its process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Section {
     pub(crate) waiter: usize,
     /// When it asked for the lock.
@@ -15,7 +13,7 @@ pub(crate) struct Section {
 }
 
 /// All that a subject did in one run.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) sections: Vec<Section>,
     /// When those asked who waited at the end.
@@ -25,67 +23,52 @@ pub(crate) struct Record {
     pub(crate) why: String,
 }
 
-impl Record {
-    /// Reads a line of a subject, and returns whether more will follow.
-    pub(crate) fn take(&mut self, line: &str) -> Result<bool, String> {
-        let garbage = || format!("a subject wrote {line:?}");
-        let mut words = line.split_whitespace();
-        match words.next() {
-            Some("section") => self.sections.push(Section {
-                waiter: next(&mut words).ok_or_else(garbage)?,
-                asked: next(&mut words).ok_or_else(garbage)?,
-                acquired: next(&mut words).ok_or_else(garbage)?,
-                releasing: next(&mut words).ok_or_else(garbage)?,
-            }),
-            Some("pending") => {
-                let _waiter: usize = next(&mut words).ok_or_else(garbage)?;
-                self.pending.push(next(&mut words).ok_or_else(garbage)?);
-            }
-            Some("gave-up") => {
-                self.gave_up = next(&mut words).ok_or_else(garbage)?;
-                self.why = words.collect::<Vec<_>>().join(" ");
-            }
-            Some("finished") => return Ok(false),
-            _ => return Err(garbage()),
-        }
-        Ok(true)
-    }
+/// What the handles did that an order let cycle.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Cycled {
+    pub(crate) cycles: usize,
+    /// Absent in raw results that were written earlier.
+    #[serde(default)]
+    pub(crate) seconds: f64,
+    /// In microseconds, as are those below.
+    pub(crate) acquire_p50: f64,
+    pub(crate) acquire_p99: f64,
+    pub(crate) cycle_p50: f64,
+    pub(crate) cycle_p99: f64,
+    pub(crate) failed: usize,
+    pub(crate) why: String,
 }
 
-fn next<T: FromStr>(words: &mut SplitWhitespace<'_>) -> Option<T> {
-    words.next()?.parse().ok()
+/// What concurrent cycles did in a window of time.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Watched {
+    pub(crate) cycles_per_second: f64,
+    /// Of acquires, in microseconds.
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+    /// Includes acquires that had not returned by the end.
+    pub(crate) longest: f64,
+    /// Acquires and releases that ended in an error.
+    pub(crate) failed: usize,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The result of taking many locks.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Taken {
+    pub(crate) seconds: f64,
+    /// In MiB, with one lock and with all.
+    pub(crate) resident_before: f64,
+    pub(crate) resident: f64,
+}
 
-    #[test]
-    fn lines_become_a_record() {
-        let mut record = Record::default();
-        for line in ["section 3 10 20 30", "pending 4 25", "gave-up 2 too busy"] {
-            assert_eq!(record.take(line), Ok(true));
-        }
-        assert_eq!(record.take("finished"), Ok(false));
-        let section = Section {
-            waiter: 3,
-            asked: 10,
-            acquired: 20,
-            releasing: 30,
-        };
-        let expected = Record {
-            sections: vec![section],
-            pending: vec![25],
-            gave_up: 2,
-            why: "too busy".into(),
-        };
-        assert_eq!(record, expected);
-    }
-
-    #[test]
-    fn a_line_that_makes_no_sense_is_told() {
-        for line in ["section 3 10 20", "section a 1 2 3", "hello", ""] {
-            assert!(Record::default().take(line).is_err(), "{line:?}");
-        }
-    }
+/// How the renewals of many locks went.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Renewals {
+    pub(crate) renewals: usize,
+    /// Between two of a lock, in seconds.
+    pub(crate) longest: f64,
+    /// How far the deadline still was when a renewal was confirmed, in seconds.
+    pub(crate) least_left: f64,
+    /// Of all locks.
+    pub(crate) lost: usize,
 }

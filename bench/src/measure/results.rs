@@ -1,13 +1,14 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::error::{Fallible, failed};
 use crate::measure::surroundings::Surroundings;
-use crate::options::Options;
+use crate::options::{Options, folder};
 
 /// One line of a file of raw results.
 #[derive(Debug, Serialize, Deserialize)]
@@ -32,7 +33,7 @@ pub(crate) struct Results {
 
 impl Results {
     /// Starts a new file, or continues the existing one with `--append`.
-    pub(crate) fn open(name: &str, options: &Options) -> Result<Self, String> {
+    pub(crate) fn open(name: &str, options: &Options) -> Fallible<Self> {
         let path = path(name);
         let folder = folder();
         std::fs::create_dir_all(&folder).map_err(|error| failed(&folder, &error))?;
@@ -57,18 +58,18 @@ impl Results {
         Ok(results)
     }
 
-    pub(crate) fn keep(&mut self, result: &impl Serialize) -> Result<(), String> {
+    pub(crate) fn keep(&mut self, result: &impl Serialize) -> Fallible {
         self.write(&RawLine::Result(result))
     }
 
     /// Reports and records that a subject is not measured.
-    pub(crate) fn skip(&mut self, name: &str, why: &str) -> Result<(), String> {
+    pub(crate) fn skip(&mut self, name: &str, why: &str) -> Fallible {
         eprintln!("SKIPPED: {name}: {why}");
         self.write(&RawLine::<()>::Skipped(name.into(), why.into()))
     }
 
     /// Reports and records that the measurement of a subject failed.
-    pub(crate) fn fail(&mut self, why: &str) -> Result<(), String> {
+    pub(crate) fn fail(&mut self, why: &str) -> Fallible {
         eprintln!("FAILED: {why}");
         self.write(&RawLine::<()>::Failed(why.into()))
     }
@@ -79,9 +80,9 @@ impl Results {
         self.runs_before * 1000 + round
     }
 
-    fn write<T: Serialize>(&mut self, line: &RawLine<T>) -> Result<(), String> {
-        let line = serde_json::to_string(line).map_err(|error| error.to_string())?;
-        writeln!(self.file, "{line}").map_err(|error| failed(&self.path, &error))
+    fn write<T: Serialize>(&mut self, line: &RawLine<T>) -> Fallible {
+        let line = serde_json::to_string(line)?;
+        Ok(writeln!(self.file, "{line}").map_err(|error| failed(&self.path, &error))?)
     }
 }
 
@@ -90,8 +91,9 @@ impl Results {
 pub(crate) struct Lines {
     pub(crate) runs: Vec<Surroundings>,
     results: Vec<Value>,
-    skipped: Vec<(String, String)>,
-    failed: Vec<String>,
+    /// Each skipped subject once, with the reason.
+    pub(crate) skipped: Vec<(String, String)>,
+    pub(crate) failed: Vec<String>,
 }
 
 impl Lines {
@@ -99,10 +101,10 @@ impl Lines {
         path(name).is_file()
     }
 
-    pub(crate) fn read(name: &str) -> Result<Self, String> {
+    pub(crate) fn read(name: &str) -> Fallible<Self> {
         let path = path(name);
         let text = std::fs::read_to_string(&path).map_err(|error| failed(&path, &error))?;
-        Self::parse(&text).map_err(|error| failed(&path, &error))
+        Ok(Self::parse(&text).map_err(|error| failed(&path, &error))?)
     }
 
     fn parse(text: &str) -> Result<Self, serde_json::Error> {
@@ -123,33 +125,15 @@ impl Lines {
     }
 
     /// The results, as the section kept them.
-    pub(crate) fn results<T: DeserializeOwned>(&self) -> Result<Vec<T>, String> {
+    pub(crate) fn results<T: DeserializeOwned>(&self) -> Fallible<Vec<T>> {
         let results = self.results.iter().map(T::deserialize);
         let results = results.collect::<Result<_, _>>();
-        results.map_err(|error| format!("a raw result: {error}"))
+        Ok(results.map_err(|error| format!("a raw result: {error}"))?)
     }
-
-    /// Returns each skipped subject once, with the reason.
-    pub(crate) fn skipped(&self) -> &[(String, String)] {
-        &self.skipped
-    }
-
-    pub(crate) fn failures(&self) -> &[String] {
-        &self.failed
-    }
-}
-
-/// The folder of the results and of what the peers need; `cargo xtask bench` chooses it.
-pub(crate) fn folder() -> PathBuf {
-    std::env::var_os("LEASEHOLD_BENCH_DIR").map_or_else(|| "target/bench".into(), PathBuf::from)
 }
 
 fn path(name: &str) -> PathBuf {
     folder().join(name).with_extension("jsonl")
-}
-
-pub(crate) fn failed(path: &Path, error: &dyn std::error::Error) -> String {
-    format!("{}: {error}", path.display())
 }
 
 #[cfg(test)]
@@ -167,9 +151,9 @@ mod tests {
         ];
         let text = lines.map(|line| serde_json::to_string(&line).expect("a line"));
         let lines = Lines::parse(&text.join("\n")).expect("lines");
-        assert_eq!(lines.results::<u64>(), Ok(vec![7, 8]));
-        assert_eq!(lines.skipped(), [("a".into(), "not here".into())]);
-        assert_eq!(lines.failures(), ["b"]);
+        assert_eq!(lines.results::<u64>().unwrap(), [7, 8]);
+        assert_eq!(lines.skipped, [("a".into(), "not here".into())]);
+        assert_eq!(lines.failed, ["b"]);
         assert!(lines.results::<String>().is_err());
         assert!(Lines::parse("{}").is_err());
     }

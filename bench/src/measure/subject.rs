@@ -1,5 +1,3 @@
-use crate::report::charts::Role;
-
 /// A way to take a lock, for comparison with the others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject {
@@ -12,6 +10,15 @@ pub(crate) struct Subject {
     /// What it puts before the name of a lock.
     pub(crate) prefix: &'static str,
     nodes: Nodes,
+}
+
+/// What a subject is in a comparison: shown by its colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Ours,
+    /// Not a usable lock, but a bound of what is possible.
+    Bound,
+    Peer,
 }
 
 /// What runs a subject: a part of one of three programs.
@@ -36,9 +43,43 @@ pub(crate) const LEASEHOLD: &str = "leasehold";
 /// The bound of what a library can reach in a hand-over on one server.
 pub(crate) const BOUND: &str = "BLPOP, redis crate";
 
+/// A list wakes its waiters, as with BLPOP. That list is a second key, so the lock's key has a prefix.
+pub(crate) const PYTHON_REDIS_LOCK: Subject = Subject {
+    prefix: "lock:",
+    ..Subject::peer(
+        "python-redis-lock",
+        Program::Python("python-redis-lock"),
+        "default",
+        Nodes::One,
+    )
+};
+
 impl Subject {
-    pub(crate) const fn new(
-        role: Role,
+    /// A part of our worker that runs Leasehold, on any number of servers.
+    pub(crate) const fn ours(
+        name: &'static str,
+        part: &'static str,
+        settings: &'static str,
+    ) -> Self {
+        Self {
+            role: Role::Ours,
+            ..Self::peer(name, Program::Own(part), settings, Nodes::Any)
+        }
+    }
+
+    pub(crate) const fn bound(
+        name: &'static str,
+        program: Program,
+        settings: &'static str,
+        nodes: Nodes,
+    ) -> Self {
+        Self {
+            role: Role::Bound,
+            ..Self::peer(name, program, settings, nodes)
+        }
+    }
+
+    pub(crate) const fn peer(
         name: &'static str,
         program: Program,
         settings: &'static str,
@@ -48,7 +89,7 @@ impl Subject {
             name,
             program,
             settings,
-            role,
+            role: Role::Peer,
             prefix: "",
             nodes,
         }

@@ -1,10 +1,10 @@
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
 use crate::measure::machine;
-use crate::measure::peers;
+use crate::measure::peers::{self, answer};
 use crate::options::Options;
 
 /// The conditions of a measurement: machine, versions, settings.
@@ -25,7 +25,7 @@ impl Surroundings {
             began: since.map_or(0, |since| since.as_secs()),
             machine: machine::description(),
             versions: versions(),
-            settings: options.to_string(),
+            settings: options.command.clone(),
         }
     }
 
@@ -67,12 +67,6 @@ fn redis_server() -> String {
         .split_whitespace()
         .find_map(|word| word.strip_prefix("v="));
     version.unwrap_or("unknown").into()
-}
-
-pub(crate) fn answer(command: &mut Command) -> Option<String> {
-    let output = command.stdin(Stdio::null()).output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    output.status.success().then(|| text.trim().to_owned())
 }
 
 /// Returns the last version of a package that `lock` names. That is the one we chose; an older one is

@@ -4,28 +4,20 @@ mod bars;
 mod lines;
 
 pub(crate) use bars::{Bar, Group, bars};
-pub(crate) use lines::{Axes, Point, Series, lines};
+pub(crate) use lines::{Series, lines};
 
-use plotters::prelude::RGBColor;
+use plotters::coord::Shift;
+use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color, FontDesc, FontFamily, FontStyle, TextStyle};
 
-/// What a subject is in a comparison: shown by its colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    Ours,
-    /// Not a usable lock, but a bound of what is possible.
-    Bound,
-    Peer,
-}
+use crate::error::Fallible;
+use crate::measure::subject::Role;
 
-impl Role {
-    fn colour(self) -> RGBColor {
-        match self {
-            Self::Ours => RGBColor(0x1f, 0x5f, 0xbf),
-            Self::Bound => RGBColor(0x9a, 0xa3, 0xad),
-            Self::Peer => RGBColor(0xe0, 0x9f, 0x5a),
-        }
+fn colour_of(role: Role) -> RGBColor {
+    match role {
+        Role::Ours => RGBColor(0x1f, 0x5f, 0xbf),
+        Role::Bound => RGBColor(0x9a, 0xa3, 0xad),
+        Role::Peer => RGBColor(0xe0, 0x9f, 0x5a),
     }
 }
 
@@ -34,13 +26,32 @@ const INK: RGBColor = RGBColor(0x24, 0x29, 0x2f);
 const PALE: RGBColor = RGBColor(0xd8, 0xdd, 0xe3);
 const FONT: &str = "Helvetica, Arial, sans-serif";
 
-/// Text of `size`; `horizontal` and `vertical` say which point of the text its position names.
-fn text(size: i32, colour: RGBColor, horizontal: HPos, vertical: VPos) -> TextStyle<'static> {
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// Starts an SVG of that height with its title, and lets `draw` add the rest.
+fn svg(title: &str, height: u32, draw: impl FnOnce(&Area<'_>) -> Fallible) -> Fallible<String> {
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
+        root.fill(&WHITE)?;
+        write(&root, title, (14, 24), text(17, INK, HPos::Left))?;
+        draw(&root)?;
+        root.present()?;
+    }
+    Ok(svg)
+}
+
+fn write(root: &Area<'_>, words: &str, at: (i32, i32), style: TextStyle<'_>) -> Fallible {
+    Ok(root.draw(&Text::new(words.to_owned(), at, style))?)
+}
+
+/// Text of `size`; `side` says which end of its middle line its position names.
+fn text(size: i32, colour: RGBColor, side: HPos) -> TextStyle<'static> {
     let font = FontDesc::new(FontFamily::Name(FONT), f64::from(size), FontStyle::Normal);
     TextStyle {
         font,
         color: colour.to_backend_color(),
-        pos: Pos::new(horizontal, vertical),
+        pos: Pos::new(side, VPos::Center),
     }
 }
 
@@ -60,10 +71,6 @@ fn short(value: f64) -> String {
 
 fn trimmed(number: &str) -> String {
     number.trim_end_matches('0').trim_end_matches('.').into()
-}
-
-fn failed(error: &dyn std::fmt::Display) -> String {
-    format!("a chart: {error}")
 }
 
 #[cfg(test)]

@@ -8,52 +8,47 @@ pub(crate) mod summary;
 
 use std::path::Path;
 
-use crate::measure::results::{Lines, failed};
+use crate::error::{Fallible, failed};
+use crate::measure::results::Lines;
 use crate::measure::surroundings::Surroundings;
 use crate::report::page::Page;
-use crate::sections::SECTIONS;
 
 /// What this program is called with to write the report.
 pub(crate) const VERB: &str = "report";
 
 const INTRODUCTION: &str = include_str!("../../pages/introduction.md");
 
-/// Writes `docs/performance.md` and its charts of what was measured last, which `target/bench`
-/// holds, and the figures of the README. Nothing is measured.
-pub(crate) fn run() -> Result<(), String> {
+/// Writes `docs/performance.md` and its charts from the sections, and the figures of the README.
+pub(crate) fn write(sections: &[(Page, Lines)]) -> Fallible {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let charts = docs.join("performance");
     std::fs::create_dir_all(&charts).map_err(|error| failed(&charts, &error))?;
     let (mut pages, mut surroundings) = (Vec::new(), Vec::new());
-    for section in SECTIONS {
-        let Some((page, lines)) = section.told()? else {
-            return Err(format!("{} was not measured yet", section.name));
-        };
+    for (page, lines) in sections {
         page.write_charts(&charts)?;
         pages.push(page.markdown("performance/"));
-        for run in &lines.runs {
-            let text = describe(run);
+        for text in lines.runs.iter().map(describe) {
             if !surroundings.contains(&text) {
                 surroundings.push(text);
             }
         }
     }
-    let figures = summary::summary()?;
-    let short = vec![summary::marked(&figures.report)];
+    let [all, few] = summary::tables()?;
+    let short = vec![summary::marked(&all)];
     let told = [vec![INTRODUCTION.to_owned()], surroundings, short, pages].concat();
     let path = docs.join("performance.md");
     std::fs::write(&path, told.join("\n")).map_err(|error| failed(&path, &error))?;
-    summary::write_into(&docs.join("../README.md"), &figures.readme)?;
+    summary::write_into(&docs.join("../README.md"), &few)?;
     println!("{}", path.display());
     Ok(())
 }
 
 /// Ends a section with what every section says of its run: who is missing, and how to repeat it.
 pub(crate) fn annotate(lines: &Lines, page: &mut Page) {
-    for (name, why) in lines.skipped() {
+    for (name, why) in &lines.skipped {
         page.say(format!("Skipped: {name}: {why}."));
     }
-    for why in lines.failures() {
+    for why in &lines.failed {
         page.say(format!("FAILED: {why}"));
     }
     let commands = lines.runs.iter().map(|run| format!("{}\n", run.settings));

@@ -20,6 +20,43 @@ impl Spread {
     }
 }
 
+/// The runs of one subject under one condition, and all runs that they are compared with.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample<'a, R> {
+    pub(crate) own: Vec<&'a R>,
+    all: &'a [R],
+}
+
+impl<'a, R> Sample<'a, R> {
+    /// The runs for which `is_own` holds; `None` if there are none.
+    pub(crate) fn of(all: &'a [R], is_own: impl Fn(&R) -> bool) -> Option<Self> {
+        let own: Vec<&R> = all.iter().filter(|run| is_own(run)).collect();
+        (!own.is_empty()).then_some(Self { own, all })
+    }
+
+    /// One of the runs, for what all of them have in common.
+    pub(crate) fn first(&self) -> &'a R {
+        self.own[0]
+    }
+
+    pub(crate) fn over<V: Into<Option<f64>>>(&self, value: impl Fn(&R) -> V) -> Option<Spread> {
+        Spread::of(self.own.iter().filter_map(|run| value(run).into()))
+    }
+
+    /// The value of each run, as a multiple of that of its reference: the other run for which
+    /// `is_reference` holds.
+    pub(crate) fn ratio<V: Into<Option<f64>>>(
+        &self,
+        is_reference: impl Fn(&R, &R) -> bool,
+        value: impl Fn(&R) -> V,
+    ) -> Option<Spread> {
+        Spread::of(self.own.iter().filter_map(|run| {
+            let reference = self.all.iter().find(|other| is_reference(run, other))?;
+            Some(value(run).into()? / value(reference).into()?)
+        }))
+    }
+}
+
 pub(crate) fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
@@ -40,6 +77,12 @@ fn median(sorted: &[f64]) -> Option<f64> {
 pub(crate) fn percentile(sorted: &[f64], percent: usize) -> Option<f64> {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied()
+}
+
+/// Returns the p50 and the p99, or zeros if there are no values.
+pub(crate) fn p50_and_p99(values: Vec<f64>) -> [f64; 2] {
+    let values = sorted(values);
+    [50, 99].map(|percent| percentile(&values, percent).unwrap_or_default())
 }
 
 pub(crate) fn mean(values: &[f64]) -> Option<f64> {

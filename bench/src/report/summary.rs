@@ -4,44 +4,39 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::measure::results::{Lines, failed};
-use crate::report::page::table;
+use crate::error::{Fallible, failed};
+use crate::measure::results::Lines;
+use crate::report::page::{Column, table};
 use crate::report::statistics::Spread;
 
 const BEGIN: &str = "<!-- figures: written by `cargo xtask bench report` -->\n";
 const END: &str = "<!-- end of the figures -->";
 
-const COLUMNS: [&str; 3] = ["", "Leasehold", "others"];
+const COLUMNS: [Column<[String; 3]>; 3] = [
+    ("", |row| row[0].clone()),
+    ("Leasehold", |row| row[1].clone()),
+    ("others", |row| row[2].clone()),
+];
 
-/// The tables of the report and of the README, made from the results in `target/bench`.
-pub(crate) struct Summary {
-    pub(crate) report: String,
-    pub(crate) readme: String,
-}
-
-/// Reads the results and makes both tables.
-pub(crate) fn summary() -> Result<Summary, String> {
+/// Makes the tables of the report and of the README from the results in `target/bench`.
+pub(crate) fn tables() -> Fallible<[String; 2]> {
     let (mut all, mut few) = (Vec::new(), Vec::new());
     for figure in FIGURES {
-        let section = Results::read(figure.section)?;
-        let row = figure.cells(&section)?;
+        let row = figure.cells(&Lines::read(figure.section)?.results()?)?;
         if figure.in_readme {
             few.push(row.clone());
         }
         all.push(row);
     }
-    Ok(Summary {
-        report: table(COLUMNS, all),
-        readme: table(COLUMNS, few),
-    })
+    Ok([table(&COLUMNS, all), table(&COLUMNS, few)])
 }
 
 /// Puts the table between its marks in the text at `path`.
-pub(crate) fn write_into(path: &Path, table: &str) -> Result<(), String> {
+pub(crate) fn write_into(path: &Path, table: &str) -> Fallible {
     let text = std::fs::read_to_string(path).map_err(|error| failed(path, &error))?;
     let text = with_table(&text, table);
     let text = text.ok_or_else(|| format!("{}: no lines {BEGIN:?}, {END:?}", path.display()))?;
-    std::fs::write(path, text).map_err(|error| failed(path, &error))
+    Ok(std::fs::write(path, text).map_err(|error| failed(path, &error))?)
 }
 
 fn with_table(text: &str, table: &str) -> Option<String> {
@@ -71,26 +66,6 @@ struct Figure {
     names: &'static [(&'static str, &'static str)],
 }
 
-/// The raw results of a section.
-#[derive(Debug)]
-struct Results(Vec<Value>);
-
-impl Results {
-    fn read(section: &str) -> Result<Self, String> {
-        Lines::read(section)?.results().map(Self)
-    }
-
-    /// The median over all rounds.
-    fn median(&self, figure: &Figure, name: &str) -> Option<f64> {
-        let runs = self.0.iter().map(|line| line.get("run").unwrap_or(line));
-        let own = runs.filter(|run| {
-            let is = |(field, value): &(&str, &str)| text(&run[*field]) == *value;
-            figure.of.iter().all(is) && (figure.whose.is_empty() || run[figure.whose] == name)
-        });
-        Spread::of(own.filter_map(|run| run[figure.value].as_f64())).map(|spread| spread.median)
-    }
-}
-
 /// A number or a text, as it is written in [`Figure::of`].
 fn text(value: &Value) -> String {
     value
@@ -99,16 +74,26 @@ fn text(value: &Value) -> String {
 }
 
 impl Figure {
-    fn cells(&self, results: &Results) -> Result<[String; 3], String> {
+    /// The median over all rounds.
+    fn median(&self, results: &[Value], name: &str) -> Option<f64> {
+        let runs = results.iter().map(|line| line.get("run").unwrap_or(line));
+        let own = runs.filter(|run| {
+            let is = |(field, value): &(&str, &str)| text(&run[*field]) == *value;
+            self.of.iter().all(is) && (self.whose.is_empty() || run[self.whose] == name)
+        });
+        Spread::of(own.filter_map(|run| run[self.value].as_f64())).map(|spread| spread.median)
+    }
+
+    fn cells(&self, results: &[Value]) -> Fallible<[String; 3]> {
         let (ours, others) = self
             .names
             .split_first()
             .ok_or("a figure without a subject")?;
-        let own = results
-            .median(self, ours.0)
+        let own = self
+            .median(results, ours.0)
             .ok_or_else(|| format!("{}: {:?} was not measured", self.section, self.what))?;
         let others = others.iter().filter_map(|(name, shown)| {
-            let value = results.median(self, name)?;
+            let value = self.median(results, name)?;
             Some(format!("{shown} {}", (self.shown)(value)))
         });
         let others: Vec<String> = others.collect();
@@ -262,16 +247,16 @@ mod tests {
 
     use super::*;
 
-    fn results() -> Results {
+    fn results() -> Vec<Value> {
         let run = |subject: &str, in_flight: usize, round: usize, p50: f64| json!({"subject": subject, "nodes": 1, "in_flight": in_flight, "round": round, "cycle_p50": p50});
-        Results(vec![
+        vec![
             run("leasehold", 1, 0, 200.0),
             run("leasehold", 1, 1, 190.0),
             run("leasehold", 1, 2, 900.0),
             run("leasehold", 64, 0, 5.0),
             run("redis crate", 1, 0, 140.4),
             run("redis-py", 1, 0, 210.0),
-        ])
+        ]
     }
 
     #[test]
@@ -284,17 +269,17 @@ mod tests {
                 "bare `redis` crate 140 µs, redis-py 210 µs"
             ]
         );
-        let error = CYCLE.cells(&Results(vec![])).unwrap_err();
+        let error = CYCLE.cells(&[]).unwrap_err().to_string();
         assert!(error.starts_with("cycles: "), "{error}");
     }
 
     #[test]
     fn lines_of_several_kinds_are_told_apart() {
         let figure = FIGURES[FIGURES.len() - 1];
-        let results = Results(vec![
+        let results = [
             json!({"size": {"built": 7}}),
             json!({"run": {"name": "leasehold run, file store", "p50": 4.26}}),
-        ]);
+        ];
         assert_eq!(figure.cells(&results).unwrap()[1..], ["4.3 ms", ""]);
     }
 

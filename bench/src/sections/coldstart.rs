@@ -1,26 +1,21 @@
 //! A command under a lock, from a cold start: what `leasehold run` costs compared with flock(1).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use leasehold_testkit::servers::RedisSet;
 use serde::{Deserialize, Serialize};
 
+use crate::error::Fallible;
 use crate::measure::results::{Lines, Results};
+use crate::measure::subject::Role;
 use crate::options::Options;
-use crate::report::charts::{Bar, Group, Role, bars};
+use crate::report::charts::{Bar, Group};
 use crate::report::figures::number;
-use crate::report::page::{Page, fine_spread, table};
-use crate::report::statistics::{Spread, percentile, sorted};
-use crate::sections::Section;
-
-pub(crate) const SECTION: Section = Section {
-    name: "coldstart",
-    title: "`leasehold run` from start to exit",
-    measure,
-    tell,
-};
+use crate::report::page::{Page, SampleColumn, comparison, fine_spread};
+use crate::report::statistics::{Sample, p50_and_p99};
+use crate::sections::files;
 
 /// The reference for the others.
 const FLOCK: &str = "flock FILE true";
@@ -33,7 +28,15 @@ const SUBJECTS: [(&str, Role); 5] = [
     ("leasehold run, five Redis", Role::Ours),
 ];
 
-const COLUMNS: [&str; 4] = ["command", "p50 ms", "p99 ms", "÷ flock(1)"];
+const COLUMNS: [SampleColumn<Run>; 4] = [
+    ("command", |of| format!("`{}`", of.first().name)),
+    ("p50 ms", |of| of.fine_spread(|run| run.p50)),
+    ("p99 ms", |of| of.fine_spread(|run| run.p99)),
+    ("÷ flock(1)", |of| {
+        let reference = |run: &Run, other: &Run| other.name == FLOCK && other.round == run.round;
+        fine_spread(of.ratio(reference, |run| run.p50))
+    }),
+];
 
 /// A line of results.
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,14 +59,16 @@ struct Run {
     p99: f64,
 }
 
-fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
-    let program = program()?;
+pub(super) fn measure(options: &Options, results: &mut Results) -> Fallible {
+    // In the folder of this program, where `cargo xtask bench` builds it.
+    let program = std::env::current_exe()?.with_file_name("leasehold");
     if !program.is_file() {
         let why = format!("{} was not built", program.display());
         return results.skip("leasehold run", &why);
     }
     results.keep(&size(&program)?)?;
-    let folder = folder()?;
+    // In memory if possible, where the locks of one machine are, so that the disk is not measured.
+    let folder = tempfile::tempdir_in(files::memory().unwrap_or_else(std::env::temp_dir))?;
     let servers = RedisSet::start(5);
     let alone = RedisSet::start(1);
     let all = servers.urls().join(",");
@@ -71,7 +76,7 @@ fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
     let store = format!("file://{}", folder.path().display());
     let own = program.display().to_string();
     let alone = &alone.urls()[0];
-    init(&program, &all)?;
+    run(&[&own, "init", "--store", &all])?;
     let lines: [&[&str]; 5] = [
         &["true"],
         &["flock", &file, "true"],
@@ -83,43 +88,27 @@ fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
         let mut took = lines.map(|_| Vec::new());
         for _ in 0..options.pick(15, 60) {
             for (line, took) in lines.iter().zip(&mut took) {
-                took.push(time(line)?);
+                let began = Instant::now();
+                run(line)?;
+                took.push(began.elapsed().as_secs_f64() * 1e3);
             }
         }
         for ((name, _), took) in SUBJECTS.iter().zip(took) {
-            let took = sorted(took);
-            let figure = |percent| percentile(&took, percent).unwrap_or_default();
+            let [p50, p99] = p50_and_p99(took);
             results.keep(&ResultLine::Run(Run {
                 name: (*name).into(),
                 round: results.round(round),
-                p50: figure(50),
-                p99: figure(99),
+                p50,
+                p99,
             }))?;
         }
     }
     Ok(())
 }
 
-/// In the folder of this program, where `cargo xtask bench` builds it.
-fn program() -> Result<PathBuf, String> {
-    let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    Ok(own.with_file_name("leasehold"))
-}
-
-/// In memory, where the locks of one machine are, so that the disk is not measured.
-fn folder() -> Result<tempfile::TempDir, String> {
-    let memory = Path::new("/dev/shm");
-    let made = if memory.is_dir() {
-        tempfile::tempdir_in(memory)
-    } else {
-        tempfile::tempdir()
-    };
-    made.map_err(|error| format!("a folder for locks: {error}"))
-}
-
-fn size(program: &Path) -> Result<ResultLine, String> {
+fn size(program: &Path) -> Fallible<ResultLine> {
     let length = |path: &Path| std::fs::metadata(path).ok()?.len().try_into().ok();
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let folder = tempfile::tempdir()?;
     let stripped = folder.path().join("leasehold");
     let mut strip = Command::new("strip");
     // Without strip(1) its size is not known.
@@ -130,37 +119,22 @@ fn size(program: &Path) -> Result<ResultLine, String> {
     })
 }
 
-fn init(program: &Path, store: &str) -> Result<(), String> {
-    let mut command = Command::new(program);
-    command.args(["init", "--store", store]);
-    succeed(&mut command)
-}
-
-fn time(line: &[&str]) -> Result<f64, String> {
-    let [program, arguments @ ..] = line else {
-        return Err("no command".into());
-    };
-    let mut command = Command::new(program);
-    command.args(arguments);
-    let began = Instant::now();
-    succeed(&mut command)?;
-    Ok(began.elapsed().as_secs_f64() * 1e3)
-}
-
-fn succeed(command: &mut Command) -> Result<(), String> {
-    let status = command
+fn run(line: &[&str]) -> Fallible {
+    let status = Command::new(line[0])
+        .args(&line[1..])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .status()
-        .map_err(|error| format!("{command:?}: {error}"))?;
+        .map_err(|error| format!("{line:?}: {error}"))?;
     if status.success() {
         Ok(())
     } else {
-        Err(format!("{command:?} ended with {status}"))
+        Err(format!("{line:?} ended with {status}").into())
     }
 }
 
-fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
+pub(super) fn tell(lines: &Lines, page: &mut Page) -> Fallible {
+    page.title("`leasehold run` from start to exit");
     page.say(include_str!("../../pages/coldstart.md"));
     let (mut runs, mut sizes) = (Vec::new(), Vec::new());
     for line in lines.results()? {
@@ -169,29 +143,20 @@ fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
             ResultLine::Size { built, stripped } => sizes.push((built, stripped)),
         }
     }
-    let (mut rows, mut shown) = (Vec::new(), Vec::new());
+    let (mut rows, mut bars) = (Vec::new(), Vec::new());
     for (name, role) in SUBJECTS {
-        let own: Vec<&Run> = runs.iter().filter(|run| run.name == name).collect();
-        let over = |value: fn(&Run) -> f64| Spread::of(own.iter().map(|run| value(run)));
-        rows.push([
-            format!("`{name}`"),
-            fine_spread(over(|run| run.p50)),
-            fine_spread(over(|run| run.p99)),
-            fine_spread(ratio(&own, &runs)),
-        ]);
-        shown.extend(over(|run| run.p50).map(|value| Bar {
-            label: name.into(),
-            value,
-            role,
-        }));
+        if let Some(sample) = Sample::of(&runs, |run| run.name == name) {
+            bars.extend(Bar::of(name, role, sample.over(|run| run.p50)));
+            rows.push(sample);
+        }
     }
     let title = "From start to end of the command, p50 in ms";
     let group = Group {
         title: "a new process each time".into(),
-        bars: shown,
+        bars,
     };
-    page.chart("start", title, bars(title, None, &[group])?);
-    page.say(table(COLUMNS, rows));
+    page.bars("start", title, None, &[group])?;
+    page.say(comparison(&COLUMNS, rows));
     if let Some((built, stripped)) = sizes.last() {
         let mebibytes = |bytes| format!("{:.1} MiB", number(bytes) / f64::from(1 << 20));
         let stripped =
@@ -202,13 +167,4 @@ fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
         ));
     }
     Ok(())
-}
-
-fn ratio(own: &[&Run], all: &[Run]) -> Option<Spread> {
-    Spread::of(own.iter().filter_map(|run| {
-        let flock = all
-            .iter()
-            .find(|other| other.name == FLOCK && other.round == run.round)?;
-        Some(run.p50 / flock.p50)
-    }))
 }

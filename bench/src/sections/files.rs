@@ -3,26 +3,22 @@
 use std::fs::File;
 use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use leasehold::blocking::Client;
 use leasehold_file::FileStore;
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Fallible, failed};
 use crate::measure::results::{Lines, Results};
+use crate::measure::subject::Role;
 use crate::options::Options;
-use crate::report::charts::{Bar, Group, Role, bars};
+use crate::report::charts::{Bar, Group};
 use crate::report::figures::number;
-use crate::report::page::{Page, fine_spread, integer, spread, table};
-use crate::report::statistics::{Spread, percentile, sorted};
-use crate::sections::Section;
-
-pub(crate) const SECTION: Section = Section {
-    name: "files",
-    title: "The file store",
-    measure,
-    tell,
-};
+use crate::report::page::{Page, SampleColumn, comparison, fine_spread};
+use crate::report::statistics::{Sample, p50_and_p99};
+use crate::sections::blocking::{Cycle, cycle_of, repeat};
+use crate::sections::turns::rotated;
 
 /// The reference for the others: a fence as durable as ours, and nothing else.
 const FENCED: &str = "flock(2) and a synced number";
@@ -34,13 +30,18 @@ const SUBJECTS: [(&str, Role); 4] = [
     ("flock(2), file kept open", Role::Bound),
 ];
 
-const COLUMNS: [&str; 6] = [
-    "folder",
-    "subject",
-    "cycles/s",
-    "÷ flock(2) and a synced number",
-    "p50 µs",
-    "p99 µs",
+const COLUMNS: [SampleColumn<Run>; 6] = [
+    ("folder", |of| of.first().folder.clone()),
+    ("subject", |of| of.first().name.clone()),
+    ("cycles/s", |of| of.spread(|run| run.cycles_per_second)),
+    ("÷ flock(2) and a synced number", |of| {
+        let reference = |run: &Run, other: &Run| {
+            (other.name.as_str(), &other.folder, other.round) == (FENCED, &run.folder, run.round)
+        };
+        fine_spread(of.ratio(reference, |run| run.cycles_per_second))
+    }),
+    ("p50 µs", |of| of.integer(|run| run.p50)),
+    ("p99 µs", |of| of.integer(|run| run.p99)),
 ];
 
 /// One subject in one folder and round.
@@ -54,18 +55,25 @@ struct Run {
     p99: f64,
 }
 
-fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
+pub(super) fn measure(options: &Options, results: &mut Results) -> Fallible {
     for round in 0..options.rounds(1, 5) {
         for (kind, place) in places() {
-            let folder = tempfile::tempdir_in(&place);
-            let folder = folder.map_err(|error| format!("{}: {error}", place.display()))?;
-            for turn in 0..SUBJECTS.len() {
-                // Rotates the order, so that no subject always follows the same other one.
-                let (name, _) = SUBJECTS[(turn + round) % SUBJECTS.len()];
-                if options.wants(name) {
-                    let took = go_round(name, folder.path(), options)?;
-                    results.keep(&Run::of(name, kind, results.round(round), &took))?;
-                }
+            let folder = tempfile::tempdir_in(&place).map_err(|error| failed(&place, &error))?;
+            let wanted = rotated(&SUBJECTS, round).filter(|(name, _)| options.wants(name));
+            for (name, _) in wanted {
+                let mut cycle = cycle(name, folder.path())?;
+                cycle()?;
+                let took = repeat(&mut cycle, Duration::from_millis(options.pick(300, 1000)))?;
+                let cycles_per_second = number(took.len()) / (took.iter().sum::<f64>() / 1e6);
+                let [p50, p99] = p50_and_p99(took);
+                results.keep(&Run {
+                    name: (*name).into(),
+                    folder: kind.into(),
+                    round: results.round(round),
+                    cycles_per_second,
+                    p50,
+                    p99,
+                })?;
             }
         }
     }
@@ -74,132 +82,66 @@ fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
 
 /// The folders for the locks: one on a disk, and one in memory like `/run/lock`.
 fn places() -> Vec<(&'static str, PathBuf)> {
-    let memory = PathBuf::from("/dev/shm");
-    let mut places = vec![("temporary files", std::env::temp_dir())];
-    if memory.is_dir() {
-        places.push(("memory", memory));
-    }
-    places
+    let disk = ("temporary files", std::env::temp_dir());
+    let memory = memory().map(|folder| ("memory", folder));
+    [Some(disk), memory].into_iter().flatten().collect()
 }
 
-fn go_round(name: &str, folder: &Path, options: &Options) -> Result<Vec<f64>, String> {
-    let mut cycle = cycle(name, folder)?;
-    cycle()?;
-    let end = Instant::now() + Duration::from_millis(options.pick(300, 1000));
-    let mut took = Vec::new();
-    loop {
-        let began = Instant::now();
-        if began >= end {
-            return Ok(sorted(took));
-        }
-        cycle()?;
-        took.push(began.elapsed().as_secs_f64() * 1e6);
-    }
+/// A folder in memory, if there is one.
+pub(super) fn memory() -> Option<PathBuf> {
+    Some(PathBuf::from("/dev/shm")).filter(|folder| folder.is_dir())
 }
 
-type Cycle = Box<dyn FnMut() -> Result<(), String>>;
-
-fn cycle(name: &str, folder: &Path) -> Result<Cycle, String> {
+fn cycle(name: &str, folder: &Path) -> Fallible<Cycle> {
     if name == "leasehold" {
-        let store = FileStore::open(folder.join("store")).map_err(text)?;
-        let lock = Client::new(store).lock("free");
-        return Ok(Box::new(move || {
-            let guard = lock.acquire().map_err(text)?;
-            guard.release().map(drop).map_err(text)
-        }));
+        let store = FileStore::open(folder.join("store"))?;
+        return Ok(cycle_of(Client::new(store).lock("free")));
     }
     let path = folder.join("flock");
     let mut file = open(&path)?;
     Ok(match name {
         FENCED => Box::new(move || {
-            file.lock().map_err(text)?;
-            file.rewind().map_err(text)?;
-            file.write_all(&[7; 64]).map_err(text)?;
-            file.sync_data().map_err(text)?;
-            file.unlock().map_err(text)
+            file.lock()?;
+            file.rewind()?;
+            file.write_all(&[7; 64])?;
+            file.sync_data()?;
+            Ok(file.unlock()?)
         }),
         "flock(2), file kept open" => Box::new(move || {
-            file.lock().map_err(text)?;
-            file.unlock().map_err(text)
+            file.lock()?;
+            Ok(file.unlock()?)
         }),
-        _ => Box::new(move || open(&path)?.lock().map_err(text)),
+        _ => Box::new(move || Ok(open(&path)?.lock()?)),
     })
 }
 
-fn open(path: &Path) -> Result<File, String> {
+fn open(path: &Path) -> Fallible<File> {
     let mut options = File::options();
-    let opened = options
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path);
-    opened.map_err(|error| format!("{}: {error}", path.display()))
+    let options = options.read(true).write(true).create(true).truncate(false);
+    Ok(options.open(path).map_err(|error| failed(path, &error))?)
 }
 
-fn text(error: impl std::error::Error) -> String {
-    error.to_string()
-}
-
-impl Run {
-    fn of(name: &str, folder: &str, round: usize, took: &[f64]) -> Self {
-        let figure = |percent| percentile(took, percent).unwrap_or_default();
-        Self {
-            name: name.into(),
-            folder: folder.into(),
-            round,
-            cycles_per_second: number(took.len()) / (took.iter().sum::<f64>() / 1e6),
-            p50: figure(50),
-            p99: figure(99),
-        }
-    }
-}
-
-fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
+pub(super) fn tell(lines: &Lines, page: &mut Page) -> Fallible {
+    page.title("The file store");
     page.say(include_str!("../../pages/files.md"));
     let runs: Vec<Run> = lines.results()?;
     let (mut rows, mut groups) = (Vec::new(), Vec::new());
     for (folder, _) in places() {
-        let mut shown = Vec::new();
+        let mut bars = Vec::new();
         for (name, role) in SUBJECTS {
-            let own = runs
-                .iter()
-                .filter(|run| run.name == name && run.folder == folder);
-            let own: Vec<&Run> = own.collect();
-            let over = |value: fn(&Run) -> f64| Spread::of(own.iter().map(|run| value(run)));
-            let Some(p50) = over(|run| run.p50) else {
-                continue;
-            };
-            rows.push([
-                folder.to_owned(),
-                name.to_owned(),
-                spread(over(|run| run.cycles_per_second)),
-                fine_spread(ratio(&own, &runs)),
-                integer(Some(p50)),
-                integer(over(|run| run.p99)),
-            ]);
-            shown.push(Bar {
-                label: name.into(),
-                value: p50,
-                role,
-            });
+            let is_own = |run: &Run| run.name == name && run.folder == folder;
+            if let Some(sample) = Sample::of(&runs, is_own) {
+                bars.extend(Bar::of(name, role, sample.over(|run| run.p50)));
+                rows.push(sample);
+            }
         }
         groups.push(Group {
             title: folder.into(),
-            bars: shown,
+            bars,
         });
     }
     let title = "A free lock taken and given back, p50 in µs";
-    page.chart("cycle", title, bars(title, None, &groups)?);
-    page.say(table(COLUMNS, rows));
+    page.bars("cycle", title, None, &groups)?;
+    page.say(comparison(&COLUMNS, rows));
     Ok(())
-}
-
-fn ratio(own: &[&Run], all: &[Run]) -> Option<Spread> {
-    Spread::of(own.iter().filter_map(|run| {
-        let fenced = all.iter().find(|other| {
-            (other.name.as_str(), &other.folder, other.round) == (FENCED, &run.folder, run.round)
-        })?;
-        Some(run.cycles_per_second / fenced.cycles_per_second)
-    }))
 }

@@ -1,17 +1,20 @@
 //! What is measured: each section has a function that measures and one that reports.
 
-pub(crate) mod coldstart;
-pub(crate) mod cost;
-pub(crate) mod cycles;
-pub(crate) mod files;
-pub(crate) mod frozen;
-pub(crate) mod handover;
-pub(crate) mod held;
-pub(crate) mod modes;
-pub(crate) mod waiters;
+mod blocking;
+mod coldstart;
+mod cost;
+mod cycles;
+mod files;
+mod frozen;
+mod handover;
+mod held;
+mod modes;
+mod turns;
+mod waiters;
 
+use crate::error::Fallible;
 use crate::measure::results::{Lines, Results};
-use crate::options::Options;
+use crate::options::{Options, folder};
 use crate::report;
 use crate::report::page::Page;
 
@@ -20,29 +23,28 @@ use crate::report::page::Page;
 pub(crate) struct Section {
     /// On the command line, and of its files under `target/bench`.
     pub(crate) name: &'static str,
-    pub(crate) title: &'static str,
     /// Measures, and keeps every round as a line of raw results.
-    pub(crate) measure: fn(&Options, &mut Results) -> Result<(), String>,
+    measure: Measure,
     /// Tells what the lines say. Of these alone, so that the report can be written again.
-    pub(crate) tell: fn(&Lines, &mut Page) -> Result<(), String>,
+    tell: Tell,
 }
 
 /// All there are, in the order of the report. Here, and nowhere else, a new one is entered.
 pub(crate) const SECTIONS: [Section; 9] = [
-    cycles::SECTION,
-    handover::SECTION,
-    modes::SECTION,
-    waiters::SECTION,
-    frozen::SECTION,
-    held::SECTION,
-    cost::SECTION,
-    coldstart::SECTION,
-    files::SECTION,
+    Section::new("cycles", cycles::measure, cycles::tell),
+    Section::new("handover", handover::measure, handover::tell),
+    Section::new("modes", modes::measure, modes::tell),
+    Section::new("waiters", waiters::measure, waiters::tell),
+    Section::new("frozen", frozen::measure, frozen::tell),
+    Section::new("held", held::measure, held::tell),
+    Section::new("cost", cost::measure, cost::tell),
+    Section::new("coldstart", coldstart::measure, coldstart::tell),
+    Section::new("files", files::measure, files::tell),
 ];
 
 /// Measures the sections that were asked for, or all, and writes the page of each. One that fails
 /// is named at the end, and takes no other with it.
-pub(crate) fn run(options: &Options) -> Result<(), String> {
+pub(crate) fn run(options: &Options) -> Fallible {
     let mut failed = Vec::new();
     for section in SECTIONS.iter().filter(|section| options.has(section.name)) {
         if let Err(why) = section.run(options) {
@@ -51,12 +53,35 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     }
     match failed.len() {
         0 => Ok(()),
-        _ => Err(failed.join("\n")),
+        _ => Err(failed.join("\n").into()),
     }
 }
 
+/// Writes the report of what was measured last, which `target/bench` holds. Nothing is measured.
+pub(crate) fn report() -> Fallible {
+    let told = SECTIONS.map(|section| {
+        if !Lines::exist(section.name) {
+            return Err(format!("{} was not measured yet", section.name).into());
+        }
+        let lines = Lines::read(section.name)?;
+        Ok((section.page(&lines)?, lines))
+    });
+    report::write(&told.into_iter().collect::<Fallible<Vec<_>>>()?)
+}
+
+type Measure = fn(&Options, &mut Results) -> Fallible;
+type Tell = fn(&Lines, &mut Page) -> Fallible;
+
 impl Section {
-    fn run(&self, options: &Options) -> Result<(), String> {
+    const fn new(name: &'static str, measure: Measure, tell: Tell) -> Self {
+        Self {
+            name,
+            measure,
+            tell,
+        }
+    }
+
+    fn run(&self, options: &Options) -> Fallible {
         let mut results = Results::open(self.name, options)?;
         let measured = (self.measure)(options, &mut results);
         let lines = Lines::read(self.name)?;
@@ -64,25 +89,16 @@ impl Section {
         if let Some(last) = lines.runs.last() {
             page.say(report::describe(last));
         }
-        println!("{}", page.write(&crate::measure::results::folder(), "")?);
+        println!("{}", page.write(&folder())?);
         measured?;
-        match lines.failures().len() {
+        match lines.failed.len() {
             0 => Ok(()),
-            count => Err(format!("{count} runs failed")),
+            count => Err(format!("{count} runs failed").into()),
         }
     }
 
-    /// What `target/bench` holds of this section, told; none if it was not measured.
-    pub(crate) fn told(&self) -> Result<Option<(Page, Lines)>, String> {
-        if !Lines::exist(self.name) {
-            return Ok(None);
-        }
-        let lines = Lines::read(self.name)?;
-        Ok(Some((self.page(&lines)?, lines)))
-    }
-
-    fn page(&self, lines: &Lines) -> Result<Page, String> {
-        let mut page = Page::new(self.name, self.title);
+    fn page(&self, lines: &Lines) -> Fallible<Page> {
+        let mut page = Page::new(self.name);
         (self.tell)(lines, &mut page)?;
         report::annotate(lines, &mut page);
         Ok(page)
@@ -92,11 +108,12 @@ impl Section {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::peers::WORKER_VERB;
 
     #[test]
     fn a_name_is_given_once_and_is_no_verb() {
         let mut names: Vec<&str> = SECTIONS.iter().map(|section| section.name).collect();
-        assert!(!names.contains(&report::VERB) && !names.contains(&crate::worker::VERB));
+        assert!(!names.contains(&report::VERB) && !names.contains(&WORKER_VERB));
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), SECTIONS.len());

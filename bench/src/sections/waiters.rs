@@ -3,41 +3,44 @@
 use std::thread;
 use std::time::Duration;
 
-use leasehold_testkit::servers::{RedisServer, RedisSet};
+use leasehold_testkit::servers::RedisSet;
 use serde::{Deserialize, Serialize};
 
+use crate::error::Fallible;
 use crate::measure::commands;
-use crate::measure::machine::{CpuTime, resident};
+use crate::measure::machine::resident;
 use crate::measure::results::{Lines, Results};
 use crate::measure::subject::{Program, Subject};
-use crate::measure::verification::verify;
 use crate::measure::worker_process::{Keys, Scenario, WorkerProcess};
 use crate::options::{Options, or};
 use crate::report::figures::number;
-use crate::report::page::{Page, table};
-use crate::sections::Section;
-use crate::sections::handover;
-
-pub(crate) const SECTION: Section = Section {
-    name: "waiters",
-    title: "A thousand waiters",
-    measure,
-    tell,
-};
+use crate::report::page::{Column, Page, table};
+use crate::sections::{handover, turns};
 
 /// The default number of waiters.
 const WAITERS: usize = 1000;
 
-const COLUMNS: [&str; 9] = [
-    "subject",
-    "servers",
-    "waiters",
-    "commands/s and server",
-    "commands per waiter and second",
-    "client CPU ms/s",
-    "servers' CPU ms/s",
-    "client MiB",
-    "KiB per waiter",
+const COLUMNS: [Column<Run>; 9] = [
+    ("subject", |run| run.subject.clone()),
+    ("servers", |run| run.nodes.to_string()),
+    ("waiters", |run| run.waiters.to_string()),
+    ("commands/s and server", |run| {
+        format!("{:.1}", run.commands)
+    }),
+    ("commands per waiter and second", |run| {
+        format!("{:.3}", run.commands / number(run.waiters))
+    }),
+    ("client CPU ms/s", |run| {
+        format!("{:.1}", run.client_cpu * 1000.0)
+    }),
+    ("servers' CPU ms/s", |run| {
+        format!("{:.1}", run.server_cpu * 1000.0)
+    }),
+    ("client MiB", |run| format!("{:.1}", run.mib)),
+    ("KiB per waiter", |run| {
+        let kib = (run.mib - run.mib_before) * 1024.0;
+        format!("{:.1}", kib / number(run.waiters))
+    }),
 ];
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -54,32 +57,27 @@ struct Run {
 }
 
 /// Runs the subjects that wait as tasks of one Rust program and share a client.
-fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
+pub(super) fn measure(options: &Options, results: &mut Results) -> Fallible {
     for &nodes in options.nodes() {
         for &waiters in or(&options.waiters, &[WAITERS]) {
-            for subject in handover::subjects::all(nodes).filter(shares_a_client) {
-                if options.wants(subject.name) {
-                    eprintln!(
-                        "waiters: {}, {waiters} waiters, {nodes} servers",
-                        subject.name
-                    );
-                    results.keep(&Run::measure(&subject, nodes, waiters, options)?)?;
-                } else {
-                    eprintln!("left out by --only: {}", subject.name);
-                }
+            let sharing = handover::subjects::all(nodes).filter(shares_a_client);
+            for subject in turns::present(sharing, options, results)? {
+                let name = subject.name;
+                eprintln!("waiters: {name}, {waiters} waiters, {nodes} servers");
+                results.keep(&Run::measure(&subject, nodes, waiters, options)?)?;
             }
         }
     }
     Ok(())
 }
 
-fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
+pub(super) fn tell(lines: &Lines, page: &mut Page) -> Fallible {
+    page.title("A thousand waiters");
     page.say(
         "One handle of a process holds the lock, and the others wait. The commands are those of the whole process, including renewals of \
          the held lock.",
     );
-    let runs: Vec<Run> = lines.results()?;
-    page.say(table(COLUMNS, runs.iter().map(Run::cells)));
+    page.say(table(&COLUMNS, lines.results::<Run>()?));
     Ok(())
 }
 
@@ -93,68 +91,34 @@ impl Run {
         nodes: usize,
         waiters: usize,
         options: &Options,
-    ) -> Result<Self, String> {
+    ) -> Fallible<Self> {
         let servers = RedisSet::start(nodes);
-        let ports: Vec<u16> = servers.iter().map(RedisServer::port).collect();
-        let pids: Vec<u32> = servers.iter().map(RedisServer::pid).collect();
-        let scenario = Scenario {
-            keys: Keys::One,
-            waiters: waiters + 1,
-            hold: Duration::ZERO,
-            away: Duration::ZERO,
-        };
-        let mut worker = WorkerProcess::start(subject, &scenario, &ports)?;
-        verify(subject, &mut worker, &servers)?;
+        let scenario = Scenario::without_pauses(Keys::One, waiters + 1);
+        let (mut worker, _) = WorkerProcess::start_verified(subject, &scenario, &servers)?;
         let mib_before = resident(worker.pid())?;
         worker.command("still", "waiting")?;
         let (settle, window) = options.pick((1, 3), (5, 12));
-        pass(Duration::from_secs(settle));
-        let usage = || {
-            Ok::<_, String>((
-                CpuTime::of_process(worker.pid())?,
-                CpuTime::of_processes(&pids)?,
-            ))
-        };
+        // It sleeps as long as it measures what happens meanwhile.
+        thread::sleep(Duration::from_secs(settle));
         let window = Duration::from_secs(window);
-        let (client, server) = usage()?;
-        pass(window);
-        let (client_after, server_after) = usage()?;
+        let before = worker.usage(&servers)?;
+        thread::sleep(window);
+        let [client, server, _] = worker.usage(&servers)?.since(&before);
         let mib = resident(worker.pid())?;
-        let counted = commands::count(&servers, || {
-            pass(window);
+        let ((), sent) = commands::count(&servers, || {
+            thread::sleep(window);
             Ok(())
-        });
-        let ((), sent) = counted?;
+        })?;
         let span = window.as_secs_f64();
         Ok(Self {
             subject: subject.name.into(),
             nodes,
             waiters,
             commands: number(sent) / span / number(nodes),
-            client_cpu: client_after.seconds_since(client) / span,
-            server_cpu: server_after.seconds_since(server) / span,
+            client_cpu: client / span,
+            server_cpu: server / span,
             mib,
             mib_before,
         })
     }
-
-    fn cells(&self) -> [String; COLUMNS.len()] {
-        let waiters = number(self.waiters);
-        [
-            self.subject.clone(),
-            self.nodes.to_string(),
-            self.waiters.to_string(),
-            format!("{:.1}", self.commands),
-            format!("{:.3}", self.commands / waiters),
-            format!("{:.1}", self.client_cpu * 1000.0),
-            format!("{:.1}", self.server_cpu * 1000.0),
-            format!("{:.1}", self.mib),
-            format!("{:.1}", (self.mib - self.mib_before) * 1024.0 / waiters),
-        ]
-    }
-}
-
-/// Waits for `span` while the waiters wait.
-fn pass(span: Duration) {
-    thread::sleep(span); // the benchmark counts what happens in this span
 }

@@ -6,6 +6,7 @@ use tokio::sync::Mutex;
 
 use super::Handle;
 use super::task::Task;
+use crate::error::Fallible;
 
 /// What the server alone allows: a list that holds one token while the lock is free. BLPOP takes it in
 /// the order of the requests, and RPUSH returns it, on bare sockets. It is no lock: a client that dies
@@ -23,7 +24,7 @@ struct Words {
     give: Vec<u8>,
 }
 
-pub(super) async fn handles(task: &Task) -> Result<Vec<Waiter>, String> {
+pub(super) async fn handles(task: &Task) -> Fallible<Vec<Waiter>> {
     let [port] = task.ports.as_slice() else {
         return Err("a list of one token is on one server".into());
     };
@@ -36,12 +37,8 @@ pub(super) async fn handles(task: &Task) -> Result<Vec<Waiter>, String> {
     });
     let mut waiters = Vec::new();
     for _ in 0..task.waiters {
-        let connection = TcpStream::connect(format!("127.0.0.1:{port}")).await;
-        let connection = connection.map_err(|error| error.to_string())?;
-        let prompt = connection.set_nodelay(true);
-        prompt.map_err(|error| error.to_string())?;
         waiters.push(Waiter {
-            connection: Mutex::new(connection),
+            connection: Mutex::new(connect(*port).await?),
             words: Arc::clone(&words),
         });
     }
@@ -51,18 +48,21 @@ pub(super) async fn handles(task: &Task) -> Result<Vec<Waiter>, String> {
     Ok(waiters)
 }
 
+pub(super) async fn connect(port: u16) -> Fallible<TcpStream> {
+    let connection = TcpStream::connect(("127.0.0.1", port)).await?;
+    connection.set_nodelay(true)?;
+    Ok(connection)
+}
+
 impl Waiter {
     /// The answers to these requests fit into one packet, and nothing follows before the next request.
-    async fn call(&self, request: &[u8]) -> Result<Vec<u8>, String> {
+    async fn call(&self, request: &[u8]) -> Fallible<Vec<u8>> {
         let mut connection = self.connection.lock().await;
-        let sent = connection.write_all(request).await;
-        sent.map_err(|error| error.to_string())?;
+        connection.write_all(request).await?;
         let mut answer = Vec::with_capacity(64);
         while !answer.ends_with(b"\r\n") || !is_whole(&answer) {
-            match connection.read_buf(&mut answer).await {
-                Ok(0) => return Err("the server closed the connection".into()),
-                Ok(_) => {}
-                Err(error) => return Err(error.to_string()),
+            if connection.read_buf(&mut answer).await? == 0 {
+                return Err("the server closed the connection".into());
             }
         }
         Ok(answer)
@@ -72,30 +72,28 @@ impl Waiter {
 impl Handle for Waiter {
     type Held = ();
 
-    async fn acquire(&self) -> Result<(), String> {
+    async fn acquire(&self) -> Fallible {
         let answer = self.call(&self.words.take).await?;
         expect(&answer, b'*')
     }
 
-    async fn try_acquire(&self) -> Result<Option<()>, String> {
+    async fn try_acquire(&self) -> Fallible<Option<()>> {
         let answer = self.call(&self.words.ask).await?;
         expect(&answer, b'$').map(|()| (answer != b"$-1\r\n").then_some(()))
     }
 
-    async fn release(&self, (): ()) -> Result<(), String> {
+    async fn release(&self, (): ()) -> Fallible {
         let answer = self.call(&self.words.give).await?;
         expect(&answer, b':')
     }
 }
 
-fn expect(answer: &[u8], sort: u8) -> Result<(), String> {
+fn expect(answer: &[u8], sort: u8) -> Fallible {
     if answer.first() == Some(&sort) {
         Ok(())
     } else {
-        Err(format!(
-            "the server answered {:?}",
-            answer.escape_ascii().to_string()
-        ))
+        let answer = answer.escape_ascii().to_string();
+        Err(format!("the server answered {answer:?}").into())
     }
 }
 

@@ -10,8 +10,9 @@ use tokio::net::TcpStream;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::Handle;
-use super::bare::request;
+use super::bare::{connect, request};
 use super::task::Task;
+use crate::error::Fallible;
 
 /// What one or several servers allow: waiters queue in their own process. The next one writes its key to
 /// all servers with one plain SET each, on bare sockets, and continues with the answers of a majority. It
@@ -36,15 +37,11 @@ struct Server {
     owed: usize,
 }
 
-pub(super) async fn handles(task: &Task) -> Result<Vec<Waiter>, String> {
+pub(super) async fn handles(task: &Task) -> Fallible<Vec<Waiter>> {
     let mut servers = Vec::new();
     for port in &task.ports {
-        let connection = TcpStream::connect(format!("127.0.0.1:{port}")).await;
-        let connection = connection.map_err(|error| error.to_string())?;
-        let prompt = connection.set_nodelay(true);
-        prompt.map_err(|error| error.to_string())?;
         servers.push(Server {
-            connection,
+            connection: connect(*port).await?,
             owed: 0,
         });
     }
@@ -63,32 +60,23 @@ pub(super) async fn handles(task: &Task) -> Result<Vec<Waiter>, String> {
 
 impl Servers {
     /// Sends `request` to all, and waits until a majority has answered all that it was asked.
-    async fn ask(&mut self, request: &[u8]) -> Result<(), String> {
+    async fn ask(&mut self, request: &[u8]) -> Fallible {
         for server in &mut self.0 {
-            let sent = server.connection.write_all(request).await;
-            sent.map_err(|error| error.to_string())?;
+            server.connection.write_all(request).await?;
             server.owed += 1;
         }
         let majority = self.0.len() / 2 + 1;
-        poll_fn(|context| self.poll_majority(majority, context)).await
-    }
-
-    fn poll_majority(
-        &mut self,
-        majority: usize,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<(), String>> {
-        for server in &mut self.0 {
-            if let Poll::Ready(Err(error)) = server.poll_answers(context) {
-                return Poll::Ready(Err(error.to_string()));
+        let answered = poll_fn(|context| {
+            let mut answered = 0;
+            for server in &mut self.0 {
+                answered += usize::from(server.poll_answers(context)?.is_ready());
             }
-        }
-        let answered = self.0.iter().filter(|server| server.owed == 0).count();
-        if answered >= majority {
-            Poll::Ready(Ok(()))
-        } else {
-            Poll::Pending
-        }
+            match answered >= majority {
+                true => Poll::Ready(Ok::<(), io::Error>(())),
+                false => Poll::Pending,
+            }
+        });
+        Ok(answered.await?)
     }
 }
 
@@ -113,7 +101,7 @@ impl Waiter {
     async fn taken(
         &self,
         mut servers: OwnedMutexGuard<Servers>,
-    ) -> Result<OwnedMutexGuard<Servers>, String> {
+    ) -> Fallible<OwnedMutexGuard<Servers>> {
         servers.ask(&self.queue.take).await?;
         Ok(servers)
     }
@@ -122,14 +110,14 @@ impl Waiter {
 impl Handle for Waiter {
     type Held = OwnedMutexGuard<Servers>;
 
-    async fn acquire(&self) -> Result<Self::Held, String> {
+    async fn acquire(&self) -> Fallible<Self::Held> {
         self.queue.wanting.fetch_add(1, Ordering::Relaxed);
         // First come, first served.
         let servers = Arc::clone(&self.queue.servers).lock_owned().await;
         self.taken(servers).await
     }
 
-    async fn try_acquire(&self) -> Result<Option<Self::Held>, String> {
+    async fn try_acquire(&self) -> Fallible<Option<Self::Held>> {
         let Ok(servers) = Arc::clone(&self.queue.servers).try_lock_owned() else {
             return Ok(None);
         };
@@ -137,7 +125,7 @@ impl Handle for Waiter {
         self.taken(servers).await.map(Some)
     }
 
-    async fn release(&self, mut servers: Self::Held) -> Result<(), String> {
+    async fn release(&self, mut servers: Self::Held) -> Fallible {
         // The next waiter overwrites it.
         if self.queue.wanting.fetch_sub(1, Ordering::Relaxed) == 1 {
             servers.ask(&self.queue.give).await?;

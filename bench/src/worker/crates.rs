@@ -2,94 +2,89 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use leasehold_instructions::FREE;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue};
 use tokio::runtime;
 
 use super::Handle;
-use super::pipeline::FREE;
 use super::task::Task;
+use crate::error::Fallible;
 
-/// A bare key over the client library that Leasehold and rslock use too: no fence, no clock, no
-/// queue, no renewal, and no time limit for an answer.
+/// A bare key over the client library that Leasehold and rslock use too: no fence, no clock, no queue, and no
+/// renewal.
 pub(super) struct Key {
     nodes: Vec<MultiplexedConnection>,
     key: String,
     sha: String,
-    await_all: bool,
+    rest: Rest,
 }
 
-/// Waits for the answers of all servers.
-pub(super) async fn all(task: &Task) -> Result<Vec<Key>, String> {
-    keys(task, true).await
+/// What happens to the answers after those of a majority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    Awaited,
+    /// They arrive in the background.
+    Background,
+    /// Nothing waits for them, and a majority suffices even if other servers fail or do not answer in time.
+    Dropped,
 }
 
-/// Continues at a majority; the other answers arrive in the background.
-pub(super) async fn majority(task: &Task) -> Result<Vec<Key>, String> {
-    keys(task, false).await
-}
-
-async fn keys(task: &Task, await_all: bool) -> Result<Vec<Key>, String> {
+pub(super) async fn keys(task: &Task, rest: Rest) -> Fallible<Vec<Key>> {
     let (mut nodes, mut sha) = (Vec::new(), String::new());
     for url in task.urls() {
-        let mut node = connect(&url).await?;
+        let mut node = connect(&url, rest == Rest::Dropped).await?;
         let mut load = redis::cmd("SCRIPT");
-        sha = query(load.arg("LOAD").arg(FREE), &mut node).await?;
+        sha = load.arg("LOAD").arg(FREE).query_async(&mut node).await?;
         nodes.push(node);
     }
     let key = |key| Key {
         nodes: nodes.clone(),
         key,
         sha: sha.clone(),
-        await_all,
+        rest,
     };
     Ok(task.keys().map(key).collect())
 }
 
-async fn connect(url: &str) -> Result<MultiplexedConnection, String> {
-    let client = Client::open(url).map_err(text)?;
-    let patient = AsyncConnectionConfig::new().set_response_timeout(None);
-    let connection = client.get_multiplexed_async_connection_with_config(&patient);
-    connection.await.map_err(text)
-}
-
-async fn query<T: FromRedisValue>(
-    command: &Cmd,
-    node: &mut MultiplexedConnection,
-) -> Result<T, String> {
-    command.query_async(node).await.map_err(text)
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn text(error: redis::RedisError) -> String {
-    error.to_string()
+/// `is_timed`: whether an answer must come within the time that is the default of the crate.
+async fn connect(url: &str, is_timed: bool) -> Fallible<MultiplexedConnection> {
+    let mut config = AsyncConnectionConfig::new();
+    if !is_timed {
+        config = config.set_response_timeout(None);
+    }
+    let client = Client::open(url)?;
+    let connection = client.get_multiplexed_async_connection_with_config(&config);
+    Ok(connection.await?)
 }
 
 impl Key {
     /// On how many servers the command took effect: `1` or `OK`.
-    async fn everywhere(&self, command: Cmd) -> Result<usize, String> {
+    async fn everywhere(&self, command: Cmd) -> Fallible<usize> {
         if let [node] = self.nodes.as_slice() {
-            let done: bool = query(&command, &mut node.clone()).await?;
+            let done: bool = command.query_async(&mut node.clone()).await?;
             return Ok(usize::from(done));
         }
         let asks = self.nodes.iter().map(|node| {
             let (command, mut node) = (command.clone(), node.clone());
-            async move { query::<bool>(&command, &mut node).await }
+            async move { command.query_async::<bool>(&mut node).await }
         });
-        if self.await_all {
+        if self.rest == Rest::Awaited {
             let answers = join_all(asks).await;
             let done = answers.into_iter().collect::<Result<Vec<bool>, _>>()?;
             return Ok(done.into_iter().filter(|done| *done).count());
         }
         let mut asks: FuturesUnordered<_> = asks.collect();
         let mut done = 0;
-        while done <= self.nodes.len() / 2 {
+        while !self.is_majority(done) {
             match asks.next().await {
-                Some(answer) => done += usize::from(answer?),
+                Some(Ok(is_done)) => done += usize::from(is_done),
+                Some(Err(_)) if self.rest == Rest::Dropped => {}
+                Some(Err(error)) => return Err(error.into()),
                 None => return Ok(done),
             }
         }
-        if !asks.is_empty() {
+        if self.rest == Rest::Background && !asks.is_empty() {
             // Not dropped, because requests that still wait to be sent would be lost.
             tokio::spawn(async move { while asks.next().await.is_some() {} });
         }
@@ -105,13 +100,17 @@ impl Handle for Key {
     /// The value of the key.
     type Held = u64;
 
-    async fn acquire(&self) -> Result<u64, String> {
-        self.try_acquire().await?.ok_or_else(|| "busy".into())
+    async fn acquire(&self) -> Fallible<u64> {
+        Ok(self.try_acquire().await?.ok_or("busy")?)
     }
 
-    async fn try_acquire(&self) -> Result<Option<u64>, String> {
+    async fn try_acquire(&self) -> Fallible<Option<u64>> {
         static TOKENS: AtomicU64 = AtomicU64::new(1);
-        let token = TOKENS.fetch_add(1, Ordering::Relaxed);
+        let token = match self.rest {
+            // A dropped release may leave the key on a server. The next one deletes it if the token is the same.
+            Rest::Dropped => 0,
+            Rest::Awaited | Rest::Background => TOKENS.fetch_add(1, Ordering::Relaxed),
+        };
         let mut set = redis::cmd("SET");
         set.arg(&self.key)
             .arg(token)
@@ -122,13 +121,11 @@ impl Handle for Key {
         Ok(self.is_majority(done).then_some(token))
     }
 
-    async fn release(&self, held: u64) -> Result<(), String> {
+    async fn release(&self, held: u64) -> Fallible {
         let mut free = redis::cmd("EVALSHA");
         free.arg(&self.sha).arg(1).arg(&self.key).arg(held);
         let done = self.everywhere(free).await?;
-        self.is_majority(done)
-            .then_some(())
-            .ok_or_else(|| "lost".into())
+        Ok(self.is_majority(done).then_some(()).ok_or("lost")?)
     }
 }
 
@@ -142,19 +139,20 @@ pub(super) struct Popper {
     key: String,
 }
 
-pub(super) async fn poppers(task: &Task) -> Result<Vec<Popper>, String> {
+pub(super) async fn poppers(task: &Task) -> Fallible<Vec<Popper>> {
     let [url] = task
         .urls()
         .try_into()
         .map_err(|_| "a list of one token is on one server")?;
-    let runtime = runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| error.to_string())?;
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let background = runtime.handle().clone();
     std::thread::spawn(move || runtime.block_on(std::future::pending::<()>()));
     let open = || {
         let url: String = url.clone();
-        let opened = background.spawn(async move { connect(&url).await });
-        async { opened.await.map_err(|error| error.to_string())? }
+        let opened = background.spawn(async move { connect(&url, false).await });
+        async { opened.await? }
     };
     let shared = open().await?;
     let mut poppers = Vec::new();
@@ -177,33 +175,34 @@ impl Popper {
         &self,
         node: &MultiplexedConnection,
         words: &[&str],
-    ) -> Result<T, String> {
+    ) -> Fallible<T> {
         let mut command = Cmd::new();
         command.arg(words);
         let mut node = node.clone();
         let called = self
             .background
-            .spawn(async move { query(&command, &mut node).await });
-        called.await.map_err(|error| error.to_string())?
+            .spawn(async move { command.query_async(&mut node).await });
+        Ok(called.await??)
     }
 }
 
 impl Handle for Popper {
     type Held = ();
 
-    async fn acquire(&self) -> Result<(), String> {
+    async fn acquire(&self) -> Fallible {
         let popped: Vec<String> = self.call(&self.own, &["BLPOP", &self.key, "0"]).await?;
-        (popped.len() == 2)
-            .then_some(())
-            .ok_or_else(|| format!("{popped:?}"))
+        match popped.len() {
+            2 => Ok(()),
+            _ => Err(format!("{popped:?}").into()),
+        }
     }
 
-    async fn try_acquire(&self) -> Result<Option<()>, String> {
+    async fn try_acquire(&self) -> Fallible<Option<()>> {
         let popped: Option<String> = self.call(&self.own, &["LPOP", &self.key]).await?;
         Ok(popped.map(drop))
     }
 
-    async fn release(&self, (): ()) -> Result<(), String> {
+    async fn release(&self, (): ()) -> Fallible {
         self.call(&self.shared, &["RPUSH", &self.key, "t"]).await
     }
 }

@@ -1,11 +1,13 @@
-use std::str::FromStr;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
 use super::Handle;
-use crate::report::statistics::{percentile, sorted};
+use crate::error::Fallible;
+use crate::measure::record::Cycled;
+use crate::report::statistics::p50_and_p99;
 
 /// When a handle stops: after a time, or after a number of cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,9 +21,7 @@ impl Limit {
     pub(super) fn parse(order: &str) -> Option<Self> {
         let (verb, number) = order.split_once(' ')?;
         match verb {
-            "cycle-for" => Some(Self::Span(Duration::from_millis(
-                u64::from_str(number).ok()?,
-            ))),
+            "cycle-for" => Some(Self::Span(Duration::from_millis(number.parse().ok()?))),
             "cycle-times" => Some(Self::Cycles(number.parse().ok()?)),
             _ => None,
         }
@@ -50,9 +50,9 @@ impl Tally {
         self.cycles.push((released - asked).as_secs_f64() * 1e6);
     }
 
-    pub(super) fn fail(&mut self, why: String) {
+    pub(super) fn fail(&mut self, why: &dyn Display) {
         self.failed += 1;
-        self.why = why;
+        self.why = why.to_string();
     }
 
     fn merge(&mut self, other: Self) {
@@ -64,23 +64,24 @@ impl Tally {
         }
     }
 
-    /// `cycled CYCLES MICROS P50 P99 P50 P99 FAILED WHY`: of the acquires, then of the cycles.
-    pub(super) fn text(self, span: Duration) -> String {
-        let count = self.cycles.len();
-        let figures: Vec<String> = [self.acquires, self.cycles]
-            .map(sorted)
-            .iter()
-            .flat_map(|took| [50, 99].map(|percent| percentile(took, percent)))
-            .map(|figure| format!("{:.3}", figure.unwrap_or_default()))
-            .collect();
-        let why = self.why.replace('\n', " ");
-        let (span, figures, failed) = (span.as_micros(), figures.join(" "), self.failed);
-        format!("cycled {count} {span} {figures} {failed} {why}")
+    pub(super) fn finish(self, span: Duration) -> Cycled {
+        let cycles = self.cycles.len();
+        let [acquire, cycle] = [self.acquires, self.cycles].map(p50_and_p99);
+        Cycled {
+            cycles,
+            seconds: span.as_secs_f64(),
+            acquire_p50: acquire[0],
+            acquire_p99: acquire[1],
+            cycle_p50: cycle[0],
+            cycle_p99: cycle[1],
+            failed: self.failed,
+            why: self.why,
+        }
     }
 }
 
 /// Acquires and releases the lock of each handle again and again, all at once and without contention.
-pub(super) async fn run<H: Handle>(handles: &[Arc<H>], limit: Limit) -> Result<String, String> {
+pub(super) async fn run<H: Handle>(handles: &[Arc<H>], limit: Limit) -> Fallible<Cycled> {
     let began = Instant::now();
     let mut tally = Tally::default();
     if H::BLOCKS {
@@ -100,10 +101,10 @@ pub(super) async fn run<H: Handle>(handles: &[Arc<H>], limit: Limit) -> Result<S
             tasks.spawn(cycle(Arc::clone(handle), limit, began));
         }
         while let Some(done) = tasks.join_next().await {
-            tally.merge(done.map_err(|error| error.to_string())?);
+            tally.merge(done?);
         }
     }
-    Ok(tally.text(began.elapsed()))
+    Ok(tally.finish(began.elapsed()))
 }
 
 async fn cycle<H: Handle>(handle: Arc<H>, limit: Limit, began: Instant) -> Tally {
@@ -115,10 +116,10 @@ async fn cycle<H: Handle>(handle: Arc<H>, limit: Limit, began: Instant) -> Tally
                 let acquired = Instant::now();
                 match handle.release(held).await {
                     Ok(()) => tally.add(asked, acquired, Instant::now()),
-                    Err(why) => tally.fail(why),
+                    Err(why) => tally.fail(&why),
                 }
             }
-            Err(why) => tally.fail(why),
+            Err(why) => tally.fail(&why),
         }
     }
     tally
@@ -144,11 +145,9 @@ mod tests {
         let after = |micros| began + Duration::from_micros(micros);
         let mut tally = Tally::default();
         tally.add(began, after(50), after(120));
-        tally.fail("busy\nstill".into());
-        let text = tally.text(Duration::from_micros(130));
-        assert_eq!(
-            text,
-            "cycled 1 130 50.000 50.000 120.000 120.000 1 busy still"
-        );
+        tally.fail(&"busy\nstill");
+        let cycled = tally.finish(Duration::from_micros(130));
+        assert_eq!((cycled.cycles, cycled.failed), (1, 1));
+        assert_eq!((cycled.acquire_p99, cycled.cycle_p50), (50.0, 120.0));
     }
 }

@@ -1,8 +1,8 @@
-use std::fmt::Write;
+use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::measure::record::Section;
+use crate::measure::record::{Record, Section};
 
 /// What the waiters of this process did, on one clock.
 #[derive(Debug)]
@@ -13,11 +13,9 @@ pub(super) struct Log {
 
 #[derive(Debug)]
 struct Entries {
-    sections: Vec<Section>,
+    record: Record,
     /// When each waiter that waits now had asked.
     pending: Vec<Option<u64>>,
-    gave_up: u64,
-    why: String,
 }
 
 /// Reserved in advance, so that the log does not grow during the measurement.
@@ -25,15 +23,14 @@ const SECTIONS: usize = 100_000;
 
 impl Log {
     pub(super) fn new(waiters: usize) -> Self {
-        let entries = Entries {
+        let record = Record {
             sections: Vec::with_capacity(SECTIONS),
-            pending: vec![None; waiters],
-            gave_up: 0,
-            why: String::new(),
+            ..Record::default()
         };
+        let pending = vec![None; waiters];
         Self {
             began: Instant::now(),
-            entries: Mutex::new(entries),
+            entries: Mutex::new(Entries { record, pending }),
         }
     }
 
@@ -57,7 +54,7 @@ impl Log {
     /// To be called just before release is.
     pub(super) fn leaves(&self, waiter: usize, asked: u64, acquired: u64) {
         let releasing = self.now();
-        self.entries().sections.push(Section {
+        self.entries().record.sections.push(Section {
             waiter,
             asked,
             acquired,
@@ -65,34 +62,20 @@ impl Log {
         });
     }
 
-    pub(super) fn gives_up(&self, why: String) {
+    pub(super) fn gives_up(&self, why: &dyn Display) {
         let mut entries = self.entries();
-        entries.gave_up += 1;
-        entries.why = why;
+        entries.record.gave_up += 1;
+        entries.record.why = why.to_string();
     }
 
-    /// The lines that `record.rs` reads.
-    pub(super) fn text(&self) -> String {
-        let mut text = String::new();
-        let entries = self.entries();
-        // Writing to a string cannot fail.
-        for section in &entries.sections {
-            let Section {
-                waiter,
-                asked,
-                acquired,
-                releasing,
-            } = section;
-            let _ = writeln!(text, "section {waiter} {asked} {acquired} {releasing}");
+    /// Ends the record and returns it.
+    pub(super) fn finish(&self) -> Record {
+        let mut entries = self.entries();
+        let pending = entries.pending.iter().flatten().copied().collect();
+        Record {
+            pending,
+            ..std::mem::take(&mut entries.record)
         }
-        for (waiter, asked) in entries.pending.iter().enumerate() {
-            if let Some(asked) = asked {
-                let _ = writeln!(text, "pending {waiter} {asked}");
-            }
-        }
-        let why = entries.why.replace('\n', " ");
-        let _ = write!(text, "gave-up {} {why}\nfinished", entries.gave_up);
-        text
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {
@@ -103,7 +86,6 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::record::Record;
 
     #[test]
     fn what_is_written_is_what_is_read() {
@@ -112,20 +94,22 @@ mod tests {
         let acquired = log.gets(0);
         log.leaves(0, asked, acquired);
         let pending = log.asks(1);
-        log.gives_up("no\nquorum".into());
-        let mut record = Record::default();
-        let text = log.text();
-        let mut lines = text.lines();
-        while record
-            .take(lines.next().expect("a last line"))
-            .expect("sense")
-        {}
+        log.gives_up(&"no\nquorum");
+        let text = serde_json::to_string(&log.finish()).unwrap();
+        assert!(!text.contains('\n'), "{text}");
+        let record: Record = serde_json::from_str(&text).unwrap();
         assert_eq!(record.pending, [pending]);
-        assert_eq!((record.gave_up, record.why.as_str()), (1, "no quorum"));
+        assert_eq!((record.gave_up, record.why.as_str()), (1, "no\nquorum"));
         let [section] = record.sections[..] else {
             panic!("{record:?}");
         };
         assert_eq!((section.asked, section.acquired), (asked, acquired));
         assert!(section.releasing >= acquired);
+    }
+
+    #[test]
+    fn peers_write_a_section_as_a_list() {
+        let section: Section = serde_json::from_str("[3,10,20,30]").unwrap();
+        assert_eq!((section.waiter, section.releasing), (3, 30));
     }
 }

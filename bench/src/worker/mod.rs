@@ -6,13 +6,12 @@ mod bare;
 mod bare_quorum;
 mod crates;
 mod cycle;
-mod leasehold;
+mod endless;
+mod held;
+mod libraries;
 mod log;
 mod pause;
-mod pauses;
 mod pipeline;
-mod redlock;
-mod rslock;
 mod task;
 
 use std::future::Future;
@@ -20,16 +19,16 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use crate::error::Fallible;
+use crates::Rest;
 use cycle::Limit;
+use endless::Cycling;
 use log::Log;
-use pause::Pause;
-use pauses::Pauses;
+use pause::{Pause, Pauses};
 use task::Task;
-
-/// The argument that makes this program a worker.
-pub(crate) const VERB: &str = "worker";
 
 /// One waiter's way to the lock.
 trait Handle: Send + Sync + 'static {
@@ -39,16 +38,16 @@ trait Handle: Send + Sync + 'static {
     const BLOCKS: bool = false;
 
     /// Waits for the lock. The error says why the wait failed.
-    fn acquire(&self) -> impl Future<Output = Result<Self::Held, String>> + Send;
+    fn acquire(&self) -> impl Future<Output = Fallible<Self::Held>> + Send;
 
     /// Asks once.
-    fn try_acquire(&self) -> impl Future<Output = Result<Option<Self::Held>, String>> + Send;
+    fn try_acquire(&self) -> impl Future<Output = Fallible<Option<Self::Held>>> + Send;
 
-    fn release(&self, held: Self::Held) -> impl Future<Output = Result<(), String>> + Send;
+    fn release(&self, held: Self::Held) -> impl Future<Output = Fallible> + Send;
 }
 
 /// `arguments`: the part, then the arguments that all workers have.
-pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+pub(crate) fn run(arguments: &[String]) -> Fallible {
     let parsed = arguments.split_first();
     let parsed = parsed.and_then(|(part, rest)| Some((part, Task::parse(rest)?)));
     let (part, task) = parsed.ok_or_else(|| format!("worker {arguments:?}"))?;
@@ -56,39 +55,53 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if part == "bare-pipeline" {
         return pipeline::obey(&task);
     }
-    let runtime = task.runtime()?;
-    runtime.block_on(async {
+    task.runtime()?.block_on(async {
         match part.as_str() {
-            "leasehold" => obey(leasehold::shared(&task).await?, &task).await,
-            "leasehold-each" => obey(leasehold::each(&task).await?, &task).await,
-            "rslock" => obey(rslock::handles(&task)?, &task).await,
-            "redlock" => obey(redlock::handles(&task)?, &task).await,
+            "held" => held::obey(&task).await,
+            "leasehold" => obey(libraries::shared(&task).await?, &task).await,
+            "leasehold-each" => obey(libraries::each(&task).await?, &task).await,
+            "rslock" => obey(libraries::rslock(&task, true), &task).await,
+            "rslock-impatient" => obey(libraries::rslock(&task, false), &task).await,
+            "redlock" => obey(libraries::redlock(&task), &task).await,
             "bare" => obey(bare::handles(&task).await?, &task).await,
             "bare-quorum" => obey(bare_quorum::handles(&task).await?, &task).await,
             "bare-crate" => obey(crates::poppers(&task).await?, &task).await,
-            "crate-all" => obey(crates::all(&task).await?, &task).await,
-            "crate-majority" => obey(crates::majority(&task).await?, &task).await,
-            _ => Err(format!("there is no worker {part:?}")),
+            "crate-all" => obey(crates::keys(&task, Rest::Awaited).await?, &task).await,
+            "crate-majority" => obey(crates::keys(&task, Rest::Background).await?, &task).await,
+            "crate-impatient" => obey(crates::keys(&task, Rest::Dropped).await?, &task).await,
+            _ => Err(format!("there is no worker {part:?}").into()),
         }
     })?;
     // Waiters are still at work, and their results are not needed.
     std::process::exit(0);
 }
 
-async fn obey<H: Handle>(handles: Vec<H>, task: &Task) -> Result<(), String> {
+async fn obey<H: Handle>(handles: Vec<H>, task: &Task) -> Fallible {
     let log = Arc::new(Log::new(task.waiters));
     let mut orders = orders();
     let mut handles: Vec<Arc<H>> = handles.into_iter().map(Arc::new).collect();
     let mut held = None;
+    let mut cycling = None;
     while let Some(order) = orders.recv().await {
+        let own = handles.get(task.own()).unwrap_or_default();
         if let Some(limit) = Limit::parse(&order) {
-            let busy = handles.get(task.own()).unwrap_or_default();
-            say(&cycle::run(busy, limit).await?)?;
+            say_json(&cycle::run(own, limit).await?)?;
             continue;
         }
-        let answer = match (order.as_str(), handles.as_slice()) {
-            ("mark", _) => format!("mark {}", log.now()),
-            ("finish", _) => log.text(),
+        let (verb, span) = order.split_once(' ').unwrap_or((&order, "0"));
+        let span = Duration::from_millis(span.parse()?);
+        let answer = match (verb, handles.as_slice()) {
+            ("cycle-on", _) => {
+                cycling = Some(Cycling::start(own, span).await?);
+                "cycling".into()
+            }
+            ("watch", _) => {
+                let cycling = cycling.as_ref().ok_or("watch before cycle-on")?;
+                say_json(&cycling.watch(span).await)?;
+                continue;
+            }
+            ("mark", _) => log.now().to_string(),
+            ("finish", _) => serde_json::to_string(&log.finish())?,
             ("take", [first, ..]) => {
                 held = Some(first.acquire().await?);
                 "taken".into()
@@ -116,20 +129,25 @@ async fn obey<H: Handle>(handles: Vec<H>, task: &Task) -> Result<(), String> {
             }
             ("still", [first, ..]) => {
                 held = Some(first.acquire().await?);
-                let log = Arc::clone(&log);
-                wait_all(handles.split_off(1), &log);
+                for handle in handles.split_off(1) {
+                    let log = Arc::clone(&log);
+                    tokio::spawn(async move { drop(patiently(&*handle, &log).await) });
+                }
                 "waiting".into()
             }
-            _ => return Err(format!("the order {order:?}, now")),
+            _ => return Err(format!("the order {order:?}, now").into()),
         };
         say(&answer)?;
     }
     Ok(())
 }
 
-fn say(answer: &str) -> Result<(), String> {
-    let mut output = std::io::stdout().lock();
-    writeln!(output, "{answer}").map_err(|error| error.to_string())
+fn say(answer: &str) -> Fallible {
+    Ok(writeln!(std::io::stdout().lock(), "{answer}")?)
+}
+
+fn say_json(answer: &impl Serialize) -> Fallible {
+    say(&serde_json::to_string(answer)?)
 }
 
 async fn contend<H: Handle>(
@@ -139,7 +157,7 @@ async fn contend<H: Handle>(
     mut pause: Pause,
     hold: Duration,
     away: Duration,
-) -> Result<(), String> {
+) -> Fallible {
     let mut pauses = Pauses::about(away);
     loop {
         let asked = log.asks(waiter);
@@ -152,21 +170,11 @@ async fn contend<H: Handle>(
     }
 }
 
-/// Makes all handles wait for a lock that another one holds for good.
-fn wait_all<H: Handle>(handles: Vec<Arc<H>>, log: &Arc<Log>) {
-    for handle in handles {
-        let log = Arc::clone(log);
-        tokio::task::spawn(async move {
-            drop(patiently(&*handle, &log).await);
-        });
-    }
-}
-
 async fn patiently<H: Handle>(handle: &H, log: &Log) -> H::Held {
     loop {
         match handle.acquire().await {
             Ok(held) => return held,
-            Err(why) => log.gives_up(why),
+            Err(why) => log.gives_up(&why),
         }
     }
 }

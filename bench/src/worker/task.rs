@@ -3,6 +3,8 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
+use crate::error::Fallible;
+
 /// The command line of a worker.
 #[derive(Debug)]
 pub(super) struct Task {
@@ -68,14 +70,13 @@ impl Task {
             .collect()
     }
 
-    pub(super) fn runtime(&self) -> Result<Runtime, String> {
+    pub(super) fn runtime(&self) -> Fallible<Runtime> {
         let mut builder = if self.spread_out {
             Builder::new_multi_thread()
         } else {
             Builder::new_current_thread()
         };
-        let runtime = builder.enable_all().build();
-        runtime.map_err(|error| error.to_string())
+        Ok(builder.enable_all().build()?)
     }
 }
 

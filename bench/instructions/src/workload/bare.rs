@@ -1,24 +1,24 @@
 use futures_util::future::try_join_all;
 use redis::aio::MultiplexedConnection;
-use redis::{Cmd, RedisError, Script, ScriptInvocation};
+use redis::{Cmd, Script, ScriptInvocation};
 
-const FREE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
-                    return redis.call('DEL', KEYS[1]) end return 0";
+use super::FREE;
+use crate::exit::Fallible;
 
 /// Takes keys and deletes them as any lock does, by the `redis` crate and with nothing around it,
 /// `width` at a time, each on all servers at once.
-pub(super) async fn run(urls: &[String], width: usize, cycles: usize) -> Result<(), String> {
+pub(super) async fn run(urls: &[String], width: usize, cycles: usize) -> Fallible {
     let mut connections = Vec::new();
     for url in urls {
-        let client = redis::Client::open(url.as_str()).map_err(text)?;
+        let client = redis::Client::open(url.as_str())?;
         let connection = client.get_multiplexed_async_connection().await;
-        connections.push(connection.map_err(text)?);
+        connections.push(connection?);
     }
     let tasks: Vec<_> = (0..width)
         .map(|at| tokio::spawn(go_round(connections.clone(), at, cycles / width)))
         .collect();
     for task in tasks {
-        task.await.map_err(|error| error.to_string())??;
+        task.await??;
     }
     Ok(())
 }
@@ -27,7 +27,7 @@ async fn go_round(
     mut connections: Vec<MultiplexedConnection>,
     at: usize,
     cycles: usize,
-) -> Result<(), String> {
+) -> Fallible {
     let key = format!("free/{at}");
     let script = Script::new(FREE);
     for cycle in 0..cycles {
@@ -47,21 +47,17 @@ async fn go_round(
     Ok(())
 }
 
-async fn take(connection: &mut MultiplexedConnection, set: &Cmd) -> Result<(), String> {
-    let taken: Option<String> = set.query_async(connection).await.map_err(text)?;
-    taken.map(drop).ok_or_else(|| "the key was there".into())
+async fn take(connection: &mut MultiplexedConnection, set: &Cmd) -> Fallible {
+    let taken: Option<String> = set.query_async(connection).await?;
+    Ok(taken.map(drop).ok_or("the key was there")?)
 }
 
 async fn give_back(
     connection: &mut MultiplexedConnection,
     free: &ScriptInvocation<'_>,
-) -> Result<(), String> {
-    match free.invoke_async(connection).await.map_err(text)? {
+) -> Fallible {
+    match free.invoke_async(connection).await? {
         1 => Ok(()),
-        freed => Err(format!("{freed} keys were deleted")),
+        freed => Err(format!("{freed} keys were deleted").into()),
     }
-}
-
-fn text(error: RedisError) -> String {
-    error.to_string()
 }

@@ -2,21 +2,21 @@ use std::time::Duration;
 
 use leasehold::Client;
 
-use super::text;
+use crate::exit::Fallible;
 
 /// Long enough for a request to enter the queue, on a client that callgrind makes fifty times slower.
 const QUEUED: Duration = Duration::from_millis(20);
 
 /// Two clients take turns: each asks while the other client holds the lock, and gets it on release.
-pub(super) async fn run(clients: [Client; 2], cycles: usize) -> Result<(), String> {
+pub(super) async fn run(clients: [Client; 2], cycles: usize) -> Fallible {
     let locks = clients.each_ref().map(|client| client.lock("contended"));
-    let mut held = locks[0].acquire().await.map_err(text)?;
+    let mut held = locks[0].acquire().await?;
     for cycle in 1..=cycles {
         let next = tokio::spawn(locks[cycle % 2].acquire());
         tokio::time::sleep(QUEUED).await;
-        held.release().await.map_err(text)?;
-        let granted = next.await.map_err(|error| error.to_string())?;
-        held = granted.map_err(text)?;
+        held.release().await?;
+        held = next.await??;
     }
-    held.release().await.map(drop).map_err(text)
+    held.release().await?;
+    Ok(())
 }

@@ -1,8 +1,10 @@
 use std::sync::Arc;
 
 use leasehold::store::Store;
-use leasehold::{Client, Error, MemoryStore};
+use leasehold::{Client, MemoryStore};
 use leasehold_redis::RedisStore;
+
+use crate::exit::Fallible;
 
 mod bare;
 mod cycles;
@@ -12,6 +14,10 @@ mod renewal;
 /// The first argument of a process that is counted.
 pub const VERB: &str = "workload";
 
+/// A script that deletes a key if the caller holds it: what the release of any lock library amounts to.
+pub const FREE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
+                        return redis.call('DEL', KEYS[1]) end return 0";
+
 /// Takes `NAME CYCLES URL...`, and runs that many cycles of the path and nothing else.
 ///
 /// Uses one thread if the interface allows it, so that the same instructions run in the same order.
@@ -19,7 +25,7 @@ pub const VERB: &str = "workload";
 /// # Errors
 ///
 /// Nonsense, or a lock that could not be taken or was lost.
-pub fn run(arguments: &[String]) -> Result<(), String> {
+pub fn run(arguments: &[String]) -> Fallible {
     let [name, cycles, urls @ ..] = arguments else {
         return Err("a workload needs a path and a number of cycles".into());
     };
@@ -31,8 +37,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build();
-    let runtime = runtime.map_err(|error| error.to_string())?;
+        .build()?;
     runtime.block_on(async {
         match name.as_str() {
             "memory" => cycles::run(client(MemoryStore::new()), 1, cycles).await,
@@ -47,7 +52,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
             }
             "raw-redis" => bare::run(urls, 1, cycles).await,
             "raw-redis-64" | "raw-redis-5-64" => bare::run(urls, 64, cycles).await,
-            _ => Err(format!("there is no workload {name:?}")),
+            _ => Err(format!("there is no workload {name:?}").into()),
         }
     })
 }
@@ -56,15 +61,11 @@ fn client(store: impl Into<Arc<dyn Store>>) -> Client {
     Client::builder(store).on_current_runtime().build()
 }
 
-async fn of_redis(urls: &[String]) -> Result<RedisStore, String> {
-    let store = RedisStore::new(urls).map_err(text)?;
+async fn of_redis(urls: &[String]) -> Fallible<RedisStore> {
+    let store = RedisStore::new(urls)?;
     if urls.len() > 1 {
         // The servers are new, so no lock was ever held on them.
-        store.init().await.map_err(text)?;
+        store.init().await?;
     }
     Ok(store)
-}
-
-fn text(error: Error) -> String {
-    error.to_string()
 }

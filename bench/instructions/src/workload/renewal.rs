@@ -3,7 +3,7 @@ use std::time::Duration;
 use leasehold::clock::{BootInstant, Clock, SystemClock};
 use leasehold::{Client, Guard};
 
-use super::text;
+use crate::exit::Fallible;
 
 const HELD: usize = 1000;
 
@@ -11,19 +11,19 @@ const HELD: usize = 1000;
 const STEP: Duration = Duration::from_secs(12);
 
 /// Holds 1,000 locks, and lets time pass until `cycles` renewals are through.
-pub(super) async fn run(client: &Client, cycles: usize) -> Result<(), String> {
+pub(super) async fn run(client: &Client, cycles: usize) -> Fallible {
     let mut guards = Vec::new();
     for at in 0..HELD {
         let lock = client.lock(format!("held/{at}"));
-        guards.push(lock.acquire().await.map_err(text)?);
+        guards.push(lock.acquire().await?);
     }
     for _ in 0..cycles / HELD {
         let renewed_after = SystemClock.now();
         // The process takes the machine to have slept.
-        SystemClock.stood_still(STEP);
+        SystemClock.was_paused(STEP);
         while !guards.iter().all(|guard| is_renewed(guard, renewed_after)) {
             if let Some(lost) = guards.iter().find(|guard| !guard.is_valid()) {
-                return Err(format!("{lost:?}"));
+                return Err(format!("{lost:?}").into());
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }

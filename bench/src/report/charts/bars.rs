@@ -1,7 +1,9 @@
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, VPos};
+use plotters::style::text_anchor::HPos;
 
-use super::{INK, PALE, Role, WIDTH, failed, short, text};
+use super::{Area, INK, PALE, colour_of, short, svg, text, write};
+use crate::error::Fallible;
+use crate::measure::subject::Role;
 use crate::report::statistics::Spread;
 
 /// A subject's figure, and between which two it lay.
@@ -10,6 +12,14 @@ pub(crate) struct Bar {
     pub(crate) label: String,
     pub(crate) value: Spread,
     pub(crate) role: Role,
+}
+
+impl Bar {
+    /// `None` without a value.
+    pub(crate) fn of(label: &str, role: Role, value: Option<Spread>) -> Option<Self> {
+        let label = label.into();
+        value.map(|value| Self { label, value, role })
+    }
 }
 
 /// Bars that are compared with each other, on a scale of their own.
@@ -28,95 +38,76 @@ const GROUP_HEAD: i32 = 30;
 const GROUP_GAP: i32 = 12;
 
 /// Horizontal bars in groups, one below the other; `line` marks what others are set against.
-pub(crate) fn bars(title: &str, line: Option<f64>, groups: &[Group]) -> Result<String, String> {
-    let heights = groups
-        .iter()
-        .map(|group| GROUP_HEAD + GROUP_GAP + STEP * rows(group));
-    let height = HEAD + heights.sum::<i32>() + 6;
-    let mut svg = String::new();
-    {
-        let size = (WIDTH, height.unsigned_abs());
-        let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        root.fill(&WHITE).map_err(|error| failed(&error))?;
-        let bold = text(17, INK, HPos::Left, VPos::Center);
-        draw(&root, &Text::new(title.to_owned(), (14, 24), bold))?;
+pub(crate) fn bars(title: &str, line: Option<f64>, groups: &[Group]) -> Fallible<String> {
+    let heights = groups.iter().map(height);
+    let all = HEAD + heights.sum::<i32>() + 6;
+    svg(title, all.unsigned_abs(), |root| {
         let mut top = HEAD;
         for group in groups {
-            draw_group(&root, group, line, top)?;
-            top += GROUP_HEAD + GROUP_GAP + STEP * rows(group);
+            draw_group(root, group, line, top)?;
+            top += height(group);
         }
-        root.present().map_err(|error| failed(&error))?;
-    }
-    Ok(svg)
+        Ok(())
+    })
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
-
-fn draw_group(root: &Area<'_>, group: &Group, line: Option<f64>, top: i32) -> Result<(), String> {
+fn draw_group(root: &Area<'_>, group: &Group, line: Option<f64>, top: i32) -> Fallible {
     let greatest = group.bars.iter().map(|bar| bar.value.most).chain(line);
     let greatest = greatest.fold(f64::MIN_POSITIVE, f64::max);
     #[expect(clippy::cast_possible_truncation, reason = "pixels")]
     let at = |value: f64| LEFT + (f64::from(RIGHT - LEFT) * value / greatest) as i32;
-    let head = text(14, INK, HPos::Left, VPos::Center);
-    draw(
-        root,
-        &Text::new(group.title.clone(), (14, top + GROUP_HEAD / 2), head),
-    )?;
+    let place = (14, top + GROUP_HEAD / 2);
+    write(root, &group.title, place, text(14, INK, HPos::Left))?;
     let first = top + GROUP_HEAD;
-    let last = first + STEP * rows(group);
+    let last = top + height(group) - GROUP_GAP;
     if let Some(line) = line {
-        let ends = vec![(at(line), first - 4), (at(line), last - 2)];
-        draw(root, &PathElement::new(ends, INK.mix(0.45).stroke_width(1)))?;
+        let ends = [(at(line), first - 4), (at(line), last - 2)];
+        draw_line(root, ends, INK.mix(0.45))?;
     }
-    draw(
-        root,
-        &PathElement::new(vec![(LEFT, first - 4), (LEFT, last - 2)], PALE),
-    )?;
-    let mut y = first;
-    for bar in &group.bars {
-        let middle = y + BAR / 2;
-        let own = bar.role == Role::Ours;
-        let colour = if own { Role::Ours.colour() } else { INK };
-        let label = text(13, colour, HPos::Right, VPos::Center);
-        draw(
-            root,
-            &Text::new(bar.label.clone(), (LEFT - 8, middle), label),
-        )?;
-        let filled = bar.role.colour().filled();
-        draw(
-            root,
-            &Rectangle::new([(LEFT, y), (at(bar.value.median), y + BAR)], filled),
-        )?;
-        let (least, most) = (at(bar.value.least), at(bar.value.most));
-        draw(
-            root,
-            &PathElement::new(vec![(least, middle), (most, middle)], INK.mix(0.7)),
-        )?;
-        for x in [least, most] {
-            let ends = vec![(x, middle - 3), (x, middle + 3)];
-            draw(root, &PathElement::new(ends, INK.mix(0.7)))?;
-        }
-        let x = most.max(at(bar.value.median)) + 6;
-        let value = text(12, colour, HPos::Left, VPos::Center);
-        draw(
-            root,
-            &Text::new(short(bar.value.median), (x, middle), value),
-        )?;
-        y += STEP;
+    draw_line(root, [(LEFT, first - 4), (LEFT, last - 2)], PALE.mix(1.0))?;
+    for (bar, y) in group
+        .bars
+        .iter()
+        .zip((first..).step_by(STEP.unsigned_abs() as usize))
+    {
+        draw_bar(root, bar, y, at)?;
     }
     Ok(())
 }
 
-fn rows(group: &Group) -> i32 {
-    i32::try_from(group.bars.len()).unwrap_or(i32::MAX / STEP)
+fn draw_bar(root: &Area<'_>, bar: &Bar, y: i32, at: impl Fn(f64) -> i32) -> Fallible {
+    let middle = y + BAR / 2;
+    let filled = colour_of(bar.role);
+    let colour = if bar.role == Role::Ours { filled } else { INK };
+    write(
+        root,
+        &bar.label,
+        (LEFT - 8, middle),
+        text(13, colour, HPos::Right),
+    )?;
+    let corners = [(LEFT, y), (at(bar.value.median), y + BAR)];
+    root.draw(&Rectangle::new(corners, filled.filled()))?;
+    let (least, most) = (at(bar.value.least), at(bar.value.most));
+    draw_line(root, [(least, middle), (most, middle)], INK.mix(0.7))?;
+    for x in [least, most] {
+        draw_line(root, [(x, middle - 3), (x, middle + 3)], INK.mix(0.7))?;
+    }
+    let place = (most.max(at(bar.value.median)) + 6, middle);
+    write(
+        root,
+        &short(bar.value.median),
+        place,
+        text(12, colour, HPos::Left),
+    )
 }
 
-fn draw<'a, E>(root: &Area<'_>, element: &'a E) -> Result<(), String>
-where
-    &'a E: plotters::element::PointCollection<'a, (i32, i32)>,
-    E: for<'b> plotters::element::Drawable<SVGBackend<'b>>,
-{
-    root.draw(element).map_err(|error| failed(&error))
+fn draw_line(root: &Area<'_>, ends: [(i32, i32); 2], colour: RGBAColor) -> Fallible {
+    Ok(root.draw(&PathElement::new(ends, colour))?)
+}
+
+fn height(group: &Group) -> i32 {
+    let rows = i32::try_from(group.bars.len()).unwrap_or(i32::MAX / STEP);
+    GROUP_HEAD + GROUP_GAP + STEP * rows
 }
 
 #[cfg(test)]

@@ -1,29 +1,18 @@
-use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, VPos};
+use plotters::style::text_anchor::HPos;
 
-use super::{FONT, INK, PALE, Role, WIDTH, failed, short, text};
+use super::{Area, FONT, INK, PALE, short, svg, text, write};
+use crate::error::Fallible;
+use crate::measure::subject::Role;
 use crate::report::statistics::Spread;
 
-/// How a figure changes along an axis.
+/// How a figure changes with the number of waiters.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
     pub(crate) label: String,
     pub(crate) role: Role,
-    pub(crate) points: Vec<Point>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Point {
-    pub(crate) x: f64,
-    pub(crate) y: Spread,
-}
-
-/// Both are logarithmic: ratios can be read as distances.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Axes<'a> {
-    pub(crate) x: &'a str,
-    pub(crate) y: &'a str,
+    /// The number of waiters, and the figure.
+    pub(crate) points: Vec<(f64, Spread)>,
 }
 
 const HEIGHT: u32 = 400;
@@ -42,37 +31,28 @@ const PEERS: [RGBColor; 6] = [
     RGBColor(0x2f, 0x8f, 0xa3),
 ];
 
-/// A line for each series, with its name at its right end.
-pub(crate) fn lines(title: &str, axes: Axes<'_>, series: &[Series]) -> Result<String, String> {
-    let mut svg = String::new();
-    {
-        let root = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT)).into_drawing_area();
-        root.fill(&WHITE).map_err(|error| failed(&error))?;
-        let head = text(17, INK, HPos::Left, VPos::Center);
-        let drawn = root.draw(&Text::new(title.to_owned(), (14, 24), head));
-        drawn.map_err(|error| failed(&error))?;
-        for ((x, y), label, colour) in draw(&root, axes, series)? {
-            let style = text(13, colour, HPos::Left, VPos::Center);
-            let drawn = root.draw(&Text::new(label, (x + 10, y), style));
-            drawn.map_err(|error| failed(&error))?;
+const BOUNDS: [RGBColor; 2] = [RGBColor(0x4f, 0x58, 0x62), RGBColor(0x93, 0x9d, 0xa8)];
+const OURS: [RGBColor; 2] = [RGBColor(0x1f, 0x5f, 0xbf), RGBColor(0x5a, 0xa0, 0xf2)];
+
+/// A line for each series, with its name at its right end. Both axes are logarithmic: ratios can be read as
+/// distances. `axis` names the vertical one.
+pub(crate) fn lines(title: &str, axis: &str, series: &[Series]) -> Fallible<String> {
+    svg(title, HEIGHT, |root| {
+        for ((x, y), label, colour) in draw(root, axis, series)? {
+            write(root, &label, (x + 10, y), text(13, colour, HPos::Left))?;
         }
-        root.present().map_err(|error| failed(&error))?;
-    }
-    Ok(svg)
+        Ok(())
+    })
 }
 
 /// Draws axes and lines, and returns the place for the name of each line.
-fn draw(
-    root: &DrawingArea<SVGBackend<'_>, Shift>,
-    axes: Axes<'_>,
-    series: &[Series],
-) -> Result<Vec<Label>, String> {
+fn draw(root: &Area<'_>, axis: &str, series: &[Series]) -> Fallible<Vec<Label>> {
     let points = || series.iter().flat_map(|series| &series.points);
-    let (x_least, x_most) = bounds(points().map(|point| point.x));
-    let ends = |point: &Point| [point.y.least, point.y.most];
+    let (x_least, x_most) = bounds(points().map(|point| point.0));
+    let ends = |(_, y): &(f64, Spread)| [y.least, y.most];
     let (y_least, y_most) = bounds(points().flat_map(ends).filter(|y| *y > 0.0));
     let (y_least, y_most) = (y_least / 1.3, y_most * 1.3);
-    let mut xs: Vec<f64> = points().map(|point| point.x).collect();
+    let mut xs: Vec<f64> = points().map(|point| point.0).collect();
     xs.sort_by(f64::total_cmp);
     xs.dedup();
     let x = (x_least / 1.15..x_most * 1.15).log_scale();
@@ -87,33 +67,31 @@ fn draw(
         .build_cartesian_2d(
             x.with_key_points(xs),
             y.with_key_points(ticks(y_least, y_most)),
-        )
-        .map_err(|error| failed(&error))?;
+        )?;
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
         .bold_line_style(PALE)
         .axis_style(INK.mix(0.6))
-        .x_desc(axes.x)
-        .y_desc(axes.y)
+        .x_desc("waiters")
+        .y_desc(axis)
         .x_label_formatter(&|x| short(*x))
         .y_label_formatter(&|y| short(*y))
         .label_style((FONT, 12).into_font().color(&INK))
         .axis_desc_style((FONT, 13).into_font().color(&INK))
-        .draw()
-        .map_err(|error| failed(&error))?;
+        .draw()?;
     let mut labels = Vec::new();
     for (series, colour) in series.iter().zip(colours(series)) {
         let width = if series.role == Role::Ours { 3 } else { 2 };
-        let path = series.points.iter().map(|point| (point.x, point.y.median));
+        let path = series.points.iter().map(|(x, y)| (*x, y.median));
         let path: Vec<(f64, f64)> = path.collect();
         let line = LineSeries::new(path.clone(), colour.stroke_width(width)).point_size(3);
-        chart.draw_series(line).map_err(|error| failed(&error))?;
-        let spreads = series.points.iter().map(|Point { x, y }| {
+        chart.draw_series(line)?;
+        let spreads = series.points.iter().map(|(x, y)| {
             let ends = vec![(*x, y.least.max(y_least)), (*x, y.most)];
             PathElement::new(ends, colour.mix(0.5).stroke_width(1))
         });
-        chart.draw_series(spreads).map_err(|error| failed(&error))?;
+        chart.draw_series(spreads)?;
         if let Some(last) = path.last() {
             labels.push((chart.backend_coord(last), series.label.clone(), colour));
         }
@@ -141,23 +119,15 @@ fn apart(mut labels: Vec<Label>) -> Vec<Label> {
 }
 
 fn colours(series: &[Series]) -> Vec<RGBColor> {
-    let mut peers = PEERS.iter().copied().cycle();
-    let mut bounds = [RGBColor(0x4f, 0x58, 0x62), RGBColor(0x93, 0x9d, 0xa8)]
-        .into_iter()
-        .cycle();
-    let mut ours = [Role::Ours.colour(), RGBColor(0x5a, 0xa0, 0xf2)]
-        .into_iter()
-        .cycle();
+    let mut peers = PEERS.iter().cycle();
+    let mut bounds = BOUNDS.iter().cycle();
+    let mut ours = OURS.iter().cycle();
     let colour = |series: &Series| match series.role {
         Role::Ours => ours.next(),
         Role::Bound => bounds.next(),
         Role::Peer => peers.next(),
     };
-    series
-        .iter()
-        .map(colour)
-        .map(|colour| colour.unwrap_or(INK))
-        .collect()
+    series.iter().filter_map(colour).copied().collect()
 }
 
 fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
@@ -184,25 +154,13 @@ mod tests {
 
     #[test]
     fn each_line_has_its_name_and_no_two_names_lie_on_each_other() {
+        let spread = Spread::of([90.0, 100.0, 110.0]).unwrap();
         let series = |label: &str| Series {
             label: label.into(),
             role: Role::Peer,
-            points: [4.0, 16.0]
-                .map(|x| Point {
-                    x,
-                    y: Spread {
-                        median: 100.0,
-                        least: 90.0,
-                        most: 110.0,
-                    },
-                })
-                .into(),
+            points: [4.0, 16.0].map(|x| (x, spread)).into(),
         };
-        let axes = Axes {
-            x: "waiters",
-            y: "p50, µs",
-        };
-        let svg = lines("Hand-over", axes, &[series("a"), series("b")]).expect("a chart");
+        let svg = lines("Hand-over", "p50, µs", &[series("a"), series("b")]).expect("a chart");
         for word in ["Hand-over", "waiters", "p50, µs", "a", "b", "16", "100"] {
             assert!(svg.contains(&format!("\n{word}\n")), "{word} in {svg}");
         }

@@ -2,9 +2,12 @@ use std::fmt;
 
 use leasehold::blocking::Client;
 use leasehold_redis::RedisStore;
-use leasehold_testkit::servers::{RedisServer, Reply, RespConnection};
+use leasehold_testkit::servers::{RedisServer, Reply};
 use serde::{Deserialize, Serialize};
 
+use crate::error::Fallible;
+use crate::measure::bare_keys::BareKeys;
+use crate::measure::commands::CommandStats;
 use crate::measure::machine::CpuTime;
 use crate::report::figures::number;
 
@@ -58,27 +61,30 @@ pub(super) struct Use {
 }
 
 /// Takes `count` locks one after the other and then gives them back, first ours, then bare keys.
-pub(super) fn measure(round: usize, count: usize) -> Result<Vec<Use>, String> {
+pub(super) fn measure(round: usize, count: usize) -> Fallible<Vec<Use>> {
     let server = RedisServer::start();
-    let client = Client::new(RedisStore::new([server.url()]).map_err(text)?);
+    let client = Client::new(RedisStore::new([server.url()])?);
     // The first lock opens the connection and loads the scripts.
-    let first = client.lock("first").acquire().map_err(text)?;
-    first.release().map_err(text)?;
+    client.lock("first").acquire()?.release()?;
     let mut guards = Vec::with_capacity(count);
-    let used = |command, work: &mut dyn FnMut(usize) -> Result<(), String>| {
+    let used = |command, work: &mut dyn FnMut(usize) -> Fallible| {
         Use::of(command, round, &server, count, work)
     };
     let acquire = used(ServerCommand::Acquire, &mut |at| {
-        guards.push(client.lock(format!("own/{at}")).acquire().map_err(text)?);
+        guards.push(client.lock(format!("own/{at}")).acquire()?);
         Ok(())
     })?;
-    let release = used(ServerCommand::Release, &mut |_| match guards.pop() {
-        Some(guard) => guard.release().map(drop).map_err(text),
-        None => Err("no guard is left".into()),
+    let release = used(ServerCommand::Release, &mut |_| {
+        guards.pop().ok_or("no guard is left")?.release()?;
+        Ok(())
     })?;
-    let mut bare = Bare::on(&server)?;
-    let set = used(ServerCommand::Set, &mut |at| bare.set(at))?;
-    let delete = used(ServerCommand::CompareAndDelete, &mut |at| bare.delete(at))?;
+    let mut bare = BareKeys::on(&[server.port()])?;
+    let set = used(ServerCommand::Set, &mut |at| {
+        bare.set(&format!("bare/{at}"))
+    })?;
+    let delete = used(ServerCommand::CompareAndDelete, &mut |at| {
+        bare.delete(&format!("bare/{at}"))
+    })?;
     Ok(vec![acquire, release, set, delete])
 }
 
@@ -88,8 +94,8 @@ impl Use {
         round: usize,
         server: &RedisServer,
         count: usize,
-        work: &mut dyn FnMut(usize) -> Result<(), String>,
-    ) -> Result<Self, String> {
+        work: &mut dyn FnMut(usize) -> Fallible,
+    ) -> Fallible<Self> {
         server.command(&["CONFIG", "RESETSTAT"]);
         let before = CpuTime::of_process(server.pid())?;
         (0..count).try_for_each(work)?;
@@ -109,72 +115,19 @@ impl Use {
 /// Inside all commands that clients sent. What a script calls is counted in the script's own time
 /// too, so where each command calls one, scripts alone count.
 fn micros(stats: &str, steps: usize) -> f64 {
-    let commands = stats.lines().filter_map(|line| {
-        let (name, figures) = line.strip_prefix("cmdstat_")?.split_once(':')?;
-        let figure = |field: &str| {
-            let mut figures = figures.split(',');
-            let text = figures.find_map(|figure| figure.strip_prefix(field))?;
-            text.parse::<f64>().ok()
-        };
-        Some((name, figure("calls=")?, figure("usec=")?))
-    });
-    let own = |name: &str| !name.starts_with("config") && name != "info";
-    let (scripts, plain): (Vec<_>, Vec<_>) = commands
-        .filter(|(name, ..)| own(name))
-        .partition(|(name, ..)| name.starts_with("eval") || name.starts_with("fcall"));
-    let calls: f64 = scripts.iter().map(|(_, calls, _)| calls).sum();
+    let own =
+        |command: &CommandStats| !command.name.starts_with("config") && command.name != "info";
+    let (scripts, plain): (Vec<_>, Vec<_>) = CommandStats::of(stats)
+        .into_iter()
+        .filter(own)
+        .partition(CommandStats::is_script);
+    let calls: f64 = scripts.iter().map(|script| script.calls).sum();
     let counted = if calls >= number(steps) {
         scripts
     } else {
         plain
     };
-    counted.iter().map(|(_, _, micros)| micros).sum()
-}
-
-/// Keys as any lock has them, over a socket and nothing else.
-struct Bare {
-    connection: RespConnection,
-    sha: String,
-}
-
-const FREE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
-                    return redis.call('DEL', KEYS[1]) end return 0";
-const OWNER: &str = "0123456789abcdef.0123456789abcdef0123456789abcdef";
-
-impl Bare {
-    fn on(server: &RedisServer) -> Result<Self, String> {
-        match server.command(&["SCRIPT", "LOAD", FREE]) {
-            Reply::Bulk(sha) => Ok(Self {
-                connection: server.connect(),
-                sha,
-            }),
-            other => Err(format!("SCRIPT LOAD: {other:?}")),
-        }
-    }
-
-    fn set(&mut self, at: usize) -> Result<(), String> {
-        let key = format!("bare/{at}");
-        let taken = Reply::Status("OK".into());
-        self.call(&["SET", &key, OWNER, "NX", "PX", "30000"], &taken)
-    }
-
-    fn delete(&mut self, at: usize) -> Result<(), String> {
-        let key = format!("bare/{at}");
-        let sha = self.sha.clone();
-        self.call(&["EVALSHA", &sha, "1", &key, OWNER], &Reply::Integer(1))
-    }
-
-    fn call(&mut self, words: &[&str], right: &Reply) -> Result<(), String> {
-        match self.connection.call(words) {
-            Ok(reply) if reply == *right => Ok(()),
-            Ok(reply) => Err(format!("{words:?}: {reply:?}")),
-            Err(error) => Err(error.to_string()),
-        }
-    }
-}
-
-fn text(error: leasehold::Error) -> String {
-    error.to_string()
+    counted.iter().map(|command| command.micros).sum()
 }
 
 #[cfg(test)]

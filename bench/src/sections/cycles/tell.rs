@@ -1,71 +1,75 @@
+use crate::error::Fallible;
 use crate::measure::results::Lines;
-use crate::report::charts::{Bar, Group, bars};
+use crate::report::charts::{Bar, Group};
 use crate::report::figures::distinct;
-use crate::report::page::{Page, fine_spread, integer, part, percent, spread, table};
-use crate::report::statistics::Spread;
+use crate::report::page::{Page, SampleColumn, comparison, fine_spread};
+use crate::report::statistics::{Sample, Spread};
+use crate::sections::turns;
 
 use super::run::Run;
 use super::subjects::{self, REFERENCE};
 
-const COLUMNS: [&str; 14] = [
-    "subject",
-    "cycles/s",
-    "÷ redis crate",
-    "acquire p50 µs",
-    "p99 µs",
-    "cycle p50 µs",
-    "p99 µs",
-    "commands per cycle and server",
-    "client CPU µs per cycle",
-    "servers' CPU µs per cycle",
-    "others' CPU",
-    "lock seen on",
-    "failed",
-    "rounds",
+const COLUMNS: [SampleColumn<Run>; 14] = [
+    ("subject", |of| of.first().subject.clone()),
+    ("cycles/s", |of| of.spread(|run| run.cycles_per_second)),
+    ("÷ redis crate", |of| fine_spread(ratio(of))),
+    ("acquire p50 µs", |of| {
+        of.integer(|run| run.cycled.acquire_p50)
+    }),
+    ("p99 µs", |of| of.integer(|run| run.cycled.acquire_p99)),
+    ("cycle p50 µs", |of| of.integer(|run| run.cycled.cycle_p50)),
+    ("p99 µs", |of| of.integer(|run| run.cycled.cycle_p99)),
+    ("commands per cycle and server", |of| {
+        of.part(|run| run.commands)
+    }),
+    ("client CPU µs per cycle", |of| {
+        of.part(|run| run.client_micros)
+    }),
+    ("servers' CPU µs per cycle", |of| {
+        of.part(|run| run.server_micros)
+    }),
+    ("others' CPU", |of| of.percent(|run| run.other_cpu)),
+    ("lock seen on", |of| {
+        let seen = of.own.iter().map(|run| run.seen).min();
+        format!("{}/{}", seen.unwrap_or(0), of.first().nodes)
+    }),
+    ("failed", |of| {
+        let failed: usize = of.own.iter().map(|run| run.cycled.failed).sum();
+        failed.to_string()
+    }),
+    ("rounds", |of| of.own.len().to_string()),
 ];
 
-pub(super) fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
+pub(in crate::sections) fn tell(lines: &Lines, page: &mut Page) -> Fallible {
+    page.title("A free lock");
     let runs: Vec<Run> = lines.results()?;
     page.say(include_str!("../../../pages/cycles.md"));
     for nodes in distinct(runs.iter().map(|run| run.nodes)) {
-        let name = match nodes {
-            1 => "one server".to_owned(),
-            nodes => format!("{nodes} servers"),
-        };
-        let here: Vec<&Run> = runs.iter().filter(|run| run.nodes == nodes).collect();
-        let levels = distinct(here.iter().map(|run| run.in_flight));
-        let group = |&in_flight: &usize| group(nodes, in_flight, &here);
-        let groups: Vec<Group> = levels.iter().map(group).collect();
+        let name = turns::servers(nodes);
+        let here = runs.iter().filter(|run| run.nodes == nodes);
+        let levels = distinct(here.map(|run| run.in_flight));
+        let groups = levels.iter().map(|level| group(nodes, *level, &runs));
         let title = format!("Cycles per second of those of the redis crate, {name}");
-        page.say(format!("### {}", title_case(&name)));
-        page.chart(
+        page.say(format!("### {}", name.replacen('o', "O", 1)));
+        page.bars(
             &format!("ratios-{nodes}"),
             &title,
-            bars(&title, Some(1.0), &groups)?,
-        );
+            Some(1.0),
+            &groups.collect::<Vec<Group>>(),
+        )?;
         for in_flight in levels {
             page.say(format!("{in_flight} in flight, {name}:"));
-            page.say(markdown(nodes, in_flight, &here));
+            page.say(comparison(&COLUMNS, samples(nodes, in_flight, &runs)));
         }
     }
     Ok(())
 }
 
-fn title_case(name: &str) -> String {
-    let mut letters = name.chars();
-    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
-    first.into_iter().chain(letters).collect()
-}
-
-fn group(nodes: usize, in_flight: usize, runs: &[&Run]) -> Group {
+fn group(nodes: usize, in_flight: usize, runs: &[Run]) -> Group {
     let mut bars: Vec<Bar> = subjects::all(nodes, in_flight)
         .filter_map(|subject| {
-            let own = runs_of(runs, in_flight, subject.name);
-            Some(Bar {
-                label: subject.name.into(),
-                value: ratio(own, runs)?,
-                role: subject.role,
-            })
+            let sample = sample(nodes, in_flight, subject.name, runs)?;
+            Bar::of(subject.name, subject.role, ratio(&sample))
         })
         .collect();
     bars.sort_by(|one, other| other.value.median.total_cmp(&one.value.median));
@@ -75,54 +79,36 @@ fn group(nodes: usize, in_flight: usize, runs: &[&Run]) -> Group {
     }
 }
 
-/// A row for each subject, in their order.
-fn markdown(nodes: usize, in_flight: usize, runs: &[&Run]) -> String {
-    let rows = subjects::all(nodes, in_flight).filter_map(|subject| {
-        let own: Vec<&Run> = runs_of(runs, in_flight, subject.name).collect();
-        (!own.is_empty()).then(|| cells(subject.name, &own, runs))
-    });
-    table(COLUMNS, rows)
+/// A sample for each subject, in their order.
+fn samples(nodes: usize, in_flight: usize, runs: &[Run]) -> impl Iterator<Item = Sample<'_, Run>> {
+    let subjects = subjects::all(nodes, in_flight);
+    subjects.filter_map(move |subject| sample(nodes, in_flight, subject.name, runs))
 }
 
-fn cells(name: &str, own: &[&Run], all: &[&Run]) -> [String; COLUMNS.len()] {
-    let over = |value: fn(&Run) -> f64| Spread::of(own.iter().map(|run| value(run)));
-    let seen = own.iter().map(|run| run.seen).min().unwrap_or(0);
-    let failed: usize = own.iter().map(|run| run.failed).sum();
-    [
-        name.to_owned(),
-        spread(over(|run| run.cycles_per_second)),
-        fine_spread(ratio(own.iter().copied(), all)),
-        integer(over(|run| run.acquire_p50)),
-        integer(over(|run| run.acquire_p99)),
-        integer(over(|run| run.cycle_p50)),
-        integer(over(|run| run.cycle_p99)),
-        part(over(|run| run.commands)),
-        part(over(|run| run.client_micros)),
-        part(over(|run| run.server_micros)),
-        percent(over(|run| run.other_cpu)),
-        format!("{seen}/{}", own.first().map_or(0, |run| run.nodes)),
-        failed.to_string(),
-        own.len().to_string(),
-    ]
+fn sample<'a>(
+    nodes: usize,
+    in_flight: usize,
+    subject: &str,
+    runs: &'a [Run],
+) -> Option<Sample<'a, Run>> {
+    Sample::of(runs, |run| {
+        (run.nodes, run.in_flight, run.subject.as_str()) == (nodes, in_flight, subject)
+    })
 }
 
 /// Cycles per second, of those of the reference in the same round.
-fn ratio<'a>(own: impl Iterator<Item = &'a Run>, all: &[&Run]) -> Option<Spread> {
-    Spread::of(own.filter_map(|run| {
-        let other =
-            runs_of(all, run.in_flight, REFERENCE).find(|other| other.round == run.round)?;
-        Some(run.cycles_per_second / other.cycles_per_second)
-    }))
-}
-
-fn runs_of<'a>(runs: &[&'a Run], in_flight: usize, name: &str) -> impl Iterator<Item = &'a Run> {
-    let own = move |run: &&Run| run.subject == name && run.in_flight == in_flight;
-    runs.iter().copied().filter(own)
+fn ratio(sample: &Sample<Run>) -> Option<Spread> {
+    let reference = |run: &Run, other: &Run| {
+        other.subject == REFERENCE
+            && (other.nodes, other.in_flight, other.round) == (run.nodes, run.in_flight, run.round)
+    };
+    sample.ratio(reference, |run| run.cycles_per_second)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::record::Cycled;
 
     fn run(subject: &str, in_flight: usize, round: usize, cycles_per_second: f64) -> Run {
         Run {
@@ -131,18 +117,15 @@ mod tests {
             in_flight,
             round,
             seen: 1,
-            cycles: 100,
+            cycled: Cycled {
+                acquire_p50: 60.0,
+                ..Cycled::default()
+            },
             cycles_per_second,
-            acquire_p50: 60.0,
-            acquire_p99: 80.0,
-            cycle_p50: 120.0,
-            cycle_p99: 150.0,
             commands: 2.0,
             client_micros: 50.0,
             server_micros: 40.0,
             other_cpu: 0.01,
-            failed: 0,
-            why: String::new(),
         }
     }
 
@@ -155,11 +138,9 @@ mod tests {
             run("rslock", 1, 0, 50.0),
             run("rslock", 1, 1, 600.0),
         ];
-        let runs: Vec<&Run> = runs.iter().collect();
-        let own = runs_of(&runs, 1, "rslock");
-        let expected = Spread::of([0.5, 0.6]);
-        assert_eq!(ratio(own, &runs), expected);
-        let text = markdown(1, 1, &runs);
+        let sample = sample(1, 1, "rslock", &runs).unwrap();
+        assert_eq!(ratio(&sample), Spread::of([0.5, 0.6]));
+        let text = comparison(&COLUMNS, samples(1, 1, &runs));
         assert_eq!(text.lines().count(), 4, "{text}");
         assert!(
             text.contains("| rslock | 325 (50–600) | 0.55 (0.50–0.60) | 60 |"),
@@ -174,7 +155,7 @@ mod tests {
             run("rslock", 1, 0, 50.0),
             run("leasehold", 1, 0, 110.0),
         ];
-        let group = group(1, 1, &runs.iter().collect::<Vec<_>>());
+        let group = group(1, 1, &runs);
         let labels: Vec<&str> = group.bars.iter().map(|bar| bar.label.as_str()).collect();
         assert_eq!(labels, ["leasehold", REFERENCE, "rslock"]);
     }

@@ -1,7 +1,6 @@
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::thread;
 use std::time::Duration;
 
 use leasehold_testkit::servers::RedisServer;
@@ -20,41 +19,41 @@ pub(super) enum Condition {
     Frozen,
 }
 
+const STOPPED: Duration = Duration::from_millis(30);
+const RUNNING: Duration = Duration::from_millis(10);
+
 impl Condition {
     pub(super) const ALL: [Self; 3] = [Self::Healthy, Self::Slow, Self::Frozen];
 
-    /// Puts `server` into this condition until the handle is dropped.
-    pub(super) fn begin(self, server: &RedisServer) -> Spell {
-        let ended = Arc::new(AtomicBool::new(false));
+    /// Puts `server` into this condition while `work` runs.
+    pub(super) fn during<T>(self, server: &RedisServer, work: impl FnOnce() -> T) -> T {
+        let has_ended = AtomicBool::new(false);
         let pid = server.pid();
-        let fits = Arc::clone(&ended);
-        let stalling = match self {
-            Self::Healthy => None,
-            Self::Frozen => {
-                server.freeze();
-                None
-            }
-            Self::Slow => Some(std::thread::spawn(move || {
-                while !fits.load(Ordering::Relaxed) {
-                    signal(pid, Signal::SIGSTOP);
-                    // The length of the stop is what is measured.
-                    std::thread::sleep(STOPPED);
-                    signal(pid, Signal::SIGCONT);
-                    // As above.
-                    std::thread::sleep(RUNNING);
+        let outcome = thread::scope(|scope| {
+            match self {
+                Self::Healthy => {}
+                Self::Frozen => server.freeze(),
+                Self::Slow => {
+                    scope.spawn(|| {
+                        while !has_ended.load(Ordering::Relaxed) {
+                            signal(pid, Signal::SIGSTOP);
+                            // The length of the stop is what is measured.
+                            thread::sleep(STOPPED);
+                            signal(pid, Signal::SIGCONT);
+                            // As above.
+                            thread::sleep(RUNNING);
+                        }
+                    });
                 }
-            })),
-        };
-        Spell {
-            pid,
-            ended,
-            stalling,
-        }
+            }
+            let outcome = work();
+            has_ended.store(true, Ordering::Relaxed);
+            outcome
+        });
+        signal(pid, Signal::SIGCONT);
+        outcome
     }
 }
-
-const STOPPED: Duration = Duration::from_millis(30);
-const RUNNING: Duration = Duration::from_millis(10);
 
 impl fmt::Display for Condition {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -63,25 +62,6 @@ impl fmt::Display for Condition {
             Self::Slow => "one slow",
             Self::Frozen => "one frozen",
         })
-    }
-}
-
-/// A condition that lasts. It must end before its server does.
-#[derive(Debug)]
-pub(super) struct Spell {
-    pid: u32,
-    ended: Arc<AtomicBool>,
-    stalling: Option<JoinHandle<()>>,
-}
-
-impl Drop for Spell {
-    fn drop(&mut self) {
-        self.ended.store(true, Ordering::Relaxed);
-        if let Some(stalling) = self.stalling.take() {
-            // It does nothing that could panic.
-            let _ = stalling.join();
-        }
-        signal(self.pid, Signal::SIGCONT);
     }
 }
 

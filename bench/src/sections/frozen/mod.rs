@@ -1,136 +1,140 @@
 //! Five servers, one of them slow or frozen: what that costs the clients.
 
 mod condition;
-mod run;
-mod subjects;
-mod worker;
 
+use leasehold_testkit::servers::RedisSet;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Fallible;
+use crate::measure::record::Watched;
 use crate::measure::results::{Lines, Results};
+use crate::measure::subject::{LEASEHOLD, Nodes, Program, Subject};
+use crate::measure::worker_process::{Keys, Scenario, WorkerProcess};
 use crate::options::{Options, or};
-use crate::report::charts::{Bar, Group, Role, bars};
+use crate::report::charts::{Bar, Group};
 use crate::report::figures::distinct;
-use crate::report::page::{Page, fine_spread, integer, spread, table};
-use crate::report::statistics::Spread;
-use crate::sections::Section;
-
-pub(crate) use worker::{VERB, run as work};
+use crate::report::page::{Page, SampleColumn, comparison, fine_spread};
+use crate::report::statistics::{Sample, Spread};
+use crate::sections::turns;
 
 use condition::Condition;
-use run::Run;
 
-pub(crate) const SECTION: Section = Section {
-    name: "frozen",
-    title: "One of five servers fails",
-    measure,
-    tell,
-};
+const SUBJECTS: [Subject; 3] = [
+    Subject::ours(LEASEHOLD, "leasehold", "multi"),
+    Subject::bound("raw redis", IMPATIENT_CRATE, "multi", Nodes::Any),
+    Subject::peer("rslock", IMPATIENT_RSLOCK, "multi", Nodes::Any),
+];
+const IMPATIENT_CRATE: Program = Program::Own("crate-impatient");
+const IMPATIENT_RSLOCK: Program = Program::Own("rslock-impatient");
 
-/// The subjects, and the role of each in the comparison.
-const SUBJECTS: [(&str, Role); 3] = [
-    ("leasehold", Role::Ours),
-    ("raw redis", Role::Bound),
-    ("rslock", Role::Peer),
+const COLUMNS: [SampleColumn<Run>; 8] = [
+    ("in flight", |of| of.first().in_flight.to_string()),
+    ("servers", |of| of.first().condition.to_string()),
+    ("subject", |of| {
+        let name = &of.first().name;
+        match of.own.iter().map(|run| run.seen.failed).sum() {
+            0_usize => name.clone(),
+            failed => format!("{name} ({failed} cycles failed)"),
+        }
+    }),
+    ("cycles/s", |of| of.spread(|run| run.seen.cycles_per_second)),
+    ("÷ its own with all healthy", |of| fine_spread(share(of))),
+    ("acquire p50 µs", |of| of.integer(|run| run.seen.p50)),
+    ("acquire p99 µs", |of| of.integer(|run| run.seen.p99)),
+    ("longest ms", |of| {
+        of.integer(|run| run.seen.longest / 1000.0)
+    }),
 ];
 
-const COLUMNS: [&str; 8] = [
-    "in flight",
-    "servers",
-    "subject",
-    "cycles/s",
-    "÷ its own with all healthy",
-    "acquire p50 µs",
-    "acquire p99 µs",
-    "longest ms",
-];
+/// A subject in one round.
+#[derive(Debug, Serialize, Deserialize)]
+struct Run {
+    name: String,
+    condition: Condition,
+    in_flight: usize,
+    round: usize,
+    #[serde(flatten)]
+    seen: Watched,
+}
 
-fn measure(options: &Options, results: &mut Results) -> Result<(), String> {
+pub(super) fn measure(options: &Options, results: &mut Results) -> Fallible {
+    let subjects = turns::present(SUBJECTS.into_iter(), options, results)?;
     for round in 0..options.rounds(1, 3) {
         for &in_flight in or(&options.in_flight, &[1, 64]) {
             for condition in Condition::ALL {
-                for turn in 0..SUBJECTS.len() {
-                    // Rotates the order, so that no subject always follows the same other one.
-                    let (name, _) = SUBJECTS[(turn + round) % SUBJECTS.len()];
-                    if options.wants(name) {
-                        let number = results.round(round);
-                        eprintln!(
-                            "frozen: round {number}: {name}, {condition}, {in_flight} in flight"
-                        );
-                        match Run::measure(name, condition, in_flight, number, options) {
-                            Ok(run) => results.keep(&run)?,
-                            Err(why) => results.fail(&format!("{name}, {condition}: {why}"))?,
-                        }
-                    }
-                }
+                let what = format!("{condition}, {in_flight} in flight");
+                let measure = |subject: &_, servers: &_, round| {
+                    Run::measure(subject, servers, condition, in_flight, round, options)
+                };
+                turns::take_turns(&subjects, round, &what, 5, results, measure)?;
             }
         }
     }
     Ok(())
 }
 
-fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
+impl Run {
+    fn measure(
+        subject: &Subject,
+        servers: &RedisSet,
+        condition: Condition,
+        in_flight: usize,
+        round: usize,
+        options: &Options,
+    ) -> Fallible<Self> {
+        let scenario = Scenario::without_pauses(Keys::Each, in_flight);
+        let mut worker = WorkerProcess::start(subject, &scenario, servers)?;
+        let (warm_up, window) = options.pick((200, 1500), (400, 3000));
+        worker.command(&format!("cycle-on {warm_up}"), "cycling")?;
+        let watch = || worker.ask_for(&format!("watch {window}"));
+        let seen = condition.during(&servers[4], watch)?;
+        Ok(Self {
+            name: subject.name.into(),
+            condition,
+            in_flight,
+            round,
+            seen,
+        })
+    }
+}
+
+pub(super) fn tell(lines: &Lines, page: &mut Page) -> Fallible {
+    page.title("One of five servers fails");
     let runs: Vec<Run> = lines.results()?;
     page.say(include_str!("../../../pages/frozen.md"));
     let widths = distinct(runs.iter().map(|run| run.in_flight));
     let (mut rows, mut groups) = (Vec::new(), Vec::new());
     for in_flight in widths {
         for condition in Condition::ALL {
-            let mut shown = Vec::new();
-            for (name, role) in SUBJECTS {
-                let own = runs.iter().filter(|run| run.is(name, condition, in_flight));
-                let own: Vec<&Run> = own.collect();
-                if own.is_empty() {
-                    continue;
-                }
-                let share = share(&own, &runs);
-                rows.push(cells(&own, share));
-                let bar = |value| Bar {
-                    label: name.into(),
-                    value,
-                    role,
+            let mut bars = Vec::new();
+            for Subject { name, role, .. } in SUBJECTS {
+                let is_own = |run: &Run| {
+                    run.name == name && run.condition == condition && run.in_flight == in_flight
                 };
-                shown.extend(share.map(bar));
+                if let Some(sample) = Sample::of(&runs, is_own) {
+                    bars.extend(Bar::of(name, role, share(&sample)));
+                    rows.push(sample);
+                }
             }
-            if condition != Condition::Healthy && !shown.is_empty() {
+            if condition != Condition::Healthy && !bars.is_empty() {
                 groups.push(Group {
                     title: format!("{condition}, {in_flight} in flight"),
-                    bars: shown,
+                    bars,
                 });
             }
         }
     }
     let title = "Cycles per second, of those with five healthy servers";
-    page.chart("share", title, bars(title, Some(1.0), &groups)?);
-    page.say(table(COLUMNS, rows));
+    page.bars("share", title, Some(1.0), &groups)?;
+    page.say(comparison(&COLUMNS, rows));
     Ok(())
 }
 
 /// Its cycles per second, of those with healthy servers in the same round.
-fn share(own: &[&Run], all: &[Run]) -> Option<Spread> {
-    Spread::of(own.iter().filter_map(|run| {
-        let healthy = |other: &&Run| {
-            other.is(&run.name, Condition::Healthy, run.in_flight) && other.round == run.round
-        };
-        let healthy = all.iter().find(healthy)?;
-        Some(run.cycles_per_second / healthy.cycles_per_second)
-    }))
-}
-
-fn cells(own: &[&Run], share: Option<Spread>) -> [String; COLUMNS.len()] {
-    let over = |value: fn(&Run) -> f64| Spread::of(own.iter().map(|run| value(run)));
-    let failed: usize = own.iter().map(|run| run.failed).sum();
-    let name = &own[0].name;
-    let name = match failed {
-        0 => name.clone(),
-        _ => format!("{name} ({failed} cycles failed)"),
+fn share(sample: &Sample<Run>) -> Option<Spread> {
+    let reference = |run: &Run, other: &Run| {
+        (&other.name, other.in_flight, other.round) == (&run.name, run.in_flight, run.round)
+            && other.condition == Condition::Healthy
     };
-    [
-        own[0].in_flight.to_string(),
-        own[0].condition.to_string(),
-        name,
-        spread(over(|run| run.cycles_per_second)),
-        fine_spread(share),
-        integer(over(|run| run.p50)),
-        integer(over(|run| run.p99)),
-        integer(over(|run| run.longest / 1000.0)),
-    ]
+    sample.ratio(reference, |run| run.seen.cycles_per_second)
 }

@@ -1,12 +1,13 @@
+use crate::error::Fallible;
 use crate::measure::subject::Subject;
-use crate::report::charts::{Axes, Point, Series, lines};
+use crate::report::charts::Series;
 use crate::report::figures::{distinct, number};
 use crate::report::page::Page;
 use crate::report::statistics::Spread;
+use crate::sections::turns;
 
 use super::run::Run;
 use super::subjects;
-use super::table::runs_of;
 
 /// A figure over the number of waiters.
 struct Chart {
@@ -47,42 +48,35 @@ const CHARTS: [Chart; 4] = [
 ];
 
 /// Draws what was measured with more than one number of waiters.
-pub(super) fn draw(nodes: usize, runs: &[&Run], page: &mut Page) -> Result<(), String> {
+pub(super) fn draw(nodes: usize, runs: &[Run], page: &mut Page) -> Fallible {
     for chart in CHARTS {
         let series: Vec<Series> = subjects::all(nodes)
-            .map(|subject| series(&subject, runs, chart.value))
+            .map(|subject| series(&subject, nodes, runs, chart.value))
             .filter(|series| series.points.len() > 1)
             .collect();
         if series.is_empty() {
             continue;
         }
-        let axes = Axes {
-            x: "waiters",
-            y: chart.axis,
-        };
-        let servers = if nodes == 1 {
-            "one server".into()
-        } else {
-            format!("{nodes} servers")
-        };
-        let title = format!("{}, {servers}", chart.title);
-        let svg = lines(&title, axes, &series)?;
-        page.chart(&format!("{}-{nodes}", chart.name), &title, svg);
+        let title = format!("{}, {}", chart.title, turns::servers(nodes));
+        page.lines(
+            &format!("{}-{nodes}", chart.name),
+            &title,
+            chart.axis,
+            &series,
+        )?;
     }
     Ok(())
 }
 
-fn series(subject: &Subject, runs: &[&Run], value: fn(&Run) -> Option<f64>) -> Series {
-    let own: Vec<&Run> = runs_of(runs, subject.name).collect();
-    let points = distinct(own.iter().map(|run| run.waiters))
+fn series(subject: &Subject, nodes: usize, runs: &[Run], value: fn(&Run) -> Option<f64>) -> Series {
+    let is_own = |run: &&Run| run.subject == subject.name && run.nodes == nodes;
+    let own = || runs.iter().filter(is_own);
+    let points = distinct(own().map(|run| run.waiters))
         .into_iter()
         .filter_map(|waiters| {
-            let here = own.iter().filter(|run| run.waiters == waiters);
-            let y = Spread::of(here.filter_map(|run| value(run)))?;
-            Some(Point {
-                x: number(waiters),
-                y,
-            })
+            let here = own().filter(|run| run.waiters == waiters);
+            let y = Spread::of(here.filter_map(value))?;
+            Some((number(waiters), y))
         });
     Series {
         label: subject.name.into(),

@@ -1,14 +1,14 @@
 use std::thread;
 use std::time::Duration;
 
-use leasehold_testkit::servers::{RedisServer, RedisSet};
+use leasehold_testkit::servers::RedisSet;
 use serde::{Deserialize, Serialize};
 
+use crate::error::Fallible;
 use crate::measure::commands;
-use crate::measure::machine::{CpuTime, resident};
+use crate::measure::machine::resident;
 use crate::measure::record::{Record, Section};
 use crate::measure::subject::Subject;
-use crate::measure::verification::verify;
 use crate::measure::worker_process::{Scenario, WorkerProcess};
 use crate::options::Options;
 use crate::report::figures::{Figures, number};
@@ -35,14 +35,9 @@ pub(super) struct Run {
     pub(super) client_mib: f64,
     pub(super) gave_up: u64,
     pub(super) why: String,
-}
-
-/// The same with what it was computed from, for the file of raw results.
-#[derive(Debug, Serialize)]
-pub(super) struct Raw<'a> {
-    #[serde(flatten)]
-    run: &'a Run,
-    sections_ns: &'a [Section],
+    /// What the figures were computed from, for the file of raw results.
+    #[serde(skip_deserializing)]
+    pub(super) sections_ns: Vec<Section>,
 }
 
 impl Run {
@@ -53,33 +48,33 @@ impl Run {
         servers: &RedisSet,
         round: usize,
         options: &Options,
-    ) -> Result<(Self, Record), String> {
-        let ports: Vec<u16> = servers.iter().map(RedisServer::port).collect();
-        let mut worker = WorkerProcess::start(subject, scenario, &ports)?;
-        let seen = verify(subject, &mut worker, servers)?;
+    ) -> Fallible<Self> {
+        let (mut worker, seen) = WorkerProcess::start_verified(subject, scenario, servers)?;
         worker.command("start", "started")?;
-        pass(Duration::from_millis(options.pick(300, 600)));
-        let from = worker.mark()?;
-        let before = Usage::now(&worker, servers)?;
-        pass(window(options));
-        let after = Usage::now(&worker, servers)?;
-        let to = worker.mark()?;
+        // It sleeps as long as it measures what happens meanwhile.
+        thread::sleep(Duration::from_millis(options.pick(300, 600)));
+        let from = worker.ask_for("mark")?;
+        let before = worker.usage(servers)?;
+        let window = Duration::from_millis(options.pick(1000, 2000));
+        thread::sleep(window);
+        let used = worker.usage(servers)?.since(&before);
+        let to = worker.ask_for("mark")?;
         let counted = commands::count(servers, || {
-            let from = worker.mark()?;
-            pass(Duration::from_millis(options.pick(200, 400)));
-            Ok((from, worker.mark()?))
+            let from = worker.ask_for("mark")?;
+            thread::sleep(Duration::from_millis(options.pick(200, 400)));
+            Ok((from, worker.ask_for("mark")?))
         });
         let ((count_from, count_to), sent) = counted?;
         let client_mib = resident(worker.pid())?;
-        let record = worker.finish()?;
+        let record: Record = worker.ask_for("finish")?;
         let figures = Figures::of(&record, scenario.waiters, from, to);
         let counted = Figures::of(&record, scenario.waiters, count_from, count_to);
         if figures.sections == 0 || counted.sections == 0 {
             let why = &record.why;
-            return Err(format!("{}: no waiter got the lock; {why}", subject.name));
+            return Err(format!("no waiter got the lock; {why}").into());
         }
-        let [client_cpu, server_cpu, other_cpu] = after.since(&before, options);
-        let run = Self {
+        let [client_cpu, server_cpu, other_cpu] = used.map(|used| used / window.as_secs_f64());
+        Ok(Self {
             subject: subject.name.into(),
             nodes: servers.len(),
             waiters: scenario.waiters,
@@ -92,53 +87,8 @@ impl Run {
             other_cpu,
             client_mib,
             gave_up: record.gave_up,
-            why: record.why.clone(),
-        };
-        Ok((run, record))
-    }
-
-    pub(super) fn with_sections<'a>(&'a self, record: &'a Record) -> Raw<'a> {
-        Raw {
-            run: self,
-            sections_ns: &record.sections,
-        }
-    }
-}
-
-/// Processor time used so far.
-#[derive(Debug)]
-struct Usage {
-    client: CpuTime,
-    servers: CpuTime,
-    machine: CpuTime,
-}
-
-impl Usage {
-    fn now(worker: &WorkerProcess, servers: &RedisSet) -> Result<Self, String> {
-        let pids: Vec<u32> = servers.iter().map(RedisServer::pid).collect();
-        Ok(Self {
-            client: CpuTime::of_process(worker.pid())?,
-            servers: CpuTime::of_processes(&pids)?,
-            machine: CpuTime::of_machine()?,
+            why: record.why,
+            sections_ns: record.sections,
         })
     }
-
-    /// Of one core: the client, the servers, and other processes.
-    fn since(&self, earlier: &Self, options: &Options) -> [f64; 3] {
-        let span = window(options).as_secs_f64();
-        let client = self.client.seconds_since(earlier.client) / span;
-        let servers = self.servers.seconds_since(earlier.servers) / span;
-        let machine = self.machine.seconds_since(earlier.machine) / span;
-        [client, servers, (machine - client - servers).max(0.0)]
-    }
-}
-
-/// How long a subject is measured.
-fn window(options: &Options) -> Duration {
-    Duration::from_millis(options.pick(1000, 2000))
-}
-
-/// Waits for `span` while the subject works.
-fn pass(span: Duration) {
-    thread::sleep(span); // the benchmark counts what happens in this span
 }

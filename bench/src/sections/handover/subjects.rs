@@ -1,60 +1,29 @@
 use crate::measure::subject::Nodes::{Any, One, Several};
 use crate::measure::subject::Program::{Node, Own, Python};
-use crate::measure::subject::{BOUND, LEASEHOLD, Subject};
-use crate::report::charts::Role::{Bound, Ours, Peer};
+use crate::measure::subject::{BOUND, LEASEHOLD, PYTHON_REDIS_LOCK, Subject};
 
 /// A separate search found the delay that makes each library hand over fastest. A shorter delay only
 /// costs more.
 const SUBJECTS: [Subject; 16] = [
-    Subject::new(Bound, "BLPOP, bare sockets", Own("bare"), "default", One),
-    Subject::new(
-        Bound,
-        "SET, bare sockets",
-        Own("bare-quorum"),
-        "default",
-        Any,
-    ),
-    Subject::new(Bound, BOUND, Own("bare-crate"), "default", One),
-    Subject::new(
-        Bound,
-        "BLPOP, redis crate, all cores",
-        Own("bare-crate"),
-        "multi",
-        One,
-    ),
-    Subject::new(Ours, LEASEHOLD, Own("leasehold"), "default", Any),
-    Subject::new(Ours, "leasehold, all cores", Own("leasehold"), "multi", Any),
-    Subject::new(
-        Ours,
-        "leasehold, a client each",
-        Own("leasehold-each"),
-        "default",
-        Any,
-    ),
-    Subject::new(
-        Ours,
-        "leasehold, a client each, all cores",
-        Own("leasehold-each"),
-        "multi",
-        Any,
-    ),
-    Subject::new(Peer, "rslock", Own("rslock"), "default", Any),
-    Subject::new(Peer, "rslock, 2 ms", Own("rslock"), "2", One),
-    Subject::new(Peer, "rslock, 4 ms", Own("rslock"), "4", Several),
-    Subject::new(Peer, "node-redlock", Node("redlock"), "default", Any),
-    Subject::new(Peer, "node-redlock, 2 ms", Node("redlock"), "2", Any),
-    Subject::new(Peer, "redis-py", Python("redis-py"), "default", One),
-    Subject::new(Peer, "redis-py, 2 ms", Python("redis-py"), "2", One),
-    // A list wakes its waiters, as with BLPOP. That list is a second key, so the lock's key has a prefix.
-    Subject::new(
-        Peer,
-        "python-redis-lock",
-        Python("python-redis-lock"),
-        "default",
-        One,
-    )
-    .prefixed("lock:"),
+    Subject::bound("BLPOP, bare sockets", Own("bare"), "default", One),
+    Subject::bound("SET, bare sockets", Own("bare-quorum"), "default", Any),
+    Subject::bound(BOUND, Own("bare-crate"), "default", One),
+    Subject::bound(BOUND_ON_ALL_CORES, Own("bare-crate"), "multi", One),
+    Subject::ours(LEASEHOLD, "leasehold", "default"),
+    Subject::ours("leasehold, all cores", "leasehold", "multi"),
+    Subject::ours("leasehold, a client each", "leasehold-each", "default"),
+    Subject::ours(EACH_ON_ALL_CORES, "leasehold-each", "multi"),
+    Subject::peer("rslock", Own("rslock"), "default", Any),
+    Subject::peer("rslock, 2 ms", Own("rslock"), "2", One),
+    Subject::peer("rslock, 4 ms", Own("rslock"), "4", Several),
+    Subject::peer("node-redlock", Node("redlock"), "default", Any),
+    Subject::peer("node-redlock, 2 ms", Node("redlock"), "2", Any),
+    Subject::peer("redis-py", Python("redis-py"), "default", One),
+    Subject::peer("redis-py, 2 ms", Python("redis-py"), "2", One),
+    PYTHON_REDIS_LOCK,
 ];
+const BOUND_ON_ALL_CORES: &str = "BLPOP, redis crate, all cores";
+const EACH_ON_ALL_CORES: &str = "leasehold, a client each, all cores";
 
 /// Returns the subjects that can use `nodes` servers.
 pub(crate) fn all(nodes: usize) -> impl Iterator<Item = Subject> {

@@ -1,64 +1,75 @@
+use crate::error::Fallible;
 use crate::measure::results::Lines;
 use crate::measure::subject::{BOUND, LEASEHOLD};
 use crate::report::figures::distinct;
-use crate::report::page::{Page, fine_spread, integer, part, percent, spread, table};
-use crate::report::statistics::Spread;
+use crate::report::page::{Page, SampleColumn, comparison, fine_spread};
+use crate::report::statistics::{Sample, Spread};
 
 use super::run::Run;
 use super::{AWAY, HOLD, charts, subjects};
 
-const COLUMNS: [&str; 16] = [
-    "subject",
-    "hand-over p50 µs",
-    "÷ reference",
-    "p99 µs",
-    "÷ reference",
-    "sections/s",
-    "idle µs",
-    "hold µs",
-    "same again",
-    "grants per waiter",
-    "commands per section and server",
-    "client CPU",
-    "server CPU",
-    "others' CPU",
-    "gave up, overlaps",
-    "rounds",
+const COLUMNS: [SampleColumn<Run>; 16] = [
+    ("subject", |of| of.first().subject.clone()),
+    ("hand-over p50 µs", |of| {
+        of.spread(|run| run.figures.handover_p50)
+    }),
+    ("÷ reference", |of| {
+        fine_spread(ratio(of, |run| run.figures.handover_p50))
+    }),
+    ("p99 µs", |of| of.spread(|run| run.figures.handover_p99)),
+    ("÷ reference", |of| {
+        fine_spread(ratio(of, |run| run.figures.handover_p99))
+    }),
+    ("sections/s", |of| {
+        of.integer(|run| run.figures.sections_per_second)
+    }),
+    ("idle µs", |of| of.integer(|run| run.figures.idle)),
+    ("hold µs", |of| of.integer(|run| run.figures.hold)),
+    ("same again", |of| of.percent(|run| run.figures.same_again)),
+    ("grants per waiter", |of| {
+        let least = of.own.iter().map(|run| run.figures.grants_least).min();
+        let most = of.own.iter().map(|run| run.figures.grants_most).max();
+        format!("{}–{}", least.unwrap_or(0), most.unwrap_or(0))
+    }),
+    ("commands per section and server", |of| {
+        of.part(|run| run.commands)
+    }),
+    ("client CPU", |of| of.percent(|run| run.client_cpu)),
+    ("server CPU", |of| of.percent(|run| run.server_cpu)),
+    ("others' CPU", |of| of.percent(|run| run.other_cpu)),
+    ("gave up, overlaps", |of| {
+        let gave_up: u64 = of.own.iter().map(|run| run.gave_up).sum();
+        let overlaps: usize = of.own.iter().map(|run| run.figures.overlaps).sum();
+        format!("{gave_up}, {overlaps}")
+    }),
+    ("rounds", |of| of.own.len().to_string()),
 ];
 
-pub(super) fn tell(lines: &Lines, page: &mut Page) -> Result<(), String> {
+pub(in crate::sections) fn tell(lines: &Lines, page: &mut Page) -> Fallible {
+    page.title("A contended lock");
     let runs: Vec<Run> = lines.results()?;
-    page.say(introduction());
+    page.say(format!(
+        "Each waiter holds the lock for {HOLD:?} and then pauses for {AWAY:?}, plus or minus half of that. A hand-over is the time from the call \
+         of release until the acquire of the next waiter returns. *Idle* is the time without a holder for each section."
+    ));
     for nodes in distinct(runs.iter().map(|run| run.nodes)) {
         let name = match nodes {
             1 => "One server".to_owned(),
             nodes => format!("A quorum of {nodes} servers"),
         };
-        let of_nodes: Vec<&Run> = runs.iter().filter(|run| run.nodes == nodes).collect();
         page.say(format!("### {name}"));
-        charts::draw(nodes, &of_nodes, page)?;
-        for waiters in distinct(of_nodes.iter().map(|run| run.waiters)) {
-            let all: Vec<&Run> = of_nodes
-                .iter()
-                .filter(|run| run.waiters == waiters)
-                .copied()
-                .collect();
+        charts::draw(nodes, &runs, page)?;
+        let here = runs.iter().filter(|run| run.nodes == nodes);
+        for waiters in distinct(here.map(|run| run.waiters)) {
             page.say(format!(
                 "{name}, {waiters} waiters, compared with {}:",
                 reference(nodes)
             ));
-            page.say(markdown(nodes, &all));
+            page.say(comparison(&COLUMNS, samples(nodes, waiters, &runs)));
         }
     }
     page.say(include_str!("../../../pages/handover.md"));
     Ok(())
-}
-
-fn introduction() -> String {
-    format!(
-        "Each waiter holds the lock for {HOLD:?} and then pauses for {AWAY:?}, plus or minus half of that. A hand-over is the time from the call \
-         of release until the acquire of the next waiter returns. *Idle* is the time without a holder for each section."
-    )
 }
 
 /// What the others are set against: no foreign client or bare command is a bound of a quorum.
@@ -66,54 +77,22 @@ fn reference(nodes: usize) -> &'static str {
     if nodes == 1 { BOUND } else { LEASEHOLD }
 }
 
-/// A row for each subject, in their order.
-fn markdown(nodes: usize, runs: &[&Run]) -> String {
-    let rows = subjects::all(nodes).filter_map(|subject| {
-        let own: Vec<&Run> = runs_of(runs, subject.name).collect();
-        (!own.is_empty()).then(|| cells(subject.name, &own, runs))
-    });
-    table(COLUMNS, rows)
-}
-
-fn cells(name: &str, own: &[&Run], all: &[&Run]) -> [String; COLUMNS.len()] {
-    let over = |value: fn(&Run) -> Option<f64>| Spread::of(own.iter().filter_map(|run| value(run)));
-    let share = |value: fn(&Run) -> Option<f64>| percent(over(value));
-    let against = |value| fine_spread(ratio(own, all, value));
-    let least = own.iter().map(|run| run.figures.grants_least).min();
-    let most = own.iter().map(|run| run.figures.grants_most).max();
-    let gave_up: u64 = own.iter().map(|run| run.gave_up).sum();
-    let overlaps: usize = own.iter().map(|run| run.figures.overlaps).sum();
-    [
-        name.to_owned(),
-        spread(over(|run| run.figures.handover_p50)),
-        against(|run| run.figures.handover_p50),
-        spread(over(|run| run.figures.handover_p99)),
-        against(|run| run.figures.handover_p99),
-        integer(over(|run| Some(run.figures.sections_per_second))),
-        integer(over(|run| run.figures.idle)),
-        integer(over(|run| run.figures.hold)),
-        share(|run| Some(run.figures.same_again)),
-        format!("{}–{}", least.unwrap_or(0), most.unwrap_or(0)),
-        part(over(|run| Some(run.commands))),
-        share(|run| Some(run.client_cpu)),
-        share(|run| Some(run.server_cpu)),
-        share(|run| Some(run.other_cpu)),
-        format!("{gave_up}, {overlaps}"),
-        own.len().to_string(),
-    ]
+/// A sample for each subject, in their order.
+fn samples(nodes: usize, waiters: usize, runs: &[Run]) -> impl Iterator<Item = Sample<'_, Run>> {
+    subjects::all(nodes).filter_map(move |subject| {
+        Sample::of(runs, |run| {
+            (run.nodes, run.waiters, run.subject.as_str()) == (nodes, waiters, subject.name)
+        })
+    })
 }
 
 /// What it is of the reference's value in the same round.
-fn ratio(own: &[&Run], all: &[&Run], value: fn(&Run) -> Option<f64>) -> Option<Spread> {
-    Spread::of(own.iter().filter_map(|run| {
-        let same_round = |other: &&Run| other.round == run.round;
-        let other = runs_of(all, reference(run.nodes)).find(same_round)?;
-        Some(value(run)? / value(other)?)
-    }))
-}
-
-pub(super) fn runs_of<'a>(runs: &[&'a Run], name: &str) -> impl Iterator<Item = &'a Run> {
-    runs.iter().copied().filter(move |run| run.subject == name)
+fn ratio<V: Into<Option<f64>>>(sample: &Sample<Run>, value: fn(&Run) -> V) -> Option<Spread> {
+    let is_reference = |run: &Run, other: &Run| {
+        other.subject == reference(run.nodes)
+            && (other.nodes, other.waiters, other.round) == (run.nodes, run.waiters, run.round)
+    };
+    sample.ratio(is_reference, value)
 }
 
 #[cfg(test)]
@@ -141,6 +120,7 @@ mod tests {
             client_mib: 3.0,
             gave_up: 1,
             why: String::new(),
+            sections_ns: Vec::new(),
         }
     }
 
@@ -152,8 +132,7 @@ mod tests {
             run("rslock", 0, 200.0),
             run("rslock", 1, 2000.0),
         ];
-        let runs: Vec<&Run> = runs.iter().collect();
-        let text = markdown(1, &runs);
+        let text = comparison(&COLUMNS, samples(1, 2, &runs));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4, "{text}");
         assert!(
@@ -169,7 +148,8 @@ mod tests {
 
     #[test]
     fn without_the_reference_there_is_no_ratio() {
-        let run = run("rslock", 0, 200.0);
-        assert_eq!(ratio(&[&run], &[&run], |run| Some(run.commands)), None);
+        let runs = [run("rslock", 0, 200.0)];
+        let sample = samples(1, 2, &runs).next().unwrap();
+        assert_eq!(ratio(&sample, |run| run.commands), None);
     }
 }

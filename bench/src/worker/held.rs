@@ -1,0 +1,93 @@
+//! Takes many locks and then only holds them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::{Client, Error, Guard};
+
+use super::task::Task;
+use super::{libraries, orders, say_json};
+use crate::error::Fallible;
+use crate::measure::machine::resident;
+use crate::measure::record::{Renewals, Taken};
+
+/// How many of the locks have their renewals watched: few, so that watching costs little.
+const WATCHED: usize = 200;
+
+/// The number of acquires in progress at a time.
+const SIDE_BY_SIDE: usize = 64;
+
+/// Obeys `hold`, and then `report`.
+pub(super) async fn obey(task: &Task) -> Fallible {
+    let client = libraries::client(task).await?;
+    let mut orders = orders();
+    orders.recv().await.ok_or("no order to hold")?;
+    let own = std::process::id();
+    let first = client.lock("first").acquire().await?;
+    let resident_before = resident(own)?;
+    let began = Instant::now();
+    let guards = take(&client, task.waiters, task.hold).await?;
+    say_json(&Taken {
+        seconds: began.elapsed().as_secs_f64(),
+        resident_before,
+        resident: resident(own)?,
+    })?;
+    let seen = Arc::new(Mutex::new(Renewals {
+        renewals: 0,
+        longest: 0.0,
+        least_left: task.hold.as_secs_f64(),
+        lost: 0,
+    }));
+    for guard in guards.iter().step_by((task.waiters / WATCHED).max(1)) {
+        tokio::spawn(watch(guard.share(), Arc::clone(&seen)));
+    }
+    orders.recv().await.ok_or("no order to report")?;
+    let mut renewals = lock(&seen).clone();
+    renewals.lost = guards.iter().filter(|guard| !guard.is_valid()).count();
+    say_json(&renewals)?;
+    drop(first);
+    // To release them all would take as long as to take them.
+    std::process::exit(0);
+}
+
+async fn take(client: &Client, locks: usize, ttl: Duration) -> Fallible<Vec<Guard>> {
+    let mut taking = Vec::new();
+    for part in 0..SIDE_BY_SIDE {
+        let client = client.clone();
+        taking.push(tokio::spawn(async move {
+            let mut guards = Vec::with_capacity(locks / SIDE_BY_SIDE + 1);
+            for at in (part..locks).step_by(SIDE_BY_SIDE) {
+                guards.push(client.lock(format!("held/{at}")).ttl(ttl).acquire().await?);
+            }
+            Ok::<Vec<Guard>, Error>(guards)
+        }));
+    }
+    let mut guards = Vec::with_capacity(locks);
+    for part in taking {
+        guards.extend(part.await??);
+    }
+    Ok(guards)
+}
+
+/// The deadline moves by as much as lies between the requests that earned it.
+async fn watch(guard: Guard, seen: Arc<Mutex<Renewals>>) {
+    let Some(mut before) = guard.deadline() else {
+        return;
+    };
+    while let Some(now) = guard.deadline_moved(Some(before)).await {
+        if now == before {
+            return;
+        }
+        let left = before.since(SystemClock.now()).as_secs_f64();
+        let mut seen = lock(&seen);
+        seen.renewals += 1;
+        seen.longest = seen.longest.max(now.since(before).as_secs_f64());
+        seen.least_left = seen.least_left.min(left);
+        before = now;
+    }
+}
+
+fn lock(seen: &Mutex<Renewals>) -> MutexGuard<'_, Renewals> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
