@@ -74,7 +74,7 @@ pub(super) fn measure(options: &Options, results: &mut Results) -> Fallible {
 pub(super) fn tell(lines: &Lines, page: &mut Page) -> Fallible {
     page.title("A thousand waiters");
     page.say(
-        "One handle of a process holds the lock, and the others wait. The commands are those of the whole process, including renewals of \
+        "One task of a process holds the lock, and the others wait. The commands are those of the whole process, including renewals of \
          the held lock.",
     );
     page.say(table(&COLUMNS, lines.results::<Run>()?));

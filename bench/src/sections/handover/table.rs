@@ -49,8 +49,8 @@ pub(in crate::sections) fn tell(lines: &Lines, page: &mut Page) -> Fallible {
     page.title("A contended lock");
     let runs: Vec<Run> = lines.results()?;
     page.say(format!(
-        "Each waiter holds the lock for {HOLD:?} and then pauses for {AWAY:?}, plus or minus half of that. A hand-over is the time from the call \
-         of release until the acquire of the next waiter returns. *Idle* is the time without a holder for each section."
+        "Each waiter holds the lock for {HOLD:?} and then pauses for {AWAY:?}, plus or minus half of that. A *section* is one such hold. A hand-over is the time from the call \
+         of release until the acquire of the next waiter returns. *Idle* is the time without a holder per section."
     ));
     for nodes in distinct(runs.iter().map(|run| run.nodes)) {
         let name = match nodes {
