@@ -197,7 +197,11 @@ const EXIT_CODES: &[Row] = &[
     row("76", RUNS, "the lock was lost, and CMD was ended"),
     row("76", &["hold", "renew", "release"], "the lock was lost"),
     row("76", &["fence check"], "a later holder was here"),
-    row("77", STORE, "the store refused access (password, ACL)"),
+    row(
+        "77",
+        STORE,
+        "the store refused access (password, ACL, TLS, database)",
+    ),
     row("78", &["doctor"], "a check is red"),
     row("125", &[], "another failure of leasehold itself"),
     row("126", RUNS, "CMD could not be executed"),

@@ -1,17 +1,21 @@
 use std::path::Path;
 
 use serde::Deserialize;
+use toml::Spanned;
 
 use crate::config::addresses::{Addresses, Limits};
 use crate::options::span::span;
 use crate::output::failure::Failure;
 
+/// The largest size of a configuration file.
+pub(super) const BYTES_MAX: u64 = 1 << 20;
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ConfigFile {
-    store: OneOrMany,
-    max_ttl: Option<String>,
-    clock_tolerance: Option<String>,
+    store: Spanned<OneOrMany>,
+    max_ttl: Option<Spanned<String>>,
+    clock_tolerance: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -24,24 +28,33 @@ enum OneOrMany {
 /// Reads the configuration file at `path`, which holds `text`.
 pub(crate) fn parse(text: &str, path: &Path) -> Result<Addresses, Failure> {
     let source = path.display().to_string();
-    let refuse = |what: String| Failure::usage(format!("{source}: {what}"));
     // The file may contain passwords, so the error has the line number without the line.
+    let refuse = |start: usize, what: String| {
+        let line = text[..start].matches('\n').count() + 1;
+        Failure::usage(format!("{source}: line {line}: {what}"))
+    };
     let file: ConfigFile = toml::from_str(text).map_err(|error| {
-        let before = error.span().map_or("", |span| &text[..span.start]);
-        let line = before.matches('\n').count() + 1;
-        refuse(format!("line {line}: {}", error.message()))
+        let start = error.span().map_or(0, |span| span.start);
+        refuse(start, error.message().to_owned())
     })?;
-    let read = |name: &str, text: &Option<String>| {
-        let Some(text) = text else { return Ok(None) };
+    let read = |name: &str, value: &Option<Spanned<String>>| {
+        let Some(value) = value else { return Ok(None) };
+        let text = value.get_ref();
         let span = span(text);
         span.map(Some)
-            .map_err(|error| refuse(format!("{name} {text:?}: {error}")))
+            .map_err(|error| refuse(value.span().start, format!("{name} {text:?}: {error}")))
     };
     let limits = Limits {
         max_ttl: read("max_ttl", &file.max_ttl)?,
         clock_tolerance: read("clock_tolerance", &file.clock_tolerance)?,
     };
-    let urls = match file.store {
+    let start = file.store.span().start;
+    let urls = match file.store.into_inner() {
+        OneOrMany::One(url) if url.matches("://").count() > 1 => {
+            let rule = "`store` is a single text with several addresses; write a list such as \
+                        [\"redis://a\", \"redis://b\", \"redis://c\"]";
+            return Err(refuse(start, rule.into()));
+        }
         OneOrMany::One(url) => vec![url],
         OneOrMany::Many(urls) => urls,
     };
@@ -116,7 +129,10 @@ mod tests {
         );
         assert!(refusal(read("store = []")).contains("names no store"));
         let text = refusal(read("store = 'redis://a'\nclock_tolerance = '5'"));
-        assert!(text.contains(r#"clock_tolerance "5""#), "{text}");
+        assert!(text.contains(r#"line 2: clock_tolerance "5""#), "{text}");
+        let text = refusal(read("store = 'redis://:secret@a,redis://b'"));
+        assert!(text.contains("line 1: `store` is a single text"), "{text}");
+        assert!(!text.contains("secret"), "{text}");
         assert!(refusal(read("")).contains("missing field `store`"));
     }
 }

@@ -7,8 +7,8 @@ pub(crate) use addresses::{Addresses, Choice, Limits};
 
 use std::ffi::OsString;
 use std::fs;
-use std::io;
-use std::path::PathBuf;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
 
 use crate::options::span::span;
 use crate::options::store_args::StoreArgs;
@@ -115,13 +115,19 @@ fn find(args: &StoreArgs, environment: &Environment) -> Result<Choice, Failure> 
         };
         return split(list, "LEASEHOLD_STORE").map(Choice::Stores);
     }
+    if environment.config.as_ref().is_some_and(|it| it.is_empty()) {
+        let text = "LEASEHOLD_CONFIG is empty; name a file, or unset it";
+        return Err(Failure::usage(text));
+    }
     for file in environment.files() {
-        match fs::read_to_string(&file) {
+        match read_limited(&file) {
             Ok(text) => return file::parse(&text, &file).map(Choice::Stores),
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound && environment.config.is_none() => {}
             Err(error) => {
-                let text = format!("cannot read {}: {error}", file.display());
+                let named = environment.config.as_ref();
+                let by = named.map_or("", |_| ", which LEASEHOLD_CONFIG names");
+                let text = format!("cannot read {}{by}: {error}", file.display());
                 return Err(Failure::new(ExitCode::IO, text));
             }
         }
@@ -134,6 +140,20 @@ fn find(args: &StoreArgs, environment: &Environment) -> Result<Choice, Failure> 
         ));
     }
     Ok(Choice::Unsaid)
+}
+
+/// Reads a configuration file, which may be a pipe. An endless one is an error.
+fn read_limited(file: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let limit = file::BYTES_MAX + 1;
+    fs::File::open(file)?
+        .take(limit)
+        .read_to_string(&mut text)?;
+    if text.len() as u64 == limit {
+        let rule = format!("it has more than {} bytes", file::BYTES_MAX);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, rule));
+    }
+    Ok(text)
 }
 
 fn split(list: &str, source: &str) -> Result<Addresses, Failure> {

@@ -28,9 +28,10 @@ impl<'a> RunContext<'a> {
         store: &StoreArgs,
         output: &'a Output,
     ) -> Result<(Self, SignalFd), Failure> {
+        // A configuration file may be a pipe, and a signal must end the wait for it.
+        let choice = config::choose(store, &Environment::read())?;
         // Before the client starts its thread, which inherits what is blocked.
         let blocked = Signals::block()?;
-        let choice = config::choose(store, &Environment::read())?;
         let store = OpenStore::open(&choice)?;
         lock_options.refuse_ttl_over(store.ttl_max())?;
         store.print_notice(output);

@@ -7,5 +7,6 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
             "a duration needs a unit; write {text}s for seconds"
         ));
     }
-    humantime::parse_duration(text).map_err(|error| error.to_string())
+    humantime::parse_duration(text)
+        .map_err(|error| format!("a duration is written as 30s, 1m30s or 500ms ({error})"))
 }

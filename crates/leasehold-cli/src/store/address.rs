@@ -46,6 +46,15 @@ impl Addresses {
     }
 }
 
+/// Whether the address has a scheme of a server.
+pub(super) fn is_server(url: &str) -> bool {
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
+    matches!(
+        scheme,
+        Some("redis" | "rediss" | "valkey" | "valkeys" | "unix")
+    )
+}
+
 /// The servers at `urls`, which are a quorum within `limits` if they are several.
 pub(crate) fn servers(urls: &[String], limits: Limits) -> Result<RedisStore, Failure> {
     within(RedisStore::new(urls)?, limits)

@@ -18,7 +18,7 @@ use crate::config::{Addresses, Choice};
 use crate::output::Output;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
-use crate::store::address::{StoreAddress, within};
+use crate::store::address::{StoreAddress, is_server, within};
 use crate::store::client::OwnClient;
 use crate::store::files::open_files;
 
@@ -69,7 +69,13 @@ impl OpenStore {
     }
 
     fn redis(urls: &[String], addresses: &Addresses) -> Result<Self, Failure> {
-        let store = addresses.blame(RedisStore::new(urls))?;
+        let store = RedisStore::new(urls).map_err(|error| match urls {
+            [only] if !is_server(only) => {
+                Failure::usage(format!("{error}, or file:///folder for files"))
+            }
+            _ => error.into(),
+        });
+        let store = addresses.blame(store)?;
         let mut places: Vec<String> = store.members().iter().map(RedisMember::describe).collect();
         places.sort_unstable();
         let store = within(store, addresses.limits)?;

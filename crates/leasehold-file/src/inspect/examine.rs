@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use leasehold::store::Fencing;
-use leasehold::{Error, ErrorKind};
+use leasehold::{Error, ErrorKind, Key};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::statvfs::statvfs;
@@ -15,8 +15,11 @@ use nix::unistd::{AccessFlags, eaccess};
 use crate::directory::{Directory, Rules};
 use crate::failure::failed;
 use crate::format::file_name::{self, Named};
+use crate::format::header::{self, Damage};
 use crate::inspect::listing;
 use crate::kernel::file_system::FileSystem;
+use crate::kernel::lock_file;
+use crate::locking::contents::read_header;
 
 /// What an examination of a lock directory found. It made and changed nothing there.
 #[derive(Clone, Debug)]
@@ -43,6 +46,8 @@ pub struct DirectoryFacts {
     pub room: Result<(u64, u64), Error>,
     /// How many lock files there are, and how many of these locks are held.
     pub locks: Result<(usize, usize), Error>,
+    /// The names of lock files with which no lock can be acquired: they are damaged, or not regular files.
+    pub damaged: Vec<String>,
 }
 
 impl DirectoryFacts {
@@ -62,10 +67,12 @@ impl DirectoryFacts {
         } else {
             may_make(&path, existing, file_system, rules).map(|()| None)
         };
+        let mut damaged = Vec::new();
         let locks = match &opened {
-            Ok(Some(directory)) => count(directory),
+            Ok(Some(directory)) => count(directory, &mut damaged),
             _ => Ok((0, 0)),
         };
+        damaged.sort_unstable();
         Ok(Self {
             exists,
             usable: opened.map(drop),
@@ -83,6 +90,7 @@ impl DirectoryFacts {
             }),
             room: room(existing).map_err(|error| failed("find the room at", existing, error)),
             locks,
+            damaged,
             path,
         })
     }
@@ -134,16 +142,41 @@ fn room(path: &Path) -> io::Result<(u64, u64)> {
     Ok((bytes, files))
 }
 
-fn count(directory: &Directory) -> Result<(usize, usize), Error> {
+fn count(directory: &Directory, damaged: &mut Vec<String>) -> Result<(usize, usize), Error> {
     let failed = |error| failed("read the lock directory", directory.path(), error);
     let mut files = 0;
     for entry in fs::read_dir(directory.path()).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
-        let is_lock = |name: &str| !matches!(file_name::parse(name), Named::Foreign);
-        files += usize::from(name.to_str().is_some_and(is_lock));
+        let Some(name) = name.to_str() else { continue };
+        let key = match file_name::parse(name) {
+            Named::Foreign => continue,
+            Named::Key(key) => Some(key),
+            Named::Hash => None,
+        };
+        files += 1;
+        let path = directory.path().join(name);
+        if is_damaged(&path, key.as_ref())
+            .map_err(|error| crate::failure::failed("look into the lock file", &path, error))?
+        {
+            damaged.push(name.to_owned());
+        }
     }
     let held = listing::list(directory, "", usize::MAX)?.len();
     Ok((files, held))
+}
+
+/// Returns whether no lock can be acquired with this file. A file of a later version is not damaged.
+fn is_damaged(path: &Path, key: Option<&Key>) -> io::Result<bool> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.is_file() => return Ok(true),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let (Some(key), Some(file)) = (key, lock_file::open_to_read(path)?) else {
+        return Ok(false);
+    };
+    let counter = header::read(&read_header(&file)?, key);
+    Ok(matches!(counter, Err(Damage::NoSlot | Damage::OtherKey)))
 }
 
 #[cfg(test)]
@@ -166,6 +199,23 @@ mod tests {
         assert_eq!(found.locks.unwrap(), (0, 0));
         assert!(found.room.unwrap().0 > 0);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn damaged_lock_files_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| fs::write(dir.path().join(name), bytes).unwrap();
+        write("new.lock", b"");
+        let key = Key::new("good").unwrap();
+        write("good.lock", &header::fresh(&key, 7));
+        write("renamed.lock", &header::fresh(&key, 7));
+        write("random.lock", &[0x5a; 300]);
+        fs::create_dir(dir.path().join("folder.lock")).unwrap();
+        std::os::unix::fs::symlink("good.lock", dir.path().join("link.lock")).unwrap();
+        let found = look(dir.path());
+        assert_eq!(found.locks.unwrap(), (6, 0));
+        let damaged = ["folder.lock", "link.lock", "random.lock", "renamed.lock"];
+        assert_eq!(found.damaged, damaged);
     }
 
     #[test]

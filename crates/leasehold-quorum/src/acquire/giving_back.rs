@@ -36,8 +36,11 @@ impl Engine {
             Access::Pending => None,
         };
         let failures: Vec<_> = (0..members).filter_map(obstacle).collect();
+        let pending =
+            |member: &usize| self.membership.access(now.instant, *member, began) == Access::Pending;
+        let pending = (0..members).filter(pending).count();
         if members - failures.len() < majority(members) {
-            let error = too_few(members, 0, failures);
+            let error = too_few(members, pending, failures);
             if !error.is_retryable() {
                 self.withdraw(now, id);
                 return self.finish(id, Outcome::Failed(error));

@@ -202,8 +202,8 @@ impl fmt::Display for UntrustedReason {
             ),
             Self::LostRecord { id, missing } => write!(
                 f,
-                "lost its data, and with it the record of this quorum: it gets a new one when {} \
-                 answers, or by `leasehold members readmit {id}`",
+                "has no record of this quorum: it lost its data, or never was a member; it gets a \
+                 record when {} answers, or by `leasehold members readmit {id}`",
                 list(missing)
             ),
             Self::WrongClock { what, .. } => match what {

@@ -33,15 +33,15 @@ pub(super) fn tcp_address(place: &str, tls: bool) -> Result<Address, String> {
     };
     let plausible = |c: char| !c.is_control() && !c.is_whitespace() && c != '@';
     if host.is_empty() || !host.chars().all(plausible) || port == 0 {
-        return Err(if port == 0 {
-            bad_port()
-        } else {
-            "no host".into()
+        return Err(match (port, host) {
+            (0, _) => bad_port(),
+            (_, "") => "no host".into(),
+            _ => "the host has a blank or another character that no host name has".into(),
         });
     }
     if host.contains(':') && !place.starts_with('[') {
         return Err(
-            "an IPv6 address stands in brackets, and `/`, `?` and `:` in a password \
+            "an IPv6 address goes in brackets, and `/`, `?` and `:` in a password \
              are percent-encoded"
                 .into(),
         );

@@ -8,7 +8,7 @@ use super::percent::decoded;
 /// The longest `?id=` and `?prefix=`, in bytes.
 const NAME_BYTES_MAX: usize = 128;
 
-/// The longest `?foreign_gap=`. The queue stands still meanwhile.
+/// The longest `?foreign_gap=`. The queue does not move meanwhile.
 const FOREIGN_GAP_MAX: Duration = Duration::from_secs(1);
 
 /// The parameters after the `?`.
@@ -35,12 +35,12 @@ impl Query {
                 "db" => query.db.replace(value).is_none(),
                 _ => {
                     return Err(format!(
-                        "unknown parameter {name:?}: id, prefix, ca, foreign_gap and db are known"
+                        "unknown parameter {name:?}: id, prefix, ca, foreign_gap and, for unix://, db are known"
                     ));
                 }
             };
             if !known {
-                return Err(format!("the parameter {name:?} stands twice"));
+                return Err(format!("the parameter {name:?} is given twice"));
             }
         }
         if query.ca.as_deref().is_some_and(|ca| ca == Path::new("")) {

@@ -37,9 +37,9 @@ enum End {
 
 /// Measures a store.
 pub(crate) fn bench(args: &BenchArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let choice = config::choose(&args.store, &Environment::read())?;
     // Before a client starts its thread, which inherits what is blocked.
     let blocked = Signals::block()?;
-    let choice = config::choose(&args.store, &Environment::read())?;
     let (target, longest) = BenchTarget::open(&choice, output)?;
     let plan = Plan {
         duration: args.duration,

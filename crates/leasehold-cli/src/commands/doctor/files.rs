@@ -123,6 +123,15 @@ fn room(facts: &DirectoryFacts) -> Finding {
 
 fn locks(facts: &DirectoryFacts) -> Finding {
     match &facts.locks {
+        Ok((files, held)) if !facts.damaged.is_empty() => Finding::yellow(
+            "locks",
+            format!(
+                "of {files} lock files, {held} held, these are damaged: {}",
+                facts.damaged.join(", ")
+            ),
+            "these locks cannot be acquired",
+            "while nobody holds the lock, delete its file; the next fence then follows from the wall clock",
+        ),
         Ok((1, held)) => Finding::green("locks", format!("1 lock file, {held} held")),
         Ok((files, held)) => Finding::green("locks", format!("{files} lock files, {held} held")),
         Err(error) => Finding::yellow(

@@ -14,10 +14,10 @@ use crate::store::OpenStore;
 
 /// Prints the leader until a signal arrives; with --once, only the current one.
 pub(crate) fn observe(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let choice = config::choose(&args.store, &Environment::read())?;
     // Before the client starts its thread, which inherits the blocked signals. With --once, signals
     // kill the program.
     let blocked = (!args.once).then(Signals::block).transpose()?;
-    let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
     store.print_notice(output);
     let client = store.client();

@@ -54,7 +54,7 @@ pub(crate) struct RenewArgs {
 
     /// The TTL from now on [default: as before].
     ///
-    /// Never shortens the lease.
+    /// Never shortens the lease at the store. The deadline of the new handle may come sooner.
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub(crate) ttl: Option<Duration>,
 

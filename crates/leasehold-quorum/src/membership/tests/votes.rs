@@ -224,8 +224,8 @@ fn empty_member_waits_until_a_silent_one_answers() {
         let reason = quorum.vote(client, 1).unwrap_err();
         assert_eq!(
             reason.to_string(),
-            "lost its data, and with it the record of this quorum: it gets a new one when m2 \
-             answers, or by `leasehold members readmit m1`"
+            "has no record of this quorum: it lost its data, or never was a member; it gets a \
+             record when m2 answers, or by `leasehold members readmit m1`"
         );
     }
     quorum.servers[2].mute = false;

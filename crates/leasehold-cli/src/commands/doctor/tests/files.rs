@@ -17,6 +17,7 @@ fn judged(spoil: impl FnOnce(&mut DirectoryFacts)) -> Vec<Finding> {
         flock: Some(Ok(())),
         room: Ok((1 << 40, 1 << 20)),
         locks: Ok((3, 1)),
+        damaged: Vec::new(),
     };
     spoil(&mut facts);
     judge(&facts)
@@ -68,4 +69,10 @@ fn little_room_is_yellow_and_none_red() {
     }
     yellow(&judged(|it| it.room = Err(refused())), "room", "");
     yellow(&judged(|it| it.locks = Err(refused())), "locks", "");
+}
+
+#[test]
+fn damaged_lock_files_are_yellow_and_named() {
+    let damaged = judged(|it| it.damaged = vec!["a.lock".into(), "b.lock".into()]);
+    yellow(&damaged, "locks", "damaged: a.lock, b.lock");
 }
