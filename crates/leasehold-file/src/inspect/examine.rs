@@ -46,7 +46,7 @@ pub struct DirectoryFacts {
     pub room: Result<(u64, u64), Error>,
     /// How many lock files there are, and how many of these locks are held.
     pub locks: Result<(usize, usize), Error>,
-    /// The names of lock files with which no lock can be acquired: they are damaged, or not regular files.
+    /// The names of unusable lock files: they are damaged, or not regular files.
     pub damaged: Vec<String>,
 }
 

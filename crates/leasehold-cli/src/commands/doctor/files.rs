@@ -130,7 +130,7 @@ fn locks(facts: &DirectoryFacts) -> Finding {
                 facts.damaged.join(", ")
             ),
             "these locks cannot be acquired",
-            "while nobody holds the lock, delete its file; the next fence then follows from the wall clock",
+            "while the lock is free, delete its file; the next fence then follows from the wall clock",
         ),
         Ok((1, held)) => Finding::green("locks", format!("1 lock file, {held} held")),
         Ok((files, held)) => Finding::green("locks", format!("{files} lock files, {held} held")),
