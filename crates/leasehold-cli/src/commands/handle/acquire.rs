@@ -20,7 +20,7 @@ pub(crate) fn acquire(args: &AcquireArgs, output: &Output) -> Result<ExitCode, F
     context.store.require_leases("acquire")?;
     // Before acquiring, because a handle that cannot be written would be lost.
     let file = args.handle_file.as_deref();
-    let file = file.map(HandleFile::prepare).transpose()?;
+    let file = file.map(HandleFile::prepare_new).transpose()?;
     runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
         let guards = match context.request().acquire(&signals).await? {

@@ -15,6 +15,9 @@ pub(crate) struct AcquireArgs {
     pub(crate) lock: LockArgs,
 
     /// Write the handle to FILE (mode 0600) and not to stdout.
+    ///
+    /// A file with a handle that is still valid is an error: without that handle, its lock could not be
+    /// released.
     #[arg(long, value_name = "FILE")]
     pub(crate) handle_file: Option<PathBuf>,
 

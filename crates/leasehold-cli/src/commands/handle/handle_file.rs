@@ -3,6 +3,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::time::Duration;
 
 use leasehold::Handle;
 use leasehold::clock::{Clock as _, SystemClock};
@@ -19,6 +20,24 @@ pub(super) struct HandleFile {
 }
 
 impl HandleFile {
+    /// Prepares a file for a new handle. Refuses one with a handle that is still valid: without it, that
+    /// lock could not be released.
+    pub(super) fn prepare_new(path: &Path) -> Result<Self, Failure> {
+        let known = fs::read_to_string(path).unwrap_or_default();
+        let known: Option<Handle> = known.trim().parse().ok();
+        let left = known.as_ref().and_then(Handle::deadline);
+        let left = left.map_or(Duration::ZERO, |end| end.since(SystemClock.now()));
+        match known {
+            Some(handle) if !left.is_zero() => Err(Failure::usage(format!(
+                "{} has the handle of lock {:?}, which is valid for {left:.0?}; release that lock first, \
+                 or name another file",
+                path.display(),
+                handle.key().as_str()
+            ))),
+            _ => Self::prepare(path),
+        }
+    }
+
     pub(super) fn prepare(path: &Path) -> Result<Self, Failure> {
         let failed = |error: io::Error| cannot_write(path, &error);
         let Some(name) = path.file_name() else {
@@ -72,6 +91,28 @@ const ONLY_ITS_OWNER: u32 = 0o600;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn file_with_a_valid_handle_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("handle");
+        let prepare = || HandleFile::prepare_new(&path).map_err(|failure| failure.to_string());
+        let locks = leasehold::blocking::Client::new(leasehold::MemoryStore::new());
+        let guard = locks.lock("deploy").acquire().unwrap();
+        let handle = guard.into_handle().unwrap();
+        let file = prepare().unwrap();
+        file.keep(&handle)
+            .map_err(|failure| failure.to_string())
+            .unwrap();
+        let refusal = prepare().err().unwrap();
+        assert!(
+            refusal.contains("has the handle of lock \"deploy\", which is valid for"),
+            "{refusal}"
+        );
+        assert!(!refusal.contains(&handle.reveal()), "{refusal}");
+        fs::write(&path, "no handle").unwrap();
+        assert!(prepare().is_ok());
+    }
 
     #[test]
     fn leftover_draft_does_no_harm() {
