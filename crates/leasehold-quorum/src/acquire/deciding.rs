@@ -198,14 +198,7 @@ impl Engine {
         let has_answers = total - failures.len() >= majority(total);
         // Permits that differ between members are a sign of other holders.
         let is_busy = acquisition.claim.mode.permits().is_some() && has_answers && open == 0;
-        // Members that were not asked yet may have a vote, too.
-        let membership = &mut self.membership;
-        let is_silent = |(member, state): &(usize, &MemberState)| {
-            matches!(state.claim, ClaimState::Out)
-                && (state.asked.is_some() || membership.obstacle(now.instant, *member).is_none())
-        };
-        let silent = members.enumerate().filter(is_silent).count();
-        let error = too_few(total, silent, failures);
+        let error = too_few(total, open, failures);
         if is_queued && error.is_retryable() {
             if open > 0 {
                 // The answers may end the wait. Without them, the round ends at its time limit.

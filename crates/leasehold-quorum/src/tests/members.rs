@@ -23,7 +23,7 @@ fn reconnected_member_gets_heartbeat_releases_waits() {
     assert_eq!(asked.owner, claim.owner);
 }
 
-/// Bugs 1 and 3: a client that reaches only a minority must not block the lock there.
+/// A client that reaches only a minority must not block the lock there.
 #[test]
 fn waiter_without_majority_leaves_the_queues() {
     let mut fixture = Fixture::new(3);
@@ -283,4 +283,18 @@ fn failure_waits_for_first_connections() {
     assert!(fixture.outcome(id).is_none());
     fixture.pass(1);
     assert!(matches!(fixture.outcome(id), Some(Outcome::Failed(_))));
+}
+
+#[test]
+fn member_that_was_not_asked_may_have_a_vote() {
+    let mut fixture = Fixture::disconnected(3);
+    let claim = Arc::new(fixture.claim(true));
+    fixture.acquire(&claim);
+    (0..2).for_each(|member| fixture.disconnect(member));
+    let told = fixture.progress();
+    let Some(Progress::Unavailable(error)) = told.last() else {
+        panic!("{told:?}");
+    };
+    let votes = "at most 1 of 3 servers have a vote, 2 needed";
+    assert!(error.to_string().contains(votes), "{error}");
 }
