@@ -8,6 +8,7 @@ use std::time::Duration;
 use leasehold::Handle;
 use leasehold::clock::{Clock as _, SystemClock};
 
+use crate::commands::handle::handle_source::limited;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 
@@ -23,8 +24,12 @@ impl HandleFile {
     /// Prepares a file for a new handle. Refuses one with a handle that is still valid: without it, that
     /// lock could not be released.
     pub(super) fn prepare_new(path: &Path) -> Result<Self, Failure> {
-        let known = fs::read_to_string(path).unwrap_or_default();
-        let known: Option<Handle> = known.trim().parse().ok();
+        // A pipe or a device could be read without end.
+        let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
+        let known = is_file.then(|| limited(File::open(path)?));
+        let known: Option<Handle> = known
+            .and_then(io::Result::ok)
+            .and_then(|text| text.trim().parse().ok());
         let left = known.as_ref().and_then(Handle::deadline);
         let left = left.map_or(Duration::ZERO, |end| end.since(SystemClock.now()));
         match known {
@@ -90,6 +95,9 @@ const ONLY_ITS_OWNER: u32 = 0o600;
 
 #[cfg(test)]
 mod tests {
+    use nix::sys::stat::Mode;
+    use nix::unistd::mkfifo;
+
     use super::*;
 
     #[test]
@@ -112,6 +120,23 @@ mod tests {
         assert!(!refusal.contains(&handle.reveal()), "{refusal}");
         fs::write(&path, "no handle").unwrap();
         assert!(prepare().is_ok());
+    }
+
+    #[test]
+    fn pipe_in_place_of_a_handle_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pipe");
+        mkfifo(&path, Mode::S_IRWXU).unwrap();
+        let (done, outcome) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _ = done.send(HandleFile::prepare_new(&path).is_ok());
+            });
+            let outcome = outcome.recv_timeout(Duration::from_secs(30));
+            // Lets a reader go on, if there is one.
+            drop(OpenOptions::new().read(true).write(true).open(&path));
+            assert_eq!(outcome, Ok(true));
+        });
     }
 
     #[test]

@@ -113,7 +113,7 @@ impl std::fmt::Display for HandleSource {
 }
 
 /// Reads `source`, at most the length of a handle.
-fn limited(source: impl Read) -> io::Result<String> {
+pub(super) fn limited(source: impl Read) -> io::Result<String> {
     let mut text = String::new();
     source.take(TEXT_MAX).read_to_string(&mut text)?;
     Ok(text)
