@@ -67,18 +67,6 @@ impl Subject {
         }
     }
 
-    pub(crate) const fn bound(
-        name: &'static str,
-        program: Program,
-        settings: &'static str,
-        nodes: Nodes,
-    ) -> Self {
-        Self {
-            role: Role::Bound,
-            ..Self::peer(name, program, settings, nodes)
-        }
-    }
-
     pub(crate) const fn peer(
         name: &'static str,
         program: Program,
@@ -92,6 +80,14 @@ impl Subject {
             role: Role::Peer,
             prefix: "",
             nodes,
+        }
+    }
+
+    /// Makes this a bare bound instead of a peer.
+    pub(crate) const fn as_bound(self) -> Self {
+        Self {
+            role: Role::Bound,
+            ..self
         }
     }
 

@@ -4,7 +4,8 @@ use leasehold::Client;
 
 use crate::exit::Fallible;
 
-/// Long enough for a request to enter the queue, on a client that callgrind makes fifty times slower.
+/// Long enough for a request to enter the queue, on a client that callgrind makes fifty times slower. A
+/// question whether it has would count as well.
 const QUEUED: Duration = Duration::from_millis(20);
 
 /// Two clients take turns: each asks while the other client holds the lock, and gets it on release.

@@ -6,16 +6,16 @@ use crate::measure::subject::{LEASEHOLD, PYTHON_REDIS_LOCK, Subject};
 pub(super) const REFERENCE: &str = "redis crate";
 
 const SUBJECTS: [Subject; 14] = [
-    Subject::bound("bare sockets", Own("bare-pipeline"), "default", Any),
-    Subject::bound(REFERENCE, Own("crate-all"), "multi", Any),
-    Subject::bound(MAJORITY, Own("crate-majority"), "multi", Several),
-    Subject::bound("redis crate, one thread", Own("crate-all"), "default", Any),
+    Subject::peer("bare sockets", Own("bare-pipeline"), "default", Any).as_bound(),
+    Subject::peer(REFERENCE, Own("crate-all"), "multi", Any).as_bound(),
+    Subject::peer(MAJORITY, Own("crate-majority"), "multi", Several).as_bound(),
+    Subject::peer("redis crate, one thread", Own("crate-all"), "default", Any).as_bound(),
     Subject::ours(LEASEHOLD, "leasehold", "multi"),
     Subject::ours("leasehold, one thread", "leasehold", "default"),
     Subject::peer("rslock", Own("rslock"), "multi", Any),
     Subject::peer("redlock (crate)", Own("redlock"), "default", Any),
     Subject::peer("node-redlock", Node("redlock"), "default", Any),
-    Subject::bound("ioredis", Node("ioredis"), "default", One),
+    Subject::peer("ioredis", Node("ioredis"), "default", One).as_bound(),
     Subject::peer("redis-py", Python("redis-py"), "default", One),
     Subject::peer("pottery", Python("pottery"), "default", Any).prefixed("redlock:"),
     PYTHON_REDIS_LOCK,

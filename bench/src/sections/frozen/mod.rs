@@ -21,7 +21,7 @@ use condition::Condition;
 
 const SUBJECTS: [Subject; 3] = [
     Subject::ours(LEASEHOLD, "leasehold", "multi"),
-    Subject::bound("raw redis", IMPATIENT_CRATE, "multi", Nodes::Any),
+    Subject::peer("raw redis", IMPATIENT_CRATE, "multi", Nodes::Any).as_bound(),
     Subject::peer("rslock", IMPATIENT_RSLOCK, "multi", Nodes::Any),
 ];
 const IMPATIENT_CRATE: Program = Program::Own("crate-impatient");

@@ -5,10 +5,10 @@ use crate::measure::subject::{BOUND, LEASEHOLD, PYTHON_REDIS_LOCK, Subject};
 /// A separate search found the delay that makes each library hand over fastest. A shorter delay only
 /// costs more.
 const SUBJECTS: [Subject; 16] = [
-    Subject::bound("BLPOP, bare sockets", Own("bare"), "default", One),
-    Subject::bound("SET, bare sockets", Own("bare-quorum"), "default", Any),
-    Subject::bound(BOUND, Own("bare-crate"), "default", One),
-    Subject::bound(BOUND_ON_ALL_CORES, Own("bare-crate"), "multi", One),
+    Subject::peer("BLPOP, bare sockets", Own("bare"), "default", One).as_bound(),
+    Subject::peer("SET, bare sockets", Own("bare-quorum"), "default", Any).as_bound(),
+    Subject::peer(BOUND, Own("bare-crate"), "default", One).as_bound(),
+    Subject::peer(BOUND_ON_ALL_CORES, Own("bare-crate"), "multi", One).as_bound(),
     Subject::ours(LEASEHOLD, "leasehold", "default"),
     Subject::ours("leasehold, all cores", "leasehold", "multi"),
     Subject::ours("leasehold, a client each", "leasehold-each", "default"),
