@@ -16,14 +16,14 @@ pub(crate) struct Section {
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) sections: Vec<Section>,
-    /// When those asked who waited at the end.
+    /// When each waiter asked that was still waiting at the end.
     pub(crate) pending: Vec<u64>,
     /// How often a waiter's acquire ended without the lock, and why the last time.
     pub(crate) gave_up: u64,
     pub(crate) why: String,
 }
 
-/// What the handles did that an order let cycle.
+/// What the handles did during one order to cycle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Cycled {
     pub(crate) cycles: usize,
@@ -65,10 +65,10 @@ pub(crate) struct Taken {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Renewals {
     pub(crate) renewals: usize,
-    /// Between two of a lock, in seconds.
+    /// The longest time between two renewals of one lock, in seconds.
     pub(crate) longest: f64,
     /// How far the deadline still was when a renewal was confirmed, in seconds.
     pub(crate) least_left: f64,
-    /// Of all locks.
+    /// How many of all the locks were lost.
     pub(crate) lost: usize,
 }

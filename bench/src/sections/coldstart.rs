@@ -133,7 +133,7 @@ fn run(line: &[&str]) -> Fallible {
     }
 }
 
-pub(super) fn tell(lines: &Lines, page: &mut Page) -> Fallible {
+pub(super) fn write_page(lines: &Lines, page: &mut Page) -> Fallible {
     page.title("`leasehold run` from start to exit");
     page.say(include_str!("../../pages/coldstart.md"));
     let (mut runs, mut sizes) = (Vec::new(), Vec::new());

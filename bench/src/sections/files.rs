@@ -121,7 +121,7 @@ fn open(path: &Path) -> Fallible<File> {
     Ok(options.open(path).map_err(|error| failed(path, &error))?)
 }
 
-pub(super) fn tell(lines: &Lines, page: &mut Page) -> Fallible {
+pub(super) fn write_page(lines: &Lines, page: &mut Page) -> Fallible {
     page.title("The file store");
     page.say(include_str!("../../pages/files.md"));
     let runs: Vec<Run> = lines.results()?;

@@ -85,7 +85,7 @@ pub(super) fn measure(options: &Options, results: &mut Results) -> Fallible {
     Ok(())
 }
 
-pub(super) fn tell(lines: &Lines, page: &mut Page) -> Fallible {
+pub(super) fn write_page(lines: &Lines, page: &mut Page) -> Fallible {
     page.title("Many locks in one process");
     let runs: Vec<Run> = lines.results()?;
     page.say(include_str!("../../pages/held.md"));

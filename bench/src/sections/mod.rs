@@ -18,32 +18,32 @@ use crate::options::{Options, folder};
 use crate::report;
 use crate::report::page::Page;
 
-/// One subject of the report, measured and told apart from the others.
+/// A section of the report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Section {
     /// On the command line, and of its files under `target/bench`.
     pub(crate) name: &'static str,
     /// Measures, and keeps every round as a line of raw results.
     measure: Measure,
-    /// Tells what the lines say. Of these alone, so that the report can be written again.
-    tell: Tell,
+    /// Writes the page from the lines alone, so that it can be written again.
+    write_page: WritePage,
 }
 
-/// All there are, in the order of the report. Here, and nowhere else, a new one is entered.
+/// All sections, in the order of the report. This is the only list of them.
 pub(crate) const SECTIONS: [Section; 9] = [
-    Section::new("cycles", cycles::measure, cycles::tell),
-    Section::new("handover", handover::measure, handover::tell),
-    Section::new("modes", modes::measure, modes::tell),
-    Section::new("waiters", waiters::measure, waiters::tell),
-    Section::new("frozen", frozen::measure, frozen::tell),
-    Section::new("held", held::measure, held::tell),
-    Section::new("cost", cost::measure, cost::tell),
-    Section::new("coldstart", coldstart::measure, coldstart::tell),
-    Section::new("files", files::measure, files::tell),
+    Section::new("cycles", cycles::measure, cycles::write_page),
+    Section::new("handover", handover::measure, handover::write_page),
+    Section::new("modes", modes::measure, modes::write_page),
+    Section::new("waiters", waiters::measure, waiters::write_page),
+    Section::new("frozen", frozen::measure, frozen::write_page),
+    Section::new("held", held::measure, held::write_page),
+    Section::new("cost", cost::measure, cost::write_page),
+    Section::new("coldstart", coldstart::measure, coldstart::write_page),
+    Section::new("files", files::measure, files::write_page),
 ];
 
-/// Measures the sections that were asked for, or all, and writes the page of each. One that fails
-/// is named at the end, and takes no other with it.
+/// Measures the sections that were asked for, or all, and writes the page of each. A section that fails
+/// is named at the end, and does not stop the others.
 pub(crate) fn run(options: &Options) -> Fallible {
     let mut failed = Vec::new();
     for section in SECTIONS.iter().filter(|section| options.has(section.name)) {
@@ -57,27 +57,27 @@ pub(crate) fn run(options: &Options) -> Fallible {
     }
 }
 
-/// Writes the report of what was measured last, which `target/bench` holds. Nothing is measured.
+/// Writes the report from the last results under `target/bench`. Measures nothing.
 pub(crate) fn report() -> Fallible {
-    let told = SECTIONS.map(|section| {
+    let pages = SECTIONS.map(|section| {
         if !Lines::exist(section.name) {
             return Err(format!("{} was not measured yet", section.name).into());
         }
         let lines = Lines::read(section.name)?;
         Ok((section.page(&lines)?, lines))
     });
-    report::write(&told.into_iter().collect::<Fallible<Vec<_>>>()?)
+    report::write(&pages.into_iter().collect::<Fallible<Vec<_>>>()?)
 }
 
 type Measure = fn(&Options, &mut Results) -> Fallible;
-type Tell = fn(&Lines, &mut Page) -> Fallible;
+type WritePage = fn(&Lines, &mut Page) -> Fallible;
 
 impl Section {
-    const fn new(name: &'static str, measure: Measure, tell: Tell) -> Self {
+    const fn new(name: &'static str, measure: Measure, write_page: WritePage) -> Self {
         Self {
             name,
             measure,
-            tell,
+            write_page,
         }
     }
 
@@ -99,7 +99,7 @@ impl Section {
 
     fn page(&self, lines: &Lines) -> Fallible<Page> {
         let mut page = Page::new(self.name);
-        (self.tell)(lines, &mut page)?;
+        (self.write_page)(lines, &mut page)?;
         report::annotate(lines, &mut page);
         Ok(page)
     }

@@ -86,7 +86,7 @@ pub(super) fn measure(options: &Options, results: &mut Results) -> Fallible {
     Ok(())
 }
 
-pub(super) fn tell(lines: &Lines, page: &mut Page) -> Fallible {
+pub(super) fn write_page(lines: &Lines, page: &mut Page) -> Fallible {
     page.title("The modes of a lock");
     let runs: Vec<Run> = lines.results()?;
     page.say(

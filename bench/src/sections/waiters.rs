@@ -71,7 +71,7 @@ pub(super) fn measure(options: &Options, results: &mut Results) -> Fallible {
     Ok(())
 }
 
-pub(super) fn tell(lines: &Lines, page: &mut Page) -> Fallible {
+pub(super) fn write_page(lines: &Lines, page: &mut Page) -> Fallible {
     page.title("A thousand waiters");
     page.say(
         "One task of a process holds the lock, and the others wait. The commands are those of the whole process, including renewals of \

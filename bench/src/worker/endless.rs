@@ -1,4 +1,4 @@
-//! Runs cycles for good, and measures them during a window of time.
+//! Runs cycles without end, and measures them during a window of time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ impl Cycling {
         Ok(cycling)
     }
 
-    /// What happens from now on until `window` is over.
+    /// Returns what happens from now on until `window` is over.
     pub(super) async fn watch(&self, window: Duration) -> Watched {
         let from = Instant::now();
         tokio::time::sleep(window).await;

@@ -47,7 +47,7 @@ pub(super) async fn obey(task: &Task) -> Fallible {
     renewals.lost = guards.iter().filter(|guard| !guard.is_valid()).count();
     say_json(&renewals)?;
     drop(first);
-    // To release them all would take as long as to take them.
+    // Releasing all locks would take as long as acquiring them.
     std::process::exit(0);
 }
 
@@ -70,7 +70,7 @@ async fn take(client: &Client, locks: usize, ttl: Duration) -> Fallible<Vec<Guar
     Ok(guards)
 }
 
-/// The deadline moves by as much as lies between the requests that earned it.
+/// Watches the renewals of one lock. Its deadline moves by the time between two requests.
 async fn watch(guard: Guard, seen: Arc<Mutex<Renewals>>) {
     let Some(mut before) = guard.deadline() else {
         return;

@@ -102,7 +102,7 @@ fn count_instructions(options: &Options, results: &mut Results) -> Fallible {
     Ok(())
 }
 
-pub(super) fn tell(lines: &Lines, page: &mut Page) -> Fallible {
+pub(super) fn write_page(lines: &Lines, page: &mut Page) -> Fallible {
     page.title("What a lock costs");
     let (mut counts, mut uses) = (Vec::new(), Vec::new());
     for line in lines.results()? {

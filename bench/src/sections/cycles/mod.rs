@@ -1,16 +1,16 @@
 //! A free lock, acquired and released: what that costs, one at a time and many at once.
 
+mod page;
 mod run;
 mod subjects;
-mod tell;
 
 use crate::error::Fallible;
 use crate::measure::results::Results;
 use crate::measure::worker_process::{Keys, Scenario};
 use crate::options::{Options, or};
 use crate::sections::turns;
+pub(super) use page::write_page;
 use run::Run;
-pub(super) use tell::tell;
 
 /// The default numbers of cycles in flight.
 const IN_FLIGHT: [usize; 3] = [1, 64, 512];

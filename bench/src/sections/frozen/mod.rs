@@ -98,7 +98,7 @@ impl Run {
     }
 }
 
-pub(super) fn tell(lines: &Lines, page: &mut Page) -> Fallible {
+pub(super) fn write_page(lines: &Lines, page: &mut Page) -> Fallible {
     page.title("One of five servers fails");
     let runs: Vec<Run> = lines.results()?;
     page.say(include_str!("../../../pages/frozen.md"));

@@ -13,7 +13,7 @@ use crate::measure::worker_process::{Keys, Scenario};
 use crate::options::{Options, or};
 use crate::sections::turns;
 use run::Run;
-pub(super) use table::tell;
+pub(super) use table::write_page;
 
 /// The default numbers of waiters. The first applies to all subjects, the others only to those that the
 /// charts show.

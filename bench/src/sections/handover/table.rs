@@ -45,7 +45,7 @@ const COLUMNS: [SampleColumn<Run>; 16] = [
     ("rounds", |of| of.own.len().to_string()),
 ];
 
-pub(in crate::sections) fn tell(lines: &Lines, page: &mut Page) -> Fallible {
+pub(in crate::sections) fn write_page(lines: &Lines, page: &mut Page) -> Fallible {
     page.title("A contended lock");
     let runs: Vec<Run> = lines.results()?;
     page.say(format!(

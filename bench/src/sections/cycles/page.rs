@@ -40,7 +40,7 @@ const COLUMNS: [SampleColumn<Run>; 14] = [
     ("rounds", |of| of.own.len().to_string()),
 ];
 
-pub(in crate::sections) fn tell(lines: &Lines, page: &mut Page) -> Fallible {
+pub(in crate::sections) fn write_page(lines: &Lines, page: &mut Page) -> Fallible {
     page.title("A free lock");
     let runs: Vec<Run> = lines.results()?;
     page.say(include_str!("../../../pages/cycles.md"));
