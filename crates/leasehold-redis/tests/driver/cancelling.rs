@@ -8,7 +8,7 @@ use std::time::Duration;
 use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::store::background;
 use leasehold_quorum::{Outcome, ReleaseMode};
-use leasehold_testkit::servers::{RedisSet, until};
+use leasehold_testkit::servers::{RedisSet, Reply, until};
 
 use super::fixture::{Client, draw, locks};
 
@@ -105,6 +105,30 @@ async fn dropped_writer_passes_its_duty_on() {
     let other = Client::of(&set);
     let acquired = within(&SystemClock, limit, other.acquire("lock-0")).await;
     assert!(acquired.is_some(), "the thread takes over");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grant_that_no_caller_took_is_released() {
+    let set = RedisSet::start(1);
+    let server = set.iter().next().expect("a server");
+    let (one, other) = (Client::of(&set), Client::of(&set));
+    for sees_busy in [true, false] {
+        let (claim, _) = one.acquire("lock").await;
+        let waiter = other.claim("lock");
+        let mut waiting = other.driver.acquire(Arc::clone(&waiter));
+        if sees_busy {
+            let told = waiting.event().await;
+            assert!(told.is_err(), "{told:?}");
+        }
+        until("the waiter is queued", || locks(&set).len() == 2);
+        one.release(claim).await;
+        let owner = Reply::Bulk(waiter.owner.to_string());
+        until("the waiter has the lock", || {
+            server.command(&["GET", "lock"]) == owner
+        });
+        drop(waiting);
+        until("the lock is free", || locks(&set).is_empty());
+    }
 }
 
 /// A caller may begin a batch and then block its thread.
