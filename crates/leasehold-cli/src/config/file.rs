@@ -27,12 +27,12 @@ enum OneOrMany {
 
 /// Reads the configuration file at `path`, which holds `text`.
 pub(crate) fn parse(text: &str, path: &Path) -> Result<Addresses, Failure> {
-    let source = path.display().to_string();
     // The file may contain passwords, so the error has the line number without the line.
-    let refuse = |start: usize, what: String| {
+    let place = |start: usize| {
         let line = text[..start].matches('\n').count() + 1;
-        Failure::usage(format!("{source}: line {line}: {what}"))
+        format!("{}: line {line}", path.display())
     };
+    let refuse = |start, what: String| Failure::usage(format!("{}: {what}", place(start)));
     let file: ConfigFile = toml::from_str(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
         refuse(start, error.message().to_owned())
@@ -58,7 +58,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Addresses, Failure> {
         OneOrMany::One(url) => vec![url],
         OneOrMany::Many(urls) => urls,
     };
-    Addresses::new(urls, limits, source)
+    Addresses::new(urls, limits, place(start))
 }
 
 #[cfg(test)]

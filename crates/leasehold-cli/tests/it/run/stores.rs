@@ -80,8 +80,20 @@ fn configuration_file_names_the_store() {
     assert_eq!((ended.code(), &*ended.stderr), (0, ""));
     let members = format!("file:{}\n", sandbox.path("locks").display());
     assert_eq!(ended.stdout, members);
-    fs::write(&file, "stor = 'redis://:secret@host'").unwrap();
-    let ended = run();
-    ended.fails(64, &["leasehold.toml", "line 1", "unknown field `stor`"]);
-    assert!(!ended.stderr.contains("secret"), "{ended:?}");
+    for (text, parts) in [
+        (
+            "stor = 'redis://:secret@host'",
+            ["line 1", "unknown field `stor`"],
+        ),
+        (
+            "\nstore = 'redis://:secret@host:x'",
+            ["line 2: store URL", "port"],
+        ),
+    ] {
+        fs::write(&file, text).unwrap();
+        let ended = run();
+        ended.fails(64, &parts);
+        ended.fails(64, &["leasehold.toml"]);
+        assert!(!ended.stderr.contains("secret"), "{ended:?}");
+    }
 }
