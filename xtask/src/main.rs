@@ -30,11 +30,9 @@ Usage: cargo xtask COMMAND
   verify   [--skip NAME]...     everything that must hold before a change is merged
   test     [--skip NAME]...     installs what the tests need, then runs them
   setup    [--skip NAME]...     only installs what the tests need
-  lint                          file sizes, layers and quotes of the mutants (1 s)
+  lint                          file sizes, layers and known defects (1 s)
   fix                           formats, and applies clippy's fixes
-  mutants  [NAME]... | --part   inserts known defects; a test must notice each
-  mutants  --generated [K/N]    lets cargo-mutants change the modules that decide
-  mutants  --page               writes docs/mutants.md
+  mutants  [K/N]                lets cargo-mutants change the modules that decide
   sim      [--seeds A..B | --trace SEED] [--faults none|all|NAMES]
   faults   [--minutes N] [--seed N] [--only FAULT]   breaks real servers
   bench    [--quick] [SECTION]...   compares with other libraries; `report` writes
@@ -92,7 +90,10 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "setup" => Ok(setup::run(&find()?, &skip::skips(rest)?)?),
         "lint" => none(rest).and_then(|()| Ok(lint::run(&find()?)?)),
         "fix" => none(rest).and_then(|()| Ok(commands::fix(&find()?)?)),
-        "mutants" => mutants::run(&find()?, rest),
+        "mutants" => match rest {
+            [] => Ok(mutants::run(&find()?, None)?),
+            [part, rest @ ..] => none(rest).and_then(|()| Ok(mutants::run(&find()?, Some(part))?)),
+        },
         "sim" => Ok(commands::sim(&find()?, rest)?),
         "faults" => Ok(commands::faults(&find()?, rest)?),
         "bench" => Ok(bench::run(&find()?, rest)?),

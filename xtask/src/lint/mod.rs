@@ -1,27 +1,25 @@
 //! Checks what neither clippy nor rustfmt checks: the size of files, the lints of each crate, the dependencies
-//! between crates, the imports of the core, and that the mutants still fit the code.
+//! between crates, the imports of the core, and that the tests of the known defects exist.
 
 mod imports;
+mod known_defects;
 mod layers;
 
 use std::path::{Path, PathBuf};
 
-use crate::mutants;
 use crate::step::step;
 use crate::workspace::Workspace;
 use imports::Imports;
 
 /// Lines of a file, including its unit tests.
-const FILE_MAX: usize = 350;
-/// Lines of a file under `tests/`, where one file is one subject seen from outside.
-const TEST_FILE_MAX: usize = 500;
+const FILE_MAX: usize = 500;
 
 /// Runs all checks and prints each violation.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     step("lint", || {
-        mutants::check(workspace)?;
         let mut violations = layers::check(workspace)?;
         let mut imports = Imports::default();
+        let mut sources = Vec::new();
         for folder in ["crates", "xtask", "bench"] {
             walk(&workspace.root().join(folder), &mut |path| {
                 let text = std::fs::read_to_string(path).map_err(|error| failed(path, &error))?;
@@ -31,9 +29,14 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
                     imports.add(below, &text);
                 }
                 violations.extend(violation(&path, &text));
+                sources.push(text);
                 Ok(())
             })?;
         }
+        let page = Path::new("docs/known-defects.md");
+        let text = std::fs::read_to_string(workspace.root().join(page));
+        let text = text.map_err(|error| failed(page, &error))?;
+        violations.extend(known_defects::check(page, &text, &sources));
         let cycle = imports.cycle();
         if !cycle.is_empty() {
             violations.push(format!(
@@ -75,14 +78,10 @@ fn failed(path: &Path, error: &std::io::Error) -> String {
 
 fn violation(path: &str, text: &str) -> Option<String> {
     if path.ends_with(".rs") {
-        let max = if path.contains("/tests/") {
-            TEST_FILE_MAX
-        } else {
-            FILE_MAX
-        };
         let lines = text.lines().count();
-        (lines > max)
-            .then(|| format!("{path}: {lines} lines, more than {max}: split the file by subject"))
+        (lines > FILE_MAX).then(|| {
+            format!("{path}: {lines} lines, more than {FILE_MAX}: split the file by subject")
+        })
     } else if path.ends_with(".lua") {
         (!text.starts_with("-- ")).then(|| {
             format!("{path}: begin with a comment that says what the script does, with which KEYS and ARGV")
@@ -99,10 +98,9 @@ mod tests {
 
     #[test]
     fn long_files_are_reported() {
-        for (path, max) in [("crates/a/src/lib.rs", 350), ("crates/a/tests/all.rs", 500)] {
-            assert_eq!(violation(path, &"\n".repeat(max)), None);
-            assert!(violation(path, &"\n".repeat(max + 1)).is_some());
-        }
+        let path = "crates/a/src/lib.rs";
+        assert_eq!(violation(path, &"\n".repeat(FILE_MAX)), None);
+        assert!(violation(path, &"\n".repeat(FILE_MAX + 1)).is_some());
     }
 
     #[test]
