@@ -21,8 +21,8 @@ use std::process::ExitCode as Status;
 
 use cli::{completions, man};
 use commands::{
-    Subcommand, bench, break_lock, doctor, elect, fence, handle, hold, init, ls, members, once,
-    run, status, waiters,
+    Subcommand, break_lock, doctor, elect, fence, handle, hold, init, ls, members, once, run,
+    status, waiters,
 };
 use guardian::args::GuardianArgs;
 use guardian::guard;
@@ -70,7 +70,6 @@ fn perform(subcommand: &Subcommand, output: &Output) -> Result<ExitCode, Failure
         Subcommand::Break(args) => break_lock::break_lock(args, output),
         Subcommand::Init(args) => init::init(args),
         Subcommand::Members(args) => members::members(args, output),
-        Subcommand::Bench(args) => bench::bench(args, output),
         Subcommand::Doctor(args) => doctor::doctor(args),
         Subcommand::Fence(args) => fence::fence(args),
         Subcommand::Elect(args) if args.observe => elect::observe(args, output),

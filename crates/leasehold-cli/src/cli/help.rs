@@ -136,7 +136,6 @@ const STORE: &[&str] = &[
     "members remove",
     "members readmit",
     "doctor",
-    "bench",
 ];
 
 const ENVIRONMENT: &[Row] = &[
@@ -174,7 +173,7 @@ const EXIT_CODES: &[Row] = &[
     row("0-255", RUNS, "the exit code of CMD"),
     row("128+n", RUNS, "signal n ended CMD or the wait"),
     row("0", &[], "success"),
-    row("128+n", &["hold", "bench"], "signal n ended it"),
+    row("128+n", &["hold"], "signal n ended it"),
     row("64", &[], "usage error, or a value that breaks a rule"),
     row(
         "65",
@@ -282,7 +281,6 @@ leasehold release <<< "$handle""#,
         "doctor",
         "leasehold doctor --store redis://a,redis://b,redis://c",
     ),
-    ("bench", "leasehold bench --duration 10s"),
     (
         "fence check",
         r#"leasehold fence check --high-water report.csv.fence && mv "$new" report.csv"#,

@@ -1,6 +1,5 @@
 //! The subcommands.
 
-pub(crate) mod bench;
 pub(crate) mod break_lock;
 pub(crate) mod doctor;
 pub(crate) mod elect;
@@ -17,7 +16,6 @@ pub(crate) mod waiters;
 
 use clap_complete::Shell;
 
-use crate::commands::bench::args::BenchArgs;
 use crate::commands::break_lock::BreakArgs;
 use crate::commands::doctor::args::DoctorArgs;
 use crate::commands::elect::args::ElectArgs;
@@ -221,23 +219,6 @@ pub(crate) enum Subcommand {
     /// Exits with 0 if nothing is red, with 69 if less than a majority has a vote, otherwise with 78.
     Doctor(DoctorArgs),
 
-    /// Measure the latency and throughput of a store.
-    ///
-    /// Measures the round trip to each server, and for the store: acquire and release, one lock at a time
-    /// and many at once; the hand-over between two clients; and renewals. From these it estimates how many
-    /// locks the store can serve to this machine, and says if the CPU of this machine was the limit.
-    ///
-    /// It is safe on a store in use. Its locks have random names that begin with `leasehold-bench/`; it
-    /// releases and removes them at the end, also after Ctrl-C. If it is killed, the locks expire with
-    /// their TTL and their counters after a week. The records of its clients expire after four minutes.
-    ///
-    /// It loads the store as fast as the store answers, with --in-flight locks at once, for --duration in
-    /// all. Other clients wait longer meanwhile; `--in-flight 1` is gentle.
-    ///
-    /// Exits with 0 if the store as a whole could be measured, even if a server did not answer, and with
-    /// 69 without a quorum.
-    Bench(BenchArgs),
-
     /// Reject writes from an outdated lock holder.
     Fence(FenceArgs),
 
@@ -280,7 +261,6 @@ impl Subcommand {
             Self::Break(args) => args.json,
             Self::Init(args) => args.json,
             Self::Members(args) => args.json,
-            Self::Bench(args) => args.json,
             Self::Doctor(args) => args.json,
             Self::Fence(args) => match &args.action {
                 FenceAction::Check(args) => args.json,

@@ -61,13 +61,6 @@ pub(crate) enum Message<'a> {
     },
     /// The result of a request.
     Once(OnceAnswer<'a>),
-    /// This part of a measurement has begun.
-    Measuring {
-        part: &'a str,
-        /// From 1.
-        number: usize,
-        of: usize,
-    },
     /// The reason for the end of the program.
     Error(&'a Failure),
 }
@@ -94,9 +87,6 @@ impl Message<'_> {
                 Some(format!("campaigning for {name:?} again in {after}"))
             }
             Self::Broken { lock, record } => Some(format!("lock {lock:?} was broken by {record}")),
-            Self::Measuring { part, number, of } => {
-                Some(format!("measuring, {number} of {of}: {part}"))
-            }
             Self::Error(failure) => Some(failure.to_string()),
         }
     }
@@ -169,9 +159,6 @@ impl Message<'_> {
                 "lock": lock,
                 "broken": break_text::json(record),
             }),
-            Self::Measuring { part, number, of } => {
-                json!({"event": "measuring", "part": part, "number": number, "of": of})
-            }
             Self::Once(answer) => answer.json(),
             Self::Error(failure) => json!({
                 "event": "error",

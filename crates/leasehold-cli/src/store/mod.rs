@@ -109,11 +109,6 @@ impl OpenStore {
         Arc::clone(&self.store)
     }
 
-    /// The store of files, if it is one.
-    pub(crate) fn into_files(self) -> Option<FileStore> {
-        self.files
-    }
-
     /// The longest TTL of this store.
     pub(crate) fn ttl_max(&self) -> Duration {
         self.store.terms().ttl_max

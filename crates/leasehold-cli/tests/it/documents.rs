@@ -27,7 +27,6 @@ fn man_pages_have_sections_and_json_fields() {
     assert!(!page.contains("guardian"), "{page}");
     for (subcommand, part) in [
         ("run", "LEASEHOLD_FENCES"),
-        ("bench", "renewals_per_s"),
         ("elect", "campaigns"),
         ("members", "remove"),
     ] {

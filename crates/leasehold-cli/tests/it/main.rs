@@ -50,10 +50,8 @@ mod holds {
 }
 
 mod administration {
-    pub(crate) mod bench;
     pub(crate) mod doctor;
     pub(crate) mod inspect;
-    pub(crate) mod redis_bench;
     pub(crate) mod redis_break;
     pub(crate) mod redis_doctor;
     pub(crate) mod redis_members;

@@ -332,6 +332,6 @@ fn round_trip(sorted: &[Duration]) -> Option<Finding> {
         "a server of a quorum has a twentieth of the TTL to answer; with TTLs below {:.0?} it is too slow",
         median * 20
     );
-    let remedy = "run clients closer to it, or use longer TTLs; leasehold bench measures more";
+    let remedy = "run clients closer to it, or use longer TTLs";
     Some(Finding::yellow("round_trip", text, why, remedy))
 }

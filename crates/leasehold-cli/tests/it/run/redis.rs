@@ -173,7 +173,6 @@ fn a_wrong_password_is_77_and_never_shown() {
         "elect x touch ran",
         "elect --observe x",
         "elect --observe --once x",
-        "bench --duration 500ms",
     ] {
         let ended = sandbox.run(args);
         ended.fails(77, &[&id(&server)]);
