@@ -106,8 +106,9 @@ const EXPIRY_EVERY: Duration = Duration::from_secs(600);
 /// For how many locks a client remembers that it set the expiry.
 const EXPIRIES_MAX: usize = 4096;
 
-/// How many requests one member may have in flight. Beyond that it counts as silent.
-pub(crate) const FLIGHTS_MAX: usize = 1_000;
+/// How many requests a silent member may have in flight. Beyond that it is owed its releases, and it gets no
+/// other requests.
+const SILENT_FLIGHTS_MAX: usize = 1_000;
 
 impl Member {
     pub(crate) fn push(&mut self, id: RequestId, task: Task, sent: BootInstant, limit: Duration) {
@@ -122,8 +123,10 @@ impl Member {
         });
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.flights.len() >= FLIGHTS_MAX
+    /// Whether a release can be sent now.
+    pub(crate) fn takes_release(&self, is_silent: bool) -> bool {
+        let is_full = is_silent && self.flights.len() >= SILENT_FLIGHTS_MAX;
+        self.connected.is_some() && !is_full
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -215,8 +218,8 @@ impl Member {
     }
 
     /// Takes a release that can be sent now.
-    pub(crate) fn pop_owed(&mut self, now: BootInstant) -> Option<Lease> {
-        if self.connected.is_none() || self.is_full() {
+    pub(crate) fn pop_owed(&mut self, now: BootInstant, is_silent: bool) -> Option<Lease> {
+        if !self.takes_release(is_silent) {
             return None;
         }
         loop {

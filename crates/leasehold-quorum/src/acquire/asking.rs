@@ -62,10 +62,6 @@ impl Engine {
         };
         let began = acquisition.began;
         match self.membership.access(now.instant, member, began) {
-            Access::Open if self.members[member].is_full() => {
-                let error = not_sent("too many requests are in flight");
-                return self.refuse_to_ask(now, id, member, error);
-            }
             Access::Open => self.begin_round(now, id),
             Access::Pending => return self.begin_round(now, id),
             Access::Closed => {

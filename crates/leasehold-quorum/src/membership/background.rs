@@ -100,8 +100,8 @@ impl Membership {
         }
     }
 
-    /// Whether a background request would reach the member.
-    pub(super) fn is_reachable(&self, member: usize) -> bool {
+    /// Whether the member is connected and answers.
+    pub(crate) fn is_reachable(&self, member: usize) -> bool {
         let state = &self.members[member];
         matches!(state.connection, Connection::Open) && state.silent_since.is_none()
     }

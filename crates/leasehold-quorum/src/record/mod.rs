@@ -92,11 +92,6 @@ impl Engine {
                 Access::Open if is_lasting && !self.membership.is_durable(member) => {
                     self.membership.named_failure(member, forgetful())
                 }
-                Access::Open if self.members[member].is_full() => {
-                    let text = "too many requests are in flight";
-                    let error = Error::new(ErrorKind::Unreachable, text);
-                    self.membership.named_failure(member, error)
-                }
                 Access::Open => {
                     operation.unanswered += 1;
                     let (key, action) = (operation.record.key.clone(), operation.action.clone());

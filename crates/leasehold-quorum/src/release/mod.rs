@@ -127,7 +127,8 @@ impl Engine {
 
     /// Sends the releases that a member could not receive before.
     pub(crate) fn send_owed(&mut self, now: Now, member: usize) {
-        while let Some(lease) = self.members[member].pop_owed(now.instant) {
+        let is_silent = !self.membership.is_reachable(member);
+        while let Some(lease) = self.members[member].pop_owed(now.instant, is_silent) {
             self.send_release(now, member, lease, None, None);
         }
     }
@@ -141,11 +142,11 @@ impl Engine {
         requeue: Option<u64>,
         operation: Option<OperationId>,
     ) {
-        if self.members[member].connected.is_none() || self.members[member].is_full() {
+        let is_silent = !self.membership.is_reachable(member);
+        if !self.members[member].takes_release(is_silent) {
             self.members[member].owe(lease, now.instant);
             if let Some(id) = operation {
-                let text = "too many requests are in flight";
-                let error = Error::new(ErrorKind::Unreachable, text);
+                let error = Error::new(ErrorKind::Unreachable, "the member does not answer");
                 self.count_release(now, member, id, Reply::Failed(error));
             }
             return;

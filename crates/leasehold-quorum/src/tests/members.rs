@@ -212,35 +212,102 @@ fn request_limits_are_independent() {
     assert!(fixture.outcome(id).is_some());
 }
 
-#[test]
-fn full_member_gets_no_more_attempts() {
-    let mut fixture = Fixture::new(3);
-    for number in 0..1_200 {
-        let mut claim = fixture.claim(false);
-        claim.key = Key::new(format!("lock {number}")).unwrap();
-        fixture.acquire(&Arc::new(claim));
-        fixture.reply_all(&[0, 1], &granted(7));
-    }
-    assert!(fixture.kinds(2).len() <= 1_000);
+/// Starts an attempt on a lock of its own.
+fn attempt_at(fixture: &mut Fixture, number: usize) -> (Arc<Claim>, OperationId) {
+    let mut claim = fixture.claim(false);
+    claim.key = Key::new(format!("lock {number}")).unwrap();
+    let claim = Arc::new(claim);
+    let id = fixture.acquire(&claim);
+    (claim, id)
 }
 
-/// A full member gets the releases that it is owed once it answers again.
 #[test]
-fn release_at_a_full_member_follows_later() {
-    let mut fixture = Fixture::new(3);
-    let (first, _) = fixture.attempt();
-    fixture.reply_all(&[0, 1, 2], &granted(7));
-    for number in 0..1_200 {
-        let mut claim = fixture.claim(false);
-        claim.key = Key::new(format!("lock {number}")).unwrap();
-        fixture.acquire(&Arc::new(claim));
-        fixture.reply_all(&[0, 1], &granted(7));
+fn burst_of_attempts_and_releases_is_sent_whole() {
+    for members in [1, 3] {
+        let mut fixture = Fixture::new(members);
+        let all: Vec<_> = (0..1_500)
+            .map(|number| attempt_at(&mut fixture, number))
+            .collect();
+        for (_, id) in &all {
+            (0..members).for_each(|member| drop(fixture.reply(member, granted(7))));
+            fixture.acquired(*id).expect("a lease");
+        }
+        let releases: Vec<_> = all
+            .iter()
+            .map(|(claim, _)| fixture.release(claim))
+            .collect();
+        for id in releases {
+            assert!(fixture.outcome(id).is_none(), "it has no answer yet");
+            (0..members).for_each(|member| drop(fixture.reply(member, released(true))));
+            let outcome = fixture.outcome(id);
+            let freed = leasehold::store::Release::Released;
+            assert!(matches!(outcome, Some(Outcome::Released(it)) if it == freed));
+        }
     }
-    fixture.release(&first);
-    let has_release = |fixture: &Fixture| fixture.kinds(2).contains(&"release");
-    assert!(!has_release(&fixture));
-    fixture.reply(2, granted(7));
-    assert!(has_release(&fixture));
+}
+
+/// Its client has thousands of requests in flight.
+#[test]
+fn waiter_of_a_busy_client_takes_its_turn() {
+    let mut fixture = Fixture::new(1);
+    let (claim, id) = fixture.wait();
+    (0..1_500).for_each(|number| drop(attempt_at(&mut fixture, number)));
+    fixture.notify(0, &claim);
+    assert_eq!(fixture.kinds(0).last(), Some(&"acquire"), "it asks");
+    (0..1_500).for_each(|_| drop(fixture.reply(0, granted(7))));
+    fixture.reply(0, granted(8));
+    fixture.acquired(id).expect("a lease");
+}
+
+#[test]
+fn busy_client_stays_present() {
+    let mut fixture = Fixture::new(1);
+    fixture.wait();
+    (0..1_500).for_each(|number| drop(attempt_at(&mut fixture, number)));
+    fixture.pass(1_000);
+    assert_eq!(fixture.kinds(0).last(), Some(&"heartbeat"));
+}
+
+#[test]
+fn silent_member_gets_no_more_attempts() {
+    let mut fixture = Fixture::new(3);
+    fixture.mute[2] = true;
+    attempt_at(&mut fixture, 0);
+    fixture.pass(1_000);
+    let before = fixture.kinds(2).len();
+    (1..100).for_each(|number| drop(attempt_at(&mut fixture, number)));
+    assert_eq!(fixture.kinds(2).len(), before);
+}
+
+/// A silent member gets some releases, and the rest once it answers again.
+#[test]
+fn releases_to_a_silent_member_are_limited() {
+    let mut fixture = Fixture::new(3);
+    let all: Vec<_> = (0..1_500)
+        .map(|number| {
+            let (claim, _) = attempt_at(&mut fixture, number);
+            fixture.reply_all(&[0, 1, 2], &granted(7));
+            claim
+        })
+        .collect();
+    fixture.mute[2] = true;
+    attempt_at(&mut fixture, 1_500);
+    fixture.pass(1_000);
+    for claim in &all {
+        fixture.release(claim);
+    }
+    let sent = fixture.sent(2).len();
+    assert!((500..=1_000).contains(&sent), "{sent}");
+    let mut releases = 0;
+    while !fixture.sent(2).is_empty() {
+        let request = fixture.reply(2, released(true));
+        releases += usize::from(matches!(
+            request,
+            Request::Free { .. } | Request::Release { .. }
+        ));
+    }
+    // The attempt that had no answer is released, too.
+    assert_eq!(releases, all.len() + 1);
 }
 
 fn still_waits() -> Refusal {

@@ -49,7 +49,7 @@ impl Engine {
 
     pub(crate) fn send_heartbeat(&mut self, now: Now, member: usize) {
         let access = self.membership.access(now.instant, member, now.instant);
-        if access != Access::Open || self.members[member].is_full() {
+        if access != Access::Open {
             return;
         }
         let queued = |id: OperationId| {

@@ -6,6 +6,7 @@
 )]
 
 mod breaking;
+mod bursts;
 mod connections;
 mod downgrade;
 mod examples;
