@@ -38,10 +38,6 @@ pub(crate) struct GuardianArgs {
     #[arg(long)]
     pub(crate) nested_in: Option<i32>,
 
-    /// The locks that are held around CMD.
-    #[arg(long)]
-    pub(crate) outer_lock: String,
-
     /// Give the terminal to CMD.
     #[arg(long)]
     pub(crate) foreground: bool,

@@ -114,7 +114,7 @@ fn command(args: &GuardianArgs) -> Command {
     let group_guardian = args.nested_in.map_or(Pid::this(), Pid::from_raw);
     command.args(arguments).env(
         outer_runs::VARIABLE,
-        OuterRuns::variable(group_guardian, &args.outer_lock),
+        OuterRuns::variable_below(group_guardian),
     );
     if args.nested_in.is_none() {
         command.process_group(0);

@@ -35,9 +35,16 @@ impl OuterRuns {
         text.and_then(|text| Self::parse(&text)).unwrap_or_default()
     }
 
-    /// The value of the variable for a command of `guardian` under `locks`.
-    pub(crate) fn variable(guardian: Pid, locks: &str) -> String {
-        format!("{guardian}:{locks}")
+    /// The value of the variable for the guardian, which does not know its own id yet. The locks are not
+    /// among its arguments, which every user of the machine can read.
+    pub(crate) fn variable_for_guardian(locks: &str) -> String {
+        format!(":{locks}")
+    }
+
+    /// The value of the variable for a command of `guardian`, which is this process or that of an outer run.
+    pub(crate) fn variable_below(guardian: Pid) -> String {
+        let own = env::var(VARIABLE).unwrap_or_default();
+        format!("{guardian}{own}")
     }
 
     /// The guardian of the process group of this process, if it has one. Then this run is nested and
@@ -142,7 +149,8 @@ mod tests {
     /// A run inside a command of guardian 7 under these locks.
     fn inside(locks: &[OuterLock]) -> OuterRuns {
         let outer_lock = OuterRuns::default().with(locks.to_vec());
-        OuterRuns::parse(&OuterRuns::variable(Pid::from_raw(7), &outer_lock)).unwrap()
+        let variable = OuterRuns::variable_for_guardian(&outer_lock);
+        OuterRuns::parse(&format!("7{variable}")).unwrap()
     }
 
     fn holder(owner: Owner, mode: Mode) -> [Holder; 1] {

@@ -14,12 +14,20 @@ pub(crate) mod table;
 pub(crate) mod time_text;
 pub(crate) mod waiter_text;
 
+use std::fmt::Write as _;
+use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use leasehold::store::{is_printable, printable};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use serde_json::Value;
 
 use crate::output::colour::may_colour;
+use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
 use crate::output::message::Message;
 
 /// What each message for people begins with.
@@ -46,9 +54,11 @@ impl Output {
     /// Writes a message as one line.
     pub(crate) fn print_message(&self, message: &Message<'_>) {
         let line = if self.json {
-            Some(message.json().to_string())
+            Some(json_text(&message.json()))
         } else {
             message.text().map(|text| {
+                // Servers and other users wrote a part of some messages.
+                let text = printable(&text);
                 let style = message.style().filter(|_| may_colour(&io::stderr()));
                 let prefix = style.map_or(PREFIX.into(), |style| style.paint(PREFIX));
                 format!("{prefix} {text}")
@@ -69,6 +79,7 @@ impl Output {
     /// Shows `message` as the status line, in place of the last one.
     pub(crate) fn show_status(&self, message: &Message<'_>) {
         if let Some(text) = message.text() {
+            let text = printable(&text);
             // A wrapped line could not be wiped. Cut it at the edge (DECAWM), and clear what the last
             // one left there (EL).
             self.write(&format!("\x1b[?7l{PREFIX} {text}\x1b[K\x1b[?7h"), true);
@@ -89,6 +100,30 @@ impl Output {
         *has_status = is_status;
         let _ = io::stderr().write_all(format!("{wipe}{text}").as_bytes());
     }
+}
+
+/// Refuses a closed stdout for `what`, which would be lost. Call it before anything is acquired.
+///
+/// The standard library replaces a closed descriptor with `/dev/null` before `main`, open to read and to
+/// write. A shell opens `> /dev/null` to write only: then the caller means to drop the output.
+pub(crate) fn require_stdout(what: &str) -> Result<(), Failure> {
+    let stdout = io::stdout();
+    let refuse = |error: io::Error| Failure::of_stdout(&error);
+    let mode = fcntl(&stdout, FcntlArg::F_GETFL).map_err(|errno| refuse(errno.into()))?;
+    let is_read_write = OFlag::from_bits_truncate(mode) & OFlag::O_ACCMODE == OFlag::O_RDWR;
+    let is_null = || -> io::Result<bool> {
+        let own = File::from(stdout.as_fd().try_clone_to_owned()?);
+        let own = own.metadata()?.rdev();
+        Ok(own != 0 && own == std::fs::metadata("/dev/null")?.rdev())
+    };
+    if is_read_write && is_null().map_err(refuse)? {
+        let text = format!(
+            "stdout is closed, so {what} would be lost; open it, or use --handle-file (to drop {what}, use \
+             > /dev/null)"
+        );
+        return Err(Failure::new(ExitCode::IO, text));
+    }
+    Ok(())
 }
 
 /// Writes a result to stdout.
@@ -126,5 +161,38 @@ pub(crate) fn replay(stdout: &[u8], stderr: &[u8]) -> io::Result<()> {
 
 /// Writes a result for programs to stdout, as one line.
 pub(crate) fn print_json(value: &Value) -> io::Result<()> {
-    print(&format!("{value}\n"))
+    print(&format!("{}\n", json_text(value)))
+}
+
+/// The text of `value`, in which a terminal shows every character: JSON may escape any of them.
+fn json_text(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().all(is_printable) {
+        return text;
+    }
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_printable(c) {
+            escaped.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            // Writing to a string cannot fail.
+            let _ = write!(escaped, "\\u{unit:04x}");
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unprintable_characters_are_escaped_in_json() {
+        let value = serde_json::json!({"value": "a\u{202e}b\u{e0041}\u{9b}ü\n"});
+        let text = json_text(&value);
+        assert_eq!(text, r#"{"value":"a\u202eb\udb40\udc41\u009bü\n"}"#);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+    }
 }

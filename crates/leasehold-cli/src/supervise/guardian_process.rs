@@ -13,6 +13,7 @@ use tokio::net::unix::pipe;
 
 use crate::guardian::args::GUARDIAN;
 use crate::guardian::protocol::{ControlMessage, Report};
+use crate::locks::outer_runs::{self, OuterRuns};
 
 /// The guardian, for the wrapper: a child process and two pipes.
 #[derive(Debug)]
@@ -59,7 +60,10 @@ impl GuardianProcess {
             .arg(format!("--report={}", pass_on(&report_writer)?))
             .arg(format!("--grace={}", nanos(config.grace)))
             .arg(format!("--margin={}", nanos(config.margin)))
-            .arg(format!("--outer-lock={}", config.outer_lock));
+            .env(
+                outer_runs::VARIABLE,
+                OuterRuns::variable_for_guardian(&config.outer_lock),
+            );
         for lock in &config.locks {
             guardian.arg(format!("--keep={}", pass_on(lock)?));
         }

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{Claim, ClientInfo, Permits};
+use leasehold::store::{Claim, ClientInfo, Permits, printable};
 use leasehold::{Fence, Holder, Mode};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
@@ -117,7 +117,7 @@ fn shortened(text: &str) -> String {
 }
 
 fn plain(escaped: &str) -> String {
-    percent_decode_str(escaped).decode_utf8_lossy().into_owned()
+    printable(&percent_decode_str(escaped).decode_utf8_lossy())
 }
 
 #[cfg(test)]
@@ -149,7 +149,7 @@ mod tests {
         let permits = [1, 3, Permits::MAX].map(|count| Permits::new(count).unwrap());
         let shared = [Mode::Exclusive, Mode::Shared];
         for mode in shared.into_iter().chain(permits.map(Mode::Permit)) {
-            let claim = claim("höst 1", "100 %\nowner forged").with_mode(mode);
+            let claim = claim("höst 1", "100 % owner forged").with_mode(mode);
             let holder = decode(&encode(&claim, Fence::MAX)).unwrap();
             assert_eq!(holder.mode, mode);
             assert_eq!(holder.owner, Some(claim.owner));
@@ -157,6 +157,14 @@ mod tests {
             assert_eq!(holder.fence, Some(Fence::MAX));
             assert_eq!(holder.remaining, None);
         }
+    }
+
+    #[test]
+    fn hostile_program_name_stays_on_one_line() {
+        let claim = claim("host", "100 %\nowner forged\u{202e}");
+        let holder = decode(&encode(&claim, Fence::MAX)).unwrap();
+        let program = holder.client.unwrap().program;
+        assert_eq!(program, "100 %\u{fffd}owner forged\u{fffd}");
     }
 
     #[test]

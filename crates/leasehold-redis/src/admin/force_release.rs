@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{ClientInfo, ForceRelease, ForceReleaseRecord, ForcedRelease};
+use leasehold::store::{ClientInfo, ForceRelease, ForceReleaseRecord, ForcedRelease, printable};
 use leasehold::{Error, Fence, Key};
 
-use super::inspect::{plain, texts};
+use super::inspect::texts;
 use super::server::Server;
 use crate::codec::write_call;
 use crate::resp::{CommandWriter, Value};
@@ -85,9 +85,9 @@ pub(super) fn read(fields: &HashMap<&str, &str>) -> Option<ForceReleaseRecord> {
     let text = |name: &str| fields.get(name).map(|text| (*text).to_owned());
     let by = ClientInfo::new(
         fields.get("client")?.parse().ok()?,
-        plain(fields.get("host")?),
+        printable(fields.get("host")?),
         u32::try_from(number("pid")?).ok()?,
-        plain(fields.get("program")?),
+        printable(fields.get("program")?),
         WallTime::from_micros(number("since")?),
     );
     let owner = fields.get("owner")?.parse().ok()?;

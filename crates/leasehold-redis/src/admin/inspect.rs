@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{ClientId, ClientInfo, Owner, Ticket, Waiter};
+use leasehold::store::{ClientId, ClientInfo, Owner, Ticket, Waiter, printable};
 use leasehold::{Error, Fence, Holder, Key, Mode};
 
 use super::foreign::Form;
@@ -240,17 +240,11 @@ pub(super) fn read_client(id: ClientId, answer: &Value) -> Option<ClientInfo> {
     let fields: HashMap<&str, &str> = texts(answer)?.into_iter().collect();
     Some(ClientInfo::new(
         id,
-        plain(fields.get("host")?),
+        printable(fields.get("host")?),
         fields.get("pid")?.parse().ok()?,
-        plain(fields.get("program")?),
+        printable(fields.get("program")?),
         WallTime::from_micros(fields.get("since")?.parse().ok()?),
     ))
-}
-
-/// Returns `text` on one line and without control characters. Any user of the server can have written it,
-/// and terminals show it.
-pub(super) fn plain(text: &str) -> String {
-    text.replace(char::is_control, "\u{fffd}")
 }
 
 /// Reads the fields of a hash that are texts.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use leasehold::clock::WallTime;
 use leasehold::store::{
     DataGeneration, Epoch, MemberId, MemberRecord, MemberRecordEdit, MemberSet, Observation, RunId,
+    is_printable,
 };
 use leasehold::{Error, ErrorKind};
 use leasehold_quorum::Reply;
@@ -96,10 +97,10 @@ fn check_all(seen: &[(MemberId, DataGeneration)]) -> Result<(), Error> {
 /// Returns the id if it fits on one line of a list.
 fn checked(id: &MemberId) -> Result<&str, Error> {
     let text = id.as_str();
-    if !text.is_empty() && !text.chars().any(char::is_control) {
+    if !text.is_empty() && text.chars().all(is_printable) {
         return Ok(text);
     }
-    let rule = format!("the member id {text:?}: at least one character, and no control characters");
+    let rule = format!("the member id {text:?}: at least one character, all of them printable");
     Err(Error::new(ErrorKind::InvalidInput, rule))
 }
 

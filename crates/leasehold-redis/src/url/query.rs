@@ -2,6 +2,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use leasehold::Key;
+use leasehold::store::is_printable;
 
 use super::percent::decoded;
 
@@ -61,11 +62,11 @@ fn gap(value: &str) -> Result<Duration, String> {
 
 fn checked_name(name: &str, value: String) -> Result<String, String> {
     let fits = !value.is_empty() && value.len() <= NAME_BYTES_MAX;
-    if fits && !value.chars().any(char::is_control) {
+    if fits && value.chars().all(is_printable) {
         return Ok(value);
     }
     Err(format!(
-        "`{name}` is 1 to {NAME_BYTES_MAX} bytes without control characters, not {value:?}"
+        "`{name}` is 1 to {NAME_BYTES_MAX} bytes of printable characters, not {value:?}"
     ))
 }
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::env::clock::WallTime;
-use crate::types::{ClientInfo, Error, ErrorKind, Fence, Holder, Owner};
+use crate::types::{ClientInfo, Error, ErrorKind, Fence, Holder, Owner, unprintable};
 
 /// How an operator breaks a lock, and what the record of the break says.
 ///
@@ -50,7 +50,7 @@ impl ForceRelease {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`] if the text is empty, is longer than [`ForceRelease::TEXT_MAX`], or contains
-    /// control characters.
+    /// characters that are not [printable](crate::store::is_printable).
     pub fn by_user(mut self, user: impl Into<String>) -> Result<Self, Error> {
         self.user = Some(checked("user", user.into())?);
         Ok(self)
@@ -98,9 +98,9 @@ fn checked(what: &str, text: String) -> Result<String, Error> {
             ForceRelease::TEXT_MAX
         ));
     }
-    match text.chars().find(|c| c.is_control()) {
-        Some(control) => refuse(format!(
-            "the {what} {text:?} contains the control character {control:?}, which is not allowed"
+    match unprintable(&text) {
+        Some(character) => refuse(format!(
+            "the {what} {text:?} contains {character}, which is not allowed"
         )),
         None => Ok(text),
     }
@@ -197,6 +197,7 @@ mod tests {
         for (text, rule) in [
             ("", "is empty"),
             ("a\u{1b}[2J", "control character"),
+            ("a\u{2066}b", "format character"),
             (&long, "has 513 bytes; the maximum is 512"),
         ] {
             let error = ForceRelease::at_once().because(text).unwrap_err();

@@ -21,7 +21,7 @@ pub use crate::env::BoxFuture;
 pub use crate::runtime::background;
 pub use crate::types::{
     ClientId, ClientInfo, MemberFailure, MemberId, NotAnOwner, Owner, Pattern, PermitSlot,
-    PermitSlots, Permits, Ticket, Wait, Waiter,
+    PermitSlots, Permits, Ticket, Wait, Waiter, is_printable, printable,
 };
 pub use admin::Admin;
 pub use attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use super::error::Error;
 use super::error_kind::ErrorKind;
 use super::key::Key;
+use super::printable::unprintable;
 
 impl Key {
     /// Validates `name` and returns it as a key.
@@ -26,9 +27,9 @@ impl Key {
                 Self::MAX_BYTES
             ));
         }
-        if let Some(control) = name.chars().find(|c| c.is_control()) {
+        if let Some(character) = unprintable(name) {
             return refuse(format!(
-                "lock name {name:?} contains the control character {control:?}, which is not allowed"
+                "lock name {name:?} contains {character}, which is not allowed"
             ));
         }
         if name.starts_with(Self::RESERVED_PREFIX) {
@@ -80,6 +81,11 @@ mod tests {
         assert!(refusal("").contains("lock name is empty"));
         assert!(refusal("a\0b").contains(r#""a\0b" contains the control character '\0'"#));
         assert!(refusal("a\nb").contains("control character"));
+        let reversed = refusal("\u{202e}desrever");
+        assert!(
+            reversed.contains(r#""\u{202e}desrever" contains the format character '\u{202e}'"#),
+            "{reversed}"
+        );
         assert!(refusal("leasehold:member_record").contains("reserved"));
         let long = refusal(&"x".repeat(513));
         assert!(long.contains("513 bytes; the maximum is 512"), "{long}");

@@ -11,6 +11,7 @@ mod mode;
 mod owner;
 mod pattern;
 mod permits;
+mod printable;
 mod queue;
 #[cfg(feature = "serde")]
 mod serde_text;
@@ -26,6 +27,8 @@ pub use mode::Mode;
 pub use owner::{ClientId, NotAnOwner, Owner};
 pub use pattern::Pattern;
 pub use permits::{PermitSlot, PermitSlots, Permits};
+pub(crate) use printable::unprintable;
+pub use printable::{is_printable, printable};
 pub use queue::{Ticket, Wait, Waiter};
 #[cfg(feature = "serde")]
 pub(crate) use serde_text::{parse_text, serialize_as_text};

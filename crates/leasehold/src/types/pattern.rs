@@ -3,6 +3,7 @@ use std::fmt;
 use super::error::Error;
 use super::error_kind::ErrorKind;
 use super::key::Key;
+use super::printable::unprintable;
 
 /// Selects locks by name: `*` matches any text, including none and slashes, and `?` matches one
 /// character. All other characters match themselves.
@@ -25,8 +26,8 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] if no name can match: the text is empty, contains control characters,
-    /// or has more than [`Key::MAX_BYTES`] bytes.
+    /// [`ErrorKind::InvalidInput`] if no name can match: the text is empty, has more than [`Key::MAX_BYTES`] bytes,
+    /// or contains a character that no name has.
     pub fn new(text: impl Into<String>) -> Result<Self, Error> {
         let text = text.into();
         let refuse = |rule: String| Err(Error::new(ErrorKind::InvalidInput, rule));
@@ -40,9 +41,9 @@ impl Pattern {
                 Key::MAX_BYTES
             ));
         }
-        match text.chars().find(|c| c.is_control()) {
-            Some(control) => refuse(format!(
-                "the pattern {text:?} contains the control character {control:?}, which no name has"
+        match unprintable(&text) {
+            Some(character) => refuse(format!(
+                "the pattern {text:?} contains {character}, which no name has"
             )),
             None => Ok(Self(text)),
         }

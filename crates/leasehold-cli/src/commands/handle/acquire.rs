@@ -20,6 +20,9 @@ pub(crate) fn acquire(args: &AcquireArgs, output: &Output) -> Result<ExitCode, F
     context.store.require_leases("acquire")?;
     // Before acquiring, because a handle that cannot be written would be lost.
     let file = args.handle_file.as_deref();
+    if file.is_none() {
+        output::require_stdout("the handle")?;
+    }
     let file = file.map(HandleFile::prepare_new).transpose()?;
     runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;

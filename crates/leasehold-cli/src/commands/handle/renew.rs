@@ -24,6 +24,9 @@ pub(crate) fn renew(args: &RenewArgs, output: &Output) -> Result<ExitCode, Failu
     };
     // Before renewing, because a new handle that cannot be written would be lost.
     let file = source.file().map(HandleFile::prepare).transpose()?;
+    if file.is_none() {
+        output::require_stdout("the new handle")?;
+    }
     let client = store.client();
     let renewed = runtime()?.block_on(client.renew(&handle))?;
     let is_shown = file.is_none();

@@ -41,6 +41,17 @@ fn status_shows_when_the_lock_was_taken() {
 }
 
 #[test]
+fn names_that_fake_other_text_are_refused() {
+    let sandbox = Sandbox::new();
+    for name in ["\u{202e}desrever", "a\u{2066}b", "zero\u{200b}width"] {
+        for args in [&["run", name, "true"][..], &["status", name], &["ls", name]] {
+            let refused = sandbox.run(args);
+            refused.fails(64, &["contains the format character '\\u{2"]);
+        }
+    }
+}
+
+#[test]
 fn ls_shows_the_locks_that_match_by_name() {
     let sandbox = Sandbox::new();
     let none = "no lock is held whose name matches \"*\"\n";

@@ -265,6 +265,29 @@ fn people_see_who_renewed_last() {
 }
 
 #[test]
+fn closed_stdout_is_refused_before_the_lock() {
+    let (sandbox, _server) = Sandbox::on_redis();
+    let shell = |script: &str| {
+        sandbox
+            .shell(&format!("exec \"$LEASEHOLD\" {script}"))
+            .wait()
+    };
+    let parts = ["stdout is closed", "--handle-file"];
+    shell("acquire x >&-").fails(74, &parts);
+    shell("acquire --json x >&-").fails(74, &parts);
+    assert!(!is_busy(&sandbox));
+    shell("acquire --handle-file handle x >&-").succeeds();
+    shell("renew --handle-file handle >&-").succeeds();
+    let handle = fs::read_to_string(sandbox.path("handle")).unwrap();
+    fs::write(sandbox.path("before"), &handle).unwrap();
+    shell("renew < before >&-").fails(74, &parts);
+    shell("release --handle-file handle >&-").succeeds();
+    // This drops the handle on purpose: nobody else gets the lock within its TTL.
+    shell("acquire y > /dev/null").succeeds();
+    assert!(sandbox.run("status y").stdout.contains("held by"));
+}
+
+#[test]
 fn script_in_the_help_works() {
     let (sandbox, _server) = Sandbox::on_redis();
     let script = example(&sandbox, "acquire")

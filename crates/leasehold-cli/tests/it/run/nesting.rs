@@ -30,6 +30,18 @@ fn environment_has_lock_fence_and_members() {
 }
 
 #[test]
+fn arguments_of_the_guardian_hide_the_owner() {
+    let sandbox = Sandbox::new();
+    let script = r#"echo "$LEASEHOLD_RUN"; tr '\0' ' ' < /proc/$PPID/cmdline"#;
+    let ended = sandbox.run(&sh("run x", script)).succeeds();
+    let (variable, arguments) = ended.stdout.split_once('\n').unwrap();
+    let (_, owner) = variable.split_once("\"owner\":\"").unwrap();
+    let owner = &owner[..49];
+    assert!(arguments.contains("__guardian"), "{arguments}");
+    assert!(!arguments.contains(owner), "{arguments}");
+}
+
+#[test]
 fn nested_run_has_own_variables_same_group() {
     let sandbox = Sandbox::new();
     let script = r#"echo $$; echo $LEASEHOLD_NAME
