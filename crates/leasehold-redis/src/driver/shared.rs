@@ -292,6 +292,11 @@ impl Shared {
         self.ended.send_replace(true);
     }
 
+    /// Returns whether nothing is in flight at members that answer.
+    pub(super) fn is_idle(&self) -> bool {
+        self.lock().is_idle() && self.submissions().is_empty()
+    }
+
     /// Resolves when nothing is in flight at members that answer.
     pub(super) async fn idle(&self) {
         // The future that is to advance the driver may not be polled.

@@ -2,9 +2,9 @@ use std::future::ready;
 use std::sync::Arc;
 
 use leasehold::store::{
-    Admin, Attempt, BoxFuture, Claim, Counting, Exclusion, Expiry, FairnessOrder, Fencing,
-    ForceReleaseSupport, Health, Held, Inspection, LeaseTerms, Records, Release, Renewal, Sharing,
-    Store, Wait, Waiting,
+    Admin, Attempt, BoxFuture, Claim, ClientId, Counting, Exclusion, Expiry, FairnessOrder,
+    Fencing, ForceReleaseSupport, Health, Held, Inspection, LeaseTerms, Records, Release, Renewal,
+    Sharing, Store, Wait, Waiting,
 };
 use leasehold::{Error, Guarantees};
 use leasehold_quorum::{Acquired, Outcome, ReleaseMode};
@@ -151,6 +151,10 @@ impl Store for RedisStore {
         if let Ok(session) = self.session(&claim.client) {
             session.waits.end(claim.owner);
         }
+    }
+
+    fn end_client(&self, client: ClientId) {
+        self.end_session(client);
     }
 
     fn inspection(&self) -> Option<&dyn Inspection> {

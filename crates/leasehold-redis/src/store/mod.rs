@@ -10,7 +10,7 @@ mod views;
 mod wait_queue;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use foldhash::HashMap;
@@ -41,9 +41,9 @@ pub struct RedisStore {
     /// The metric of the members' states, until the first session takes it. It belongs to the recorder of
     /// the thread that created the store.
     gauges: Mutex<Option<MemberGauges>>,
-    /// The session of the first client. Most stores have no other.
-    first: OnceLock<(ClientId, Arc<Session>)>,
-    others: Mutex<HashMap<ClientId, Arc<Session>>>,
+    /// The sessions of the clients that have not ended, and of the clients whose handles are in use. A session
+    /// without a user ends at the latest when another begins.
+    sessions: RwLock<HashMap<ClientId, Arc<Session>>>,
     /// The client for records that are used before any lock.
     own: OnceLock<Arc<ClientInfo>>,
 }
@@ -51,6 +51,7 @@ pub struct RedisStore {
 /// The connections and waits of one client.
 #[derive(Debug)]
 struct Session {
+    user: Weak<ClientInfo>,
     driver: Driver,
     waits: WaitQueue,
 }
@@ -79,21 +80,21 @@ impl RedisStore {
             members,
             urls,
             env,
-            first: OnceLock::new(),
-            others: Mutex::default(),
+            sessions: RwLock::default(),
             own: OnceLock::new(),
         })
     }
 
     /// Returns the session of a client, which starts with its first request.
     fn session(&self, client: &Arc<ClientInfo>) -> Result<Arc<Session>, Error> {
-        let known = || self.first.get().filter(|(id, _)| *id == client.id);
-        if let Some((_, session)) = known() {
+        let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = sessions.get(&client.id) {
             return Ok(Arc::clone(session));
         }
-        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = known().map(|(_, session)| session);
-        if let Some(session) = known.or_else(|| others.get(&client.id)) {
+        drop(sessions);
+        let sessions = self.sessions.write();
+        let mut sessions = sessions.unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = sessions.get(&client.id) {
             return Ok(Arc::clone(session));
         }
         let driver = Driver::open(DriverConfig {
@@ -104,18 +105,25 @@ impl RedisStore {
             enforced: self.enforced,
             read_only: self.read_only,
             foreign_gap: self.foreign_gap,
-            client: Arc::clone(client),
+            // The session does not count as its own user.
+            client: Arc::new(ClientInfo::clone(client)),
             env: self.env.clone(),
         })?;
         let session = Arc::new(Session {
+            user: Arc::downgrade(client),
             driver,
             waits: WaitQueue::default(),
         });
-        let entry = (client.id, Arc::clone(&session));
-        if let Err((id, session)) = self.first.set(entry) {
-            others.insert(id, session);
-        }
+        sessions.retain(|_, session| session.is_needed());
+        sessions.insert(client.id, Arc::clone(&session));
         Ok(session)
+    }
+
+    /// Ends the session of a client. Its connections close once nothing is left to do.
+    fn end_session(&self, client: ClientId) {
+        let sessions = self.sessions.write();
+        let mut sessions = sessions.unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|id, session| *id != client && session.is_needed());
     }
 
     fn gauges(&self) -> MemberGauges {
@@ -129,9 +137,15 @@ impl RedisStore {
     }
 
     fn sessions(&self) -> Vec<Arc<Session>> {
-        let first = self.first.get().map(|(_, session)| session);
-        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        first.into_iter().chain(others.values()).cloned().collect()
+        let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
+        sessions.values().cloned().collect()
+    }
+}
+
+impl Session {
+    /// Whether a client uses the session, or [`flush`](leasehold::store::Store::flush) has to wait for it.
+    fn is_needed(&self) -> bool {
+        self.user.strong_count() > 0 || !self.driver.is_idle()
     }
 }
 

@@ -1,8 +1,10 @@
 //! Connections that break, servers that stop, and answers that make no sense.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::{Clock, SystemClock, within};
+use leasehold::store::Store;
 use leasehold::{Client, Effect, ErrorKind};
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply, until};
 
@@ -63,6 +65,37 @@ async fn many_callers_share_one_connection() {
     drop(locks);
     let ended = "the connection ends with the client";
     eventually(ended, async || (connections(&server) == 0).then_some(())).await;
+}
+
+#[tokio::test]
+async fn ended_client_of_a_shared_store_disconnects() {
+    let server = RedisServer::start();
+    let shared: Arc<dyn Store> = Arc::new(store(&server));
+    let other = Client::new(Arc::clone(&shared));
+    let guard = hold(&other, "other").await;
+    for _ in 0..10 {
+        let locks = Client::new(Arc::clone(&shared));
+        pass(&locks, "deploy").await;
+        locks.close().await.unwrap();
+    }
+    let ended = "one connection is left";
+    eventually(ended, async || (connections(&server) == 1).then_some(())).await;
+    guard.release().await.unwrap();
+}
+
+/// A client acts for the client that made a handle.
+#[tokio::test]
+async fn released_handles_keep_no_connections() {
+    let (server, locks) = start();
+    for _ in 0..5 {
+        let other = client(&server);
+        let handle = hold(&other, "deploy").await.into_handle().unwrap();
+        drop(other);
+        let handle = locks.renew(&handle).await.unwrap();
+        locks.release(&handle).await.unwrap();
+    }
+    let ended = "at most the last one is left";
+    eventually(ended, async || (connections(&server) <= 1).then_some(())).await;
 }
 
 #[tokio::test]

@@ -8,8 +8,8 @@ use leasehold::clock;
 use leasehold::env::Env;
 use leasehold::store::background;
 use leasehold::store::{
-    Admin, Attempt, BoxFuture, Claim, Held, Inspection, LeaseTerms, Records, Release, Renewal,
-    Store,
+    Admin, Attempt, BoxFuture, Claim, ClientId, Held, Inspection, LeaseTerms, Records, Release,
+    Renewal, Store,
 };
 use leasehold::{Error, ErrorKind, Guarantees};
 use tokio::sync::watch;
@@ -243,6 +243,10 @@ impl Store for FaultyStore {
     fn leave(&self, claim: &Claim) {
         self.note(StoreCall::Leave(claim.clone()));
         self.inner.leave(claim);
+    }
+
+    fn end_client(&self, client: ClientId) {
+        self.inner.end_client(client);
     }
 
     fn inspection(&self) -> Option<&dyn Inspection> {

@@ -218,6 +218,7 @@ impl Drop for ClientCore {
         if let Some(Ok(mut engine)) = engine {
             engine.background.stop(async move {
                 context.finish().await;
+                context.store.end_client(context.info.id);
             });
         }
     }

@@ -208,6 +208,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         let _ = claim;
     }
 
+    /// Frees what the store keeps for a client. The client has ended, and no other call names it.
+    fn end_client(&self, client: ClientId) {
+        let _ = client;
+    }
+
     /// Returns how to see holders, waiters and held locks; `None` if the store cannot show them.
     fn inspection(&self) -> Option<&dyn Inspection> {
         None
