@@ -8,6 +8,7 @@ use leasehold_quorum::{BatchReply, Notification, Reply, Request, RequestId};
 
 use super::encoder::Encoder;
 use super::raw_request::{RawRequest, RawRequestId};
+use super::silence::Silence;
 use super::socket::WriteHalf;
 use crate::codec::{
     Codec, Decoded, SAMPLE_COMMANDS, Sampler, encode_sample, read_notification, script_of,
@@ -33,6 +34,7 @@ pub(crate) struct Pipeline {
     notifications: Vec<Notification>,
     /// When the client last told the server who it is.
     pub(crate) registered: BootInstant,
+    pub(crate) silence: Silence,
 }
 
 /// Replies that have yet to arrive, in the order of the commands.
@@ -82,6 +84,7 @@ impl Pipeline {
             batch: Vec::new(),
             notifications: Vec::new(),
             registered: now,
+            silence: Silence::new(),
         }
     }
 
@@ -126,6 +129,7 @@ impl Pipeline {
         values: &mut Vec<Value>,
         mut handle: impl FnMut(Event),
     ) -> Result<(), Error> {
+        self.silence.heard();
         for value in values.drain(..) {
             if let Value::Push(parts) = value {
                 let notification = read_notification(&codec.prefix, &parts);
@@ -150,6 +154,7 @@ impl Pipeline {
         id: RequestId,
         request: Request,
     ) {
+        self.silence.asked(request.term());
         let loads = script_of(&request).is_some_and(|script| self.load(script));
         self.awaited
             .push_back(match encoder.encode(codec, &request, &mut self.output) {

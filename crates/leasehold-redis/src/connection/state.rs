@@ -149,6 +149,24 @@ impl Connection {
         open.push_commands(|writer| write_client_record(client, writer));
     }
 
+    /// Time passed, or something was sent or received.
+    pub(crate) fn watch(&mut self, now: BootInstant) {
+        if let Some(open) = &mut self.open {
+            let owes = open.is_busy();
+            open.silence.watch(now, owes);
+        }
+    }
+
+    /// Returns how long the server was silent, if that is too long.
+    pub(crate) fn is_silent(&self) -> Option<Duration> {
+        self.open.as_ref()?.silence.over()
+    }
+
+    /// Returns when the server will have been silent for too long.
+    pub(crate) fn next_timeout(&self) -> Option<BootInstant> {
+        self.open.as_ref()?.silence.end()
+    }
+
     /// Returns whether the server has yet to reply.
     pub(crate) fn is_busy(&self) -> bool {
         self.open.as_ref().is_some_and(Pipeline::is_busy)

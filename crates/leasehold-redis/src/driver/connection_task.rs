@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use leasehold::clock::{Clock, within};
+use leasehold::clock::within;
 use leasehold::env::Env;
 use leasehold::{Error, ErrorKind};
 use tokio::io::AsyncWrite as _;
@@ -26,10 +26,6 @@ pub(super) struct ConnectionTask {
 
 /// The longest time to open a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-
-/// A server that owes replies and sends nothing for this long is no longer waited for. At this age the engine
-/// throws any reply away.
-const SILENCE: Duration = leasehold::store::Claim::LIMIT_MAX;
 
 /// The pauses between attempts to connect: doubled with each failure, and partly random.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -95,9 +91,8 @@ impl ConnectionTask {
             values: Vec::new(),
             batch: None,
             unflushed: false,
-            reads: 0,
         };
-        let error = open.run(shared.clock()).await;
+        let error = poll_fn(|context| open.poll(context)).await;
         if let Some(batch) = open.batch.take() {
             shared.lock().connections[self.member].abort(batch);
         }
@@ -131,31 +126,11 @@ struct OpenConnection<'a> {
     /// What only this task can write: the rest of a batch, or anything if the stream is encrypted.
     batch: Option<Batch>,
     unflushed: bool,
-    /// How often something was read.
-    reads: u64,
 }
 
 impl OpenConnection<'_> {
-    /// Reads and writes until the connection breaks, or the server owes replies and is silent. A router
-    /// that forgot the connection tells neither side, so a new connection is the only way to find out.
-    async fn run(&mut self, clock: &dyn Clock) -> Error {
-        let mut owing_at = None;
-        loop {
-            let look = clock.now() + SILENCE;
-            let broken = within(clock, look, poll_fn(|context| self.poll(context))).await;
-            if let Some(error) = broken {
-                return error;
-            }
-            let owes = self.shared.lock().connections[self.member].is_busy();
-            if owes && owing_at == Some(self.reads) {
-                let text = format!("the server was silent for {SILENCE:?}; connecting again");
-                return Error::new(ErrorKind::Unreachable, text);
-            }
-            owing_at = owes.then_some(self.reads);
-        }
-    }
-
-    /// Reads first: the last words of a server are the reason for closing the connection.
+    /// Reads and writes until the connection breaks, or the server is silent for too long. Reads first: the
+    /// last words of a server are the reason for closing the connection.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Error> {
         let signal = self.shared.task(self.member);
         signal.waker.register(context.waker());
@@ -169,7 +144,12 @@ impl OpenConnection<'_> {
                 return Poll::Ready(error);
             }
         }
-        if (signal.take() || self.batch.is_some() || self.unflushed)
+        let is_due = signal.take();
+        if is_due && let Some(span) = self.shared.lock().connections[self.member].is_silent() {
+            let text = format!("the server was silent for {span:?}; connecting again");
+            return Poll::Ready(Error::new(ErrorKind::Unreachable, text));
+        }
+        if (is_due || self.batch.is_some() || self.unflushed)
             && let Poll::Ready(Err(error)) = self.poll_write(context)
         {
             return Poll::Ready(broken(&error));
@@ -178,7 +158,6 @@ impl OpenConnection<'_> {
     }
 
     fn receive(&mut self, count: usize) -> Result<(), Error> {
-        self.reads += 1;
         self.parser.filled(count);
         let parsed = loop {
             match self.parser.next_value() {

@@ -211,8 +211,9 @@ impl Shared {
 
     /// Frees the state, and wakes the futures that wait for what changed.
     fn publish(&self, mut state: MutexGuard<'_, State>, now: Now) {
-        for (signal, connection) in self.tasks.iter().zip(&state.connections) {
-            if connection.needs_task() {
+        for (signal, connection) in self.tasks.iter().zip(&mut state.connections) {
+            connection.watch(now.instant);
+            if connection.needs_task() || connection.is_silent().is_some() {
                 signal.wake();
             }
         }

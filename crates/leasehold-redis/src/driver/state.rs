@@ -175,8 +175,9 @@ impl State {
 
     pub(super) fn next_timeout(&self) -> Option<BootInstant> {
         let engine = self.engine.as_ref().and_then(Engine::next_timeout);
+        let silences = self.connections.iter().map(Connection::next_timeout);
         let timeouts = [engine, self.raw_requests.next_timeout()];
-        timeouts.into_iter().flatten().min()
+        silences.chain(timeouts).flatten().min()
     }
 
     /// The thread is gone.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use leasehold::clock::{Clock, SystemClock, within};
 use leasehold::store::Store;
 use leasehold::{Client, Effect, ErrorKind};
+use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply, until};
 
 use crate::proxy::{End, SlowNetwork, endless, parrot, reconnecting_proxy};
@@ -87,15 +88,41 @@ async fn ended_client_of_a_shared_store_disconnects() {
 #[tokio::test]
 async fn released_handles_keep_no_connections() {
     let (server, locks) = start();
-    for _ in 0..5 {
+    let use_another = async || {
         let other = client(&server);
         let handle = hold(&other, "deploy").await.into_handle().unwrap();
         drop(other);
         let handle = locks.renew(&handle).await.unwrap();
         locks.release(&handle).await.unwrap();
+    };
+    for _ in 0..10 {
+        use_another().await;
     }
-    let ended = "at most the last one is left";
-    eventually(ended, async || (connections(&server) <= 1).then_some(())).await;
+    eventually("at most two are left", async || {
+        use_another().await;
+        (connections(&server) <= 2).then_some(())
+    })
+    .await;
+}
+
+/// A router forgets the connection, and tells neither side.
+#[tokio::test]
+async fn short_lease_survives_a_dropped_connection() {
+    let server = RedisServer::start();
+    let path = Proxy::to(server.port());
+    let locks = client_at(&format!("redis://127.0.0.1:{}", path.port()));
+    let lock = locks.lock("deploy").ttl(Duration::from_secs(3));
+    let guard = lock.try_acquire().await.unwrap().expect("a free lock");
+    let deadline = guard.deadline();
+    path.set(NetworkFault::HalfOpen);
+    eventually("a renewal is lost", async || path.has_lost().then_some(())).await;
+    path.set(NetworkFault::None);
+    eventually("another connection renews it", async || {
+        assert!(guard.is_valid(), "{:?}", guard.state());
+        (guard.deadline() != deadline).then_some(())
+    })
+    .await;
+    guard.release().await.unwrap();
 }
 
 #[tokio::test]

@@ -115,6 +115,13 @@ impl Proxy {
         }
     }
 
+    /// Returns whether an open connection lost something.
+    pub fn has_lost(&self) -> bool {
+        let state = self.path.state();
+        let mut open = state.open.values();
+        open.any(|connection| connection.dead.load(Ordering::SeqCst))
+    }
+
     /// How many connections are open.
     pub fn connections(&self) -> usize {
         self.path.state().open.len()
