@@ -34,7 +34,7 @@ impl Silence {
         }
     }
 
-    /// A request is to be sent, for a lease of this term if it has one.
+    /// Notes a request, and the term of its lease if it has one.
     pub(crate) fn asked(&mut self, term: Option<Duration>) {
         let limit = term.map_or(LIMIT_MAX, |term| term / PART_OF_TERM);
         self.limit = self.limit.min(limit.max(LIMIT_MIN));

@@ -31,6 +31,9 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
+/// A connection that breaks sooner is a failure to connect.
+const STABLE_AFTER: Duration = Duration::from_secs(2);
+
 impl ConnectionTask {
     /// Runs until the thread ends.
     pub(super) async fn keep(mut self, shared: Arc<Shared>) {
@@ -39,8 +42,12 @@ impl ConnectionTask {
             poll_fn(|context| self.poll_wanted(&shared, context)).await;
             let error = match self.open(&shared).await {
                 Ok(opened) => {
-                    pause = PAUSE_MIN;
-                    self.run(&shared, opened).await
+                    let since = shared.clock().now();
+                    let error = self.run(&shared, opened).await;
+                    if shared.clock().now().since(since) >= STABLE_AFTER {
+                        pause = PAUSE_MIN;
+                    }
+                    error
                 }
                 Err(error) => error,
             };

@@ -1,5 +1,7 @@
 use std::sync::Arc;
+use std::time::Duration;
 
+use leasehold::clock::{Clock as _, SystemClock};
 use leasehold_quorum::{Outcome, ReleaseMode, Request};
 use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, until};
@@ -37,7 +39,7 @@ async fn two_of_three_servers_suffice() {
 async fn cut_connections_are_opened_again() {
     let set = RedisSet::start(3);
     let client = Client::of(&set);
-    for round in 0..20 {
+    for round in 0..8 {
         let claim = client.claim("lock");
         let call = client.driver.acquire(Arc::clone(&claim));
         for server in set.iter().skip(round % 3) {
@@ -49,6 +51,24 @@ async fn cut_connections_are_opened_again() {
         client.driver.release(claim, ReleaseMode::HandOver).await;
     }
     until("the lock is free", || locks(&set).is_empty());
+}
+
+/// Each connection breaks soon after the handshake.
+#[tokio::test]
+async fn unstable_path_is_tried_less_and_less() {
+    let server = RedisServer::start();
+    let path = Proxy::to(server.port());
+    let client = Client::at(vec![format!("redis://127.0.0.1:{}", path.port())]);
+    let connected = async || while client.driver.ask(0, Request::Status).await.is_err() {};
+    connected().await;
+    let began = SystemClock.now();
+    for _ in 0..6 {
+        path.cut();
+        connected().await;
+    }
+    // The pauses double from at least 10 ms.
+    let took = SystemClock.now().since(began);
+    assert!(took >= Duration::from_millis(630), "{took:?}");
 }
 
 #[tokio::test]
