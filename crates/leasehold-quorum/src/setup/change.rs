@@ -164,10 +164,11 @@ impl<'a> Change<'a> {
         let clock = status.clock.as_micros();
         let passed = Duration::from_micros(clock.saturating_sub(member_record.changed.as_micros()));
         let left = wait_of(self.new.max_ttl).saturating_sub(passed);
+        // A member that lost its record waits, too: an interrupted change may have left it in the generation before.
         if member_record.generation > 1 && !left.is_zero() {
             return refuse(format!(
-                "the quorum was changed recently, and earlier leases may still be valid; wait {left:.0?} \
-                 more"
+                "{id} got this quorum's record {passed:.0?} ago, because the quorum was changed or the server had lost \
+                 it, and earlier leases may still be valid; wait {left:.0?} more"
             ));
         }
         Ok(())

@@ -248,6 +248,11 @@ fn change_waits_for_leases_of_the_previous_one() {
     };
     let error = grown(changed(member("a", &three(), 2), 60));
     assert_says(&error, "wait 1s more");
+    // A member that was restored does not know whether the change before was long ago.
+    assert_says(
+        &error,
+        "a got this quorum's record 60s ago, because the quorum was changed or the server had lost it",
+    );
     let set = three();
     let [a, b, c] = ["a", "b", "c"].map(|id| changed(member(id, &set, 2), 61));
     growth([a, b, c, empty("d")]).expect("the leases are over");

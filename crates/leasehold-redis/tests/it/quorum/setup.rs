@@ -58,7 +58,10 @@ async fn members_join_and_leave_one_by_one() {
     let text = error.to_string();
     assert!(text.contains("belongs to another quorum"), "{text}");
     let early = of_first(&servers, 3).succeed(&new).await.unwrap_err();
-    assert!(early.to_string().contains("changed recently"), "{early}");
+    assert!(
+        early.to_string().contains("the quorum was changed"),
+        "{early}"
+    );
 }
 
 #[tokio::test]
