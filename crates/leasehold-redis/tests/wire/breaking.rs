@@ -24,7 +24,11 @@ fn run(client: &mut TestClient, arguments: &[&str]) -> Value {
     client.command(&words)
 }
 
-fn break_lease(client: &mut TestClient, claim: &Arc<Claim>, at_once: &str) -> (i64, i64) {
+pub(crate) fn break_lease(
+    client: &mut TestClient,
+    claim: &Arc<Claim>,
+    at_once: &str,
+) -> (i64, i64) {
     let owner = claim.owner.to_string();
     let arguments = [&*owner, "77", at_once, "60000", "owner", &owner];
     let answer = run(client, &arguments);

@@ -1,4 +1,4 @@
-//! Clients that send the requests of the engine to a real server, each over one RESP3 connection.
+//! Clients that send the requests of the engine to a server, each over one RESP3 connection.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::env::SystemEntropy;
+use leasehold::env::{Entropy, SystemEntropy};
 use leasehold::store::{
     Claim, ClientId, ClientInfo, FenceConfirmation, Owner, PermitSlot, Permits,
 };
@@ -52,10 +52,16 @@ pub(crate) fn lease(claim: &Arc<Claim>, fence: u64, slot: Option<PermitSlot>) ->
     }
 }
 
+/// What a client writes requests to and reads answers from: a socket, or a server in memory.
+pub(crate) trait Stream: Read + Write {}
+
+impl<S: Read + Write> Stream for S {}
+
 /// One client with one connection.
 pub(crate) struct TestClient {
     pub(crate) codec: Codec,
-    stream: BufReader<TcpStream>,
+    stream: BufReader<Box<dyn Stream>>,
+    entropy: Box<dyn Entropy>,
     pushed: VecDeque<Vec<Value>>,
     waits: u64,
 }
@@ -74,7 +80,8 @@ impl TestClient {
         client.listening()
     }
 
-    fn listening(mut self) -> Self {
+    /// Subscribes to the client's channel, and reports that the client is alive.
+    pub(crate) fn listening(mut self) -> Self {
         let channel = inbox(self.codec.client);
         self.command(&["SUBSCRIBE", &channel]);
         self.heartbeat(&[]);
@@ -88,14 +95,20 @@ impl TestClient {
             .set_read_timeout(Some(Duration::from_secs(10)))
             .unwrap();
         stream.set_nodelay(true).unwrap();
+        Self::over(Box::new(stream), Box::new(SystemEntropy))
+    }
+
+    /// Begins a client that neither listens nor is present on an open connection.
+    pub(crate) fn over(stream: Box<dyn Stream>, entropy: Box<dyn Entropy>) -> Self {
         let mut client = Self {
             codec: Codec {
                 prefix: String::new(),
                 user: "default".into(),
-                client: ClientId::random(&SystemEntropy),
+                client: ClientId::random(&*entropy),
                 foreign_gap: Duration::ZERO,
             },
             stream: BufReader::new(stream),
+            entropy,
             pushed: VecDeque::new(),
             waits: 0,
         };
@@ -112,7 +125,7 @@ impl TestClient {
         self.waits += 1;
         let began = WallTime::from_micros(BEGAN + self.waits);
         let id = self.codec.client;
-        let owner = Owner::at(id, began, &SystemEntropy);
+        let owner = Owner::at(id, began, &*self.entropy);
         let info = Arc::new(ClientInfo::new(id, "host".into(), 1, "test".into(), began));
         let claim = Claim::new(Key::new(key).unwrap(), owner, TTL, began, info);
         Arc::new(claim.with_mode(mode))
@@ -154,6 +167,31 @@ impl TestClient {
             place,
             preferred,
         }))
+    }
+
+    /// Asks for the lock with plain commands.
+    pub(crate) fn try_acquire(&mut self, claim: &Arc<Claim>) -> Reply {
+        let reply = self.ask(&Request::TryAcquire {
+            claim: claim.clone(),
+            proposal: first_proposal(claim),
+            expire: true,
+        });
+        match reply {
+            Reply::GrantedBehind => self.ask(&Request::DrawFence {
+                claim: claim.clone(),
+            }),
+            other => other,
+        }
+    }
+
+    /// Frees a lease with the script for locks without waiters. Returns whether it did.
+    pub(crate) fn free(&mut self, claim: &Arc<Claim>) -> bool {
+        let claim = claim.clone();
+        match self.ask(&Request::Free { claim }) {
+            Reply::Released { freed, .. } => freed,
+            Reply::Contended => false,
+            other => panic!("a release is answered {other:?}"),
+        }
     }
 
     pub(crate) fn release(&mut self, claim: &Arc<Claim>) -> bool {

@@ -1,4 +1,4 @@
-//! The wire protocol on a real server: what the scripts do, and how the codec reads it.
+//! The wire protocol on a server: what the scripts do, and how the codec reads it.
 #![allow(
     clippy::unwrap_used,
     reason = "in a test's helpers a failure is the test's failure"
@@ -11,5 +11,6 @@ mod foreign;
 mod mixed;
 mod permits;
 mod queue;
+mod random;
 mod rights;
 mod shared;

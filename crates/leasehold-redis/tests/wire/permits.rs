@@ -173,6 +173,35 @@ fn expired_permit_is_free() {
 }
 
 #[test]
+fn next_owner_of_an_expired_permit_ends_no_lease() {
+    let (server, mut client) = start();
+    let claim = client.claim(permits(3));
+    let first = client.acquire_preferring(&claim, Place::None, slot(0));
+    assert_eq!(first.granted().1, slot(0));
+    // Its lease ends while another one lasts. The same wait asks again, and gets another permit.
+    server.clock().forward(Duration::from_secs(50));
+    client.heartbeat(&[]);
+    let other = client.claim(permits(3));
+    client
+        .acquire_preferring(&other, Place::None, slot(2))
+        .granted();
+    server.clock().forward(Duration::from_secs(20));
+    client.heartbeat(&[]);
+    let again = client.acquire_preferring(&claim, Place::None, slot(1));
+    assert_eq!(again.granted().1, slot(1));
+    let next = client.claim(permits(3));
+    let granted = client.acquire_preferring(&next, Place::None, slot(0));
+    assert_eq!(granted.granted().1, slot(0));
+    let renewed = renew(&mut client, &claim, slot(1));
+    assert!(matches!(renewed, LeaseState::Renewed), "{renewed:?}");
+    let entries = client.command(&["HLEN", SLOTS]);
+    assert_eq!(entries.as_integer(), Some(6));
+    for claim in [&claim, &next, &other] {
+        assert!(client.release(claim));
+    }
+}
+
+#[test]
 fn renewal_moves_to_the_named_permit() {
     let (_server, mut client) = start();
     let claim = client.claim(permits(3));

@@ -15,6 +15,13 @@ local function align()
   end
 end
 
+-- Gives a permit to an owner. An expired lease may have left the permit to another owner, or another permit to
+-- this owner. Those fields go, so that each owner has one permit and each permit one owner.
+local function assign(slot, owner)
+  call('HDEL', slots, call('HGET', slots, slot) or '', call('HGET', slots, owner) or '')
+  call('HSET', slots, slot, owner, owner, slot)
+end
+
 -- Adds a lease, or extends it. The member is the owner of a shared lease, or the permit.
 local function share(entry, member, ttl)
   local owner, mark = split(entry)
@@ -33,8 +40,7 @@ local function share(entry, member, ttl)
     end
   end
   if is_permit then
-    call('HDEL', slots, call('HGET', slots, member) or '')
-    call('HSET', slots, member, owner, owner, member)
+    assign(member, owner)
   else
     call('ZREMRANGEBYSCORE', readers, '-inf', text(now))
   end
