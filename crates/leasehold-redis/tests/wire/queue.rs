@@ -87,6 +87,35 @@ fn dead_waiters_are_dropped() {
 }
 
 #[test]
+fn heartbeat_drops_dead_entries_behind_live_ones() {
+    let server = server();
+    let mut clients = [0; 4].map(|_| TestClient::connect(&server));
+    let [holder, first, killed, last] = &mut clients;
+    holder.hold(Mode::Exclusive);
+    let head = first.wait(Mode::Exclusive, 10);
+    let dead: Vec<_> = (20..60)
+        .map(|ticket| killed.wait(Mode::Exclusive, ticket))
+        .collect();
+    let tail = last.wait(Mode::Exclusive, 60);
+    server.clock().forward(Duration::from_millis(2600));
+    last.heartbeat(&[]);
+    first.heartbeat(&[&head]);
+    // A call looks at few entries, since the server does nothing else meanwhile.
+    let left = holder.command(&["ZCARD", QUEUE]).as_integer().unwrap();
+    assert!((10..=42).contains(&left), "{left}");
+    for _ in 0..4 {
+        server.clock().forward(Duration::from_secs(1));
+        last.heartbeat(&[&tail]);
+        first.heartbeat(&[&head]);
+    }
+    assert_eq!(holder.command(&["ZCARD", QUEUE]).as_integer(), Some(2));
+    // A client that only paused returns to its place.
+    assert_eq!(killed.heartbeat(&[&dead[0]])[0].busy.place, None);
+    let again = killed.acquire(&dead[0], Place::Ticket(20)).refused();
+    assert_eq!(again.busy.place, Some(2));
+}
+
+#[test]
 fn release_grants_the_successor_in_one_step() {
     let (_server, mut client) = start();
     let held = client.hold(Mode::Exclusive);

@@ -112,6 +112,22 @@ fn lock_between_holders_is_shown_as_free() {
 }
 
 #[test]
+fn killed_waiters_leave_the_queue_behind_a_live_one() {
+    let (sandbox, _server) = Sandbox::on_redis();
+    let _holder = sandbox.hold("x", "held");
+    let alive = wait_behind(&sandbox, 0, 1);
+    let killed: Vec<Running> = (1..4)
+        .map(|mark| wait_behind(&sandbox, mark, mark + 1))
+        .collect();
+    for waiter in &killed {
+        waiter.signal(Signal::SIGKILL);
+    }
+    until("only the live waiter is in the queue", || {
+        waiting(&sandbox) == [i64::from(alive.pid())]
+    });
+}
+
+#[test]
 fn a_killed_waiter_is_passed_over_at_once() {
     let (sandbox, server) = Sandbox::on_redis();
     let holder = sandbox.hold("x", "held");
