@@ -51,7 +51,8 @@
 //!
 //! A member that restarts has a vote at once if it keeps everything that it acknowledges: `appendonly yes`,
 //! `appendfsync always`, `no-appendfsync-on-rewrite no`. A server with `maxmemory` and a `maxmemory-policy`
-//! other than `noeviction` may evict locks, so it cannot be a member.
+//! other than `noeviction` may evict locks, so it cannot be a member. The client of a single server refuses
+//! such a server, too, unless the URL says `?evicting=accept`. Without `maxmemory`, a server evicts nothing.
 //!
 //! # Records
 //!

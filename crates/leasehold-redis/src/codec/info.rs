@@ -15,8 +15,8 @@ impl Info {
     pub(crate) const SECTIONS: [&str; 5] =
         ["server", "replication", "cluster", "memory", "persistence"];
 
-    /// The sections that [`check`](Self::check) needs.
-    pub(crate) const CHECKED: [&str; 3] = ["server", "replication", "cluster"];
+    /// The sections that [`check`](Self::check) and [`check_eviction`](Self::check_eviction) need.
+    pub(crate) const CHECKED: [&str; 4] = ["server", "replication", "cluster", "memory"];
 
     /// Asks for each section in a command of its own, since servers before Redis 7.0 accept only one.
     pub(crate) fn write(sections: &[&str], out: &mut CommandWriter<'_>) {
@@ -70,6 +70,16 @@ impl Info {
             Some(rule) => refuse(rule.into()),
             None => Ok(()),
         }
+    }
+
+    /// Refuses a server that may evict locks.
+    pub(crate) fn check_eviction(&self) -> Result<(), Error> {
+        self.evicts().map_or(Ok(()), |rule| {
+            let rule = format!(
+                "{rule}, or accept a second holder with ?evicting=accept in the URL of a single server"
+            );
+            Err(Error::new(ErrorKind::Unsupported, rule))
+        })
     }
 
     /// Returns whether the server supports `SET` with `NX` and `GET` together.

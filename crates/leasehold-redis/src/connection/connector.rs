@@ -27,6 +27,8 @@ pub(crate) struct Connector {
     pub(crate) complained: bool,
     /// Whether nothing is written: the server does not learn who the client is.
     pub(crate) read_only: bool,
+    /// Whether a server that may evict locks is refused here. In a quorum, the engine does that.
+    pub(crate) refuses_eviction: bool,
 }
 
 /// An open connection.
@@ -60,6 +62,9 @@ impl Connector {
             .await?;
         let info = Info::read(&replies[..Info::CHECKED.len()], &user)?;
         info.check()?;
+        if self.refuses_eviction {
+            info.check_eviction()?;
+        }
         let run = RunId::new(info.demand("run_id")?);
         let number = replies.last().and_then(Value::as_integer);
         self.forget_previous(&mut dialog, &run).await?;

@@ -20,6 +20,7 @@ impl Probe {
             client: None,
             previous: None,
             read_only: false,
+            refuses_eviction: false,
             complained: false,
         };
         connector.greet().await.map(Self)

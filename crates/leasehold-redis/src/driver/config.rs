@@ -64,6 +64,8 @@ impl DriverConfig {
         let mut parts = Parts::new(urls, Some(&self.client), self.foreign_gap, &self.env)?;
         if self.read_only {
             parts.write_nothing();
+        } else if !self.enforced {
+            parts.refuse_eviction();
         }
         parts.engine = Some(engine);
         parts.gauges = self.gauges;
@@ -97,6 +99,7 @@ impl Parts {
                 previous: None,
                 complained: false,
                 read_only: false,
+                refuses_eviction: false,
             };
             Ok(ConnectionTask {
                 member,
@@ -127,6 +130,13 @@ impl Parts {
             .for_each(Connection::write_nothing);
         for task in &mut self.tasks {
             task.connector.read_only = true;
+        }
+    }
+
+    /// No engine checks that these servers keep locks.
+    fn refuse_eviction(&mut self) {
+        for task in &mut self.tasks {
+            task.connector.refuses_eviction = !task.connector.url.accepts_eviction;
         }
     }
 }

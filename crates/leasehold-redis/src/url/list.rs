@@ -21,6 +21,14 @@ fn check(urls: &[RedisUrl]) -> Result<(), Error> {
     if urls.len() > MEMBERS_MAX {
         return refuse(format!("more than {MEMBERS_MAX} members"));
     }
+    if urls.len() > 1
+        && let Some(url) = urls.iter().find(|url| url.accepts_eviction)
+    {
+        return refuse(format!(
+            "{}: evicting=accept is for a single server; a member of a quorum may not evict locks",
+            url.described()
+        ));
+    }
     for (at, url) in urls.iter().enumerate() {
         let is_same =
             |other: &&RedisUrl| other.id == url.id || other.address.same_server(&url.address);

@@ -27,6 +27,8 @@ pub(crate) struct RedisUrl {
     pub(crate) ca: Option<PathBuf>,
     /// Replaces that of the store.
     pub(crate) foreign_gap: Option<Duration>,
+    /// Whether the server may evict locks.
+    pub(crate) accepts_eviction: bool,
 }
 
 /// A user and a password.
@@ -111,6 +113,7 @@ impl RedisUrl {
             prefix: query.prefix.unwrap_or_default(),
             ca: query.ca,
             foreign_gap: query.foreign_gap,
+            accepts_eviction: query.accepts_eviction,
         })
     }
 }
@@ -274,6 +277,10 @@ mod tests {
             ("redis://h?foreign_gap=-1", "from 0 to 1000, not \"-1\""),
             ("redis://h?foreign_gap=1001", "from 0 to 1000"),
             ("redis://h?foreign_gap=1&foreign_gap=2", "is given twice"),
+            (
+                "redis://h?evicting=yes",
+                "`evicting` is accept, not \"yes\"",
+            ),
             ("redis://h?ca=/x", "rediss:// alone"),
             ("rediss://h?ca=", "names no file"),
             ("unix://run/redis.sock", "three slashes"),

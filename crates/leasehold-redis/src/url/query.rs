@@ -1,3 +1,4 @@
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ pub(super) struct Query {
     pub(super) prefix: Option<String>,
     pub(super) ca: Option<PathBuf>,
     pub(super) foreign_gap: Option<Duration>,
+    pub(super) accepts_eviction: bool,
     pub(super) db: Option<String>,
 }
 
@@ -33,10 +35,13 @@ impl Query {
                 "prefix" => query.prefix.replace(checked_prefix(value)?).is_none(),
                 "ca" => query.ca.replace(PathBuf::from(value)).is_none(),
                 "foreign_gap" => query.foreign_gap.replace(gap(&value)?).is_none(),
+                "evicting" if value == "accept" => !mem::replace(&mut query.accepts_eviction, true),
+                "evicting" => return Err(format!("`evicting` is accept, not {value:?}")),
                 "db" => query.db.replace(value).is_none(),
                 _ => {
                     return Err(format!(
-                        "unknown parameter {name:?}: id, prefix, ca, foreign_gap and, for unix://, db are known"
+                        "unknown parameter {name:?}: id, prefix, ca, foreign_gap, evicting and, for \
+                         unix://, db are known"
                     ));
                 }
             };

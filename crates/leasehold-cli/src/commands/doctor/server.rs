@@ -39,7 +39,11 @@ pub(super) fn judge(found: &Examination, context: MemberContext) -> Vec<Finding>
         encryption(found.transport),
     ];
     match &found.server {
-        Ok(facts) => findings.extend([version(facts), role(facts), eviction(facts)]),
+        Ok(facts) => findings.extend([
+            version(facts),
+            role(facts),
+            eviction(facts, found.accepts_eviction),
+        ]),
         Err(error) => findings.push(hidden("version", error)),
     }
     findings.push(writes(found.refuses_locks.as_deref()));
@@ -112,7 +116,7 @@ fn role(facts: &ServerFacts) -> Finding {
     Finding::green("role", "primary")
 }
 
-fn eviction(facts: &ServerFacts) -> Finding {
+fn eviction(facts: &ServerFacts, is_accepted: bool) -> Finding {
     let ServerFacts {
         max_memory,
         eviction_policy,
@@ -123,12 +127,11 @@ fn eviction(facts: &ServerFacts) -> Finding {
         return Finding::green("eviction", found);
     }
     let why = "when its memory is full, it deletes locks that are held";
-    Finding::red(
-        "eviction",
-        found,
-        why,
-        "CONFIG SET maxmemory-policy noeviction",
-    )
+    let remedy = "CONFIG SET maxmemory-policy noeviction";
+    match is_accepted {
+        true => Finding::yellow("eviction", found + ", evicting=accept", why, remedy),
+        false => Finding::red("eviction", found, why, remedy),
+    }
 }
 
 fn writes(refused: Option<&str>) -> Finding {

@@ -53,6 +53,26 @@ fn frozen_server_ends_the_group_before_the_deadline() {
 }
 
 #[test]
+fn server_that_evicts_is_refused_unless_accepted() {
+    let server = RedisServer::builder()
+        .directive("maxmemory", "64mb")
+        .directive("maxmemory-policy", "volatile-ttl")
+        .start();
+    let strict = Sandbox::on(&[server.url()]);
+    let remedies = ["maxmemory-policy noeviction", "?evicting=accept"];
+    strict.run("run -n x true").fails(64, &remedies);
+    strict.run("run x true").fails(64, &remedies);
+    let url = format!("{}?evicting=accept", server.url());
+    Sandbox::on(std::slice::from_ref(&url))
+        .run("run -n x true")
+        .succeeds();
+    let quorum = Sandbox::on(&[url, "redis://10.0.0.1".into(), "redis://10.0.0.2".into()]);
+    quorum
+        .run("run -n x true")
+        .fails(64, &["evicting=accept is for a single server"]);
+}
+
+#[test]
 fn a_dead_server_is_a_lost_lease_too() {
     let (sandbox, mut server) = Sandbox::on_redis();
     let (run, processes) = stubborn(&sandbox, "3s");

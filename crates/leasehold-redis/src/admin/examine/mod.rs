@@ -32,6 +32,8 @@ pub struct Examination {
     pub user: String,
     /// The prefix of every lock name at the server.
     pub prefix: String,
+    /// Whether the URL accepts a server that evicts locks.
+    pub accepts_eviction: bool,
     /// Whether the server can notify waiters (RESP3).
     pub speaks_resp3: bool,
     /// What `INFO` reports.
@@ -153,6 +155,7 @@ impl RedisMember {
             transport: transport(&url.address),
             user: user.to_owned(),
             prefix: url.prefix.clone(),
+            accepts_eviction: url.accepts_eviction,
             speaks_resp3: probe.speaks_resp3(),
             server,
             status: status::read(&answers, user),

@@ -83,6 +83,30 @@ async fn cluster_node_is_refused() {
 }
 
 #[tokio::test]
+async fn server_that_evicts_is_refused() {
+    let server = RedisServer::builder()
+        .directive("maxmemory", "100mb")
+        .directive("maxmemory-policy", "allkeys-lru")
+        .start();
+    let text = refusal(&server.url(), ErrorKind::Unsupported).await;
+    for part in [
+        "allkeys-lru",
+        "maxmemory-policy noeviction",
+        "?evicting=accept",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    let accepted = client_at(&format!("{}?evicting=accept", server.url()));
+    pass(&accepted, "deploy").await;
+    server.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+    pass(&client(&server), "deploy").await;
+    // Without a limit, nothing is evicted.
+    server.command(&["CONFIG", "SET", "maxmemory", "0"]);
+    server.command(&["CONFIG", "SET", "maxmemory-policy", "volatile-ttl"]);
+    pass(&client(&server), "deploy").await;
+}
+
+#[tokio::test]
 async fn server_out_of_memory_says_so() {
     let server = RedisServer::builder().directive("maxmemory", "1").start();
     let error = refused(&client(&server), "deploy").await;

@@ -22,6 +22,7 @@ fn well(run: &str) -> Examination {
         transport: Transport::Tls,
         user: "ann".into(),
         prefix: String::new(),
+        accepts_eviction: false,
         speaks_resp3: true,
         server: Ok(ServerFacts {
             version: "7.2.4".into(),

@@ -95,6 +95,12 @@ fn eviction_is_red_where_there_is_a_limit() {
             with_facts(|it| (it.max_memory, it.eviction_policy) = (bytes, policy.into()));
         expect(&findings, "eviction", verdict, part);
     }
+    let accepted = judged(|it| {
+        it.accepts_eviction = true;
+        let facts = it.server.as_mut().unwrap();
+        (facts.max_memory, facts.eviction_policy) = (1 << 30, "allkeys-lru".into());
+    });
+    expect(&accepted, "eviction", Yellow, "evicting=accept");
 }
 
 #[test]
