@@ -18,6 +18,12 @@
 //! **Two holders at once would be a disaster.** Take any of them, *and* let the resource check the fence:
 //! [`fencing`](super::fencing). No lock service can exclude it without the resource.
 //!
+//! **Names.** Lock what is contended, and use few names. On Redis each name takes about 200 bytes on each
+//! server until 7 days after its last use, because the server remembers its fences for that long. A million
+//! new names a day, such as order numbers, take 1.4 GB. Map the ids to a fixed number of names instead, for
+//! example `orders/{id % 4096}`. Two orders with the same remainder then exclude each other; with a hundred
+//! times as many names as locks held at once, few of them meet.
+//!
 //! A program that needs a certain guarantee can check for it:
 //!
 //! ```
