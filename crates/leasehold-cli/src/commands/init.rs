@@ -19,6 +19,13 @@ pub(crate) struct InitArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
+    /// State that all servers were new when a client initialized the quorum.
+    ///
+    /// Needed only if locks may have been granted since. If a server had lost its data before, `once` may
+    /// run a command twice.
+    #[arg(long)]
+    pub(crate) new: bool,
+
     /// Print one JSON object on stdout.
     #[arg(long)]
     pub(crate) json: bool,
@@ -29,12 +36,11 @@ pub(crate) fn init(args: &InitArgs) -> Result<ExitCode, Failure> {
     let servers = Servers::choose_quorum(&args.store)?;
     let quorum = servers.quorum()?;
     let (is_new, seen) = runtime()?.block_on(async {
-        let seen = ask_members(quorum.members()).await;
-        if seen.iter().all(|one| is_initialized(one, quorum.set())) {
-            return Ok((false, seen));
-        }
-        quorum.init().await?;
-        Ok::<_, Failure>((true, ask_members(quorum.members()).await))
+        let is_new = match args.new {
+            true => quorum.init_new().await?,
+            false => quorum.init().await?,
+        };
+        Ok::<_, Failure>((is_new, ask_members(quorum.members()).await))
     })?;
     let printed = if args.json {
         output::print_json(&json(quorum.set(), &seen))
@@ -43,16 +49,6 @@ pub(crate) fn init(args: &InitArgs) -> Result<ExitCode, Failure> {
     };
     printed.map_err(|error| Failure::of_stdout(&error))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn is_initialized(seen: &MemberReply, set: &MemberSet) -> bool {
-    let member_record = seen
-        .status
-        .as_ref()
-        .ok()
-        .and_then(|it| it.member_record.as_ref());
-    member_record
-        .is_some_and(|member_record| member_record.set == *set && member_record.is_formed())
 }
 
 fn is_durable(seen: &MemberReply) -> bool {

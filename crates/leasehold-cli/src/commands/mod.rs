@@ -190,13 +190,14 @@ pub(crate) enum Subcommand {
     /// Initialize a quorum of servers before its first use.
     ///
     /// Writes the list of servers and the limits of the quorum to each server. All servers must answer,
-    /// belong to no other quorum and hold no locks; otherwise nothing is written. If the quorum is already
-    /// initialized with the same list and limits, there is nothing to do.
+    /// belong to no other quorum and hold no locks; otherwise nothing is written.
     ///
-    /// Without `init`, the first client initializes the quorum once all servers have answered. A server
-    /// that started less than the maximum TTL and a second ago (61s by default) then has no vote yet,
-    /// because it may have forgotten locks. `init` gives all servers a vote at once. Use it for new
-    /// servers, not for servers of a quorum in use that have lost their data.
+    /// Without `init`, the first client initializes the quorum once all servers have answered. The servers
+    /// may have lost their data before, so they have no vote for the maximum TTL and a second (61s by
+    /// default), and `once` runs no command until a majority remembers a day. `init` states that nothing
+    /// was lost: all servers have a vote, and `once` works, at once. You can still run it after a client
+    /// initialized the quorum. If locks may have been granted since, add --new. Use it for new servers, not
+    /// for servers of a quorum in use that have lost their data.
     Init(InitArgs),
 
     /// Show the servers of a quorum, or change its members.

@@ -108,8 +108,11 @@ fn is_new(status: &MemberStatus) -> bool {
 }
 
 /// Printed if new servers have no vote yet.
-const NEW: &str = "a client has just initialized this quorum; with `leasehold init` before the first use, there \
-                   is no such wait";
+const NEW: &str = "a client has just initialized this quorum; `leasehold init` ends this wait";
+
+/// What to do if servers are too young for `once`.
+pub(crate) const ONCE_REMEDY: &str =
+    "if no server lost data before a client initialized the quorum, run `leasehold init` now";
 
 /// Printed for a quorum without records.
 pub(crate) const NOT_INITIALIZED: &str = "the quorum is not initialized; run `leasehold init` to give new servers a vote at once \

@@ -44,6 +44,7 @@ impl Membership {
         };
         let verdict = self.counts(member, heard, Some(&status.incarnation()));
         let mut health = MemberHealth::new(id, Ok(status));
+        health.remembers_for = self.trust.remembers_for(member, heard);
         health.untrusted_reason = verdict
             .err()
             .map(|reason| self.failure(now, member, &reason));

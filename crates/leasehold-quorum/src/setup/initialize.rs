@@ -1,4 +1,4 @@
-//! How an operator initializes a quorum, which declares that its members held nothing before.
+//! How an operator initializes a quorum, which states that its members held nothing before.
 
 use std::time::Duration;
 
@@ -7,33 +7,20 @@ use leasehold::store::{MemberFailure, MemberRecord, MemberRecordEdit, MemberSet,
 use leasehold::{Error, ErrorKind};
 
 use super::{MemberAnswer, draw, trust_of};
-use crate::trust::{RecordStep, UntrustedReason};
+use crate::trust::{RecordStep, UntrustedReason, wait_of};
 
 /// Returns the first record of each member, in the order of the answers. After all of them are written, ask
 /// the members again for the [`completion`].
 ///
 /// # Errors
 ///
-/// If the quorum is initialized already, or if a member does not answer, has a record, holds a lock, or
-/// cannot be a member. The error names all such members.
+/// If a member does not answer, has a record, holds a lock, or cannot be a member. The error names all such
+/// members.
 pub fn first_records(
     set: &MemberSet,
     answers: &[MemberAnswer],
     entropy: &dyn Entropy,
 ) -> Result<Vec<MemberRecordEdit>, Error> {
-    let has_its_record = |answer: &MemberAnswer| {
-        let member_record = answer
-            .status
-            .as_ref()
-            .ok()
-            .and_then(|it| it.member_record.as_ref());
-        member_record
-            .is_some_and(|member_record| member_record.set == *set && member_record.is_formed())
-    };
-    if answers.iter().all(has_its_record) {
-        let text = "the quorum is already initialized; nothing to do";
-        return Err(Error::new(ErrorKind::InvalidInput, text));
-    }
     let trust = trust_of(set, answers);
     let obstacles = answers.iter().enumerate().filter_map(|(member, answer)| {
         let error = obstacle(answer, trust.may_ask(member))?;
@@ -65,6 +52,102 @@ pub fn completion(
     }
     let steps = trust_of(set, answers).member_record_steps(&mut draw(entropy));
     Ok(writes(steps).collect())
+}
+
+/// What an operator knows about a quorum that its first client initialized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Past {
+    /// Nothing. The members' answers must show that no lock was granted there.
+    Unknown,
+    /// The members were new when the client initialized the quorum.
+    New,
+}
+
+/// Returns whether each member has a record of this quorum.
+pub fn is_initialized(set: &MemberSet, answers: &[MemberAnswer]) -> bool {
+    let mut records = answers.iter().map(MemberAnswer::member_record);
+    records.all(|record| record.is_some_and(|record| record.set == *set && record.is_formed()))
+}
+
+/// Returns the records which state that members of an initialized quorum were new, each with the position of
+/// its member in the answers. There is none for a member whose record says so already, and none for one that
+/// lost its data or joined later.
+///
+/// # Errors
+///
+/// If a member may have granted a lock, and the operator does not state that it was new.
+pub fn declared_new(
+    set: &MemberSet,
+    answers: &[MemberAnswer],
+    past: Past,
+) -> Result<Vec<(usize, MemberRecordEdit)>, Error> {
+    let (mut edits, mut obstacles) = (Vec::new(), Vec::new());
+    for (member, answer) in answers.iter().enumerate() {
+        let Some(edit) = statement(set, answers, answer) else {
+            continue;
+        };
+        match may_have_granted(answer) {
+            Ok(true) if past == Past::Unknown => {
+                let text = "locks may have been granted there since a client initialized the quorum; if no \
+                            server had lost its data before that, state it with `leasehold init --new`";
+                let error = answer.named(Error::new(ErrorKind::InvalidInput, text));
+                obstacles.push(MemberFailure::new(answer.id.clone(), error));
+            }
+            Err(error) if past == Past::Unknown => {
+                obstacles.push(MemberFailure::new(answer.id.clone(), answer.named(error)));
+            }
+            _ => edits.push((member, edit)),
+        }
+    }
+    match obstacles.is_empty() {
+        true => Ok(edits),
+        false => Err(nothing_written(obstacles)),
+    }
+}
+
+/// Returns the record which states that a member was new, unless it says so already or the member was not.
+fn statement(
+    set: &MemberSet,
+    answers: &[MemberAnswer],
+    answer: &MemberAnswer,
+) -> Option<MemberRecordEdit> {
+    let status = answer.status.as_ref().ok()?;
+    let record = answer.member_record()?;
+    let is_first = |other: &MemberAnswer| {
+        let seen = other.member_record()?.observations.get(&answer.id)?;
+        Some(!seen.changed && record.data_generation.continues(seen.data_generation))
+    };
+    let others = answers.iter().filter(|other| other.id != answer.id);
+    let is_new = record.generation == 1
+        && status.remembers()
+        && others.filter_map(is_first).all(|is_first| is_first);
+    (is_new && record.since.as_micros() > 0).then(|| MemberRecordEdit {
+        expected: Some(record.epoch()),
+        set: set.clone(),
+        generation: record.generation,
+        run: status.run.clone(),
+        durable: record.durable,
+        data_generation: record.data_generation,
+        age: Some(Duration::MAX),
+        seen: Vec::new(),
+    })
+}
+
+/// Returns whether a lock may have been granted at the member since its quorum was initialized. It had no vote
+/// during the first wait, and each grant leaves a fence counter.
+fn may_have_granted(answer: &MemberAnswer) -> Result<bool, Error> {
+    let (Ok(status), Some(record)) = (&answer.status, answer.member_record()) else {
+        return Ok(true);
+    };
+    let age = status
+        .clock
+        .as_micros()
+        .saturating_sub(record.since.as_micros());
+    let had_no_vote = u128::from(age) < wait_of(record.set.max_ttl).as_micros();
+    match had_no_vote {
+        true => Ok(false),
+        false => answer.was_used.clone(),
+    }
 }
 
 fn writes(steps: Vec<RecordStep>) -> impl Iterator<Item = (usize, MemberRecordEdit)> {

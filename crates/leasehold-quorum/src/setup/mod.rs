@@ -11,13 +11,13 @@ mod tests;
 
 use leasehold::clock::BootInstant;
 use leasehold::env::Entropy;
-use leasehold::store::{DataGeneration, MemberId, MemberSet, MemberStatus};
+use leasehold::store::{DataGeneration, MemberId, MemberRecord, MemberSet, MemberStatus};
 use leasehold::{Error, ErrorKind, Key};
 
 use crate::trust::{Interval, Trust};
 
 pub use change::Change;
-pub use initialize::{completion, first_records};
+pub use initialize::{Past, completion, declared_new, first_records, is_initialized};
 pub use readmission::{check_member, readmission};
 
 /// What one member answered.
@@ -29,6 +29,9 @@ pub struct MemberAnswer {
     pub status: Result<MemberStatus, Error>,
     /// A lock that it holds. Ask this of members without a record; members with one are not set up again.
     pub held: Result<Option<Key>, Error>,
+    /// Whether it has a fence counter, which shows that a client asked for a lock within the last days. Ask this
+    /// of members with a record.
+    pub was_used: Result<bool, Error>,
     /// When it was asked for the status.
     pub sent: BootInstant,
     /// When the status arrived.
@@ -36,6 +39,10 @@ pub struct MemberAnswer {
 }
 
 impl MemberAnswer {
+    fn member_record(&self) -> Option<&MemberRecord> {
+        self.status.as_ref().ok()?.member_record.as_ref()
+    }
+
     fn named(&self, error: Error) -> Error {
         error.with_store(self.id.as_str())
     }

@@ -33,6 +33,7 @@ fn empty(id: &str) -> MemberAnswer {
         id: MemberId::new(id),
         status: Ok(MemberStatus::new(run, clock, Duration::from_secs(100))),
         held: Ok(None),
+        was_used: Ok(false),
         sent: now,
         received: now,
     }
@@ -134,11 +135,60 @@ fn completion_confirms_each_first_record() {
     assert_says(&error, "no answer");
 }
 
+/// A member of a quorum that a client initialized this many seconds ago.
+fn formed(id: &str, seconds: u64, was_used: bool) -> MemberAnswer {
+    let mut answer = with(member(id, &three(), 1), |status| {
+        let record = status.member_record.as_mut().unwrap();
+        record.since = WallTime::from_micros(NOW - seconds * 1_000_000);
+    });
+    answer.was_used = Ok(was_used);
+    answer
+}
+
 #[test]
-fn initialization_refuses_an_initialized_quorum() {
-    let set = three();
-    let error = first(&["a", "b", "c"].map(|id| member(id, &set, 1))).unwrap_err();
-    assert_says(&error, "already initialized; nothing to do");
+fn operator_states_that_members_were_new() {
+    let unused = ["a", "b", "c"].map(|id| formed(id, 600, false));
+    let edits = declared_new(&three(), &unused, Past::Unknown).unwrap();
+    let written: Vec<_> = edits.iter().map(|(at, edit)| (*at, edit.age)).collect();
+    assert_eq!(written, [0, 1, 2].map(|at| (at, Some(Duration::MAX))));
+    assert!(is_initialized(&three(), &unused));
+    let old = ["a", "b", "c"].map(|id| member(id, &three(), 1));
+    assert_eq!(declared_new(&three(), &old, Past::New).unwrap(), []);
+}
+
+#[test]
+fn granted_locks_need_the_operators_statement() {
+    let used = ["a", "b", "c"].map(|id| formed(id, 600, true));
+    let error = declared_new(&three(), &used, Past::Unknown).unwrap_err();
+    assert_eq!(error.members().len(), 3);
+    assert_says(&error.members()[0].error, "leasehold init --new");
+    assert_eq!(declared_new(&three(), &used, Past::New).unwrap().len(), 3);
+    // Nobody had a vote yet, so the counters are from attempts that were not granted.
+    let recent = ["a", "b", "c"].map(|id| formed(id, 60, true));
+    let edits = declared_new(&three(), &recent, Past::Unknown).unwrap();
+    assert_eq!(edits.len(), 3);
+}
+
+#[test]
+fn member_that_lost_its_data_is_not_new() {
+    let [mut a, b, c] = ["a", "b", "c"].map(|id| formed(id, 600, false));
+    let observation = leasehold::store::Observation {
+        data_generation: b.member_record().unwrap().data_generation,
+        at: WallTime::from_micros(NOW),
+        changed: true,
+    };
+    let record = a.status.as_mut().unwrap().member_record.as_mut().unwrap();
+    record.observations.insert(b.id.clone(), observation);
+    let restarted = with(c, |status| status.run = RunId::new("another run"));
+    let edits = declared_new(&three(), &[a, b, restarted], Past::New).unwrap();
+    let places: Vec<_> = edits.iter().map(|(place, _)| *place).collect();
+    assert_eq!(places, [0]);
+    let joined = ["a", "b", "c"].map(|id| {
+        with(formed(id, 600, false), |status| {
+            status.member_record.as_mut().unwrap().generation = 2;
+        })
+    });
+    assert_eq!(declared_new(&three(), &joined, Past::New).unwrap(), []);
 }
 
 #[test]

@@ -94,17 +94,25 @@ impl DataGenerations {
         sent: BootInstant,
         retention: Duration,
     ) -> Result<(), UntrustedReason> {
-        // A new member of a changed quorum got a data generation that is old enough for leases.
-        let until = began.at + whole(retention + 2 * self.wait);
-        if began.has_no_past || nanos(sent) >= until {
+        let age = self.remembers_for(began, sent);
+        let Some(left) = retention.checked_sub(age).filter(|left| !left.is_zero()) else {
             return Ok(());
-        }
-        let until = instant(until);
+        };
         Err(UntrustedReason::Young {
             age: sent.since(instant(began.at)),
-            left: until.since(sent),
-            until,
+            left,
+            until: sent + left,
         })
+    }
+
+    /// Returns for how long a member with this beginning has lost nothing at `sent`.
+    pub(crate) fn remembers_for(&self, began: Beginning, sent: BootInstant) -> Duration {
+        if began.has_no_past {
+            return Duration::MAX;
+        }
+        // A new member of a changed quorum got a data generation that is old enough for leases.
+        let since = began.at + whole(2 * self.wait);
+        sent.since(instant(since))
     }
 
     /// Returns the latest time at which the present data generation of `member` can have begun. `peers` are the

@@ -274,6 +274,17 @@ impl Trust {
         self.data_generations.remembers(began, sent, retention)
     }
 
+    /// Returns for how long a member has lost nothing at `sent`, if that is known. [`remembers`](Self::remembers)
+    /// compares it with a retention.
+    pub(crate) fn remembers_for(&self, member: usize, sent: BootInstant) -> Option<Duration> {
+        if !self.enforced {
+            return Some(Duration::MAX);
+        }
+        let believed = |other| self.clocks.verdict(other, sent).is_ok();
+        let began = self.began(member, believed).ok()?;
+        Some(self.data_generations.remembers_for(began, sent))
+    }
+
     /// Returns the instant from which the member's answers count, with the peers whose clocks are believed.
     fn counts_from(
         &self,

@@ -56,6 +56,18 @@ impl Server {
         Ok(found.into_iter().take(limit).collect())
     }
 
+    /// Returns whether the server has a fence counter of any lock.
+    pub(crate) async fn has_counters(&self) -> Result<bool, Error> {
+        let pattern = "leasehold:fence:0:*".to_owned();
+        let mut scan = Scan::of(self, pattern, "zset");
+        while let Some(keys) = scan.keys().await? {
+            if !keys.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Returns the first `limit` locks by name that match, with their holders.
     ///
     /// A string that this library did not write may be a lock of another library or any other data. It is
@@ -220,6 +232,8 @@ fn held_by(left: Option<i64>, holder: impl FnOnce(i64) -> Holder) -> Vec<Holder>
 struct Scan<'a> {
     server: &'a Server,
     pattern: String,
+    /// The type of its keys, as Redis calls it.
+    kind: &'static str,
     /// The cursor of the next step; `None` at the end.
     cursor: Option<String>,
 }
@@ -227,15 +241,29 @@ struct Scan<'a> {
 impl<'a> Scan<'a> {
     fn new(server: &'a Server, prefix: &str) -> Self {
         let prefix = format!("{}{prefix}", server.url().prefix);
+        Self::of(server, format!("{}*", escaped(&prefix)), "string")
+    }
+
+    fn of(server: &'a Server, pattern: String, kind: &'static str) -> Self {
         Self {
             server,
-            pattern: format!("{}*", escaped(&prefix)),
+            pattern,
+            kind,
             cursor: Some("0".to_owned()),
         }
     }
 
     /// Returns the next strings that may be locks; `None` at the end.
     async fn step(&mut self) -> Result<Option<Vec<(Key, HeldKey)>>, Error> {
+        let Some(keys) = self.keys().await? else {
+            return Ok(None);
+        };
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        self.server.held(&keys).await.map(Some)
+    }
+
+    /// Returns the next keys that match; `None` at the end.
+    async fn keys(&mut self) -> Result<Option<Vec<String>>, Error> {
         let Some(cursor) = self.cursor.take() else {
             return Ok(None);
         };
@@ -245,7 +273,7 @@ impl<'a> Scan<'a> {
                 out.command("SCAN").arg(&cursor);
                 out.arg("MATCH").arg(&self.pattern);
                 out.arg("COUNT").number(SCAN_STEP);
-                out.arg("TYPE").arg("string");
+                out.arg("TYPE").arg(self.kind);
             })
             .await?;
         let Some([next, Value::Array(keys)]) = answers.first().and_then(Value::as_array) else {
@@ -255,8 +283,8 @@ impl<'a> Scan<'a> {
             .as_text()
             .ok_or_else(|| self.server.invalid_response("SCAN"))?;
         self.cursor = (next != "0").then(|| next.to_owned());
-        let keys: Vec<&str> = keys.iter().filter_map(Value::as_text).collect();
-        self.server.held(&keys).await.map(Some)
+        let keys = keys.iter().filter_map(Value::as_text);
+        Ok(Some(keys.map(str::to_owned).collect()))
     }
 }
 

@@ -3,30 +3,67 @@
 use futures_util::future::join_all;
 use leasehold::store::{MemberId, MemberRecordEdit};
 use leasehold::{Error, ErrorKind, Key};
-use leasehold_quorum::setup::{self, Change, MemberAnswer};
+use leasehold_quorum::setup::{self, Change, MemberAnswer, Past};
 
 use super::RedisStore;
 use crate::RedisMember;
 
 impl RedisStore {
-    /// Initializes the quorum: writes the first member records, so that all members have a vote at once.
-    /// Without this call, the first client does so when all members have answered. The members then have a
-    /// vote only after the longest TTL and a second.
+    /// Initializes the quorum: writes the first member records, so that all members have a vote and keep
+    /// results of requests at once. Returns `false` if there is nothing to do.
+    ///
+    /// Without this call, the first client initializes the quorum when all members have answered. The
+    /// members then have a vote only after the longest TTL and a second, and keep results only after their
+    /// retention, because servers that lost their data look the same. While no lock was granted, this call
+    /// still ends both waits. Later, [`init_new`](Self::init_new) does. Clients that run already notice it
+    /// within a minute.
     ///
     /// # Errors
     ///
-    /// If a member does not answer, has a record already, holds a lock, or cannot be a member. In these
-    /// cases nothing is written.
+    /// If a member does not answer, belongs to another quorum, holds a lock, or cannot be a member, and if
+    /// a lock may have been granted since a client initialized the quorum. In these cases nothing is
+    /// written.
     ///
     /// # Cancel safety
     ///
     /// If the future is dropped, some members may have their record. Clients complete the quorum.
-    pub async fn init(&self) -> Result<(), Error> {
+    pub async fn init(&self) -> Result<bool, Error> {
+        self.initialize(Past::Unknown).await
+    }
+
+    /// Like [`init`](Self::init), and states in the operator's name that the members were new when the first
+    /// client initialized the quorum: none had lost locks or results of requests. If that is wrong, a request
+    /// may run twice.
+    ///
+    /// # Errors
+    ///
+    /// As [`init`](Self::init), except that locks may have been granted since.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`init`](Self::init).
+    pub async fn init_new(&self) -> Result<bool, Error> {
+        self.initialize(Past::New).await
+    }
+
+    async fn initialize(&self, past: Past) -> Result<bool, Error> {
         let entropy = &*self.env.entropy;
-        let first = setup::first_records(&self.set, &self.ask_all().await, entropy)?;
+        let mut answers = self.ask_all().await;
+        if setup::is_initialized(&self.set, &answers) {
+            let counters = self.members.iter().map(|it| it.server.has_counters());
+            for (answer, was_used) in answers.iter_mut().zip(join_all(counters).await) {
+                answer.was_used = was_used;
+            }
+            let declared = setup::declared_new(&self.set, &answers, past)?;
+            let is_any = !declared.is_empty();
+            self.write_all(declared).await?;
+            return Ok(is_any);
+        }
+        let first = setup::first_records(&self.set, &answers, entropy)?;
         self.write_all(first.into_iter().enumerate()).await?;
         let rest = setup::completion(&self.set, &self.ask_all().await, entropy)?;
-        self.write_all(rest).await
+        self.write_all(rest).await?;
+        Ok(true)
     }
 
     /// Makes this quorum the successor of `old`; the two differ by one member. From then on, members refuse
@@ -114,6 +151,7 @@ impl RedisStore {
                 id: member.id().clone(),
                 status,
                 held,
+                was_used: Ok(false),
                 sent,
                 received,
             }

@@ -41,9 +41,10 @@
 //! A member that lost its data (a new disk, `FLUSHALL`) has no vote on requests until it has kept
 //! everything for one retention, and about two minutes more: it could report that a result does not exist
 //! although it only forgot it. The same goes for a member that joins later, for one that becomes durable
-//! after the quorum was initialized, and for all members of a quorum that a client initialized instead of
-//! `leasehold init`: they may all have been flushed. Until then such members store what they receive, and
-//! the others must form a majority: if one of three servers has a new disk, the other two must both answer.
+//! after the quorum was initialized. It also goes for all members of a quorum that a client initialized, since
+//! they may all have been flushed, until `leasehold init` states that they were new. Until then such members
+//! store what they receive, and the others must form a majority: if one of three servers has a new disk, the
+//! other two must both answer.
 //! Otherwise the call fails without running the request, and its error names the member and the time that
 //! is left. Make servers durable before `leasehold init`: the members of a quorum that was just initialized
 //! have forgotten nothing.

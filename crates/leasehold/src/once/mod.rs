@@ -163,8 +163,9 @@ impl Once {
     ///
     /// [`ErrorKind::InvalidInput`] for a value that breaks a rule, and if the name was used with another
     /// payload. [`ErrorKind::Unsupported`] if the store keeps no records, or if some of its members keep
-    /// nothing across a restart; the error names them. [`ErrorKind::Corrupt`] if the record is damaged. A
-    /// store that does not answer.
+    /// nothing across a restart; the error names them. [`ErrorKind::Untrusted`] if too few members of a quorum
+    /// remember the whole retention; no wait for the lock helps. [`ErrorKind::Corrupt`] if the record is
+    /// damaged. A store that does not answer.
     ///
     /// # Cancel safety
     ///

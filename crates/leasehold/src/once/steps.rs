@@ -1,12 +1,13 @@
 //! The steps of a request: read, acquire the lock, open the record, write that it has begun.
 
+use std::time::Duration;
+
 use super::result::OnceResult;
 use super::run::{OnceRun, give_back};
 use super::state::OnceState;
 use super::{Once, OnceStart};
-use crate::client::Client;
 use crate::guard::Guard;
-use crate::store::{MemberHealth, RECORD_MEMORY, RecordWrite, Written};
+use crate::store::{MemberHealth, RECORD_MEMORY, RecordWrite, Written, requests_run_in};
 use crate::types::{Error, ErrorKind, Key};
 
 impl Once {
@@ -14,7 +15,11 @@ impl Once {
     pub(crate) async fn check(&self) -> Result<(), Error> {
         let key = Key::new(&self.name)?;
         RecordWrite::check(&[], self.retention).map_err(|error| error.with_key(&key))?;
-        let checked = refuse_forgetful_members(&self.client).await;
+        let health = self.client.health().await;
+        let checked = health.and_then(|health| {
+            refuse_forgetful_members(&health)?;
+            refuse_young_members(&health, self.retention)
+        });
         checked.map_err(|error| error.with_key(&key))
     }
 
@@ -100,8 +105,7 @@ impl Once {
 
 /// On a quorum, every member that answers must be durable: a result must outlive its restart. A member that
 /// does not answer has no vote later either, unless it turns out to be durable.
-async fn refuse_forgetful_members(client: &Client) -> Result<(), Error> {
-    let health = client.health().await?;
+fn refuse_forgetful_members(health: &[MemberHealth]) -> Result<(), Error> {
     if health.len() < 2 {
         return Ok(());
     }
@@ -116,6 +120,21 @@ async fn refuse_forgetful_members(client: &Client) -> Result<(), Error> {
         forgetful.join(", ")
     );
     Err(Error::new(ErrorKind::Unsupported, text))
+}
+
+/// If a majority of the members is too young to deny a result, no wait for the lock helps.
+fn refuse_young_members(health: &[MemberHealth], retention: Duration) -> Result<(), Error> {
+    match requests_run_in(health, retention) {
+        None | Some(Duration::ZERO) => Ok(()),
+        Some(left) => {
+            let text = format!(
+                "too few servers can deny a result: they lost their data, joined or became durable less than \
+                 {retention:?} ago; enough of them can in {left:.0?}; if all were new when a client initialized \
+                 the quorum, `leasehold init` ends that"
+            );
+            Err(Error::new(ErrorKind::Untrusted, text))
+        }
+    }
 }
 
 /// Describes the member for the error, if it answers and is not durable.

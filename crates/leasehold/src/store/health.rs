@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::member::MemberStatus;
 use super::member_record::MemberRecord;
 use crate::env::BoxFuture;
@@ -24,6 +26,9 @@ pub struct MemberHealth {
     pub status: Result<MemberStatus, Error>,
     /// Why the member has no vote, and for how long; `None` if it has a vote.
     pub untrusted_reason: Option<MemberFailure>,
+    /// For how long the member has certainly lost nothing; [`Duration::MAX`] if it never did, and `None` if that
+    /// is unknown. It can deny the result of a request if this is at least the retention of the request.
+    pub remembers_for: Option<Duration>,
 }
 
 impl MemberHealth {
@@ -33,8 +38,27 @@ impl MemberHealth {
             id,
             status,
             untrusted_reason: None,
+            remembers_for: None,
         }
     }
+
+    /// Returns the time until the member can deny a result with this retention, if it is known.
+    fn denies_results_in(&self, retention: Duration) -> Option<Duration> {
+        let status = self.status.as_ref().ok()?;
+        let left = retention.saturating_sub(self.remembers_for?);
+        status.will_remember().then_some(left)
+    }
+}
+
+/// Returns the time until a majority of the members can deny the result of a request, so that requests with
+/// this retention run: zero if it can now, and `None` if too few members are known to be durable.
+pub fn requests_run_in(health: &[MemberHealth], retention: Duration) -> Option<Duration> {
+    let spans = health
+        .iter()
+        .filter_map(|it| it.denies_results_in(retention));
+    let mut spans: Vec<Duration> = spans.collect();
+    spans.sort_unstable();
+    spans.get(health.len() / 2).copied()
 }
 
 impl MemberStatus {

@@ -31,7 +31,7 @@ pub use guarantees::{
     Counting, Exclusion, Expiry, FairnessOrder, Fencing, ForceReleaseSupport, Guarantees,
     LeaseTerms, Sharing, Waiting,
 };
-pub use health::{Health, MemberHealth};
+pub use health::{Health, MemberHealth, requests_run_in};
 pub use inspection::Inspection;
 pub use lock_listing::{ListedLock, LockListing, Visibility};
 pub use member::{FenceConfirmation, Incarnation, MemberStatus, Sample};

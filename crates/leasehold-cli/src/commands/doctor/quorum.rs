@@ -6,7 +6,8 @@ use super::finding::{Finding, Verdict};
 use super::restart;
 use super::server::{self, MemberContext};
 use super::snapshot::{NoVote, Server, Snapshot};
-use crate::output::{quorum_shortfall::NOT_INITIALIZED, time_text::whole_seconds};
+use crate::output::quorum_shortfall::{NOT_INITIALIZED, ONCE_REMEDY};
+use crate::output::time_text::whole_seconds;
 
 /// A day. A client whose clock is off by more proposes fences that are refused.
 const DAY: i64 = 24 * 60 * 60 * 1_000_000;
@@ -21,6 +22,7 @@ const IN_SYNC: i64 = 10_000;
 pub(super) fn of_store(snapshot: &Snapshot) -> Vec<Finding> {
     let mut findings = vec![members(snapshot), quorum(snapshot)];
     findings.extend(generation(snapshot));
+    findings.extend(once(snapshot));
     findings.extend(own_clock(snapshot));
     findings
 }
@@ -134,6 +136,29 @@ fn generation(snapshot: &Snapshot) -> Option<Finding> {
         "a change of members was interrupted; some servers refuse the old list, others the new one";
     let remedy = "repeat the last leasehold members add or remove";
     Some(Finding::yellow("generation", text, why, remedy))
+}
+
+/// Whether `once` runs commands. Locks do not need it, so it is never red.
+fn once(snapshot: &Snapshot) -> Option<Finding> {
+    if !snapshot.is_quorum() || snapshot.is_uninitialized {
+        return None;
+    }
+    let finding = match snapshot.requests_in {
+        Some(Duration::ZERO) => Finding::green("once", "possible"),
+        Some(span) => Finding::yellow(
+            "once",
+            format!("possible in {}", whole_seconds(span)),
+            "too few servers remember the last day, so they cannot deny that a command has run",
+            ONCE_REMEDY,
+        ),
+        None => Finding::yellow(
+            "once",
+            "not possible",
+            "too few servers that answer are durable, so a result could get lost",
+            "make a majority of the servers durable if you use once",
+        ),
+    };
+    Some(finding)
 }
 
 fn own_clock(snapshot: &Snapshot) -> Option<Finding> {

@@ -1,8 +1,10 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use leasehold::Error;
-use leasehold::store::{Health, MemberHealth, MemberId, MemberRecord, MemberSet, MemberStatus};
+use leasehold::store::{
+    Health, MemberHealth, MemberId, MemberRecord, MemberSet, MemberStatus, requests_run_in,
+};
+use leasehold::{Error, Once};
 use leasehold_redis::{Examination, Need, RedisMember};
 
 use crate::config::Addresses;
@@ -18,6 +20,8 @@ pub(super) struct Snapshot {
     /// Whether it is a quorum that is not initialized.
     pub(super) is_uninitialized: bool,
     pub(super) servers: Vec<Server>,
+    /// The time until `once` runs commands, if that is known.
+    pub(super) requests_in: Option<Duration>,
 }
 
 /// One server.
@@ -62,6 +66,7 @@ impl Snapshot {
             set: store.set().clone(),
             is_uninitialized,
             servers: servers.collect(),
+            requests_in: requests_run_in(&health, Once::DEFAULT_RETENTION),
         };
         snapshot.expect_nothing_of_wrong_clocks();
         Ok(snapshot)

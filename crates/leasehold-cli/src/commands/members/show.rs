@@ -11,7 +11,7 @@ use crate::commands::members::state::{MemberState, judge};
 use crate::output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::output::quorum_shortfall::{NOT_INITIALIZED, have_no_record, needed};
+use crate::output::quorum_shortfall::{NOT_INITIALIZED, ONCE_REMEDY, have_no_record, needed};
 use crate::output::table;
 use crate::output::time_text::{millis, whole_seconds};
 use crate::runtime::runtime;
@@ -21,12 +21,16 @@ pub(super) fn show(args: &MembersArgs) -> Result<ExitCode, Failure> {
     let servers = Servers::choose(&args.store)?;
     let quorum = servers.quorum()?;
     let client = servers.client();
-    let states = runtime()?.block_on(async {
+    let (states, requests_in) = runtime()?.block_on(async {
         let seen = ask_members(quorum.members()).await;
         judge(&client, seen).await
     })?;
     let set = quorum.set().clone();
-    let roll = Roll { set, states };
+    let roll = Roll {
+        set,
+        states,
+        requests_in,
+    };
     let printed = if args.json {
         output::print_json(&roll.json(&client.describe()))
     } else {
@@ -44,6 +48,8 @@ pub(super) fn show(args: &MembersArgs) -> Result<ExitCode, Failure> {
 struct Roll {
     set: MemberSet,
     states: Vec<MemberState>,
+    /// The time until `once` runs commands, if that is known.
+    requests_in: Option<Duration>,
 }
 
 impl Roll {
@@ -84,6 +90,8 @@ impl Roll {
         );
         if self.is_uninitialized() {
             let _ = writeln!(text, "{NOT_INITIALIZED}");
+        } else if self.is_quorum() {
+            let _ = writeln!(text, "once: {}", once_text(self.requests_in));
         }
         text
     }
@@ -112,6 +120,7 @@ impl Roll {
             "clock_tolerance_ms": millis(self.set.clock_tolerance),
             "voting": self.voting(),
             "needed": needed(self.states.len()),
+            "once_in_ms": self.requests_in.map(millis),
             "members": members,
         })
     }
@@ -142,6 +151,18 @@ impl Roll {
             "generation": member_record.generation,
             "differs": member_record.set != self.set,
         })
+    }
+}
+
+/// Says when `once` runs commands on this quorum.
+fn once_text(requests_in: Option<Duration>) -> String {
+    match requests_in {
+        None => "not possible, because too few servers that answer are durable".into(),
+        Some(Duration::ZERO) => "possible".into(),
+        Some(span) => format!(
+            "possible in {}, when enough servers remember a day; {ONCE_REMEDY}",
+            whole_seconds(span)
+        ),
     }
 }
 

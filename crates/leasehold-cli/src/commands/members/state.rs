@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::store::{MemberHealth, MemberId, MemberStatus};
-use leasehold::{Client, Error, ErrorKind};
+use leasehold::store::{MemberHealth, MemberId, MemberStatus, requests_run_in};
+use leasehold::{Client, Error, ErrorKind, Once};
 
 use crate::commands::members::ask_members::{MemberReply, is_uninitialized};
 use crate::output::failure::Failure;
@@ -26,21 +26,22 @@ pub(super) struct NoVote {
     pub(super) again: Option<Duration>,
 }
 
-/// The state of each server in `seen`, as `client` judges it. A quorum that is not initialized is not
-/// judged, because a client would initialize it.
+/// The state of each server in `seen`, as `client` judges it, and the time until the quorum runs requests
+/// ([`requests_run_in`]). A quorum that is not initialized is not judged, because a client would initialize it.
 pub(super) async fn judge(
     client: &Client,
     seen: Vec<MemberReply>,
-) -> Result<Vec<MemberState>, Failure> {
+) -> Result<(Vec<MemberState>, Option<Duration>), Failure> {
     if is_uninitialized(&seen) {
-        return Ok(seen.into_iter().map(MemberState::uninitialized).collect());
+        let states = seen.into_iter().map(MemberState::uninitialized);
+        return Ok((states.collect(), None));
     }
     let health = health_with_votes(client).await?;
+    let requests_in = requests_run_in(&health, Once::DEFAULT_RETENTION);
     let offsets = seen.into_iter().map(|seen| seen.clock_offset);
     let states = health.into_iter().zip(offsets);
-    Ok(states
-        .map(|(health, clock_offset)| MemberState::judged(health, clock_offset))
-        .collect())
+    let states = states.map(|(health, clock_offset)| MemberState::judged(health, clock_offset));
+    Ok((states.collect(), requests_in))
 }
 
 /// The health of the servers, after the client has updated the records of those that restarted. Before

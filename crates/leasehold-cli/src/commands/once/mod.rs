@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::store::background::blocking;
-use leasehold::{Effect, Error, GuardSet, Once, OnceResult, OnceRun, OnceStart};
+use leasehold::{Effect, Error, ErrorKind, GuardSet, Once, OnceResult, OnceRun, OnceStart};
 
 use crate::commands::once::args::{Failed, OnceArgs};
 use crate::locks::context::RunContext;
@@ -90,6 +90,8 @@ impl RequestRun<'_> {
         };
         match looked {
             Ok(Some(result)) => return self.replay(&result, signals).await,
+            // No wait for the lock makes servers older.
+            Err(error) if error.kind() == ErrorKind::Untrusted => return Err(error.into()),
             // A wait for the lock includes a wait for the store.
             Err(error) if !error.is_unreachable() => return Err(error.into()),
             Ok(None) | Err(_) => {}

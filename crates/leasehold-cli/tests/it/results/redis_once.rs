@@ -83,6 +83,46 @@ fn server_with_a_new_disk_denies_no_result() {
 }
 
 #[test]
+fn init_makes_once_work_after_a_first_lock() {
+    let servers = RedisSet::start_each(3, &RedisServer::builder().durable());
+    let sandbox = Sandbox::on(&servers.urls());
+    let early = sandbox.run("run -n x true");
+    assert_eq!(early.code(), 69, "{early:?}");
+    let refused = sandbox.run("once pay/1 touch ran");
+    refused.fails(
+        69,
+        &["too few servers can deny a result", "`leasehold init`"],
+    );
+    let members = sandbox.run("members").stdout;
+    assert!(members.contains("\nonce: possible in "), "{members}");
+    sandbox.run("init").succeeds();
+    let members = sandbox.run("members").succeeds().stdout;
+    assert!(members.contains("\nonce: possible\n"), "{members}");
+    sandbox.run("once pay/1 touch ran").succeeds();
+    let again = sandbox.run("init").succeeds();
+    assert!(again.stdout.starts_with("nothing to do: "), "{again:?}");
+}
+
+#[test]
+fn init_after_granted_locks_needs_the_operators_word() {
+    let servers = RedisSet::start_each(3, &RedisServer::builder().durable());
+    let sandbox = Sandbox::on(&servers.urls());
+    until("a lock to be granted", || {
+        let ran = sandbox.run("run --max-ttl 2s --ttl 2s -w 1s x true");
+        ran.code() == 0
+    });
+    let refused = sandbox.run("init --max-ttl 2s");
+    refused.fails(
+        64,
+        &["locks may have been granted", "`leasehold init --new`"],
+    );
+    let once = "once --max-ttl 2s --ttl 2s pay/1 touch ran";
+    sandbox.run(once).fails(69, &["too few servers"]);
+    sandbox.run("init --max-ttl 2s --new").succeeds();
+    sandbox.run(once).succeeds();
+}
+
+#[test]
 fn undurable_servers_are_refused_by_name() {
     let (sandbox, servers) = Sandbox::on_quorum(3);
     let ids: Vec<String> = servers.iter().map(id).collect();

@@ -1,8 +1,11 @@
 //! Operators initialize a quorum, change its members and readmit one.
 
+use std::time::Duration;
+
+use leasehold::store::{MemberHealth, MemberRecord};
 use leasehold::{Client, ErrorKind};
 use leasehold_redis::RedisStore;
-use leasehold_testkit::servers::RedisSet;
+use leasehold_testkit::servers::{RedisServer, RedisSet};
 
 use crate::support::{client, hold, pass, quorum};
 
@@ -21,13 +24,40 @@ async fn assert_all_vote(store: RedisStore) {
     }
 }
 
+/// Waits until a client has initialized the quorum.
+async fn until_initialized(client: &Client) {
+    let is_initialized = |member: &MemberHealth| {
+        let status = member.status.as_ref().ok();
+        let record = status.and_then(|status| status.member_record.as_ref());
+        record.is_some_and(MemberRecord::is_formed)
+    };
+    while !client.health().await.unwrap().iter().all(is_initialized) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 #[tokio::test]
 async fn initialized_members_vote_at_once() {
     let servers = RedisSet::start(3);
     quorum(&servers).init().await.unwrap();
     assert_all_vote(quorum(&servers)).await;
-    let error = quorum(&servers).init().await.unwrap_err();
-    assert!(error.to_string().contains("already initialized"), "{error}");
+    assert!(!quorum(&servers).init().await.unwrap());
+}
+
+#[tokio::test]
+async fn operator_ends_the_wait_of_new_members() {
+    let servers = RedisSet::start_each(3, &RedisServer::builder().durable());
+    let client = Client::new(quorum(&servers));
+    until_initialized(&client).await;
+    let error = client.lock("x").try_acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoQuorum, "{error}");
+    // No member had a vote yet, so no lock was granted.
+    assert!(quorum(&servers).init().await.unwrap());
+    assert!(!quorum(&servers).init().await.unwrap());
+    assert_all_vote(quorum(&servers)).await;
+    let request = Client::new(quorum(&servers)).once("pay/1");
+    let answer = request.run(async |_| Ok::<_, ()>("paid")).await.unwrap();
+    assert_eq!(&*answer.unwrap().bytes, b"paid");
 }
 
 #[tokio::test]

@@ -49,6 +49,7 @@ fn snapshot(count: usize) -> Snapshot {
         set: set(count, 60),
         is_uninitialized: false,
         servers: IDS[..count].iter().map(server).collect(),
+        requests_in: (count >= 3).then_some(Duration::ZERO),
     }
 }
 
@@ -70,6 +71,19 @@ fn examined(snapshot: &mut Snapshot, place: usize) -> &mut Examination {
 
 fn status(snapshot: &mut Snapshot, place: usize) -> &mut MemberStatus {
     examined(snapshot, place).status.as_mut().unwrap()
+}
+
+#[test]
+fn once_needs_durable_and_old_servers() {
+    let mut snapshot = snapshot(3);
+    green(&of_store(&snapshot), "once", "possible");
+    snapshot.requests_in = Some(Duration::from_secs(90));
+    yellow(&of_store(&snapshot), "once", "possible in 1m 30s");
+    yellow(&of_store(&snapshot), "once", "run `leasehold init` now");
+    snapshot.requests_in = None;
+    yellow(&of_store(&snapshot), "once", "not possible");
+    snapshot.is_uninitialized = true;
+    expect_none(&of_store(&snapshot), "once");
 }
 
 fn first(snapshot: &Snapshot) -> Vec<Finding> {
