@@ -127,8 +127,8 @@ pub(crate) enum Subcommand {
     /// Acquire a lock, print a handle to it, and exit.
     ///
     /// No process renews the lease: it expires after the TTL unless `leasehold renew` extends it. The TTL
-    /// cannot exceed the maximum of the store (60s by default). If one process can stay, use
-    /// `leasehold run` or `leasehold hold` instead: they renew.
+    /// cannot exceed the maximum of the store: 24h, or what `leasehold init` set for a quorum (60s by
+    /// default). If one process can stay, use `leasehold run` or `leasehold hold` instead: they renew.
     ///
     /// A handle is valid on this machine until its deadline or the next reboot. `renew` prints a new one
     /// with a later deadline; `release` accepts any of them. Copies of a handle are one holder with one

@@ -76,7 +76,7 @@ impl RedisStore {
             enforced: urls.len() >= 3,
             read_only: false,
             foreign_gap: Self::FOREIGN_GAP,
-            set: MemberSet::new(ids, LeaseTerms::TTL_MAX, Self::CLOCK_TOLERANCE),
+            set: MemberSet::new(ids, LeaseTerms::QUORUM_TTL_MAX, Self::CLOCK_TOLERANCE),
             members,
             urls,
             env,

@@ -163,8 +163,11 @@ pub struct LeaseTerms {
 impl LeaseTerms {
     /// The shortest TTL of any store.
     pub const TTL_MIN: Duration = Duration::from_millis(100);
-    /// The longest TTL, unless the members of a quorum agreed on another.
-    pub const TTL_MAX: Duration = Duration::from_secs(60);
+    /// The longest TTL of a single store. It loses no vote when it restarts, so a long TTL costs it nothing.
+    pub const TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+    /// The longest TTL of a quorum, unless its members agreed on another. A member that may have forgotten
+    /// leases has no vote for that time.
+    pub const QUORUM_TTL_MAX: Duration = Duration::from_secs(60);
 
     /// Returns the limits of a single store with one clock.
     pub const fn single() -> Self {
@@ -205,7 +208,7 @@ mod tests {
 
     #[test]
     fn lease_for_a_span_lasts_hardly_longer() {
-        let set = LeaseTerms::quorum(Duration::from_millis(250), LeaseTerms::TTL_MAX);
+        let set = LeaseTerms::quorum(Duration::from_millis(250), LeaseTerms::QUORUM_TTL_MAX);
         for terms in [LeaseTerms::single(), set] {
             let rounded = [0, 1, 90, 1_999, 30_000, 3_600_001].map(Duration::from_millis);
             // Each of them leaves a different remainder.

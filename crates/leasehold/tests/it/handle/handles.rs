@@ -13,6 +13,7 @@ use leasehold_testkit::{Fault, FaultyStore, StoreCall};
 use crate::fixture::{Fixture, MARGIN, TTL, client, is_free};
 
 const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
 pub(crate) const STEP: Duration = Duration::from_millis(100);
 
 pub(crate) async fn hold(client: &Client) -> Guard {
@@ -35,7 +36,7 @@ async fn until_free(fixture: &Fixture, newcomer: &Client, began: BootInstant) ->
     while !is_free(newcomer, "x").await {
         fixture.pass(STEP).await;
         let closed = fixture.now().since(began);
-        assert!(closed < 10 * LeaseTerms::TTL_MAX, "it stays closed");
+        assert!(closed < 10 * MINUTE, "it stays closed");
     }
     fixture.now().since(began)
 }
@@ -260,14 +261,11 @@ async fn permits_and_shared_locks_have_handles() {
 async fn another_ttl_counts_from_the_next_renewal_on() {
     let fixture = Fixture::new();
     let handle = handle(&fixture.client).await;
-    let longer = handle.clone().with_ttl(LeaseTerms::TTL_MAX);
+    let longer = handle.clone().with_ttl(MINUTE);
     let sent = fixture.now();
     let renewed = fixture.client.renew(&longer).await.unwrap();
-    let margin = LeaseTerms::single().margin(LeaseTerms::TTL_MAX);
-    assert_eq!(
-        renewed.deadline(),
-        Some(sent + LeaseTerms::TTL_MAX - margin)
-    );
+    let margin = LeaseTerms::single().margin(MINUTE);
+    assert_eq!(renewed.deadline(), Some(sent + MINUTE - margin));
     let before = renewals(&fixture);
     for ttl in [Duration::from_millis(99), LeaseTerms::TTL_MAX + STEP] {
         let error = fixture.client.renew(&renewed.clone().with_ttl(ttl)).await;
@@ -275,7 +273,7 @@ async fn another_ttl_counts_from_the_next_renewal_on() {
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
         let text = error.to_string();
         assert!(
-            text.contains(&format!("{ttl:?}")) && text.contains("100ms to 60s"),
+            text.contains(&format!("{ttl:?}")) && text.contains("100ms to 86400s"),
             "{text}"
         );
     }
@@ -286,7 +284,7 @@ async fn another_ttl_counts_from_the_next_renewal_on() {
     let margin = LeaseTerms::single().margin(SECOND);
     assert_eq!(short.deadline(), Some(sent + SECOND - margin));
     let closed = closed_for_single(&fixture).await;
-    assert_eq!(closed.as_secs(), LeaseTerms::TTL_MAX.as_secs());
+    assert_eq!(closed.as_secs(), MINUTE.as_secs());
 }
 
 /// As [`closed_for`], of a store without a quorum around it.
