@@ -69,7 +69,7 @@ fn perform(subcommand: &Subcommand, output: &Output) -> Result<ExitCode, Failure
         Subcommand::Waiters(args) => waiters::waiters(args, output),
         Subcommand::Break(args) => break_lock::break_lock(args, output),
         Subcommand::Init(args) => init::init(args),
-        Subcommand::Members(args) => members::members(args, output),
+        Subcommand::Members(args) => members::members(args),
         Subcommand::Doctor(args) => doctor::doctor(args),
         Subcommand::Fence(args) => fence::fence(args),
         Subcommand::Elect(args) if args.observe => elect::observe(args, output),

@@ -1,4 +1,4 @@
-//! What an operator does to a quorum: initialize it, change its members, and readmit a member.
+//! What an operator does to a quorum: initialize it, change its members, and readmit or replace a member.
 //!
 //! These functions decide from the members' answers alone. They return the member records to write, or an
 //! error. The caller asks all members at once, and writes.
@@ -6,6 +6,7 @@
 mod change;
 mod initialize;
 mod readmission;
+mod replacement;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use crate::trust::{Interval, Trust};
 pub use change::Change;
 pub use initialize::{Past, completion, declared_new, first_records, is_initialized};
 pub use readmission::{check_member, readmission};
+pub use replacement::{replacement, retirement};
 
 /// What one member answered.
 #[derive(Clone, Debug)]

@@ -355,3 +355,39 @@ fn readmission_refuses_strangers_silence_and_contradictions() {
     assert_says(&error, "the members contradict each other");
     assert_eq!(error.members()[0].id.as_str(), "c");
 }
+
+#[test]
+fn replacement_needs_a_majority_of_the_others() {
+    let set = three();
+    let replace = |answers: &[MemberAnswer]| {
+        replacement(&three(), &MemberId::new("a"), answers, &SystemEntropy)
+    };
+    let [b, c] = ["b", "c"].map(|id| member(id, &set, 2));
+    let edit = replace(&[empty("a"), b.clone(), c.clone()]).unwrap();
+    let edit = edit.expect("a first record");
+    assert_eq!((edit.generation, edit.age), (2, Some(Duration::ZERO)));
+    let error = replace(&[empty("a"), b.clone(), silent("c")]).unwrap_err();
+    assert_says(&error, "1 of the other servers answer");
+    let error = replace(&[holding("a"), b.clone(), c.clone()]).unwrap_err();
+    assert_says(&error, "the new server of a holds lock \"deploy\"");
+    assert_eq!(replace(&[member("a", &set, 2), b, c]).unwrap(), None);
+}
+
+#[test]
+fn replaced_server_is_in_a_quorum_of_its_own() {
+    let (set, id) = (three(), MemberId::new("a"));
+    let edit = retirement(&set, &id, member("a", &set, 2).status.unwrap()).unwrap();
+    assert_eq!(
+        (
+            edit.set.to_string().contains("a (replaced)"),
+            edit.generation
+        ),
+        (true, 3)
+    );
+    let retired = member("a", &edit.set, 3);
+    assert!(retirement(&set, &id, retired.status.clone().unwrap()).is_none());
+    let answers = [retired, member("b", &set, 2), member("c", &set, 2)];
+    let reason = trust_of(&set, &answers).may_ask(0).unwrap_err().to_string();
+    assert!(reason.contains("belongs to another quorum"), "{reason}");
+    assert!(trust_of(&set, &answers).may_ask(1).is_ok());
+}

@@ -1,6 +1,6 @@
 //! Initializing a quorum, and changing its members.
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use leasehold::store::{MemberId, MemberRecordEdit};
 use leasehold::{Error, ErrorKind, Key};
 use leasehold_quorum::setup::{self, Change, MemberAnswer, Past};
@@ -133,6 +133,51 @@ impl RedisStore {
         match place.write_member_record(&edit).await? {
             true => Ok(true),
             false => refuse(format!("{member} was given a record meanwhile: try again")),
+        }
+    }
+
+    /// Moves a member to another server, under the same id. This store has the new address, and `former` is the
+    /// server at the old one. No lock is lost, and clients with the old address go on: the former server is
+    /// told that it was replaced and loses its vote, and the new one has a vote after the longest TTL and a
+    /// second. With `is_gone`, the operator states that a server that does not answer is stopped for good.
+    ///
+    /// # Errors
+    ///
+    /// If the other members with a record of this quorum are no majority, if the new server does not answer,
+    /// holds a lock, or cannot be a member, and if the former one does not answer and is not gone. In these
+    /// cases nothing is written.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the former server may have lost its vote. Call this again.
+    pub async fn replace(&self, former: &RedisMember, is_gone: bool) -> Result<(), Error> {
+        let id = former.id();
+        let (answers, status) = join(self.ask_all(), former.status()).await;
+        let edit = setup::replacement(&self.set, id, &answers, &*self.env.entropy)?;
+        match status {
+            Ok(status) => {
+                if let Some(edit) = setup::retirement(&self.set, id, status)
+                    && !former.write_member_record(&edit).await?
+                {
+                    return refuse(format!(
+                        "{id}: its quorum record changed meanwhile; try again"
+                    ));
+                }
+            }
+            Err(_) if is_gone => {}
+            Err(error) => {
+                let text = format!(
+                    "the former server does not answer, so it cannot be told that it was replaced: {error}"
+                );
+                return Err(Error::new(error.kind(), text));
+            }
+        }
+        let new = self.members.iter().find(|member| member.id() == id);
+        match new.zip(edit) {
+            Some((new, edit)) if !new.write_member_record(&edit).await? => {
+                refuse(format!("{id} was given a record meanwhile: try again"))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -1,65 +1,176 @@
 use std::io;
 
-use leasehold::store::{MemberId, MemberSet, Pattern};
-use serde_json::json;
+use leasehold::store::{LockListing, MemberId, MemberSet, Pattern};
+use serde_json::{Value, json};
 
-use crate::commands::members::args::{MembersArgs, MembersChange};
+use crate::commands::members::args::{ChangeCare, MembersArgs, MembersChange};
 use crate::commands::members::readmit::readmit;
+use crate::commands::members::replace::replace;
 use crate::commands::members::servers::{Servers, place_of, wait_after_change, without_login};
+use crate::output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::output::message::Message;
-use crate::output::time_text::millis;
-use crate::output::time_text::whole_seconds;
-use crate::output::{self, Output};
+use crate::output::holder_text;
+use crate::output::time_text::{millis, whole_seconds};
 use crate::runtime::runtime;
 
 /// Changes a quorum by one server, and prints what to do next.
-pub(super) fn change(
-    args: &MembersArgs,
-    lock_options: &MembersChange,
-    output: &Output,
-) -> Result<ExitCode, Failure> {
+pub(super) fn change(args: &MembersArgs, change: &MembersChange) -> Result<ExitCode, Failure> {
     let servers = Servers::choose_quorum(&args.store)?;
     let old = servers.quorum()?;
-    let urls = match lock_options {
-        MembersChange::Add { url } => with(&servers, url)?,
-        MembersChange::Remove { member } => {
+    let (urls, care) = match change {
+        MembersChange::Add { url, care } => (with(&servers, url)?, *care),
+        MembersChange::Remove { member, care } => {
             let mut urls = servers.urls().to_vec();
             urls.remove(place_of(&servers, member, &old)?);
-            urls
+            (urls, *care)
         }
         MembersChange::Readmit { member } => return readmit(args, &servers, member, &old),
+        MembersChange::Replace { .. } => return replace(args, &servers, change, &old),
     };
     let new = servers.quorum_of(&urls)?;
-    runtime()?.block_on(async {
-        warn_holders(&servers, output).await;
-        new.succeed(&old).await
+    let lost = runtime()?.block_on(async {
+        let lost = LostLocks::find(&servers, care).await?;
+        if !care.dry_run {
+            new.succeed(&old).await?;
+        }
+        Ok::<_, Failure>(lost)
     })?;
-    print(args.json, new.set(), &urls).map_err(|error| Failure::of_stdout(&error))?;
+    let outcome = Outcome {
+        set: new.set(),
+        urls: urls.iter().map(|url| without_login(url)).collect(),
+        lost,
+        is_dry: care.dry_run,
+    };
+    let printed = outcome.print(args.json);
+    printed.map_err(|error| Failure::of_stdout(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Warns before the change, because it ends the commands of all clients that still use the old list.
-async fn warn_holders(servers: &Servers, output: &Output) {
-    // Only for the warning: the change itself reports a store that fails.
-    let Ok(any) = Pattern::new("*") else { return };
-    let Ok(listing) = servers.client().list_locks(&any, SHOWN_MAX).await else {
-        return;
-    };
-    let names: Vec<_> = listing.locks.iter().map(|lock| lock.key.as_str()).collect();
-    if names.is_empty() {
-        return;
-    }
-    let more = if listing.more { " and more" } else { "" };
-    output.print_message(&Message::Warning(&format!(
-        "holders with the old list lose their locks, and `run` ends their commands: {}{more}",
-        names.join(", ")
-    )));
-}
+/// The locks that holders lose, because a change refuses all clients that still use the old list.
+struct LostLocks(LockListing);
 
 /// At most this many locks are named.
 const SHOWN_MAX: usize = 10;
+
+impl LostLocks {
+    /// Finds the locks that are held. Fails if there are any, unless the operator accepts that.
+    async fn find(servers: &Servers, care: ChangeCare) -> Result<Self, Failure> {
+        let listed = servers
+            .client()
+            .list_locks(&Pattern::all(), SHOWN_MAX)
+            .await;
+        let lost = match listed {
+            Ok(listing) => Self(listing),
+            Err(error) if care.yes => {
+                tracing::debug!(%error, "the locks that are held are not known");
+                Self(LockListing::new(Vec::new(), false))
+            }
+            Err(error) => {
+                let text = format!(
+                    "cannot tell which locks would be lost: {error}; nothing was changed. To change the quorum \
+                     all the same, add --yes"
+                );
+                return Err(Failure::new(ExitCode::of_error(&error), text));
+            }
+        };
+        if care.yes || care.dry_run || lost.0.locks.is_empty() {
+            return Ok(lost);
+        }
+        Err(Failure::new(
+            ExitCode::BUSY,
+            format!(
+                "holders with the old list would lose their locks, and `run` would end their commands: {}. \
+                 Nothing was changed. To move a server to another address without a loss, use `leasehold \
+                 members replace`. To lose these locks, add --yes",
+                lost.phrases().join("; ")
+            ),
+        ))
+    }
+
+    /// Each lock with its holders.
+    fn phrases(&self) -> Vec<String> {
+        let phrase = |lock: &leasehold::store::ListedLock| {
+            let holders = lock.holders.iter().map(|sight| sight.holder.clone());
+            let holders: Vec<_> = holders.collect();
+            format!(
+                "{:?} held by {}",
+                lock.key.as_str(),
+                holder_text::phrases(&holders)
+            )
+        };
+        let mut phrases: Vec<_> = self.0.locks.iter().map(phrase).collect();
+        if self.0.more {
+            phrases.push("and more".to_owned());
+        }
+        phrases
+    }
+
+    fn names(&self) -> Vec<&str> {
+        let locks = self.0.locks.iter();
+        locks.map(|lock| lock.key.as_str()).collect()
+    }
+}
+
+/// What a change did, or would do.
+struct Outcome<'a> {
+    set: &'a MemberSet,
+    urls: Vec<String>,
+    lost: LostLocks,
+    is_dry: bool,
+}
+
+impl Outcome<'_> {
+    fn print(&self, json: bool) -> io::Result<()> {
+        if json {
+            return output::print_json(&self.json());
+        }
+        output::print(&self.text())
+    }
+
+    fn ids(&self) -> Vec<&str> {
+        self.set.ids.iter().map(MemberId::as_str).collect()
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "version": 1,
+            "dry_run": self.is_dry,
+            "members": self.ids(),
+            "store": self.urls,
+            "locks_lost": self.lost.names(),
+            "more_lost": self.lost.0.more,
+            "next_change_in_ms": millis(wait_after_change(self.set)),
+        })
+    }
+
+    fn text(&self) -> String {
+        let (ids, urls) = (self.ids().join(", "), self.urls.join(","));
+        let lost = self.lost.phrases();
+        if self.is_dry {
+            let lost = match lost.is_empty() {
+                true => "No lock is held.".to_owned(),
+                false => format!("These locks would be lost: {}.", lost.join("; ")),
+            };
+            return format!(
+                "the quorum would be {ids}\n\
+                 All clients would need the new list at once: --store {urls}\n\
+                 {lost}\n"
+            );
+        }
+        let lost = match lost.is_empty() {
+            true => "No lock was held.".to_owned(),
+            false => format!("They lose the locks they hold: {}.", lost.join("; ")),
+        };
+        let wait = whole_seconds(wait_after_change(self.set));
+        format!(
+            "the quorum is now {ids}\n\
+             Configure all clients with the new list at once: --store {urls}\n\
+             Clients with the old list are refused from now on. {lost}\n\
+             The next change is possible in {wait}.\n"
+        )
+    }
+}
 
 fn with(servers: &Servers, url: &str) -> Result<Vec<String>, Failure> {
     if url.contains(',') {
@@ -70,27 +181,4 @@ fn with(servers: &Servers, url: &str) -> Result<Vec<String>, Failure> {
     let mut urls = servers.urls().to_vec();
     urls.push(url.to_owned());
     Ok(urls)
-}
-
-fn print(json: bool, set: &MemberSet, urls: &[String]) -> io::Result<()> {
-    let wait = wait_after_change(set);
-    let urls: Vec<_> = urls.iter().map(|url| without_login(url)).collect();
-    let ids: Vec<_> = set.ids.iter().map(MemberId::as_str).collect();
-    if json {
-        return output::print_json(&json!({
-            "version": 1,
-            "members": ids,
-            "store": urls,
-            "next_change_in_ms": millis(wait),
-        }));
-    }
-    output::print(&format!(
-        "the quorum is now {}\n\
-         Configure all clients with the new list at once: --store {}\n\
-         Clients with the old list are refused from now on. They lose the locks they hold.\n\
-         The next change is possible in {}.\n",
-        ids.join(", "),
-        urls.join(","),
-        whole_seconds(wait)
-    ))
 }

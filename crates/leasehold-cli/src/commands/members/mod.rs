@@ -4,19 +4,19 @@ pub(crate) mod args;
 pub(crate) mod ask_members;
 mod change;
 mod readmit;
+mod replace;
 pub(crate) mod servers;
 mod show;
 mod state;
 
 use crate::commands::members::args::MembersArgs;
-use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 
 /// Shows the servers of a store, or changes a quorum.
-pub(crate) fn members(args: &MembersArgs, output: &Output) -> Result<ExitCode, Failure> {
+pub(crate) fn members(args: &MembersArgs) -> Result<ExitCode, Failure> {
     match &args.change {
         None => show::show(args),
-        Some(lock_options) => change::change(args, lock_options, output),
+        Some(change) => change::change(args, change),
     }
 }

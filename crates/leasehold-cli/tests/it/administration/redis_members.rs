@@ -211,11 +211,26 @@ fn redis_quorum_grows_shrinks_and_advises() {
     lock(&four).succeeds();
 
     let holder = four.hold("--max-ttl 12s --ttl 12s mine", "held");
-    let grown = four.run(&format!("members --max-ttl 12s add {}", newcomer.url()));
-    grown.fails(0, &["lose their locks", "ends their commands: mine"]);
+    let add = |options: &str| {
+        let url = newcomer.url();
+        four.run(&format!("members --max-ttl 12s add {options} {url}"))
+    };
+    let refused = add("");
+    refused.fails(
+        75,
+        &["\"mine\" held by ", "would lose their locks", "--yes"],
+    );
+    let shown = add("--dry-run").succeeds().stdout;
+    assert!(
+        shown.contains("would be lost: \"mine\" held by "),
+        "{shown}"
+    );
+    assert!(!has_member_record(&newcomer));
+    let grown = add("--yes").succeeds();
     assert_eq!(holder.wait().code(), 76);
     let list = format!("{},redis://***@{}", four.store(), id(&newcomer));
-    for part in [&list, "The next change is possible in 13s."] {
+    let lost = "They lose the locks they hold: \"mine\" held by ";
+    for part in [&list, lost, "The next change is possible in 13s."] {
         assert!(grown.stdout.contains(part), "{grown:?}");
     }
     assert!(!grown.stdout.contains("secret"), "{grown:?}");
@@ -236,6 +251,62 @@ fn redis_quorum_grows_shrinks_and_advises() {
     assert_eq!(shrunk["members"].as_array().unwrap().len(), 4);
     assert_eq!(shrunk["next_change_in_ms"], 13_000);
     lock(&four).succeeds();
+}
+
+#[test]
+fn replaced_server_costs_no_lock() {
+    let servers = RedisSet::start(3);
+    let new = RedisServer::start();
+    let former = Sandbox::on(&servers.urls());
+    former.run("init --max-ttl 3s").succeeds();
+    let holder = former.hold("--max-ttl 3s --ttl 3s mine", "held");
+    let replace = |options: &str| {
+        let (old, new) = (id(&servers[0]), new.url());
+        former.run(&format!(
+            "members --max-ttl 3s replace {options} {old} {new}"
+        ))
+    };
+    let url = format!("{}?id={}", new.url(), id(&servers[0]));
+    let shown = replace("--dry-run").succeeds().stdout;
+    assert!(shown.contains(&url), "{shown}");
+    assert!(!has_member_record(&new));
+    let done = replace("--json").json();
+    assert_fields(&done, json!({"dry_run": false, "no_vote_for_ms": 4_000}));
+    replace("").succeeds();
+
+    let mut urls = servers.urls();
+    urls[0] = url;
+    let latter = Sandbox::on(&urls);
+    until("the new server has a vote", || {
+        let (_, shown) = members(&latter, "--max-ttl 3s");
+        shown[0]["has_vote"] == json!(true)
+    });
+    let (code, shown) = members(&former, "--max-ttl 3s");
+    assert_eq!((code, &shown[0]["has_vote"]), (0, &json!(false)));
+    latter
+        .run("run --max-ttl 3s --ttl 3s -n mine true")
+        .fails(75, &[]);
+    former.let_go();
+    holder.wait().succeeds();
+    latter.run("run --max-ttl 3s --ttl 3s mine true").succeeds();
+    former.run("run --max-ttl 3s --ttl 3s mine true").succeeds();
+}
+
+#[test]
+fn silent_server_is_replaced_if_it_is_gone() {
+    let mut servers = RedisSet::start(3);
+    let new = RedisServer::start();
+    let sandbox = Sandbox::on(&servers.urls());
+    sandbox.run("init").succeeds();
+    servers[1].kill();
+    let dead = id(&servers[1]);
+    let replace =
+        |options: &str| sandbox.run(&format!("members replace {options} {dead} {}", new.url()));
+    replace("").fails(69, &["does not answer", "--gone"]);
+    assert!(!has_member_record(&new));
+    let done = replace("--gone").succeeds().stdout;
+    assert!(done.contains("Never start the old server"), "{done}");
+    assert!(has_member_record(&new));
 }
 
 #[test]
