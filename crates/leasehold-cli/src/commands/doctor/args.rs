@@ -17,7 +17,8 @@ pub(crate) struct DoctorArgs {
     /// `uptime_ms`, `durable`, `round_trip_us`, `clock_offset_us` (null if unknown).
     ///
     /// A check has `id`, `verdict`, `found`, `why` (why it matters) and `remedy`; the last two are null
-    /// if nothing is wrong. Ids for a store of servers: `members`, `quorum`, `generation`, `own_clock`;
+    /// if nothing is wrong. Ids for a store of servers: `members`, `quorum`, `generation`, `once`,
+    /// `own_clock`;
     /// for each server: `reachable`, `encryption`, `version`, `role`, `eviction`, `writes`,
     /// `persistence`, `rights`, `push`, `keys`, `round_trip`, `clock`, `same_server`, `record`, `vote`,
     /// `restart`; for files: `folder`, `owner`, `file_system`, `fences`, `flock`, `room`, `locks`. A
