@@ -53,6 +53,7 @@ fn main() -> Status {
         output.print_message(&Message::Error(&failure));
         failure.code
     });
+    output.flush();
     code.into()
 }
 

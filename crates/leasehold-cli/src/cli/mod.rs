@@ -64,7 +64,7 @@ pub(crate) fn explain(error: &clap::Error) -> ExitCode {
         let paragraph = text.split("\n\n").next().unwrap_or_default();
         let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
         let failure = Failure::usage(line.trim_start_matches("error: "));
-        Output::new(true).print_message(&Message::Error(&failure));
+        print_failure(&failure, true);
         return failure.code;
     }
     match error.print() {
@@ -72,11 +72,17 @@ pub(crate) fn explain(error: &clap::Error) -> ExitCode {
         // A reader that has gone, such as `head`, has seen what it wanted.
         Err(failed) if failed.kind() != io::ErrorKind::BrokenPipe => {
             let failure = Failure::of_stdout(&failed);
-            Output::new(false).print_message(&Message::Error(&failure));
+            print_failure(&failure, false);
             failure.code
         }
         _ => ExitCode::SUCCESS,
     }
+}
+
+fn print_failure(failure: &Failure, json: bool) {
+    let output = Output::new(json);
+    output.print_message(&Message::Error(failure));
+    output.flush();
 }
 
 /// Whether `--json` is among the arguments of the program itself. A guess, because the arguments could

@@ -13,22 +13,26 @@ pub(crate) mod quorum_shortfall;
 pub(crate) mod table;
 pub(crate) mod time_text;
 pub(crate) mod waiter_text;
+mod writer;
 
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use leasehold::store::background::thread;
 use leasehold::store::{is_printable, printable};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use serde_json::Value;
+use tokio::sync::oneshot;
 
 use crate::output::colour::may_colour;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
+use crate::output::writer::Writer;
 
 /// What each message for people begins with.
 const PREFIX: &str = "leasehold:";
@@ -36,36 +40,31 @@ const PREFIX: &str = "leasehold:";
 /// Writes the messages of the program to stderr, because stdout belongs to the command.
 ///
 /// On a terminal, one status line may follow the messages; it is wiped before anything else is
-/// written. All clones write to the same place. A closed stderr is not an error: there is no reader.
+/// written. All clones write to the same place. No call waits for the reader of stderr except
+/// [`flush`](Self::flush).
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
     json: bool,
-    has_status: Arc<Mutex<bool>>,
+    writer: Writer,
 }
 
 impl Output {
     pub(crate) fn new(json: bool) -> Self {
+        let dropped_line = match json {
+            true => |dropped| line(&Message::Warning(&dropped_text(dropped)), true),
+            false => |dropped| line(&Message::Warning(&dropped_text(dropped)), false),
+        };
         Self {
             json,
-            has_status: Arc::default(),
+            writer: Writer::new(dropped_line),
         }
     }
 
     /// Writes a message as one line.
     pub(crate) fn print_message(&self, message: &Message<'_>) {
-        let line = if self.json {
-            Some(json_text(&message.json()))
-        } else {
-            message.text().map(|text| {
-                // Servers and other users wrote a part of some messages.
-                let text = printable(&text);
-                let style = message.style().filter(|_| may_colour(&io::stderr()));
-                let prefix = style.map_or(PREFIX.into(), |style| style.paint(PREFIX));
-                format!("{prefix} {text}")
-            })
-        };
-        if let Some(line) = line {
-            self.write(&format!("{line}\n"), false);
+        let line = line(message, self.json);
+        if !line.is_empty() {
+            self.writer.write(&line);
         }
     }
 
@@ -82,24 +81,48 @@ impl Output {
             let text = printable(&text);
             // A wrapped line could not be wiped. Cut it at the edge (DECAWM), and clear what the last
             // one left there (EL).
-            self.write(&format!("\x1b[?7l{PREFIX} {text}\x1b[K\x1b[?7h"), true);
+            let status = format!("\x1b[?7l{PREFIX} {text}\x1b[K\x1b[?7h");
+            self.writer.show_status(&status);
         }
     }
 
     /// Wipes the status line, if there is one.
     pub(crate) fn clear_status(&self) {
-        self.write("", false);
+        self.writer.clear_status();
     }
 
-    fn write(&self, text: &str, is_status: bool) {
-        let mut has_status = self
-            .has_status
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let wipe = if *has_status { "\r\x1b[K" } else { "" };
-        *has_status = is_status;
-        let _ = io::stderr().write_all(format!("{wipe}{text}").as_bytes());
+    /// Waits until the messages are written, but not long: its reader may be stalled. Call it before
+    /// something else writes to stderr, and before the process stops or ends.
+    pub(crate) fn flush(&self) {
+        self.writer.flush(FLUSH_MAX);
     }
+}
+
+/// How long the program waits for the reader of stderr.
+const FLUSH_MAX: Duration = Duration::from_secs(1);
+
+/// The message with its end of line; nothing if it is not for this kind of reader.
+fn line(message: &Message<'_>, json: bool) -> String {
+    if json {
+        return format!("{}\n", json_text(&message.json()));
+    }
+    let Some(text) = message.text() else {
+        return String::new();
+    };
+    // Servers and other users wrote a part of some messages.
+    let text = printable(&text);
+    let style = message.style().filter(|_| may_colour(&io::stderr()));
+    let prefix = style.map_or(PREFIX.into(), |style| style.paint(PREFIX));
+    format!("{prefix} {text}\n")
+}
+
+fn dropped_text(dropped: u64) -> String {
+    let messages = if dropped == 1 {
+        "message was"
+    } else {
+        "messages were"
+    };
+    format!("{dropped} {messages} dropped, because stderr was not read")
 }
 
 /// Refuses a closed stdout for `what`, which would be lost. Call it before anything is acquired.
@@ -157,6 +180,20 @@ pub(crate) fn replay(stdout: &[u8], stderr: &[u8]) -> io::Result<()> {
     let written = pass_on(Stream::Stdout, stdout);
     let _ = pass_on(Stream::Stderr, stderr);
     written
+}
+
+/// Runs `writing`, which may block on a stream, on a thread of its own. Later output of this program
+/// waits for it. If the process ends before, its output is lost.
+///
+/// Cancel safe: the thread writes to the end.
+pub(crate) async fn apart(
+    writing: impl FnOnce() -> io::Result<()> + Send + 'static,
+) -> io::Result<()> {
+    let (done, written) = oneshot::channel();
+    thread("leasehold-out", move || drop(done.send(writing()))).map_err(io::Error::other)?;
+    written
+        .await
+        .unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
 /// Writes a result for programs to stdout, as one line.

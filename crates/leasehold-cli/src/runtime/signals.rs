@@ -84,6 +84,7 @@ impl Signals {
             }
             if signal.is_stop() {
                 output.clear_status();
+                output.flush();
                 raise(Signal::SIGSTOP).map_err(|errno| Failure::of("cannot stop", &errno))?;
                 stopped();
             }

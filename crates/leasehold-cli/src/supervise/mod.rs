@@ -53,6 +53,8 @@ impl RunContext<'_> {
             output: pipes,
         };
         let fences = hold.fences();
+        // What was said so far comes before the output of the command.
+        self.output.flush();
         let wrapper = Wrapper::start(hold, job, signals, self.output)
             .map_err(|error| Failure::of("cannot start the guardian", &error))?;
         let end = wrapper.supervise().await?;
@@ -84,6 +86,7 @@ impl RunContext<'_> {
             End::Ended { status, .. } => ExitCode::of_command(status),
             End::Lost { .. } => ExitCode::LOST,
             End::Interrupted => {
+                self.output.flush();
                 job_control::die_by_interrupt();
                 ExitCode::of_signal(Signal::SIGINT as i32)
             }

@@ -47,6 +47,7 @@ mod elections {
 mod holds {
     pub(crate) mod hold;
     pub(crate) mod redis_handles;
+    mod unread;
 }
 
 mod administration {

@@ -87,3 +87,12 @@
 //! - A member lost its vote, or regained it.
 //!
 //! No span, event or label contains the owner of a lease, a [`Handle`](crate::Handle) or a URL.
+//!
+//! # Subscribers and recorders must not block
+//!
+//! The library calls the subscriber and the recorder on the threads that renew leases, fire deadlines, and
+//! serve connections. A subscriber that blocks there stops the renewals of all locks of the client, and
+//! delays the report of a loss. A stream blocks if its reader stalls: a full pipe to a log collector, or a
+//! terminal after Ctrl-S. So a subscriber hands its lines to a thread of its own, through a queue with a
+//! limit, and drops lines if the queue is full. `tracing_appender::non_blocking` does this for
+//! `tracing_subscriber::fmt`; `fmt` alone writes in the calling thread.

@@ -4,6 +4,8 @@
 //! clients: they register their metrics once, when they are built. [`METRICS`] has all names, and
 //! [`manual::observing`](crate::manual::observing) says what each one means, and which alerts are useful.
 //!
+//! A recorder or a subscriber that blocks stops the renewals of the client. The manual says how to avoid it.
+//!
 //! # Examples
 //!
 //! ```

@@ -4,8 +4,13 @@ pub(crate) mod args;
 mod report;
 mod stdin;
 
+use std::io;
+use std::pin::pin;
+use std::time::Duration;
+
 use leasehold::GuardSet;
-use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::clock::{Clock as _, SystemClock, within};
+use serde_json::Value;
 
 use crate::commands::hold::args::HoldArgs;
 use crate::locks::context::RunContext;
@@ -47,40 +52,63 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
         };
         let waited = SystemClock.now().since(began);
         let held = report::held(&lock_options, &guards, &context.client.describe(), waited);
-        if let Err(error) = output::print_json(&held) {
-            // The script does not know that the lock is held, so release it.
-            release(guards, output).await;
-            return Err(Failure::of_stdout(&error));
-        }
-        keep(guards, &signals, stdin.as_ref(), output).await
+        keep(guards, held, &signals, stdin.as_ref(), output).await
     })
 }
 
-/// Holds the lock, and releases it at the end.
+/// Holds the lock, prints `held` meanwhile, and releases the lock at the end. A script that does not
+/// read stdout delays neither the loss nor the release.
 async fn keep(
     guards: GuardSet,
+    held: Value,
     signals: &Signals,
     stdin: Option<&Watched>,
     output: &Output,
 ) -> Result<ExitCode, Failure> {
-    let code = tokio::select! {
-        biased;
-        lost = guards.lost() => return Ok(print_loss(&LostLock::of(lost), output)),
-        signal = signals.ending(output) => ExitCode::of_signal(signal?),
-        () = stdin::closed(stdin) => ExitCode::SUCCESS,
+    let mut printing = pin!(print(held));
+    let mut is_printed = false;
+    let code = loop {
+        tokio::select! {
+            biased;
+            lost = guards.lost() => {
+                if !is_printed {
+                    // Its two lines have an order.
+                    let _ = within(&SystemClock, SystemClock.now() + READING_MAX, printing).await;
+                }
+                return Ok(print_loss(&LostLock::of(lost), output).await);
+            }
+            printed = &mut printing, if !is_printed => match printed {
+                Ok(()) => is_printed = true,
+                Err(error) => {
+                    // The script does not know that the lock is held, so release it.
+                    release(guards, output).await;
+                    return Err(Failure::of_stdout(&error));
+                }
+            },
+            signal = signals.ending(output) => break ExitCode::of_signal(signal?),
+            () = stdin::closed(stdin) => break ExitCode::SUCCESS,
+        }
     };
     Ok(match release(guards, output).await {
-        Some(loss) => print_loss(&loss, output),
+        Some(loss) => print_loss(&loss, output).await,
         None => code,
     })
 }
 
-fn print_loss(loss: &LostLock, output: &Output) -> ExitCode {
-    // A script that does not read it still gets the exit code.
-    let _ = output::print_json(&report::lost(loss));
+async fn print_loss(loss: &LostLock, output: &Output) -> ExitCode {
     output.print_message(&Message::Lost {
         lock: &loss.lock,
         reason: &loss.reason,
     });
+    // A script that does not read it still gets the exit code.
+    let limit = SystemClock.now() + READING_MAX;
+    let _ = within(&SystemClock, limit, print(report::lost(loss))).await;
     ExitCode::LOST
 }
+
+async fn print(line: Value) -> io::Result<()> {
+    output::apart(move || output::print_json(&line)).await
+}
+
+/// How long the end waits for the reader of stdout.
+const READING_MAX: Duration = Duration::from_secs(1);

@@ -3,7 +3,6 @@ use std::os::fd::OwnedFd;
 use std::{io, mem};
 
 use leasehold::store::BoxFuture;
-use leasehold::store::background::blocking;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::pipe2;
@@ -170,10 +169,8 @@ impl Show {
             if bytes.is_empty() || self.failure.is_some() {
                 return;
             }
-            self.under_way = Some(Box::pin(async move {
-                let written = blocking(move || output::pass_on(to, &bytes)).await;
-                written.unwrap_or_else(|error| Err(io::Error::other(error)))
-            }));
+            let writing = output::apart(move || output::pass_on(to, &bytes));
+            self.under_way = Some(Box::pin(writing));
         }
     }
 }

@@ -9,7 +9,6 @@ use std::io;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::store::background::blocking;
 use leasehold::{Effect, Error, ErrorKind, GuardSet, Once, OnceResult, OnceRun, OnceStart};
 
 use crate::commands::once::args::{Failed, OnceArgs};
@@ -36,8 +35,7 @@ pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure
     let command = args.command_spec(&lock_options)?;
     require_own_proc()?;
     let (context, blocked) = RunContext::open(&lock_options, &args.store, output)?;
-    let runtime = runtime()?;
-    let end = runtime.block_on(async {
+    let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
         let run = RequestRun {
             args,
@@ -45,10 +43,8 @@ pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure
             context: &context,
         };
         run.answer(&signals).await
-    });
-    // Output without a reader may still be in a write.
-    runtime.shutdown_background();
-    Ok(context.leave(end?))
+    })?;
+    Ok(context.leave(end))
 }
 
 #[cfg(any(test, fuzzing))]
@@ -273,7 +269,7 @@ impl RequestRun<'_> {
             Failure::new(ExitCode::CORRUPT, text)
         })?;
         let (stdout, stderr) = (stored.stdout.bytes.clone(), stored.stderr.bytes.clone());
-        let writing = blocking(move || output::replay(&stdout, &stderr));
+        let writing = output::apart(move || output::replay(&stdout, &stderr));
         let report = ResultReport {
             outcome: "replayed",
             fence: result.fence.get(),
@@ -281,7 +277,7 @@ impl RequestRun<'_> {
             kept_for: Some(result.remaining),
         };
         match self.unless_ended(signals, writing).await? {
-            Ok(written) => written?.map_err(|error| not_shown(&error, &report))?,
+            Ok(written) => written.map_err(|error| not_shown(&error, &report))?,
             Err(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
         }
         self.print_report(&report);
