@@ -1,8 +1,10 @@
 use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use leasehold::store::background::blocking;
 use leasehold::{Error, ErrorKind};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -66,8 +68,7 @@ impl Stream {
                 port,
                 tls: encrypted,
             } => {
-                let stream = TcpStream::connect((host.as_str(), *port));
-                let stream = stream.await.map_err(failed)?;
+                let stream = connect(host, *port).await.map_err(failed)?;
                 prepare(&stream).map_err(failed)?;
                 if *encrypted {
                     return Ok(Self::Tls(Box::new(tls.wrap(stream, host).await?)));
@@ -94,6 +95,18 @@ impl Stream {
             Self::Tls(stream) => (ReadHalf::Tls(stream), None),
         }
     }
+}
+
+/// Connects to the first address of `host` that accepts. The lookup of tokio would panic if the system has no
+/// room for a thread.
+async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return TcpStream::connect((address, port)).await;
+    }
+    let name = host.to_owned();
+    let found = blocking(move || (name.as_str(), port).to_socket_addrs()).await;
+    let addresses: Vec<SocketAddr> = found.map_err(io::Error::other)??.collect();
+    TcpStream::connect(addresses.as_slice()).await
 }
 
 fn prepare(stream: &TcpStream) -> io::Result<()> {

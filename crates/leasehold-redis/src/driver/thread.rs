@@ -3,10 +3,10 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use leasehold::Error;
 use leasehold::clock::BootInstant;
+use leasehold::store::background::ThreadRuntime;
 use leasehold::store::{BoxFuture, background};
-use leasehold::{Error, ErrorKind};
-use tokio::runtime::Builder;
 
 use super::connection_task::ConnectionTask;
 use super::shared::{Shared, Side};
@@ -14,15 +14,11 @@ use super::shared::{Shared, Side};
 /// Starts the thread, which keeps the connections of `tasks` open until the driver is closed and has nothing left
 /// to do.
 pub(super) fn start(shared: Arc<Shared>, tasks: Vec<ConnectionTask>) -> Result<(), Error> {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| {
-        let text = "the I/O thread has no runtime";
-        Error::new(ErrorKind::Closed, text).with_source(error)
-    })?;
+    let runtime = ThreadRuntime::new()?;
     background::thread("leasehold-io", move || {
         let end = End(Arc::clone(&shared));
         runtime.block_on(run(&shared, tasks));
-        runtime.shutdown_background();
+        drop(runtime);
         drop(end);
     })
 }

@@ -1,18 +1,21 @@
 //! The only file that starts threads and tasks.
 
+mod file_threads;
 mod process;
 mod running;
+mod thread_runtime;
 
 pub use process::Process;
 pub use running::has_several_threads;
 pub(crate) use running::{Running, detached, is_detached};
 use running::{Spawner, Task, poll_within};
+pub use thread_runtime::ThreadRuntime;
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -33,21 +36,17 @@ pub fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) 
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Closed`] if the work panicked or the runtime is shutting down.
+/// [`ErrorKind::Closed`] if the work panicked, or if the system has no room for a thread.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future does not stop work that has begun; its result is dropped when it is there.
-///
-/// # Panics
-///
-/// Outside a tokio runtime.
+/// Dropping the future does not stop the work; its result is dropped when it is there.
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
-    #[expect(clippy::disallowed_methods, reason = "the one place that spawns tasks")]
-    let running = tokio::task::spawn_blocking(work);
-    running.await.map_err(|error| {
+    let (done, outcome) = oneshot::channel();
+    file_threads::run(Box::new(move || drop(done.send(work()))))?;
+    outcome.await.map_err(|error| {
         Error::new(ErrorKind::Closed, "the work on a file was broken off").with_source(error)
     })
 }
@@ -144,23 +143,12 @@ enum RuntimeOwner {
 impl Background {
     /// Starts the thread.
     pub(crate) fn start() -> Result<Self, Error> {
-        let failed = |error| {
-            Error::new(
-                ErrorKind::Closed,
-                "the background thread could not be started",
-            )
-            .with_source(error)
-        };
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(failed)?;
+        let runtime = ThreadRuntime::new()?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         thread("leasehold", move || {
             // An error means that the client is gone, which is the signal too.
             let _ = runtime.block_on(stopped);
-            runtime.shutdown_background();
         })?;
         Ok(Self::at(RuntimeOwner::Own {
             handle,
