@@ -167,7 +167,7 @@ impl Engine {
                     .sample(instant, member, flight.sent, &sample);
             }
             if !matches!(reply, Reply::Failed(_)) && !flight.late {
-                self.membership.answered(member);
+                self.membership.answered(member, reply.grants());
             }
             let from = Answered {
                 member,

@@ -48,6 +48,16 @@ pub enum Reply {
     Failed(Error),
 }
 
+impl Reply {
+    /// Returns whether a member that refuses to grant locks would have refused the request.
+    pub(crate) fn grants(&self) -> bool {
+        matches!(
+            self,
+            Self::Granted { .. } | Self::GrantedBehind | Self::Busy(_) | Self::Waiting(_)
+        )
+    }
+}
+
 /// What a waiter learns from a member that did not grant the lock.
 #[derive(Clone, Debug, Default)]
 pub struct Refusal {

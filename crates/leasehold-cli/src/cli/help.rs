@@ -180,7 +180,11 @@ const EXIT_CODES: &[Row] = &[
         STORE,
         "damaged lock data, or a key of another kind with this name",
     ),
-    row("69", STORE, "no quorum, or the store does not answer"),
+    row(
+        "69",
+        STORE,
+        "no quorum, or the store does not answer or is not ready",
+    ),
     row(
         "69",
         &["members", "doctor"],

@@ -23,6 +23,8 @@ mod run {
     pub(crate) mod namespaces;
     pub(crate) mod nesting;
     pub(crate) mod redis;
+    mod redis_no_threads;
+    mod redis_not_ready;
     pub(crate) mod redis_py;
     pub(crate) mod redis_queue;
     pub(crate) mod redis_together;

@@ -49,7 +49,7 @@ impl Engine {
             Reply::Failed(error) => {
                 member_state.fail(error.clone());
                 if error.is_unreachable() {
-                    self.membership.failed(member, &error);
+                    self.membership.refused(member, &error);
                 }
                 self.vote_failed(id, member, error);
             }

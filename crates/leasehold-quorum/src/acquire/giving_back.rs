@@ -51,7 +51,7 @@ impl Engine {
             if let Some(acquisition) = self.acquisitions.get_mut(&id) {
                 acquisition.members[0].ask_at = Some(now.instant + again);
             }
-            self.progress(id, Progress::Unavailable(error));
+            self.unavailable(id, error);
         }
         self.set_wake(id);
     }
@@ -74,8 +74,13 @@ impl Engine {
             acquisition.reported_busy = None;
             acquisition.pause = Some(now.instant + pause);
         }
-        self.progress(id, Progress::Unavailable(error));
+        self.unavailable(id, error);
         self.set_wake(id);
+    }
+
+    /// Tells the caller why the wait continues. What a request may have done is the concern of the engine.
+    fn unavailable(&mut self, id: OperationId, error: Error) {
+        self.progress(id, Progress::Unavailable(error.without_effect()));
     }
 
     /// The round found no majority in time: it gives everything back, and the waiter keeps its ticket.

@@ -33,7 +33,8 @@ impl Membership {
             Reply::Status(status) => self.present(now, member, *status, sent),
             Reply::Recorded(_) => self.ask(now, member, Request::Status),
             Reply::Failed(error) => {
-                if matches!(error.kind(), ErrorKind::Unreachable) {
+                // A server that refuses to write a record may report its status all the same.
+                if asked.is_status && matches!(error.kind(), ErrorKind::Unreachable) {
                     self.failed(member, &error);
                 }
                 self.note_unanswered(member, asked, &error);
@@ -123,7 +124,7 @@ impl Membership {
                 self.events.push_back(MemberEvent::Restarted { member });
             }
         }
-        self.answered(member);
+        self.answered(member, false);
         self.tickets.read(member, status.clock, sent, now);
         let at = Interval {
             sent,

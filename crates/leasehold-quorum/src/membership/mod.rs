@@ -66,6 +66,9 @@ struct Member {
     silent_since: Option<BootInstant>,
     /// Whether its requests fail, so that only the first failure causes an event.
     failing: bool,
+    /// Whether it refuses to grant locks, so that other replies do not end the failure: a server without memory still
+    /// releases and renews.
+    refusing: bool,
     /// When the last status that it reported was requested.
     heard: Option<BootInstant>,
     /// Its run, from that status.
@@ -114,6 +117,7 @@ impl Membership {
             retry: None,
             silent_since: None,
             failing: false,
+            refusing: false,
             heard: None,
             run: None,
             restarted: None,
@@ -195,9 +199,21 @@ impl Membership {
         }
     }
 
-    /// A request of an operation was answered.
-    pub(crate) fn answered(&mut self, member: usize) {
-        if std::mem::take(&mut self.members[member].failing) {
+    /// The member refused to grant a lock, for a reason that may pass.
+    pub(crate) fn refused(&mut self, member: usize, error: &Error) {
+        self.members[member].refusing = true;
+        self.failed(member, error);
+    }
+
+    /// A request of an operation was answered. `grants` says whether a member that refuses to grant would have
+    /// refused it.
+    pub(crate) fn answered(&mut self, member: usize, grants: bool) {
+        let state = &mut self.members[member];
+        if state.refusing && !grants {
+            return;
+        }
+        state.refusing = false;
+        if std::mem::take(&mut state.failing) {
             self.events.push_back(MemberEvent::Answers { member });
         }
     }

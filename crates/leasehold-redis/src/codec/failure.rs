@@ -22,6 +22,9 @@ pub(super) fn split_error(text: &str) -> (&str, &str) {
 }
 
 /// Returns the error of a server for `user`, whose request needs `rights`.
+///
+/// Only a lack of access is [`ErrorKind::Refused`], which ends a wait. A server that refuses requests for another
+/// reason, known or not, is [`ErrorKind::Unreachable`]: it may be ready later.
 pub(crate) fn refused(code: &str, message: &str, user: &str, rights: Rights) -> Error {
     let said = format!("{code} {message}");
     match code {
@@ -35,11 +38,12 @@ pub(crate) fn refused(code: &str, message: &str, user: &str, rights: Rights) -> 
             ErrorKind::Refused,
             format!("the server does not accept the password of the user {user:?}"),
         ),
-        "READONLY" => Error::new(
-            ErrorKind::Refused,
-            "the server is a read-only replica: locks live on primaries alone",
-        ),
-        "LOADING" | "BUSY" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" => {
+        "DENIED" => Error::new(ErrorKind::Refused, format!("the server refused: {said}")),
+        "ERR" if is_access(message) => {
+            Error::new(ErrorKind::Refused, format!("the server refused: {said}"))
+        }
+        _ if is_of_replica(code, message) => Error::new(ErrorKind::Unreachable, READ_ONLY),
+        _ if NOT_READY.contains(&code) => {
             Error::new(ErrorKind::Unreachable, format!("not ready: {said}"))
         }
         "ERR" if message.starts_with("max number of clients") => {
@@ -49,7 +53,7 @@ pub(crate) fn refused(code: &str, message: &str, user: &str, rights: Rights) -> 
             ErrorKind::Unsupported,
             format!("the server is a node of a cluster, not a plain member: {said}"),
         ),
-        "ERR" if message.to_lowercase().starts_with("unknown command") => Error::new(
+        "ERR" if lacks_command(message) => Error::new(
             ErrorKind::Unsupported,
             format!("the server lacks a command: {message}"),
         ),
@@ -59,9 +63,53 @@ pub(crate) fn refused(code: &str, message: &str, user: &str, rights: Rights) -> 
              :version:…, :broken:…, or leasehold:present) has another type than this library \
              writes: delete it",
         ),
-        // OOM, MISCONF, NOREPLICAS, and what a module or a proxy may add.
-        _ => Error::new(ErrorKind::Refused, format!("the server refused: {said}")),
+        // What a module or a proxy may add. A proxy may have passed the request on.
+        _ => Error::new(
+            ErrorKind::Unreachable,
+            format!("the server refused: {said}"),
+        )
+        .with_unknown_effect(),
     }
+}
+
+/// The codes of a server that loads, follows, recovers, or is full. It executed no part of a plain command.
+const NOT_READY: [&str; 8] = [
+    "BUSY",
+    "CLUSTERDOWN",
+    "LOADING",
+    "MASTERDOWN",
+    "MISCONF",
+    "NOREPLICAS",
+    "OOM",
+    "TRYAGAIN",
+];
+
+/// Returns whether `error` is that of a replica that refused to write. A primary that was demoted may keep its
+/// connections.
+pub(crate) fn is_read_only(error: &Error) -> bool {
+    error.reason() == READ_ONLY
+}
+
+const READ_ONLY: &str =
+    "not ready: the server is a read-only replica, and locks live on primaries alone";
+
+/// Returns whether a replica refused to write.
+fn is_of_replica(code: &str, message: &str) -> bool {
+    // Before Redis 7.0 the error of a script has its code within the text.
+    code == "READONLY" || code == "ERR" && message.contains("READONLY")
+}
+
+/// Returns whether a server refuses a password or a database without a code of its own.
+fn is_access(message: &str) -> bool {
+    let message = message.to_lowercase();
+    ["db index", "without any password", "no password is set"]
+        .iter()
+        .any(|part| message.contains(part))
+}
+
+fn lacks_command(message: &str) -> bool {
+    let message = message.to_lowercase();
+    message.starts_with("unknown command") || message.contains("unknown redis command")
 }
 
 /// Redis 7.0 names neither the command nor the key if a script lacks a right.
@@ -95,6 +143,8 @@ pub(crate) fn invalid_response(what: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use leasehold::Effect;
+
     use super::*;
 
     fn error(code: &str, message: &str) -> Error {
@@ -135,8 +185,18 @@ mod tests {
         for (code, message, kind) in [
             ("NOAUTH", "Authentication required.", ErrorKind::Refused),
             ("WRONGPASS", "invalid password", ErrorKind::Refused),
-            ("READONLY", "You can't write", ErrorKind::Refused),
-            ("OOM", "command not allowed", ErrorKind::Refused),
+            ("DENIED", "protected mode", ErrorKind::Refused),
+            ("ERR", "DB index is out of range", ErrorKind::Refused),
+            ("READONLY", "You can't write", ErrorKind::Unreachable),
+            (
+                "ERR",
+                "Error running script: @user_script: 4: -READONLY You can't",
+                ErrorKind::Unreachable,
+            ),
+            ("OOM", "command not allowed", ErrorKind::Unreachable),
+            ("MISCONF", "stop-writes", ErrorKind::Unreachable),
+            ("NOREPLICAS", "Not enough", ErrorKind::Unreachable),
+            ("ERR", "no upstream host", ErrorKind::Unreachable),
             ("LOADING", "Redis is loading", ErrorKind::Unreachable),
             ("BUSY", "Redis is busy", ErrorKind::Unreachable),
             (
@@ -156,6 +216,12 @@ mod tests {
         ] {
             assert_eq!(error(code, message).kind(), kind, "{code} {message}");
         }
+    }
+
+    #[test]
+    fn unknown_error_may_have_had_an_effect() {
+        assert_eq!(error("OOM", "not allowed").effect(), Effect::None);
+        assert_eq!(error("ERR", "timed out").effect(), Effect::Unknown);
     }
 
     #[test]

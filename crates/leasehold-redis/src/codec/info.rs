@@ -67,6 +67,8 @@ impl Info {
         }
         self.demand("role")?;
         match self.foreign_role() {
+            // Its address may lead to the primary soon, or it may be promoted.
+            Some(REPLICA) => Err(Error::new(ErrorKind::Unreachable, REPLICA)),
             Some(rule) => refuse(rule.into()),
             None => Ok(()),
         }
@@ -96,10 +98,7 @@ impl Info {
 
     fn foreign_role(&self) -> Option<&'static str> {
         if self.field("role") != Some("master") {
-            return Some(
-                "the server is a replica: locks live on primaries alone, since a replica may lag \
-                 behind or forget",
-            );
+            return Some(REPLICA);
         }
         (self.field("cluster_enabled") == Some("1")).then_some(
             "the server is a node of a Redis Cluster: members are independent, plain servers",
@@ -117,6 +116,9 @@ impl Info {
         })
     }
 }
+
+const REPLICA: &str = "the server is a replica: locks live on primaries alone, since a replica may lag behind or \
+                       forget";
 
 fn major_minor(version: &str) -> Option<(u32, u32)> {
     let mut parts = version.split('.');
@@ -154,12 +156,13 @@ mod tests {
 
     #[test]
     fn only_independent_primaries_are_members() {
-        for (role, cluster, rule) in [
-            ("slave", "0", "primaries alone"),
-            ("master", "1", "node of a Redis Cluster"),
+        use ErrorKind::{Unreachable, Unsupported};
+        for (role, cluster, kind, rule) in [
+            ("slave", "0", Unreachable, "primaries alone"),
+            ("master", "1", Unsupported, "node of a Redis Cluster"),
         ] {
             let error = check("7.0.15", role, cluster).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Unsupported);
+            assert_eq!(error.kind(), kind);
             assert!(error.to_string().contains(rule), "{error}");
         }
         let error = Info("redis_version:7.0.0".into()).check().unwrap_err();

@@ -29,7 +29,7 @@ pub(crate) mod status;
 
 pub use command::Codec;
 pub(crate) use command::{RIGHTS, milliseconds, write_call};
-pub(crate) use failure::{Rights, invalid_response, is_wrong_type, refused};
+pub(crate) use failure::{Rights, invalid_response, is_read_only, is_wrong_type, refused};
 pub(crate) use info::Info;
 pub use lock_value::LockValue;
 pub(crate) use lock_value::read_entry;

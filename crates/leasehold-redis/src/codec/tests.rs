@@ -321,6 +321,6 @@ fn error_of_one_lease_is_its_own() {
     let LeaseState::Failed(error) = &states[1] else {
         panic!("{states:?}")
     };
-    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert_eq!(error.kind(), ErrorKind::Unreachable);
     assert_eq!(error.effect(), leasehold::Effect::Unknown);
 }

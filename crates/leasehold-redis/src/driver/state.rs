@@ -3,10 +3,13 @@ use std::task::Waker;
 use leasehold::Error;
 use leasehold::clock::BootInstant;
 use leasehold::telemetry::MemberGauges;
-use leasehold_quorum::{Engine, MemberEvent, Now, OperationId, Outcome, Progress};
+use leasehold_quorum::{
+    BatchReply, Engine, LeaseState, MemberEvent, Now, OperationId, Outcome, Progress, Reply,
+};
 
 use super::member_events;
 use super::submissions::Submission;
+use crate::codec::is_read_only;
 use crate::connection::encoder::Encoder;
 use crate::connection::pipeline::Event;
 use crate::connection::raw_request::{RawRequest, RawRequests};
@@ -112,6 +115,10 @@ impl State {
     }
 
     /// Takes in what a member sent.
+    ///
+    /// # Errors
+    ///
+    /// If the connection cannot be used after that.
     pub(super) fn receive(
         &mut self,
         now: Now,
@@ -120,17 +127,22 @@ impl State {
     ) -> Result<(), Error> {
         let (mut engine, raw_requests) = (self.engine.as_mut(), &mut self.raw_requests);
         let connection = &mut self.connections[member];
+        let mut demoted = None;
         let received =
             connection.receive(now.instant, values, |event| match (event, &mut engine) {
                 (Event::RawReplies(id, replies), _) => raw_requests.answer(id, Ok(replies)),
-                (Event::Batch(batch), Some(engine)) => engine.handle_replies(now, member, batch),
+                (Event::Batch(batch), Some(engine)) => {
+                    demoted = demoted.take().or_else(|| read_only_error(&batch));
+                    engine.handle_replies(now, member, batch);
+                }
                 (Event::Notification(notification), Some(engine)) => {
                     engine.handle_notification(now, member, notification);
                 }
                 (Event::Batch(_) | Event::Notification(_), None) => {}
             });
         self.pump();
-        received
+        // The name of the server may lead to another primary by now.
+        received.and(demoted.map_or(Ok(()), Err))
     }
 
     /// Takes in that time passed.
@@ -215,4 +227,21 @@ impl State {
             self.events.push(event);
         }
     }
+}
+
+/// The error of a replica that refused to write, if there is one among the replies.
+fn read_only_error(batch: &BatchReply) -> Option<Error> {
+    let of_leases = |states: &[LeaseState]| {
+        let failed = |state: &LeaseState| match state {
+            LeaseState::Failed(error) if is_read_only(error) => Some(error.clone()),
+            _ => None,
+        };
+        states.iter().find_map(failed)
+    };
+    let mut replies = batch.replies.iter();
+    replies.find_map(|(_, reply)| match reply {
+        Reply::Failed(error) if is_read_only(error) => Some(error.clone()),
+        Reply::Renewed(states) => of_leases(states),
+        _ => None,
+    })
 }

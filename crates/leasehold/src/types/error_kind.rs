@@ -17,9 +17,10 @@ pub enum ErrorKind {
     /// The member answered but has no vote at present: it may have forgotten leases, or its clock is
     /// wrong.
     Untrusted,
-    /// The store, or this one member, did not answer.
+    /// The store, or this one member, did not answer, or refuses requests for a reason other than access: it
+    /// loads its data, lacks replicas or memory, or follows another server.
     Unreachable,
-    /// The store denied the request: wrong password, missing permission, or read-only.
+    /// The store denied access: wrong password, missing permission, untrusted certificate, or no such database.
     Refused,
     /// The store's answer is invalid.
     InvalidResponse,

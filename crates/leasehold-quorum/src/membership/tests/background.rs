@@ -240,3 +240,16 @@ fn ticket_is_the_lower_median_of_the_clocks() {
     assert!(client.ticket(quorum.ours(), owner).is_none());
     assert_eq!(asked(&mut client), [0, 1, 2]);
 }
+
+/// A server without memory refuses attempts, and answers releases.
+#[test]
+fn refusal_ends_with_an_answered_attempt() {
+    let (_, mut client) = TestQuorum::new(3);
+    for _ in 0..3 {
+        client.refused(1, &unreachable("not ready: OOM"));
+        client.answered(1, false);
+    }
+    assert_eq!(events(&mut client).len(), 1);
+    client.answered(1, true);
+    assert_eq!(events(&mut client).len(), 1);
+}

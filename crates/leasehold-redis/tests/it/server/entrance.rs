@@ -2,7 +2,7 @@
 
 use leasehold::{Client, Effect, ErrorKind};
 use leasehold_redis::RedisStore;
-use leasehold_testkit::servers::{RedisServer, Reply, TestCa};
+use leasehold_testkit::servers::{RedisServer, Reply, TestCa, until};
 
 use crate::support::{client, client_at, hold, is_busy, pass, refused};
 
@@ -71,8 +71,28 @@ async fn named_database_is_used() {
 async fn replica_is_refused() {
     let primary = RedisServer::start();
     let replica = RedisServer::builder().replica_of(&primary).start();
-    let text = refusal(&replica.url(), ErrorKind::Unsupported).await;
+    let text = refusal(&replica.url(), ErrorKind::Unreachable).await;
     assert!(text.contains("is a replica"), "{text}");
+}
+
+#[tokio::test]
+async fn demoted_primary_loses_its_connections() {
+    let [server, other] = [RedisServer::start(), RedisServer::start()];
+    let locks = client(&server);
+    hold(&locks, "deploy").await.release().await.unwrap();
+    let port = other.port().to_string();
+    server.command(&["REPLICAOF", "127.0.0.1", &port]);
+    let error = refused(&locks, "deploy").await;
+    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
+    until("the client to leave", || {
+        let Reply::Bulk(clients) = server.command(&["CLIENT", "LIST"]) else {
+            return false;
+        };
+        !clients.contains("name=leasehold")
+    });
+    server.command(&["REPLICAOF", "NO", "ONE"]);
+    let guard = locks.lock("deploy").acquire().await.unwrap();
+    guard.release().await.unwrap();
 }
 
 #[tokio::test]
@@ -110,7 +130,7 @@ async fn server_that_evicts_is_refused() {
 async fn server_out_of_memory_says_so() {
     let server = RedisServer::builder().directive("maxmemory", "1").start();
     let error = refused(&client(&server), "deploy").await;
-    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
     assert!(error.to_string().contains("OOM"), "{error}");
 }
 

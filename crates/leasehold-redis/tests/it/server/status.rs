@@ -88,5 +88,5 @@ async fn primary_that_became_a_replica_is_unfit() {
     let unfit = status(&store).await.unfit.unwrap();
     assert!(unfit.contains("is a replica"), "{unfit}");
     let error = member(&server).status().await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
 }
