@@ -87,7 +87,8 @@ impl Engine {
     pub(crate) fn run_pending(&mut self, now: Now) {
         loop {
             self.send_background(now);
-            if self.membership.take_changed() {
+            if self.membership.take_changed(now.instant) {
+                self.renewals.resume(now.instant, &mut self.membership);
                 self.resume_releases(now);
                 self.resume_records(now);
                 self.advance_health_checks(now);

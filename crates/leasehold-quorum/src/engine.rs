@@ -103,6 +103,7 @@ impl Engine {
 
     /// Begins an operation. The caller chooses its id, which must not have been used before.
     pub fn start(&mut self, now: Now, id: OperationId, operation: Operation) {
+        self.membership.begin(now.instant);
         match operation {
             Operation::Acquire(claim) => {
                 self.client.get_or_insert_with(|| Arc::clone(&claim.client));

@@ -49,6 +49,7 @@ impl Membership {
 
     /// Handles timers that are due. Call it at [`Membership::next_timeout`] or later.
     pub(crate) fn handle_timeout(&mut self, now: BootInstant) {
+        self.changed |= self.first_connections.take_end(now);
         for member in 0..self.len() {
             let state = &mut self.members[member];
             if state.retry.take_if(|at| *at <= now).is_some() {
@@ -84,7 +85,8 @@ impl Membership {
             let asked = member.asked.filter(|asked| !asked.late);
             [member.retry, asked.map(|asked| asked.sent + LIMIT)]
         });
-        due.flatten().min()
+        let first = self.first_connections.next_timeout();
+        due.flatten().chain(first).min()
     }
 
     /// Sends a background request if the member has none in flight.

@@ -14,7 +14,7 @@ impl Membership {
         let state = &self.members[member];
         match state.connection {
             // The driver connects, or tries again within a second.
-            Connection::Pending => false,
+            Connection::Pending => !self.first_connections.are_awaited(now),
             Connection::Closed(_, since) => since >= began,
             Connection::Open => {
                 let is_answered = state.heard.is_some_and(|heard| heard >= began);

@@ -4,8 +4,10 @@
 //! [`trust`](crate::trust) decide. It asks members for their status and maintains their records of the
 //! quorum. A member has at most one of these background requests in flight.
 
+mod access;
 mod background;
 mod event;
+mod first_connections;
 mod health;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -16,13 +18,16 @@ use std::sync::Arc;
 
 use leasehold::clock::BootInstant;
 use leasehold::env::Entropy;
-use leasehold::store::{MemberFailure, MemberId, MemberSet, Owner, RunId, Sample, Ticket};
+use leasehold::store::{MemberId, MemberSet, Owner, RunId, Sample, Ticket};
 use leasehold::{Error, ErrorKind};
 
 use crate::request::Request;
 use crate::trust::{Interval, Learned, Trust, UntrustedReason};
 use crate::waiting::tickets::Tickets;
 
+use first_connections::FirstConnections;
+
+pub(crate) use access::Access;
 pub use event::MemberEvent;
 
 /// What one client knows of the members of its quorum.
@@ -32,6 +37,7 @@ pub(crate) struct Membership {
     trust: Trust,
     tickets: Tickets,
     members: Vec<Member>,
+    first_connections: FirstConnections,
     requests: VecDeque<(usize, Request)>,
     events: VecDeque<MemberEvent>,
     /// Whether the result of [`Membership::access`] may have changed.
@@ -88,17 +94,6 @@ enum Connection {
     Closed(Error, BootInstant),
 }
 
-/// Whether a member may be asked for a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// Requests may be sent.
-    Open,
-    /// Not yet: its status is not known. Look again after [`Membership::take_changed`].
-    Pending,
-    /// No. [`Membership::obstacle`] says why.
-    Closed,
-}
-
 impl Membership {
     /// Returns the membership of members that are not connected yet, in the order of `set.ids`.
     pub(crate) fn new(
@@ -127,6 +122,7 @@ impl Membership {
             members: ids.iter().map(member).collect(),
             tickets: Tickets::new(ids.len()),
             trust: Trust::new(ids.clone(), set, enforced),
+            first_connections: FirstConnections::default(),
             read_only,
             ids,
             requests: VecDeque::new(),
@@ -142,6 +138,11 @@ impl Membership {
 
     pub(crate) fn id(&self, member: usize) -> &MemberId {
         &self.ids[member]
+    }
+
+    /// An operation begins.
+    pub(crate) fn begin(&mut self, now: BootInstant) {
+        self.first_connections.begin(now);
     }
 
     /// The driver connected to the member.
@@ -240,76 +241,6 @@ impl Membership {
         }
     }
 
-    /// Returns whether requests of an operation that began at `began` may be sent to the member. If an
-    /// older status of the member is in the way, asks for a new one.
-    pub(crate) fn access(&mut self, now: BootInstant, member: usize, began: BootInstant) -> Access {
-        let state = &self.members[member];
-        match state.connection {
-            Connection::Open => {}
-            Connection::Pending => return Access::Pending,
-            Connection::Closed(..) => return Access::Closed,
-        }
-        if state.silent_since.is_some() {
-            return Access::Closed;
-        }
-        if !state.met {
-            // After a refusal the retry decides.
-            return match state.missed {
-                None => Access::Pending,
-                Some(_) => Access::Closed,
-            };
-        }
-        let is_forming = match self.trust.may_ask(member) {
-            Ok(()) => return Access::Open,
-            Err(UntrustedReason::NotFormed { missing }) => self.may_form(missing),
-            Err(_) => false,
-        };
-        let is_known = self.trust.heard_since(member, began);
-        if !is_known && state.retry.is_none() {
-            self.ask(now, member, Request::Status);
-        }
-        match is_known && !is_forming {
-            true => Access::Closed,
-            false => Access::Pending,
-        }
-    }
-
-    /// Returns whether the quorum may be initialized soon: none of the members that it needs is known to be
-    /// unreachable.
-    fn may_form(&self, missing: &[MemberId]) -> bool {
-        let members = self.ids.iter().zip(&self.members);
-        let mut needed = members.filter(|(id, _)| missing.contains(id));
-        needed.all(|(_, member)| match member.connection {
-            Connection::Pending => true,
-            Connection::Open => member.silent_since.is_none() && member.missed.is_none(),
-            Connection::Closed(..) => false,
-        })
-    }
-
-    /// Returns why the member may not be asked, if so.
-    pub(crate) fn obstacle(&self, now: BootInstant, member: usize) -> Option<MemberFailure> {
-        let state = &self.members[member];
-        let unreachable = |text: String| Error::new(ErrorKind::Unreachable, text);
-        let error = match &state.connection {
-            Connection::Pending => unreachable("not connected yet".into()),
-            Connection::Closed(error, _) => error.clone(),
-            Connection::Open => match (state.silent_since, &state.missed) {
-                (Some(since), _) => {
-                    let span = now.since(since);
-                    unreachable(format!("has not answered for {span:.1?}"))
-                }
-                (None, Some(error)) if !state.met => error.clone(),
-                (None, _) if !state.met => UntrustedReason::Unknown.error(),
-                (None, _) => {
-                    let reason = self.trust.may_ask(member).err()?;
-                    return Some(self.failure(now, member, reason));
-                }
-            },
-        };
-        let error = self.named(member, error);
-        Some(MemberFailure::new(self.ids[member].clone(), error))
-    }
-
     /// Returns the ticket of a wait that begins now: the lower median of the members' clocks. If no clock
     /// was read recently, returns `None` and asks the members.
     pub(crate) fn ticket(&mut self, now: BootInstant, waiter: Owner) -> Option<Ticket> {
@@ -327,11 +258,6 @@ impl Membership {
     /// Returns the next event. The driver logs events and counts them.
     pub(crate) fn poll_event(&mut self) -> Option<MemberEvent> {
         self.events.pop_front()
-    }
-
-    /// Returns whether the result of [`Membership::access`] may have changed since the last call.
-    pub(crate) fn take_changed(&mut self) -> bool {
-        std::mem::take(&mut self.changed)
     }
 
     fn note(&mut self, member: usize, learned: Learned) {

@@ -16,6 +16,7 @@ use leasehold::store::{Claim, Held, Incarnation, MemberFailure, MemberId, Owner,
 use leasehold::{Error, ErrorKind};
 
 use crate::member::RenewalTask;
+use crate::members::Members;
 use crate::membership::Membership;
 use crate::operation::{OperationId, ReleaseMode};
 use crate::reply::{LeaseState, Reply};
@@ -38,6 +39,8 @@ struct Round {
     fates: Vec<LeaseOutcome>,
     /// How many members have not answered.
     open: usize,
+    /// The members that are not connected for the first time yet.
+    pending: Members,
     /// Whether the outcome was returned.
     is_decided: bool,
 }
@@ -55,7 +58,8 @@ struct Repair {
 }
 
 impl Renewals {
-    /// Renews leases. A member that may not be asked counts as failed.
+    /// Renews leases. A member that may not be asked counts as failed. A new client waits for the first
+    /// connections.
     pub(crate) fn start(
         &mut self,
         now: BootInstant,
@@ -67,8 +71,30 @@ impl Renewals {
             // Only the latest renewal knows the mode in which the lease is held.
             self.repair_no_more(held.claim.owner);
         }
-        let mut round = Round::new(leases, membership.len());
-        for member in 0..membership.len() {
+        self.rounds.insert(id, Round::new(leases, membership.len()));
+        self.ask_pending(now, id, membership);
+    }
+
+    /// Continues the renewals that wait for a member.
+    pub(crate) fn resume(&mut self, now: BootInstant, membership: &mut Membership) {
+        let waiting = self.rounds.iter();
+        let waiting = waiting.filter(|(_, round)| !round.pending.is_empty());
+        let waiting: Vec<OperationId> = waiting.map(|(id, _)| *id).collect();
+        for id in waiting {
+            self.ask_pending(now, id, membership);
+        }
+    }
+
+    /// Asks the members that can be asked by now.
+    fn ask_pending(&mut self, now: BootInstant, id: OperationId, membership: &mut Membership) {
+        let Some(round) = self.rounds.get_mut(&id) else {
+            return;
+        };
+        for member in std::mem::take(&mut round.pending).iter() {
+            if membership.is_awaited(now, member) {
+                round.pending.insert(member);
+                continue;
+            }
             match obstacle(now, member, membership) {
                 None => {
                     round.open += 1;
@@ -79,7 +105,6 @@ impl Renewals {
                 Some(failure) => round.fail(&failure),
             }
         }
-        self.rounds.insert(id, round);
         self.advance(now, id, membership);
     }
 
@@ -201,7 +226,7 @@ impl Renewals {
             let renewals = round.fates.iter().map(LeaseOutcome::renewal).collect();
             self.outcomes.push_back((id, renewals));
         }
-        if round.open > 0 {
+        if round.open > 0 || !round.pending.is_empty() {
             return;
         }
         let Some(round) = self.rounds.remove(&id) else {
@@ -260,6 +285,7 @@ impl Round {
                 .collect(),
             leases,
             open: 0,
+            pending: Members::first(members),
             is_decided: false,
         }
     }

@@ -77,7 +77,22 @@ fn health_check_reports_members_that_never_connected() {
     let id = begin(&mut fixture);
     fixture.pass(1_000);
     let members = health(&mut fixture, id).expect("the limit is over");
-    assert_eq!(reason(&members[0]), "m0: not connected yet");
+    assert_eq!(reason(&members[0]), "m0: not connected after 1.0s");
+}
+
+/// A frozen server takes a connection and never answers on it.
+#[test]
+fn health_check_of_a_new_client_ends_early() {
+    let mut fixture = Fixture::disconnected(3);
+    let id = begin(&mut fixture);
+    fixture.pass(30);
+    (0..2).for_each(|member| fixture.connect(member));
+    fixture.pass(29);
+    assert!(health(&mut fixture, id).is_none());
+    fixture.pass(1);
+    let members = health(&mut fixture, id).expect("no further member is waited for");
+    assert!(members[0].status.is_ok() && members[1].status.is_ok());
+    assert_eq!(reason(&members[2]), "m2: not connected after 60.0ms");
 }
 
 #[test]

@@ -320,22 +320,67 @@ fn still_waits() -> Refusal {
 #[test]
 fn new_client_waits_a_moment_for_all_members() {
     for is_connected_in_time in [true, false] {
-        let mut fixture = Fixture::disconnected(3);
-        fixture.connect(0);
-        fixture.connect(1);
-        let (_, id) = fixture.attempt();
-        fixture.reply_all(&[0, 1], &granted(7));
+        let (mut fixture, id) = attempt_of_a_new_client();
         assert!(fixture.acquired(id).is_none(), "one more may be asked");
         if is_connected_in_time {
             fixture.connect(2);
             assert_eq!(fixture.kinds(2), ["acquire"]);
         } else {
-            fixture.pass(99);
+            fixture.pass(29);
             assert!(fixture.acquired(id).is_none());
             fixture.pass(1);
         }
         fixture.acquired(id).expect("a lease");
     }
+}
+
+/// Two of three members connect within 30 ms, and grant the lease.
+fn attempt_of_a_new_client() -> (Fixture, OperationId) {
+    let mut fixture = Fixture::disconnected(3);
+    let (_, id) = fixture.attempt();
+    fixture.pass(30);
+    fixture.connect(0);
+    fixture.connect(1);
+    fixture.reply_all(&[0, 1], &granted(7));
+    (fixture, id)
+}
+
+/// A frozen server takes a connection and never answers on it.
+#[test]
+fn only_the_first_attempt_waits_for_connections() {
+    let (mut fixture, id) = attempt_of_a_new_client();
+    fixture.pass(30);
+    fixture.acquired(id).expect("a lease");
+    let (claim, id) = fixture.attempt();
+    fixture.reply_all(&[0, 1], &granted(8));
+    fixture.acquired(id).expect("a lease at once");
+    let id = fixture.release(&claim);
+    fixture.reply_all(&[0, 1], &released(true));
+    let outcome = fixture.outcome(id);
+    assert!(matches!(outcome, Some(Outcome::Released(_))), "{outcome:?}");
+    assert!(fixture.engine.is_idle());
+}
+
+#[test]
+fn renewal_of_a_new_client_waits_for_connections() {
+    let mut fixture = Fixture::disconnected(3);
+    let claim = Arc::new(fixture.claim(false));
+    let held = leasehold::store::Held {
+        claim,
+        fence: fence(7),
+    };
+    let id = fixture.start(Operation::Renew(vec![held]));
+    fixture.pass(30);
+    (0..2).for_each(|member| fixture.connect(member));
+    let renewed = Reply::Renewed(vec![LeaseState::Renewed]);
+    fixture.reply_all(&[0, 1], &renewed);
+    let Some(Outcome::Renewed(renewals)) = fixture.outcome(id) else {
+        panic!("no majority");
+    };
+    assert!(matches!(renewals[..], [leasehold::store::Renewal::Renewed]));
+    fixture.pass(30);
+    fixture.connect(2);
+    assert!(fixture.kinds(2).is_empty(), "{:?}", fixture.kinds(2));
 }
 
 /// The error must name what each member reported.
@@ -346,7 +391,7 @@ fn failure_waits_for_first_connections() {
     let (_, id) = fixture.attempt();
     let error = Error::new(ErrorKind::Refused, "no such right");
     fixture.reply_all(&[0, 1], &Reply::Failed(error));
-    fixture.pass(99);
+    fixture.pass(19);
     assert!(fixture.outcome(id).is_none());
     fixture.pass(1);
     assert!(matches!(fixture.outcome(id), Some(Outcome::Failed(_))));

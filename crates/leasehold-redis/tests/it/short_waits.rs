@@ -1,13 +1,13 @@
-//! Waits that are shorter than the round trip to the server.
+//! Waits that are shorter than the round trip to the server, and clients that wait for no server.
 
 use std::time::Duration;
 
-use leasehold::blocking;
 use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::{Client, blocking};
 use leasehold_testkit::faults::{NetworkFault, Proxy};
-use leasehold_testkit::servers::RedisServer;
+use leasehold_testkit::servers::{RedisServer, RedisSet};
 
-use crate::support::store_at;
+use crate::support::{quorum, store_at};
 
 #[test]
 fn short_waits_do_not_delay_other_locks() {
@@ -29,4 +29,23 @@ fn short_waits_do_not_delay_other_locks() {
     far.set(NetworkFault::None);
     // A lock that was granted after its caller had gone is freed.
     locks.lock("other").acquire().unwrap().release().unwrap();
+}
+
+/// A client that waited 100 ms for the frozen server with each lock would take ten.
+#[tokio::test]
+async fn new_client_waits_once_for_frozen_servers() {
+    let servers = RedisSet::start(5);
+    quorum(&servers).init().await.unwrap();
+    servers[1].freeze();
+    servers[3].freeze();
+    let locks = Client::new(quorum(&servers));
+    let (began, mut taken) = (SystemClock.now(), 0);
+    while SystemClock.now().since(began) < Duration::from_secs(1) {
+        let guard = locks.lock("x").acquire().await.unwrap();
+        guard.release().await.unwrap();
+        taken += 1;
+    }
+    assert!(taken > 30, "{taken} locks");
+    servers[1].thaw();
+    servers[3].thaw();
 }

@@ -221,7 +221,6 @@ async fn confirm(context: &ClientContext, held_lease: &HeldLease) -> Result<(), 
         fence: held_lease.fence,
     }];
     let end = clock.now() + TRYING_MAX;
-    let mut has_met = false;
     loop {
         let sent = clock.now();
         held_lease.check(sent).map_err(lost)?;
@@ -246,15 +245,7 @@ async fn confirm(context: &ClientContext, held_lease: &HeldLease) -> Result<(), 
         if !error.is_retryable() || now >= end {
             return Err(error.with_unknown_effect());
         }
-        if has_met {
-            clock.sleep_until(now + PAUSE).await;
-        } else {
-            // Members that this client has not contacted yet have no vote for it.
-            has_met = true;
-            if let Some(health) = context.store.health() {
-                let _: Option<_> = clock::within(clock, end, health.members()).await;
-            }
-        }
+        clock.sleep_until(now + PAUSE).await;
     }
 }
 

@@ -63,9 +63,9 @@ fn unknown_member_is_pending_until_it_answers() {
         client.connected(quorum.ours(), member);
     }
     assert_eq!(access(&mut client, &quorum), Access::Pending);
-    client.take_changed();
+    client.take_changed(quorum.ours());
     quorum.settle(&mut client);
-    assert!(client.take_changed());
+    assert!(client.take_changed(quorum.ours()));
     assert_eq!(access(&mut client, &quorum), Access::Open);
 }
 
@@ -159,9 +159,9 @@ fn lost_status_counts_as_no_answer() {
         client.access(quorum.ours(), 1, quorum.ours()),
         Access::Pending
     );
-    client.take_changed();
+    client.take_changed(quorum.ours());
     quorum.pass(&mut client, SECOND);
-    assert!(client.take_changed());
+    assert!(client.take_changed(quorum.ours()));
     assert_eq!(
         client.access(quorum.ours(), 1, quorum.ours()),
         Access::Closed

@@ -153,7 +153,10 @@ fn unanswered_first_connection_is_named() {
     fixture.connect(0);
     let error = fixture.acquire().unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("m1: not connected yet; m2: "), "{text}");
+    assert!(
+        text.contains("m1: not connected after 1.5s; m2: "),
+        "{text}"
+    );
 }
 
 #[test]

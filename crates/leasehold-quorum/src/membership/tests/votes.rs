@@ -44,10 +44,10 @@ fn quorum_is_initialized_when_the_last_member_answers() {
         "m0: the quorum is not initialized, because m2 did not answer"
     );
     assert!(quorum.servers[0].member_record.is_none());
-    client.take_changed();
+    client.take_changed(quorum.ours());
     client.connected(quorum.ours(), 2);
     quorum.settle(&mut client);
-    assert!(client.take_changed());
+    assert!(client.take_changed(quorum.ours()));
     assert_eq!(quorum.access(&mut client, 0), Access::Open);
 }
 
