@@ -271,7 +271,11 @@ impl Engine {
     /// Returns whether the engine has nothing left to send or to wait for at members that are connected.
     pub fn is_idle(&self) -> bool {
         let quiet = |member: &Member| member.connected.is_none() || member.is_idle();
-        self.transmits.is_empty() && self.releases.is_empty() && self.members.iter().all(quiet)
+        self.has_no_output() && self.releases.is_empty() && self.members.iter().all(quiet)
+    }
+
+    pub(crate) fn has_no_output(&self) -> bool {
+        self.transmits.is_empty()
     }
 
     pub(crate) fn send(

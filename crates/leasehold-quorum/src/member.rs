@@ -133,6 +133,19 @@ impl Member {
         self.flights.is_empty()
     }
 
+    /// Returns the leases whose release by an operation is in flight.
+    pub(crate) fn releasing(&self) -> Vec<Lease> {
+        let lease = |flight: &Flight| match &flight.task {
+            Task::Release {
+                lease,
+                operation: Some(_),
+                ..
+            } => Some(lease.clone()),
+            _ => None,
+        };
+        self.flights.iter().filter_map(lease).collect()
+    }
+
     /// Takes the request that a reply answers. The driver skipped the replies to older ones.
     pub(crate) fn answered(&mut self, id: RequestId, now: BootInstant) -> Option<Flight> {
         let place = self.flights.iter().position(|flight| flight.id == id)?;

@@ -114,6 +114,22 @@ impl Engine {
         self.decide_release(id);
     }
 
+    /// Returns whether a majority decided each release, and the driver has all requests. What is left is the
+    /// replies of members that are slow.
+    pub fn is_decided(&self) -> bool {
+        self.has_no_output() && self.releases.values().all(Release::is_decided)
+    }
+
+    /// Sends the releases again that members have not answered. The client may end before they do, and the first
+    /// request of a release may change nothing and ask for another one.
+    pub fn repeat_releases(&mut self, now: Now) {
+        for member in 0..self.members.len() {
+            for lease in self.members[member].releasing() {
+                self.send_release(now, member, lease, None, None);
+            }
+        }
+    }
+
     /// Continues the releases that wait for a member.
     pub(crate) fn resume_releases(&mut self, now: Now) {
         let waiting = self.releases.iter();

@@ -21,3 +21,10 @@ pub(crate) struct Release {
     pub(super) pending: Members,
     pub(super) decided: bool,
 }
+
+impl Release {
+    /// Whether its outcome is known, and each member that can be asked was asked.
+    pub(crate) fn is_decided(&self) -> bool {
+        self.decided && self.pending.is_empty()
+    }
+}

@@ -35,6 +35,25 @@ fn majority_decides_a_release() {
     assert!(fixture.engine.is_idle());
 }
 
+/// A free may answer that it changed nothing. The client may be gone by then.
+#[test]
+fn ending_client_needs_no_further_request() {
+    let mut fixture = Fixture::new(3);
+    let claim = held(&mut fixture);
+    fixture.release(&claim);
+    assert!(!fixture.engine.is_decided());
+    fixture.reply_all(&[0, 1], &released(true));
+    assert!(fixture.engine.is_decided() && !fixture.engine.is_idle());
+    let now = fixture.now();
+    fixture.engine.repeat_releases(now);
+    fixture.poll();
+    assert_eq!(fixture.kinds(2), ["free", "release"]);
+    assert!(fixture.kinds(0).is_empty());
+    fixture.engine.repeat_releases(now);
+    fixture.poll();
+    assert_eq!(fixture.kinds(2), ["free", "release", "release"]);
+}
+
 #[test]
 fn lease_that_a_majority_lost_was_lost() {
     let mut fixture = Fixture::new(3);

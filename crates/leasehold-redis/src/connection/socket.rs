@@ -111,9 +111,6 @@ async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
 
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    // Closing must abort. After an ordinary close the kernel goes on sending, and an attempt that was
-    // given up could take the lock seconds later.
-    stream.set_zero_linger()?;
     let socket = SockRef::from(stream);
     let keepalive = TcpKeepalive::new()
         .with_time(KEEPALIVE_AFTER)
@@ -184,6 +181,21 @@ impl ReadHalf {
         read.map_ok(|()| room.filled().len())
     }
 
+    /// Makes the close that follows drop what is not delivered. After an ordinary close the kernel goes on
+    /// sending, and an attempt that was given up could take the lock seconds later. The end of the process is an
+    /// ordinary close: what the client wrote last, such as a release, still arrives.
+    pub(crate) fn abort(&self) {
+        let stream: &TcpStream = match self {
+            Self::Tcp(stream) => stream.as_ref(),
+            Self::Tls(stream) => stream.get_ref().0,
+            // A socket of this machine has no data on its way.
+            Self::Unix(_) => return,
+        };
+        if let Err(error) = stream.set_zero_linger() {
+            tracing::debug!(%error, "the close of the connection does not drop what is on its way");
+        }
+    }
+
     /// The encrypted stream, if it is one.
     pub(crate) fn encrypted(&mut self) -> Option<&mut TlsStream<TcpStream>> {
         match self {
@@ -221,7 +233,8 @@ impl WriteHalf {
 
 impl Drop for WriteHalf {
     fn drop(&mut self) {
-        // An ordinary drop would end the stream in order, and what was written would still arrive.
+        // An ordinary drop would end the stream in order, and what was written would still arrive after
+        // `ReadHalf::abort`.
         match self.0.take() {
             Some(Half::Tcp(stream)) => stream.forget(),
             Some(Half::Unix(stream)) => stream.forget(),
@@ -247,4 +260,50 @@ pub(crate) fn unreadable(error: ParseError) -> Error {
         ),
     };
     Error::new(ErrorKind::InvalidResponse, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::TcpSocket;
+
+    use super::*;
+
+    /// What a server gets that reads nothing until the client is gone, and how much the client wrote.
+    async fn delivered(aborts: bool) -> (usize, usize) {
+        let server = TcpSocket::new_v4().unwrap();
+        server.set_recv_buffer_size(4_096).unwrap();
+        server.bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let server = server.listen(1).unwrap();
+        let port = server.local_addr().unwrap().port();
+        let url = RedisUrl::parse(&format!("redis://127.0.0.1:{port}")).unwrap();
+        let opened = Stream::open(&url, &Tls::new(None).unwrap()).await;
+        let (mut served, _) = server.accept().await.unwrap();
+        let (read, write) = opened.unwrap().split();
+        let write = write.unwrap();
+        let mut written = 0;
+        while let Ok(count) = write.try_write(&[b'x'; 4_096]) {
+            written += count;
+        }
+        if aborts {
+            read.abort();
+        }
+        drop((read, write));
+        let mut got = Vec::new();
+        // The end may be a reset.
+        let _ = served.read_to_end(&mut got).await;
+        (got.len(), written)
+    }
+
+    #[tokio::test]
+    async fn ordinary_end_delivers_what_was_written() {
+        let (got, written) = delivered(false).await;
+        assert_eq!(got, written);
+    }
+
+    #[tokio::test]
+    async fn abort_drops_what_was_not_delivered() {
+        let (got, written) = delivered(true).await;
+        assert!(got < written, "{got} of {written}");
+    }
 }

@@ -103,6 +103,7 @@ impl ConnectionTask {
         if let Some(batch) = open.batch.take() {
             shared.lock().connections[self.member].abort(batch);
         }
+        open.read.abort();
         error
     }
 
@@ -194,6 +195,12 @@ impl OpenConnection<'_> {
                 let mut state = self.shared.lock();
                 self.batch = state.connections[self.member].take_for_task(self.member);
                 if self.batch.is_none() {
+                    let is_flushing = state.is_flushing();
+                    drop(state);
+                    if is_flushing {
+                        // All is written.
+                        self.shared.update(|_, _| ());
+                    }
                     return Poll::Ready(Ok(()));
                 }
                 continue;

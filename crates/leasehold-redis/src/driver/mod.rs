@@ -18,6 +18,7 @@ mod ask;
 mod call;
 mod config;
 mod connection_task;
+mod flush;
 mod member_events;
 mod shared;
 mod state;
@@ -119,7 +120,8 @@ impl Driver {
         !self.shared.is_forked() && self.shared.is_idle()
     }
 
-    /// Waits until nothing is in flight at members that answer.
+    /// Waits until nothing is in flight at members that answer. Does not wait for slow ones once a majority has
+    /// decided.
     pub async fn flush(&self) {
         if !self.shared.is_forked() {
             self.shared.idle().await;

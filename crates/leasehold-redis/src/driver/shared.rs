@@ -1,4 +1,3 @@
-use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Poll, Waker};
@@ -30,7 +29,7 @@ pub(super) struct Shared {
     /// Whether a server has yet to reply, as a hint.
     is_busy: AtomicBool,
     /// Wakes the I/O thread: to write, to set its timer, or to end.
-    thread: Notify,
+    pub(super) thread: Notify,
     /// Wakes the task of each connection.
     tasks: Vec<TaskSignal>,
     ended: watch::Sender<bool>,
@@ -276,7 +275,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn submissions(&self) -> MutexGuard<'_, Submissions> {
+    pub(super) fn submissions(&self) -> MutexGuard<'_, Submissions> {
         self.submissions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -296,21 +295,6 @@ impl Shared {
     /// Returns whether nothing is in flight at members that answer.
     pub(super) fn is_idle(&self) -> bool {
         self.lock().is_idle() && self.submissions().is_empty()
-    }
-
-    /// Resolves when nothing is in flight at members that answer.
-    pub(super) async fn idle(&self) {
-        // The future that is to advance the driver may not be polled.
-        self.thread.notify_one();
-        poll_fn(|context| {
-            let mut state = self.lock();
-            if state.is_idle() && self.submissions().is_empty() {
-                return Poll::Ready(());
-            }
-            state.wait_until_idle(context.waker());
-            Poll::Pending
-        })
-        .await;
     }
 
     /// Resolves when the I/O thread has ended.

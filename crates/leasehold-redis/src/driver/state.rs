@@ -175,7 +175,29 @@ impl State {
         self.ended || (self.engine.as_ref().is_none_or(is_idle) && !self.has_output())
     }
 
-    /// Wakes `waker` when nothing is left to do.
+    /// Returns whether all that is left is the replies of members that are slow: the kernel has all requests, and
+    /// delivers them even after the process has ended.
+    pub(super) fn is_handed_over(&self) -> bool {
+        let is_written =
+            |connection: &Connection| !connection.has_output() && !connection.is_writing();
+        let is_decided = self.engine.as_ref().is_none_or(Engine::is_decided);
+        is_decided && self.connections.iter().all(is_written)
+    }
+
+    /// Sends the releases again that members have not answered.
+    pub(super) fn repeat_releases(&mut self, now: Now) {
+        if let Some(engine) = &mut self.engine {
+            engine.repeat_releases(now);
+        }
+        self.pump();
+    }
+
+    /// Returns whether a future waits until nothing is left to do.
+    pub(super) fn is_flushing(&self) -> bool {
+        !self.flushing.is_empty()
+    }
+
+    /// Wakes `waker` when nothing is left to do, or only replies.
     pub(super) fn wait_until_idle(&mut self, waker: &Waker) {
         self.flushing.push(waker.clone());
     }
@@ -198,9 +220,9 @@ impl State {
         self.raw_requests.clear();
     }
 
-    /// Adds the futures that wait until nothing is left to do, if that is so.
+    /// Adds the futures that wait until nothing is left to do, if that is so or only replies are left.
     pub(super) fn take_flushing(&mut self, wakers: &mut Vec<Waker>) {
-        if !self.flushing.is_empty() && self.is_idle() {
+        if !self.flushing.is_empty() && (self.is_idle() || self.is_handed_over()) {
             wakers.append(&mut self.flushing);
         }
     }
