@@ -1,6 +1,7 @@
 use clap::Args;
+use futures_util::future::try_join3;
+use leasehold::Holder;
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::{Error, Holder};
 use serde_json::json;
 
 use crate::config::{self, Environment};
@@ -41,11 +42,11 @@ pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Fai
     store.print_notice(output);
     let client = store.client();
     let (waiters, holders, broken) = runtime()?.block_on(async {
-        // In this order, a client that acquires the lock meanwhile appears twice; in the other order,
-        // not at all.
-        let waiters = client.waiters(&args.name).await?;
-        let holders = client.holders(&args.name).await?;
-        Ok::<_, Error>((waiters, holders, client.last_break(&args.name).await?))
+        // All at once: a server that does not answer is waited for only once. In this order, a client that
+        // acquires the lock meanwhile appears twice; in the other order, not at all.
+        let waiters = client.waiters(&args.name);
+        let holders = client.holders(&args.name);
+        try_join3(waiters, holders, client.last_break(&args.name)).await
     })?;
     let now = SystemClock.wall();
     let printed = if args.json {

@@ -6,6 +6,7 @@
 
 mod documents;
 mod nobody;
+mod redis_frozen;
 mod redis_pictures;
 
 mod support {

@@ -55,7 +55,7 @@ impl RedisStore {
 }
 
 /// How long to wait for the other members at least, once a majority answered.
-const TIMEOUT_MIN: Duration = Duration::from_millis(100);
+const TIMEOUT_MIN: Duration = Duration::from_millis(40);
 
 fn silent(span: Duration) -> Error {
     let text = format!("no answer within {span:.1?} after a majority");

@@ -1,6 +1,5 @@
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use leasehold::store::{
     Health, MemberHealth, MemberId, MemberRecord, MemberSet, MemberStatus, requests_run_in,
 };
@@ -11,7 +10,7 @@ use crate::config::Addresses;
 use crate::output::failure::Failure;
 use crate::output::quorum_shortfall::{have_no_record, needed};
 use crate::store::address;
-use crate::store::limit::limited;
+use crate::store::limit::ask_all;
 
 /// The servers of a store, as they were found. Nothing was written to any of them.
 #[derive(Debug)]
@@ -50,7 +49,7 @@ impl Snapshot {
         let store = addresses
             .blame(address::servers(&addresses.urls, addresses.limits))?
             .read_only();
-        let examined = join_all(store.members().iter().map(examine)).await;
+        let examined = ask_all(LIMIT, store.members().iter().map(RedisMember::examine)).await;
         let is_uninitialized = is_uninitialized(&examined);
         let health = if is_uninitialized {
             Vec::new()
@@ -131,10 +130,6 @@ impl Snapshot {
     pub(super) fn penalty(&self) -> Duration {
         self.set.max_ttl + Duration::from_secs(1)
     }
-}
-
-async fn examine(member: &RedisMember) -> Result<Examination, Error> {
-    limited(LIMIT, member.examine()).await
 }
 
 /// Whether the quorum is not initialized. False if the user may not read the records.

@@ -1,11 +1,10 @@
-use futures_util::future::join_all;
 use leasehold::Error;
 use leasehold::clock::{Clock as _, SystemClock, WallTime};
 use leasehold::store::{MemberId, MemberStatus};
 use leasehold_redis::RedisMember;
 
 use crate::output::quorum_shortfall::have_no_record;
-use crate::store::limit::{MEMBER_LIMIT, limited};
+use crate::store::limit::{MEMBER_LIMIT, ask_all};
 
 /// The state of one server as it reports it. Asking for this writes nothing, whereas a client updates the
 /// records of the servers.
@@ -21,24 +20,24 @@ pub(crate) struct MemberReply {
 pub(crate) async fn ask_members(members: &[RedisMember]) -> Vec<MemberReply> {
     let asking = members.iter().map(|member| async {
         // The first answer includes the time to connect; only the second one can measure the clock.
-        let first = limited(MEMBER_LIMIT, member.status()).await;
+        member.status().await?;
         let asked = SystemClock.wall();
-        let status = match first {
-            Ok(_) => limited(MEMBER_LIMIT, member.status()).await,
-            Err(error) => Err(error),
-        };
-        let answered = SystemClock.wall();
-        let clock_offset = status.as_ref().ok().map(|status| {
-            let ours = micros(asked).midpoint(micros(answered));
-            micros(status.clock) - ours
-        });
-        MemberReply {
-            id: member.id().clone(),
-            status: status.map_err(|error| error.with_store(member.id().as_str())),
-            clock_offset,
-        }
+        let status = member.status().await?;
+        let ours = micros(asked).midpoint(micros(SystemClock.wall()));
+        let clock_offset = micros(status.clock) - ours;
+        Ok((status, clock_offset))
     });
-    join_all(asking).await
+    let answers = ask_all(MEMBER_LIMIT, asking).await;
+    let answers = members.iter().zip(answers);
+    answers
+        .map(|(member, answer)| MemberReply {
+            id: member.id().clone(),
+            clock_offset: answer.as_ref().ok().map(|(_, offset)| *offset),
+            status: answer
+                .map(|(status, _)| status)
+                .map_err(|error| error.with_store(member.id().as_str())),
+        })
+        .collect()
 }
 
 /// Whether no server that answers has a record of the quorum.

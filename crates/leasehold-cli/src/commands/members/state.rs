@@ -38,9 +38,8 @@ pub(super) async fn judge(
     }
     let health = health_with_votes(client).await?;
     let requests_in = requests_run_in(&health, Once::DEFAULT_RETENTION);
-    let offsets = seen.into_iter().map(|seen| seen.clock_offset);
-    let states = health.into_iter().zip(offsets);
-    let states = states.map(|(health, clock_offset)| MemberState::judged(health, clock_offset));
+    let states = health.into_iter().zip(seen);
+    let states = states.map(|(health, seen)| MemberState::judged(health, seen));
     Ok((states.collect(), requests_in))
 }
 
@@ -80,7 +79,7 @@ impl MemberState {
         }
     }
 
-    fn judged(health: MemberHealth, clock_offset: Option<i64>) -> Self {
+    fn judged(health: MemberHealth, seen: MemberReply) -> Self {
         let (status, out) = match health.status {
             Ok(status) => {
                 let out = health.untrusted_reason.map(|out| NoVote {
@@ -90,6 +89,8 @@ impl MemberState {
                 (Some(status), out)
             }
             Err(error) => {
+                // The first answer waited longer for the server than the client does.
+                let error = seen.status.err().unwrap_or(error);
                 let why = error.reason().into();
                 (None, Some(NoVote { why, again: None }))
             }
@@ -97,7 +98,7 @@ impl MemberState {
         Self {
             id: health.id,
             status,
-            clock_offset,
+            clock_offset: seen.clock_offset,
             out,
         }
     }
