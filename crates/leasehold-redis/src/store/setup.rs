@@ -101,6 +101,17 @@ impl RedisStore {
         Ok(())
     }
 
+    /// Checks what [`succeed`](Self::succeed) checks, and writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As for [`succeed`](Self::succeed).
+    pub async fn check_succession(&self, old: &Self) -> Result<(), Error> {
+        let change = Change::new(&old.set, &self.set)?;
+        let answers = self.ask_all().await;
+        change.edits(&answers, &*self.env.entropy).map(drop)
+    }
+
     /// Gives a member that lost its data a new record of this quorum, at the request of an operator.
     /// Returns `true` if it wrote a record, and `false` if the member already has one.
     ///

@@ -31,8 +31,9 @@ pub(super) fn change(args: &MembersArgs, change: &MembersChange) -> Result<ExitC
     let new = servers.quorum_of(&urls)?;
     let lost = runtime()?.block_on(async {
         let lost = LostLocks::find(&servers, care).await?;
-        if !care.dry_run {
-            new.succeed(&old).await?;
+        match care.dry_run {
+            true => new.check_succession(&old).await?,
+            false => new.succeed(&old).await?,
         }
         Ok::<_, Failure>(lost)
     })?;

@@ -239,7 +239,10 @@ fn redis_quorum_grows_shrinks_and_advises() {
     lock(&five).succeeds();
     let leaving = id(&newcomer);
     let remove = |args: &str| five.run(&format!("members --max-ttl 12s remove {args}"));
-    remove(&leaving).fails(64, &["got this quorum's record", "the quorum was changed"]);
+    for options in ["", "--dry-run "] {
+        let early = remove(&format!("{options}{leaving}"));
+        early.fails(64, &["got this quorum's record", "the quorum was changed"]);
+    }
     remove("nobody").fails(64, &["nobody", &leaving]);
     newcomer.kill();
     let mut shrunk: Option<Ended> = None;
