@@ -4,24 +4,11 @@ use std::time::Duration;
 
 /// The rows in columns, each as wide as its widest text, all aligned to the left.
 pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
-    aligned(rows, |_| false)
-}
-
-/// The same, with numbers: all columns but the first are aligned to the right.
-pub(crate) fn numbers<const N: usize>(rows: &[[String; N]]) -> String {
-    aligned(rows, |column| column > 0)
-}
-
-fn aligned<const N: usize>(rows: &[[String; N]], is_right: impl Fn(usize) -> bool) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: [usize; N] = std::array::from_fn(|column| width(column).unwrap_or(0));
     let cell = |(column, text): (usize, &String)| {
         let width = widths[column];
-        if is_right(column) {
-            format!("{text:>width$}")
-        } else {
-            format!("{text:width$}")
-        }
+        format!("{text:width$}")
     };
     let line = |row: &[String; N]| {
         let cells: Vec<_> = row.iter().enumerate().map(cell).collect();
@@ -49,6 +36,5 @@ mod tests {
     fn columns_are_as_wide_as_their_texts() {
         let rows = [["NAME", "N"], ["é", "100"]].map(|row| row.map(String::from));
         assert_eq!(columns(&rows), "NAME  N\né     100\n");
-        assert_eq!(numbers(&rows), "NAME    N\né     100\n");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::store::{MemberHealth, MemberRecord};
 use leasehold::{Client, ErrorKind};
 use leasehold_redis::RedisStore;
@@ -32,7 +33,8 @@ async fn until_initialized(client: &Client) {
         record.is_some_and(MemberRecord::is_formed)
     };
     while !client.health().await.unwrap().iter().all(is_initialized) {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        let next = SystemClock.now() + Duration::from_millis(20);
+        SystemClock.sleep_until(next).await;
     }
 }
 
