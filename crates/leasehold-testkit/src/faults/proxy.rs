@@ -54,6 +54,8 @@ struct Connection {
     server: TcpStream,
     /// Something was lost on this connection, so nothing that follows may be passed on.
     dead: AtomicBool,
+    /// What the client sends is held back.
+    held: AtomicBool,
 }
 
 impl Proxy {
@@ -122,6 +124,27 @@ impl Proxy {
         open.any(|connection| connection.dead.load(Ordering::SeqCst))
     }
 
+    /// Holds back what clients send on the connections that are open now, even after the clients close them. New
+    /// connections work.
+    pub fn hold_requests(&self) {
+        for connection in self.path.state().open.values() {
+            connection.held.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Passes on what was held back on connections that their clients closed, and closes them at the server.
+    pub fn deliver_requests(&self) {
+        for connection in self.path.state().open.values() {
+            connection.held.store(false, Ordering::SeqCst);
+        }
+        self.path.changed.notify_all();
+    }
+
+    /// How many connections clients opened so far.
+    pub fn opened(&self) -> u64 {
+        self.path.state().opened
+    }
+
     /// How many connections are open.
     pub fn connections(&self) -> usize {
         self.path.state().open.len()
@@ -157,6 +180,7 @@ impl Path {
             client,
             server,
             dead: AtomicBool::new(false),
+            held: AtomicBool::new(false),
         });
         let id = {
             let mut state = self.state();
@@ -167,9 +191,17 @@ impl Path {
         };
         let (path, requests) = (Arc::clone(self), Arc::clone(&connection));
         Builder::new().spawn(move || {
+            let mut kept = Vec::new();
             path.carry(&requests, &requests.client, |bytes, _| {
-                (&requests.server).write_all(bytes)
+                kept.extend_from_slice(bytes);
+                if requests.held.load(Ordering::SeqCst) {
+                    return Ok(());
+                }
+                (&requests.server).write_all(&std::mem::take(&mut kept))
             });
+            path.wait_while_held(&requests);
+            // The server may have closed the connection.
+            let _ = (&requests.server).write_all(&kept);
             requests.close(&requests.server);
         })?;
         let (answers, due) = mpsc::channel::<(BootInstant, Vec<u8>)>();
@@ -219,6 +251,15 @@ impl Path {
         }
         if self.state().fault == NetworkFault::HalfOpen {
             connection.dead.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Waits until the requests of a connection may pass, or for the end of the proxy.
+    fn wait_while_held(&self, connection: &Connection) {
+        let mut state = self.state();
+        while !state.ended && connection.held.load(Ordering::SeqCst) {
+            let waited = self.changed.wait(state);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
         }
     }
 
