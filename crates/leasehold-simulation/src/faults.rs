@@ -45,6 +45,9 @@ fault_kinds! {
     Cut "cut",
     /// A connection no longer delivers anything, and neither end learns of it.
     HalfOpen "half-open",
+    /// A connection delays everything. Its client gives it up and connects again, and what it sent before
+    /// arrives any time later. `CLIENT KILL` does not end the connection.
+    LateBytes "late-bytes",
     /// A connection is slow for a while.
     Slow "slow",
     /// A client is killed. Its system closes its connections.

@@ -58,6 +58,7 @@ impl Simulation {
             FaultKind::ClockStep => self.step_clock(),
             FaultKind::Partition => self.partition(server),
             FaultKind::Cut | FaultKind::HalfOpen | FaultKind::Slow => self.harm_connection(kind),
+            FaultKind::LateBytes => self.delay_connections(),
             FaultKind::Kill => self.lose_client(true),
             FaultKind::PowerLoss => self.lose_client(false),
             FaultKind::Stop => self.pause_client(false),
@@ -158,6 +159,28 @@ impl Simulation {
         }
     }
 
+    /// Delays a connection of a client, or all of them. The client gives up each of them before long.
+    fn delay_connections(&mut self) {
+        let open = self.open_connections(None);
+        if open.is_empty() {
+            return;
+        }
+        let rng = self.rng.faults.clone();
+        let one = *rng.pick(&open);
+        let client = self.connections[one].client;
+        let are_all = rng.percent(50);
+        let extra = rng.between(300 * MILLIS, 3 * SECOND);
+        let given_up = self.now + rng.between(50 * MILLIS, 2_500 * MILLIS);
+        self.note(|| format!("connection {one} of client {client} delays: all {are_all}"));
+        for number in open {
+            if number == one || are_all && self.connections[number].client == client {
+                self.slow_down(number, extra);
+                let repair = Repair::GiveUp(number);
+                self.agenda.add(given_up, Action::Repair(repair));
+            }
+        }
+    }
+
     /// Ends a client. Another one may start in its place.
     pub(crate) fn lose_client(&mut self, killed: bool) {
         let clients = self.running_clients();
@@ -215,6 +238,7 @@ impl Simulation {
                 }
             }
             Repair::SpeedUp(number) => self.slow_down(number, 0),
+            Repair::GiveUp(number) => self.give_up(number),
             Repair::Wake(client) => self.wake_client(client),
             Repair::Join if !self.is_cleared => self.join(),
             Repair::Join => {}

@@ -208,6 +208,14 @@ impl Simulation {
         self.break_connection(number, noticed);
     }
 
+    /// Gives up a connection at its client. The server still runs all that was sent on it, when it arrives.
+    pub(crate) fn give_up(&mut self, number: usize) {
+        let packets = &self.connections[number].to_server.packets;
+        let last = packets.back().map_or(self.now, |(_, at, _)| *at);
+        let noticed = last.saturating_sub(self.now).min(10 * SECOND) + 1;
+        self.break_connection(number, noticed);
+    }
+
     /// Makes a connection half-open: it delivers nothing, and each end notices that by its own timeout.
     pub(crate) fn kill_path(&mut self, number: usize) {
         let noticed = self.rng.faults.between(500 * MILLIS, 8 * SECOND);

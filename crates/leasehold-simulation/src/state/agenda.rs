@@ -54,6 +54,8 @@ pub(crate) enum Repair {
     },
     StepBack(usize),
     SpeedUp(usize),
+    /// The client gives up a connection that delays what it sends.
+    GiveUp(usize),
     Wake(usize),
     /// A client replaces one that died.
     Join,
