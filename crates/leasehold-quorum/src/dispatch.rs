@@ -14,7 +14,7 @@ impl Engine {
         let member = from.member;
         match task {
             Task::Background => self.membership.handle_reply(now.instant, member, reply),
-            Task::MovePermit => {}
+            Task::MovePermit | Task::Dequeue => {}
             Task::Renewal(task) => {
                 if !from.late {
                     let asked = (member, task, from.sent);
@@ -79,7 +79,7 @@ impl Engine {
                     self.count_release(now, member, id, Reply::Failed(error));
                 }
             }
-            Task::Heartbeat(_) | Task::MovePermit | Task::Background => {}
+            Task::Heartbeat(_) | Task::MovePermit | Task::Dequeue | Task::Background => {}
         }
     }
 

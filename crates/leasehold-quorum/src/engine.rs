@@ -185,7 +185,7 @@ impl Engine {
     pub fn handle_notification(&mut self, now: Now, member: usize, notification: Notification) {
         match self.by_owner.get(&notification.waiter) {
             Some(id) => self.take_turn(now, member, *id),
-            None => self.release_unknown(now, member, notification),
+            None => self.dequeue_unknown(now, member, notification),
         }
         self.run_pending(now);
     }
@@ -266,6 +266,11 @@ impl Engine {
             self.heartbeat.next(),
         ];
         members.chain(others.into_iter().flatten()).min()
+    }
+
+    /// Returns the owner of an acquisition. It changes when a waiter gives a round back.
+    pub fn owner_of(&self, id: OperationId) -> Option<Owner> {
+        Some(self.acquisitions.get(&id)?.claim.owner)
     }
 
     /// Returns whether the engine has nothing left to send or to wait for at members that are connected.

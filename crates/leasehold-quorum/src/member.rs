@@ -65,6 +65,8 @@ pub(crate) enum Task {
         operation: Option<OperationId>,
         successor: Option<(OperationId, u32)>,
     },
+    /// Ends a wait. The reply is not used: the server notifies an entry that it still has again.
+    Dequeue,
     /// Moves a holder to its permit. The reply is not used: the next renewal reports the same.
     MovePermit,
     /// Reports that the client is alive, for these waits.

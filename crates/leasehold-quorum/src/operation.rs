@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
 use leasehold::clock::BootInstant;
-use leasehold::store::{Busy, Claim, Held, MemberHealth, PermitSlot, RecordKey, Release, Renewal};
+use leasehold::store::{
+    Busy, Claim, Held, MemberHealth, Owner, PermitSlot, RecordKey, Release, Renewal,
+};
 use leasehold::{Error, Fence};
 
 use crate::record::action::{RecordAction, RecordAnswer};
@@ -68,6 +70,8 @@ pub enum Outcome {
 /// A lease that a majority granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acquired {
+    /// The owner of the lease. It differs from that of the claim if the wait took several rounds.
+    pub owner: Owner,
     /// The fence.
     pub fence: Fence,
     /// The permit, if the claim wanted one.

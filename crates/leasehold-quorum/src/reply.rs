@@ -27,6 +27,8 @@ pub enum Reply {
         /// The successor now holds the lock, with this fence and permit.
         successor: Option<(Fence, Option<PermitSlot>)>,
     },
+    /// The wait is over.
+    Dequeued,
     /// The lease is not valid, or other claims wait: send [`Request::Release`](crate::Request::Release).
     Contended,
     /// The answers to a renewal, in the order of its leases.

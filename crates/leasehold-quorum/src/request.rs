@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::{Claim, DataGeneration, MemberId, MemberRecordEdit, PermitSlot};
+use leasehold::store::{Claim, DataGeneration, MemberId, MemberRecordEdit, Owner, PermitSlot};
 use leasehold::{Fence, Key};
 
 use crate::record::action::RecordAction;
@@ -12,7 +12,7 @@ pub struct RequestId(pub u64);
 
 /// A request to one member. The codec turns it into one script call or a few plain commands.
 ///
-/// The owner of a claim stays the same for the whole wait. It is also the identity of the waiter.
+/// The owner of a claim names one round of a wait. It is also the identity of the waiter.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// Takes an exclusive lock that is free, with plain commands.
@@ -56,10 +56,15 @@ pub enum Request {
     Release {
         /// The lease, or the wait.
         claim: Arc<Claim>,
-        /// Returns the waiter to the queue with its ticket, after a failed round.
-        requeue: Option<u64>,
+        /// Returns the waiter to the queue, after a failed round.
+        requeue: Option<Requeue>,
         /// The oldest waiter of the same client. If it is next, the server grants it the lock in the same step.
         successor: Option<Successor>,
+    },
+    /// Ends a wait. It never frees a lease.
+    Dequeue {
+        /// The wait.
+        claim: Arc<Claim>,
     },
     /// Extends leases. Each lease gets its own answer.
     Renew(Vec<Lease>),
@@ -119,6 +124,15 @@ pub struct Successor {
     pub preferred: Option<PermitSlot>,
 }
 
+/// How a waiter returns to the queue when it gives a round back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Requeue {
+    /// The owner of its next round. The owner that the release names never asks again.
+    pub owner: Owner,
+    /// Its ticket, which stays.
+    pub ticket: u64,
+}
+
 impl Request {
     /// Returns whether both requests are equal, so that a driver need not write the second one anew. May return
     /// `false` for equal requests.
@@ -149,6 +163,7 @@ impl Request {
             | Self::Acquire { claim, .. }
             | Self::ConfirmFence { claim, .. }
             | Self::Free { claim }
+            | Self::Dequeue { claim }
             | Self::Release { claim, .. } => Some(claim.term()),
             Self::Renew(leases) | Self::Repair(leases) => {
                 leases.iter().map(|lease| lease.claim.term()).min()

@@ -3,10 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::clock::WallTime;
-use leasehold::store::{Claim, ClientInfo, Owner, Permits, RunId};
+use leasehold::clock::{BootInstant, WallTime};
+use leasehold::env::SystemEntropy;
+use leasehold::store::{Claim, ClientInfo, MemberId, MemberSet, Owner, Permits, RunId};
 use leasehold::{Fence, Key, Mode};
-use leasehold_quorum::{Lease, Place, RecordAction, Request, Successor};
+use leasehold_quorum::{
+    Config, Engine, Lease, Notification, Now, Operation, OperationId, Place, RecordAction, Request,
+    Successor,
+};
 
 use crate::codec::{Codec, LockValue, SAMPLE_COMMANDS, Sampler, read_notification};
 use crate::resp::{ParseError, Parser, Value};
@@ -52,6 +56,10 @@ fn parse(bytes: &[u8], piece: usize) -> (Vec<Value>, Option<ParseError>) {
 }
 
 /// Replies, read as the answers to each request, and as notifications.
+///
+/// # Panics
+///
+/// If a notification makes a client free a lease.
 pub fn answer(bytes: &[u8]) {
     let (values, _) = parse(bytes, bytes.len());
     let requests = requests();
@@ -77,10 +85,11 @@ fn understand(values: &[Value], requests: &[Request]) {
             let _ = sampler.read(time, epoch);
         }
     }
-    let _ = (
-        read_notification("app:", values),
-        read_notification("", values),
-    );
+    for prefix in ["app:", ""] {
+        if let Some(notification) = read_notification(prefix, values) {
+            act_on(notification);
+        }
+    }
     crate::admin::read_all(values, codec.client);
     for value in values {
         if let Some(bytes) = value.as_bytes() {
@@ -89,6 +98,29 @@ fn understand(values: &[Value], requests: &[Request]) {
         if let Value::Array(items) | Value::Push(items) = value {
             understand(items, requests);
         }
+    }
+}
+
+/// Notifies a client that waits for a lock.
+fn act_on(notification: Notification) {
+    let now = Now {
+        instant: BootInstant::from_nanos(7),
+        wall: BEGAN,
+    };
+    let limits = (Duration::from_secs(60), Duration::from_millis(250));
+    let mut engine = Engine::new(Config {
+        set: MemberSet::new([MemberId::new("a")], limits.0, limits.1),
+        enforced: false,
+        read_only: true,
+        entropy: Arc::new(SystemEntropy),
+    });
+    engine.handle_connect(now, 0);
+    let acquire = Operation::Acquire(claim(Mode::Exclusive));
+    engine.start(now, OperationId(1), acquire);
+    engine.handle_notification(now, 0, notification);
+    while let Some((_, _, request)) = engine.poll_transmit() {
+        let frees = matches!(request, Request::Free { .. } | Request::Release { .. });
+        assert!(!frees, "a message frees a lease: {request:?}");
     }
 }
 
@@ -142,6 +174,9 @@ fn requests() -> Vec<Request> {
             fence: Fence::MAX,
         },
         Request::Repair(vec![lease(&exclusive)]),
+        Request::Dequeue {
+            claim: Arc::clone(&permit),
+        },
         record(RecordAction::Open(Fence::MAX)),
         record(RecordAction::Read),
         Request::Status,

@@ -101,10 +101,11 @@
 //! [`RedisMember::examine`] finds out which rights a user lacks; `leasehold doctor` prints the line that
 //! adds them.
 //!
-//! `+client|id +client|kill` are worth adding if the server's users trust each other. If the answer to an
-//! attempt does not arrive and the client gives the connection up, these rights let its next connection
-//! make sure that the server drops what it received and did not execute. Without them such an attempt may
-//! take effect late; the quorum's repeated release or the TTL then ends it.
+//! Exclusion needs no other rights. `+client|id +client|kill` are worth adding if the server's users trust
+//! each other. With them a client that connects again ends its previous connection, and the server drops
+//! what it received there and did not execute. Without them such a request may take effect late. A late
+//! release ends no later lease, because an owner that may have been released never asks again. A late
+//! attempt may keep a free lock closed until its TTL is over.
 //!
 //! # Data that refuses a late holder
 //!

@@ -255,6 +255,8 @@ pub(crate) enum Kind {
     Release,
     /// A release that returns the waiter to the queue.
     Requeue,
+    /// The end of a wait that holds nothing.
+    Dequeue,
     ConfirmFence,
     Repair,
     Heartbeat,

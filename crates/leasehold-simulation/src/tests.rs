@@ -62,6 +62,17 @@ fn release_by_another_owner_is_noticed() {
 }
 
 #[test]
+fn release_that_frees_a_later_round_is_noticed() {
+    let from = "  if value == owner then\n    -- Also";
+    // All rounds of a wait have its client and its instant.
+    let same = "value and string.sub(value, 1, 17) == string.sub(owner, 1, 17) \
+                and string.sub(value, 34, 47) == string.sub(owner, 34, 47)";
+    let to = format!("  if {same} then\n    -- Also");
+    let checks = ["exclusion", "lease end"];
+    is_noticed(from, &to, &checks, "late-bytes", 1_500);
+}
+
+#[test]
 fn newcomer_that_ignores_the_queue_is_noticed() {
     let from = "if ahead and head and head ~= entry and not is_barging then";
     is_noticed(from, "if false then", &["turn order"], "none", 400);
@@ -81,8 +92,8 @@ fn lease_that_is_not_extended_is_noticed() {
 
 #[test]
 fn requeue_that_loses_the_place_is_noticed() {
-    let from = "if ARGV[2] ~= '' then\n  enqueue(entry, ARGV[2])";
-    let to = "if false then\n  enqueue(entry, ARGV[2])";
+    let from = "if ARGV[2] ~= '' then\n  enqueue(ARGV[2]";
+    let to = "if false then\n  enqueue(ARGV[2]";
     is_noticed(from, to, &["kept places"], "none", 200);
 }
 

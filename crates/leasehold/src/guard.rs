@@ -97,7 +97,7 @@ impl Guard {
         &self.held_lease().claim().key
     }
 
-    /// Returns the owner of the lease at the store: the identity of the wait that was granted.
+    /// Returns the owner of the lease at the store: the identity of the round that was granted.
     pub fn owner(&self) -> Owner {
         self.held_lease().claim().owner
     }

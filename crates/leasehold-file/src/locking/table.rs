@@ -7,7 +7,7 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::locking::held_lock::HeldLock;
 
-/// One claim, or one wait. All attempts of a wait use the same owner.
+/// One claim, or one wait. All attempts of a wait in the queue use the same owner.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ClaimId {
     owner: Owner,

@@ -121,15 +121,17 @@ impl Engine {
         let (is_queued, is_asking) = (acquisition.is_queued(), acquisition.phase == Phase::Asking);
         let member_state = &mut acquisition.members[member];
         member_state.asked = None;
-        member_state.uncertain = false;
         let was_plain = std::mem::take(&mut member_state.is_plain);
+        // An earlier sending took the lease. It counts from a script that asks again, which extends it.
+        let is_own = was_plain && refusal.busy.holder == Some(acquisition.claim.owner);
+        member_state.uncertain = is_own;
         member_state.ask_at = refusal.ask_again.map(|after| now.instant + after);
         member_state.claim = match refusal.busy.place {
             Some(_) => ClaimState::Queued(refusal.busy),
             None => ClaimState::Refused(refusal.busy),
         };
         self.waiters.note_busy(&acquisition.claim.key, now.instant);
-        if is_queued {
+        if is_own || is_queued {
             if was_plain && is_asking {
                 self.ask(now, id, member);
             }

@@ -114,6 +114,7 @@ impl Engine {
         self.waiters.remove(&claim.key, ticket, id);
         self.set_wake(id);
         let acquired = Acquired {
+            owner: claim.owner,
             fence,
             slot,
             since,

@@ -1,9 +1,10 @@
 //! Gives back grants that did not become a majority.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::Error;
-use leasehold::store::Busy;
+use leasehold::store::{Busy, Claim, Owner};
 
 use super::state::{ClaimState, round_timeout};
 use crate::ballot::majority;
@@ -11,13 +12,14 @@ use crate::engine::{Engine, Now};
 use crate::errors::too_few;
 use crate::membership::Access;
 use crate::operation::{OperationId, Outcome, Progress};
+use crate::request::Requeue;
 
 impl Engine {
     /// The client may not ask a majority at present, or a majority has no vote. A waiter without a majority
     /// keeps no place, because it would block the lock for others. It asks again when a majority has a
     /// vote.
     pub(crate) fn leave_queues(&mut self, now: Now, id: OperationId) {
-        self.give_back(now, id, false);
+        self.give_back(now, id, Then::AskAgain);
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
         };
@@ -58,7 +60,7 @@ impl Engine {
 
     /// A majority can be asked, but grants nothing at present, for a reason other than a holder.
     pub(super) fn leave_and_pause(&mut self, now: Now, id: OperationId, error: Error) {
-        self.give_back(now, id, false);
+        self.give_back(now, id, Then::AskAgain);
         let Some(acquisition) = self.acquisitions.get(&id) else {
             return;
         };
@@ -98,7 +100,7 @@ impl Engine {
         acquisition.notified_at = None;
         let is_permit = acquisition.claim.mode.permits().is_some();
         let differ = is_permit && acquisition.is_granted_by(majority(acquisition.members.len()));
-        self.give_back(now, id, true);
+        self.give_back(now, id, Then::KeepPlace);
         // Waiters that hold each other's permits must not meet again at once.
         let pause = differ.then(|| now.instant + self.random_part(longest));
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
@@ -114,19 +116,18 @@ impl Engine {
     }
 
     /// Gives back what members granted or may have granted. From then on, replies to requests that were
-    /// sent before are void.
-    pub(crate) fn give_back(&mut self, now: Now, id: OperationId, keeps_place: bool) {
+    /// sent before are void, and the owner of the round never asks again: its release may arrive at any
+    /// time, even after the wait got the lock.
+    pub(crate) fn give_back(&mut self, now: Now, id: OperationId, then: Then) {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
         };
         acquisition.preferred = acquisition.commonest_slot().or(acquisition.preferred);
-        let ticket = acquisition.ticket.filter(|_| keeps_place);
+        let ticket = acquisition.ticket.filter(|_| then == Then::KeepPlace);
         let lease = Self::lease_of(&acquisition.claim);
         let mut back = Vec::new();
         for (member, member_state) in acquisition.members.iter_mut().enumerate() {
-            let only_waits =
-                member_state.is_queued() && member_state.asked.is_none() && !member_state.uncertain;
-            if !member_state.may_have() || (keeps_place && only_waits) {
+            if !member_state.may_have() {
                 continue;
             }
             member_state.number += 1;
@@ -140,14 +141,45 @@ impl Engine {
             };
             back.push(member);
         }
+        if back.is_empty() {
+            return;
+        }
+        let next = match then {
+            Then::End => None,
+            Then::AskAgain | Then::KeepPlace => self.next_owner(id),
+        };
+        let requeue = next.zip(ticket);
+        let requeue = requeue.map(|(owner, ticket)| Requeue { owner, ticket });
         for member in back {
-            if ticket.is_some() {
+            if requeue.is_some() {
                 // The server drops a waiter whose client is not present.
                 self.send_presence(now, member);
             }
-            self.send_release(now, member, lease.clone(), ticket, None);
+            self.send_release(now, member, lease.clone(), requeue, None);
         }
     }
+
+    /// Draws the owner of the next round. It keeps the instant at which the wait began.
+    fn next_owner(&mut self, id: OperationId) -> Option<Owner> {
+        let acquisition = self.acquisitions.get_mut(&id)?;
+        let former = acquisition.claim.owner;
+        let next = Owner::at(former.client(), former.since(), &*self.entropy);
+        let claim = Claim::clone(&acquisition.claim).with_owner(next);
+        acquisition.claim = Arc::new(claim);
+        self.by_owner.remove(&former);
+        self.by_owner.insert(next, id);
+        Some(next)
+    }
+}
+
+/// What an acquisition does after it gave its round back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    End,
+    /// It leaves the queues, and asks again later with the same ticket.
+    AskAgain,
+    /// It stays in the queues with its ticket.
+    KeepPlace,
 }
 
 /// The shortest pause before a waiter without votes asks again.

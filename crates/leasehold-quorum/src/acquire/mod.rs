@@ -87,7 +87,7 @@ impl Engine {
 
     /// Ends the acquisition, and releases what it may have left behind.
     pub(crate) fn withdraw(&mut self, now: Now, id: OperationId) {
-        self.give_back(now, id, false);
+        self.give_back(now, id, giving_back::Then::End);
         self.forget(id);
     }
 

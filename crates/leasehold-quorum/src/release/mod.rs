@@ -3,6 +3,7 @@
 pub(crate) mod state;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold::store::{Claim, MemberFailure};
 use leasehold::{Error, ErrorKind, Mode};
@@ -16,7 +17,7 @@ use crate::members::Members;
 use crate::membership::Access;
 use crate::operation::{OperationId, Outcome, ReleaseMode};
 use crate::reply::{Notification, Reply};
-use crate::request::{Lease, Request, Successor};
+use crate::request::{Lease, Request, Requeue, Successor};
 use crate::tally::{LeaseVote, Tally, Verdict};
 use state::Release;
 
@@ -59,11 +60,24 @@ impl Engine {
     /// its turn.
     fn leave_other_queues(&mut self, now: Now, former: &Acquisition) {
         for (member, member_state) in former.members.iter().enumerate() {
-            // After a repair, or with a request in flight, the member may have the lease.
-            if member_state.is_queued() && member_state.asked.is_none() && !member_state.uncertain {
-                let lease = Self::lease_of(&former.claim);
-                self.send_release(now, member, lease, None, None);
+            if member_state.may_have() && member_state.granted().is_none() {
+                self.send_dequeue(now, member, &former.claim);
             }
+        }
+    }
+
+    /// Ends a wait at a member that takes requests, and leaves a lease of its owner alone.
+    fn send_dequeue(&mut self, now: Now, member: usize, claim: &Arc<Claim>) {
+        if self.members[member].connected.is_some() && !self.members[member].is_full() {
+            let claim = Arc::clone(claim);
+            let limit = self.limit_of(claim.term());
+            self.send(
+                now,
+                member,
+                Task::Dequeue,
+                Request::Dequeue { claim },
+                limit,
+            );
         }
     }
 
@@ -155,7 +169,7 @@ impl Engine {
         now: Now,
         member: usize,
         lease: Lease,
-        requeue: Option<u64>,
+        requeue: Option<Requeue>,
         operation: Option<OperationId>,
     ) {
         let is_silent = !self.membership.is_reachable(member);
@@ -305,15 +319,18 @@ impl Engine {
         }
     }
 
-    /// A member notified a waiter that this client does not have: an entry that was left behind.
-    pub(crate) fn release_unknown(&mut self, now: Now, member: usize, notification: Notification) {
-        let Some(client) = self.client.clone() else {
+    /// A member notified a waiter that this client does not have. Its entry may have been left behind, so it
+    /// leaves the queue. A message is only a hint, which anyone may publish, so no lease ends.
+    pub(crate) fn dequeue_unknown(&mut self, now: Now, member: usize, notification: Notification) {
+        let Notification { key, waiter, mode } = notification;
+        let own = self.client.as_ref().filter(|it| it.id == waiter.client());
+        let Some(client) = own.cloned() else {
             return;
         };
-        let Notification { key, waiter, mode } = notification;
-        let term = std::time::Duration::from_secs(1);
-        let claim = Claim::new(key, waiter, term, now.wall, client).with_mode(mode);
-        let lease = Self::lease_of(&Arc::new(claim));
-        self.send_release(now, member, lease, None, None);
+        let claim = Claim::new(key, waiter, DEQUEUE_TERM, now.wall, client).with_mode(mode);
+        self.send_dequeue(now, member, &Arc::new(claim));
     }
 }
+
+/// An entry that was left behind has no lease. This only limits the time of the request.
+const DEQUEUE_TERM: Duration = Duration::from_secs(1);

@@ -4,6 +4,7 @@ mod confirming;
 mod health;
 mod hot_path;
 mod members;
+mod owners;
 mod permits;
 mod records;
 mod releasing;
@@ -226,7 +227,7 @@ impl Fixture {
     pub(super) fn notify(&mut self, member: usize, claim: &Claim) {
         let notification = Notification {
             key: claim.key.clone(),
-            waiter: claim.owner,
+            waiter: self.owner_now(claim),
             mode: claim.mode,
         };
         let now = self.now();
@@ -306,6 +307,7 @@ fn kind(request: &Request) -> &'static str {
         Request::Free { .. } => "free",
         Request::Release { requeue: None, .. } => "release",
         Request::Release { .. } => "requeue",
+        Request::Dequeue { .. } => "dequeue",
         Request::Renew(_) => "renew",
         Request::Heartbeat(_) => "heartbeat",
         Request::ConfirmFence { .. } => "confirm",

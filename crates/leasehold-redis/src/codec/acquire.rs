@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use leasehold::store::{Busy, Claim, PermitSlot};
 use leasehold::{Error, ErrorKind, Fence, Mode};
-use leasehold_quorum::{Place, Refusal, Reply, Successor};
+use leasehold_quorum::{Place, Refusal, Reply, Requeue, Successor};
 
 use super::command::{Codec, call, milliseconds, slot};
 use super::failure::{invalid_response, is_wrong_type};
 use super::lock_value::{LockValue, entry};
 use super::names::{COUNTER, REST_MS};
 use crate::resp::{CommandWriter, Value};
-use crate::scripts::{ACQUIRE, DRAW_FENCE, FREE, RELEASE};
+use crate::scripts::{ACQUIRE, DEQUEUE, DRAW_FENCE, FREE, RELEASE};
 
 pub(super) fn try_commands(expire: bool) -> usize {
     2 + usize::from(expire)
@@ -41,19 +41,14 @@ pub(super) fn write_try(
     Ok(())
 }
 
-pub(super) fn read_try(
-    codec: &Codec,
-    claim: &Claim,
-    proposal: u64,
-    answers: &[Value],
-) -> Result<Reply, Error> {
+pub(super) fn read_try(codec: &Codec, proposal: u64, answers: &[Value]) -> Result<Reply, Error> {
     let [set, raised, ..] = answers else {
         return Err(invalid_response("an attempt"));
     };
     match set {
         Value::Null => {}
-        // An earlier transmission of this attempt took the lock.
-        Value::Bytes(value) if *value == claim.owner.to_ascii() => {}
+        // Also the own owner, if an earlier sending took the lock. The lease would count from that sending, so
+        // the engine asks again with a script.
         Value::Bytes(value) => {
             let busy = busy(value);
             return Ok(Reply::Busy(Refusal {
@@ -218,7 +213,7 @@ pub(super) fn read_freed(codec: &Codec, answer: &Value) -> Result<Reply, Error> 
 pub(super) fn write_release(
     codec: &Codec,
     claim: &Claim,
-    requeue: Option<u64>,
+    requeue: Option<Requeue>,
     successor: Option<&Successor>,
     out: &mut CommandWriter<'_>,
 ) -> Result<(), Error> {
@@ -229,8 +224,8 @@ pub(super) fn write_release(
     codec.names(claim).write_all(out);
     out.arg(entry(claim.owner, claim.mode));
     match requeue {
-        Some(ticket) => out.number(ticket),
-        None => out.arg(""),
+        Some(next) => out.arg(entry(next.owner, claim.mode)).number(next.ticket),
+        None => out.arg("").arg(""),
     };
     out.number(codec.foreign_gap.as_millis().try_into().unwrap_or(u64::MAX));
     if let Some(next) = successor {
@@ -259,6 +254,19 @@ pub(super) fn read_release(
         freed: *freed == 1,
         successor,
     })
+}
+
+pub(super) fn write_dequeue(codec: &Codec, claim: &Claim, out: &mut CommandWriter<'_>) {
+    call(&DEQUEUE, 1, out);
+    codec.names(claim).write_all(out);
+    out.arg(entry(claim.owner, claim.mode));
+}
+
+pub(super) fn read_dequeued(codec: &Codec, answer: &Value) -> Result<Reply, Error> {
+    match codec.accepted(answer)? {
+        Value::Integer(_) => Ok(Reply::Dequeued),
+        _ => Err(invalid_response("the script that ends a wait")),
+    }
 }
 
 /// Reads a fence. Servers may write a score with an exponent; it is exact up to [`Fence::MAX`].

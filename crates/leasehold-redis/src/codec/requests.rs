@@ -58,6 +58,10 @@ impl Codec {
                 requeue,
                 successor,
             } => acquire::write_release(self, claim, *requeue, successor.as_ref(), out),
+            Request::Dequeue { claim } => {
+                acquire::write_dequeue(self, claim, out);
+                Ok(())
+            }
             Request::Renew(leases) => lease::write_renewals(self, leases, out),
             Request::Heartbeat(waiters) => lease::write_heartbeat(self, waiters, out),
             Request::ConfirmFence { claim, fence } => {
@@ -90,6 +94,7 @@ impl Codec {
             | Request::Acquire { .. }
             | Request::Free { .. }
             | Request::Release { .. }
+            | Request::Dequeue { .. }
             | Request::ConfirmFence { .. }
             | Request::Record(..)
             | Request::WriteMemberRecord(_) => 1,
@@ -110,9 +115,7 @@ impl Codec {
     fn read(&self, request: &Request, answers: &[Value]) -> Result<Reply, Error> {
         let first = || answers.first().ok_or_else(|| invalid_response("a request"));
         match request {
-            Request::TryAcquire {
-                claim, proposal, ..
-            } => acquire::read_try(self, claim, *proposal, answers),
+            Request::TryAcquire { proposal, .. } => acquire::read_try(self, *proposal, answers),
             Request::DrawFence { .. } => {
                 let fence = acquire::read_fence(self.accepted(first()?)?)?;
                 Ok(Reply::Granted { fence, slot: None })
@@ -122,6 +125,7 @@ impl Codec {
             Request::Release { successor, .. } => {
                 acquire::read_release(self, successor.as_ref(), first()?)
             }
+            Request::Dequeue { .. } => acquire::read_dequeued(self, first()?),
             Request::Renew(leases) => Ok(lease::read_renewals(self, leases, answers)),
             Request::Heartbeat(waiters) => lease::read_heartbeat(self, waiters, answers),
             Request::ConfirmFence { .. } => lease::read_confirm(self, first()?),
@@ -145,6 +149,7 @@ pub fn script_of(request: &Request) -> Option<&'static Script> {
         Request::Acquire { .. } => &script::ACQUIRE,
         Request::Free { .. } => &script::FREE,
         Request::Release { .. } => &script::RELEASE,
+        Request::Dequeue { .. } => &script::DEQUEUE,
         Request::Renew(_) => &script::RENEW,
         Request::Heartbeat(_) => &script::HEARTBEAT,
         Request::ConfirmFence { .. } => &script::CONFIRM_FENCE,

@@ -10,7 +10,9 @@ use leasehold::store::{
     Permits, RunId,
 };
 use leasehold::{ErrorKind, Fence, Key, Mode};
-use leasehold_quorum::{Lease, LeaseState, Place, RecordAction, Reply, Request, Successor};
+use leasehold_quorum::{
+    Lease, LeaseState, Place, RecordAction, Reply, Request, Requeue, Successor,
+};
 
 use super::{Codec, Decoded};
 use crate::resp::Value;
@@ -87,8 +89,14 @@ fn requests() -> Vec<Request> {
         },
         Request::Release {
             claim: claim.clone(),
-            requeue: Some(4),
+            requeue: Some(Requeue {
+                owner: claim.owner,
+                ticket: 4,
+            }),
             successor: Some(successor),
+        },
+        Request::Dequeue {
+            claim: claim.clone(),
         },
         Request::Renew(vec![lease(&claim); 65]),
         Request::Heartbeat(vec![claim.clone()]),

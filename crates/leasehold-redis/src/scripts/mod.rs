@@ -51,6 +51,7 @@ scripts! {
     ACQUIRE = "acquire" ["state" "fence" "shared" "queue" "refusal" "claim"];
     FREE = "free" [];
     RELEASE = "release" ["state" "fence" "shared" "queue" "refusal" "claim"];
+    DEQUEUE = "dequeue" ["state" "queue"];
     RENEW = "renew" ["state" "each" "shared" "queue"];
     HEARTBEAT = "heartbeat" ["state" "each" "queue" "refusal"];
     DRAW_FENCE = "draw_fence" ["state" "fence"];

@@ -2,8 +2,8 @@
 -- the same client is next, this grants it the lock in the same step.
 --
 -- KEYS  1 presence  2 lock key  3 fence  4 queue  5 readers  6 slots
--- ARGV  1 entry  2 ticket for its return to the queue, or ''  3 length of a gap for foreign clients in ms,
---       0 for none  4 to 8 those of acquire.lua for a successor
+-- ARGV  1 entry  2 entry that takes its place in the queue, or ''  3 ticket of that entry, or ''
+--       4 length of a gap for foreign clients in ms, 0 for none  5 to 9 those of acquire.lua for a successor
 -- Answer  {1 freed or 0, cannot notify}, and the grant of acquire.lua if the successor has the lock now
 -- Source  docs/wire.md, "Release" and "Turns for foreign clients"
 
@@ -47,14 +47,14 @@ local entry = ARGV[1]
 local freed = free(entry)
 local was_queued = not freed and call('ZREM', queue, entry, (split(entry))) > 0
 if ARGV[2] ~= '' then
-  enqueue(entry, ARGV[2])
+  enqueue(ARGV[2], ARGV[3])
 end
 if freed and not value then
-  begin_gap(tonumber(ARGV[3]))
+  begin_gap(tonumber(ARGV[4]))
 end
 local admitted, successor = admits(), nil
 if admitted ~= false and (admitted == nil or freed or was_queued) then
-  local answer = ARGV[4] and acquire(unpack(ARGV, 4, 8))
+  local answer = ARGV[5] and acquire(unpack(ARGV, 5, 9))
   successor = answer and answer[1] == 1 and answer or nil
   if not successor and not notified_until then
     hand_over()

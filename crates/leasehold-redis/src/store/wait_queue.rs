@@ -108,7 +108,9 @@ impl Wait {
 pub(super) fn attempt(outcome: Outcome) -> Result<Attempt, Error> {
     match outcome {
         Outcome::Acquired(acquired) => Ok(Attempt::Granted(
-            Grant::new(acquired.fence).counted_from(acquired.since),
+            Grant::new(acquired.fence)
+                .counted_from(acquired.since)
+                .owned_by(acquired.owner),
         )),
         Outcome::Busy(busy) => Ok(Attempt::Busy(busy)),
         Outcome::Failed(error) => Err(error),

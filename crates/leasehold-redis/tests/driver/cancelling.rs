@@ -10,7 +10,7 @@ use leasehold::store::background;
 use leasehold_quorum::{Outcome, ReleaseMode};
 use leasehold_testkit::servers::{RedisSet, Reply, until};
 
-use super::fixture::{Client, draw, locks};
+use super::fixture::{Client, draw, granted, locks};
 
 const KEYS: usize = 16;
 const TASKS: usize = 64;
@@ -40,7 +40,9 @@ async fn soak(client: Arc<Client>, holders: Arc<Vec<AtomicUsize>>) -> usize {
             _ => poll_times(draw(200), call).await,
         };
         let Some(outcome) = outcome else { continue };
-        assert!(matches!(outcome, Outcome::Acquired(_)), "{outcome:?}");
+        let Outcome::Acquired(acquired) = outcome else {
+            panic!("{outcome:?}");
+        };
         assert_eq!(
             holders[key].fetch_add(1, Ordering::SeqCst),
             0,
@@ -49,7 +51,9 @@ async fn soak(client: Arc<Client>, holders: Arc<Vec<AtomicUsize>>) -> usize {
         held += 1;
         tokio::task::yield_now().await;
         assert_eq!(holders[key].fetch_sub(1, Ordering::SeqCst), 1);
-        let release = client.driver.release(claim, ReleaseMode::HandOver);
+        let release = client
+            .driver
+            .release(granted(&claim, &acquired), ReleaseMode::HandOver);
         if draw(2) == 0 {
             release.await;
         }

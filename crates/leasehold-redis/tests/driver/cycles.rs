@@ -4,7 +4,7 @@ use leasehold::ErrorKind;
 use leasehold_quorum::{Outcome, ReleaseMode, Reply, Request};
 use leasehold_testkit::servers::{RedisServer, RedisSet, until};
 
-use super::fixture::{Client, locks};
+use super::fixture::{Client, granted, locks};
 
 async fn cycles(client: &Client, key: &str) {
     let mut last = None;
@@ -72,7 +72,7 @@ async fn waiter_gets_lock_of_another_client() {
         panic!("not acquired");
     };
     assert!(first.fence < second.fence);
-    other.release(waiter).await;
+    other.release(granted(&waiter, &second)).await;
 }
 
 #[tokio::test]

@@ -66,7 +66,7 @@ impl Client {
     pub(crate) async fn acquire(&self, key: &str) -> (Arc<Claim>, Acquired) {
         let claim = self.claim(key);
         match self.driver.acquire(Arc::clone(&claim)).await {
-            Outcome::Acquired(acquired) => (claim, acquired),
+            Outcome::Acquired(acquired) => (granted(&claim, &acquired), acquired),
             other => panic!("{other:?}"),
         }
     }
@@ -75,6 +75,11 @@ impl Client {
         let released = self.driver.release(claim, ReleaseMode::HandOver).await;
         assert!(matches!(released, Outcome::Released(_)), "{released:?}");
     }
+}
+
+/// Returns the claim with the owner of its lease.
+pub(crate) fn granted(claim: &Claim, acquired: &Acquired) -> Arc<Claim> {
+    Arc::new(claim.clone().with_owner(acquired.owner))
 }
 
 /// The locks and queues that the servers have now.

@@ -13,7 +13,7 @@ use leasehold::store::{
 };
 use leasehold::{Fence, Key, Mode};
 use leasehold_quorum::{
-    Lease, LeaseState, Notification, Place, Refusal, Reply, Request, Successor,
+    Lease, LeaseState, Notification, Place, Refusal, Reply, Request, Requeue, Successor,
 };
 use leasehold_redis::codec::{Codec, Decoded, inbox, read_notification};
 use leasehold_redis::resp::{CommandWriter, Value};
@@ -202,7 +202,7 @@ impl TestClient {
     pub(crate) fn release_to(
         &mut self,
         claim: &Arc<Claim>,
-        requeue: Option<u64>,
+        requeue: Option<Requeue>,
         successor: Option<(&Arc<Claim>, u64)>,
     ) -> (bool, Option<(Fence, Option<PermitSlot>)>) {
         let successor = successor.map(|(claim, ticket)| Successor {
@@ -219,6 +219,14 @@ impl TestClient {
         match self.ask(&request) {
             Reply::Released { freed, successor } => (freed, successor),
             other => panic!("a release is answered {other:?}"),
+        }
+    }
+
+    pub(crate) fn dequeue(&mut self, claim: &Arc<Claim>) {
+        let claim = claim.clone();
+        match self.ask(&Request::Dequeue { claim }) {
+            Reply::Dequeued => {}
+            other => panic!("the end of a wait is answered {other:?}"),
         }
     }
 

@@ -1,9 +1,10 @@
 use std::time::Duration;
 
 use leasehold::Mode;
-use leasehold_quorum::Place;
+use leasehold::store::Claim;
+use leasehold_quorum::{LeaseState, Place, Requeue};
 
-use crate::fixture::{TestClient, server, start};
+use crate::fixture::{TestClient, permits, server, start};
 
 const QUEUE: &str = "leasehold:queue:{deploy}:deploy";
 const NEXT: &str = "leasehold:next";
@@ -150,29 +151,86 @@ fn successor_that_is_not_queued_here_is_granted() {
     assert!(successor.is_some());
 }
 
+fn returns(next: &Claim, ticket: u64) -> Requeue {
+    Requeue {
+        owner: next.owner,
+        ticket,
+    }
+}
+
 #[test]
 fn failed_round_returns_with_its_ticket() {
     let server = server();
     let (mut first, mut second) = (TestClient::connect(&server), TestClient::connect(&server));
     let held = first.hold(Mode::Exclusive);
     let younger = second.wait(Mode::Exclusive, 20);
-    let (freed, _) = first.release_to(&held, Some(10), None);
+    let next = first.claim(Mode::Exclusive);
+    let (freed, _) = first.release_to(&held, Some(returns(&next, 10)), None);
     assert!(freed);
     // It is the oldest waiter, and gets the notification itself.
-    assert_eq!(first.notified(), [held.owner]);
+    assert_eq!(first.notified(), [next.owner]);
     assert_eq!(second.notified(), []);
     let refused = second.acquire(&younger, Place::Ticket(20)).refused();
     assert_eq!(refused.busy.place, Some(2));
-    first.acquire(&held, Place::Ticket(10)).granted();
+    first.acquire(&next, Place::Ticket(10)).granted();
+    // The release of the earlier round comes once more.
+    assert!(!first.release(&held));
+    assert_eq!(first.value(), Some(next.owner.to_string()));
 }
 
 #[test]
 fn only_waiter_returns_to_an_empty_queue() {
     let (_server, mut client) = start();
     let held = client.hold(Mode::Exclusive);
-    client.release_to(&held, Some(10), None);
-    assert_eq!(client.notified(), [held.owner]);
+    let next = client.claim(Mode::Exclusive);
+    client.release_to(&held, Some(returns(&next, 10)), None);
+    assert_eq!(client.notified(), [next.owner]);
     assert_eq!(client.value().as_deref(), Some(NEXT));
+}
+
+#[test]
+fn new_round_replaces_the_entry_in_place() {
+    let server = server();
+    let (mut first, mut second) = (TestClient::connect(&server), TestClient::connect(&server));
+    let held = second.hold(Mode::Exclusive);
+    let waiting = first.wait(Mode::Exclusive, 10);
+    let younger = second.wait(Mode::Exclusive, 20);
+    let next = first.claim(Mode::Exclusive);
+    assert!(!first.release_to(&waiting, Some(returns(&next, 10)), None).0);
+    assert!(second.release(&held));
+    assert_eq!(first.notified(), [next.owner]);
+    let refused = second.acquire(&younger, Place::Ticket(20)).refused();
+    assert_eq!(refused.busy.place, Some(2));
+}
+
+#[test]
+fn dequeued_waiter_hands_over() {
+    let server = server();
+    let (mut holder, mut head) = (TestClient::connect(&server), TestClient::connect(&server));
+    let mut second = TestClient::connect(&server);
+    let held = holder.hold(Mode::Exclusive);
+    let first = head.wait(Mode::Exclusive, 10);
+    let next = second.wait(Mode::Exclusive, 20);
+    holder.release(&held);
+    head.dequeue(&first);
+    assert_eq!(second.notified(), [next.owner]);
+    second.dequeue(&next);
+    assert_eq!(second.value(), None);
+}
+
+#[test]
+fn dequeue_frees_no_lease() {
+    let server = server();
+    for mode in [Mode::Exclusive, Mode::Shared, permits(2)] {
+        let mut client = TestClient::connect(&server);
+        let held = client.hold(mode);
+        client.dequeue(&held);
+        assert!(
+            matches!(client.renew(&held), LeaseState::Renewed),
+            "{mode:?}"
+        );
+        client.release(&held);
+    }
 }
 
 #[test]

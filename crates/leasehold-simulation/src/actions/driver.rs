@@ -7,6 +7,7 @@ use leasehold_redis::resp::CommandWriter;
 
 use crate::history::What;
 use crate::state::agenda::Action;
+use crate::state::program::Purpose;
 use crate::state::server::ServerState;
 use crate::state::session::{Input, PendingReply, Session};
 use crate::state::simulation::Simulation;
@@ -110,6 +111,13 @@ impl Simulation {
     /// Takes the requests of the engine, and schedules a write.
     pub(crate) fn collect_requests(&mut self, client: usize) {
         let it = &mut self.clients[client];
+        for (operation, purpose) in &it.operations {
+            if let Purpose::Acquire { wait, .. } = purpose
+                && let Some(owner) = it.engine.owner_of(*operation)
+            {
+                self.owners.rename(*wait, owner.to_ascii().to_vec());
+            }
+        }
         while let Some((member, id, request)) = it.engine.poll_transmit() {
             it.sessions[member].pending.push((id, Rc::new(request)));
         }

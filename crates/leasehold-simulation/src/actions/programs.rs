@@ -193,7 +193,8 @@ impl Simulation {
     fn hold(&mut self, client: usize, program: usize, wait: Wait, claim: &Claim, got: &Acquired) {
         let it = &self.clients[client];
         let slotted = |slot: PermitSlot| claim.clone().with_slot(slot);
-        let claim = Arc::new(got.slot.map_or_else(|| claim.clone(), slotted));
+        let claim = got.slot.map_or_else(|| claim.clone(), slotted);
+        let claim = Arc::new(claim.with_owner(got.owner));
         let margin = self.plan.terms().margin(claim.term());
         let deadline = got.since + claim.term().saturating_sub(margin);
         let until = it.clock.when(deadline);

@@ -98,6 +98,7 @@ impl Simulation {
                 let kind = requeue.map_or(Kind::Release, |_| Kind::Requeue);
                 vec![one(kind, claim)]
             }
+            Request::Dequeue { claim } => vec![one(Kind::Dequeue, claim)],
             Request::Renew(leases) => leases
                 .iter()
                 .map(|it| one(Kind::Renew, &it.claim))

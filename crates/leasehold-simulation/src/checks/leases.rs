@@ -116,6 +116,7 @@ fn is_revival(it: &Execution) -> bool {
         | Kind::DrawFence
         | Kind::Release
         | Kind::Requeue
+        | Kind::Dequeue
         | Kind::Heartbeat => true,
         Kind::Repair => !it.before.is_empty(),
         Kind::Acquire | Kind::Try => {

@@ -76,6 +76,11 @@ impl Owners {
         wait
     }
 
+    /// The wait continues with another owner.
+    pub(crate) fn rename(&mut self, wait: Wait, owner: Vec<u8>) {
+        self.waits.insert(owner, wait);
+    }
+
     /// Returns the wait of an owner or of an entry, which is an owner with a mark.
     pub(crate) fn wait(&self, owner: &[u8]) -> Option<Wait> {
         let owner = owner.split(|byte| *byte == b'/').next().unwrap_or_default();

@@ -118,6 +118,11 @@ impl Acquisition {
                 return self.give_up(last, began);
             }
             failures = failures.saturating_add(1);
+            if claim.wait != Wait::Queued {
+                // The attempt is over, and the store may have released what it took.
+                self.context.store.leave(&claim);
+                limits.owner = self.new_owner();
+            }
         }
     }
 
@@ -170,25 +175,26 @@ impl Acquisition {
         limits: &mut Limits,
     ) -> Result<Guard, AttemptFailure> {
         let mut asking = Box::pin(ask(Arc::clone(&self.context), Arc::clone(claim), sent));
-        let Some((answer, at)) = limits.bound(&self.context, &mut asking).await else {
+        let Some(asked) = limits.bound(&self.context, &mut asking).await else {
             self.context.metrics.attempted(AttemptEnd::CutOff);
             // The caller's wait does not cut off the request: a slow member is not a dead one. The
             // request finishes in the background, which releases a grant.
             let (context, claim) = (Arc::clone(&self.context), Arc::clone(claim));
             self.context.clean_up(async move {
-                let (answer, _) = asking.await;
+                let Asked { answer, owned, .. } = asking.await;
                 if needs_release(&answer) {
-                    free(&context, &claim).await;
+                    free(&context, &owned).await;
                 }
                 // Leave last: by now, everything that the attempt left in a queue is there.
                 context.store.leave(&claim);
             });
             return Err(AttemptFailure::CutOff);
         };
+        let Asked { answer, owned, at } = asked;
         limits.granted = at;
         self.context.metrics.attempted(AttemptEnd::of(&answer));
         let guard = match &answer {
-            Ok(Attempt::Granted(grant)) => self.guard(claim, sent, grant),
+            Ok(Attempt::Granted(grant)) => self.guard(&owned, sent, grant),
             _ => None,
         };
         if guard.is_none() && needs_release(&answer) {
@@ -197,7 +203,7 @@ impl Acquisition {
             limits.owner = self.new_owner();
             let (context, claim) = (Arc::clone(&self.context), Arc::clone(claim));
             self.context.clean_up(async move {
-                free(&context, &claim).await;
+                free(&context, &owned).await;
                 context.store.leave(&claim);
             });
         }
@@ -250,17 +256,26 @@ impl Acquisition {
     }
 }
 
+/// What came of one attempt.
+struct Asked {
+    answer: Result<Attempt, Error>,
+    /// The claim of the owner that has the lease, if the store granted one.
+    owned: Arc<Claim>,
+    /// The time of a grant, if the clock was read.
+    at: Option<BootInstant>,
+}
+
 /// Asks the store once. If leases expire, an answer that took longer than a third of the TTL is
-/// discarded, because too little of the lease is left. Returns the answer, and the time of a grant if the
-/// clock was read.
-async fn ask(
-    context: Arc<ClientContext>,
-    claim: Arc<Claim>,
-    sent: BootInstant,
-) -> (Result<Attempt, Error>, Option<BootInstant>) {
+/// discarded, because too little of the lease is left.
+async fn ask(context: Arc<ClientContext>, claim: Arc<Claim>, sent: BootInstant) -> Asked {
     let asking = context.store.acquire(&claim);
     if context.guarantees.expiry == Expiry::WithProcess {
-        return (asking.await, None);
+        let answer = asking.await;
+        return Asked {
+            owned: owned(&claim, answer.as_ref().ok()),
+            answer,
+            at: None,
+        };
     }
     let third = claim.term() / 3;
     let limit = third.min(Claim::LIMIT_MAX);
@@ -276,11 +291,26 @@ async fn ask(
         _ => None,
     };
     let sent = grant.and_then(|grant| grant.since).unwrap_or(sent);
-    let granted = grant.map(|_| context.now());
-    match answer {
-        None => (Err(too_late()), None),
-        Some(_) if granted.is_some_and(|at| at >= sent + third) => (Err(too_late()), None),
-        Some(answer) => (answer, granted),
+    let at = grant.map(|_| context.now());
+    let owned = owned(&claim, answer.as_ref().and_then(|it| it.as_ref().ok()));
+    let is_late = at.is_some_and(|at| at >= sent + third);
+    let at = at.filter(|_| !is_late);
+    let answer = match answer.filter(|_| !is_late) {
+        Some(answer) => answer,
+        None => Err(too_late()),
+    };
+    Asked { answer, owned, at }
+}
+
+/// Returns the claim with the owner that the store granted the lease to.
+fn owned(claim: &Arc<Claim>, attempt: Option<&Attempt>) -> Arc<Claim> {
+    let owner = match attempt {
+        Some(Attempt::Granted(grant)) => grant.owner,
+        _ => None,
+    };
+    match owner.filter(|owner| *owner != claim.owner) {
+        Some(owner) => Arc::new(Claim::clone(claim).with_owner(owner)),
+        None => Arc::clone(claim),
     }
 }
 

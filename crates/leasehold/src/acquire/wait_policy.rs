@@ -23,7 +23,8 @@ pub(crate) type Answer = Result<Option<Guard>, Error>;
 
 /// The state that all attempts of an acquisition share.
 pub(crate) struct Limits {
-    /// The owner of the next attempt. It stays the same, except after an attempt whose effect is unknown.
+    /// The owner of the next attempt. It stays the same as long as the wait is in a queue of the store, except
+    /// after an attempt whose effect is unknown.
     pub(crate) owner: Owner,
     pub(crate) began: BootInstant,
     /// The end of the caller's wait.

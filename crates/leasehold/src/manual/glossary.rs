@@ -43,7 +43,7 @@
 //! | member | One server of a quorum. |
 //! | notification | The message by which a server tells a waiter to ask now. A lost one costs time and nothing else. |
 //! | observer | A client that reads who leads, and does not campaign. |
-//! | owner | The random identity of one wait, and of the lease that it is granted. A store compares owners and nothing else. |
+//! | owner | The random identity of one round of a wait, and of the lease that it is granted. A store compares owners and nothing else. |
 //! | payload | What a request of [`Once`](crate::Once) asks for. One name belongs to one payload. |
 //! | permit | One of the places of a semaphore. |
 //! | presence | A member's knowledge that a client is alive, kept by its heartbeat. |

@@ -22,18 +22,32 @@ pub struct Grant {
     /// The instant from which the lease counts, by the client's clock; `None` if it counts from when the
     /// client asked. A store sets it if the grant answers a later request that the store sent itself.
     pub since: Option<BootInstant>,
+    /// The owner of the lease; `None` if it is that of the claim. A store sets it if it continued the wait
+    /// with another owner. The client renews and releases the lease of this owner.
+    pub owner: Option<Owner>,
 }
 
 impl Grant {
     /// Returns a grant with `fence`.
     pub fn new(fence: Fence) -> Self {
-        Self { fence, since: None }
+        Self {
+            fence,
+            since: None,
+            owner: None,
+        }
     }
 
     /// The same grant, whose lease counts from `since`.
     #[must_use]
     pub fn counted_from(mut self, since: BootInstant) -> Self {
         self.since = Some(since);
+        self
+    }
+
+    /// The same grant, whose lease belongs to `owner`.
+    #[must_use]
+    pub fn owned_by(mut self, owner: Owner) -> Self {
+        self.owner = Some(owner);
         self
     }
 }

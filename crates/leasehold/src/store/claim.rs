@@ -12,7 +12,7 @@ use crate::types::{ClientInfo, Fence, Key, Mode, Owner, PermitSlot, Wait};
 pub struct Claim {
     /// The lock.
     pub key: Key,
-    /// The identity of the wait that this attempt belongs to, and of the lease.
+    /// The identity of this round of a wait, and of the lease.
     pub owner: Owner,
     /// Whether the claim excludes all others or shares the lock.
     pub mode: Mode,
@@ -89,6 +89,13 @@ impl Claim {
     /// [`Claim::LIMIT_MAX`]. The client discards a later answer, because too little of the lease is left.
     pub fn limit(&self) -> Duration {
         (self.term() / 3).min(Self::LIMIT_MAX)
+    }
+
+    /// The same claim of another owner.
+    #[must_use]
+    pub fn with_owner(mut self, owner: Owner) -> Self {
+        self.owner = owner;
+        self
     }
 
     /// The same claim for this permit.

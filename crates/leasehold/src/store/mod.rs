@@ -86,9 +86,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Makes one attempt to take the lock. Never waits for a holder.
     ///
-    /// All attempts of one wait have the same owner. After an attempt whose effect is unknown, the client
-    /// releases its claim and continues with another owner, so a late release cannot free a later
-    /// attempt.
+    /// All attempts of one wait in the queue have the same owner. An owner that may have been released never
+    /// asks again, because a late release would free its later lease. So the client continues with another
+    /// owner after an attempt whose effect is unknown, and after each attempt outside of the queue. A store that
+    /// releases an owner within a wait continues with another one, and
+    /// [names it in the grant](super::store::Grant::owner).
     ///
     /// # Contract
     ///

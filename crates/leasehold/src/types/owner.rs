@@ -40,10 +40,10 @@ impl FromStr for ClientId {
     }
 }
 
-/// The random identity of one wait for a lock, which may take several attempts.
+/// The random identity of one round of a wait for a lock, and of the lease that it is granted.
 ///
-/// A wait continues with a new owner after an attempt whose effect is unknown, so that a late message of
-/// that attempt cannot act for a later one. Written `<client id, 16 hex digits>.<nonce, 32 hex digits>`:
+/// Once a release of an owner may have been sent, the owner never asks again, and the wait continues with a new
+/// one. So a release that arrives late cannot free a later lease. Written `<client id, 16 hex digits>.<nonce, 32 hex digits>`:
 /// printable ASCII. The nonce is 64 random bits, the instant of the draw in 56 bits, and 8 more random
 /// bits. The instant lets every store show since when a lock is held, without another key or request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -10,7 +10,7 @@ use crate::env::clock::WallTime;
 pub struct Ticket {
     /// When the wait began: the lower median of the members' clocks.
     pub since: WallTime,
-    /// The waiter: the random identity of one wait, which may take many attempts.
+    /// The waiter: the random identity of one round of a wait.
     pub waiter: Owner,
 }
 

@@ -230,7 +230,7 @@ impl Fixture {
         let claim = Arc::new(claim());
         match self.run(Operation::Acquire(Arc::clone(&claim)), TTL) {
             Some(Outcome::Acquired(acquired)) => Ok(Held {
-                claim,
+                claim: Arc::new(Claim::clone(&claim).with_owner(acquired.owner)),
                 fence: acquired.fence,
             }),
             Some(Outcome::Failed(error)) => Err(error),
