@@ -68,7 +68,8 @@ impl Engine {
 
     /// Ends a wait at a member that takes requests, and leaves a lease of its owner alone.
     fn send_dequeue(&mut self, now: Now, member: usize, claim: &Arc<Claim>) {
-        if self.members[member].connected.is_some() && !self.members[member].is_full() {
+        let is_silent = !self.membership.is_reachable(member);
+        if self.members[member].takes_release(is_silent) {
             let claim = Arc::clone(claim);
             let limit = self.limit_of(claim.term());
             self.send(
