@@ -25,6 +25,7 @@ use leasehold::store::{
 use leasehold::{Error, ErrorKind, Fence, Key, Mode};
 
 use crate::*;
+use rounds::refused;
 
 pub(super) const TTL: Duration = Duration::from_secs(10);
 
@@ -337,11 +338,6 @@ pub(super) fn busy(place: u64) -> Reply {
         busy,
         ..Refusal::default()
     })
-}
-
-/// The lock is held, and the client does not wait.
-pub(super) fn refused() -> Reply {
-    Reply::Busy(Refusal::default())
 }
 
 pub(super) fn released(freed: bool) -> Reply {

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use super::*;
 
 impl Fixture {
-    /// The owner with which the wait of a claim continues.
+    /// Returns the present owner of the wait that a claim began.
     pub(super) fn owner_now(&self, claim: &Claim) -> Owner {
         let began = |owner: &&Owner| owner.since() == claim.owner.since();
         let by_owner = &self.engine.by_owner;

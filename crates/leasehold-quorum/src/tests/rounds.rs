@@ -2,6 +2,11 @@
 
 use super::*;
 
+/// The lock is held, and the client does not wait.
+pub(super) fn refused() -> Reply {
+    Reply::Busy(Refusal::default())
+}
+
 #[test]
 fn majority_of_grants_holds() {
     let mut fixture = Fixture::new(3);
