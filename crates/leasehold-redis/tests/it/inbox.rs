@@ -62,6 +62,7 @@ async fn turn_of_a_detached_handle_ends_no_lease() {
     let owner = held.owner();
     let handle = held.into_handle().unwrap();
     let adopted = adopter.adopt(&handle).await.unwrap();
+    pass(&adopter, "unrelated").await;
     let mut stranger = Stranger::of(&server);
     for client in [&maker, &adopter] {
         stranger.publish(client, &turn(owner, "deploy"));
