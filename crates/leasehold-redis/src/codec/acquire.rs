@@ -264,7 +264,7 @@ pub(super) fn write_dequeue(codec: &Codec, claim: &Claim, out: &mut CommandWrite
 
 pub(super) fn read_dequeued(codec: &Codec, answer: &Value) -> Result<Reply, Error> {
     match codec.accepted(answer)? {
-        Value::Integer(_) => Ok(Reply::Dequeued),
+        Value::Integer(0 | 1) => Ok(Reply::Dequeued),
         _ => Err(invalid_response("the script that ends a wait")),
     }
 }
