@@ -134,6 +134,7 @@ const STORE: &[&str] = &[
     "members",
     "members add",
     "members remove",
+    "members replace",
     "members readmit",
     "doctor",
 ];
@@ -276,6 +277,10 @@ leasehold release <<< "$handle""#,
     (
         "members remove",
         "leasehold members --store redis://a,redis://b,redis://c,redis://d remove redis://d",
+    ),
+    (
+        "members replace",
+        "leasehold members --store redis://a,redis://b,redis://c replace redis://c redis://d",
     ),
     (
         "members readmit",
