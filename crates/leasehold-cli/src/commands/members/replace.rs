@@ -65,7 +65,8 @@ pub(super) fn replace(
         output::print(&format!(
             "{id} {is} at {}, and {has} no vote for {}\n\
              Configure all clients with the new list, in any order: --store {}\n\
-             Never start the old server with its data again.\n",
+             Until all clients have it, start no server at the old address, not even an empty one: \
+             it would get a vote again, and two clients could hold the same lock.\n",
             shown[place],
             whole_seconds(wait),
             shown.join(",")

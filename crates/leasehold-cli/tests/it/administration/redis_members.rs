@@ -308,7 +308,7 @@ fn silent_server_is_replaced_if_it_is_gone() {
     replace("").fails(69, &["does not answer", "--gone"]);
     assert!(!has_member_record(&new));
     let done = replace("--gone").succeeds().stdout;
-    assert!(done.contains("Never start the old server"), "{done}");
+    assert!(done.contains("not even an empty one"), "{done}");
     assert!(has_member_record(&new));
 }
 
