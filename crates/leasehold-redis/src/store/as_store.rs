@@ -43,7 +43,13 @@ impl Store for RedisStore {
 
     fn terms(&self) -> LeaseTerms {
         match self.members.len() {
-            1 => LeaseTerms::single(),
+            // It continues right after a restart, so no lease has to be waited for.
+            1 if !self.enforced => LeaseTerms::single(),
+            1 => {
+                let mut terms = LeaseTerms::single();
+                terms.ttl_max = self.set.max_ttl;
+                terms
+            }
             _ => LeaseTerms::quorum(self.set.clock_tolerance, self.set.max_ttl),
         }
     }

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | TTL | 30 s | how long a dead holder blocks the others; three renewals may fail before it matters |
 //! | shortest TTL | 100 ms; on a quorum ten times the clock tolerance | with a shorter one, the margin uses up the lease |
-//! | longest TTL | 24 h; 60 s on a quorum | a member of a quorum has no vote for the longest TTL after it lost its data |
+//! | longest TTL | 24 h; 60 s on a quorum | long TTLs are for handles: a guard learns of a broken lease at its next renewal; a member of a quorum has no vote for the longest TTL after it lost its data |
 //! | renewal | every third of the TTL; the first after a tenth to a third, at random | leases acquired together are renewed at different times |
 //! | renewal in doubt | every thirtieth of the TTL, at most 1 s | several tries before the deadline |
 //! | margin | a tenth of the TTL and 2 ms; on a quorum a tenth and twice the clock tolerance | clocks that run at different rates, and members that disagree |

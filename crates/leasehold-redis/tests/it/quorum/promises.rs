@@ -1,6 +1,6 @@
 //! What stores of several servers promise.
 
-use leasehold::store::{Exclusion, Store as _};
+use leasehold::store::{Exclusion, LeaseTerms, Store as _};
 use leasehold_redis::{RedisStore, TrustRules};
 
 /// Returns a store of servers that no test contacts.
@@ -19,4 +19,12 @@ fn majority_is_promised_only_under_trust_rules() {
     assert_eq!(promised(logged(5)), Exclusion::EveryMember);
     let enforced = store_of(2).trust(TrustRules::Enforced);
     assert_eq!(promised(enforced), Exclusion::Majority);
+}
+
+#[test]
+fn one_trusted_server_limits_the_ttl() {
+    let longest = |store: RedisStore| store.terms().ttl_max;
+    assert_eq!(longest(store_of(1)), LeaseTerms::TTL_MAX);
+    let enforced = store_of(1).trust(TrustRules::Enforced);
+    assert_eq!(longest(enforced), LeaseTerms::QUORUM_TTL_MAX);
 }
