@@ -56,7 +56,7 @@ impl Client {
         ClientBuilder {
             store: store.into(),
             env: Env::default(),
-            program: None,
+            identity: Identity::default(),
             on_current_runtime: false,
         }
     }
@@ -232,15 +232,46 @@ impl fmt::Debug for Client {
 pub struct ClientBuilder {
     store: Arc<dyn Store>,
     env: Env,
-    program: Option<String>,
+    identity: Identity,
     on_current_runtime: bool,
+}
+
+/// What people see of a client.
+#[derive(Debug, Default)]
+struct Identity {
+    program: Option<String>,
+    user: Option<String>,
+    label: Option<String>,
+    command: Option<String>,
 }
 
 impl ClientBuilder {
     /// Sets the program name that people see when they inspect the client's locks. Default: the name of
     /// the executable.
     pub fn program(mut self, name: impl Into<String>) -> Self {
-        self.program = Some(name.into());
+        self.identity.program = Some(name.into());
+        self
+    }
+
+    /// Sets the user whom people see when they inspect the client's locks. Default: none. At most
+    /// [`ClientInfo::LABEL_MAX`] bytes are kept.
+    pub fn user(mut self, name: impl Into<String>) -> Self {
+        self.identity.user = Some(name.into());
+        self
+    }
+
+    /// Sets a text that describes the client to people who inspect its locks. Default: none. At
+    /// most [`ClientInfo::LABEL_MAX`] bytes are kept.
+    pub fn label(mut self, text: impl Into<String>) -> Self {
+        self.identity.label = Some(text.into());
+        self
+    }
+
+    /// Says what runs while the client holds its locks, usually a command line. Default: none: the
+    /// library reads no command line, which may contain secrets. Every user of the store can read this
+    /// text. At most [`ClientInfo::COMMAND_MAX`] bytes are kept.
+    pub fn command(mut self, line: impl Into<String>) -> Self {
+        self.identity.command = Some(line.into());
         self
     }
 
@@ -270,7 +301,11 @@ impl ClientBuilder {
         } else {
             Background::start()
         };
-        let info = ClientInfo::of_this_process(&self.env, self.program);
+        let identity = self.identity;
+        let info = ClientInfo::of_this_process(&self.env, identity.program)
+            .with_user(identity.user.as_deref())
+            .with_label(identity.label.as_deref())
+            .with_command(identity.command.as_deref());
         let context = ClientContext::new(self.store, self.env, info);
         Client {
             core: Arc::new(ClientCore::start(context, background)),

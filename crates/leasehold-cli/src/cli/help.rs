@@ -154,6 +154,11 @@ const ENVIRONMENT: &[Row] = &[
         "configuration file. Default: leasehold.toml in",
     ),
     row("", STORE, "$XDG_CONFIG_HOME/leasehold or /etc/leasehold"),
+    row(
+        "LEASEHOLD_NO_COMMAND",
+        RUNS,
+        "1: do not show CMD to others, as --no-command",
+    ),
     row("LEASEHOLD_HANDLE", &["renew", "release"], "the handle"),
     row("LEASEHOLD_FENCE", &["fence check"], "the fence (TOKEN)"),
     row("NO_COLOR", &[], "not empty: no colours"),

@@ -1,7 +1,6 @@
 use clap::Args;
 use leasehold::store::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForcedRelease};
 use leasehold::{Client, Fence, Holder};
-use nix::unistd::{Uid, User};
 use serde_json::json;
 
 use crate::config::{self, Environment};
@@ -12,6 +11,7 @@ use crate::output::failure::Failure;
 use crate::output::holder_text;
 use crate::output::time_text;
 use crate::output::{self, Output};
+use crate::process::user;
 use crate::runtime::runtime;
 use crate::store::OpenStore;
 
@@ -100,12 +100,12 @@ async fn perform(
     } else {
         ForceRelease::at_its_end()
     };
-    how = how.by_user(user())?;
+    how = how.by_user(user::name())?;
     if let Some(reason) = &args.reason {
         how = how.because(reason)?;
     }
     let refused = match client.break_lock(&args.name, fence, how).await? {
-        ForceReleaseOutcome::Done(broken, record) => return Ok((broken, record)),
+        ForceReleaseOutcome::Done(broken, record) => return Ok((broken, *record)),
         ForceReleaseOutcome::Free => format!("lock {:?} is free; nothing is broken", args.name),
         ForceReleaseOutcome::HeldBy(holder) => {
             let why = match holder.fence {
@@ -136,13 +136,6 @@ fn without_fence(name: &str, holder: Option<&Holder>) -> Failure {
          this lease",
         holder_text::phrase(holder)
     ))
-}
-
-/// The user of this process, by name or otherwise by number.
-fn user() -> String {
-    let uid = Uid::current();
-    let known = User::from_uid(uid).ok().flatten();
-    known.map_or_else(|| format!("uid {uid}"), |user| user.name)
 }
 
 fn text(name: &str, broken: &ForcedRelease, record: &ForceReleaseRecord, of: usize) -> String {

@@ -24,7 +24,8 @@ pub(crate) struct StatusArgs {
     ///
     /// `version` is 1; later versions may add fields, but change none. `lock`, `store`; `held`, whether the lock
     /// is held; `permits` with `total` and `held`; `holders`, each with `mode`, `permits`, `owner`, `host`,
-    /// `pid`, `program`, `since` (when it took the lock), `fence`, `remaining_ms`, `broken`, `foreign` (whether
+    /// `pid` and `program` (of the process that took the lock), `user`, `label`, `command` (what it runs),
+    /// `since` (when it took the lock), `fence`, `remaining_ms`, `broken`, `foreign` (whether
     /// another library holds the lock) and `form` (what the value of a foreign lock looks like); `waiters`, as in
     /// `leasehold waiters`; `broken`, the last break of the lock, with `fence`, `owner`, `now`, `at`, `user`,
     /// `host`, `pid`, `program` and `reason`. Unknown values are null.

@@ -22,8 +22,8 @@ pub(crate) struct WaitersArgs {
     ///
     /// `version` is 1; later versions may add fields, but change none. `lock`, `store`; `queue`, whether
     /// the store has a queue; `waiters`, the next one first, each with `place` (from 1), `mode`,
-    /// `permits`, `client` (`id`, `host`, `pid`, `program`, `since`), `since` and `waiting_ms`. Unknown
-    /// values are null.
+    /// `permits`, `client` (`id`, `host`, `pid`, `program`, `user`, `label`, `command`, `since`), `since` and
+    /// `waiting_ms`. Unknown values are null.
     #[arg(long)]
     pub(crate) json: bool,
 

@@ -39,7 +39,7 @@ impl<'a> RunContext<'a> {
             lock_options,
             output,
             outer_runs: OuterRuns::of_this_process(),
-            client: store.client(),
+            client: store.holder(lock_options),
             store,
         };
         Ok((context, blocked))

@@ -3,6 +3,7 @@ use std::time::Duration;
 use clap::Args;
 use leasehold::store::Permits;
 
+use crate::options::holder_args::LabelArgs;
 use crate::options::lock_options::LockOptions;
 use crate::options::span::span;
 use crate::options::store_args::StoreArgs;
@@ -49,6 +50,9 @@ pub(crate) struct LockArgs {
     pub(crate) busy_code: u8,
 
     #[command(flatten)]
+    pub(crate) label: LabelArgs,
+
+    #[command(flatten)]
     pub(crate) store: StoreArgs,
 
     /// The name of the lock.
@@ -65,6 +69,7 @@ impl LockArgs {
             wait: self.wait,
             busy_code: self.busy_code,
             json,
+            label: self.label.label.clone(),
             ..LockOptions::alone(&self.name, self.ttl)
         }
     }

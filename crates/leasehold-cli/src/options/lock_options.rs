@@ -23,6 +23,11 @@ pub(crate) struct LockOptions {
     pub(crate) wait: Option<Duration>,
     pub(crate) busy_code: u8,
     pub(crate) json: bool,
+    /// The program as others see it.
+    pub(crate) program: &'static str,
+    /// What else others see of the holder.
+    pub(crate) label: Option<String>,
+    pub(crate) command: Option<String>,
 }
 
 impl LockOptions {
@@ -40,6 +45,9 @@ impl LockOptions {
             wait: None,
             busy_code: ExitCode::BUSY.get(),
             json: false,
+            program: "leasehold",
+            label: None,
+            command: None,
         }
     }
 

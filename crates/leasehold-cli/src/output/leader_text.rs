@@ -56,6 +56,9 @@ fn fields(leader: &Leader) -> Value {
         "host": client.map(|client| &client.host),
         "pid": client.map(|client| client.pid),
         "program": client.map(|client| &client.program),
+        "user": client.and_then(|client| client.user.as_ref()),
+        "label": client.and_then(|client| client.label.as_ref()),
+        "command": client.and_then(|client| client.command.as_ref()),
     })
 }
 

@@ -2,3 +2,4 @@
 
 pub(crate) mod terminal;
 pub(crate) mod tree;
+pub(crate) mod user;

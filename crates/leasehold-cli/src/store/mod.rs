@@ -15,9 +15,11 @@ use leasehold_file::FileStore;
 use leasehold_redis::{RedisMember, RedisStore};
 
 use crate::config::{Addresses, Choice};
+use crate::options::lock_options::LockOptions;
 use crate::output::Output;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
+use crate::process::user;
 use crate::store::address::{StoreAddress, is_server, within};
 use crate::store::client::OwnClient;
 use crate::store::files::open_files;
@@ -101,6 +103,16 @@ impl OpenStore {
     /// A client of the store, with a thread of its own.
     pub(crate) fn client(&self) -> OwnClient {
         let client = Client::builder(Arc::clone(&self.store)).program("leasehold");
+        OwnClient::new(client.build())
+    }
+
+    /// A client that takes these locks, as others see it.
+    pub(crate) fn holder(&self, lock_options: &LockOptions) -> OwnClient {
+        let client = Client::builder(Arc::clone(&self.store))
+            .program(lock_options.program)
+            .user(user::name())
+            .label(lock_options.label.as_deref().unwrap_or_default())
+            .command(lock_options.command.as_deref().unwrap_or_default());
         OwnClient::new(client.build())
     }
 

@@ -58,6 +58,7 @@ mod administration {
     pub(crate) mod inspect;
     pub(crate) mod redis_break;
     pub(crate) mod redis_doctor;
+    pub(crate) mod redis_holders;
     pub(crate) mod redis_members;
 }
 

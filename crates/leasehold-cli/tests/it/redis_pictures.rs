@@ -68,7 +68,8 @@ fn examples(picture: &str) -> Vec<Example> {
 fn without_values(text: &str) -> String {
     let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for (pattern, name) in [
-        (r"\(pid \d+ on [^)]+\)", "(PROCESS)"),
+        // At the edge of a terminal the end is cut off.
+        (r"\(pid \d+ on [^)]+(\)|$)", "(PROCESS)"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME"),
         (r"\b\d{16}\b", "FENCE"),
         (r"\b\d+\.\d+\.\d+\b", "VERSION"),

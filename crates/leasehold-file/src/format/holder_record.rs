@@ -42,11 +42,20 @@ pub(crate) fn encode(claim: &Claim, fence: Fence) -> [u8; LENGTH] {
     let _ = write!(
         text,
         "fence {fence}\nhost {}\npid {}\nprogram {}\nsince {}\n",
-        shortened(&client.host),
+        shortened(&client.host, NAME_MAX),
         client.pid,
-        shortened(&client.program),
+        shortened(&client.program, NAME_MAX),
         client.since.as_micros(),
     );
+    for (name, value, bytes_max) in [
+        ("user", &client.user, ClientInfo::LABEL_MAX),
+        ("label", &client.label, ClientInfo::LABEL_MAX),
+        ("command", &client.command, ClientInfo::COMMAND_MAX),
+    ] {
+        if let Some(value) = value {
+            let _ = writeln!(text, "{name} {}", shortened(value, bytes_max));
+        }
+    }
     let checksum = crc32fast::hash(text.as_bytes());
     let _ = writeln!(text, "{CHECKSUM}{checksum:08x}");
     let mut bytes = [0; LENGTH];
@@ -74,13 +83,21 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Holder> {
     let owner: leasehold::store::Owner = field("owner")?.parse().ok()?;
     let mut holder = Holder::of(owner, read_mode(field("mode")?)?);
     holder.fence = Fence::new(field("fence")?.parse().ok()?);
-    holder.client = Some(ClientInfo::new(
+    let client = ClientInfo::new(
         owner.client(),
         plain(field("host")?),
         field("pid")?.parse().ok()?,
         plain(field("program")?),
         WallTime::from_micros(field("since")?.parse().ok()?),
-    ));
+    );
+    // A version without these fields wrote the record, or the client does not say them.
+    let [user, label, command] = ["user", "label", "command"].map(|name| field(name).map(plain));
+    holder.client = Some(
+        client
+            .with_user(user.as_deref())
+            .with_label(label.as_deref())
+            .with_command(command.as_deref()),
+    );
     Some(holder)
 }
 
@@ -99,19 +116,23 @@ const TITLE: &str = "leasehold holder 1";
 const CHECKSUM: &str = "checksum ";
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
 
-/// With both host and program as long as this, the record still fits into its place.
-const LONGEST_NAME: usize = 320;
+/// The most bytes of host and of program. With all texts as long as they may be, the record still fits into
+/// its place.
+const NAME_MAX: usize = 192;
 
 /// `text` on one line, cut at a whole character.
-fn shortened(text: &str) -> String {
+fn shortened(text: &str, bytes_max: usize) -> String {
     let mut short = String::new();
     for char in text.chars() {
-        let mut buffer = [0; 4];
-        let escaped = utf8_percent_encode(char.encode_utf8(&mut buffer), ESCAPED).to_string();
-        if short.len() + escaped.len() > LONGEST_NAME {
+        let length = short.len();
+        match char.is_ascii() {
+            true => short.extend(utf8_percent_encode(char.encode_utf8(&mut [0; 4]), ESCAPED)),
+            false => short.push(char),
+        }
+        if short.len() > bytes_max {
+            short.truncate(length);
             break;
         }
-        short.push_str(&escaped);
     }
     short
 }
@@ -135,6 +156,11 @@ mod tests {
         let id = ClientId::random(&SystemEntropy);
         let since = WallTime::from_micros(u64::MAX);
         let client = ClientInfo::new(id, host.into(), u32::MAX, program.into(), since);
+        claim_of(client)
+    }
+
+    fn claim_of(client: ClientInfo) -> Claim {
+        let id = client.id;
         Claim::new(
             Key::new("deploy").unwrap(),
             Owner::random(id, &SystemEntropy),
@@ -183,12 +209,35 @@ mod tests {
 
     #[test]
     fn names_of_any_length_fit() {
-        let long = "ü".repeat(1000);
         let most = Mode::Permit(Permits::new(Permits::MAX).unwrap());
-        let claim = claim(&long, &long).with_mode(most);
-        let holder = decode(&encode(&claim, Fence::MAX)).unwrap();
-        let client = holder.client.unwrap();
-        assert!(client.host.len() > 100 && long.starts_with(&client.host));
+        for long in ["ü".repeat(1000), "%".repeat(1000), "x".repeat(1000)] {
+            let client = (*claim(&long, &long).client).clone();
+            let client = client
+                .with_user(Some(&long))
+                .with_label(Some(&long))
+                .with_command(Some(&long));
+            let claim = claim_of(client).with_mode(most);
+            let holder = decode(&encode(&claim, Fence::MAX)).unwrap();
+            let client = holder.client.unwrap();
+            assert!(client.host.len() >= 64 && long.starts_with(&client.host));
+            let command = client.command.unwrap();
+            assert!(long.starts_with(&*command), "{command}");
+            if !long.starts_with('%') {
+                assert_eq!(command.len(), ClientInfo::COMMAND_MAX);
+                assert_eq!(client.label.unwrap().len(), ClientInfo::LABEL_MAX);
+            }
+        }
+    }
+
+    #[test]
+    fn record_names_user_label_and_command() {
+        let client = (*claim("host", "leasehold").client).clone();
+        let client = client
+            .with_user(Some("ann"))
+            .with_label(Some("100 %"))
+            .with_command(Some("backup  ü\n"));
+        let holder = decode(&encode(&claim_of(client.clone()), Fence::MAX)).unwrap();
+        assert_eq!(holder.client, Some(client));
     }
 
     #[test]

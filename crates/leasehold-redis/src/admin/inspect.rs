@@ -9,7 +9,7 @@ use leasehold::{Error, Fence, Holder, Key, Mode};
 
 use super::foreign::Form;
 use super::server::Server;
-use crate::codec::{LockValue, Names, read_entry, read_time};
+use crate::codec::{LockValue, Names, client_record, read_entry, read_time};
 use crate::resp::{CommandWriter, Value};
 
 /// The greatest number of readers, and of waiters, that are shown for one lock.
@@ -140,8 +140,7 @@ impl Server {
         let answers = self
             .ask(|out| {
                 for client in &clients {
-                    out.command("HGETALL")
-                        .arg(format!("leasehold:client:{client}"));
+                    out.command("HGETALL").arg(client_record(*client));
                 }
             })
             .await?;
@@ -238,13 +237,20 @@ pub(super) fn remaining(milliseconds: i64) -> Option<Duration> {
 /// Reads the record of a client.
 pub(super) fn read_client(id: ClientId, answer: &Value) -> Option<ClientInfo> {
     let fields: HashMap<&str, &str> = texts(answer)?.into_iter().collect();
-    Some(ClientInfo::new(
+    let client = ClientInfo::new(
         id,
         printable(fields.get("host")?),
         fields.get("pid")?.parse().ok()?,
         printable(fields.get("program")?),
         WallTime::from_micros(fields.get("since")?.parse().ok()?),
-    ))
+    );
+    let text = |name: &str| fields.get(name).copied();
+    Some(
+        client
+            .with_user(text("user"))
+            .with_label(text("label"))
+            .with_command(text("command")),
+    )
 }
 
 /// Reads the fields of a hash that are texts.

@@ -1,9 +1,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
+use std::time::Duration;
 
 use leasehold::Key;
 use leasehold::store::{ClientId, ClientInfo};
 
+use super::command::milliseconds;
 use crate::resp::CommandWriter;
 
 /// The key of the member record. Each database has one, for all prefixes of locks.
@@ -17,9 +19,6 @@ pub(super) const COUNTER: &str = "f";
 
 /// How long a counter outlives the last use of its lock, in milliseconds: 7 days.
 pub(super) const REST_MS: u64 = 7 * 24 * 60 * 60 * 1000;
-
-/// How long a server remembers a client's process, in milliseconds.
-const CLIENT_RECORD_MS: u64 = 4 * 60 * 1000;
 
 /// The keys of one lock. All have the same hash tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,17 +85,40 @@ pub(crate) fn hash_tag(key: &str) -> Range<usize> {
     }
 }
 
-/// Writes which process a client is, for people who inspect a lock.
-///
-/// A client repeats this each minute while it takes and renews locks.
-pub(crate) fn write_client_record(client: &ClientInfo, out: &mut CommandWriter<'_>) {
-    let name = format!("leasehold:client:{}", client.id);
+/// Writes which process a client is, for people who inspect a lock. The server keeps that for `life`.
+pub(crate) fn write_client_record(
+    client: &ClientInfo,
+    life: Duration,
+    out: &mut CommandWriter<'_>,
+) {
+    let name = client_record(client.id);
     out.command("HSET").arg(&name);
     out.arg("host").arg(&client.host);
     out.arg("pid").number(client.pid.into());
     out.arg("program").arg(&client.program);
     out.arg("since").number(client.since.as_micros());
-    out.command("PEXPIRE").arg(&name).number(CLIENT_RECORD_MS);
+    let texts = [
+        ("user", &client.user),
+        ("label", &client.label),
+        ("command", &client.command),
+    ];
+    for (field, text) in texts {
+        if let Some(text) = text {
+            out.arg(field).arg(text.as_bytes());
+        }
+    }
+    out.command("PEXPIRE").arg(&name).number(milliseconds(life));
+}
+
+/// Extends the record of a client to at least `life`. Servers before Redis 7.0 do not know `GT` and refuse.
+pub(crate) fn extend_client_record(id: ClientId, life: Duration, out: &mut CommandWriter<'_>) {
+    out.command("PEXPIRE").arg(client_record(id));
+    out.number(milliseconds(life)).arg("GT");
+}
+
+/// Returns the key of the record of a client.
+pub(crate) fn client_record(id: ClientId) -> String {
+    format!("leasehold:client:{id}")
 }
 
 /// Returns the channel on which a server notifies a client.

@@ -8,9 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::socket::{Stream, broken, unreadable};
 use super::tls::Tls;
-use crate::codec::{
-    Info, Rights, SAMPLE_COMMANDS, Sampler, encode_sample, inbox, refused, write_client_record,
-};
+use crate::codec::{Info, Rights, SAMPLE_COMMANDS, Sampler, encode_sample, inbox, refused};
 use crate::resp::{CommandWriter, Parser, Value};
 use crate::url::{Login, RedisUrl};
 
@@ -25,8 +23,6 @@ pub(crate) struct Connector {
     pub(crate) previous: Option<(RunId, i64)>,
     /// Whether the log has the reason why the server cannot notify the client.
     pub(crate) complained: bool,
-    /// Whether nothing is written: the server does not learn who the client is.
-    pub(crate) read_only: bool,
     /// Whether a server that may evict locks is refused here. In a quorum, the engine does that.
     pub(crate) refuses_eviction: bool,
 }
@@ -155,8 +151,8 @@ impl Connector {
         Ok(())
     }
 
-    /// Subscribes to the client's notifications, says who the client is, and makes sure that the server
-    /// shows its clock with each batch.
+    /// Subscribes to the client's notifications, and makes sure that the server shows its clock with each
+    /// batch.
     async fn register(
         &mut self,
         client: &ClientInfo,
@@ -167,9 +163,6 @@ impl Connector {
         let mut bytes = Vec::new();
         encode_sample(&mut bytes);
         let mut writer = CommandWriter::new(&mut bytes);
-        if !self.read_only {
-            write_client_record(client, &mut writer);
-        }
         // In the old protocol a connection that listens takes no other command.
         if dialog.speaks_resp3 {
             writer.command("SUBSCRIBE").arg(inbox(client.id));

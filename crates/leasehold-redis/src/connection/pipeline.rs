@@ -1,7 +1,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use leasehold::clock::BootInstant;
 use leasehold::store::{RunId, Sample};
 use leasehold::{Error, ErrorKind};
 use leasehold_quorum::{BatchReply, Notification, Reply, Request, RequestId};
@@ -32,8 +31,6 @@ pub(crate) struct Pipeline {
     batch: Vec<(RequestId, Reply)>,
     /// Notifications that came within the batch. They are handed on behind its replies.
     notifications: Vec<Notification>,
-    /// When the client last told the server who it is.
-    pub(crate) registered: BootInstant,
     pub(crate) silence: Silence,
 }
 
@@ -73,7 +70,7 @@ pub(crate) enum Event {
 
 impl Pipeline {
     /// Returns a new connection.
-    pub(crate) fn new(now: BootInstant, sampler: Option<Sampler>, half: Option<WriteHalf>) -> Self {
+    pub(crate) fn new(sampler: Option<Sampler>, half: Option<WriteHalf>) -> Self {
         Self {
             sampler,
             loaded: Vec::new(),
@@ -83,7 +80,6 @@ impl Pipeline {
             values: Vec::new(),
             batch: Vec::new(),
             notifications: Vec::new(),
-            registered: now,
             silence: Silence::new(),
         }
     }

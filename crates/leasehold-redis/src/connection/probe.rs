@@ -19,7 +19,6 @@ impl Probe {
             tls: Arc::new(Tls::new(url.ca.as_deref())?),
             client: None,
             previous: None,
-            read_only: false,
             refuses_eviction: false,
             complained: false,
         };

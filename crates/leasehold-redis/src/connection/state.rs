@@ -9,8 +9,9 @@ use leasehold_quorum::{Request, RequestId};
 use super::encoder::Encoder;
 use super::pipeline::{Event, Pipeline};
 use super::raw_request::{RawRequest, RawRequestId};
+use super::registration::Registration;
 use super::socket::WriteHalf;
-use crate::codec::{Codec, Sampler, write_client_record};
+use crate::codec::{Codec, Sampler};
 use crate::resp::Value;
 
 /// The connection to one member, without its I/O: the requests to write, and the replies that have yet to
@@ -19,9 +20,7 @@ use crate::resp::Value;
 pub(crate) struct Connection {
     codec: Codec,
     /// The client of the engine, if there is an engine.
-    client: Option<Arc<ClientInfo>>,
-    /// Whether the server does not learn who the client is.
-    read_only: bool,
+    registration: Option<Registration>,
     open: Option<Pipeline>,
     /// Raw requests that wait for a connection.
     pending: Vec<RawRequest>,
@@ -50,9 +49,6 @@ pub(crate) struct Batch {
     pub(crate) written: usize,
 }
 
-/// How often a client that uses locks says who it is. The server keeps that for four times as long.
-const REGISTERED_EVERY: Duration = Duration::from_secs(60);
-
 /// The most memory that is kept for the next batch.
 const KEPT_ROOM: usize = 64 * 1024;
 
@@ -60,8 +56,7 @@ impl Connection {
     pub(crate) fn new(codec: Codec, client: Option<Arc<ClientInfo>>) -> Self {
         Self {
             codec,
-            client,
-            read_only: false,
+            registration: client.map(Registration::new),
             open: None,
             pending: Vec::new(),
             writing: false,
@@ -73,11 +68,13 @@ impl Connection {
     }
 
     /// Begins a connection to this run of the server.
-    pub(crate) fn connect(&mut self, now: BootInstant, run: RunId, half: Option<WriteHalf>) {
+    pub(crate) fn connect(&mut self, run: RunId, half: Option<WriteHalf>) {
         self.opened += 1;
-        let sampler = self.client.as_ref();
-        let sampler = sampler.map(|_| Sampler::new(run, &self.codec.user));
-        self.open = Some(Pipeline::new(now, sampler, half));
+        let sampler = self.registration.as_mut().map(|registration| {
+            registration.connected();
+            Sampler::new(run, &self.codec.user)
+        });
+        self.open = Some(Pipeline::new(sampler, half));
     }
 
     /// Ends the connection, or the attempt to make one. Calls `fail` with each raw request that this ends.
@@ -96,10 +93,21 @@ impl Connection {
     }
 
     /// Adds a request to the next batch. Returns whether there is a connection for it.
-    pub(crate) fn push(&mut self, encoder: &mut Encoder, id: RequestId, request: Request) -> bool {
+    pub(crate) fn push(
+        &mut self,
+        now: BootInstant,
+        encoder: &mut Encoder,
+        id: RequestId,
+        request: Request,
+    ) -> bool {
         let Some(open) = &mut self.open else {
             return false;
         };
+        if let Some(registration) = &mut self.registration
+            && registration.is_due_for(&request, now)
+        {
+            open.push_commands(|writer| registration.write(now, writer));
+        }
         open.push(&self.codec, encoder, id, request);
         true
     }
@@ -125,7 +133,7 @@ impl Connection {
 
     /// Returns whether a connection is needed. The engine always needs one.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.client.is_some() || !self.pending.is_empty()
+        self.registration.is_some() || !self.pending.is_empty()
     }
 
     /// Writes and reads requests.
@@ -133,20 +141,13 @@ impl Connection {
         &self.codec
     }
 
-    pub(crate) fn write_nothing(&mut self) {
-        self.read_only = true;
-    }
-
-    /// Says again who the client is, within the next batch, if it did not lately.
+    /// Writes again which process the client is, within the next batch, if that is due.
     fn register(&mut self, now: BootInstant) {
-        let (Some(client), Some(open)) = (&self.client, &mut self.open) else {
-            return;
-        };
-        if self.read_only || now.since(open.registered) < REGISTERED_EVERY {
-            return;
+        if let (Some(registration), Some(open)) = (&mut self.registration, &mut self.open)
+            && registration.is_due(now)
+        {
+            open.push_commands(|writer| registration.write(now, writer));
         }
-        open.registered = now;
-        open.push_commands(|writer| write_client_record(client, writer));
     }
 
     /// Time passed, or something was sent or received.

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold::clock::WallTime;
 use leasehold::env::{Env, SystemEntropy};
@@ -29,8 +30,12 @@ fn connected_by(half: Option<WriteHalf>) -> Connection {
         foreign_gap: Duration::ZERO,
     };
     let mut connection = Connection::new(codec, Some(client));
-    connection.connect(START, RunId::new("run"), half);
+    connection.connect(RunId::new("run"), half);
     connection
+}
+
+fn push(connection: &mut Connection, id: u64, request: Request) -> bool {
+    connection.push(START, &mut Encoder::default(), RequestId(id), request)
 }
 
 fn owner() -> Owner {
@@ -110,7 +115,7 @@ fn released() -> Value {
 fn script_is_loaded_before_its_first_use() {
     let mut connection = connected();
     for (id, loads) in [(1, 1), (2, 0)] {
-        connection.push(&mut Encoder::default(), RequestId(id), release(owner()));
+        push(&mut connection, id, release(owner()));
         let written = batch(&mut connection);
         assert_eq!(written.matches("\r\nLOAD\r\n").count(), loads);
         assert_eq!(written.matches("EVALSHA").count(), 1);
@@ -119,15 +124,15 @@ fn script_is_loaded_before_its_first_use() {
         assert_eq!(receive(&mut connection, replies).unwrap(), ["1 replies"]);
         assert!(!connection.is_busy());
     }
-    connection.connect(START, RunId::new("next"), None);
-    connection.push(&mut Encoder::default(), RequestId(3), release(owner()));
+    connection.connect(RunId::new("next"), None);
+    push(&mut connection, 3, release(owner()));
     assert!(batch(&mut connection).contains("\r\nLOAD\r\n"));
 }
 
 #[test]
 fn forgotten_script_ends_the_connection() {
     let mut connection = connected();
-    connection.push(&mut Encoder::default(), RequestId(1), release(owner()));
+    push(&mut connection, 1, release(owner()));
     batch(&mut connection);
     let unknown = Value::error("NOSCRIPT", "No matching script");
     let error = receive(&mut connection, [bytes("sha"), unknown]).unwrap_err();
@@ -148,8 +153,8 @@ fn user_without_the_right_to_load_is_told() {
 #[test]
 fn notification_follows_the_replies_before_it() {
     let mut connection = connected();
-    connection.push(&mut Encoder::default(), RequestId(1), release(owner()));
-    connection.push(&mut Encoder::default(), RequestId(2), release(owner()));
+    push(&mut connection, 1, release(owner()));
+    push(&mut connection, 2, release(owner()));
     batch(&mut connection);
     let early = receive(&mut connection, [turn(owner()), bytes("sha")]).unwrap();
     assert_eq!(early, ["notification"]);
@@ -162,7 +167,7 @@ fn notification_follows_the_replies_before_it() {
 #[test]
 fn replies_in_pieces_make_one_batch() {
     let mut connection = connected();
-    connection.push(&mut Encoder::default(), RequestId(1), release(owner()));
+    push(&mut connection, 1, release(owner()));
     batch(&mut connection);
     let [time, epoch] = sample();
     for value in [bytes("sha"), released(), time] {
@@ -194,7 +199,7 @@ fn broken_connection_fails_its_callers() {
         disconnect(&mut connection),
         [(RawRequestId(1), Effect::Unknown)]
     );
-    assert!(!connection.push(&mut Encoder::default(), RequestId(1), Request::Status));
+    assert!(!push(&mut connection, 1, Request::Status));
 }
 
 #[test]
@@ -206,7 +211,7 @@ fn questions_wait_for_a_connection() {
     assert!(matches!(failed[..], [(RawRequestId(1), effect)] if effect != Effect::Unknown));
     connection.ask(raw_request(2));
     connection.ask(raw_request(3));
-    connection.connect(START, RunId::new("next"), None);
+    connection.connect(RunId::new("next"), None);
     connection.ask_pending(|id| id == RawRequestId(3));
     assert_eq!(batch(&mut connection).matches("EVALSHA").count(), 1);
 }
@@ -227,9 +232,9 @@ fn forgotten_script_is_loaded_for_the_next_question() {
 #[test]
 fn second_batch_waits_for_the_first_one() {
     let mut connection = connected();
-    connection.push(&mut Encoder::default(), RequestId(1), Request::Status);
+    push(&mut connection, 1, Request::Status);
     let mut first = connection.take_for_task(0).expect("a batch");
-    connection.push(&mut Encoder::default(), RequestId(2), Request::Status);
+    push(&mut connection, 2, Request::Status);
     assert!(connection.take_for_task(0).is_none());
     first.written = 1;
     connection.finish(first);
@@ -247,9 +252,9 @@ fn second_batch_waits_for_the_first_one() {
 #[test]
 fn task_writes_what_follows_a_rest() {
     let mut connection = connected_by(Some(WriteHalf::closed()));
-    connection.push(&mut Encoder::default(), RequestId(1), Request::Status);
+    push(&mut connection, 1, Request::Status);
     let first = connection.take(0).expect("a batch");
-    connection.push(&mut Encoder::default(), RequestId(2), Request::Status);
+    push(&mut connection, 2, Request::Status);
     assert!(connection.take(0).is_none(), "two writers");
     connection.finish(first);
     let mut rest = connection.take_for_task(0).expect("the rest");
@@ -262,7 +267,7 @@ fn task_writes_what_follows_a_rest() {
 #[test]
 fn batch_of_an_earlier_connection_is_dropped() {
     let mut connection = connected();
-    connection.push(&mut Encoder::default(), RequestId(1), Request::Status);
+    push(&mut connection, 1, Request::Status);
     let batch = connection.take_for_task(0).expect("a batch");
     disconnect(&mut connection);
     assert!(connection.is_writing());
@@ -271,13 +276,35 @@ fn batch_of_an_earlier_connection_is_dropped() {
 }
 
 #[test]
-fn client_says_who_it_is_every_minute() {
+fn client_registers_before_its_first_attempt() {
     let mut connection = connected();
-    let mut now = START;
-    for (seconds, is_said) in [(59, false), (2, true), (30, false), (31, true)] {
-        now = now + Duration::from_secs(seconds);
+    let (key, ttl) = (Key::new("lock").unwrap(), Duration::from_secs(10));
+    let attempt = Request::TryAcquire {
+        claim: Arc::new(Claim::new(
+            key,
+            owner(),
+            ttl,
+            WallTime::from_micros(7),
+            client(),
+        )),
+        proposal: 1,
+        expire: false,
+    };
+    for (is_new, minutes, is_said) in [
+        (true, 0, true),
+        (false, 0, false),
+        (false, 1, true),
+        (true, 1, true),
+    ] {
+        if is_new {
+            connection.connect(RunId::new("next"), None);
+        }
+        let now = START + Duration::from_secs(60 * minutes);
         connection.receive(now, &mut Vec::new(), |_| {}).unwrap();
-        connection.push(&mut Encoder::default(), RequestId(1), Request::Status);
-        assert_eq!(batch(&mut connection).contains("HSET"), is_said, "{now:?}");
+        connection.push(now, &mut Encoder::default(), RequestId(1), attempt.clone());
+        let written = batch(&mut connection);
+        let record = written.find("HSET");
+        assert_eq!(record.is_some(), is_said, "{written}");
+        assert!(record < written.find("\r\nSET\r\n"), "{written}");
     }
 }

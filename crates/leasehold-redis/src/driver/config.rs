@@ -62,9 +62,7 @@ impl DriverConfig {
             entropy: Arc::clone(&self.env.entropy),
         };
         let mut parts = Parts::new(urls, Some(&self.client), self.foreign_gap, &self.env)?;
-        if self.read_only {
-            parts.write_nothing();
-        } else if !self.enforced {
+        if !self.read_only && !self.enforced {
             parts.refuse_eviction();
         }
         parts.engine = Some(engine);
@@ -98,7 +96,6 @@ impl Parts {
                 client: client.cloned(),
                 previous: None,
                 complained: false,
-                read_only: false,
                 refuses_eviction: false,
             };
             Ok(ConnectionTask {
@@ -123,16 +120,6 @@ impl Parts {
 }
 
 impl Parts {
-    /// The client does not say who it is.
-    fn write_nothing(&mut self) {
-        self.connections
-            .iter_mut()
-            .for_each(Connection::write_nothing);
-        for task in &mut self.tasks {
-            task.connector.read_only = true;
-        }
-    }
-
     /// No engine checks that these servers keep locks.
     fn refuse_eviction(&mut self) {
         for task in &mut self.tasks {

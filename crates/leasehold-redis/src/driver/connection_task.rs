@@ -86,7 +86,7 @@ impl ConnectionTask {
         shared.update(|state, now| {
             let has_plain = opened.has_plain_commands;
             state.connected(now, self.member, has_plain, |connection| {
-                connection.connect(now.instant, opened.run, write);
+                connection.connect(opened.run, write);
             });
         });
         tracing::debug!(member = %self.connector.member(), "connected");

@@ -77,7 +77,7 @@ impl State {
                 Submission::Cancel(id) => engine.cancel(now, id),
             }
         }
-        self.pump();
+        self.pump(now);
     }
 
     /// Adds a raw request to a member.
@@ -100,7 +100,7 @@ impl State {
             engine.allow_plain_commands(member, has_plain_commands);
             engine.handle_connect(now, member);
         }
-        self.pump();
+        self.pump(now);
     }
 
     /// The connection is gone, or could not be made.
@@ -111,7 +111,7 @@ impl State {
         if let Some(engine) = &mut self.engine {
             engine.handle_disconnect(now, member, error);
         }
-        self.pump();
+        self.pump(now);
     }
 
     /// Takes in what a member sent.
@@ -140,7 +140,7 @@ impl State {
                 }
                 (Event::Batch(_) | Event::Notification(_), None) => {}
             });
-        self.pump();
+        self.pump(now);
         // The name of the server may lead to another primary by now.
         received.and(demoted.map_or(Ok(()), Err))
     }
@@ -152,7 +152,7 @@ impl State {
             && engine.next_timeout().is_some_and(|due| due <= now.instant)
         {
             engine.handle_timeout(now);
-            self.pump();
+            self.pump(now);
         }
     }
 
@@ -189,7 +189,7 @@ impl State {
         if let Some(engine) = &mut self.engine {
             engine.repeat_releases(now);
         }
-        self.pump();
+        self.pump(now);
     }
 
     /// Returns whether a future waits until nothing is left to do.
@@ -232,12 +232,12 @@ impl State {
     }
 
     /// Passes on what the engine has to say, to members and to futures.
-    pub(super) fn pump(&mut self) {
+    pub(super) fn pump(&mut self, now: Now) {
         let Some(engine) = &mut self.engine else {
             return;
         };
         while let Some((member, id, request)) = engine.poll_transmit() {
-            self.connections[member].push(&mut self.encoder, id, request);
+            self.connections[member].push(now.instant, &mut self.encoder, id, request);
         }
         while let Some(event) = engine.poll_member_event() {
             if let Some(gauges) = &mut self.gauges {

@@ -12,6 +12,7 @@ mod downgrade;
 mod examples;
 mod fenced;
 mod foreign_queue;
+mod holder_identity;
 mod inbox;
 mod inspection;
 mod keys;

@@ -148,7 +148,7 @@ async fn break_lock(
         });
     }
     tracing::info!(%key, %fence, by = %record, at_once = record.at_once, "lock broken");
-    Ok(ForceReleaseOutcome::Done(broken, record))
+    Ok(ForceReleaseOutcome::Done(broken, Box::new(record)))
 }
 
 /// Returns the holder whose lease can be broken, with its owner; `None` if the lock is free.

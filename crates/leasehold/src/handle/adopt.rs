@@ -187,7 +187,7 @@ fn take_up(core: &Arc<ClientCore>, handle: &Handle) -> Result<Arc<HeldLease>, Er
         return Err(forked());
     }
     leases_stand(context).map_err(|error| error.with_key(&handle.key))?;
-    // Tools that show holders see this process as the holder from now on.
+    // A store shows the process that acquired the lock as the holder, also from now on.
     let client = ClientInfo {
         id: handle.owner.client(),
         ..(*context.info).clone()

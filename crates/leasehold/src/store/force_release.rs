@@ -180,7 +180,7 @@ impl ForcedRelease {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForceReleaseOutcome {
     /// The lease with this fence is broken.
-    Done(ForcedRelease, ForceReleaseRecord),
+    Done(ForcedRelease, Box<ForceReleaseRecord>),
     /// The lock is free.
     Free,
     /// This holder has the lock, with another fence or with a fence that the store does not know (yet).

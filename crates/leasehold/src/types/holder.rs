@@ -1,68 +1,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::client_info::ClientInfo;
 use super::fence::Fence;
 use super::mode::Mode;
-use super::owner::{ClientId, Owner};
-use crate::env::Env;
+use super::owner::Owner;
 use crate::env::clock::WallTime;
-
-/// The identity of a client, written next to the locks it holds so that people can find it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct ClientInfo {
-    /// The client's random identity. Every [`Owner`] that it draws begins with it.
-    pub id: ClientId,
-    /// The name of the client's machine.
-    pub host: String,
-    /// The client's process id on that machine.
-    pub pid: u32,
-    /// The name of the client's program.
-    pub program: String,
-    /// When the client started, by its own wall clock.
-    pub since: WallTime,
-}
-
-impl ClientInfo {
-    /// Describes a client called `id`, for stores that read what another process wrote.
-    pub fn new(id: ClientId, host: String, pid: u32, program: String, since: WallTime) -> Self {
-        Self {
-            id,
-            host,
-            pid,
-            program,
-            since,
-        }
-    }
-
-    /// Describes a new client in the calling process. `program` defaults to the executable's name.
-    pub fn of_this_process(env: &Env, program: Option<String>) -> Self {
-        let host = nix::unistd::gethostname().map_or_else(
-            |_| "unknown".into(),
-            |name| name.to_string_lossy().into_owned(),
-        );
-        let executable = || {
-            let path = std::env::current_exe().ok()?;
-            Some(path.file_name()?.to_string_lossy().into_owned())
-        };
-        Self {
-            id: ClientId::random(&*env.entropy),
-            host,
-            pid: std::process::id(),
-            program: program
-                .or_else(executable)
-                .unwrap_or_else(|| "unknown".into()),
-            since: env.clock.wall(),
-        }
-    }
-}
-
-impl fmt::Display for ClientInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (pid {} on {})", self.program, self.pid, self.host)
-    }
-}
 
 /// One holder of a lock, with what the store knows of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

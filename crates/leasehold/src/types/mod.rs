@@ -1,5 +1,6 @@
 //! Values that are checked once: keys, owners, fences, tickets, holders, and the error.
 
+mod client_info;
 mod error;
 mod error_kind;
 mod fence;
@@ -16,11 +17,12 @@ mod queue;
 #[cfg(feature = "serde")]
 mod serde_text;
 
+pub use client_info::ClientInfo;
 pub(crate) use error::forked;
 pub use error::{Error, MemberFailure};
 pub use error_kind::{Effect, ErrorKind};
 pub use fence::Fence;
-pub use holder::{ClientInfo, Holder};
+pub use holder::Holder;
 pub use key::Key;
 pub use member_id::MemberId;
 pub use mode::Mode;

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::holder::ClientInfo;
+use super::client_info::ClientInfo;
 use super::mode::Mode;
 use super::owner::Owner;
 use crate::env::clock::WallTime;

@@ -53,7 +53,7 @@ async fn force_release_needs_the_current_fence() {
         told_after <= TTL / 3 + Duration::from_secs(1),
         "{told_after:?}"
     );
-    assert_eq!(operator.last_break("x").await.unwrap(), Some(record));
+    assert_eq!(operator.last_break("x").await.unwrap(), Some(*record));
 
     let next = operator.lock("x").acquire().await.unwrap();
     let closed = fixture.now().since(broken_at);

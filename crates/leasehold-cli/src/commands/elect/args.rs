@@ -5,6 +5,7 @@ use clap::Args;
 use leasehold::Election;
 
 use crate::options::command_spec::CommandSpec;
+use crate::options::holder_args::{CommandArgs, LabelArgs};
 use crate::options::lock_options::LockOptions;
 use crate::options::span::span;
 use crate::options::store_args::StoreArgs;
@@ -35,7 +36,7 @@ pub(crate) struct ElectArgs {
     /// Runs until a signal arrives.
     #[arg(
         long,
-        conflicts_with_all = ["value", "ttl", "grace", "lock_delay", "command"]
+        conflicts_with_all = ["value", "ttl", "grace", "lock_delay", "label", "no_command", "command"]
     )]
     pub(crate) observe: bool,
 
@@ -64,6 +65,12 @@ pub(crate) struct ElectArgs {
     pub(crate) lock_delay: Option<Duration>,
 
     #[command(flatten)]
+    pub(crate) label: LabelArgs,
+
+    #[command(flatten)]
+    pub(crate) shown: CommandArgs,
+
+    #[command(flatten)]
     pub(crate) store: StoreArgs,
 
     /// Print JSON, one object a line.
@@ -73,8 +80,8 @@ pub(crate) struct ElectArgs {
     ///
     /// With --observe: `version`, `event`, `name`, and `leader` or `reason`. `event` is `leads`,
     /// `nobody`, or `unknown` with the `reason` why the store could not be asked. `leader` has `fence`,
-    /// `value`, `since` (the start of its leadership), `owner`, `host`, `pid` and `program`. Unknown
-    /// values are null.
+    /// `value`, `since` (the start of its leadership), `owner`, `host`, `pid`, `program`, `user`, `label`
+    /// and `command`. Unknown values are null.
     ///
     /// Without --observe: the messages of `run` (`notice`, `waiting`, `acquired`, `lost`, `broken`,
     /// `warning`, `error`), and with `version`: `leads` with `name`, `fence` and `value` once it is
@@ -111,6 +118,8 @@ impl ElectArgs {
         LockOptions {
             lock_delay: self.lock_delay,
             json: self.json,
+            label: self.label.label.clone(),
+            command: self.shown.shown(&self.command),
             ..LockOptions::alone(&self.name, self.ttl)
         }
     }

@@ -7,6 +7,7 @@ use crate::commands::handle::handle_file::HandleFile;
 use crate::commands::handle::report;
 use crate::locks::context::RunContext;
 use crate::locks::request::WaitOutcome;
+use crate::options::lock_options::LockOptions;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::{self, Output};
@@ -15,7 +16,11 @@ use crate::runtime::signals::Signals;
 
 /// Acquires a lock, and leaves it held with a handle.
 pub(crate) fn acquire(args: &AcquireArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let lock_options = args.lock.lock_options(args.json);
+    let lock_options = LockOptions {
+        // The process ends, and the lock stays held.
+        program: "leasehold acquire",
+        ..args.lock.lock_options(args.json)
+    };
     let (context, blocked) = RunContext::open(&lock_options, &args.lock.store, output)?;
     context.store.require_leases("acquire")?;
     // Before acquiring, because a handle that cannot be written would be lost.

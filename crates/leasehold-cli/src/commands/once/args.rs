@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::options::command_spec::CommandSpec;
+use crate::options::holder_args::{CommandArgs, LabelArgs};
 use crate::options::lock_options::LockOptions;
 use crate::options::span::span;
 use crate::options::store_args::StoreArgs;
@@ -58,6 +59,12 @@ pub(crate) struct OnceArgs {
     pub(crate) busy_code: u8,
 
     #[command(flatten)]
+    pub(crate) label: LabelArgs,
+
+    #[command(flatten)]
+    pub(crate) shown: CommandArgs,
+
+    #[command(flatten)]
     pub(crate) store: StoreArgs,
 
     /// Print own messages as JSON, one object a line, on stderr.
@@ -96,6 +103,8 @@ impl OnceArgs {
             wait: self.wait,
             busy_code: self.busy_code,
             json: self.json,
+            label: self.label.label.clone(),
+            command: self.shown.shown(&self.command),
             ..LockOptions::alone(&self.name, self.ttl)
         }
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::options::command_spec::CommandSpec;
+use crate::options::holder_args::CommandArgs;
 use crate::options::lock_args::LockArgs;
 use crate::options::lock_options::LockOptions;
 use crate::options::span::span;
@@ -58,6 +59,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SPAN", value_parser = span, conflicts_with = "nested")]
     pub(crate) min_hold: Option<Duration>,
 
+    #[command(flatten)]
+    pub(crate) shown: CommandArgs,
+
     /// Print own messages as JSON, one object a line, on stderr.
     #[arg(long)]
     pub(crate) json: bool,
@@ -74,6 +78,7 @@ impl RunArgs {
             also: self.also.clone(),
             max_hold: self.max_hold,
             lock_delay: self.lock_delay,
+            command: self.shown.shown(&self.command),
             ..self.lock.lock_options(self.json)
         }
     }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold_testkit::servers::{RedisServer, Reply, until};
+use leasehold_testkit::servers::{RedisServer, Reply};
 use serde_json::{Value, json};
 
 use crate::holds::hold::{bash, example, is_busy};
@@ -243,25 +243,6 @@ fn handle_is_renewed_without_a_minority() {
     let renewed = with_handle(&sandbox, line(&acquired), "renew").succeeds();
     with_handle(&sandbox, renewed.stdout.trim(), "release").succeeds();
     servers[1].thaw();
-}
-
-#[test]
-fn people_see_who_renewed_last() {
-    let (sandbox, _server) = Sandbox::on_redis();
-    let is_shown = |pid: i32| {
-        let holder = format!("held by leasehold (pid {pid} ");
-        until("the holder's name", || {
-            sandbox.run("status x").stdout.contains(&holder)
-        });
-    };
-    let acquiring = sandbox.start("acquire x");
-    let pid = acquiring.pid();
-    let acquired = acquiring.wait();
-    is_shown(pid);
-    let renewing = sandbox.start_with(("LEASEHOLD_HANDLE", line(&acquired)), "renew");
-    let pid = renewing.pid();
-    renewing.wait().succeeds();
-    is_shown(pid);
 }
 
 #[test]

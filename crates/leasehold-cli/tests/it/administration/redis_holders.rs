@@ -1,0 +1,96 @@
+//! What others see of a holder: in text, and in JSON.
+
+use serde_json::{Value, json};
+
+use crate::support::harness::{Sandbox, on_all_stores};
+use crate::support::program::{Running, assert_fields};
+
+/// Runs `cat gate` under the lock `x` until the gate is opened.
+fn hold(sandbox: &Sandbox, args: &str) -> Running {
+    sandbox.gate("gate");
+    let holder = sandbox.start(&format!("run {args} x cat gate"));
+    leasehold_testkit::servers::until("the lock is held", || !sandbox.is_free("x"));
+    holder
+}
+
+fn holder(sandbox: &Sandbox) -> Value {
+    sandbox.run("status --json x").json()["holders"][0].clone()
+}
+
+#[test]
+fn holder_is_shown_with_label_and_command() {
+    on_all_stores(|sandbox| {
+        let running = hold(sandbox, "--label nightly");
+        let seen = holder(sandbox);
+        let known = json!({
+            "pid": running.pid(), "program": "leasehold", "label": "nightly", "command": "cat gate"
+        });
+        assert_fields(&seen, known);
+        let user = seen["user"].as_str().unwrap();
+        let text = format!(", user {user}, label nightly, running cat gate)");
+        for args in ["status x", "ls"] {
+            let shown = sandbox.run(args).stdout;
+            assert!(shown.contains(&text), "{shown}");
+        }
+        sandbox.run("run -n x true").fails(75, &[&text]);
+        let waiter = sandbox.start("run --label second x true");
+        waiter.says(&text);
+        sandbox.open_gate("gate");
+        running.wait().succeeds();
+        waiter.wait().succeeds();
+    });
+}
+
+#[test]
+fn command_is_hidden_on_request() {
+    let sandbox = Sandbox::new();
+    let running = hold(&sandbox, "--no-command");
+    assert_eq!(holder(&sandbox)["command"], Value::Null);
+    sandbox.open_gate("gate");
+    running.wait().succeeds();
+    let hidden = ("LEASEHOLD_NO_COMMAND", "1");
+    let running = sandbox.start_with(hidden, "run y cat gate");
+    leasehold_testkit::servers::until("the lock is held", || !sandbox.is_free("y"));
+    let status = sandbox.run("status y").stdout;
+    assert!(!status.contains("running"), "{status}");
+    sandbox.open_gate("gate");
+    running.wait().succeeds();
+}
+
+#[test]
+fn waiter_is_shown_with_its_label() {
+    let (sandbox, _server) = Sandbox::on_redis();
+    let running = hold(&sandbox, "");
+    let waiter = sandbox.start("run --label second x true");
+    waiter.says("1st in the queue");
+    let waiters = sandbox.run("waiters --json x").json();
+    let known = json!({"pid": waiter.pid(), "label": "second", "command": "true"});
+    assert_fields(&waiters["waiters"][0]["client"], known);
+    sandbox.open_gate("gate");
+    running.wait().succeeds();
+    waiter.wait().succeeds();
+}
+
+#[test]
+fn handle_names_the_process_that_took_it() {
+    let (sandbox, server) = Sandbox::on_redis();
+    let acquired = sandbox.start("acquire --label blue --handle-file handle x");
+    let pid = acquired.pid();
+    acquired.wait().succeeds();
+    let known =
+        json!({"pid": pid, "program": "leasehold acquire", "label": "blue", "command": null});
+    assert_fields(&holder(&sandbox), known.clone());
+    for _ in 0..2 {
+        sandbox.run("renew --handle-file handle").succeeds();
+        assert_fields(&holder(&sandbox), known.clone());
+    }
+    drop(server);
+}
+
+#[test]
+fn long_label_is_refused() {
+    let sandbox = Sandbox::new();
+    let long = "x".repeat(65);
+    let refused = sandbox.run(&format!("run --label {long} x true"));
+    refused.fails(64, &[&long, "a label has 1 to 64 bytes"]);
+}
