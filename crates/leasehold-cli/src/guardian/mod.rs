@@ -11,7 +11,9 @@
 //! descriptors open, so that the kernel releases the locks only after all guarded processes are gone.
 
 pub(crate) mod args;
+mod command;
 mod control_pipe;
+mod forwarding;
 pub(crate) mod protocol;
 mod raw;
 mod termination;
@@ -19,8 +21,7 @@ mod termination;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
@@ -35,12 +36,12 @@ use nix::unistd::{Pid, getppid};
 
 use crate::guardian::args::GuardianArgs;
 use crate::guardian::control_pipe::ControlPipe;
+use crate::guardian::forwarding::Forwarding;
 use crate::guardian::protocol::{ControlMessage, Report};
 use crate::guardian::termination::{Action, Termination};
-use crate::locks::outer_runs::{self, OuterRuns};
 use crate::output::exit_code::ExitCode;
-use crate::process::terminal::Terminal;
 use crate::process::tree::ProcessTree;
+use crate::runtime::signals::PASSED_ON;
 
 /// Guards one command from its start to its end.
 pub(crate) fn guard(args: &GuardianArgs) -> ExitCode {
@@ -58,10 +59,9 @@ fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
     let locks = args.keep.iter().map(|fd| raw::adopt(*fd));
     let locks = locks.collect::<io::Result<_>>()?;
     SigSet::all().thread_block()?;
-    let signals = SignalFd::with_flags(
-        &SigSet::from(Signal::SIGCHLD),
-        SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC,
-    )?;
+    let mut read: SigSet = PASSED_ON.into_iter().collect();
+    read.add(Signal::SIGCHLD);
+    let signals = SignalFd::with_flags(&read, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
     prctl::set_child_subreaper(true)?;
     let mut termination = Termination::new(
         Duration::from_nanos(args.grace),
@@ -74,7 +74,7 @@ fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
     }
     let timer = TimerFd::new(ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_CLOEXEC)?;
     let mut process_tree = ProcessTree::below_this_process()?;
-    let child = match command(args).spawn() {
+    let child = match command::command(args).spawn() {
         Ok(child) => child,
         Err(error) => {
             let errno = error.raw_os_error().unwrap_or(Errno::EINVAL as i32);
@@ -97,31 +97,13 @@ fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
         group,
         process_tree,
         termination,
+        forwarding: Forwarding::default(),
         lost: false,
         stop: Stop::None,
         _locks: locks,
     };
     guardian.report(Report::Started(pid.as_raw()));
     Ok(Some(guardian))
-}
-
-fn command(args: &GuardianArgs) -> Command {
-    let (program, arguments) = match args.command.split_first() {
-        Some((program, arguments)) => (program.as_os_str(), arguments),
-        None => ("".as_ref(), &[][..]),
-    };
-    let mut command = Command::new(program);
-    let group_guardian = args.nested_in.map_or(Pid::this(), Pid::from_raw);
-    command.args(arguments).env(
-        outer_runs::VARIABLE,
-        OuterRuns::variable_below(group_guardian),
-    );
-    if args.nested_in.is_none() {
-        command.process_group(0);
-    }
-    let tty = args.foreground.then(Terminal::open).flatten();
-    raw::bind_to_this_process(&mut command, tty.map(Terminal::into_fd));
-    command
 }
 
 struct Guardian {
@@ -135,6 +117,7 @@ struct Guardian {
     group: Option<Pid>,
     process_tree: ProcessTree,
     termination: Termination,
+    forwarding: Forwarding,
     /// The lock is lost, or the wrapper is gone.
     lost: bool,
     stop: Stop,
@@ -186,13 +169,16 @@ impl Guardian {
             }
             if self.stop == Stop::Over {
                 self.wake_the_wrapper();
-                let again = SystemClock.now() + WAKE_AGAIN;
-                wake = Some(wake.map_or(again, |wake| wake.min(again)));
+                wake = earlier(wake, Some(SystemClock.now() + WAKE_AGAIN));
             }
+            wake = earlier(wake, self.forwarding.next());
             if self.is_over()? {
                 return self.child.wait();
             }
             self.sleep_until(wake)?;
+            for signal in self.forwarding.take_due(SystemClock.now()) {
+                self.pass_on(signal);
+            }
             self.notice_stops()?;
         }
     }
@@ -269,7 +255,7 @@ impl Guardian {
             Err(errno) => return Err(errno.into()),
         }
         let has_control = sources.get(2).and_then(PollFd::any) == Some(true);
-        let is_told = self.signals.read_signal()?.is_some();
+        let is_told = self.read_signals()?;
         // This process adopts orphans below it as long as the command lives. Afterwards the wrapper
         // adopts them.
         if is_told && (self.termination.has_begun() || !self.has_ended()?) {
@@ -283,23 +269,40 @@ impl Guardian {
         Ok(())
     }
 
+    /// Reads the signals of this process, and returns whether a child has changed.
+    fn read_signals(&mut self) -> io::Result<bool> {
+        let mut has_child = false;
+        while let Some(info) = self.signals.read_signal()? {
+            match i32::try_from(info.ssi_signo) {
+                Ok(number) if number == Signal::SIGCHLD as i32 => has_child = true,
+                Ok(number) => self.forwarding.received(number, SystemClock.now()),
+                Err(_) => {}
+            }
+        }
+        Ok(has_child)
+    }
+
     fn handle(&mut self, message: ControlMessage) {
         match message {
             ControlMessage::Deadline(deadline) => self.termination.deadline_moved(deadline),
             ControlMessage::Lost => self.lost = true,
-            ControlMessage::Signal(number) => {
-                let Ok(signal) = Signal::try_from(number) else {
-                    return;
-                };
-                if signal == Signal::SIGCONT {
-                    self.stop = Stop::None;
-                }
-                // A process that has ended meanwhile needs no signal.
-                let _ = match self.group {
-                    Some(group) => killpg(group, signal),
-                    None => kill(self.pid, signal),
-                };
+            ControlMessage::Continue => {
+                self.stop = Stop::None;
+                self.pass_on(Signal::SIGCONT as i32);
             }
+            ControlMessage::Signal(number) => {
+                self.forwarding.requested(number, SystemClock.now());
+            }
+        }
+    }
+
+    fn pass_on(&self, number: i32) {
+        if let Ok(signal) = Signal::try_from(number) {
+            // A process that has ended meanwhile needs no signal.
+            let _ = match self.group {
+                Some(group) => killpg(group, signal),
+                None => kill(self.pid, signal),
+            };
         }
     }
 
@@ -328,6 +331,10 @@ impl Guardian {
         // If the wrapper is gone, the closed control pipe shows that as well.
         let _ = writeln!(self.report, "{report}");
     }
+}
+
+fn earlier(one: Option<BootInstant>, other: Option<BootInstant>) -> Option<BootInstant> {
+    one.into_iter().chain(other).min()
 }
 
 /// How long to wait after SIGKILL before it is sent again to the remaining processes.

@@ -15,8 +15,10 @@ pub(crate) enum ControlMessage {
     Deadline(Option<BootInstant>),
     /// The lock is lost: end the processes.
     Lost,
-    /// Pass this signal on.
+    /// The wrapper received this signal: pass it on, unless the command has it already.
     Signal(i32),
+    /// The wrapper continues after a stop: so must the command.
+    Continue,
 }
 
 /// From the guardian to the wrapper. The pipe's end without [`Report::Ended`],
@@ -48,6 +50,7 @@ impl fmt::Display for ControlMessage {
             Self::Deadline(None) => f.write_str("no-deadline"),
             Self::Lost => f.write_str("lost"),
             Self::Signal(number) => write!(f, "signal {number}"),
+            Self::Continue => f.write_str("continue"),
         }
     }
 }
@@ -63,6 +66,7 @@ impl FromStr for ControlMessage {
             ("no-deadline", None) => Ok(Self::Deadline(None)),
             ("lost", None) => Ok(Self::Lost),
             ("signal", Some(signal)) => number(signal).map(Self::Signal),
+            ("continue", None) => Ok(Self::Continue),
             _ => Err(Unintelligible),
         }
     }
@@ -121,6 +125,7 @@ mod tests {
             ControlMessage::Deadline(None),
             ControlMessage::Lost,
             ControlMessage::Signal(15),
+            ControlMessage::Continue,
         ] {
             assert_eq!(message.to_string().parse(), Ok(message));
         }

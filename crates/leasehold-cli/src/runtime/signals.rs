@@ -128,7 +128,8 @@ fn block() -> io::Result<SignalFd> {
     )?)
 }
 
-const PASSED_ON: [Signal; 9] = [
+/// The signals that the wrapper passes on.
+pub(crate) const PASSED_ON: [Signal; 9] = [
     Signal::SIGHUP,
     Signal::SIGINT,
     Signal::SIGQUIT,

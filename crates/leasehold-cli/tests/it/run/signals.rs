@@ -7,7 +7,9 @@ use nix::fcntl::OFlag;
 use nix::sys::signal::Signal;
 
 use crate::support::harness::Sandbox;
-use crate::support::processes::{signal, state, until_gone, until_running, until_stopped};
+use crate::support::processes::{
+    guardian_of, signal, state, until_gone, until_running, until_stopped,
+};
 use crate::support::program::sh;
 
 #[test]
@@ -37,6 +39,43 @@ fn signals_are_passed_on_to_the_command() {
     }
     run.signal(Signal::SIGTERM);
     assert_eq!(run.wait().code(), 5);
+}
+
+/// A command that notes TERM and USR1, and its process id.
+const NOTES: &str = "
+    trap 'echo TERM >> got' TERM
+    trap 'echo USR1 >> got' USR1
+    echo $$ > pid
+    while :; do sleep 0.02; done";
+
+#[test]
+fn signal_to_the_wrapper_arrives_once() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(&sh("run x", NOTES));
+    sandbox.pid_in("pid");
+    run.signal(Signal::SIGTERM);
+    until("TERM arrives", || sandbox.line_in_if_any("got") == "TERM");
+    run.signal(Signal::SIGUSR1);
+    until("USR1 arrives", || sandbox.lines_in("got").len() == 2);
+    assert_eq!(sandbox.lines_in("got"), ["TERM", "USR1"]);
+}
+
+#[test]
+fn signal_to_all_processes_arrives_once() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start(&sh("run x", NOTES));
+    let command = sandbox.pid_in("pid");
+    // As systemd does with all processes of a service. The wrapper is last, so that the test holds however
+    // slow the machine is.
+    for pid in [guardian_of(command), command, run.pid()] {
+        signal(pid, Signal::SIGTERM);
+    }
+    // Signals are passed on in their order, so a second TERM would come before this one.
+    run.signal(Signal::SIGUSR1);
+    until("USR1 arrives", || {
+        sandbox.lines_in("got").contains(&"USR1".into())
+    });
+    assert_eq!(sandbox.lines_in("got"), ["TERM", "USR1"]);
 }
 
 #[test]
