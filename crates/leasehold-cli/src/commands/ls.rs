@@ -31,9 +31,9 @@ pub(crate) struct LsArgs {
 
     /// Print one JSON object on stdout.
     ///
-    /// `version` is 1; later versions may add fields, but change none. `store`, `pattern`; `members`,
-    /// the number of servers of the store; `unanswered`, the servers that did not answer, each with `id`
-    /// and `reason`; `more`, whether --limit left out locks; `locks`, each with `lock`, `held` (whether
+    /// `version` is 1; later versions may add fields, but change none. `store`, `store_source` (where the
+    /// store was configured, null if nowhere), `pattern`; `members`, the number of servers of the store;
+    /// `unanswered`, the servers that did not answer, each with `id` and `reason`; `more`, whether --limit left out locks; `locks`, each with `lock`, `held` (whether
     /// a majority names one holder), `agreed` (whether all servers that answered name the same) and
     /// `holders`, as in `status`, each with `members`, the number of servers that name it.
     #[arg(long)]
@@ -63,11 +63,13 @@ fn pattern(text: &str) -> Result<Pattern, String> {
 pub(crate) fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode, Failure> {
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
-    store.print_notice(output);
+    store.print_on_terminal(output);
     let client = store.client();
     let listing = runtime()?.block_on(client.list_locks(&args.pattern, args.limit))?;
     let printed = if args.json {
-        output::print_json(&object(&listing, &args.pattern, &client.describe()))
+        let mut object = object(&listing, &args.pattern, &client.describe());
+        object["store_source"] = store.source().into();
+        output::print_json(&object)
     } else {
         output::print(&lines(&listing, &args.pattern, args.limit))
     };

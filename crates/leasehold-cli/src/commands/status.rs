@@ -22,8 +22,9 @@ pub(crate) struct StatusArgs {
 
     /// Print one JSON object on stdout.
     ///
-    /// `version` is 1; later versions may add fields, but change none. `lock`, `store`; `held`, whether the lock
-    /// is held; `permits` with `total` and `held`; `holders`, each with `mode`, `permits`, `owner`, `host`,
+    /// `version` is 1; later versions may add fields, but change none. `lock`, `store`; `store_source`, where
+    /// the store was configured (null if nowhere); `held`, whether the lock is held; `permits` with `total`
+    /// and `held`; `holders`, each with `mode`, `permits`, `owner`, `host`,
     /// `pid` and `program` (of the process that took the lock), `user`, `label`, `command` (what it runs),
     /// `since` (when it took the lock), `fence`, `remaining_ms`, `broken`, `foreign` (whether
     /// another library holds the lock) and `form` (what the value of a foreign lock looks like); `waiters`, as in
@@ -40,7 +41,7 @@ pub(crate) struct StatusArgs {
 pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Failure> {
     let choice = config::choose(&args.store, &Environment::read())?;
     let store = OpenStore::open(&choice)?;
-    store.print_notice(output);
+    store.print_on_terminal(output);
     let client = store.client();
     let (waiters, holders, broken) = runtime()?.block_on(async {
         // All at once: a server that does not answer is waited for only once. In this order, a client that
@@ -55,6 +56,7 @@ pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Fai
             "version": 1,
             "lock": args.name,
             "store": client.describe(),
+            "store_source": store.source(),
             "held": !holders.is_empty(),
             "permits": permits(&holders).map(|total| json!({
                 "total": total,

@@ -13,7 +13,9 @@ pub(super) const BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ConfigFile {
-    store: Spanned<OneOrMany>,
+    store: Option<Spanned<OneOrMany>>,
+    #[serde(default)]
+    require_store: bool,
     max_ttl: Option<Spanned<String>>,
     clock_tolerance: Option<Spanned<String>>,
 }
@@ -25,8 +27,8 @@ enum OneOrMany {
     Many(Vec<String>),
 }
 
-/// Reads the configuration file at `path`, which holds `text`.
-pub(crate) fn parse(text: &str, path: &Path) -> Result<Addresses, Failure> {
+/// Reads the configuration file at `path`, which holds `text`. Returns `None` if it only requires a store.
+pub(crate) fn parse(text: &str, path: &Path) -> Result<Option<Addresses>, Failure> {
     // The file may contain passwords, so the error has the line number without the line.
     let place = |start: usize| {
         let line = text[..start].matches('\n').count() + 1;
@@ -48,8 +50,20 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Addresses, Failure> {
         max_ttl: read("max_ttl", &file.max_ttl)?,
         clock_tolerance: read("clock_tolerance", &file.clock_tolerance)?,
     };
-    let start = file.store.span().start;
-    let urls = match file.store.into_inner() {
+    let Some(store) = file.store else {
+        if !file.require_store {
+            return Err(refuse(0, "missing field `store`".into()));
+        }
+        return match limits.any() {
+            Some(limit) => Err(refuse(
+                0,
+                format!("{limit} applies to the `store` of the same file"),
+            )),
+            None => Ok(None),
+        };
+    };
+    let start = store.span().start;
+    let urls = match store.into_inner() {
         OneOrMany::One(url) if url.matches("://").count() > 1 => {
             let rule = "`store` is a single text with several addresses; write a list such as \
                         [\"redis://a\", \"redis://b\", \"redis://c\"]";
@@ -58,7 +72,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Addresses, Failure> {
         OneOrMany::One(url) => vec![url],
         OneOrMany::Many(urls) => urls,
     };
-    Addresses::new(urls, limits, place(start))
+    Addresses::new(urls, limits, place(start)).map(Some)
 }
 
 #[cfg(test)]
@@ -69,6 +83,10 @@ mod tests {
     use crate::output::exit_code::ExitCode;
 
     fn read(text: &str) -> Result<Addresses, Failure> {
+        read_any(text).map(|addresses| addresses.expect("a store"))
+    }
+
+    fn read_any(text: &str) -> Result<Option<Addresses>, Failure> {
         parse(text, Path::new("/etc/leasehold/leasehold.toml"))
     }
 
@@ -86,6 +104,18 @@ mod tests {
         assert_eq!(addresses.urls.len(), 2);
         let tolerance = addresses.limits.clock_tolerance;
         assert_eq!(tolerance, Some(Duration::from_millis(100)));
+    }
+
+    #[test]
+    fn file_without_a_store_must_require_one() {
+        assert_eq!(read_any("require_store = true").unwrap(), None);
+        let both = "require_store = true\nstore = 'redis://a'";
+        assert_eq!(read(both).unwrap().urls, ["redis://a"]);
+        for text in ["", "require_store = false"] {
+            assert!(refusal(read(text)).contains("missing field `store`"));
+        }
+        let limit = refusal(read("require_store = true\nmax_ttl = '9s'"));
+        assert!(limit.contains("max_ttl applies to the `store`"), "{limit}");
     }
 
     #[test]

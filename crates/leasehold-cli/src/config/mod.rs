@@ -119,9 +119,17 @@ fn find(args: &StoreArgs, environment: &Environment) -> Result<Choice, Failure> 
         let text = "LEASEHOLD_CONFIG is empty; name a file, or unset it";
         return Err(Failure::usage(text));
     }
+    let required = environment.require_store.as_ref();
+    let required = required.is_some_and(|value| value != "0" && !value.is_empty());
+    let mut required = required.then(|| "LEASEHOLD_REQUIRE_STORE is set".to_owned());
     for file in environment.files() {
         match read_limited(&file) {
-            Ok(text) => return file::parse(&text, &file).map(Choice::Stores),
+            Ok(text) => match file::parse(&text, &file)? {
+                Some(addresses) => return Ok(Choice::Stores(addresses)),
+                // A file names a store or requires one. So where there is a file for the whole system, no
+                // environment leads to a local lock.
+                None => required = Some(format!("{} has require_store", file.display())),
+            },
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound && environment.config.is_none() => {}
             Err(error) => {
@@ -132,14 +140,13 @@ fn find(args: &StoreArgs, environment: &Environment) -> Result<Choice, Failure> 
             }
         }
     }
-    let required = environment.require_store.as_ref();
-    if required.is_some_and(|value| value != "0" && !value.is_empty()) {
-        return Err(Failure::usage(
-            "no store configured, but LEASEHOLD_REQUIRE_STORE is set; give --store, LEASEHOLD_STORE or a \
-             leasehold.toml, or pass --local",
-        ));
+    match required {
+        Some(by) => Err(Failure::usage(format!(
+            "no store configured, but {by}; give --store, LEASEHOLD_STORE or a leasehold.toml with a store, or \
+             pass --local"
+        ))),
+        None => Ok(Choice::Unsaid),
     }
-    Ok(Choice::Unsaid)
 }
 
 /// Reads a configuration file, which may be a pipe. An endless one is an error.

@@ -33,18 +33,19 @@ pub(crate) struct OpenStore {
     members: Vec<String>,
     /// The place of its locks, the same for all spellings of the same addresses.
     place: String,
-    /// Whether it is the default, which was not configured.
-    is_unsaid: bool,
+    /// Where it was configured: an option, a variable, or a line of a file. `None` for the default, which was
+    /// not configured.
+    source: Option<String>,
 }
 
 impl OpenStore {
     pub(crate) fn open(choice: &Choice) -> Result<Self, Failure> {
         match choice {
-            Choice::Local => Ok(Self::files(FileStore::open_default()?)),
-            Choice::Unsaid => Ok(Self {
-                is_unsaid: true,
+            Choice::Local => Ok(Self {
+                source: Some("--local".into()),
                 ..Self::files(FileStore::open_default()?)
             }),
+            Choice::Unsaid => Ok(Self::files(FileStore::open_default()?)),
             Choice::Stores(addresses) => Self::at(addresses),
         }
     }
@@ -53,7 +54,10 @@ impl OpenStore {
         match StoreAddress::of(addresses)? {
             StoreAddress::Folder(url) => {
                 let files = addresses.blame(open_files(url))?;
-                Ok(Self::files(files))
+                Ok(Self {
+                    source: Some(addresses.source.clone()),
+                    ..Self::files(files)
+                })
             }
             StoreAddress::Servers(urls) => Self::redis(urls, addresses),
         }
@@ -66,7 +70,7 @@ impl OpenStore {
             place: store.describe(),
             store,
             files: Some(files),
-            is_unsaid: false,
+            source: None,
         }
     }
 
@@ -86,17 +90,35 @@ impl OpenStore {
             place: places.join("; "),
             store: store.into(),
             files: None,
-            is_unsaid: false,
+            source: Some(addresses.source.clone()),
         })
     }
 
     /// Prints a notice if the store is the default.
     pub(crate) fn print_notice(&self, output: &Output) {
-        if self.is_unsaid {
+        if self.source.is_none() {
             output.print_message(&Message::Notice(
                 "no store configured; using a lock local to this machine and user (pass --local to silence \
                  this notice)",
             ));
+        }
+    }
+
+    /// Where the store was configured; `None` for the default.
+    pub(crate) fn source(&self) -> Option<&str> {
+        self.source.as_deref()
+    }
+
+    /// Names the store to people, and where it was configured. A lock that is free here may be held in another
+    /// store. Scripts find both in the JSON.
+    pub(crate) fn print_on_terminal(&self, output: &Output) {
+        match self.source() {
+            Some(source) if output.has_terminal() => {
+                let text = format!("store: {} (from {source})", self.store.describe());
+                output.print_message(&Message::Notice(&text));
+            }
+            Some(_) => {}
+            None => self.print_notice(output),
         }
     }
 

@@ -63,6 +63,61 @@ fn a_required_store_is_required() {
 }
 
 #[test]
+fn file_requires_a_store_in_any_environment() {
+    let lock = LocalLock::new("required-by-file");
+    let sandbox = Sandbox::new();
+    let folder = sandbox.path("home/.config/leasehold");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("leasehold.toml"), "require_store = true\n").unwrap();
+    let run = |args: &str| {
+        let mut command = sandbox.without_store();
+        command.args(args.list());
+        sandbox.spawn(command).wait()
+    };
+    let refused = run(&format!("run {} touch ran", lock.0));
+    refused.fails(
+        64,
+        &[
+            "no store configured",
+            "leasehold.toml has require_store",
+            "--store",
+        ],
+    );
+    assert!(!sandbox.path("ran").exists());
+    run(&format!("run --local {} true", lock.0)).succeeds();
+    run(&format!("run --store {} x true", sandbox.store())).succeeds();
+}
+
+#[test]
+fn status_and_ls_name_the_store_and_its_source() {
+    let sandbox = Sandbox::new();
+    let folder = sandbox.path("home/.config/leasehold");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("leasehold.toml");
+    fs::write(&file, format!("\nstore = '{}'", sandbox.store())).unwrap();
+    let store = format!("file:{}", sandbox.path("locks").display());
+    let of_file = format!("{}: line 2", file.display());
+    let option = ["status", "x", "--json", "--store", sandbox.store()];
+    for (args, variable, source) in [
+        (&["status", "x", "--json"][..], false, &*of_file),
+        (&["ls", "--json"], false, &*of_file),
+        (&["status", "x", "--json"], true, "LEASEHOLD_STORE"),
+        (&option, true, "--store"),
+    ] {
+        let mut command = match variable {
+            true => sandbox.leasehold(),
+            false => sandbox.without_store(),
+        };
+        command.args(args);
+        let shown = sandbox.spawn(command).wait().json();
+        assert_eq!(
+            (&shown["store"], &shown["store_source"]),
+            (&store.clone().into(), &source.into())
+        );
+    }
+}
+
+#[test]
 fn configuration_file_names_the_store() {
     let sandbox = Sandbox::new();
     let folder = sandbox.path("home/.config/leasehold");
