@@ -207,11 +207,21 @@ const EXIT_CODES: &[Row] = &[
     row("76", &["hold", "renew", "release"], "the lock was lost"),
     row("76", &["fence check"], "a later holder was here"),
     row(
+        "76",
+        &["break"],
+        "no such lease: the lock is free, or has another",
+    ),
+    row(
         "77",
         STORE,
         "the store refused access (password, ACL, TLS, database)",
     ),
     row("78", &["doctor"], "a check is red"),
+    row(
+        "78",
+        STORE,
+        "this list of servers, or its limits, is not that of the quorum",
+    ),
     row("125", &[], "another failure of leasehold itself"),
     row("126", RUNS, "CMD could not be executed"),
     row("127", RUNS, "CMD was not found"),

@@ -1,6 +1,7 @@
 //! The command line as a whole: parsing, help, man pages and completions.
 
 pub(crate) mod completions;
+mod habits;
 mod help;
 pub(crate) mod man;
 
@@ -53,7 +54,8 @@ pub(crate) fn program() -> Command {
 /// Parses the arguments of this process.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
     let mut program = program();
-    let matches = program.try_get_matches_from_mut(std::env::args_os())?;
+    let matches = program.try_get_matches_from_mut(std::env::args_os());
+    let matches = matches.map_err(habits::explain)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut program))
 }
 

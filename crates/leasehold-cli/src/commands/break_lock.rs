@@ -121,12 +121,13 @@ async fn perform(
             )
         }
     };
-    Err(Failure::usage(refused))
+    Err(Failure::new(ExitCode::LOST, refused))
 }
 
 fn without_fence(name: &str, holder: Option<&Holder>) -> Failure {
     let Some(holder) = holder else {
-        return Failure::usage(format!("lock {name:?} is free; nothing is broken"));
+        let text = format!("lock {name:?} is free; nothing is broken");
+        return Failure::new(ExitCode::LOST, text);
     };
     let fence = holder
         .fence

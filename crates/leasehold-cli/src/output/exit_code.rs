@@ -21,6 +21,7 @@ impl ExitCode {
     pub(crate) const BUSY: Self = Self(75);
     pub(crate) const LOST: Self = Self(76);
     pub(crate) const REFUSED: Self = Self(77);
+    /// A check of `doctor` is red, or the configuration of this client is not that of its quorum.
     pub(crate) const UNSOUND: Self = Self(78);
     pub(crate) const FAILURE: Self = Self(125);
     pub(crate) const NOT_EXECUTABLE: Self = Self(126);
@@ -58,6 +59,8 @@ impl ExitCode {
     /// The code for this kind of error.
     pub(crate) fn of_error(error: &Error) -> Self {
         match error.kind() {
+            // The servers refuse this client's list or limits. Its arguments may well be right.
+            ErrorKind::InvalidInput if !error.members().is_empty() => Self::UNSOUND,
             ErrorKind::InvalidInput | ErrorKind::Unsupported | ErrorKind::PermitsDiffer => {
                 Self::USAGE
             }
@@ -76,12 +79,12 @@ impl ExitCode {
     }
 
     /// The code for a missing quorum. If all failed members failed in the same way (for example a
-    /// wrong password), the code of that failure. Another quorum configuration is a usage error,
-    /// because waiting does not help.
+    /// wrong password), the code of that failure. Another quorum configuration has its own code, because
+    /// waiting does not help.
     fn of_members(error: &Error) -> Self {
         let differs = |m: &MemberFailure| m.error.kind() == ErrorKind::InvalidInput;
         if error.members().iter().any(differs) {
-            return Self::USAGE;
+            return Self::UNSOUND;
         }
         let mut codes = error.members().iter().map(|m| Self::of_error(&m.error));
         match codes.next() {
@@ -143,7 +146,7 @@ mod tests {
         assert_eq!(code(&[Refused, Unreachable]), ExitCode::UNREACHABLE);
         assert_eq!(code(&[]), ExitCode::UNREACHABLE);
         assert_eq!(code(&[Untrusted, Untrusted]), ExitCode::UNREACHABLE);
-        assert_eq!(code(&[Unreachable, InvalidInput]), ExitCode::USAGE);
+        assert_eq!(code(&[Unreachable, InvalidInput]), ExitCode::UNSOUND);
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl fmt::Display for QuorumShortfall {
     /// Ends with the reason of each server that has no vote.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.summary())?;
-        for failure in &self.failures {
+        for failure in MemberFailure::grouped(&self.failures) {
             write!(f, "; {failure}")?;
         }
         Ok(())

@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
@@ -93,19 +94,24 @@ impl Outcome {
                 status,
                 end_requested,
             }),
-            Self::NotStarted(errno) => {
-                let program = command.command.first().cloned().unwrap_or_default();
-                Err(Failure::new(
-                    ExitCode::of_start(errno),
-                    format!("cannot run {program:?}: {}", errno.desc()),
-                ))
-            }
+            Self::NotStarted(errno) => Err(not_started(&command.command, errno)),
             Self::GuardianGone => Err(Failure::new(
                 ExitCode::FAILURE,
                 "the guardian process was killed, so the command was killed too",
             )),
         }
     }
+}
+
+fn not_started(command: &[OsString], errno: Errno) -> Failure {
+    let program = command.first().cloned().unwrap_or_default();
+    let mut text = format!("cannot run {program:?}: {}", errno.desc());
+    let has_blank = program.as_encoded_bytes().contains(&b' ');
+    if errno == Errno::ENOENT && has_blank && command.len() == 1 {
+        text +=
+            &format!("; a command is given as separate words, or to a shell: sh -c {program:?}");
+    }
+    Failure::new(ExitCode::of_start(errno), text)
 }
 
 fn is_interrupt(status: ExitStatus) -> bool {
@@ -286,8 +292,7 @@ impl<'a> Wrapper<'a> {
             .map_err(|error| Failure::of("cannot stop", &error))?;
         if self.hold.seems_valid() {
             self.job_control.continue_with(group);
-            self.guardian
-                .send(ControlMessage::Signal(Signal::SIGCONT as i32));
+            self.guardian.send(ControlMessage::Continue);
         }
         // Otherwise the loss, which is reported next, ends the command.
         Ok(())

@@ -5,6 +5,7 @@
 )]
 
 mod documents;
+mod habits;
 mod nobody;
 mod redis_frozen;
 mod redis_pictures;
@@ -60,6 +61,7 @@ mod administration {
     pub(crate) mod redis_doctor;
     pub(crate) mod redis_holders;
     pub(crate) mod redis_members;
+    pub(crate) mod redis_wrong_address;
 }
 
 mod fences {

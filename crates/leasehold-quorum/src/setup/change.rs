@@ -7,7 +7,7 @@ use leasehold::Error;
 use leasehold::env::Entropy;
 use leasehold::store::{MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus};
 
-use super::{MemberAnswer, draw, refuse};
+use super::{MemberAnswer, draw, not_yet, refuse};
 use crate::trust::{difference, old_enough, wait_of};
 
 /// A change from one quorum to the next.
@@ -157,7 +157,7 @@ impl<'a> Change<'a> {
             ));
         }
         if member_record.run != status.run {
-            return refuse(format!(
+            return not_yet(format!(
                 "{id} restarted; let a client acquire a lock, then try again"
             ));
         }
@@ -166,7 +166,7 @@ impl<'a> Change<'a> {
         let left = wait_of(self.new.max_ttl).saturating_sub(passed);
         // A member that lost its record waits, too: an interrupted change may have left it in the generation before.
         if member_record.generation > 1 && !left.is_zero() {
-            return refuse(format!(
+            return not_yet(format!(
                 "{id} got this quorum's record {passed:.0?} ago, because the quorum was changed or the server had lost \
                  it, and earlier leases may still be valid; wait {left:.0?} more"
             ));

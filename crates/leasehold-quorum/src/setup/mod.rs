@@ -73,3 +73,8 @@ fn draw(entropy: &dyn Entropy) -> impl FnMut() -> DataGeneration {
 fn refuse<T>(text: String) -> Result<T, Error> {
     Err(Error::new(ErrorKind::InvalidInput, text))
 }
+
+/// Returns the error for a state of the members that passes.
+fn not_yet<T>(text: String) -> Result<T, Error> {
+    Err(Error::new(ErrorKind::Untrusted, text))
+}

@@ -65,7 +65,9 @@ impl Info {
                 "the server is Redis {version}: at least 6.2 is needed"
             ));
         }
-        self.demand("role")?;
+        if !self.is_sentinel() {
+            self.demand("role")?;
+        }
         match self.foreign_role() {
             // Its address may lead to the primary soon, or it may be promoted.
             Some(REPLICA) => Err(Error::new(ErrorKind::Unreachable, REPLICA)),
@@ -96,7 +98,16 @@ impl Info {
         role.or_else(|| self.evicts())
     }
 
+    fn is_sentinel(&self) -> bool {
+        self.field("redis_mode") == Some("sentinel")
+    }
+
     fn foreign_role(&self) -> Option<&'static str> {
+        if self.is_sentinel() {
+            return Some(
+                "this is a Sentinel, which keeps no locks: give the address of the primary",
+            );
+        }
         if self.field("role") != Some("master") {
             return Some(REPLICA);
         }
@@ -165,6 +176,10 @@ mod tests {
             assert_eq!(error.kind(), kind);
             assert!(error.to_string().contains(rule), "{error}");
         }
+        let sentinel = Info("redis_version:7.0.0\r\nredis_mode:sentinel\r\n".into());
+        let error = sentinel.check().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("address of the primary"));
         let error = Info("redis_version:7.0.0".into()).check().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidResponse);
     }

@@ -10,7 +10,7 @@ use super::socket::{Stream, broken, unreadable};
 use super::tls::Tls;
 use crate::codec::{Info, Rights, SAMPLE_COMMANDS, Sampler, encode_sample, inbox, refused};
 use crate::resp::{CommandWriter, Parser, Value};
-use crate::url::{Login, RedisUrl};
+use crate::url::{Address, Login, RedisUrl};
 
 /// What it takes to open a connection to one member.
 #[derive(Debug)]
@@ -103,7 +103,8 @@ impl Connector {
                 writer.arg("AUTH").arg(&user).arg(&login.password);
             }
         };
-        let replies = dialog.ask(greeting).await?;
+        let replies = dialog.ask(greeting).await;
+        let replies = replies.map_err(|error| self.suspect_tls(error))?;
         let [Value::Error { code, message }] = replies.as_slice() else {
             return Ok(dialog);
         };
@@ -131,6 +132,19 @@ impl Connector {
             }
             _ => Ok(dialog),
         }
+    }
+
+    /// Adds to the failure of the first request without TLS that the server may expect TLS. Then it closes the
+    /// connection without a word.
+    fn suspect_tls(&self, error: Error) -> Error {
+        let is_plain = matches!(self.url.address, Address::Tcp { tls: false, .. });
+        if !is_plain || error.kind() != ErrorKind::Unreachable {
+            return error;
+        }
+        let reason = error.reason();
+        let text =
+            format!("{reason}; if this port expects TLS, use rediss:// in place of redis://");
+        Error::new(ErrorKind::Unreachable, text)
     }
 
     /// Asks the server to close the last connection, so that it drops what it did not execute. Closing the

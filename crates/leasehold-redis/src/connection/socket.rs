@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream, tcp, unix};
 use tokio_rustls::client::TlsStream;
 
-use super::tls::Tls;
+use super::tls::{self, Tls};
 use crate::resp::{ParseError, Parser};
 use crate::url::{Address, RedisUrl};
 
@@ -244,6 +244,9 @@ impl Drop for WriteHalf {
 }
 
 pub(crate) fn broken(error: &io::Error) -> Error {
+    if let Some(refusal) = tls::refusal(error) {
+        return refusal;
+    }
     let message = format!("the connection failed: {error}");
     Error::new(ErrorKind::Unreachable, message)
 }

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -39,6 +40,9 @@ impl Tls {
         })?;
         let connector = TlsConnector::from(self.config().await?);
         connector.connect(name, stream).await.map_err(|error| {
+            if let Some(refusal) = refusal(&error) {
+                return refusal;
+            }
             let inner = error.get_ref();
             let by_tls =
                 inner.is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>);
@@ -66,6 +70,22 @@ impl Tls {
         let config = builder.with_root_certificates(roots).with_no_client_auth();
         Ok(self.config.get_or_init(|| Arc::new(config)).clone())
     }
+}
+
+/// Returns the error for a failure of TLS that has a known remedy.
+pub(super) fn refusal(error: &io::Error) -> Option<Error> {
+    use rustls::{AlertDescription, InvalidMessage};
+    let text = match error.get_ref()?.downcast_ref::<rustls::Error>()? {
+        rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
+            "the server demands a client certificate, which is not supported yet; set tls-auth-clients no on the \
+             server"
+        }
+        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            "the server does not speak TLS on this port; use redis:// in place of rediss://, or its TLS port"
+        }
+        _ => return None,
+    };
+    Some(Error::new(ErrorKind::Refused, text))
 }
 
 impl fmt::Debug for Tls {

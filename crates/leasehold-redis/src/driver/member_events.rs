@@ -25,8 +25,12 @@ pub(super) fn log(members: &[MemberId], now: BootInstant, event: MemberEvent) {
             tracing::warn!(member = %members[member], "restarted, and may have forgotten leases");
         }
         MemberEvent::Fails { member, error } => {
-            let reason = error.reason();
-            tracing::warn!(member = %members[member], reason, "member has no vote");
+            let (reason, id) = (error.reason(), &members[member]);
+            match members.len() {
+                // A store of one server knows no votes.
+                1 => tracing::warn!(member = %id, reason, "member cannot be used"),
+                _ => tracing::warn!(member = %id, reason, "member has no vote"),
+            }
         }
         MemberEvent::Answers { member } => {
             tracing::info!(member = %members[member], "member answers again");

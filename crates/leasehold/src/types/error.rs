@@ -180,7 +180,7 @@ impl fmt::Display for Error {
             write!(f, "{store}: ")?;
         }
         f.write_str(&self.0.message)?;
-        for failure in &self.0.members {
+        for failure in MemberFailure::grouped(&self.0.members) {
             write!(f, "; {failure}")?;
         }
         Ok(())
@@ -235,17 +235,40 @@ impl MemberFailure {
     }
 }
 
+impl MemberFailure {
+    /// Returns one text for each reason, with all members that have it: `a, b: connection refused`. The order
+    /// is that of the first member with the reason.
+    pub fn grouped(failures: &[Self]) -> Vec<String> {
+        let mut groups: Vec<(String, String)> = Vec::new();
+        for failure in failures {
+            let (reason, id) = (failure.reason(), failure.id.as_str());
+            match groups.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, ids)) => *ids += &format!(", {id}"),
+                None => groups.push((reason, id.to_owned())),
+            }
+        }
+        let texts = groups.into_iter();
+        texts
+            .map(|(reason, ids)| format!("{ids}: {reason}"))
+            .collect()
+    }
+
+    /// Why, without the member, and for how long.
+    fn reason(&self) -> String {
+        let text = self.error.to_string();
+        // An error may name the member as its store.
+        let named = format!("{}: ", self.id);
+        let text = text.strip_prefix(&named).unwrap_or(&text);
+        match self.eligible_after {
+            Some(span) => format!("{text} (no vote for {span:.0?})"),
+            None => text.to_owned(),
+        }
+    }
+}
+
 impl fmt::Display for MemberFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names_itself = self.error.store() == Some(self.id.as_str());
-        if !names_itself {
-            write!(f, "{}: ", self.id)?;
-        }
-        self.error.fmt(f)?;
-        match self.eligible_after {
-            Some(span) => write!(f, " (no vote for {span:.0?})"),
-            None => Ok(()),
-        }
+        write!(f, "{}: {}", self.id, self.reason())
     }
 }
 
@@ -260,6 +283,24 @@ pub(crate) fn forked() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reason_of_several_members_is_said_once() {
+        let failure = |id: &str, reason: &str| {
+            let error = Error::new(ErrorKind::Unreachable, reason).with_store(id);
+            MemberFailure::new(MemberId::new(id), error)
+        };
+        let members = vec![
+            failure("b", "connection refused"),
+            failure("a", "no answer yet"),
+            failure("c", "connection refused"),
+        ];
+        let error = Error::new(ErrorKind::NoQuorum, "no quorum").with_members(members);
+        assert_eq!(
+            error.to_string(),
+            "no quorum; b, c: connection refused; a: no answer yet"
+        );
+    }
 
     #[test]
     fn one_line_names_lock_store_and_reason() {

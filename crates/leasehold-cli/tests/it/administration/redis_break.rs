@@ -31,7 +31,10 @@ fn broken_lock_stays_closed_until_lease_end() {
         ];
         sandbox.run("break x").fails(64, &without);
         let other = ["not with fence 7; nothing is broken", &fence.to_string()];
-        sandbox.run("break x --fence 7").fails(64, &other);
+        sandbox.run("break x --fence 7").fails(76, &other);
+        for args in ["break free", "break free --fence 7"] {
+            sandbox.run(args).fails(76, &["lock \"free\" is free"]);
+        }
         assert!(status(sandbox)["broken"].is_null());
 
         let args = format!("break x --fence {fence} --reason outage --json");

@@ -1,0 +1,85 @@
+//! What people type out of habit, from flock(1), timeout(1), kubectl(1) and others, and what it is called here.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// Puts what the unknown argument is called here into the error. The tip of clap, to pass it as a value after
+/// `--`, would make an option the name of the lock.
+pub(super) fn explain(mut error: clap::Error) -> clap::Error {
+    let kind = match error.kind() {
+        ErrorKind::UnknownArgument => ContextKind::InvalidArg,
+        ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
+        _ => return error,
+    };
+    let Some(ContextValue::String(given)) = error.get(kind) else {
+        return error;
+    };
+    let advice = advice(given);
+    if let Some(advice) = advice {
+        // It knows better than a guess by similar letters.
+        error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::SuggestedSubcommand);
+        let styled = ContextValue::StyledStrs(vec![advice.into()]);
+        error.insert(ContextKind::Suggested, styled);
+    } else if kind == ContextKind::InvalidArg {
+        error.remove(ContextKind::Suggested);
+    }
+    error
+}
+
+fn advice(given: &str) -> Option<&'static str> {
+    let name = given.split('=').next().unwrap_or(given);
+    let known = HABITS.iter().find(|(names, _)| names.contains(&name));
+    known.map(|(_, advice)| *advice)
+}
+
+const HABITS: [(&[&str], &str); 13] = [
+    (
+        &["--timeout", "--wait-time", "--wait-timeout"],
+        "the maximum time to wait is -w SPAN (--wait), as in: -w 5s",
+    ),
+    (
+        &["-x", "-e", "--exclusive", "--ex"],
+        "a lock is exclusive unless -s is given; leave this option out",
+    ),
+    (
+        &["-c", "--command"],
+        "give the command after --, as in: run NAME -- sh -c 'COMMAND'",
+    ),
+    (
+        &["--nonblock", "--nb", "--nowait", "--non-blocking"],
+        "to wait for nothing, give -n (--no-wait)",
+    ),
+    (
+        &["-q", "--quiet", "--silent"],
+        "messages go to stderr; to hide them, add 2> /dev/null",
+    ),
+    (
+        &["-v", "--verbose"],
+        "waits and warnings are on stderr anyway; --json has every event",
+    ),
+    (
+        &["--watch", "-f", "--follow"],
+        "to repeat it, run it with watch(1), as in: watch leasehold status NAME",
+    ),
+    (
+        &["-o", "--output", "--format"],
+        "to print JSON, give --json",
+    ),
+    (
+        &["-u", "--unlock", "unlock"],
+        "`run` releases its lock when its command ends; `release` releases the lock of a handle",
+    ),
+    (
+        &["lock"],
+        "`run NAME -- COMMAND` locks for a command; `acquire NAME` for the steps of a script",
+    ),
+    (
+        &["show", "get"],
+        "`status NAME` shows one lock, and `ls` all of them",
+    ),
+    (
+        &["top", "watch"],
+        "run `ls` with watch(1), as in: watch leasehold ls",
+    ),
+    (&["version"], "the version is `leasehold --version`"),
+];
