@@ -125,7 +125,7 @@ fn obstacles_to_init_are_named_before_writing() {
     drop(held);
     let alias = format!("{}?id=other", free.url().replace("127.0.0.1", "localhost"));
     let twice = sandbox.run_at(&[free.url(), holder.url(), alias], "init");
-    twice.fails(64, &["is the same server as", "other"]);
+    twice.fails(78, &["is the same server as", "other"]);
     let only_dead = [&dead, &free, &others[0]].map(RedisServer::url);
     others[0].command(&["FLUSHALL"]);
     sandbox.run_at(&only_dead, "init").fails(69, &[&id(&dead)]);
