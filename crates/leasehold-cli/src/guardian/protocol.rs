@@ -15,7 +15,7 @@ pub(crate) enum ControlMessage {
     Deadline(Option<BootInstant>),
     /// The lock is lost: end the processes.
     Lost,
-    /// The wrapper received this signal: pass it on, unless the command has it already.
+    /// The wrapper received this signal: pass it on, unless the command received it as well.
     Signal(i32),
     /// The wrapper continues after a stop: so must the command.
     Continue,

@@ -33,8 +33,7 @@ pub(crate) struct OpenStore {
     members: Vec<String>,
     /// The place of its locks, the same for all spellings of the same addresses.
     place: String,
-    /// Where it was configured: an option, a variable, or a line of a file. `None` for the default, which was
-    /// not configured.
+    /// The option, the variable, or the line of a file that configures the store. `None` for the default.
     source: Option<String>,
 }
 
@@ -104,7 +103,7 @@ impl OpenStore {
         }
     }
 
-    /// Where the store was configured; `None` for the default.
+    /// Returns what configures the store; `None` for the default.
     pub(crate) fn source(&self) -> Option<&str> {
         self.source.as_deref()
     }
