@@ -178,7 +178,7 @@ mod tests {
         }
         let sentinel = Info("redis_version:7.0.0\r\nredis_mode:sentinel\r\n".into());
         let error = sentinel.check().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert_eq!(error.kind(), Unsupported);
         assert!(error.to_string().contains("address of the primary"));
         let error = Info("redis_version:7.0.0".into()).check().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidResponse);
