@@ -2,6 +2,7 @@ use std::mem;
 use std::rc::Rc;
 
 use leasehold::{Error, ErrorKind};
+use leasehold_quorum::Request;
 use leasehold_redis::codec::{encode_sample, inbox, script_of};
 use leasehold_redis::resp::CommandWriter;
 
@@ -119,6 +120,16 @@ impl Simulation {
             }
         }
         while let Some((member, id, request)) = it.engine.poll_transmit() {
+            if let Request::Release {
+                claim,
+                requeue: Some(next),
+                ..
+            } = &request
+                && let Some(wait) = self.owners.wait(&claim.owner.to_ascii())
+            {
+                let next = next.owner.to_ascii().to_vec();
+                self.owners.rename(wait, next);
+            }
             it.sessions[member].pending.push((id, Rc::new(request)));
         }
         let has_pending = |session: &Session| session.is_up() && !session.pending.is_empty();

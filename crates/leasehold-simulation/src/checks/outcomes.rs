@@ -5,7 +5,7 @@ use leasehold::ErrorKind;
 use super::Violation;
 use super::facts::Facts;
 use super::servers::Servers;
-use crate::history::{Denial, Event, Freed, Kind, Wait, What};
+use crate::history::{Denial, Event, Freed, Kind, Lease, Wait, What};
 use crate::time::Time;
 
 /// I7: an operation that is reported to have no effect has none. The reported result of a release is what a
@@ -43,8 +43,10 @@ pub(super) fn reported(facts: &Facts<'_>) -> Vec<Violation> {
                         "was refused and holds a majority",
                     ));
                 }
-                if it.kind == Kind::Release && it.own_before().is_some() && it.own_after().is_none()
-                {
+                // A late attempt of an earlier round may have taken another permit.
+                let is_own = |lease: &&Lease| lease.wait == it.wait;
+                let own = |leases: &[Lease]| leases.iter().filter(is_own).count();
+                if it.kind == Kind::Release && own(&it.after) < own(&it.before) {
                     freed.entry(it.wait).or_default().insert(it.server);
                 }
             }

@@ -44,6 +44,8 @@ struct Path {
 struct State {
     fault: NetworkFault,
     open: HashMap<u64, Arc<Connection>>,
+    /// The connections whose requests are held back, until the server has run them.
+    held: HashMap<u64, Arc<Connection>>,
     opened: u64,
     ended: bool,
 }
@@ -74,6 +76,7 @@ impl Proxy {
         let state = State {
             fault: NetworkFault::None,
             open: HashMap::new(),
+            held: HashMap::new(),
             opened: 0,
             ended: false,
         };
@@ -127,17 +130,24 @@ impl Proxy {
     /// Holds back what clients send on the connections that are open now, even after the clients close them. New
     /// connections work.
     pub fn hold_requests(&self) {
-        for connection in self.path.state().open.values() {
+        let mut state = self.path.state();
+        for connection in state.open.values() {
             connection.held.store(true, Ordering::SeqCst);
         }
+        state.held = state.open.clone();
     }
 
     /// Passes on what was held back on connections that their clients closed, and closes them at the server.
     pub fn deliver_requests(&self) {
-        for connection in self.path.state().open.values() {
+        for connection in self.path.state().held.values() {
             connection.held.store(false, Ordering::SeqCst);
         }
         self.path.changed.notify_all();
+    }
+
+    /// Returns whether requests are held back that the server has not run yet.
+    pub fn holds_requests(&self) -> bool {
+        !self.path.state().held.is_empty()
     }
 
     /// How many connections clients opened so far.
@@ -203,6 +213,12 @@ impl Path {
             // The server may have closed the connection.
             let _ = (&requests.server).write_all(&kept);
             requests.close(&requests.server);
+            if path.state().held.contains_key(&id) {
+                // The server closes the connection when it has run everything.
+                let mut rest = [0; 1024];
+                while let Ok(1..) = (&requests.server).read(&mut rest) {}
+                path.state().held.remove(&id);
+            }
         })?;
         let (answers, due) = mpsc::channel::<(BootInstant, Vec<u8>)>();
         let (path, reading) = (Arc::clone(self), Arc::clone(&connection));
