@@ -19,9 +19,9 @@ pub(crate) struct InitArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
-    /// State that all servers were new when a client initialized the quorum.
+    /// State that the servers were new before the first lock.
     ///
-    /// Needed only if locks may have been granted since. If a server had lost its data before, `once` may
+    /// Needed only if a client initialized the quorum, and locks may have been granted since. If a server had lost its data before, `once` may
     /// run a command twice.
     #[arg(long)]
     pub(crate) new: bool,

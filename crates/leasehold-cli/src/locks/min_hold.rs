@@ -123,7 +123,8 @@ fn rest_action(
             false => RestAction::Stay(Duration::ZERO),
         };
     };
-    let longest = terms.ttl_max.saturating_sub(terms.margin(terms.ttl_max));
+    let ttl = terms.ttl_max.min(LEFT_MAX);
+    let longest = ttl.saturating_sub(terms.margin(ttl));
     match rest {
         Duration::ZERO => RestAction::Free,
         _ if hurried => RestAction::Leave(rest.min(longest)),
@@ -135,6 +136,9 @@ fn rest_action(
         _ => RestAction::Stay(longest),
     }
 }
+
+/// The longest TTL of a lease that is left behind. Nobody can end it but an operator.
+const LEFT_MAX: Duration = LeaseTerms::QUORUM_TTL_MAX;
 
 /// For a shorter time, it is better to stay than to leave a lease behind.
 const BRIEF: Duration = Duration::from_secs(1);

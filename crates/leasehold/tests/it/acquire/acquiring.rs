@@ -174,8 +174,8 @@ async fn invalid_input_names_its_rule_and_sends_nothing() {
         (single.client.lock("leasehold:member_record"), "reserved"),
         (lock(&single).ttl(ms(99)), "TTL 99ms is out of bounds; "),
         (
-            lock(&single).ttl(ms(60_001)),
-            "TTL 60.001s is out of bounds; ",
+            lock(&single).ttl(ms(86_400_001)),
+            "TTL 86400.001s is out of bounds; ",
         ),
         (lock(&single).max_hold(Duration::ZERO), "max_hold is zero"),
     ] {
