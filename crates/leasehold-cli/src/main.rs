@@ -53,6 +53,9 @@ fn main() -> Status {
         output.print_message(&Message::Error(&failure));
         failure.code
     });
+    if cli.subcommand.reports_end() {
+        output.print_message(&Message::End(code));
+    }
     output.flush();
     code.into()
 }

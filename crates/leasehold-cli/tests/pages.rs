@@ -23,7 +23,7 @@ use snapbox::{Data, Redactions};
 const VALUES: [(&str, &str); 5] = [
     ("[PID]", r"\(pid (?<redacted>\d+) on "),
     ("[HOST]", r"\(pid \S+ on (?<redacted>[^)]+)\)"),
-    ("[TIME]", r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z"),
+    ("[TIME]", r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{3})?Z"),
     ("[FENCE]", r"\b\d{16}\b"),
     (
         "[SPAN]",

@@ -72,7 +72,6 @@ pub(crate) fn break_lock(args: &BreakArgs, output: &Output) -> Result<ExitCode, 
     let of = store.member_count();
     let printed = if args.json {
         output::print_json(&json!({
-            "version": 1,
             "lock": args.name,
             "store": client.describe(),
             "closed_for_ms": broken.closed_for.map(time_text::millis),

@@ -85,7 +85,6 @@ fn text(set: &MemberSet, seen: &[MemberReply], is_new: bool) -> String {
 fn json(set: &MemberSet, seen: &[MemberReply]) -> Value {
     let member = |one: &MemberReply| json!({"id": one.id.as_str(), "durable": is_durable(one)});
     json!({
-        "version": 1,
         "members": seen.iter().map(member).collect::<Vec<_>>(),
         "max_ttl_ms": millis(set.max_ttl),
         "clock_tolerance_ms": millis(set.clock_tolerance),

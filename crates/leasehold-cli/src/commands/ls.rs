@@ -186,7 +186,6 @@ fn object(listing: &LockListing, pattern: &Pattern, store: &str) -> Value {
         .iter()
         .map(|failure| json!({"id": failure.id.as_str(), "reason": failure.error.reason()}));
     json!({
-        "version": 1,
         "store": store,
         "pattern": pattern.to_string(),
         "members": listing.members,

@@ -247,6 +247,14 @@ impl Subcommand {
         )
     }
 
+    /// Whether it takes locks. Then its last message is the exit code, for programs.
+    pub(crate) fn reports_end(&self) -> bool {
+        matches!(
+            self,
+            Self::Run(_) | Self::Elect(_) | Self::Once(_) | Self::Hold(_) | Self::Acquire(_)
+        )
+    }
+
     /// Whether the messages of the program are JSON.
     pub(crate) fn prints_json(&self) -> bool {
         match self {

@@ -53,7 +53,6 @@ pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Fai
     let now = SystemClock.wall();
     let printed = if args.json {
         output::print_json(&json!({
-            "version": 1,
             "lock": args.name,
             "store": client.describe(),
             "store_source": store.source(),

@@ -42,7 +42,6 @@ pub(crate) fn waiters(args: &WaitersArgs, output: &Output) -> Result<ExitCode, F
     let now = SystemClock.wall();
     let printed = if args.json {
         output::print_json(&json!({
-            "version": 1,
             "lock": args.name,
             "store": client.describe(),
             "queue": has_queue,

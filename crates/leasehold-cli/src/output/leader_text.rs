@@ -3,10 +3,6 @@ use serde_json::{Value, json};
 
 use crate::output::time_text;
 
-/// The version of the output of `elect --json`. It changes if a field changes its meaning or is
-/// removed.
-pub(crate) const VERSION: u32 = 1;
-
 /// One line for people: the leader of `name`.
 pub(crate) fn line(name: &str, change: &LeaderChange) -> String {
     match change {
@@ -31,18 +27,16 @@ fn phrase(leader: &Leader) -> String {
 pub(crate) fn json(name: &str, change: &LeaderChange) -> Value {
     match change {
         LeaderChange::Leads(leader) => json!({
-            "version": VERSION,
             "event": "leads",
             "name": name,
             "leader": fields(leader),
         }),
         LeaderChange::Unknown(error) => json!({
-            "version": VERSION,
             "event": "unknown",
             "name": name,
             "reason": error.to_string(),
         }),
-        _ => json!({"version": VERSION, "event": "nobody", "name": name}),
+        _ => json!({"event": "nobody", "name": name}),
     }
 }
 
@@ -76,10 +70,7 @@ mod tests {
             "x: unknown leader: 2 of 3 members do not answer"
         );
         let value = json("x", &unknown);
-        assert_eq!(
-            (&value["version"], &value["event"]),
-            (&1.into(), &"unknown".into())
-        );
+        assert_eq!(value["event"], "unknown");
         assert_eq!(line("x", &LeaderChange::Nobody), "x: no leader");
         assert_eq!(json("x", &LeaderChange::Nobody)["event"], "nobody");
     }

@@ -6,9 +6,10 @@ use serde_json::{Map, Value, json};
 
 use crate::output::break_text;
 use crate::output::colour::Style;
+use crate::output::envelope::stamped;
+use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::holder_text;
-use crate::output::leader_text;
 use crate::output::once_answer::OnceAnswer;
 use crate::output::quorum_shortfall::QuorumShortfall;
 use crate::output::time_text;
@@ -63,6 +64,8 @@ pub(crate) enum Message<'a> {
     Once(OnceAnswer<'a>),
     /// The reason for the end of the program.
     Error(&'a Failure),
+    /// The program ends with this code.
+    End(ExitCode),
 }
 
 impl Message<'_> {
@@ -78,9 +81,11 @@ impl Message<'_> {
                 quorum_shortfall,
                 so_far,
             } => Some(waiting(lock, holders, *place, *quorum_shortfall, *so_far)),
-            Self::Acquired { .. } | Self::Nested { .. } | Self::Leads { .. } | Self::Once(_) => {
-                None
-            }
+            Self::Acquired { .. }
+            | Self::Nested { .. }
+            | Self::Leads { .. }
+            | Self::Once(_)
+            | Self::End(_) => None,
             Self::Lost { lock, reason } => Some(format!("lost lock {lock:?}: {reason}")),
             Self::Campaigns { name, after } => {
                 let after = time_text::whole_millis(*after);
@@ -102,6 +107,10 @@ impl Message<'_> {
 
     /// One object for programs; `event` names the message.
     pub(crate) fn json(&self) -> Value {
+        stamped(self.fields())
+    }
+
+    fn fields(&self) -> Value {
         match self {
             Self::Notice(text) => json!({"event": "notice", "message": text}),
             Self::Warning(text) => json!({"event": "warning", "message": text}),
@@ -142,14 +151,12 @@ impl Message<'_> {
                 json!({"event": "lost", "lock": lock, "reason": reason})
             }
             Self::Leads { name, fence, value } => json!({
-                "version": leader_text::VERSION,
                 "event": "leads",
                 "name": name,
                 "fence": fence.get(),
                 "value": value,
             }),
             Self::Campaigns { name, after } => json!({
-                "version": leader_text::VERSION,
                 "event": "campaigns",
                 "name": name,
                 "after_ms": time_text::millis(*after),
@@ -165,6 +172,7 @@ impl Message<'_> {
                 "message": failure.to_string(),
                 "exit_code": failure.code.get(),
             }),
+            Self::End(code) => json!({"event": "end", "exit_code": code.get()}),
         }
     }
 }

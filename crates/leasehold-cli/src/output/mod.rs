@@ -2,6 +2,7 @@
 
 pub(crate) mod break_text;
 pub(crate) mod colour;
+pub(crate) mod envelope;
 pub(crate) mod events;
 pub(crate) mod exit_code;
 pub(crate) mod failure;
@@ -29,6 +30,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::output::colour::may_colour;
+use crate::output::envelope::stamped;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
@@ -198,7 +200,7 @@ pub(crate) async fn apart(
 
 /// Writes a result for programs to stdout, as one line.
 pub(crate) fn print_json(value: &Value) -> io::Result<()> {
-    print(&format!("{}\n", json_text(value)))
+    print(&format!("{}\n", json_text(&stamped(value.clone()))))
 }
 
 /// The text of `value`, in which a terminal shows every character: JSON may escape any of them.
@@ -220,6 +222,9 @@ fn json_text(value: &Value) -> String {
     }
     escaped
 }
+
+#[cfg(test)]
+mod json_page_tests;
 
 #[cfg(test)]
 mod tests {

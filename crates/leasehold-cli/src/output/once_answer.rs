@@ -18,7 +18,6 @@ impl OnceAnswer<'_> {
         let kept = |(bytes, cut): (usize, bool)| json!({"bytes": bytes, "cut": cut});
         json!({
             "event": "once",
-            "version": 1,
             "key": self.key,
             "outcome": self.outcome,
             "fence": self.fence,

@@ -13,10 +13,19 @@ pub(crate) fn whole_millis(span: Duration) -> humantime::FormattedDuration {
 
 /// An instant of a wall clock, to the second.
 pub(crate) fn timestamp(at: WallTime) -> String {
+    humantime::format_rfc3339_seconds(system_time(at)).to_string()
+}
+
+fn system_time(at: WallTime) -> SystemTime {
     let time = SystemTime::UNIX_EPOCH + Duration::from_micros(at.as_micros());
     // A damaged record may contain a year with more than four digits.
     let latest = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_799);
-    humantime::format_rfc3339_seconds(time.min(latest)).to_string()
+    time.min(latest)
+}
+
+/// An instant of a wall clock, to the millisecond.
+pub(crate) fn instant(at: WallTime) -> String {
+    humantime::format_rfc3339_millis(system_time(at)).to_string()
 }
 
 /// What is left of a lease, rounded down to seconds.

@@ -86,6 +86,8 @@ impl RunContext<'_> {
             End::Ended { status, .. } => ExitCode::of_command(status),
             End::Lost { .. } => ExitCode::LOST,
             End::Interrupted => {
+                let code = ExitCode::of_signal(Signal::SIGINT as i32);
+                self.output.print_message(&Message::End(code));
                 self.output.flush();
                 job_control::die_by_interrupt();
                 ExitCode::of_signal(Signal::SIGINT as i32)

@@ -60,6 +60,7 @@ mod administration {
     pub(crate) mod redis_break;
     pub(crate) mod redis_doctor;
     pub(crate) mod redis_holders;
+    pub(crate) mod redis_json;
     pub(crate) mod redis_members;
     pub(crate) mod redis_wrong_address;
 }

@@ -50,7 +50,6 @@ impl Report {
             json!({"id": member.id, "checks": checks(&member.checks), "facts": member.facts})
         });
         json!({
-            "version": 1,
             "store": self.store,
             "verdict": self.verdict().word(),
             "voting": self.majority.map(|(counting, _)| counting),

@@ -39,7 +39,6 @@ fn check(args: &FenceCheckArgs) -> Result<ExitCode, Failure> {
             Verdict::OlderThan(greatest) => (Some(greatest), greatest),
         };
         let printed = output::print_json(&json!({
-            "version": 1,
             "token": token.get(),
             "passes": matches!(verdict, Verdict::Passes { .. }),
             "high_water": high_water.get(),

@@ -1,4 +1,4 @@
-//! The JSON of `acquire`, `renew` and `release`, version 1.
+//! The JSON of `acquire`, `renew` and `release`.
 
 use std::time::Duration;
 
@@ -9,13 +9,9 @@ use serde_json::{Value, json};
 use crate::output::holder_text::{mode_name, permits};
 use crate::output::time_text::millis;
 
-/// Stays the same until a field changes its meaning or is removed.
-const VERSION: u32 = 1;
-
 /// What `acquire` and `renew` print; without its text if the handle went into a file.
 pub(super) fn handle(handle: &Handle, store: &str, is_shown: bool) -> Value {
     json!({
-        "version": VERSION,
         "lock": handle.key().as_str(),
         "store": store,
         "mode": mode_name(handle.mode()),
@@ -30,7 +26,6 @@ pub(super) fn handle(handle: &Handle, store: &str, is_shown: bool) -> Value {
 /// What `release` prints.
 pub(super) fn released(handle: &Handle, store: &str, released: bool) -> Value {
     json!({
-        "version": VERSION,
         "lock": handle.key().as_str(),
         "store": store,
         "released": released,

@@ -15,6 +15,8 @@ pub(crate) struct HoldArgs {
     pub(crate) ignore_stdin: bool,
 
     /// Print other messages as JSON too, on stderr.
+    ///
+    /// The last one is `end`, with `exit_code`.
     #[arg(long)]
     pub(crate) json: bool,
 }

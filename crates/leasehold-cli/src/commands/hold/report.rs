@@ -1,4 +1,4 @@
-//! The JSON of `hold`, version 1.
+//! The JSON of `hold`.
 
 use std::time::Duration;
 
@@ -10,9 +10,6 @@ use crate::options::lock_options::LockOptions;
 use crate::output::holder_text::{mode_name, permits};
 use crate::output::time_text::millis;
 
-/// Stays the same until a field changes its meaning or is removed.
-const VERSION: u32 = 1;
-
 /// The line of `hold` when the lock is held.
 pub(super) fn held(
     lock_options: &LockOptions,
@@ -22,7 +19,6 @@ pub(super) fn held(
 ) -> Value {
     let expires = guards.deadline().map(|_| millis(guards.remaining()));
     json!({
-        "version": VERSION,
         "event": "held",
         "lock": lock_options.name,
         "store": store,
@@ -38,7 +34,6 @@ pub(super) fn held(
 /// The line of `hold` when the lock is lost.
 pub(super) fn lost(loss: &LostLock) -> Value {
     json!({
-        "version": VERSION,
         "event": "lost",
         "lock": loss.lock,
         "reason": loss.reason,

@@ -135,7 +135,6 @@ impl Outcome<'_> {
 
     fn json(&self) -> Value {
         json!({
-            "version": 1,
             "dry_run": self.is_dry,
             "members": self.ids(),
             "store": self.urls,

@@ -51,7 +51,6 @@ pub(super) fn replace(
     let shown: Vec<_> = urls.iter().map(|url| without_login(url)).collect();
     let printed = if args.json {
         output::print_json(&json!({
-            "version": 1,
             "dry_run": dry_run,
             "member": id.as_str(),
             "store": shown,

@@ -113,7 +113,6 @@ impl Roll {
     fn json(&self, store: &str) -> Value {
         let members: Vec<_> = self.states.iter().map(|it| self.member(it)).collect();
         json!({
-            "version": 1,
             "store": store,
             "initialized": self.is_quorum() && !self.is_uninitialized(),
             "max_ttl_ms": millis(self.set.max_ttl),

@@ -69,8 +69,8 @@ pub(crate) struct OnceArgs {
 
     /// Print own messages as JSON, one object a line, on stderr.
     ///
-    /// The last one, unless it is an error, is the outcome. `version` is 1; later versions may add
-    /// fields, but change none. `event` is `once`; `key`; `outcome` is `committed`, `replayed`, or
+    /// The last one is `end`, with `exit_code`. The one before it, unless it is an error, is the outcome.
+    /// `version` is 1; later versions may add fields, but change none. `event` is `once`; `key`; `outcome` is `committed`, `replayed`, or
     /// `failed` (CMD failed, and its result is not kept); `fence` of the attempt with this result;
     /// `exit_code`; `stdout` and `stderr`, each with `bytes` (kept) and `cut` (whether there was more);
     /// `kept_for_ms`, null if it is not kept.

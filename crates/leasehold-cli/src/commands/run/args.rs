@@ -63,6 +63,8 @@ pub(crate) struct RunArgs {
     pub(crate) shown: CommandArgs,
 
     /// Print own messages as JSON, one object a line, on stderr.
+    ///
+    /// Each has `version` (1), `time` and `event`. The last one is `end`, with `exit_code`.
     #[arg(long)]
     pub(crate) json: bool,
 

@@ -99,7 +99,9 @@ fn observers_print_each_change_until_a_signal() {
     assert_eq!(seen(3)["event"], "nobody");
     observer.signal(Signal::SIGINT);
     let ended = observer.wait();
-    assert_eq!((ended.code(), &*ended.stderr), (130, ""), "{ended:?}");
+    let end: Value = serde_json::from_str(&ended.stderr).unwrap();
+    assert_fields(&end, json!({"event": "end", "exit_code": 130}));
+    assert_eq!(ended.code(), 130);
     assert_eq!(ended.stdout.lines().count(), 3, "{ended:?}");
 }
 
@@ -131,7 +133,7 @@ fn once_means_that_a_loss_is_the_end() {
     ended.fails(76, &[]);
     let events = ended.events();
     let names: Vec<_> = events.iter().map(|event| &event["event"]).collect();
-    assert_eq!(names, ["acquired", "leads", "lost"], "{ended:?}");
+    assert_eq!(names, ["acquired", "leads", "lost", "end"], "{ended:?}");
     let fence = fences(&sandbox)[0];
     assert_fields(
         &events[1],

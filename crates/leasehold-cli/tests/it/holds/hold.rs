@@ -59,7 +59,8 @@ fn assert_held_until_stdin_or_signal(sandbox: &Sandbox) {
         .keys()
         .map(String::as_str)
         .collect();
-    let expected = "event expires_in_ms fence lock mode permits store ttl_ms version waited_ms";
+    let expected =
+        "event expires_in_ms fence lock mode permits store time ttl_ms version waited_ms";
     assert_eq!(fields.join(" "), expected);
     assert_fields(&held, json!({"version": 1, "event": "held", "lock": "x"}));
     assert_fields(&held, json!({"mode": "exclusive", "permits": null}));

@@ -119,7 +119,7 @@ fn object(ended: &Ended) -> (Value, String) {
 fn json_has_the_fields_of_version_1() {
     let (sandbox, _servers) = Sandbox::on_quorum(5);
     let (acquired, fields) = object(&sandbox.run("acquire --json --permits 3 --ttl 20s x"));
-    let expected = "expires_in_ms fence handle lock mode permits store ttl_ms version";
+    let expected = "expires_in_ms fence handle lock mode permits store time ttl_ms version";
     assert_eq!(fields, expected);
     assert_fields(&acquired, json!({"lock": "x", "ttl_ms": 20_000}));
     assert_fields(&acquired, json!({"mode": "permit", "permits": 3}));
@@ -131,7 +131,7 @@ fn json_has_the_fields_of_version_1() {
     assert_eq!(renewed["fence"], acquired["fence"]);
     let handle = renewed["handle"].as_str().unwrap();
     let (released, fields) = object(&with_handle(&sandbox, handle, "release --json"));
-    assert_eq!(fields, "lock released store version");
+    assert_eq!(fields, "lock released store time version");
     assert_eq!(released["released"], true);
     let gone = with_handle(&sandbox, handle, "release --json");
     gone.fails(76, &[r#""event":"error""#, r#""exit_code":76"#]);

@@ -205,8 +205,13 @@ fn what_could_not_be_started_is_not_kept() {
 fn the_outcome_is_told_to_programs() {
     let sandbox = Sandbox::new();
     let outcome = |ended: &Ended| -> Value {
-        let line = ended.stderr.lines().rfind(|line| line.starts_with('{'));
-        serde_json::from_str(line.unwrap_or_else(|| panic!("{ended:?}"))).unwrap()
+        let lines = ended.stderr.lines().filter(|line| line.starts_with('{'));
+        let events = lines.map(|line| serde_json::from_str(line).unwrap());
+        let [.., outcome, end] = &events.collect::<Vec<Value>>()[..] else {
+            panic!("{ended:?}");
+        };
+        assert_fields(end, json!({"event": "end", "exit_code": ended.code()}));
+        outcome.clone()
     };
     let [first, again] = [(); 2].map(|()| call(&sandbox, "--json --retain 2h"));
     let (told, replayed) = (outcome(&first), outcome(&again));

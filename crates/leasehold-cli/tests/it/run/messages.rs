@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use crate::support::harness::Sandbox;
-use crate::support::program::assert_fields;
+use crate::support::program::{assert_fields, sh};
 
 #[test]
 fn every_line_is_an_event_object() {
@@ -20,12 +20,38 @@ fn every_line_is_an_event_object() {
     let (first, second) = (first.wait(), second.wait());
     assert_eq!(second.stdout, "mine\n", "stdout belongs to the command");
     let (first, second) = (first.events(), second.events());
-    assert_eq!((first.len(), &first[0]["event"]), (1, &json!("acquired")));
+    assert_eq!((first.len(), &first[0]["event"]), (2, &json!("acquired")));
     assert_fields(&second[0], json!({"event": "waiting", "lock": "x"}));
     assert_eq!(second[0]["holders"][0]["pid"], pid);
-    let acquired = second.last().unwrap();
+    let acquired = &second[second.len() - 2];
     assert_eq!(acquired["event"], "acquired");
     assert!(acquired["fence"].as_u64() > first[0]["fence"].as_u64());
+}
+
+#[test]
+fn every_event_has_version_and_time() {
+    let sandbox = Sandbox::new();
+    let ended = sandbox.run(&sh("run --json x", "exit 3"));
+    let events = ended.events();
+    let names: Vec<_> = events.iter().map(|event| &event["event"]).collect();
+    assert_eq!(names, ["acquired", "end"]);
+    assert_eq!(events[1]["exit_code"], 3);
+    for event in &events {
+        assert_eq!(event["version"], 1, "{event}");
+        let time = event["time"].as_str().unwrap();
+        assert!(
+            time.ends_with('Z') && humantime::parse_rfc3339(time).is_ok(),
+            "{event}"
+        );
+    }
+    let refused = sandbox.run("run --json --ttl 1ms x true").events();
+    assert_fields(
+        &refused[0],
+        json!({"event": "error", "exit_code": 64, "version": 1}),
+    );
+    let status = sandbox.run("status --json x").json();
+    assert_eq!(status["version"], 1);
+    assert!(status["time"].is_string(), "{status}");
 }
 
 #[test]
