@@ -21,8 +21,8 @@ pub(crate) struct InitArgs {
 
     /// State that the servers were new before the first lock.
     ///
-    /// Needed only if a client initialized the quorum, and locks may have been granted since. If a server had lost its data before, `once` may
-    /// run a command twice.
+    /// Needed only if a client initialized the quorum, and locks may have been granted since. If a server had
+    /// lost its data before, `once` may run a command twice.
     #[arg(long)]
     pub(crate) new: bool,
 

@@ -113,7 +113,7 @@ fn init_after_granted_locks_needs_the_operators_word() {
     });
     let refused = sandbox.run("init --max-ttl 3s");
     refused.fails(
-        64,
+        78,
         &["locks may have been granted", "`leasehold init --new`"],
     );
     let once = "once --max-ttl 3s --ttl 3s pay/1 touch ran";
