@@ -22,7 +22,7 @@ pub(crate) struct ChangeCare {
     #[arg(long)]
     pub(crate) yes: bool,
 
-    /// Show the new list and the locks that would be lost, and change nothing.
+    /// Show the new list and lost locks, and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -70,7 +70,7 @@ pub(crate) enum MembersChange {
     /// address. Clients with the old list would give it a vote again, and two clients could hold the same
     /// lock.
     Replace {
-        /// The server to replace: its id as in `leasehold members`, or its URL.
+        /// The server to replace: its id, or its URL.
         #[arg(value_name = "ID|URL")]
         old: String,
 
