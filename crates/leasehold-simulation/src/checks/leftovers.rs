@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Violation;
 use super::facts::{End, Facts, Span, WaitFacts};
@@ -9,6 +9,8 @@ use crate::time::{MILLIS, SECOND, Time};
 /// I5: when all programs have ended, no server holds one of their leases or waiters.
 pub(super) fn left(facts: &Facts<'_>) -> Vec<Violation> {
     let mut servers = Servers::default();
+    // What a request took whose client had given up the connection: it stays until its TTL ends.
+    let mut taken_late = BTreeSet::<(usize, usize, Wait)>::new();
     let mut violations = Vec::new();
     let goes_on = |wait: &WaitFacts, at| {
         let is_held = |span: &Span| span.gone.is_none_or(|gone| gone > at);
@@ -16,6 +18,16 @@ pub(super) fn left(facts: &Facts<'_>) -> Vec<Violation> {
     };
     for (index, event) in facts.events.iter().enumerate() {
         servers.see(event);
+        if let What::Executed(it) = &event.what
+            && it.own_before().is_none()
+            && it.own_after().is_some()
+        {
+            let lease = (it.server, it.lock, it.wait);
+            match it.stray {
+                true => taken_late.insert(lease),
+                false => taken_late.remove(&lease),
+            };
+        }
         let phase = match event.what {
             What::Settled => Some(What::Rested),
             What::Rested => None,
@@ -33,8 +45,9 @@ pub(super) fn left(facts: &Facts<'_>) -> Vec<Violation> {
         notes.for_each(|note| servers.see(note));
         let is_rested = phase.is_none();
         for (server, lock, lease) in servers.leases(event.at) {
-            let detached = facts.waits[&lease.wait].detached.is_some();
-            if servers.is_up(server) && (is_rested || !detached) {
+            let may_stay = facts.waits[&lease.wait].detached.is_some()
+                || taken_late.contains(&(server, lock, lease.wait));
+            if servers.is_up(server) && (is_rested || !may_stay) {
                 violations.push(reject(
                     event.at,
                     server,

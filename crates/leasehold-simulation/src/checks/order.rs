@@ -5,6 +5,7 @@ use leasehold::Mode;
 use super::Violation;
 use super::facts::{End, Facts, WaitFacts, are_compatible, is_queued};
 use super::servers::Servers;
+use crate::faults::FaultKind;
 use crate::history::{Execution, Kind, Manner, Wait, What};
 use crate::time::{MILLIS, Time};
 
@@ -114,6 +115,11 @@ pub(super) fn kept_places(facts: &Facts<'_>) -> Vec<Violation> {
     let mut violations = Vec::new();
     if facts.plan.lazy_scripts {
         // Calling a script that the server does not know does nothing.
+        return violations;
+    }
+    if facts.plan.has(FaultKind::LateBytes) {
+        // A late request of an earlier round queues an owner that no longer waits, and a client that gave up
+        // a connection does not listen for a moment. Its entries may go.
         return violations;
     }
     let mut servers = Servers::default();
