@@ -137,7 +137,7 @@ fn rest_action(
     }
 }
 
-/// The longest TTL of a lease that is left behind. Nobody can end it but an operator.
+/// The longest TTL of a lease that is left behind. Only an operator can end it.
 const LEFT_MAX: Duration = LeaseTerms::QUORUM_TTL_MAX;
 
 /// For a shorter time, it is better to stay than to leave a lease behind.

@@ -163,7 +163,7 @@ fn granted_locks_need_the_operators_statement() {
     assert_eq!(error.members().len(), 3);
     assert_says(&error.members()[0].error, "leasehold init --new");
     assert_eq!(declared_new(&three(), &used, Past::New).unwrap().len(), 3);
-    // Nobody had a vote yet, so the counters are from attempts that were not granted.
+    // No member had a vote yet, so the counters are from attempts that were not granted.
     let recent = ["a", "b", "c"].map(|id| formed(id, 60, true));
     let edits = declared_new(&three(), &recent, Past::Unknown).unwrap();
     assert_eq!(edits.len(), 3);
