@@ -29,6 +29,13 @@ pub(crate) fn run(workspace: &Workspace, part: Option<&str>) -> Result<(), Strin
     let changed = answer(git(&tree).args(["diff", "HEAD^"])).unwrap_or_default() + "\n";
     std::fs::write(&diff, changed).map_err(|error| format!("{}: {error}", diff.display()))?;
     let part = part.map_or_else(|| part_of_commit(&tree), str::to_owned);
+    // The time limit is for mutants, not for the first build.
+    let mut build = Command::new("cargo");
+    build
+        .args(["test", "--workspace", "--lib", "--no-run", "--quiet"])
+        .env("CARGO_TARGET_DIR", workspace.target())
+        .current_dir(&tree);
+    succeed(&mut build)?;
     for (what, option) in [
         (
             "the lines that the last commit changed",
