@@ -148,14 +148,14 @@ impl RedisStore {
     }
 
     /// Moves a member to another server, under the same id. This store has the new address, and `former` is the
-    /// server at the old one. No lock is lost, and clients with the old address go on: the former server is
-    /// told that it was replaced and loses its vote, and the new one has a vote after the longest TTL and a
+    /// server at the old one. No lock is lost, and clients with the old address go on. The former server gets
+    /// the record of a replaced server and loses its vote. The new one has a vote after the longest TTL and a
     /// second. With `is_gone`, the operator states that a server that does not answer is stopped for good.
     ///
     /// # Errors
     ///
     /// If the other members with a record of this quorum are no majority, if the new server does not answer,
-    /// holds a lock, or cannot be a member, and if the former one does not answer and is not gone. In these
+    /// holds a lock, is the former one, or cannot be a member, and if the former one does not answer and is not gone. In these
     /// cases nothing is written.
     ///
     /// # Cancel safety
@@ -165,6 +165,12 @@ impl RedisStore {
         let id = former.id();
         let (answers, status) = join(self.ask_all(), former.status()).await;
         let edit = setup::replacement(&self.set, id, &answers, &*self.env.entropy)?;
+        let new = answers.iter().find(|answer| answer.id == *id);
+        if let (Ok(status), Some(Ok(new))) = (&status, new.map(|new| &new.status))
+            && new.run == status.run
+        {
+            return refuse(format!("{id}: the new address leads to the former server"));
+        }
         match status {
             Ok(status) => {
                 if let Some(edit) = setup::retirement(&self.set, id, status)

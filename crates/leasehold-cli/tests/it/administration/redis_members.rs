@@ -270,6 +270,12 @@ fn replaced_server_costs_no_lock() {
             "members --max-ttl 3s replace {options} {old} {new}"
         ))
     };
+    let itself = format!("{} {}", id(&servers[0]), servers[0].url());
+    let itself = former.run(&format!("members --max-ttl 3s replace {itself}"));
+    assert!(
+        itself.stderr.contains("leads to the former server"),
+        "{itself:?}"
+    );
     let url = format!("{}?id={}", new.url(), id(&servers[0]));
     let shown = replace("--dry-run").succeeds().stdout;
     assert!(shown.contains(&url), "{shown}");
