@@ -1,4 +1,4 @@
-//! Many operations that one client begins at once.
+//! A client begins many operations at once.
 
 use futures_util::future::join_all;
 use leasehold::{Client, Guard, ReleaseOutcome};

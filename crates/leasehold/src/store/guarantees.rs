@@ -163,7 +163,7 @@ pub struct LeaseTerms {
 impl LeaseTerms {
     /// The shortest TTL of any store.
     pub const TTL_MIN: Duration = Duration::from_millis(100);
-    /// The longest TTL of a single store. It continues right after a restart, whatever TTL its leases have.
+    /// The longest TTL of a single store. A long lease does not delay it after a restart.
     pub const TTL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
     /// The longest TTL of a quorum, unless its members agreed on another. A member that may have forgotten
     /// leases has no vote for that time.

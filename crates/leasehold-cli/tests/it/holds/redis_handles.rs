@@ -263,7 +263,7 @@ fn closed_stdout_is_refused_before_the_lock() {
     fs::write(sandbox.path("before"), &handle).unwrap();
     shell("renew < before >&-").fails(74, &parts);
     shell("release --handle-file handle >&-").succeeds();
-    // This drops the handle on purpose: nobody else gets the lock within its TTL.
+    // This drops the handle on purpose: no other client gets the lock within its TTL.
     shell("acquire y > /dev/null").succeeds();
     assert!(sandbox.run("status y").stdout.contains("held by"));
 }
