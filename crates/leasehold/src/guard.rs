@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::env::clock::BootInstant;
 use crate::lease::{ClientCore, HeldLease};
 use crate::runtime::background::Running;
-use crate::store::{LostReason, Release, Sharing};
+use crate::store::{LostReason, Release};
 use crate::types::{Error, ErrorKind, Fence, Key, Mode, Owner, forked};
 
 /// A held lock, until it is released, dropped or lost.
@@ -253,7 +253,7 @@ impl Guard {
                 let text = "a permit cannot be made shared: only an exclusive lock can";
                 return refused(ErrorKind::InvalidInput, text.to_owned());
             }
-            Mode::Exclusive if context.guarantees.sharing == Sharing::ExclusiveOnly => {
+            Mode::Exclusive if !context.guarantees.shared => {
                 let text = format!("{} does not support shared locks", context.store.describe());
                 return refused(ErrorKind::Unsupported, text);
             }

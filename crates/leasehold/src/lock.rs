@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::acquire::{Acquisition, WaitPolicy};
 use crate::guard::Guard;
 use crate::lease::ClientCore;
-use crate::store::{Counting, Expiry, Sharing};
+use crate::store::Expiry;
 use crate::telemetry::spans;
 use crate::types::{Error, ErrorKind, Key, Mode};
 
@@ -216,13 +216,13 @@ impl Lock {
                 "max_hold is zero, so the guard would be lost at once; use a longer time",
             ));
         }
-        if self.mode == Mode::Shared && guarantees.sharing == Sharing::ExclusiveOnly {
+        if self.mode == Mode::Shared && !guarantees.shared {
             return Err(Error::new(
                 ErrorKind::Unsupported,
                 format!("{} does not support shared locks", store.describe()),
             ));
         }
-        if matches!(self.mode, Mode::Permit(_)) && guarantees.counting == Counting::Unsupported {
+        if matches!(self.mode, Mode::Permit(_)) && !guarantees.permits {
             return Err(Error::new(
                 ErrorKind::Unsupported,
                 format!("{} does not support permits", store.describe()),

@@ -1,6 +1,6 @@
 use clap::Args;
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::store::FairnessOrder;
+use leasehold::store::Order;
 use serde_json::json;
 
 use crate::config::{self, Environment};
@@ -38,7 +38,7 @@ pub(crate) fn waiters(args: &WaitersArgs, output: &Output) -> Result<ExitCode, F
     store.print_notice(output);
     let client = store.client();
     let waiters = runtime()?.block_on(client.waiters(&args.name))?;
-    let has_queue = client.guarantees().order != FairnessOrder::Unordered;
+    let has_queue = client.guarantees().order != Order::Unordered;
     let now = SystemClock.wall();
     let printed = if args.json {
         output::print_json(&json!({

@@ -2,7 +2,7 @@ use std::future::pending;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::store::{FairnessOrder, MemberId, Owner, Waiter};
+use leasehold::store::{MemberId, Order, Owner, Waiter};
 use leasehold::{Client, Error, ErrorKind, GuardSet, Holder, LockSet, Mode};
 
 use crate::locks::borrowed_lock::{self, BorrowedLock};
@@ -290,7 +290,7 @@ impl LockRequest<'_> {
     }
 
     async fn waiters(&self, name: &str) -> Vec<Waiter> {
-        if self.client.guarantees().order == FairnessOrder::Unordered {
+        if self.client.guarantees().order == Order::Unordered {
             return Vec::new();
         }
         let waiters = self.client.waiters(name).await;

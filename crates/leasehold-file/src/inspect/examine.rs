@@ -5,7 +5,6 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use leasehold::store::Fencing;
 use leasehold::{Error, ErrorKind, Key};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -78,7 +77,7 @@ impl DirectoryFacts {
             usable: opened.map(drop),
             file_system: file_system.name(),
             is_local: file_system.is_local(),
-            outlives_a_boot: file_system.fencing() == Fencing::Durable,
+            outlives_a_boot: file_system.outlives_a_boot(),
             // Of the directory itself if the path is a link to one: the permissions of a link mean
             // nothing.
             owner: fs::metadata(&path)

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::Path;
 
-use leasehold::store::{Fencing, Waiting};
 use leasehold::{Error, ErrorKind};
 
 /// A kind of file system, by the number that `statfs(2)` gives it.
@@ -39,26 +38,13 @@ impl FileSystem {
         Err(Error::new(ErrorKind::Unsupported, message))
     }
 
-    /// Returns what the order of fences depends on here. A file system in memory forgets its counters
-    /// at the next boot.
-    pub(crate) fn fencing(self) -> Fencing {
-        match self.local_name() {
-            Some("tmpfs" | "ramfs") => Fencing::CounterThenClock,
-            _ => Fencing::Durable,
-        }
+    /// Returns whether the counters of fences outlive a boot. A file system in memory forgets them.
+    pub(crate) fn outlives_a_boot(self) -> bool {
+        !matches!(self.local_name(), Some("tmpfs" | "ramfs"))
     }
 
-    /// Returns how waiters learn that a file was closed. The kernel reports only what happens on this
-    /// machine, which may not be enough for a file system that is not local.
-    pub(crate) fn waiting(self) -> Waiting {
-        if self.is_local() {
-            Waiting::Notified
-        } else {
-            Waiting::Polling
-        }
-    }
-
-    /// Returns whether this machine's kernel is known to be the only one that uses it.
+    /// Returns whether this machine's kernel is known to be the only one that uses it. Only then does the
+    /// kernel report each file that is closed.
     pub(crate) fn is_local(self) -> bool {
         self.local_name().is_some()
     }
@@ -180,19 +166,8 @@ mod tests {
     }
 
     #[test]
-    fn waiters_are_told_where_the_kernel_sees_all() {
-        let waiting = |magic| FileSystem::from_magic(magic).waiting();
-        assert_eq!(waiting(0x0102_1994), Waiting::Notified);
-        assert_eq!(waiting(0x0000_6969), Waiting::Polling);
-        assert_eq!(waiting(0xdead_beef), Waiting::Polling);
-    }
-
-    #[test]
     fn memory_forgets_its_counters() {
-        assert_eq!(
-            FileSystem::from_magic(0x0102_1994).fencing(),
-            Fencing::CounterThenClock
-        );
-        assert_eq!(FileSystem::from_magic(0xef53).fencing(), Fencing::Durable);
+        assert!(!FileSystem::from_magic(0x0102_1994).outlives_a_boot());
+        assert!(FileSystem::from_magic(0xef53).outlives_a_boot());
     }
 }

@@ -13,8 +13,8 @@ use std::time::Duration;
 use leasehold::env::Env;
 use leasehold::store::background::{blocking, spawn};
 use leasehold::store::{
-    Attempt, BoxFuture, Claim, Counting, Exclusion, Expiry, FairnessOrder, Grant, Held, Inspection,
-    LeaseTerms, Owner, Records, Release, Renewal, Sharing, Store, Wait,
+    Attempt, BoxFuture, Claim, Exclusion, Expiry, Grant, Held, Inspection, LeaseTerms, Order,
+    Owner, Records, Release, Renewal, Store, Wait,
 };
 use leasehold::{Error, ErrorKind, Guarantees, Key};
 
@@ -204,15 +204,9 @@ impl Store for FileStore {
     }
 
     fn guarantees(&self) -> Guarantees {
-        Guarantees::new(
-            Exclusion::Kernel,
-            self.0.directory.file_system().fencing(),
-            Expiry::WithProcess,
-            self.0.directory.file_system().waiting(),
-            FairnessOrder::Unordered,
-            Sharing::WritersPreferred,
-        )
-        .with_counting(Counting::Permits)
+        Guarantees::new(Exclusion::Kernel, Expiry::WithProcess, Order::Unordered)
+            .with_shared()
+            .with_permits()
     }
 
     fn terms(&self) -> LeaseTerms {

@@ -1,7 +1,6 @@
 use std::path::{Path, PathBuf};
 
 use leasehold::env::Env;
-use leasehold::store::Waiting;
 use leasehold::{Error, ErrorKind};
 use nix::unistd::geteuid;
 
@@ -108,7 +107,7 @@ impl FileStoreOptions {
 
     fn open_with(self, path: &Path, private: bool) -> Result<FileStore, Error> {
         let directory = Directory::prepare(path, self.rules(private))?;
-        let waits = if directory.file_system().waiting() == Waiting::Notified {
+        let waits = if directory.file_system().is_local() {
             Waiters::notified()
         } else {
             Waiters::polling()

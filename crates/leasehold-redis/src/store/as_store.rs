@@ -2,9 +2,8 @@ use std::future::ready;
 use std::sync::Arc;
 
 use leasehold::store::{
-    Admin, Attempt, BoxFuture, Claim, ClientId, Counting, Exclusion, Expiry, FairnessOrder,
-    Fencing, ForceReleaseSupport, Health, Held, Inspection, LeaseTerms, Records, Release, Renewal,
-    Sharing, Store, Wait, Waiting,
+    Admin, Attempt, BoxFuture, Claim, ClientId, Exclusion, Expiry, Health, Held, Inspection,
+    LeaseTerms, Order, Records, Release, Renewal, Store, Wait,
 };
 use leasehold::{Error, Guarantees};
 use leasehold_quorum::{Acquired, Outcome, ReleaseMode};
@@ -29,16 +28,9 @@ impl Store for RedisStore {
             (_, false) => Exclusion::EveryMember,
             (_, true) => Exclusion::Majority,
         };
-        Guarantees::new(
-            exclusion,
-            Fencing::CounterThenClock,
-            Expiry::Lease,
-            Waiting::Notified,
-            FairnessOrder::Fifo,
-            Sharing::WritersPreferred,
-        )
-        .with_counting(Counting::Permits)
-        .with_force_release(ForceReleaseSupport::Exclusive)
+        Guarantees::new(exclusion, Expiry::Lease, Order::Fifo)
+            .with_shared()
+            .with_permits()
     }
 
     fn terms(&self) -> LeaseTerms {

@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use futures_util::future::join_all;
-use leasehold::store::{Attempt, Sharing};
+use leasehold::store::Attempt;
 use leasehold::{ErrorKind, Fence, Guard, Mode};
 
 use super::fixture::{Fixture, LONG, TIMEOUT, busy, granted, now, released};
@@ -14,7 +14,7 @@ pub(crate) async fn a1_an_exclusive_claim_excludes_all_others(fixture: &Fixture)
     for _ in 0..3 {
         busy(&store, &fixture.claim(&key, LONG)).await;
     }
-    if store.guarantees().sharing != Sharing::ExclusiveOnly {
+    if store.guarantees().shared {
         busy(&store, &fixture.shared(&key, LONG)).await;
     }
     released(&store, &holder).await;
@@ -40,7 +40,7 @@ pub(crate) async fn a1_different_keys_do_not_touch_each_other(fixture: &Fixture)
 pub(crate) async fn a2_shared_claims_hold_together_or_are_refused(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     let (one, two) = (fixture.shared(&key, LONG), fixture.shared(&key, LONG));
-    if store.guarantees().sharing == Sharing::ExclusiveOnly {
+    if !store.guarantees().shared {
         let refusal = store.acquire(&one).await.expect_err("a refusal");
         assert_eq!(refusal.kind(), ErrorKind::Unsupported, "{refusal}");
         return;
@@ -61,7 +61,7 @@ pub(crate) async fn a2_shared_claims_hold_together_or_are_refused(fixture: &Fixt
 
 pub(crate) async fn a2_a_shared_claim_excludes_exclusive_ones(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
-    if store.guarantees().sharing == Sharing::ExclusiveOnly {
+    if !store.guarantees().shared {
         assert!(store.acquire(&fixture.shared(&key, LONG)).await.is_err());
         return;
     }
@@ -77,7 +77,7 @@ pub(crate) async fn a2_a_shared_claim_excludes_exclusive_ones(fixture: &Fixture)
 
 pub(crate) async fn a2_concurrent_readers_have_distinct_fences(fixture: &Fixture) {
     const READERS: usize = 12;
-    if fixture.open().guarantees().sharing == Sharing::ExclusiveOnly {
+    if !fixture.open().guarantees().shared {
         let reader = fixture.shared(&fixture.key(), LONG);
         assert!(fixture.open().acquire(&reader).await.is_err());
         return;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use leasehold::clock::BootInstant;
 use leasehold::env::Env;
 use leasehold::store::{
-    Attempt, BoxFuture, Busy, Claim, Exclusion, Expiry, FairnessOrder, Fencing, Grant, Held,
-    LeaseTerms, Owner, Release, Renewal, Sharing, Store, Waiting,
+    Attempt, BoxFuture, Busy, Claim, Exclusion, Expiry, Grant, Held, LeaseTerms, Order, Owner,
+    Release, Renewal, Store,
 };
 use leasehold::{Error, ErrorKind, Fence, Guarantees, Key, LostReason, Mode};
 
@@ -115,14 +115,7 @@ impl Store for MinimalStore {
     }
 
     fn guarantees(&self) -> Guarantees {
-        Guarantees::new(
-            Exclusion::Process,
-            Fencing::CounterThenClock,
-            Expiry::Lease,
-            Waiting::Polling,
-            FairnessOrder::Unordered,
-            Sharing::ExclusiveOnly,
-        )
+        Guarantees::new(Exclusion::Process, Expiry::Lease, Order::Unordered)
     }
 
     fn terms(&self) -> LeaseTerms {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Client;
 use crate::lease::ClientContext;
 use crate::store::optional;
-use crate::store::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForceReleaseSupport};
+use crate::store::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord};
 use crate::types::{Error, ErrorKind, Fence, Holder, Key, Mode, Owner};
 
 impl Client {
@@ -162,7 +162,7 @@ async fn breakable(context: &ClientContext, key: &Key) -> Result<Option<(Holder,
         return Ok(None);
     }
     let refused = |text: String| Err(Error::new(ErrorKind::Unsupported, text).with_key(key));
-    if context.guarantees.force_release == ForceReleaseSupport::Unsupported {
+    if context.store.admin().is_none() {
         let error = optional::unsupported(&*context.store, unbreakable(&holders));
         return Err(error.with_key(key));
     }

@@ -28,10 +28,10 @@
 //! ```
 //! # pollster::block_on(async {
 //! use leasehold::{Client, MemoryStore};
-//! use leasehold::store::FairnessOrder;
+//! use leasehold::store::Order;
 //!
 //! let locks = Client::new(MemoryStore::new());
-//! assert_eq!(locks.guarantees().order, FairnessOrder::Fifo);
+//! assert_eq!(locks.guarantees().order, Order::Fifo);
 //! let guard = locks.lock("deploy").acquire().await?;
 //! assert!(locks.waiters("deploy").await?.is_empty());
 //! guard.release().await?;

@@ -16,10 +16,9 @@ use crate::env::BoxFuture;
 use crate::env::Env;
 use crate::env::clock::{self, BootInstant};
 use crate::store::{
-    Admin, Attempt, Claim, Counting, Exclusion, Expiry, FairnessOrder, Fencing, ForceReleaseRecord,
-    ForceReleaseSupport, ForcedRelease, Guarantees, Held, Inspection, LeaseTerms, Opened, Reading,
-    RecordKey, RecordState, RecordWrite, Records, Release, Renewal, Sharing, Store, Waiting,
-    WriteOutcome,
+    Admin, Attempt, Claim, Exclusion, Expiry, ForceReleaseRecord, ForcedRelease, Guarantees, Held,
+    Inspection, LeaseTerms, Opened, Order, Reading, RecordKey, RecordState, RecordWrite, Records,
+    Release, Renewal, Store, WriteOutcome,
 };
 use crate::types::{Error, Fence, Key, Wait};
 use record_table::RecordTable;
@@ -107,16 +106,9 @@ impl Store for MemoryStore {
     }
 
     fn guarantees(&self) -> Guarantees {
-        Guarantees::new(
-            Exclusion::Process,
-            Fencing::CounterThenClock,
-            Expiry::Lease,
-            Waiting::Notified,
-            FairnessOrder::Fifo,
-            Sharing::WritersPreferred,
-        )
-        .with_counting(Counting::Permits)
-        .with_force_release(ForceReleaseSupport::Exclusive)
+        Guarantees::new(Exclusion::Process, Expiry::Lease, Order::Fifo)
+            .with_shared()
+            .with_permits()
     }
 
     fn terms(&self) -> LeaseTerms {

@@ -4,7 +4,7 @@ use crate::types::{Error, Key};
 
 /// Breaks a lock for an operator: an optional part of a [`Store`](crate::store::Store).
 ///
-/// A store has this trait exactly where [`Guarantees::force_release`](crate::Guarantees::force_release) offers it.
+/// Locks of a store can be broken exactly if it has this trait.
 pub trait Admin: Send + Sync {
     /// Breaks the exclusive lease of `record.owner`, and keeps the record. Changes nothing for other
     /// holders. A second call with the same record is harmless.

@@ -6,55 +6,41 @@ use std::time::Duration;
 pub struct Guarantees {
     /// Whether the store excludes a second holder, and under which condition.
     pub exclusion: Exclusion,
-    /// What the order of fences relies on.
-    pub fencing: Fencing,
     /// When a lease ends by itself.
     pub expiry: Expiry,
-    /// How a waiter learns that the lock is free.
-    pub waiting: Waiting,
     /// The order in which the store serves waiters.
-    pub order: FairnessOrder,
-    /// Whether the store supports shared mode.
-    pub sharing: Sharing,
-    /// Whether a lock can have permits.
-    pub counting: Counting,
-    /// Whether an operator can break a lock.
-    pub force_release: ForceReleaseSupport,
+    pub order: Order,
+    /// Whether the store supports shared mode. A waiting writer then keeps later readers out. Otherwise
+    /// the store refuses a shared claim as unsupported.
+    pub shared: bool,
+    /// Whether a lock can have permits. At most as many owners then hold the lock as it has permits, each
+    /// with its own lease and fence. Otherwise the store refuses a claim on a permit as unsupported.
+    pub permits: bool,
 }
 
 impl Guarantees {
-    /// Returns these promises, without permits and without breaking.
-    pub fn new(
-        exclusion: Exclusion,
-        fencing: Fencing,
-        expiry: Expiry,
-        waiting: Waiting,
-        order: FairnessOrder,
-        sharing: Sharing,
-    ) -> Self {
+    /// Returns these promises, without shared mode and without permits.
+    pub fn new(exclusion: Exclusion, expiry: Expiry, order: Order) -> Self {
         Self {
             exclusion,
-            fencing,
             expiry,
-            waiting,
             order,
-            sharing,
-            counting: Counting::Unsupported,
-            force_release: ForceReleaseSupport::Unsupported,
+            shared: false,
+            permits: false,
         }
     }
 
-    /// The same promises, with this support for permits.
+    /// The same promises, with shared mode.
     #[must_use]
-    pub fn with_counting(mut self, counting: Counting) -> Self {
-        self.counting = counting;
+    pub fn with_shared(mut self) -> Self {
+        self.shared = true;
         self
     }
 
-    /// The same promises, with this support for breaking.
+    /// The same promises, with permits.
     #[must_use]
-    pub fn with_force_release(mut self, support: ForceReleaseSupport) -> Self {
-        self.force_release = support;
+    pub fn with_permits(mut self) -> Self {
+        self.permits = true;
         self
     }
 }
@@ -76,16 +62,6 @@ pub enum Exclusion {
     Majority,
 }
 
-/// What the order of fences relies on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Fencing {
-    /// A counter on a disk, written through before the guard is returned.
-    Durable,
-    /// A counter in memory, and the clients' wall clocks if the counter is lost.
-    CounterThenClock,
-}
-
 /// When a lease ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -96,56 +72,14 @@ pub enum Expiry {
     WithProcess,
 }
 
-/// How a waiter learns that the lock is free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Waiting {
-    /// The waiter asks again after random pauses.
-    Polling,
-    /// The store notifies the waiter.
-    Notified,
-}
-
 /// The order in which the store serves waiters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum FairnessOrder {
+pub enum Order {
     /// No particular order.
     Unordered,
     /// First come, first served.
     Fifo,
-}
-
-/// Whether the store supports shared mode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Sharing {
-    /// Only exclusive mode; the store refuses a shared claim as unsupported.
-    ExclusiveOnly,
-    /// Readers share; a steady stream of readers can keep a writer waiting.
-    ReadersPreferred,
-    /// Readers share, and a waiting writer keeps later readers out.
-    WritersPreferred,
-}
-
-/// Whether several owners can hold a lock, each with one of its permits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Counting {
-    /// The store refuses a claim on a permit as unsupported.
-    Unsupported,
-    /// At most as many owners hold the lock as it has permits. Each permit has its own lease and fence.
-    Permits,
-}
-
-/// Whether an operator can break a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ForceReleaseSupport {
-    /// No lock can be taken from its holder; the store refuses a break as unsupported.
-    Unsupported,
-    /// An operator can break an exclusive lease.
-    Exclusive,
 }
 
 /// The limits of a store's leases.

@@ -27,10 +27,7 @@ pub use admin::Admin;
 pub use attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};
 pub use claim::{Claim, Held};
 pub use force_release::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForcedRelease};
-pub use guarantees::{
-    Counting, Exclusion, Expiry, FairnessOrder, Fencing, ForceReleaseSupport, Guarantees,
-    LeaseTerms, Sharing, Waiting,
-};
+pub use guarantees::{Exclusion, Expiry, Guarantees, LeaseTerms, Order};
 pub use health::{Health, MemberHealth, requests_run_in};
 pub use inspection::Inspection;
 pub use lock_listing::{ListedLock, LockListing, Visibility};
@@ -65,8 +62,8 @@ use crate::types::Error;
 /// - **S1** Two stores opened on the same place grant the same locks, also from two processes.
 /// - **S2** `guarantees` and `terms` never change during a store's life.
 /// - **S3** `describe` names the store without credentials.
-/// - **S4** The optional traits that a store returns never change during its life. It returns [`Admin`]
-///   exactly where `guarantees` has `force_release`.
+/// - **S4** The optional traits that a store returns never change during its life. Locks can be broken
+///   exactly if it returns [`Admin`].
 pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Describes the store in a few words, without credentials, for messages and logs.
     fn describe(&self) -> String;
@@ -102,7 +99,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     ///   [`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer), whether or not a permit is free.
     ///   If `guarantees` offers no permits, the store refuses such a claim as unsupported.
     /// - **A2** Shared claims on one key hold together, each with its own fence, if `guarantees` offers
-    ///   sharing. Otherwise the store refuses a shared claim as unsupported.
+    ///   shared mode. Otherwise the store refuses a shared claim as unsupported.
     /// - **A3** The store answers `Granted` to another attempt by the same owner while its claim holds.
     /// - **A4** A grant's fence is greater than every fence granted for the key before, in every
     ///   process and across restarts, and greater than the `proposal` of the claim that holds.
@@ -189,7 +186,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// - **W3** If `guarantees` says first come, first served: after a release, the store grants the lock
     ///   to the claims in the queue in the order in which they began to wait, and to no other claim
     ///   before them. It skips waiters that have ended.
-    /// - **W5** If `guarantees` prefers writers, a waiting exclusive claim keeps out later claims that
+    /// - **W5** If `guarantees` offers shared mode, a waiting exclusive claim keeps out later claims that
     ///   share the lock or want a permit. Only two kinds of claim may come before it: those that already
     ///   waited while another writer held the lock, and those that go ahead of the queue. An endless
     ///   stream of readers or writers does not keep the others waiting without end.

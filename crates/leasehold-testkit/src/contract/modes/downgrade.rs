@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
-use leasehold::store::{Renewal, Sharing, Store};
+use leasehold::store::{Renewal, Store};
 use leasehold::{Client, ErrorKind, Mode, ReleaseOutcome};
 
 use crate::contract::fixture::{Fixture, LONG, busy, granted, held, released};
 use crate::contract::waiting::crowd::Crowd;
 
 fn shares(store: &Arc<dyn Store>) -> bool {
-    store.guarantees().sharing != Sharing::ExclusiveOnly
+    store.guarantees().shared
 }
 
 pub(crate) async fn r4_shared_renewal_downgrades_an_exclusive_lease(fixture: &Fixture) {

@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use leasehold::store::{Attempt, Claim, Counting, Permits, Sharing, Store};
+use leasehold::store::{Attempt, Claim, Permits, Store};
 use leasehold::{Effect, Error, ErrorKind, Fence, Key, Mode};
 
 use crate::contract::fixture::{Fixture, LONG, busy, expires, granted, now, released, short_ttl};
@@ -28,7 +28,7 @@ fn wants_of(fixture: &Fixture, key: &Key, count: u32) -> Claim {
 
 /// Returns whether the store offers permits. If not, checks that the store says so.
 async fn offers(fixture: &Fixture, store: &Arc<dyn Store>) -> bool {
-    if store.guarantees().counting == Counting::Permits {
+    if store.guarantees().permits {
         return true;
     }
     let refused = store.acquire(&wants(fixture, &fixture.key())).await;
@@ -149,9 +149,10 @@ pub(crate) async fn a8_permits_exclude_other_modes(fixture: &Fixture) {
     if !offers(fixture, &store).await {
         return;
     }
-    let modes = match store.guarantees().sharing {
-        Sharing::ExclusiveOnly => &[Mode::Exclusive][..],
-        _ => &[Mode::Exclusive, Mode::Shared],
+    let modes = if store.guarantees().shared {
+        &[Mode::Exclusive, Mode::Shared][..]
+    } else {
+        &[Mode::Exclusive]
     };
     for mode in modes {
         let other = || fixture.claim(&key, LONG).with_mode(*mode);

@@ -1,7 +1,6 @@
 use std::cell::{Cell, RefCell};
 
 use futures_util::future::join_all;
-use leasehold::store::{Counting, Sharing};
 use leasehold::{Guard, Key, Lock, Mode};
 
 use super::permits::{THREE, permits};
@@ -11,7 +10,7 @@ use crate::contract::waiting::crowd::{Crowd, alongside};
 /// Returns some clients, if the store prefers writers.
 fn crowd(fixture: &Fixture) -> Option<Crowd<'_>> {
     let crowd = Crowd::new(fixture, 3);
-    (crowd.store.guarantees().sharing == Sharing::WritersPreferred).then_some(crowd)
+    crowd.store.guarantees().shared.then_some(crowd)
 }
 
 impl Crowd<'_> {
@@ -57,7 +56,7 @@ pub(crate) async fn w5_a_waiting_writer_keeps_later_readers_out(fixture: &Fixtur
             );
             fixture.pause().await;
         }
-        if crowd.store.guarantees().counting == Counting::Permits {
+        if crowd.store.guarantees().permits {
             let permit = Mode::Permit(permits(THREE));
             assert!(tried(&crowd.lock(0, &key).mode(permit)).await.is_none());
         }

@@ -1,4 +1,4 @@
-use leasehold::store::{LockListing, Pattern, Sharing};
+use leasehold::store::{LockListing, Pattern};
 use leasehold::{Key, Mode};
 
 use crate::contract::fixture::{Fixture, LONG, expires, granted, inspection, released};
@@ -24,7 +24,7 @@ pub(crate) async fn h1_holders_are_named_while_they_hold(fixture: &Fixture) {
             .is_none_or(|left| left <= LONG && left > LONG / 2)
     );
     released(&store, &claim).await;
-    if store.guarantees().sharing == Sharing::ExclusiveOnly {
+    if !store.guarantees().shared {
         return;
     }
     let readers = [fixture.shared(&key, LONG), fixture.shared(&key, LONG)];

@@ -5,7 +5,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, select};
-use leasehold::store::{FairnessOrder, Store};
+use leasehold::store::{Order, Store};
 use leasehold::{Client, Key, Lock};
 
 use crate::contract::fixture::{Fixture, LONG, TIMEOUT, now, until};
@@ -36,7 +36,7 @@ impl<'a> Crowd<'a> {
     pub(in crate::contract) fn in_turn(fixture: &'a Fixture, clients: usize) -> Option<Self> {
         let crowd = Self::new(fixture, clients);
         let order = crowd.store.guarantees().order;
-        if order == FairnessOrder::Fifo {
+        if order == Order::Fifo {
             return Some(crowd);
         }
         #[expect(clippy::print_stderr, reason = "says which test has nothing to test")]

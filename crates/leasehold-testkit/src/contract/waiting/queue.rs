@@ -2,7 +2,6 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold::Mode;
-use leasehold::store::Sharing;
 use tokio::sync::Semaphore;
 
 use super::crowd::{Crowd, Served, alongside, in_time, let_others_run};
@@ -189,9 +188,10 @@ pub(crate) async fn h3_waiters_are_named_in_order(fixture: &Fixture) {
     let holder = crowd.lock(0, &key).acquire().await.expect("the lock");
     let served = Served::default();
     let lock = |number: usize, mode| crowd.lock(number, &key).mode(mode);
-    let modes = match crowd.store.guarantees().sharing {
-        Sharing::ExclusiveOnly => [Mode::Exclusive; 3],
-        _ => [Mode::Exclusive, Mode::Shared, Mode::Exclusive],
+    let modes = if crowd.store.guarantees().shared {
+        [Mode::Exclusive, Mode::Shared, Mode::Exclusive]
+    } else {
+        [Mode::Exclusive; 3]
     };
     let mut waits = Vec::new();
     // The second client first.
