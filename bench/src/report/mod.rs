@@ -27,7 +27,7 @@ pub(crate) fn write(sections: &[(Page, Lines)]) -> Fallible {
     for (page, lines) in sections {
         page.write_charts(&charts)?;
         pages.push(page.markdown("performance/"));
-        for text in lines.runs.iter().map(describe) {
+        for text in lines.runs.iter().map(taken_on) {
             if !surroundings.contains(&text) {
                 surroundings.push(text);
             }
@@ -56,7 +56,7 @@ pub(crate) fn annotate(lines: &Lines, page: &mut Page) {
 }
 
 /// On what, with what, when: a paragraph.
-pub(crate) fn describe(run: &Surroundings) -> String {
+pub(crate) fn taken_on(run: &Surroundings) -> String {
     let versions = run.versions.iter();
     let versions: Vec<String> = versions
         .map(|(name, version)| format!("{name} {version}"))

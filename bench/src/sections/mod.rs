@@ -87,7 +87,7 @@ impl Section {
         let lines = Lines::read(self.name)?;
         let mut page = self.page(&lines)?;
         if let Some(last) = lines.runs.last() {
-            page.say(report::describe(last));
+            page.say(report::taken_on(last));
         }
         println!("{}", page.write(&folder())?);
         measured?;

@@ -209,7 +209,7 @@ pub fn url(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Ok(url) = RedisUrl::parse(&text) {
         let _ = (
-            url.described(),
+            url.to_string(),
             url.room(),
             url.address.same_server(&url.address),
         );

@@ -1,5 +1,6 @@
 //! The contract of stores, kept by one server and by five.
 
+use std::fmt;
 use std::future::ready;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -71,11 +72,13 @@ fn open(address: &str) -> Arc<dyn Store> {
 #[derive(Debug)]
 struct SingleServer(Arc<Mutex<RedisSet>>, usize);
 
-impl Store for SingleServer {
-    fn describe(&self) -> String {
-        format!("server {}", self.1)
+impl fmt::Display for SingleServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "server {}", self.1)
     }
+}
 
+impl Store for SingleServer {
     fn guarantees(&self) -> Guarantees {
         store("redis://127.0.0.1").guarantees()
     }

@@ -210,10 +210,12 @@ impl Client {
     pub fn guarantees(&self) -> Guarantees {
         self.core.context.guarantees
     }
+}
 
-    /// Describes the store in a few words, without credentials.
-    pub fn describe(&self) -> String {
-        self.core.context.store.describe()
+/// The name of the store, without credentials.
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.core.context.store.fmt(f)
     }
 }
 
@@ -221,7 +223,7 @@ impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
             .field("id", &self.id())
-            .field("store", &self.describe())
+            .field("store", &self.to_string())
             .finish_non_exhaustive()
     }
 }

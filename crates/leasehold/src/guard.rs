@@ -254,7 +254,7 @@ impl Guard {
                 return refused(ErrorKind::InvalidInput, text.to_owned());
             }
             Mode::Exclusive if !context.guarantees.shared => {
-                let text = format!("{} does not support shared locks", context.store.describe());
+                let text = format!("{} does not support shared locks", context.store);
                 return refused(ErrorKind::Unsupported, text);
             }
             Mode::Exclusive => {}

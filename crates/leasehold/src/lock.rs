@@ -202,10 +202,7 @@ impl Lock {
                 ErrorKind::InvalidInput,
                 format!(
                     "TTL {:?} is out of bounds; {} allows {:?} to {:?}",
-                    self.ttl,
-                    store.describe(),
-                    terms.ttl_min,
-                    terms.ttl_max
+                    self.ttl, store, terms.ttl_min, terms.ttl_max
                 ),
             ));
         }
@@ -219,13 +216,13 @@ impl Lock {
         if self.mode == Mode::Shared && !guarantees.shared {
             return Err(Error::new(
                 ErrorKind::Unsupported,
-                format!("{} does not support shared locks", store.describe()),
+                format!("{} does not support shared locks", store),
             ));
         }
         if matches!(self.mode, Mode::Permit(_)) && !guarantees.permits {
             return Err(Error::new(
                 ErrorKind::Unsupported,
-                format!("{} does not support permits", store.describe()),
+                format!("{} does not support permits", store),
             ));
         }
         Ok(())
@@ -242,8 +239,7 @@ impl Lock {
                 ErrorKind::Unsupported,
                 format!(
                     "lock_delay {:?} is not supported by {}, where a lock ends with its process",
-                    self.lock_delay,
-                    store.describe()
+                    self.lock_delay, store
                 ),
             ));
         }
@@ -254,9 +250,7 @@ impl Lock {
                 ErrorKind::InvalidInput,
                 format!(
                     "TTL {:?} and lock_delay {:?} are too long; {} allows at most {longest:?} together",
-                    self.ttl,
-                    self.lock_delay,
-                    store.describe()
+                    self.ttl, self.lock_delay, store
                 ),
             ));
         }

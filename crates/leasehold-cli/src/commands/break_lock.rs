@@ -73,7 +73,7 @@ pub(crate) fn break_lock(args: &BreakArgs, output: &Output) -> Result<ExitCode, 
     let printed = if args.json {
         output::print_json(&json!({
             "lock": args.name,
-            "store": client.describe(),
+            "store": client.to_string(),
             "closed_for_ms": broken.closed_for.map(time_text::millis),
             "members": broken.members,
             "of": of,

@@ -67,7 +67,7 @@ pub(crate) fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode, Failure> {
     let client = store.client();
     let listing = runtime()?.block_on(client.list_locks(&args.pattern, args.limit))?;
     let printed = if args.json {
-        let mut object = object(&listing, &args.pattern, &client.describe());
+        let mut object = object(&listing, &args.pattern, &client.to_string());
         object["store_source"] = store.source().into();
         output::print_json(&object)
     } else {

@@ -54,7 +54,7 @@ pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Fai
     let printed = if args.json {
         output::print_json(&json!({
             "lock": args.name,
-            "store": client.describe(),
+            "store": client.to_string(),
             "store_source": store.source(),
             "held": !holders.is_empty(),
             "permits": permits(&holders).map(|total| json!({

@@ -43,7 +43,7 @@ pub(crate) fn waiters(args: &WaitersArgs, output: &Output) -> Result<ExitCode, F
     let printed = if args.json {
         output::print_json(&json!({
             "lock": args.name,
-            "store": client.describe(),
+            "store": client.to_string(),
             "queue": has_queue,
             "waiters": waiter_text::json(&waiters, now),
         }))

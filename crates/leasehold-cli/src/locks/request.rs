@@ -81,7 +81,7 @@ impl LockRequest<'_> {
             self.output.print_message(&Message::Acquired {
                 lock: &self.lock_options.name,
                 guards,
-                store: &self.client.describe(),
+                store: &self.client.to_string(),
                 after: SystemClock.now().since(began),
             });
         }
@@ -96,7 +96,7 @@ impl LockRequest<'_> {
         self.output.print_message(&Message::Nested {
             lock: &self.lock_options.name,
             fence: outer_lock.lock().fence(),
-            store: &self.client.describe(),
+            store: &self.client.to_string(),
         });
         Ok(HeldLocks::Borrowed(outer_lock))
     }

@@ -65,8 +65,8 @@ impl OpenStore {
     fn files(files: FileStore) -> Self {
         let store: Arc<dyn Store> = files.clone().into();
         Self {
-            members: vec![store.describe()],
-            place: store.describe(),
+            members: vec![store.to_string()],
+            place: store.to_string(),
             store,
             files: Some(files),
             source: None,
@@ -81,7 +81,7 @@ impl OpenStore {
             _ => error.into(),
         });
         let store = addresses.blame(store)?;
-        let mut places: Vec<String> = store.members().iter().map(RedisMember::describe).collect();
+        let mut places: Vec<String> = store.members().iter().map(ToString::to_string).collect();
         places.sort_unstable();
         let store = within(store, addresses.limits)?;
         Ok(Self {
@@ -113,7 +113,7 @@ impl OpenStore {
     pub(crate) fn print_on_terminal(&self, output: &Output) {
         match self.source() {
             Some(source) if output.has_terminal() => {
-                let text = format!("store: {} (from {source})", self.store.describe());
+                let text = format!("store: {} (from {source})", self.store);
                 output.print_message(&Message::Notice(&text));
             }
             Some(_) => {}

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use leasehold::store::background::blocking;
-use leasehold::store::{BoxFuture, Inspection, ListedLock, LockListing, Pattern, Store};
+use leasehold::store::{BoxFuture, Inspection, ListedLock, LockListing, Pattern};
 use leasehold::{Error, Holder, Key};
 
 use crate::directory::Directory;
@@ -23,7 +23,7 @@ impl Inspection for FileStore {
             let looked = blocking(move || listing::list(&directory, &prefix, limit)).await;
             looked
                 .flatten()
-                .map_err(|error| error.with_store(self.describe()))
+                .map_err(|error| error.with_store(self.to_string()))
         })
     }
 
@@ -37,7 +37,7 @@ impl Inspection for FileStore {
             let listed = blocking(move || list_locks(&directory, &pattern, limit)).await;
             listed
                 .flatten()
-                .map_err(|error| error.with_store(self.describe()))
+                .map_err(|error| error.with_store(self.to_string()))
         })
     }
 }

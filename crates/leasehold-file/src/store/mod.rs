@@ -5,6 +5,7 @@ mod options;
 mod records;
 mod renewal;
 
+use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -98,7 +99,7 @@ impl FileStore {
 
     /// Adds to an error where it happened.
     pub(crate) fn at(&self, key: &Key) -> impl FnOnce(Error) -> Error {
-        let (key, store) = (key.clone(), self.describe());
+        let (key, store) = (key.clone(), self.to_string());
         move |error| error.with_key(&key).with_store(store)
     }
 
@@ -198,11 +199,13 @@ impl FileStore {
     }
 }
 
-impl Store for FileStore {
-    fn describe(&self) -> String {
-        format!("file:{}", self.0.directory.path().display())
+impl fmt::Display for FileStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "file:{}", self.0.directory.path().display())
     }
+}
 
+impl Store for FileStore {
     fn guarantees(&self) -> Guarantees {
         Guarantees::new(Exclusion::Kernel, Expiry::WithProcess, Order::Unordered)
             .with_shared()

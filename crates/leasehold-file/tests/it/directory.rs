@@ -80,7 +80,7 @@ fn remote_file_system_is_refused_unless_overridden() {
     assert!(error.to_string().contains("procfs"), "{error}");
     // The override lets it through to the next check: who may write there.
     match FileStore::options().unsafe_fs(true).open("/sys") {
-        Ok(store) => assert_eq!(store.describe(), "file:/sys"),
+        Ok(store) => assert_eq!(store.to_string(), "file:/sys"),
         Err(error) => assert_eq!(error.kind(), ErrorKind::Refused, "{error}"),
     }
 }
@@ -108,6 +108,6 @@ fn the_store_says_what_it_is() {
     assert!(guarantees.shared);
     assert_eq!(fixture.store.terms(), LeaseTerms::single());
     let dir = fixture.dir.path().canonicalize().unwrap();
-    assert_eq!(fixture.store.describe(), format!("file:{}", dir.display()));
+    assert_eq!(fixture.store.to_string(), format!("file:{}", dir.display()));
     assert_eq!(fixture.lock_file("a/b"), dir.join("a%2Fb.lock"));
 }

@@ -46,7 +46,7 @@ fn file_store_client_reports_each_step_once() {
     assert_eq!(recorder.sum(HELD.name, &[]), 0.0);
     assert_eq!(recorder.sum(CONTENDED.name, &[]), 2.0);
     for (name, labels) in recorder.asked_for() {
-        assert_eq!(labels["store"], client.describe(), "{name}");
+        assert_eq!(labels["store"], client.to_string(), "{name}");
         assert_ne!(name, MEMBERS.name, "it has no members");
         assert_ne!(name, HAND_OVER.name, "nobody is told of a turn");
     }

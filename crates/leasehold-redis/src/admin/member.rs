@@ -89,11 +89,6 @@ impl RedisMember {
         self.server.id()
     }
 
-    /// Describes the server, without its password.
-    pub fn describe(&self) -> String {
-        format!("Redis {}", self.server.url().room())
-    }
-
     /// Returns the status of the server.
     ///
     /// # Errors
@@ -215,10 +210,17 @@ impl RedisMember {
     }
 }
 
+/// The address of the server, without its password.
+impl fmt::Display for RedisMember {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Redis {}", self.server.url().room())
+    }
+}
+
 impl fmt::Debug for RedisMember {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisMember")
-            .field("server", &self.describe())
+            .field("server", &self.to_string())
             .finish_non_exhaustive()
     }
 }

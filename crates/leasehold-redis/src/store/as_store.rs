@@ -8,18 +8,13 @@ use leasehold::store::{
 use leasehold::{Error, Guarantees};
 use leasehold_quorum::{Acquired, Outcome, ReleaseMode};
 
+use super::RedisStore;
 use super::errors::unexpected;
 use super::wait_queue::{attempt, told};
-use super::{RedisStore, describe};
-use crate::RedisMember;
 
 impl Store for RedisStore {
-    fn describe(&self) -> String {
-        describe(&self.members)
-    }
-
     fn places(&self) -> Vec<String> {
-        self.members.iter().map(RedisMember::describe).collect()
+        self.members.iter().map(ToString::to_string).collect()
     }
 
     fn guarantees(&self) -> Guarantees {

@@ -71,8 +71,8 @@ impl RedisStore {
         let members = RedisMember::sharing_thread(&urls, &env)?;
         let ids = members.iter().map(|member| member.id().clone());
         Ok(Self {
-            hand_overs: HandOvers::new(&describe(&members)),
-            gauges: Mutex::new(Some(MemberGauges::new(&describe(&members), members.len()))),
+            hand_overs: HandOvers::new(&name(&members)),
+            gauges: Mutex::new(Some(MemberGauges::new(&name(&members), members.len()))),
             enforced: urls.len() >= 3,
             read_only: false,
             foreign_gap: Self::FOREIGN_GAP,
@@ -128,7 +128,7 @@ impl RedisStore {
 
     fn gauges(&self) -> MemberGauges {
         let mut first = self.gauges.lock().unwrap_or_else(PoisonError::into_inner);
-        let more = || MemberGauges::new(&describe(&self.members), self.members.len());
+        let more = || MemberGauges::new(&self.to_string(), self.members.len());
         first.take().unwrap_or_else(more)
     }
 
@@ -158,10 +158,16 @@ impl fmt::Debug for RedisStore {
     }
 }
 
+impl fmt::Display for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&name(&self.members))
+    }
+}
+
 /// The only server, or the quorum with all its members.
-fn describe(members: &[RedisMember]) -> String {
+fn name(members: &[RedisMember]) -> String {
     if let [only] = members {
-        return only.describe();
+        return only.to_string();
     }
     let ids: Vec<_> = members.iter().map(|member| member.id().as_str()).collect();
     format!("quorum of {} ({})", ids.len(), ids.join(", "))

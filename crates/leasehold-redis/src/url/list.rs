@@ -26,7 +26,7 @@ fn check(urls: &[RedisUrl]) -> Result<(), Error> {
     {
         return refuse(format!(
             "{}: evicting=accept is for a single server; a member of a quorum may not evict locks",
-            url.described()
+            url
         ));
     }
     for (at, url) in urls.iter().enumerate() {
@@ -35,8 +35,7 @@ fn check(urls: &[RedisUrl]) -> Result<(), Error> {
         if let Some(earlier) = urls[..at].iter().find(is_same) {
             return refuse(format!(
                 "{} is given twice (also as {}); list each server and each id once",
-                url.described(),
-                earlier.described(),
+                url, earlier,
             ));
         }
     }

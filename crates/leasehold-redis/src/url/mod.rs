@@ -118,16 +118,19 @@ impl RedisUrl {
     }
 }
 
-impl RedisUrl {
-    /// Returns the member for messages: its address, and its id if that differs.
-    pub(crate) fn described(&self) -> String {
+/// For messages: the address of the member, and its id if that differs. No credentials.
+impl fmt::Display for RedisUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = self.address.to_string();
-        if self.id.as_str() == address {
-            return address;
+        f.write_str(&address)?;
+        if self.id.as_str() != address {
+            write!(f, " with the id {}", self.id)?;
         }
-        format!("{address} with the id {}", self.id)
+        Ok(())
     }
+}
 
+impl RedisUrl {
     /// Returns the member, and the database and prefix of its locks. In another database, or under another
     /// prefix, there are other locks.
     pub(crate) fn room(&self) -> String {

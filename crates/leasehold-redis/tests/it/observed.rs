@@ -74,7 +74,7 @@ fn client_thread_reports_each_step_once() {
     let trusted = recorder.sum(MEMBERS.name, &[("state", "trusted")]);
     assert_eq!(trusted, 2.0);
     for (name, labels) in recorder.asked_for() {
-        assert_eq!(labels["store"], holder.describe(), "{name}");
+        assert_eq!(labels["store"], holder.to_string(), "{name}");
         assert!(!labels["store"].contains(PASSWORD));
     }
 }

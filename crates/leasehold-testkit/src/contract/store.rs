@@ -64,7 +64,7 @@ pub(crate) async fn s3_descriptions_and_errors_hold_no_credentials(fixture: &Fix
     let claim = fixture.claim(&key, LONG).with_mode(Mode::Exclusive);
     granted(&store, &claim).await;
     let mut texts = vec![
-        store.describe(),
+        store.to_string(),
         format!("{store:?}"),
         format!("{store:#?}"),
     ];
@@ -72,7 +72,7 @@ pub(crate) async fn s3_descriptions_and_errors_hold_no_credentials(fixture: &Fix
         texts.push(format!("{:?}", inspection.holders(&key).await));
     }
     released(&store, &claim).await;
-    assert!(!store.describe().is_empty());
+    assert!(!store.to_string().is_empty());
     for secret in fixture.harness.secrets() {
         for text in &texts {
             assert!(!text.contains(&secret), "a credential shows in {text}");

@@ -1,6 +1,7 @@
 mod optional;
 mod records;
 
+use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -114,7 +115,7 @@ impl FaultyStore {
     ) -> BoxFuture<'static, Result<T, Error>> {
         let (inner, mut fault) = (Arc::clone(&self.inner), self.fault.subscribe());
         let (env, current) = (self.env.clone(), *fault.borrow());
-        let (id, crash_injector) = (self.describe(), self.crash_injector.clone());
+        let (id, crash_injector) = (self.to_string(), self.crash_injector.clone());
         let (clock, name) = (env.clock.clone(), id.clone());
         let answering = async move {
             match crash_injector.map_or(RequestOutcome::Answered, |crash_injector| {
@@ -183,12 +184,16 @@ fn unreachable(id: &str) -> Error {
     Error::new(ErrorKind::Unreachable, "connection refused").with_store(id)
 }
 
-impl Store for FaultyStore {
-    fn describe(&self) -> String {
-        let name = self.name.clone();
-        name.unwrap_or_else(|| self.inner.describe())
+impl fmt::Display for FaultyStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => f.write_str(name),
+            None => self.inner.fmt(f),
+        }
     }
+}
 
+impl Store for FaultyStore {
     fn guarantees(&self) -> Guarantees {
         self.inner.guarantees()
     }

@@ -67,7 +67,7 @@ impl TestRecorder {
     }
 
     /// Returns the names that were described, each with its unit.
-    pub fn described(&self) -> BTreeMap<String, Option<Unit>> {
+    pub fn units(&self) -> BTreeMap<String, Option<Unit>> {
         self.recorded().described.clone()
     }
 
@@ -78,7 +78,7 @@ impl TestRecorder {
         Arc::clone(self.recorded().series.entry(series).or_default())
     }
 
-    fn describe(&self, name: &KeyName, unit: Option<Unit>) {
+    fn note_unit(&self, name: &KeyName, unit: Option<Unit>) {
         self.recorded()
             .described
             .insert(name.as_str().to_owned(), unit);
@@ -91,15 +91,15 @@ impl TestRecorder {
 
 impl Recorder for TestRecorder {
     fn describe_counter(&self, name: KeyName, unit: Option<Unit>, _: SharedString) {
-        self.describe(&name, unit);
+        self.note_unit(&name, unit);
     }
 
     fn describe_gauge(&self, name: KeyName, unit: Option<Unit>, _: SharedString) {
-        self.describe(&name, unit);
+        self.note_unit(&name, unit);
     }
 
     fn describe_histogram(&self, name: KeyName, unit: Option<Unit>, _: SharedString) {
-        self.describe(&name, unit);
+        self.note_unit(&name, unit);
     }
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {

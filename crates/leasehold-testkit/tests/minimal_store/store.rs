@@ -1,6 +1,7 @@
 //! A whole store: exclusive locks with expiring leases, kept in the memory of one process.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leasehold::clock::BootInstant;
@@ -109,11 +110,13 @@ fn next_fence(last: Option<Fence>, claim: &Claim) -> Result<Fence, Error> {
     })
 }
 
-impl Store for MinimalStore {
-    fn describe(&self) -> String {
-        "minimal store".into()
+impl fmt::Display for MinimalStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("minimal store")
     }
+}
 
+impl Store for MinimalStore {
     fn guarantees(&self) -> Guarantees {
         Guarantees::new(Exclusion::Process, Expiry::Lease, Order::Unordered)
     }

@@ -282,7 +282,7 @@ async fn ask(context: Arc<ClientContext>, claim: Arc<Claim>, sent: BootInstant) 
     let too_late = || {
         let text = format!("no answer within {limit:?}");
         Error::new(ErrorKind::Unreachable, text)
-            .with_store(context.store.describe())
+            .with_store(context.store.to_string())
             .with_unknown_effect()
     };
     let answer = clock::within(&*context.env.clock, sent + limit, asking).await;
@@ -329,6 +329,6 @@ async fn free(context: &ClientContext, claim: &Claim) {
 
 fn no_answer_in_the_wait(context: &ClientContext) -> Error {
     Error::new(ErrorKind::Unreachable, "no answer within the wait")
-        .with_store(context.store.describe())
+        .with_store(context.store.to_string())
         .with_unknown_effect()
 }

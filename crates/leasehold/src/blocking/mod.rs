@@ -40,6 +40,7 @@ pub use lock_set::{GuardSet, LockSet};
 pub use loss_watch::LossWatch;
 pub use once::{Once, OnceRun, OnceStart};
 
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -161,10 +162,12 @@ impl Client {
     pub fn guarantees(&self) -> Guarantees {
         self.0.guarantees()
     }
+}
 
-    /// Describes the store in a few words, without credentials.
-    pub fn describe(&self) -> String {
-        self.0.describe()
+/// The name of the store, without credentials.
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 

@@ -63,7 +63,7 @@ impl Announcer {
     fn not_in_time(&self, guard: &Guard) -> Error {
         let text = format!("the leader was not announced within {:?}", self.retry_for);
         Error::new(ErrorKind::Unreachable, text)
-            .with_store(self.client.describe())
+            .with_store(self.client.to_string())
             .with_key(guard.key())
             .with_unknown_effect()
     }

@@ -175,7 +175,7 @@ pub(crate) fn leases_stand(context: &ClientContext) -> Result<(), Error> {
     if context.guarantees.expiry == Expiry::Lease {
         return Ok(());
     }
-    let store = context.store.describe();
+    let store = &context.store;
     let text = format!("{store} has no handles: a lock ends there with the process that holds it");
     Err(Error::new(ErrorKind::Unsupported, text))
 }
@@ -257,9 +257,7 @@ fn check_ttl(context: &ClientContext, handle: &Handle) -> Result<(), Error> {
     }
     let text = format!(
         "TTL {:?} is out of bounds; allowed are {:?} to {longest:?} on {}",
-        handle.ttl,
-        terms.ttl_min,
-        context.store.describe()
+        handle.ttl, terms.ttl_min, context.store
     );
     Err(Error::new(ErrorKind::InvalidInput, text).with_key(&handle.key))
 }

@@ -112,7 +112,7 @@ impl Guard {
             let longest = terms.ttl_max.saturating_sub(terms.margin(terms.ttl_max));
             let text = format!(
                 "left for {span:?}: at most {longest:?} on {}",
-                core.context.store.describe()
+                core.context.store
             );
             return Err(Error::new(ErrorKind::InvalidInput, text).with_key(self.key()));
         }

@@ -34,7 +34,7 @@ impl ClientContext {
         Self {
             guarantees: store.guarantees(),
             terms: store.terms(),
-            metrics: Arc::new(ClientMetrics::new(&store.describe())),
+            metrics: Arc::new(ClientMetrics::new(&store.to_string())),
             store,
             env,
             info: Arc::new(info),

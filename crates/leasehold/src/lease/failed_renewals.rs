@@ -45,7 +45,7 @@ impl FailedRenewals {
         let (failure, is_renewed) = (self.failure.take(), std::mem::take(&mut self.is_renewed));
         if self.leases.is_empty() {
             if self.is_told && is_renewed {
-                let (store, locks) = (store.describe(), self.affected);
+                let (store, locks) = (store.to_string(), self.affected);
                 tracing::info!(store, locks, "renewals succeed again");
             }
             (self.is_told, self.affected) = (false, 0);
@@ -53,7 +53,7 @@ impl FailedRenewals {
             && !self.is_told
         {
             self.is_told = true;
-            let (store, locks) = (store.describe(), self.leases.len());
+            let (store, locks) = (store.to_string(), self.leases.len());
             tracing::warn!(
                 store, locks, %error,
                 "renewals fail: each lock is lost at its deadline unless one succeeds"

@@ -44,7 +44,7 @@
 //!   answer. Each store of Redis servers counts its own members; a single Redis is one member. The file
 //!   store and the memory store have no members, and no hand-over either.
 //!
-//! The label `store` has the value of [`Client::describe`](crate::Client::describe), which contains no
+//! The label `store` is the name of the store, as `Display` of the [`Client`](crate::Client) shows it, without
 //! credentials. There is one value for each store that the process uses. *No label contains the name of a
 //! lock*: there may be any number of names, and each would create a series that never ends. The spans
 //! contain it.

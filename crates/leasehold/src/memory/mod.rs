@@ -100,11 +100,13 @@ impl MemoryStore {
     }
 }
 
-impl Store for MemoryStore {
-    fn describe(&self) -> String {
-        "memory".into()
+impl fmt::Display for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("memory")
     }
+}
 
+impl Store for MemoryStore {
     fn guarantees(&self) -> Guarantees {
         Guarantees::new(Exclusion::Process, Expiry::Lease, Order::Fifo)
             .with_shared()

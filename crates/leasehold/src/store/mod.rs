@@ -51,7 +51,7 @@ use crate::types::Error;
 /// locks held by the kernel (files). The client calls every method inside the runtime of its background
 /// thread, possibly on the thread of a caller. No method may block that thread.
 ///
-/// A store must implement `describe`, `guarantees`, `terms`, `acquire`, `renew`, `release` and `wait`.
+/// A store must implement [`fmt::Display`], which names it for messages and logs, `guarantees`, `terms`, `acquire`, `renew`, `release` and `wait`.
 /// [`Inspection`], [`Admin`], [`Records`] and [`Health`] are optional traits, which the store returns if
 /// it has them.
 ///
@@ -61,18 +61,15 @@ use crate::types::Error;
 ///
 /// - **S1** Two stores opened on the same place grant the same locks, also from two processes.
 /// - **S2** `guarantees` and `terms` never change during a store's life.
-/// - **S3** `describe` names the store without credentials.
+/// - **S3** `Display` names the store in a few words. Neither it nor `Debug` shows credentials.
 /// - **S4** The optional traits that a store returns never change during its life. Locks can be broken
 ///   exactly if it returns [`Admin`].
-pub trait Store: fmt::Debug + Send + Sync + 'static {
-    /// Describes the store in a few words, without credentials, for messages and logs.
-    fn describe(&self) -> String;
-
+pub trait Store: fmt::Display + fmt::Debug + Send + Sync + 'static {
     /// Returns the places where the store keeps its locks, one per member, as
-    /// [`describe`](Self::describe) names them. A [`Handle`](crate::Handle) contains them, so that a
+    /// `Display` names them. A [`Handle`](crate::Handle) contains them, so that a
     /// store without a common place refuses it.
     fn places(&self) -> Vec<String> {
-        vec![self.describe()]
+        vec![self.to_string()]
     }
 
     /// Returns what the store promises.

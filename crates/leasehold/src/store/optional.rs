@@ -25,5 +25,5 @@ pub(crate) fn records<S: Store + ?Sized>(store: &S) -> Result<&dyn Records, Erro
 }
 
 pub(crate) fn unsupported<S: Store + ?Sized>(store: &S, reason: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Unsupported, reason).with_store(store.describe())
+    Error::new(ErrorKind::Unsupported, reason).with_store(store.to_string())
 }

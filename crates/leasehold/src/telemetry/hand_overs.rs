@@ -11,7 +11,7 @@ use super::registry::Registry;
 pub struct HandOvers(Histogram);
 
 impl HandOvers {
-    /// Returns the [metric](HAND_OVER) for `store`, as [`Store::describe`](crate::store::Store::describe) names it.
+    /// Returns the [metric](HAND_OVER) for `store`, as its `Display` names it.
     pub fn new(store: &str) -> Self {
         let histogram =
             metrics::with_recorder(|recorder| Registry::new(recorder, store).histogram(&HAND_OVER));

@@ -4,8 +4,8 @@ use super::labels::{
     AttemptEnd, HoldEnd, LabelValue as _, Loss, ReleaseEnd, RenewalEnd, VoteState, WaitEnd,
 };
 
-/// One metric of the library. Each has the label `store` with the value of
-/// [`Client::describe`](crate::Client::describe), which contains no credentials. None has the name of a
+/// One metric of the library. Each has the label `store`: the name of the store, as
+/// `Display` of the [`Client`](crate::Client) shows it, without credentials. None has the name of a
 /// lock as a label: there may be any number of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -29,7 +29,7 @@ impl<'a> Registry<'a> {
     /// Describes all metrics to the recorder. Describing them again changes nothing.
     pub(super) fn new(recorder: &'a dyn Recorder, store: &str) -> Self {
         for metric in METRICS {
-            describe(recorder, metric);
+            document(recorder, metric);
         }
         Self {
             recorder,
@@ -83,7 +83,7 @@ impl<'a> Registry<'a> {
     }
 }
 
-fn describe(recorder: &dyn Recorder, metric: &Metric) {
+fn document(recorder: &dyn Recorder, metric: &Metric) {
     let name = KeyName::from_const_str(metric.name);
     let text = metric.description.into();
     match metric.kind {

@@ -181,6 +181,6 @@ fn without_async_a_client_sees_the_same() {
     assert_eq!(locks.list("sto", 9).unwrap(), [guard.key().clone()]);
     assert_eq!(locks.holders("stock").unwrap().len(), 1);
     assert_eq!(locks.guarantees(), client.guarantees());
-    assert_eq!(locks.describe(), client.describe());
+    assert_eq!(locks.to_string(), client.to_string());
     guard.release().unwrap();
 }

@@ -61,7 +61,7 @@ fn of_files(facts: &DirectoryFacts) -> Report {
 
 fn of_servers(addresses: &Addresses) -> Result<Report, Failure> {
     // For its name only; sends nothing.
-    let store = OpenStore::at(addresses)?.store().describe();
+    let store = OpenStore::at(addresses)?.store().to_string();
     let snapshot = runtime()?.block_on(Snapshot::find(addresses))?;
     let servers = snapshot.servers.iter().enumerate();
     let members = servers.map(|(place, server)| Subject {

@@ -57,7 +57,7 @@ fn hand_over(
     let is_shown = file.is_none();
     let kept = file.map(|file| file.keep(handle)).transpose()?;
     let printed = match (json, is_shown) {
-        (true, _) => output::print_json(&report::handle(handle, &client.describe(), is_shown)),
+        (true, _) => output::print_json(&report::handle(handle, &client.to_string(), is_shown)),
         (false, true) => output::print(&format!("{}\n", handle.reveal())),
         (false, false) => Ok(()),
     };

@@ -34,7 +34,7 @@ pub(crate) fn renew(args: &RenewArgs, output: &Output) -> Result<ExitCode, Failu
         file.keep(&renewed)?;
     }
     let printed = if args.json {
-        output::print_json(&report::handle(&renewed, &client.describe(), is_shown))
+        output::print_json(&report::handle(&renewed, &client.to_string(), is_shown))
     } else if is_shown {
         output::print(&format!("{}\n", renewed.reveal()))
     } else {

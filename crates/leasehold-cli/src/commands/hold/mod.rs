@@ -51,7 +51,7 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
             WaitOutcome::Signalled(signal) => return Ok(ExitCode::of_signal(signal)),
         };
         let waited = SystemClock.now().since(began);
-        let held = report::held(&lock_options, &guards, &context.client.describe(), waited);
+        let held = report::held(&lock_options, &guards, &context.client.to_string(), waited);
         keep(guards, held, &signals, stdin.as_ref(), output).await
     })
 }

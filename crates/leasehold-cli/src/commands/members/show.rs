@@ -32,7 +32,7 @@ pub(super) fn show(args: &MembersArgs) -> Result<ExitCode, Failure> {
         requests_in,
     };
     let printed = if args.json {
-        output::print_json(&roll.json(&client.describe()))
+        output::print_json(&roll.json(&client.to_string()))
     } else {
         output::print(&roll.text())
     };

@@ -41,7 +41,7 @@ impl<'a> Crowd<'a> {
         }
         #[expect(clippy::print_stderr, reason = "says which test has nothing to test")]
         {
-            let store = crowd.store.describe();
+            let store = crowd.store.to_string();
             eprintln!("{store} is {order:?}: {} is left out", fixture.name());
         }
         None

@@ -1,5 +1,6 @@
 //! A value that only a minority of a quorum has.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -30,11 +31,13 @@ impl Minority {
     }
 }
 
-impl Store for Minority {
-    fn describe(&self) -> String {
-        self.inner.describe()
+impl fmt::Display for Minority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
     }
+}
 
+impl Store for Minority {
     fn guarantees(&self) -> Guarantees {
         self.inner.guarantees()
     }

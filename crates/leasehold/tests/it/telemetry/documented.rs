@@ -108,7 +108,7 @@ async fn metrics_have_units_and_no_lock_names() {
         .await;
     drop(guard);
     metered.fixture.settle().await;
-    let described = metered.recorder.described();
+    let described = metered.recorder.units();
     let names: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();
     assert_eq!(described.keys().collect::<Vec<_>>(), names);
     for metric in METRICS {
@@ -116,7 +116,7 @@ async fn metrics_have_units_and_no_lock_names() {
         let seconds = metric.kind == MetricKind::Histogram;
         assert_eq!(unit, if seconds { "seconds" } else { "count" });
     }
-    let store = metered.fixture.client.describe();
+    let store = metered.fixture.client.to_string();
     for (name, labels) in metered.recorder.asked_for() {
         assert_eq!(labels["store"], store, "{name}");
         assert!(labels.values().all(|value| !value.contains("a-name")));
