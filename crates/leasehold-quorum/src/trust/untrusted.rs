@@ -118,12 +118,31 @@ pub(crate) fn difference(theirs: &MemberSet, ours: &MemberSet) -> String {
         .extend(differing.map(|(name, theirs, ours)| {
             (format!("{name} {theirs:?}"), format!("{name} {ours:?}"))
         }));
-    let (theirs, ours): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-    format!(
+    let (their_parts, our_parts): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    let differs = format!(
         "it has {}, this client {}",
-        theirs.join(", "),
-        ours.join(", ")
-    )
+        their_parts.join(", "),
+        our_parts.join(", ")
+    );
+    match moved(theirs, ours) {
+        Some((old, new)) => {
+            format!("{differs}; if {new} is {old} at a new address, add ?id={old} to its URL")
+        }
+        None => differs,
+    }
+}
+
+/// Returns the only id that is not in both sets, as each set has it.
+fn moved<'a>(theirs: &'a MemberSet, ours: &'a MemberSet) -> Option<(&'a MemberId, &'a MemberId)> {
+    let only = |of: &'a MemberSet, other: &MemberSet| {
+        let mut others = of.ids.iter().filter(|id| !other.ids.contains(id));
+        others.next().filter(|_| others.next().is_none())
+    };
+    // Sets of different sizes also differ by an addition or removal.
+    let is_same_size = theirs.ids.len() == ours.ids.len();
+    only(theirs, ours)
+        .zip(only(ours, theirs))
+        .filter(|_| is_same_size)
 }
 
 impl UntrustedReason {

@@ -35,6 +35,27 @@ fn old_quorum_is_neither_served_nor_restored() {
 }
 
 #[test]
+fn moved_server_is_offered_its_old_id() {
+    let of = |ids: &[&str]| {
+        let ids = ids.iter().map(|id| MemberId::new(*id));
+        MemberSet::new(ids, MAX_TTL, TOLERANCE)
+    };
+    let text = |ours: &[&str]| difference(&of(&["m0", "m1", "m2"]), &of(ours));
+    let moved = text(&["m0", "m1", "new:6379"]);
+    assert!(
+        moved.ends_with("; if new:6379 is m2 at a new address, add ?id=m2 to its URL"),
+        "{moved}"
+    );
+    for ours in [
+        &["m0", "a", "b"][..],
+        &["m0", "m1"],
+        &["m0", "m1", "a", "b"],
+    ] {
+        assert!(!text(ours).contains("?id="), "{ours:?}");
+    }
+}
+
+#[test]
 fn other_limits_are_another_set_too() {
     let mut fixture = Fixture::new(3);
     let limits = MemberSet::new(ids(3), MAX_TTL, TOLERANCE * 2);
