@@ -14,4 +14,4 @@ pub(crate) mod state;
 mod tls;
 
 pub(crate) use probe::Probe;
-pub(crate) use tls::Tls;
+pub(crate) use tls::{SLOW_HANDSHAKE, Tls};

@@ -1,10 +1,12 @@
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 
 use leasehold::Error;
+use leasehold::clock::{Clock, within};
 
 use super::connector::{Connector, Dialog};
-use super::tls::Tls;
+use super::tls::{SLOW_HANDSHAKE, Tls};
 use crate::resp::{CommandWriter, Value};
 use crate::url::RedisUrl;
 
@@ -13,16 +15,25 @@ pub(crate) struct Probe(Dialog);
 
 impl Probe {
     /// Connects, logs in and chooses the database.
-    pub(crate) async fn open(url: &RedisUrl) -> Result<Self, Error> {
+    pub(crate) async fn open(url: &RedisUrl, clock: &dyn Clock) -> Result<Self, Error> {
+        let tls = Arc::new(Tls::new(url.ca.as_deref())?);
         let mut connector = Connector {
             url: url.clone(),
-            tls: Arc::new(Tls::new(url.ca.as_deref())?),
+            tls: Arc::clone(&tls),
             client: None,
             previous: None,
             refuses_eviction: false,
             complained: false,
         };
-        connector.greet().await.map(Self)
+        let mut greeting = pin!(connector.greet());
+        let greeted = match within(clock, clock.now() + SLOW_HANDSHAKE, &mut greeting).await {
+            Some(greeted) => greeted,
+            None => match tls.unanswered(&url.address) {
+                Some(error) => Err(error),
+                None => greeting.await,
+            },
+        };
+        greeted.map(Self)
     }
 
     /// Returns whether the server can send a notification between replies.

@@ -1,7 +1,9 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use leasehold::store::background;
 use leasehold::{Error, ErrorKind};
@@ -12,11 +14,19 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
+use crate::url::Address;
+
 /// How servers prove who they are: by the authorities of one file, or those of the machine.
 pub(crate) struct Tls {
     given: Option<RootCertStore>,
     config: OnceLock<Arc<ClientConfig>>,
+    /// Whether the server has yet to answer a handshake.
+    is_open: AtomicBool,
 }
+
+/// A handshake of this length may have reached a server that does not speak TLS: it waits for the end of a line.
+/// Shorter than a client waits for its first connections.
+pub(crate) const SLOW_HANDSHAKE: Duration = Duration::from_secs(1);
 
 impl Tls {
     /// Reads the authorities of `ca`, where one is given.
@@ -25,6 +35,18 @@ impl Tls {
         Ok(Self {
             given,
             config: OnceLock::new(),
+            is_open: AtomicBool::new(false),
+        })
+    }
+
+    /// Returns the error for a handshake with `address` that the server has yet to answer, if there is one.
+    pub(crate) fn unanswered(&self, address: &Address) -> Option<Error> {
+        self.is_open.load(Ordering::Relaxed).then(|| {
+            let text = format!(
+                "no TLS handshake from {address}: does the server speak TLS on this port? If not, use \
+                 redis://{address}"
+            );
+            Error::new(ErrorKind::Unreachable, text)
         })
     }
 
@@ -39,6 +61,7 @@ impl Tls {
             Error::new(ErrorKind::InvalidInput, rule)
         })?;
         let connector = TlsConnector::from(self.config().await?);
+        let _handshake = Handshake::begin(&self.is_open);
         connector.connect(name, stream).await.map_err(|error| {
             if let Some(refusal) = refusal(&error) {
                 return refusal;
@@ -69,6 +92,22 @@ impl Tls {
             .map_err(|error| Error::new(ErrorKind::Unsupported, format!("TLS: {error}")))?;
         let config = builder.with_root_certificates(roots).with_no_client_auth();
         Ok(self.config.get_or_init(|| Arc::new(config)).clone())
+    }
+}
+
+/// Marks a handshake as open until it ends or is given up.
+struct Handshake<'a>(&'a AtomicBool);
+
+impl<'a> Handshake<'a> {
+    fn begin(is_open: &'a AtomicBool) -> Self {
+        is_open.store(true, Ordering::Relaxed);
+        Self(is_open)
+    }
+}
+
+impl Drop for Handshake<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
     }
 }
 

@@ -1,6 +1,6 @@
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use leasehold::{Error, ErrorKind};
 use tokio::io::AsyncWrite as _;
 
 use super::shared::Shared;
+use crate::connection::SLOW_HANDSHAKE;
 use crate::connection::connector::{Connector, Opened};
 use crate::connection::socket::{ReadHalf, broken, unreadable};
 use crate::connection::state::Batch;
@@ -71,12 +72,31 @@ impl ConnectionTask {
     }
 
     async fn open(&mut self, shared: &Shared) -> Result<Opened, Error> {
-        let clock = shared.clock();
-        let deadline = clock.now() + CONNECT_MAX;
-        let opened = within(clock, deadline, self.connector.open(clock.wall())).await;
+        let (clock, member) = (shared.clock(), self.member);
+        let (tls, address) = (
+            Arc::clone(&self.connector.tls),
+            self.connector.url.address.clone(),
+        );
+        let began = clock.now();
+        let mut opening = pin!(self.connector.open(clock.wall()));
+        if let Some(opened) = within(clock, began + SLOW_HANDSHAKE, &mut opening).await {
+            return opened;
+        }
+        if let Some(error) = tls.unanswered(&address) {
+            // Callers learn the probable reason in time. A server that is only slow still connects.
+            tracing::debug!(member, %error, "slow to connect");
+            shared.update(|state, now| {
+                let error = error.with_store(shared.members[member].as_str());
+                state.disconnected(now, member, error);
+            });
+        }
+        let opened = within(clock, began + CONNECT_MAX, opening).await;
         opened.unwrap_or_else(|| {
-            let silent = format!("no connection within {CONNECT_MAX:?}");
-            Err(Error::new(ErrorKind::Unreachable, silent))
+            let silent = || {
+                let text = format!("no connection within {CONNECT_MAX:?}");
+                Error::new(ErrorKind::Unreachable, text)
+            };
+            Err(tls.unanswered(&address).unwrap_or_else(silent))
         })
     }
 

@@ -1,5 +1,7 @@
 //! Addresses of a port that expects something else.
 
+use std::net::TcpListener;
+
 use leasehold_testkit::servers::RedisServer;
 
 use crate::support::harness::Sandbox;
@@ -11,6 +13,25 @@ fn plain_address_of_a_tls_port_names_rediss() {
     let refused = Sandbox::on(&[plain]).run("run -n x true");
     refused.fails(69, &["if this port expects TLS, use rediss://"]);
     assert!(!refused.stderr.contains("vote"), "{refused:?}");
+}
+
+#[test]
+fn silent_port_without_tls_names_redis() {
+    // A plain Redis waits for the end of the line, and is as silent.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let sandbox = Sandbox::on(&[format!("rediss://:secret@{address}")]);
+    let hint = format!("no TLS handshake from {address}: does the server speak TLS on this port?");
+    let remedy = format!("use redis://{address}");
+    for args in ["run -n x true", "status x"] {
+        let refused = sandbox.run(args);
+        refused.fails(69, &[&hint, &remedy]);
+        assert!(!refused.stderr.contains("secret"), "{refused:?}");
+    }
+    for args in ["members", "doctor"] {
+        let shown = sandbox.run(args);
+        assert!(shown.stdout.contains(&hint), "{shown:?}");
+    }
 }
 
 #[test]

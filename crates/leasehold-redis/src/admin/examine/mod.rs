@@ -136,7 +136,7 @@ impl RedisMember {
 
     async fn try_examine(&self) -> Result<Examination, Error> {
         let (url, user, env) = (self.server.url(), self.server.user(), self.server.env());
-        let mut probe = Probe::open(url).await?;
+        let mut probe = Probe::open(url, &*env.clock).await?;
         let answers = probe.ask(status::write).await?;
         let info = status::read_info(&answers, user);
         let server = match &info {
