@@ -44,6 +44,7 @@ impl Store for RedisStore {
     fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move {
             let session = self.session(&claim.client)?;
+            let in_order = |error| self.in_order(error);
             let event = match session.waits.get(claim.owner) {
                 Some(wait) => {
                     let clock = &*self.env.clock;
@@ -58,7 +59,7 @@ impl Store for RedisStore {
                 None => {
                     let mut call = session.driver.acquire(Arc::new(claim.clone()));
                     if !matches!(claim.wait, Wait::Queued) {
-                        return attempt(call.await);
+                        return attempt(call.await).map_err(in_order);
                     }
                     let event = call.event().await;
                     if let Err(progress) = &event {
@@ -77,9 +78,9 @@ impl Store for RedisStore {
                         let took = self.env.clock.now().since(*notified_at);
                         self.hand_overs.took(took);
                     }
-                    attempt(outcome)
+                    attempt(outcome).map_err(in_order)
                 }
-                Err(progress) => told(progress),
+                Err(progress) => told(progress).map_err(in_order),
             }
         })
     }
@@ -93,8 +94,14 @@ impl Store for RedisStore {
             match self.session(&first.claim.client) {
                 Err(error) => failed(error),
                 Ok(session) => match session.driver.renew(leases.to_vec()).await {
-                    Outcome::Renewed(renewals) => renewals,
-                    Outcome::Failed(error) => failed(error),
+                    Outcome::Renewed(renewals) => {
+                        let in_order = |renewal| match renewal {
+                            Renewal::Unknown(error) => Renewal::Unknown(self.in_order(error)),
+                            renewal => renewal,
+                        };
+                        renewals.into_iter().map(in_order).collect()
+                    }
+                    Outcome::Failed(error) => failed(self.in_order(error)),
                     _ => failed(unexpected()),
                 },
             }
@@ -110,7 +117,7 @@ impl Store for RedisStore {
                 .release(Arc::new(claim.clone()), ReleaseMode::HandOver);
             match release.await {
                 Outcome::Released(release) => Ok(release),
-                Outcome::Failed(error) => Err(error),
+                Outcome::Failed(error) => Err(self.in_order(error)),
                 _ => Err(unexpected()),
             }
         })

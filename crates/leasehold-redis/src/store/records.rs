@@ -56,7 +56,7 @@ impl RedisStore {
         let session = self.any_session()?;
         match session.driver.record(record.clone(), action).await {
             Outcome::Record(answer) => Ok(answer),
-            Outcome::Failed(error) => Err(error),
+            Outcome::Failed(error) => Err(self.in_order(error)),
             _ => Err(unexpected()),
         }
     }

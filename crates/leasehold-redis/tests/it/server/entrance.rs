@@ -168,6 +168,23 @@ async fn tls_needs_a_trusted_authority() {
 }
 
 #[tokio::test]
+async fn failures_are_in_the_order_of_the_list() {
+    let store = RedisStore::new([
+        "redis://127.0.0.1:1?id=z",
+        "redis://127.0.0.1:2?id=a",
+        "redis://127.0.0.1:3?id=m",
+    ]);
+    let client = Client::new(store.unwrap());
+    let error = refused(&client, "deploy").await.to_string();
+    assert!(error.contains("; z, a, m: no connection"), "{error}");
+    let error = client.record("deploy").read().await.unwrap_err();
+    assert!(
+        error.to_string().contains("; z, a, m: no connection"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn file_without_a_certificate_is_named() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     for (file, rule) in [
