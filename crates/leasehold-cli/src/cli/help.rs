@@ -159,6 +159,7 @@ const ENVIRONMENT: &[Row] = &[
         RUNS,
         "1: do not show CMD to others, as --no-command",
     ),
+    row("", RUNS, "(no_command = true in leasehold.toml)"),
     row("LEASEHOLD_HANDLE", &["renew", "release"], "the handle"),
     row("LEASEHOLD_FENCE", &["fence check"], "the fence (TOKEN)"),
     row("NO_COLOR", &[], "not empty: no colours"),

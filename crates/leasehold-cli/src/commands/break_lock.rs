@@ -3,7 +3,7 @@ use leasehold::store::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, Fo
 use leasehold::{Client, Fence, Holder};
 use serde_json::json;
 
-use crate::config::{self, Environment};
+use crate::config;
 use crate::options::store_args::StoreArgs;
 use crate::output::break_text;
 use crate::output::exit_code::ExitCode;
@@ -64,7 +64,7 @@ fn reason(text: &str) -> Result<String, String> {
 
 /// Takes a lock away from its holder.
 pub(crate) fn break_lock(args: &BreakArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let choice = config::choose(&args.store, &Environment::read())?;
+    let choice = config::choose_store(&args.store, output)?;
     let store = OpenStore::open(&choice)?;
     store.print_notice(output);
     let client = store.client();

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use crate::commands::members::ask_members::{MemberReply, ask_members};
 use crate::commands::members::servers::{Servers, wait_after_change};
 use crate::options::store_args::StoreArgs;
-use crate::output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::time_text::millis;
 use crate::output::time_text::whole_seconds;
+use crate::output::{self, Output};
 use crate::runtime::runtime;
 
 #[derive(Debug, Args)]
@@ -32,8 +32,8 @@ pub(crate) struct InitArgs {
 }
 
 /// Initializes a quorum. Does nothing if it is already initialized with the same configuration.
-pub(crate) fn init(args: &InitArgs) -> Result<ExitCode, Failure> {
-    let servers = Servers::choose_quorum(&args.store)?;
+pub(crate) fn init(args: &InitArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let servers = Servers::choose_quorum(&args.store, output)?;
     let quorum = servers.quorum()?;
     let (is_new, seen) = runtime()?.block_on(async {
         let is_new = match args.new {

@@ -2,7 +2,7 @@ use clap::Args;
 use leasehold::store::{ListedLock, LockListing, Pattern, Visibility};
 use serde_json::{Value, json};
 
-use crate::config::{self, Environment};
+use crate::config;
 use crate::options::store_args::StoreArgs;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
@@ -61,7 +61,7 @@ fn pattern(text: &str) -> Result<Pattern, String> {
 
 /// Shows the held locks and their holders.
 pub(crate) fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let choice = config::choose(&args.store, &Environment::read())?;
+    let choice = config::choose_store(&args.store, output)?;
     let store = OpenStore::open(&choice)?;
     store.print_on_terminal(output);
     let client = store.client();

@@ -4,7 +4,7 @@ use leasehold::Holder;
 use leasehold::clock::{Clock as _, SystemClock};
 use serde_json::json;
 
-use crate::config::{self, Environment};
+use crate::config;
 use crate::options::store_args::StoreArgs;
 use crate::output::break_text;
 use crate::output::exit_code::ExitCode;
@@ -39,7 +39,7 @@ pub(crate) struct StatusArgs {
 
 /// Shows the holders and waiters of a lock.
 pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let choice = config::choose(&args.store, &Environment::read())?;
+    let choice = config::choose_store(&args.store, output)?;
     let store = OpenStore::open(&choice)?;
     store.print_on_terminal(output);
     let client = store.client();

@@ -3,7 +3,7 @@ use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::store::Order;
 use serde_json::json;
 
-use crate::config::{self, Environment};
+use crate::config;
 use crate::options::store_args::StoreArgs;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
@@ -33,7 +33,7 @@ pub(crate) struct WaitersArgs {
 
 /// Shows the waiters of a lock in order: all that the store returns, on Redis the first 1000.
 pub(crate) fn waiters(args: &WaitersArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let choice = config::choose(&args.store, &Environment::read())?;
+    let choice = config::choose_store(&args.store, output)?;
     let store = OpenStore::open(&choice)?;
     store.print_notice(output);
     let client = store.client();

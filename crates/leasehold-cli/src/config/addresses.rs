@@ -20,6 +20,10 @@ pub(crate) struct Addresses {
     pub(crate) limits: Limits,
     /// Their source, for error messages.
     pub(crate) source: String,
+    /// Whether the holders and waiters of this store hide their commands from others.
+    pub(crate) no_command: bool,
+    /// What is wrong with the file that they are from, if it still can be used.
+    pub(crate) warning: Option<String>,
 }
 
 /// The limits of a quorum that are configured.
@@ -45,8 +49,23 @@ impl Addresses {
             urls,
             limits,
             source,
+            no_command: false,
+            warning: None,
         })
     }
+
+    /// Whether an address contains a password.
+    pub(super) fn has_password(&self) -> bool {
+        self.urls.iter().any(|url| has_password(url))
+    }
+}
+
+fn has_password(url: &str) -> bool {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let login = authority.rsplit_once('@').map(|(login, _)| login);
+    let password = login.and_then(|login| login.split_once(':'));
+    password.is_some_and(|(_, password)| !password.is_empty())
 }
 
 impl Limits {
@@ -62,5 +81,25 @@ impl Limits {
     pub(crate) fn any(&self) -> Option<&'static str> {
         let max_ttl = self.max_ttl.map(|_| "max_ttl");
         max_ttl.or(self.clock_tolerance.map(|_| "clock_tolerance"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn password_is_part_of_the_login() {
+        for url in ["redis://u:p@a", "rediss://:p@a/1?id=x", "unix://u:p@/run/a"] {
+            assert!(has_password(url), "{url}");
+        }
+        for url in [
+            "redis://a:6379",
+            "redis://u:@a",
+            "file:///a:b@c",
+            "redis://a?id=x:y@z",
+        ] {
+            assert!(!has_password(url), "{url}");
+        }
     }
 }

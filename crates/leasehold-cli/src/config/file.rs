@@ -16,6 +16,8 @@ struct ConfigFile {
     store: Option<Spanned<OneOrMany>>,
     #[serde(default)]
     require_store: bool,
+    #[serde(default)]
+    no_command: bool,
     max_ttl: Option<Spanned<String>>,
     clock_tolerance: Option<Spanned<String>>,
 }
@@ -54,10 +56,11 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Option<Addresses>, Failur
         if !file.require_store {
             return Err(refuse(0, "missing field `store`".into()));
         }
-        return match limits.any() {
-            Some(limit) => Err(refuse(
+        let unused = limits.any().or(file.no_command.then_some("no_command"));
+        return match unused {
+            Some(name) => Err(refuse(
                 0,
-                format!("{limit} applies to the `store` of the same file"),
+                format!("{name} applies to the `store` of the same file"),
             )),
             None => Ok(None),
         };
@@ -72,7 +75,9 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Option<Addresses>, Failur
         OneOrMany::One(url) => vec![url],
         OneOrMany::Many(urls) => urls,
     };
-    Addresses::new(urls, limits, place(start)).map(Some)
+    let mut addresses = Addresses::new(urls, limits, place(start))?;
+    addresses.no_command = file.no_command;
+    Ok(Some(addresses))
 }
 
 #[cfg(test)]
@@ -116,6 +121,8 @@ mod tests {
         }
         let limit = refusal(read("require_store = true\nmax_ttl = '9s'"));
         assert!(limit.contains("max_ttl applies to the `store`"), "{limit}");
+        let hiding = refusal(read("require_store = true\nno_command = true"));
+        assert!(hiding.contains("no_command applies to the"), "{hiding}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Which store to use: from the options, the environment and the configuration file.
 
 mod addresses;
+mod exposure;
 pub(crate) mod file;
 
 pub(crate) use addresses::{Addresses, Choice, Limits};
@@ -12,12 +13,14 @@ use std::path::{Path, PathBuf};
 
 use crate::options::span::span;
 use crate::options::store_args::StoreArgs;
+use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
+use crate::output::message::Message;
 
 /// The variables about the store. Read once, so that the rules can be tested.
 #[derive(Debug, Default)]
-pub(crate) struct Environment {
+struct Environment {
     store: Option<OsString>,
     require_store: Option<OsString>,
     max_ttl: Option<OsString>,
@@ -28,7 +31,7 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    pub(crate) fn read() -> Self {
+    fn read() -> Self {
         let variable = |name| std::env::var_os(name);
         Self {
             store: variable("LEASEHOLD_STORE"),
@@ -76,9 +79,22 @@ impl Environment {
     }
 }
 
+/// Finds the store, and prints a warning if its file shows a password to other users.
+pub(crate) fn choose_store(args: &StoreArgs, output: &Output) -> Result<Choice, Failure> {
+    let choice = choose(args, &Environment::read())?;
+    if let Choice::Stores(Addresses {
+        warning: Some(warning),
+        ..
+    }) = &choice
+    {
+        output.print_message(&Message::Warning(warning));
+    }
+    Ok(choice)
+}
+
 /// Finds the store: the option, the variable, the configuration file, and then the default. Limits in a
 /// file apply only to the store in the same file.
-pub(crate) fn choose(args: &StoreArgs, environment: &Environment) -> Result<Choice, Failure> {
+fn choose(args: &StoreArgs, environment: &Environment) -> Result<Choice, Failure> {
     let said = Limits {
         max_ttl: args.max_ttl,
         clock_tolerance: args.clock_tolerance,
@@ -125,7 +141,12 @@ fn find(args: &StoreArgs, environment: &Environment) -> Result<Choice, Failure> 
     for file in environment.files() {
         match read_limited(&file) {
             Ok(text) => match file::parse(&text, &file)? {
-                Some(addresses) => return Ok(Choice::Stores(addresses)),
+                Some(mut addresses) => {
+                    if addresses.has_password() {
+                        addresses.warning = exposure::warning(&file);
+                    }
+                    return Ok(Choice::Stores(addresses));
+                }
                 // A file names a store or requires one. So where there is a file for the whole system, no
                 // environment leads to a local lock.
                 None => required = Some(format!("{} has require_store", file.display())),

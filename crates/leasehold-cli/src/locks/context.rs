@@ -1,6 +1,6 @@
 use nix::sys::signalfd::SignalFd;
 
-use crate::config::{self, Environment};
+use crate::config;
 use crate::locks::outer_runs::OuterRuns;
 use crate::locks::request::LockRequest;
 use crate::options::lock_options::LockOptions;
@@ -29,7 +29,7 @@ impl<'a> RunContext<'a> {
         output: &'a Output,
     ) -> Result<(Self, SignalFd), Failure> {
         // A configuration file may be a pipe, and a signal must end the wait for it.
-        let choice = config::choose(store, &Environment::read())?;
+        let choice = config::choose_store(store, output)?;
         // Before the client starts its thread, which inherits what is blocked.
         let blocked = Signals::block()?;
         let store = OpenStore::open(&choice)?;

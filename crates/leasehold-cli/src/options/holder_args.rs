@@ -19,7 +19,8 @@ pub(crate) struct CommandArgs {
     /// Hide CMD from the other users of the store.
     ///
     /// Without it, every user of the store can read the first 200 bytes of CMD and its arguments. Use it if
-    /// they contain a secret. LEASEHOLD_NO_COMMAND=1 does the same for all runs.
+    /// they contain a secret. LEASEHOLD_NO_COMMAND=1 does the same for all runs, and `no_command = true` in
+    /// leasehold.toml for all that use the store in that file.
     #[arg(long)]
     pub(crate) no_command: bool,
 }

@@ -35,6 +35,8 @@ pub(crate) struct OpenStore {
     place: String,
     /// The option, the variable, or the line of a file that configures the store. `None` for the default.
     source: Option<String>,
+    /// Whether others must not see the commands of its holders.
+    no_command: bool,
 }
 
 impl OpenStore {
@@ -55,6 +57,7 @@ impl OpenStore {
                 let files = addresses.blame(open_files(url))?;
                 Ok(Self {
                     source: Some(addresses.source.clone()),
+                    no_command: addresses.no_command,
                     ..Self::files(files)
                 })
             }
@@ -70,6 +73,7 @@ impl OpenStore {
             store,
             files: Some(files),
             source: None,
+            no_command: false,
         }
     }
 
@@ -90,6 +94,7 @@ impl OpenStore {
             store: store.into(),
             files: None,
             source: Some(addresses.source.clone()),
+            no_command: addresses.no_command,
         })
     }
 
@@ -129,11 +134,13 @@ impl OpenStore {
 
     /// A client that takes these locks, as others see it.
     pub(crate) fn holder(&self, lock_options: &LockOptions) -> OwnClient {
+        let command = lock_options.command.as_deref();
+        let command = command.filter(|_| !self.no_command);
         let client = Client::builder(Arc::clone(&self.store))
             .program(lock_options.program)
             .user(user::name())
             .label(lock_options.label.as_deref().unwrap_or_default())
-            .command(lock_options.command.as_deref().unwrap_or_default());
+            .command(command.unwrap_or_default());
         OwnClient::new(client.build())
     }
 
@@ -200,6 +207,8 @@ mod tests {
             urls: urls.iter().map(|url| (*url).to_owned()).collect(),
             limits: Limits::default(),
             source: "--store".into(),
+            no_command: false,
+            warning: None,
         }))
     }
 

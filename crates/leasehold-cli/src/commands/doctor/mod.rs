@@ -14,10 +14,10 @@ mod tests;
 use leasehold_file::DirectoryFacts;
 
 use crate::commands::doctor::args::DoctorArgs;
-use crate::config::{self, Addresses, Choice, Environment};
+use crate::config::{self, Addresses, Choice};
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::output::{self, colour};
+use crate::output::{self, Output, colour};
 use crate::runtime::runtime;
 use crate::store::address::StoreAddress;
 use crate::store::{OpenStore, files as file_store};
@@ -26,8 +26,8 @@ use report::{Report, Subject};
 use snapshot::Snapshot;
 
 /// Checks a store. The exit code says whether locks can be acquired and are safe.
-pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
-    let choice = config::choose(&args.store, &Environment::read())?;
+pub(crate) fn doctor(args: &DoctorArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let choice = config::choose_store(&args.store, output)?;
     let report = match &choice {
         Choice::Local | Choice::Unsaid => of_files(&file_store::look_at_default_files()?),
         Choice::Stores(addresses) => match StoreAddress::of(addresses)? {

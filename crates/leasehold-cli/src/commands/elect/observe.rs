@@ -3,7 +3,7 @@
 use leasehold::{Client, LeaderChange, LeaderWatch};
 
 use crate::commands::elect::args::ElectArgs;
-use crate::config::{self, Environment};
+use crate::config;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::leader_text;
@@ -14,7 +14,7 @@ use crate::store::OpenStore;
 
 /// Prints the leader until a signal arrives; with --once, only the current one.
 pub(crate) fn observe(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let choice = config::choose(&args.store, &Environment::read())?;
+    let choice = config::choose_store(&args.store, output)?;
     // Before the client starts its thread, which inherits the blocked signals. With --once, signals
     // kill the program.
     let blocked = (!args.once).then(Signals::block).transpose()?;

@@ -3,7 +3,7 @@ use leasehold::{Client, Handle, ReleaseOutcome};
 use crate::commands::handle::args::ReleaseArgs;
 use crate::commands::handle::handle_source::HandleSource;
 use crate::commands::handle::report;
-use crate::config::{self, Environment};
+use crate::config;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::{self, Output};
@@ -13,7 +13,7 @@ use crate::store::OpenStore;
 /// Releases the lock of a handle.
 pub(crate) fn release(args: &ReleaseArgs, output: &Output) -> Result<ExitCode, Failure> {
     let source = HandleSource::of(&args.handle, "release")?;
-    let choice = config::choose(&args.store, &Environment::read())?;
+    let choice = config::choose_store(&args.store, output)?;
     let store = OpenStore::open(&choice)?;
     store.require_leases("release")?;
     store.print_notice(output);

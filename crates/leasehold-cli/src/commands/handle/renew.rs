@@ -2,7 +2,7 @@ use crate::commands::handle::args::RenewArgs;
 use crate::commands::handle::handle_file::HandleFile;
 use crate::commands::handle::handle_source::HandleSource;
 use crate::commands::handle::report;
-use crate::config::{self, Environment};
+use crate::config;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::time_text;
@@ -13,7 +13,7 @@ use crate::store::OpenStore;
 /// Renews the lease of a handle once.
 pub(crate) fn renew(args: &RenewArgs, output: &Output) -> Result<ExitCode, Failure> {
     let source = HandleSource::of(&args.handle, "renew")?;
-    let choice = config::choose(&args.store, &Environment::read())?;
+    let choice = config::choose_store(&args.store, output)?;
     let store = OpenStore::open(&choice)?;
     store.require_leases("renew")?;
     store.print_notice(output);

@@ -7,16 +7,20 @@ use crate::commands::members::args::{ChangeCare, MembersArgs, MembersChange};
 use crate::commands::members::readmit::readmit;
 use crate::commands::members::replace::replace;
 use crate::commands::members::servers::{Servers, place_of, wait_after_change, without_login};
-use crate::output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::holder_text;
 use crate::output::time_text::{millis, whole_seconds};
+use crate::output::{self, Output};
 use crate::runtime::runtime;
 
 /// Changes a quorum by one server, and prints what to do next.
-pub(super) fn change(args: &MembersArgs, change: &MembersChange) -> Result<ExitCode, Failure> {
-    let servers = Servers::choose_quorum(&args.store)?;
+pub(super) fn change(
+    args: &MembersArgs,
+    change: &MembersChange,
+    output: &Output,
+) -> Result<ExitCode, Failure> {
+    let servers = Servers::choose_quorum(&args.store, output)?;
     let old = servers.quorum()?;
     let (urls, care) = match change {
         MembersChange::Add { url, care } => (with(&servers, url)?, *care),

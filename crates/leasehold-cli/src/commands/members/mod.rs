@@ -10,13 +10,14 @@ mod show;
 mod state;
 
 use crate::commands::members::args::MembersArgs;
+use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 
 /// Shows the servers of a store, or changes a quorum.
-pub(crate) fn members(args: &MembersArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn members(args: &MembersArgs, output: &Output) -> Result<ExitCode, Failure> {
     match &args.change {
-        None => show::show(args),
-        Some(change) => change::change(args, change),
+        None => show::show(args, output),
+        Some(change) => change::change(args, change, output),
     }
 }

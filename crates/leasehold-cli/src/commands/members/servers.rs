@@ -3,8 +3,9 @@ use std::time::Duration;
 use leasehold::store::{MemberId, MemberSet};
 use leasehold_redis::{RedisMember, RedisStore};
 
-use crate::config::{self, Addresses, Choice, Environment};
+use crate::config::{self, Addresses, Choice};
 use crate::options::store_args::StoreArgs;
+use crate::output::Output;
 use crate::output::failure::Failure;
 use crate::store::OpenStore;
 use crate::store::address::{self, StoreAddress};
@@ -24,8 +25,8 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    pub(crate) fn choose(args: &StoreArgs) -> Result<Self, Failure> {
-        let choice = config::choose(args, &Environment::read())?;
+    pub(crate) fn choose(args: &StoreArgs, output: &Output) -> Result<Self, Failure> {
+        let choice = config::choose_store(args, output)?;
         let refuse = |what| {
             Err(Failure::usage(format!(
                 "{what}, which has no servers; name them, for example --store \
@@ -47,8 +48,8 @@ impl Servers {
     }
 
     /// The same, but at least three: with fewer, a majority is all of them.
-    pub(crate) fn choose_quorum(args: &StoreArgs) -> Result<Self, Failure> {
-        let servers = Self::choose(args)?;
+    pub(crate) fn choose_quorum(args: &StoreArgs, output: &Output) -> Result<Self, Failure> {
+        let servers = Self::choose(args, output)?;
         let count = servers.urls().len();
         if count < 3 {
             let what = match count {

@@ -8,17 +8,17 @@ use crate::commands::members::args::MembersArgs;
 use crate::commands::members::ask_members::ask_members;
 use crate::commands::members::servers::Servers;
 use crate::commands::members::state::{MemberState, judge};
-use crate::output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::quorum_shortfall::{NOT_INITIALIZED, ONCE_REMEDY, have_no_record, needed};
 use crate::output::table;
 use crate::output::time_text::{millis, whole_seconds};
+use crate::output::{self, Output};
 use crate::runtime::runtime;
 
 /// Shows the servers. The exit code says whether a majority has a vote.
-pub(super) fn show(args: &MembersArgs) -> Result<ExitCode, Failure> {
-    let servers = Servers::choose(&args.store)?;
+pub(super) fn show(args: &MembersArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let servers = Servers::choose(&args.store, output)?;
     let quorum = servers.quorum()?;
     let client = servers.client();
     let (states, requests_in) = runtime()?.block_on(async {

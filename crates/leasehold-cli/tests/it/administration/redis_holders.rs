@@ -58,6 +58,25 @@ fn command_is_hidden_on_request() {
 }
 
 #[test]
+fn command_is_hidden_by_the_configuration_file() {
+    let (sandbox, server) = Sandbox::on_redis();
+    std::fs::write(
+        sandbox.path("c.toml"),
+        format!("store = '{}'\nno_command = true\n", server.url()),
+    )
+    .unwrap();
+    sandbox.gate("gate");
+    let mut command = sandbox.without_store();
+    command.env("LEASEHOLD_CONFIG", sandbox.path("c.toml"));
+    command.args(["run", "x", "cat", "gate"]);
+    let running = sandbox.spawn(command);
+    leasehold_testkit::servers::until("the lock is held", || !sandbox.is_free("x"));
+    assert_eq!(holder(&sandbox)["command"], Value::Null);
+    sandbox.open_gate("gate");
+    running.wait().succeeds();
+}
+
+#[test]
 fn waiter_is_shown_with_its_label() {
     let (sandbox, _server) = Sandbox::on_redis();
     let running = hold(&sandbox, "");

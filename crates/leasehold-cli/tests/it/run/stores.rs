@@ -1,4 +1,5 @@
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use leasehold::Key;
 use leasehold_file::FileStore;
@@ -151,4 +152,34 @@ fn configuration_file_names_the_store() {
         ended.fails(64, &["leasehold.toml"]);
         assert!(!ended.stderr.contains("secret"), "{ended:?}");
     }
+}
+
+#[test]
+fn readable_file_with_a_password_is_warned_of() {
+    let sandbox = Sandbox::new();
+    let chmod = |name: &str, mode| {
+        fs::set_permissions(sandbox.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    chmod("", 0o755);
+    let store = sandbox.store();
+    let write = |text: &str| fs::write(sandbox.path("c.toml"), text).unwrap();
+    let run = |args: &str| {
+        let mut command = sandbox.without_store();
+        command.env("LEASEHOLD_CONFIG", sandbox.path("c.toml"));
+        command.args(args.list());
+        sandbox.spawn(command).wait()
+    };
+    write("store = 'redis://:secret@127.0.0.1:1'\n");
+    let warning = format!("run `chmod o-r {}`", sandbox.path("c.toml").display());
+    for args in ["status x", "members", "run -n x true"] {
+        chmod("c.toml", 0o644);
+        let ended = run(args);
+        assert_eq!(ended.stderr.matches(&warning).count(), 1, "{ended:?}");
+        assert!(!ended.stderr.contains("secret"), "{ended:?}");
+        chmod("c.toml", 0o640);
+        assert!(!run(args).stderr.contains("chmod"), "{args}");
+    }
+    write(&format!("store = '{store}'\n"));
+    chmod("c.toml", 0o644);
+    assert_eq!(run("run x true").stderr, "");
 }
