@@ -43,7 +43,10 @@ impl Subscriber for Events {
         }
         let is_warning = *event.metadata().level() <= Level::WARN;
         // A loss has a separate message, which mentions the command.
-        if is_warning && line.message != LOSS {
+        if is_warning && line.message == UNUSABLE {
+            let reason = line.field("reason").cloned().unwrap_or_default();
+            self.output.hold_warning(line.text(), &reason);
+        } else if is_warning && line.message != LOSS {
             self.output.print_message(&Message::Warning(&line.text()));
         } else if RECOVERIES.contains(&&*line.message) {
             self.output.print_message(&Message::Notice(&line.text()));
@@ -153,6 +156,9 @@ const RECOVERIES: [&str; 3] = [
     "member answers again",
     "member has a vote again",
 ];
+
+/// The event of a store of one server whose server fails.
+const UNUSABLE: &str = "member cannot be used";
 
 /// The event of a lost guard.
 const LOSS: &str = "lost";

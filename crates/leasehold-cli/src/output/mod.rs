@@ -6,6 +6,7 @@ pub(crate) mod envelope;
 pub(crate) mod events;
 pub(crate) mod exit_code;
 pub(crate) mod failure;
+mod held_warning;
 pub(crate) mod holder_text;
 pub(crate) mod leader_text;
 pub(crate) mod message;
@@ -21,6 +22,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use leasehold::store::background::thread;
@@ -33,6 +35,7 @@ use crate::output::colour::may_colour;
 use crate::output::envelope::stamped;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
+use crate::output::held_warning::HeldWarning;
 use crate::output::message::Message;
 use crate::output::writer::Writer;
 
@@ -48,6 +51,7 @@ const PREFIX: &str = "leasehold:";
 pub(crate) struct Output {
     json: bool,
     writer: Writer,
+    held: Arc<Mutex<HeldWarning>>,
 }
 
 impl Output {
@@ -59,11 +63,33 @@ impl Output {
         Self {
             json,
             writer: Writer::new(dropped_line),
+            held: Arc::default(),
         }
     }
 
     /// Writes a message as one line.
     pub(crate) fn print_message(&self, message: &Message<'_>) {
+        self.print_held(Some(message));
+        self.write(message);
+    }
+
+    /// Prints a warning that ends with `reason` before the next message, unless that is an error with the same
+    /// reason.
+    pub(crate) fn hold_warning(&self, text: String, reason: &str) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(text) = held.hold(text, reason) {
+            self.write(&Message::Warning(&text));
+        }
+    }
+
+    fn print_held(&self, next: Option<&Message<'_>>) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(text) = held.release(next) {
+            self.write(&Message::Warning(&text));
+        }
+    }
+
+    fn write(&self, message: &Message<'_>) {
         let line = line(message, self.json);
         if !line.is_empty() {
             self.writer.write(&line);
@@ -79,6 +105,7 @@ impl Output {
 
     /// Shows `message` as the status line, in place of the last one.
     pub(crate) fn show_status(&self, message: &Message<'_>) {
+        self.print_held(Some(message));
         if let Some(text) = message.text() {
             let text = printable(&text);
             // A wrapped line could not be wiped. Cut it at the edge (DECAWM), and clear what the last
@@ -96,6 +123,7 @@ impl Output {
     /// Waits until the messages are written, but not long: its reader may be stalled. Call it before
     /// something else writes to stderr, and before the process stops or ends.
     pub(crate) fn flush(&self) {
+        self.print_held(None);
         self.writer.flush(FLUSH_MAX);
     }
 }

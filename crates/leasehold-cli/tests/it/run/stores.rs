@@ -183,3 +183,25 @@ fn readable_file_with_a_password_is_warned_of() {
     chmod("c.toml", 0o644);
     assert_eq!(run("run x true").stderr, "");
 }
+
+#[test]
+fn dead_server_is_reported_once() {
+    let sandbox = Sandbox::on(&["redis://127.0.0.1:1".into()]);
+    for args in [
+        "run -n x true",
+        "acquire -n x",
+        "once -n x true",
+        "run --json -n x true",
+    ] {
+        let ended = sandbox.run(args);
+        ended.fails(69, &[]);
+        assert_eq!(
+            ended.stderr.matches("no connection").count(),
+            1,
+            "{ended:?}"
+        );
+    }
+    // A waiter learns the reason during the wait, too.
+    let waited = sandbox.run("run --wait 1s x true");
+    waited.fails(69, &["warning: 127.0.0.1:1 cannot be used: no connection"]);
+}
