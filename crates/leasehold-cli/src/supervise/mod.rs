@@ -42,7 +42,6 @@ impl RunContext<'_> {
             lock_options: self.lock_options,
             command,
             keep_until: command.min_hold.map(|span| SystemClock.now() + span),
-            leases: self.store.leases(),
             descriptors: hold
                 .owners()
                 .filter_map(|owner| self.store.descriptor(owner))

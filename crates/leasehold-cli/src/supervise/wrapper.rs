@@ -6,7 +6,6 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
-use leasehold::store::LeaseTerms;
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
@@ -33,8 +32,6 @@ pub(crate) struct Job<'a> {
     pub(crate) command: &'a CommandSpec,
     /// Until when the locks are kept, even if the command ends earlier.
     pub(crate) keep_until: Option<BootInstant>,
-    /// The terms of leases that outlive this process; `None` if locks end with it.
-    pub(crate) leases: Option<LeaseTerms>,
     /// The ids of the servers, for the command.
     pub(crate) members: String,
     /// The descriptors that hold the locks, for lock files.
@@ -57,7 +54,6 @@ pub(crate) struct Wrapper<'a> {
     lock_options: &'a LockOptions,
     command: &'a CommandSpec,
     keep_until: Option<BootInstant>,
-    leases: Option<LeaseTerms>,
     /// A signal that asks for the end was passed on.
     hurried: bool,
     process_tree: ProcessTree,
@@ -159,7 +155,6 @@ impl<'a> Wrapper<'a> {
             lock_options: job.lock_options,
             command: job.command,
             keep_until: job.keep_until,
-            leases: job.leases,
             hurried: false,
             process_tree,
             job_control,
@@ -211,7 +206,7 @@ impl<'a> Wrapper<'a> {
         }
     }
 
-    /// How the locks outlive the command with --min-hold, if it ran and they were not lost.
+    /// How the locks outlast the command with --min-hold, if it ran and they were not lost.
     fn min_hold(&self, outcome: Option<&Outcome>, had_terminal: bool) -> Option<MinHold<'a>> {
         let Some(Outcome::Ended(status)) = outcome else {
             return None;
@@ -219,8 +214,6 @@ impl<'a> Wrapper<'a> {
         let until = self.keep_until.filter(|_| !self.lost)?;
         Some(MinHold {
             until,
-            leases: self.leases,
-            lasting: self.lock_options.ttl + self.lock_options.lock_delay.unwrap_or_default(),
             hurried: self.hurried || had_terminal && is_interrupt(*status),
             signals: self.signals,
             output: self.output,

@@ -27,7 +27,7 @@ async fn each_lease_is_renewed_on_its_own() {
     ];
     let renewals = fixture.store.renew(&leases).await.into_iter();
     let stood = renewals.map(|renewal| match renewal {
-        Renewal::Renewed => true,
+        Renewal::Renewed(_) => true,
         Renewal::Lost(LostReason::Gone) => false,
         other => panic!("{other:?}"),
     });
@@ -113,9 +113,7 @@ async fn file_locks_have_no_handles() {
     is_unsupported(&error, "ends there with the process");
     // The guard is gone with the error.
     let guard = client.lock("deploy").wait(Duration::from_secs(10));
-    let guard = guard.acquire().await.unwrap();
-    let error = guard.leave_for(Duration::from_secs(1)).await.unwrap_err();
-    is_unsupported(&error, "");
+    drop(guard.acquire().await.unwrap());
     // Nor is one of another store taken for a lock of this one.
     let elsewhere = Client::new(MemoryStore::new());
     let guard = elsewhere.lock("deploy").acquire().await.unwrap();

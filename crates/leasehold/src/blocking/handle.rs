@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use crate::blocking::{Client, Guard};
 use crate::guard::ReleaseOutcome;
 use crate::handle::Handle;
@@ -13,15 +11,6 @@ impl Guard {
     /// The errors of [`crate::Guard::into_handle`].
     pub fn into_handle(self) -> Result<Handle, Error> {
         self.0.into_handle()
-    }
-
-    /// Leaves the lock closed for at least `span`, as [`crate::Guard::leave_for`] does.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`crate::Guard::leave_for`].
-    pub fn leave_for(self, span: Duration) -> Result<(), Error> {
-        pollster::block_on(self.0.leave_for(span))
     }
 }
 

@@ -7,7 +7,7 @@
 //! | at most n holders at a time | [`Client::semaphore`](crate::Client::semaphore), or [`Mode::Permit`](crate::Mode::Permit) |
 //! | several names at once, or none | [`Client::lock_all`](crate::Client::lock_all) |
 //! | a pause after a holder that died | [`Lock::lock_delay`](crate::Lock::lock_delay) |
-//! | a lock that outlives its process | [`Guard::into_handle`](crate::Guard::into_handle), [`Guard::leave_for`](crate::Guard::leave_for) |
+//! | a lock that outlives its process | [`Guard::into_handle`](crate::Guard::into_handle) |
 //! | to write first, and then to read with others | [`Guard::downgrade`](crate::Guard::downgrade) |
 //! | one guard for several parts of a program | [`Guard::share`](crate::Guard::share) |
 //! | one of many clients that does the work, visible to all | [`Client::election`](crate::Client::election): [`leadership`](super::leadership) |

@@ -196,24 +196,6 @@ impl GuardSet {
         join_all(releases).await
     }
 
-    /// Ends all guards at the same time, and leaves the locks closed for at least `span`. Returns the outcome
-    /// for each lock. See [`Guard::leave_for`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future only discards the answers.
-    pub fn leave_for(
-        self,
-        span: Duration,
-    ) -> impl Future<Output = Vec<(Key, Result<(), Error>)>> + Send + use<> {
-        let leave = |guard: Guard| {
-            let key = guard.key().clone();
-            let leaving = guard.leave_for(span);
-            async move { (key, leaving.await) }
-        };
-        join_all(self.guards.into_iter().map(leave).collect::<Vec<_>>())
-    }
-
     /// Marks all locks as lost, as [`Guard::give_up`] does.
     pub fn give_up(&self) {
         self.guards.iter().for_each(Guard::give_up);

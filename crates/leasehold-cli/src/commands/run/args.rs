@@ -50,12 +50,9 @@ pub(crate) struct RunArgs {
     ///
     /// For scheduled jobs that take less time than the difference between the clocks of their machines.
     ///
-    /// When CMD ends, leasehold exits with its code at once and leaves the lock to a lease that is not
-    /// renewed. No other run begins before SPAN is over. The lock is free at most a second and a ninth of the
-    /// remaining time later. leasehold stays for the remaining time, and then releases the lock, if that is
-    /// less than a second or than the TTL, and on files, whose locks end with their process. It also stays
-    /// while more is left than the longest TTL. A signal ends the stay and leaves the lease; a lock file is
-    /// released. A CMD that could not be started leaves the lock free.
+    /// When CMD ends early, leasehold stays until SPAN is over, releases the lock, and exits with the code of CMD. A
+    /// signal ends the stay: the lock then stays closed until its TTL is over; a lock file is released. A CMD that
+    /// could not be started leaves the lock free.
     #[arg(long, value_name = "SPAN", value_parser = span, conflicts_with = "nested")]
     pub(crate) min_hold: Option<Duration>,
 
