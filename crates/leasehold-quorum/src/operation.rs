@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use leasehold::clock::BootInstant;
 use leasehold::store::{
-    Busy, Claim, Held, MemberHealth, Owner, PermitSlot, RecordKey, Release, Renewal,
+    Busy, Claim, Held, MemberHealth, Owner, PermitSlot, RecordKey, Release, Renewal, Term,
 };
 use leasehold::{Error, Fence};
 
@@ -76,8 +76,8 @@ pub struct Acquired {
     pub fence: Fence,
     /// The permit, if the claim wanted one.
     pub slot: Option<PermitSlot>,
-    /// The instant from which the lease counts: when the latest of the majority's requests was sent.
-    pub since: BootInstant,
+    /// The term of the lease. It counts from when the latest of the majority's requests was sent.
+    pub term: Term,
     /// When a member first notified the waiter that it is its turn.
     pub notified_at: Option<BootInstant>,
 }

@@ -4,9 +4,11 @@ use std::fmt;
 use std::future::ready;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::store::{
-    Attempt, BoxFuture, Busy, Claim, Grant, Held, LeaseTerms, Release, Renewal, Store,
+    Attempt, BoxFuture, Busy, Claim, Grant, Held, LeaseTerms, Release, Renewal, Store, Term,
 };
 use leasehold::{Error, Fence, Guarantees, Key};
 use leasehold_redis::RedisStore;
@@ -93,14 +95,16 @@ impl Store for SingleServer {
         let reply = lock(&self.0)[self.1].command(&command);
         let fence = Fence::new(1).expect("a fence");
         let answer = match reply {
-            Reply::Status(_) => Ok(Attempt::Granted(Grant::new(fence))),
+            Reply::Status(_) => Ok(Attempt::Granted(Grant::new(fence, minute()))),
             _ => Ok(Attempt::Busy(Busy::default())),
         };
         Box::pin(ready(answer))
     }
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
-        Box::pin(ready(leases.iter().map(|_| Renewal::Renewed).collect()))
+        Box::pin(ready(
+            leases.iter().map(|_| Renewal::Renewed(minute())).collect(),
+        ))
     }
 
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
@@ -113,13 +117,19 @@ impl Store for SingleServer {
     }
 }
 
+/// The term of a lease that the server was just asked for.
+fn minute() -> Term {
+    Term::new(SystemClock.now(), Duration::from_secs(60))
+}
+
 /// Initializes the quorum. Servers that were just started would have no vote yet.
 fn form(set: &RedisSet) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime");
-    let store = store(&set.urls().join(","));
+    // The clients learn this limit, which is not their default.
+    let store = store(&set.urls().join(",")).clock_tolerance(Duration::from_millis(100));
     let formed = runtime.block_on(store.init());
     formed.unwrap_or_else(|error| panic!("{error}"));
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::Mode;
-use leasehold::store::{LeaseTerms, Permits};
+use leasehold::store::Permits;
 
 use crate::faults::{FaultKind, Faults};
 use crate::rng::SimRng;
@@ -123,14 +123,6 @@ impl Plan {
             lazy_scripts: rng.percent(5),
             // Foreign clients rely on servers that lost data.
             pollers: usize::from(rng.percent(8) && !forgets && !faults.has(FaultKind::ClockStep)),
-        }
-    }
-
-    pub(crate) fn terms(&self) -> LeaseTerms {
-        if self.servers == 1 {
-            LeaseTerms::single()
-        } else {
-            LeaseTerms::quorum(Self::CLOCK_TOLERANCE, Duration::from_micros(Self::MAX_TTL))
         }
     }
 

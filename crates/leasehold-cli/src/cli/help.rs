@@ -141,8 +141,6 @@ const STORE: &[&str] = &[
 
 const ENVIRONMENT: &[Row] = &[
     row("LEASEHOLD_STORE", STORE, "the store, as for --store"),
-    row("LEASEHOLD_MAX_TTL", STORE, "as --max-ttl"),
-    row("LEASEHOLD_CLOCK_TOLERANCE", STORE, "as --clock-tolerance"),
     row(
         "LEASEHOLD_REQUIRE_STORE",
         STORE,

@@ -1,11 +1,14 @@
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use clap::Args;
 use leasehold::store::{MemberSet, MemberStatus};
+use leasehold_redis::RedisStore;
 use serde_json::{Value, json};
 
-use crate::commands::members::ask_members::{MemberReply, ask_members};
+use crate::commands::members::ask_members::{MemberReply, ask_members, stated_set};
 use crate::commands::members::servers::{Servers, wait_after_change};
+use crate::options::span::span;
 use crate::options::store_args::StoreArgs;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
@@ -18,6 +21,20 @@ use crate::runtime::runtime;
 pub(crate) struct InitArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+
+    /// Set the longest TTL in the quorum [default: 60s].
+    ///
+    /// A server that may have forgotten locks has no vote for this time and a second. It cannot be changed later;
+    /// all clients learn it from the servers.
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub(crate) max_ttl: Option<Duration>,
+
+    /// Set the tolerated clock difference [default: 250ms].
+    ///
+    /// The clocks of the servers may differ by at most this much. A TTL must be at least ten times as long. It cannot be
+    /// changed later; all clients learn it from the servers.
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub(crate) clock_tolerance: Option<Duration>,
 
     /// State that the servers were new before the first lock.
     ///
@@ -34,7 +51,7 @@ pub(crate) struct InitArgs {
 /// Initializes a quorum. Does nothing if it is already initialized with the same configuration.
 pub(crate) fn init(args: &InitArgs, output: &Output) -> Result<ExitCode, Failure> {
     let servers = Servers::choose_quorum(&args.store, output)?;
-    let quorum = servers.quorum()?;
+    let quorum = within(servers.quorum()?, args)?;
     let (is_new, seen) = runtime()?.block_on(async {
         let is_new = match args.new {
             true => quorum.init_new().await?,
@@ -42,13 +59,25 @@ pub(crate) fn init(args: &InitArgs, output: &Output) -> Result<ExitCode, Failure
         };
         Ok::<_, Failure>((is_new, ask_members(quorum.members()).await))
     })?;
+    let set = stated_set(&quorum, &seen);
     let printed = if args.json {
-        output::print_json(&json(quorum.set(), &seen))
+        output::print_json(&json(&set, &seen))
     } else {
-        output::print(&text(quorum.set(), &seen, is_new))
+        output::print(&text(&set, &seen, is_new))
     };
     printed.map_err(|error| Failure::of_stdout(&error))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The quorum with the limits that the operator states.
+fn within(mut quorum: RedisStore, args: &InitArgs) -> Result<RedisStore, Failure> {
+    if let Some(max_ttl) = args.max_ttl {
+        quorum = quorum.max_ttl(max_ttl);
+    }
+    if let Some(tolerance) = args.clock_tolerance {
+        quorum = quorum.clock_tolerance(tolerance);
+    }
+    Ok(quorum.checked()?)
 }
 
 fn is_durable(seen: &MemberReply) -> bool {

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use crate::output::failure::Failure;
 
 /// Which store is configured, and where.
@@ -13,11 +11,10 @@ pub(crate) enum Choice {
     Unsaid,
 }
 
-/// The addresses of a store and its limits.
+/// The addresses of a store.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Addresses {
     pub(crate) urls: Vec<String>,
-    pub(crate) limits: Limits,
     /// Their source, for error messages.
     pub(crate) source: String,
     /// Whether the holders and waiters of this store hide their commands from others.
@@ -26,15 +23,8 @@ pub(crate) struct Addresses {
     pub(crate) warning: Option<String>,
 }
 
-/// The limits of a quorum that are configured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Limits {
-    pub(crate) max_ttl: Option<Duration>,
-    pub(crate) clock_tolerance: Option<Duration>,
-}
-
 impl Addresses {
-    pub(crate) fn new(urls: Vec<String>, limits: Limits, source: String) -> Result<Self, Failure> {
+    pub(crate) fn new(urls: Vec<String>, source: String) -> Result<Self, Failure> {
         if urls.iter().all(String::is_empty) {
             return Err(Failure::usage(format!(
                 "{source} names no store; expected a URL such as redis://host or file:///folder"
@@ -47,7 +37,6 @@ impl Addresses {
         }
         Ok(Self {
             urls,
-            limits,
             source,
             no_command: false,
             warning: None,
@@ -66,22 +55,6 @@ fn has_password(url: &str) -> bool {
     let login = authority.rsplit_once('@').map(|(login, _)| login);
     let password = login.and_then(|login| login.split_once(':'));
     password.is_some_and(|(_, password)| !password.is_empty())
-}
-
-impl Limits {
-    /// These limits, with those of `others` as defaults.
-    pub(super) fn or(self, others: Self) -> Self {
-        Self {
-            max_ttl: self.max_ttl.or(others.max_ttl),
-            clock_tolerance: self.clock_tolerance.or(others.clock_tolerance),
-        }
-    }
-
-    /// The name of one that is configured, for error messages.
-    pub(crate) fn any(&self) -> Option<&'static str> {
-        let max_ttl = self.max_ttl.map(|_| "max_ttl");
-        max_ttl.or(self.clock_tolerance.map(|_| "clock_tolerance"))
-    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,7 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::config::addresses::{Addresses, Limits};
-use crate::options::span::span;
+use crate::config::addresses::Addresses;
 use crate::output::failure::Failure;
 
 /// The largest size of a configuration file.
@@ -18,8 +17,6 @@ struct ConfigFile {
     require_store: bool,
     #[serde(default)]
     no_command: bool,
-    max_ttl: Option<Spanned<String>>,
-    clock_tolerance: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -41,28 +38,16 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Option<Addresses>, Failur
         let start = error.span().map_or(0, |span| span.start);
         refuse(start, error.message().to_owned())
     })?;
-    let read = |name: &str, value: &Option<Spanned<String>>| {
-        let Some(value) = value else { return Ok(None) };
-        let text = value.get_ref();
-        let span = span(text);
-        span.map(Some)
-            .map_err(|error| refuse(value.span().start, format!("{name} {text:?}: {error}")))
-    };
-    let limits = Limits {
-        max_ttl: read("max_ttl", &file.max_ttl)?,
-        clock_tolerance: read("clock_tolerance", &file.clock_tolerance)?,
-    };
     let Some(store) = file.store else {
         if !file.require_store {
             return Err(refuse(0, "missing field `store`".into()));
         }
-        let unused = limits.any().or(file.no_command.then_some("no_command"));
-        return match unused {
-            Some(name) => Err(refuse(
-                0,
-                format!("{name} applies to the `store` of the same file"),
-            )),
-            None => Ok(None),
+        return match file.no_command {
+            true => {
+                let rule = "no_command applies to the `store` of the same file";
+                Err(refuse(0, rule.into()))
+            }
+            false => Ok(None),
         };
     };
     let start = store.span().start;
@@ -75,15 +60,13 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Option<Addresses>, Failur
         OneOrMany::One(url) => vec![url],
         OneOrMany::Many(urls) => urls,
     };
-    let mut addresses = Addresses::new(urls, limits, place(start))?;
+    let mut addresses = Addresses::new(urls, place(start))?;
     addresses.no_command = file.no_command;
     Ok(Some(addresses))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::output::exit_code::ExitCode;
 
@@ -104,11 +87,8 @@ mod tests {
     #[test]
     fn a_file_names_one_store_or_many() {
         assert_eq!(read("store = 'redis://a'").unwrap().urls, ["redis://a"]);
-        let text = "store = ['redis://a', 'redis://b']\nclock_tolerance = '100ms'\n";
-        let addresses = read(text).unwrap();
-        assert_eq!(addresses.urls.len(), 2);
-        let tolerance = addresses.limits.clock_tolerance;
-        assert_eq!(tolerance, Some(Duration::from_millis(100)));
+        let text = "store = ['redis://a', 'redis://b']";
+        assert_eq!(read(text).unwrap().urls.len(), 2);
     }
 
     #[test]
@@ -119,8 +99,6 @@ mod tests {
         for text in ["", "require_store = false"] {
             assert!(refusal(read(text)).contains("missing field `store`"));
         }
-        let limit = refusal(read("require_store = true\nmax_ttl = '9s'"));
-        assert!(limit.contains("max_ttl applies to the `store`"), "{limit}");
         let hiding = refusal(read("require_store = true\nno_command = true"));
         assert!(hiding.contains("no_command applies to the"), "{hiding}");
     }
@@ -131,11 +109,7 @@ mod tests {
         let page = std::fs::read_to_string(page).unwrap();
         let example = page.split("```toml\n").nth(1).unwrap();
         let example = example.split("```").next().unwrap();
-        let addresses = read(example).unwrap();
-        assert_eq!(addresses.urls.len(), 3);
-        assert_eq!(addresses.limits.max_ttl, Some(Duration::from_secs(60)));
-        let tolerance = addresses.limits.clock_tolerance;
-        assert_eq!(tolerance, Some(Duration::from_millis(250)));
+        assert_eq!(read(example).unwrap().urls.len(), 3);
     }
 
     #[test]
@@ -143,7 +117,7 @@ mod tests {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
         let page = std::fs::read_to_string(page).unwrap();
         let text = refusal(read("nonsense = 1"));
-        let (_, fields) = text.split_once("expected one of ").unwrap();
+        let (_, fields) = text.split_once("expected ").unwrap();
         let fields: Vec<&str> = fields.split('`').skip(1).step_by(2).collect();
         assert!(fields.contains(&"store"), "{text}");
         for field in fields {
@@ -165,8 +139,8 @@ mod tests {
             "{text}"
         );
         assert!(refusal(read("store = []")).contains("names no store"));
-        let text = refusal(read("store = 'redis://a'\nclock_tolerance = '5'"));
-        assert!(text.contains(r#"line 2: clock_tolerance "5""#), "{text}");
+        let text = refusal(read("store = 'redis://a'\nmax_ttl = '5s'"));
+        assert!(text.contains("line 2: unknown field `max_ttl`"), "{text}");
         let text = refusal(read("store = 'redis://:secret@a,redis://b'"));
         assert!(text.contains("line 1: `store` is a single text"), "{text}");
         assert!(!text.contains("secret"), "{text}");

@@ -4,14 +4,13 @@ mod addresses;
 mod exposure;
 pub(crate) mod file;
 
-pub(crate) use addresses::{Addresses, Choice, Limits};
+pub(crate) use addresses::{Addresses, Choice};
 
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use crate::options::span::span;
 use crate::options::store_args::StoreArgs;
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
@@ -23,8 +22,6 @@ use crate::output::message::Message;
 struct Environment {
     store: Option<OsString>,
     require_store: Option<OsString>,
-    max_ttl: Option<OsString>,
-    clock_tolerance: Option<OsString>,
     config: Option<OsString>,
     config_home: Option<OsString>,
     home: Option<OsString>,
@@ -36,26 +33,10 @@ impl Environment {
         Self {
             store: variable("LEASEHOLD_STORE"),
             require_store: variable("LEASEHOLD_REQUIRE_STORE"),
-            max_ttl: variable("LEASEHOLD_MAX_TTL"),
-            clock_tolerance: variable("LEASEHOLD_CLOCK_TOLERANCE"),
             config: variable("LEASEHOLD_CONFIG"),
             config_home: variable("XDG_CONFIG_HOME"),
             home: variable("HOME"),
         }
-    }
-
-    fn limits(&self) -> Result<Limits, Failure> {
-        let read = |name: &str, value: &Option<OsString>| {
-            let Some(value) = value else { return Ok(None) };
-            let text = value.to_string_lossy();
-            let span = span(&text);
-            span.map(Some)
-                .map_err(|error| Failure::usage(format!("{name} {text:?}: {error}")))
-        };
-        Ok(Limits {
-            max_ttl: read("LEASEHOLD_MAX_TTL", &self.max_ttl)?,
-            clock_tolerance: read("LEASEHOLD_CLOCK_TOLERANCE", &self.clock_tolerance)?,
-        })
     }
 
     /// The possible configuration files; the first that exists is used. The current folder is not among
@@ -92,33 +73,8 @@ pub(crate) fn choose_store(args: &StoreArgs, output: &Output) -> Result<Choice, 
     Ok(choice)
 }
 
-/// Finds the store: the option, the variable, the configuration file, and then the default. Limits in a
-/// file apply only to the store in the same file.
+/// Finds the store: the option, the variable, the configuration file, and then the default.
 fn choose(args: &StoreArgs, environment: &Environment) -> Result<Choice, Failure> {
-    let said = Limits {
-        max_ttl: args.max_ttl,
-        clock_tolerance: args.clock_tolerance,
-    };
-    match find(args, environment)? {
-        Choice::Stores(mut addresses) => {
-            let limits = said.or(match addresses.urls.len() {
-                // Variables may be set permanently, and for another store.
-                1 => Limits::default(),
-                _ => environment.limits()?,
-            });
-            addresses.limits = limits.or(addresses.limits);
-            Ok(Choice::Stores(addresses))
-        }
-        choice => match said.any() {
-            Some(limit) => Err(Failure::usage(format!(
-                "{limit} applies to a quorum of servers, but no servers are configured; give --store or remove it"
-            ))),
-            None => Ok(choice),
-        },
-    }
-}
-
-fn find(args: &StoreArgs, environment: &Environment) -> Result<Choice, Failure> {
     if args.local {
         return Ok(Choice::Local);
     }
@@ -186,20 +142,12 @@ fn read_limited(file: &Path) -> io::Result<String> {
 
 fn split(list: &str, source: &str) -> Result<Addresses, Failure> {
     let urls: Vec<String> = list.split(',').map(|url| url.trim().into()).collect();
-    Addresses::new(urls, Limits::default(), source.into())
+    Addresses::new(urls, source.into())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-
-    fn refusal(outcome: Result<Choice, Failure>) -> String {
-        let failure = outcome.unwrap_err();
-        assert_eq!(failure.code, ExitCode::USAGE);
-        failure.to_string()
-    }
 
     fn urls(choice: Choice) -> Vec<String> {
         match choice {
@@ -223,44 +171,6 @@ mod tests {
         args.store = None;
         args.local = true;
         assert_eq!(choose(&args, &environment).unwrap(), Choice::Local);
-    }
-
-    fn limits(choice: Choice) -> [Option<u64>; 2] {
-        let Choice::Stores(Addresses { limits, .. }) = choice else {
-            panic!("{choice:?}");
-        };
-        [limits.max_ttl, limits.clock_tolerance].map(|span| Some(span?.as_millis() as u64))
-    }
-
-    #[test]
-    fn limits_come_from_option_then_variable_then_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("leasehold.toml");
-        let text = "store = ['redis://a', 'redis://b']\nmax_ttl = '9s'\nclock_tolerance = '90ms'";
-        fs::write(&file, text).unwrap();
-        let mut environment = Environment {
-            config: Some(file.into()),
-            ..Environment::default()
-        };
-        let mut args = StoreArgs::default();
-        let said = |args: &StoreArgs, environment: &Environment| {
-            limits(choose(args, environment).unwrap())
-        };
-        assert_eq!(said(&args, &environment), [Some(9_000), Some(90)]);
-        environment.max_ttl = Some("8s".into());
-        assert_eq!(said(&args, &environment), [Some(8_000), Some(90)]);
-        args.max_ttl = Some(Duration::from_secs(7));
-        assert_eq!(said(&args, &environment), [Some(7_000), Some(90)]);
-        args.store = Some("redis://a,redis://b".into());
-        assert_eq!(said(&args, &environment), [Some(7_000), None]);
-        environment.clock_tolerance = Some("soon".into());
-        let text = refusal(choose(&args, &environment));
-        assert!(
-            text.contains(r#"LEASEHOLD_CLOCK_TOLERANCE "soon""#),
-            "{text}"
-        );
-        args.store = Some("redis://a".into());
-        assert_eq!(said(&args, &environment), [Some(7_000), None]);
     }
 
     #[test]

@@ -1,6 +1,4 @@
-use leasehold_redis::RedisStore;
-
-use crate::config::{Addresses, Limits};
+use crate::config::Addresses;
 use crate::output::failure::Failure;
 use crate::store::files::is_file;
 
@@ -16,16 +14,6 @@ pub(crate) enum StoreAddress<'a> {
 impl<'a> StoreAddress<'a> {
     pub(crate) fn of(addresses: &'a Addresses) -> Result<Self, Failure> {
         let urls = addresses.urls.as_slice();
-        if let ([only], Some(limit)) = (urls, addresses.limits.any()) {
-            let what = if is_file(only) {
-                "a file store has one clock and no leases"
-            } else {
-                "one server has one clock"
-            };
-            return addresses.blame(Err(Failure::usage(format!(
-                "{limit} applies to a quorum of several servers, but {what}; remove it"
-            ))));
-        }
         match urls {
             [url] if is_file(url) => Ok(Self::Folder(url)),
             urls if urls.iter().any(|url| is_file(url)) => addresses.blame(Err(Failure::usage(
@@ -53,19 +41,4 @@ pub(super) fn is_server(url: &str) -> bool {
         scheme,
         Some("redis" | "rediss" | "valkey" | "valkeys" | "unix")
     )
-}
-
-/// The servers at `urls`, which are a quorum within `limits` if they are several.
-pub(crate) fn servers(urls: &[String], limits: Limits) -> Result<RedisStore, Failure> {
-    within(RedisStore::new(urls)?, limits)
-}
-
-pub(super) fn within(mut store: RedisStore, limits: Limits) -> Result<RedisStore, Failure> {
-    if let Some(max_ttl) = limits.max_ttl {
-        store = store.max_ttl(max_ttl);
-    }
-    if let Some(tolerance) = limits.clock_tolerance {
-        store = store.clock_tolerance(tolerance);
-    }
-    Ok(store.checked()?)
 }

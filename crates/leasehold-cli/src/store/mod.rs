@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::Client;
-use leasehold::store::{Expiry, LeaseTerms, Owner, Store};
+use leasehold::store::{Expiry, Owner, Store};
 use leasehold_file::FileStore;
-use leasehold_redis::{RedisMember, RedisStore};
+use leasehold_redis::RedisStore;
 
 use crate::config::{Addresses, Choice};
 use crate::options::lock_options::LockOptions;
@@ -20,7 +20,7 @@ use crate::output::Output;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
 use crate::process::user;
-use crate::store::address::{StoreAddress, is_server, within};
+use crate::store::address::{StoreAddress, is_server};
 use crate::store::client::OwnClient;
 use crate::store::files::open_files;
 
@@ -87,7 +87,6 @@ impl OpenStore {
         let store = addresses.blame(store)?;
         let mut places: Vec<String> = store.members().iter().map(ToString::to_string).collect();
         places.sort_unstable();
-        let store = within(store, addresses.limits)?;
         Ok(Self {
             members: store.member_ids().map(ToString::to_string).collect(),
             place: places.join("; "),
@@ -159,14 +158,6 @@ impl OpenStore {
         self.members.len()
     }
 
-    /// The terms of its leases; `None` if locks end with their process.
-    pub(crate) fn leases(&self) -> Option<LeaseTerms> {
-        match self.store.guarantees().expiry {
-            Expiry::WithProcess => None,
-            _ => Some(self.store.terms()),
-        }
-    }
-
     /// The ids of the members, without credentials.
     pub(crate) fn members(&self) -> String {
         self.members.join(",")
@@ -184,7 +175,7 @@ impl OpenStore {
 
     /// Refuses a store without leases for `subcommand`: a handle needs a lease, which lasts without a process.
     pub(crate) fn require_leases(&self, subcommand: &str) -> Result<(), Failure> {
-        if self.leases().is_some() {
+        if self.store.guarantees().expiry == Expiry::Lease {
             return Ok(());
         }
         Err(Failure::usage(format!(
@@ -198,14 +189,12 @@ impl OpenStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Limits;
     use crate::output::exit_code::ExitCode;
     use crate::store::files::file_path;
 
     fn open(urls: &[&str]) -> Result<OpenStore, Failure> {
         OpenStore::open(&Choice::Stores(Addresses {
             urls: urls.iter().map(|url| (*url).to_owned()).collect(),
-            limits: Limits::default(),
             source: "--store".into(),
             no_command: false,
             warning: None,

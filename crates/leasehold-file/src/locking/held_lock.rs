@@ -2,7 +2,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use leasehold::store::{Claim, Renewal};
+use leasehold::clock::BootInstant;
+use leasehold::store::{Claim, Renewal, Term};
 use leasehold::{Error, Fence, LostReason, Mode};
 
 use crate::failure::failed;
@@ -27,13 +28,13 @@ impl HeldLock {
         looked.map_err(|error| failed("look up the lock file", self.lock.path(), error))
     }
 
-    /// Answers a renewal of `claim`, whose owner holds this lock.
-    pub(crate) fn renewal(&self, claim: &Claim) -> Renewal {
+    /// Answers a renewal of `claim` at `now`, whose owner holds this lock.
+    pub(crate) fn renewal(&self, claim: &Claim, now: BootInstant) -> Renewal {
         if self.mode != claim.mode && !self.is_downgraded_by(claim) {
             return Renewal::Lost(LostReason::Gone);
         }
         match self.still_excludes() {
-            Ok(true) => Renewal::Renewed,
+            Ok(true) => Renewal::Renewed(Term::endless(now)),
             Ok(false) => Renewal::Lost(LostReason::Gone),
             Err(error) => Renewal::Unknown(error),
         }

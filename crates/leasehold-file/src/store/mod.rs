@@ -15,7 +15,7 @@ use leasehold::env::Env;
 use leasehold::store::background::{blocking, spawn};
 use leasehold::store::{
     Attempt, BoxFuture, Claim, Exclusion, Expiry, Grant, Held, Inspection, LeaseTerms, Order,
-    Owner, Records, Release, Renewal, Store, Wait,
+    Owner, Records, Release, Renewal, Store, Term, Wait,
 };
 use leasehold::{Error, ErrorKind, Guarantees, Key};
 
@@ -114,7 +114,10 @@ impl FileStore {
         let (id, is_wait) = (ClaimId::of(claim), claim.wait == Wait::Queued);
         let mut guard = table.lock_claim(&id).await;
         if let Some(fence) = self.still_held(&id, claim).await? {
-            return Ok(Attempt::Granted(Grant::new(fence)));
+            return Ok(Attempt::Granted(Grant::new(
+                fence,
+                Term::endless(env.clock.now()),
+            )));
         }
         let kept = is_wait.then(|| waits.take(&id)).flatten();
         let give_up = env.clock.now() + PATIENCE_WITH_OTHERS;
@@ -141,7 +144,10 @@ impl FileStore {
                 AttemptProgress::Granted(lock) => {
                     let fence = lock.fence;
                     table.keep(id, lock);
-                    return Ok(Attempt::Granted(Grant::new(fence)));
+                    return Ok(Attempt::Granted(Grant::new(
+                        fence,
+                        Term::endless(env.clock.now()),
+                    )));
                 }
                 AttemptProgress::Later(next) if env.clock.now() < give_up => stage = next,
                 AttemptProgress::Later(_) => {
@@ -221,7 +227,11 @@ impl Store for FileStore {
     }
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
-        Box::pin(renewal::renew(&self.0.table, leases))
+        Box::pin(renewal::renew(
+            &self.0.table,
+            leases,
+            self.0.env.clock.now(),
+        ))
     }
 
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {

@@ -47,7 +47,7 @@ async fn contend(fixture: &StoreFixture, inside: &AtomicU32) {
         assert!(grant.fence.get() > last);
         last = grant.fence.get();
         let renewed = store.renew(&[held(&claim, grant.fence)]).await;
-        assert!(matches!(renewed[..], [Renewal::Renewed]), "{renewed:?}");
+        assert!(matches!(renewed[..], [Renewal::Renewed(_)]), "{renewed:?}");
         inside.fetch_sub(1, Ordering::SeqCst);
         store.release(&claim).await.unwrap();
     }

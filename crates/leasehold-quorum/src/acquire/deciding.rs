@@ -25,6 +25,9 @@ impl Engine {
         if acquisition.phase == Phase::Held {
             return;
         }
+        if let Err(error) = self.membership.check_ttl(&acquisition.claim) {
+            return self.refuse(now, id, error);
+        }
         if acquisition
             .round
             .as_ref()
@@ -117,7 +120,7 @@ impl Engine {
             owner: claim.owner,
             fence,
             slot,
-            since,
+            term: self.membership.term(&claim, since),
             notified_at,
         };
         self.finish(id, Outcome::Acquired(acquired));
@@ -135,11 +138,18 @@ impl Engine {
         if acquisition.is_queued() {
             return self.fail_round(now, id);
         }
-        // Not all leases have ended, and a request may still be in flight.
+        let text = "the members answered after the end of the lease";
+        self.refuse(now, id, Error::new(ErrorKind::NoQuorum, text));
+    }
+
+    /// Ends the acquisition with an error, and gives back what members granted.
+    fn refuse(&mut self, now: Now, id: OperationId, error: Error) {
+        let Some(acquisition) = self.acquisitions.get(&id) else {
+            return;
+        };
+        // A request may still be in flight.
         let is_unknown = acquisition.members.iter().any(MemberState::may_have);
         self.withdraw(now, id);
-        let text = "the members answered after the end of the lease";
-        let error = Error::new(ErrorKind::NoQuorum, text);
         let error = match is_unknown {
             true => error.with_unknown_effect(),
             false => error,
@@ -193,9 +203,7 @@ impl Engine {
         };
         let (total, is_queued) = (acquisition.members.len(), acquisition.is_queued());
         let members = acquisition.members.iter();
-        let open = members.clone().filter(|it| it.asked.is_some()).count();
-        // What members granted is released in the background.
-        let is_unknown = members.clone().any(MemberState::may_have);
+        let open = members.filter(|it| it.asked.is_some()).count();
         let has_answers = total - failures.len() >= majority(total);
         // Permits that differ between members are a sign of other holders.
         let is_busy = acquisition.claim.mode.permits().is_some() && has_answers && open == 0;
@@ -215,12 +223,11 @@ impl Engine {
         if is_busy && !is_queued {
             return self.end_busy(now, id);
         }
-        self.withdraw(now, id);
-        let error = match is_unknown && !is_queued {
-            true => error.with_unknown_effect(),
-            false => error,
-        };
-        self.finish(id, Outcome::Failed(error));
+        if is_queued {
+            self.withdraw(now, id);
+            return self.finish(id, Outcome::Failed(error));
+        }
+        self.refuse(now, id, error);
     }
 
     /// Why members failed in this round, or have no vote.

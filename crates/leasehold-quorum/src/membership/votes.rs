@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold::Error;
 use leasehold::clock::BootInstant;
-use leasehold::store::{Incarnation, MemberFailure};
+use leasehold::store::{Claim, Incarnation, MemberFailure, Term};
 
 use super::{MemberEvent, Membership};
 use crate::request::Request;
@@ -41,6 +41,16 @@ impl Membership {
             *told = Some(reason);
         }
         verdict
+    }
+
+    /// Checks the TTL of a claim against the limits of the quorum.
+    pub(crate) fn check_ttl(&self, claim: &Claim) -> Result<(), Error> {
+        self.trust.check_ttl(claim)
+    }
+
+    /// Returns the term of a lease that counts from `since`.
+    pub(crate) fn term(&self, claim: &Claim, since: BootInstant) -> Term {
+        self.trust.term(claim, since)
     }
 
     /// Returns why an answer to a request sent now would not count, if so. Asks a member without a vote for

@@ -1,4 +1,4 @@
-use leasehold::store::{Claim, MemberFailure, MemberId, Renewal};
+use leasehold::store::{Claim, MemberFailure, MemberId, Renewal, Term};
 use leasehold::{LostReason, Mode};
 
 use crate::errors::too_few;
@@ -65,9 +65,10 @@ impl LeaseOutcome {
         self.tally.verdict() == Verdict::Open
     }
 
-    pub(super) fn renewal(&self) -> Renewal {
+    /// Returns the answer, with the `term` of a lease that a majority extended.
+    pub(super) fn renewal(&self, term: Term) -> Renewal {
         match self.tally.verdict() {
-            Verdict::Valid => Renewal::Renewed,
+            Verdict::Valid => Renewal::Renewed(term),
             Verdict::Lost(reason) => Renewal::Lost(reason),
             Verdict::Open | Verdict::Unknown => {
                 let error = too_few(self.members, 0, self.failures.clone());

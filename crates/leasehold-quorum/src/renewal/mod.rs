@@ -35,6 +35,7 @@ pub(crate) struct Renewals {
 /// One renewal of several leases.
 #[derive(Debug)]
 struct Round {
+    began: BootInstant,
     leases: Vec<Lease>,
     fates: Vec<LeaseOutcome>,
     /// How many members have not answered.
@@ -71,7 +72,8 @@ impl Renewals {
             // Only the latest renewal knows the mode in which the lease is held.
             self.repair_no_more(held.claim.owner);
         }
-        self.rounds.insert(id, Round::new(leases, membership.len()));
+        self.rounds
+            .insert(id, Round::new(now, leases, membership.len()));
         self.ask_pending(now, id, membership);
     }
 
@@ -223,7 +225,7 @@ impl Renewals {
         };
         if !round.is_decided && !round.fates.iter().any(LeaseOutcome::is_open) {
             round.is_decided = true;
-            let renewals = round.fates.iter().map(LeaseOutcome::renewal).collect();
+            let renewals = round.renewals(membership);
             self.outcomes.push_back((id, renewals));
         }
         if round.open > 0 || !round.pending.is_empty() {
@@ -271,7 +273,7 @@ fn obstacle(now: BootInstant, member: usize, membership: &mut Membership) -> Opt
 }
 
 impl Round {
-    fn new(leases: Vec<Held>, members: usize) -> Self {
+    fn new(now: BootInstant, leases: Vec<Held>, members: usize) -> Self {
         let lease = |held: Held| Lease {
             slot: held.claim.slot,
             claim: held.claim,
@@ -279,6 +281,7 @@ impl Round {
         };
         let leases: Vec<Lease> = leases.into_iter().map(lease).collect();
         Self {
+            began: now,
             fates: leases
                 .iter()
                 .map(|it| LeaseOutcome::new(&it.claim, members))
@@ -313,6 +316,23 @@ impl Round {
         for fate in &mut self.fates {
             fate.fail(failure.clone());
         }
+    }
+
+    /// Returns the answer for each lease. The members keep leases of any length, but the quorum trusts only those
+    /// within its limits.
+    fn renewals(&self, membership: &Membership) -> Vec<Renewal> {
+        let all = self.leases.iter().zip(&self.fates);
+        let renewal = |(lease, fate): (&Lease, &LeaseOutcome)| {
+            let claim = &lease.claim;
+            match (
+                fate.renewal(membership.term(claim, self.began)),
+                membership.check_ttl(claim),
+            ) {
+                (Renewal::Renewed(_), Err(error)) => Renewal::Unknown(error.with_unknown_effect()),
+                (renewal, _) => renewal,
+            }
+        };
+        all.map(renewal).collect()
     }
 
     fn to_repair(&self, member: usize) -> Vec<Lease> {

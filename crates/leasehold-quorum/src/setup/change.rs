@@ -7,28 +7,30 @@ use leasehold::Error;
 use leasehold::env::Entropy;
 use leasehold::store::{MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus};
 
-use super::{MemberAnswer, draw, not_yet, refuse};
+use super::{MemberAnswer, draw, not_yet, refuse, stated_set};
 use crate::trust::{difference, old_enough, wait_of};
 
 /// A change from one quorum to the next.
-#[derive(Clone, Copy, Debug)]
-pub struct Change<'a> {
-    old: &'a MemberSet,
-    new: &'a MemberSet,
+#[derive(Clone, Debug)]
+pub struct Change {
+    old: MemberSet,
+    new: MemberSet,
 }
 
-impl<'a> Change<'a> {
-    /// Returns the change from `old` to `new`.
+impl Change {
+    /// Returns the change from `old` to `new`. The new quorum has the limits of the old one, which its members
+    /// state in their answers.
     ///
     /// # Errors
     ///
-    /// If the limits differ, not exactly one member joins or leaves, or fewer than three members remain.
-    pub fn new(old: &'a MemberSet, new: &'a MemberSet) -> Result<Self, Error> {
-        if (old.max_ttl, old.clock_tolerance) != (new.max_ttl, new.clock_tolerance) {
-            return refuse(format!(
-                "a change of members cannot change the limits: {old} is not {new}"
-            ));
-        }
+    /// If not exactly one member joins or leaves, or fewer than three members remain.
+    pub fn new(old: &MemberSet, new: &MemberSet, answers: &[MemberAnswer]) -> Result<Self, Error> {
+        let records = || answers.iter().filter_map(MemberAnswer::member_record);
+        let old = stated_set(old, records());
+        // If the change was interrupted, some members have their new record.
+        let new = MemberSet::new(new.ids.clone(), old.max_ttl, old.clock_tolerance);
+        let new = stated_set(&new, records());
+        let old = MemberSet::new(old.ids, new.max_ttl, new.clock_tolerance);
         let joining = new.ids.iter().filter(|id| !old.ids.contains(id)).count();
         let leaving = old.ids.iter().filter(|id| !new.ids.contains(id)).count();
         if joining + leaving != 1 {
@@ -44,6 +46,11 @@ impl<'a> Change<'a> {
             ));
         }
         Ok(Self { old, new })
+    }
+
+    /// Returns the new quorum.
+    pub fn new_set(&self) -> &MemberSet {
+        &self.new
     }
 
     /// Returns what to write to the members of the new quorum, in the order of their answers; `None` for a
@@ -66,14 +73,14 @@ impl<'a> Change<'a> {
             self.check_member(id, status)?;
             let member_record = status.member_record.as_ref();
             let next = member_record.map_or(0, |member_record| {
-                member_record.generation + u64::from(member_record.set != *self.new)
+                member_record.generation + u64::from(member_record.set != self.new)
             });
             generation = generation.max(next);
         }
         let mut draw = draw(entropy);
         let edit = |(id, status): &(&MemberId, &MemberStatus)| {
             let member_record = status.member_record.as_ref();
-            if member_record.is_some_and(|member_record| member_record.set == *self.new) {
+            if member_record.is_some_and(|member_record| member_record.set == self.new) {
                 return None;
             }
             let stays = member_record.filter(|_| self.old.ids.contains(id));
@@ -98,7 +105,7 @@ impl<'a> Change<'a> {
     pub fn dismissal(&self, status: MemberStatus) -> Option<MemberRecordEdit> {
         let member_record = status
             .member_record
-            .filter(|member_record| member_record.set == *self.old)?;
+            .filter(|member_record| member_record.set == self.old)?;
         Some(MemberRecordEdit {
             expected: Some(member_record.epoch()),
             set: self.new.clone(),
@@ -123,7 +130,7 @@ impl<'a> Change<'a> {
             );
             return if joins { Ok(()) } else { refuse(text) };
         };
-        if member_record.set == *self.new {
+        if member_record.set == self.new {
             return Ok(());
         }
         if joins {
@@ -145,10 +152,10 @@ impl<'a> Change<'a> {
         status: &MemberStatus,
         member_record: &MemberRecord,
     ) -> Result<(), Error> {
-        if member_record.set != *self.old {
+        if member_record.set != self.old {
             return refuse(format!(
                 "{id} belongs to another quorum: {}",
-                difference(&member_record.set, self.old)
+                difference(&member_record.set, &self.old)
             ));
         }
         if !member_record.is_formed() {

@@ -17,6 +17,8 @@ use leasehold::{Error, ErrorKind, Key};
 
 use crate::trust::{Interval, Trust};
 
+pub use crate::trust::stated_set;
+
 pub use change::Change;
 pub use initialize::{Past, completion, declared_new, first_records, is_initialized};
 pub use readmission::{check_member, readmission};
@@ -41,7 +43,8 @@ pub struct MemberAnswer {
 }
 
 impl MemberAnswer {
-    fn member_record(&self) -> Option<&MemberRecord> {
+    /// Returns the record that the member has.
+    pub fn member_record(&self) -> Option<&MemberRecord> {
         self.status.as_ref().ok()?.member_record.as_ref()
     }
 

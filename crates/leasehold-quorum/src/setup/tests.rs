@@ -88,7 +88,7 @@ fn edits(
     new: &MemberSet,
     answers: &[MemberAnswer],
 ) -> Result<Vec<Option<MemberRecordEdit>>, Error> {
-    Change::new(old, new)?.edits(answers, &SystemEntropy)
+    Change::new(old, new, answers)?.edits(answers, &SystemEntropy)
 }
 
 /// Adds `d`.
@@ -224,15 +224,30 @@ fn initialization_keeps_the_kind_of_an_outage() {
 }
 
 #[test]
-fn change_refuses_other_limits_and_large_steps() {
-    let (old, mut slower) = (three(), four());
-    slower.max_ttl = Duration::from_secs(90);
-    let refused = |new: &MemberSet| Change::new(&old, new).unwrap_err();
-    assert_says(&refused(&slower), "cannot change the limits");
+fn change_refuses_large_steps() {
+    let old = three();
+    let refused = |new: &MemberSet| Change::new(&old, new, &[]).unwrap_err();
     assert_says(&refused(&old), "0 servers would join and 0 leave");
     let replaced = set_of(&["a", "b", "d"]);
     assert_says(&refused(&replaced), "1 servers would join and 1 leave");
     assert_says(&refused(&set_of(&["a", "b"])), "keep at least 3");
+}
+
+#[test]
+fn change_keeps_the_limits_of_the_members() {
+    let limits =
+        |set: MemberSet| MemberSet::new(set.ids, Duration::from_secs(5), Duration::from_millis(10));
+    let (old, new) = (limits(three()), limits(four()));
+    let [a, b, c] = ["a", "b", "c"].map(|id| member(id, &old, 1));
+    let answers = [a, b, c, empty("d")];
+    let change = Change::new(&three(), &four(), &answers).unwrap();
+    assert_eq!(change.new_set(), &new);
+    let edits = change.edits(&answers, &SystemEntropy).unwrap();
+    assert!(edits.iter().flatten().all(|edit| edit.set == new));
+    // An interrupted change is continued.
+    let [a, b, c, d] = ["a", "b", "c", "d"].map(|id| member(id, &new, 2));
+    let change = Change::new(&three(), &four(), &[a, b, c, d]).unwrap();
+    assert_eq!(change.new_set(), &new);
 }
 
 #[test]
@@ -313,7 +328,7 @@ fn change_waits_for_leases_of_the_previous_one() {
 #[test]
 fn dismissal_is_for_members_of_the_old_quorum() {
     let (old, new) = (four(), three());
-    let change = Change::new(&old, &new).unwrap();
+    let change = Change::new(&old, &new, &[]).unwrap();
     let edit = change
         .dismissal(member("d", &old, 3).status.unwrap())
         .unwrap();

@@ -97,7 +97,7 @@ fn counter_ahead_of_the_proposal_draws_a_fence() {
     fixture.pass(1);
     fixture.reply(0, granted(12));
     let acquired = fixture.acquired(id).expect("a lease");
-    assert_eq!((acquired.fence, acquired.since), (fence(12), sent));
+    assert_eq!((acquired.fence, acquired.term.since), (fence(12), sent));
 }
 
 #[test]

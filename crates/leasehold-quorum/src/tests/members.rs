@@ -377,7 +377,10 @@ fn renewal_of_a_new_client_waits_for_connections() {
     let Some(Outcome::Renewed(renewals)) = fixture.outcome(id) else {
         panic!("no majority");
     };
-    assert!(matches!(renewals[..], [leasehold::store::Renewal::Renewed]));
+    assert!(matches!(
+        renewals[..],
+        [leasehold::store::Renewal::Renewed(_)]
+    ));
     fixture.pass(30);
     fixture.connect(2);
     assert!(fixture.kinds(2).is_empty(), "{:?}", fixture.kinds(2));

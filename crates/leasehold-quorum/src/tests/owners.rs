@@ -87,7 +87,7 @@ fn own_answer_to_plain_commands_is_asked_by_script() {
     assert_eq!(fixture.kinds(0), ["acquire"]);
     let asked = fixture.now().instant;
     fixture.reply(0, granted(7));
-    assert_eq!(fixture.acquired(id).expect("a grant").since, asked);
+    assert_eq!(fixture.acquired(id).expect("a grant").term.since, asked);
 }
 
 #[test]

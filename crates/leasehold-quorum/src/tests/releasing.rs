@@ -105,7 +105,7 @@ fn successor_counts_from_the_release() {
         successor: Some((fence(8), None)),
     };
     fixture.reply(0, reply);
-    assert_eq!(fixture.acquired(id).expect("a lease").since, sent);
+    assert_eq!(fixture.acquired(id).expect("a lease").term.since, sent);
 }
 
 #[test]

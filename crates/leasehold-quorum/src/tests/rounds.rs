@@ -41,7 +41,7 @@ fn lease_counts_from_majority_of_latest_sendings() {
     fixture.notify(1, &claim);
     fixture.reply(0, granted(7));
     fixture.reply(1, granted(7));
-    assert_eq!(fixture.acquired(id).expect("a lease").since, first);
+    assert_eq!(fixture.acquired(id).expect("a lease").term.since, first);
 }
 
 #[test]

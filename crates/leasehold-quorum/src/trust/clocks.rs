@@ -46,6 +46,21 @@ impl Clocks {
         }
     }
 
+    /// Judges the clocks anew, by the limits that the members state.
+    pub(crate) fn set_limits(&mut self, tolerance: Duration, max_ttl: Duration, now: BootInstant) {
+        (self.tolerance, self.max_ttl) = (tolerance, max_ttl);
+        for track in &mut self.tracks {
+            track.out = track
+                .out
+                .filter(|out| matches!(out.what, ClockFault::Stepped(_)))
+                .map(|out| Out {
+                    until: out.noticed + max_ttl,
+                    ..out
+                });
+        }
+        self.compare(now);
+    }
+
     /// Takes in a reading. Returns a span if a majority moved ahead of this client by at least that much.
     /// Then this client was stopped for that span, and the caller sets its clock ahead.
     pub(crate) fn read(&mut self, member: usize, reading: Reading) -> Option<Duration> {

@@ -54,6 +54,10 @@ impl DataGenerations {
         }
     }
 
+    pub(crate) fn set_max_ttl(&mut self, max_ttl: Duration) {
+        self.wait = wait_of(max_ttl);
+    }
+
     pub(crate) fn present(&mut self, member: usize, known: &Known) {
         let Some(data_generation) = known
             .status

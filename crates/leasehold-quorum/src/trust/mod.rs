@@ -7,6 +7,7 @@
 mod claims;
 mod clocks;
 mod data_generations;
+mod limits;
 mod member_records;
 mod rules;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use leasehold::store::{MemberRecord, MemberSet};
 
 pub(crate) use clocks::Reading;
 pub(crate) use data_generations::{old_enough, wait_of};
+pub use limits::stated_set;
 pub(crate) use member_records::RecordStep;
 pub use rules::TrustRules;
 pub(crate) use untrusted::{UntrustedReason, difference};
@@ -32,7 +34,11 @@ use untrusted::Forgetting;
 /// What one client knows about its members, and which of them it trusts.
 #[derive(Debug)]
 pub(crate) struct Trust {
+    /// The quorum, with the limits that its members state. Until a member has, these are the limits of a quorum
+    /// that this client initializes.
     set: MemberSet,
+    /// Whether a majority states these limits.
+    is_agreed: bool,
     /// The members as the client was given them. Other fields refer to them by their position here.
     ids: Vec<MemberId>,
     /// Whether the trust rules apply. Otherwise the answers of all members count.
@@ -86,6 +92,7 @@ impl Trust {
             statuses: 0,
             incarnations: vec![None; count],
             missed: vec![false; count],
+            is_agreed: false,
             data_generations: DataGenerations::new(count, set.max_ttl),
             clocks: Clocks::new(count, set.clock_tolerance, set.max_ttl),
             set,
@@ -150,6 +157,7 @@ impl Trust {
         };
         self.data_generations.present(member, &known);
         self.known[member] = Some(known);
+        self.adopt_limits(received);
         self.judge();
         learned
     }

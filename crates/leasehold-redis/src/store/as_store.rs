@@ -32,12 +32,8 @@ impl Store for RedisStore {
         match self.members.len() {
             // It continues right after a restart, so no lease has to be waited for.
             1 if !self.enforced => LeaseTerms::single(),
-            1 => {
-                let mut terms = LeaseTerms::single();
-                terms.ttl_max = self.set.max_ttl;
-                terms
-            }
-            _ => LeaseTerms::quorum(self.set.clock_tolerance, self.set.max_ttl),
+            // The engine also checks the limits that the members state.
+            _ => LeaseTerms::single().with_ttl_max(Self::MAX_TTL_MAX),
         }
     }
 

@@ -32,8 +32,10 @@ pub struct RedisStore {
     env: Env,
     /// The members for everything except locks, on connections of their own.
     members: Vec<RedisMember>,
-    /// The members' ids and the limits of the quorum.
+    /// The members' ids, and the limits of a quorum that this store initializes.
     set: MemberSet,
+    /// The limits that the caller stated.
+    limits: Limits,
     enforced: bool,
     read_only: bool,
     foreign_gap: Duration,
@@ -46,6 +48,13 @@ pub struct RedisStore {
     sessions: RwLock<HashMap<ClientId, Arc<Session>>>,
     /// The client for records that are used before any lock.
     own: OnceLock<Arc<ClientInfo>>,
+}
+
+/// The limits that a new quorum gets, if they are not the defaults.
+#[derive(Clone, Copy, Debug, Default)]
+struct Limits {
+    max_ttl: Option<Duration>,
+    clock_tolerance: Option<Duration>,
 }
 
 /// The connections and waits of one client.
@@ -77,6 +86,7 @@ impl RedisStore {
             read_only: false,
             foreign_gap: Self::FOREIGN_GAP,
             set: MemberSet::new(ids, LeaseTerms::QUORUM_TTL_MAX, Self::CLOCK_TOLERANCE),
+            limits: Limits::default(),
             members,
             urls,
             env,

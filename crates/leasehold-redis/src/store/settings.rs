@@ -1,4 +1,4 @@
-//! The settings that all clients of a store have to agree on.
+//! The settings of a store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,18 +29,25 @@ impl RedisStore {
     /// The greatest `max_ttl`. A member has no vote for that time after a restart.
     pub const MAX_TTL_MAX: Duration = Duration::from_secs(60 * 60);
 
-    /// Sets the longest TTL of any lease. A member that may have forgotten leases has no vote for this time
-    /// and a second. The default is 60 s.
+    /// Sets the longest TTL of any lease in a quorum that this store initializes. A member that may have forgotten
+    /// leases has no vote for this time and a second. The default is 60 s.
+    ///
+    /// Only [`init`](Self::init) needs it. The members of a quorum state its limits, and all clients use those.
     #[must_use]
     pub fn max_ttl(mut self, ttl: Duration) -> Self {
+        self.limits.max_ttl = Some(ttl);
         self.set = MemberSet::new(self.set.ids, ttl, self.set.clock_tolerance);
         self
     }
 
-    /// Sets by how much the clocks of members may differ. The TTL must be at least ten times as long.
-    /// Deadlines come twice that much earlier. The default is [`RedisStore::CLOCK_TOLERANCE`].
+    /// Sets by how much the clocks of members may differ in a quorum that this store initializes. The TTL must be at
+    /// least ten times as long. Deadlines come twice that much earlier. The default is
+    /// [`RedisStore::CLOCK_TOLERANCE`].
+    ///
+    /// Only [`init`](Self::init) needs it, as for [`max_ttl`](Self::max_ttl).
     #[must_use]
     pub fn clock_tolerance(mut self, tolerance: Duration) -> Self {
+        self.limits.clock_tolerance = Some(tolerance);
         self.set = MemberSet::new(self.set.ids, self.set.max_ttl, tolerance);
         self
     }
@@ -107,7 +114,8 @@ impl RedisStore {
         Ok(self)
     }
 
-    /// Returns what the clients agree on.
+    /// Returns the members, with the limits of a quorum that this store initializes. One that is initialized has the
+    /// limits that its members state ([`stated_set`](Self::stated_set)).
     pub fn set(&self) -> &MemberSet {
         &self.set
     }

@@ -1,11 +1,11 @@
 //! Initializing a quorum, and changing its members.
 
 use futures_util::future::{join, join_all};
-use leasehold::store::{MemberId, MemberRecordEdit};
+use leasehold::store::{MemberId, MemberRecord, MemberRecordEdit, MemberSet};
 use leasehold::{Error, ErrorKind, Key};
 use leasehold_quorum::setup::{self, Change, MemberAnswer, Past};
 
-use super::RedisStore;
+use super::{Limits, RedisStore};
 use crate::RedisMember;
 
 impl RedisStore {
@@ -49,24 +49,53 @@ impl RedisStore {
     async fn initialize(&self, past: Past) -> Result<bool, Error> {
         let entropy = &*self.env.entropy;
         let mut answers = self.ask_all().await;
-        if setup::is_initialized(&self.set, &answers) {
+        let set = self.stated_set(answers.iter().filter_map(MemberAnswer::member_record));
+        self.check_limits(&set)?;
+        if setup::is_initialized(&set, &answers) {
             let counters = self.members.iter().map(|it| it.server.has_counters());
             for (answer, was_used) in answers.iter_mut().zip(join_all(counters).await) {
                 answer.was_used = was_used;
             }
-            let declared = setup::declared_new(&self.set, &answers, past)?;
+            let declared = setup::declared_new(&set, &answers, past)?;
             let is_any = !declared.is_empty();
             self.write_all(declared).await?;
             return Ok(is_any);
         }
-        let first = setup::first_records(&self.set, &answers, entropy)?;
+        let first = setup::first_records(&set, &answers, entropy)?;
         self.write_all(first.into_iter().enumerate()).await?;
-        let rest = setup::completion(&self.set, &self.ask_all().await, entropy)?;
+        let rest = setup::completion(&set, &self.ask_all().await, entropy)?;
         self.write_all(rest).await?;
         Ok(true)
     }
 
-    /// Makes this quorum the successor of `old`; the two differ by one member. From then on, members refuse
+    /// Returns the quorum with the limits that most of these records of its members state. Without a record, these are
+    /// the limits of a quorum that this store initializes.
+    pub fn stated_set<'a>(&self, records: impl IntoIterator<Item = &'a MemberRecord>) -> MemberSet {
+        setup::stated_set(&self.set, records)
+    }
+
+    /// Fails if the quorum is initialized with other limits than the caller stated.
+    fn check_limits(&self, set: &MemberSet) -> Result<(), Error> {
+        let Limits {
+            max_ttl,
+            clock_tolerance,
+        } = self.limits;
+        let stated = [
+            ("max_ttl", max_ttl, set.max_ttl),
+            ("clock_tolerance", clock_tolerance, set.clock_tolerance),
+        ];
+        for (name, stated, found) in stated {
+            if let Some(stated) = stated.filter(|stated| *stated != found) {
+                return refuse(format!(
+                    "the quorum was initialized with {name} {found:?}, which cannot become {stated:?}; leave it out"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes this quorum the successor of `old`; the two differ by one member. Returns the new quorum, which has the
+    /// limits of the old one. From then on, members refuse
     /// clients of the old quorum, which lose their locks at the deadlines. Change the configuration of all
     /// clients at once. Wait for the longest TTL and a second before the next change.
     ///
@@ -79,9 +108,10 @@ impl RedisStore {
     ///
     /// If the future is dropped, some members may have the new configuration, and clients of neither
     /// quorum may find a majority. Call this again.
-    pub async fn succeed(&self, old: &Self) -> Result<(), Error> {
-        let change = Change::new(&old.set, &self.set)?;
-        let edits = change.edits(&self.ask_all().await, &*self.env.entropy)?;
+    pub async fn succeed(&self, old: &Self) -> Result<MemberSet, Error> {
+        let answers = self.ask_all().await;
+        let change = Change::new(&old.set, &self.set, &answers)?;
+        let edits = change.edits(&answers, &*self.env.entropy)?;
         for (member, edit) in self.members.iter().zip(edits) {
             let Some(edit) = edit else { continue };
             if !member.write_member_record(&edit).await? {
@@ -92,24 +122,26 @@ impl RedisStore {
             }
         }
         let leaves = |member: &&RedisMember| !self.set.ids.contains(member.id());
+        let new = change.new_set().clone();
         if let Some(member) = old.members.iter().find(leaves)
             && let Err(error) = dismiss(change, member).await
         {
             // A majority has the new record, so the old one on this member has no effect.
             tracing::warn!(member = %member.id(), %error, "removed, but could not be told");
         }
-        Ok(())
+        Ok(new)
     }
 
-    /// Checks what [`succeed`](Self::succeed) checks, and writes nothing.
+    /// Checks what [`succeed`](Self::succeed) checks, returns what it returns, and writes nothing.
     ///
     /// # Errors
     ///
     /// As for [`succeed`](Self::succeed).
-    pub async fn check_succession(&self, old: &Self) -> Result<(), Error> {
-        let change = Change::new(&old.set, &self.set)?;
+    pub async fn check_succession(&self, old: &Self) -> Result<MemberSet, Error> {
         let answers = self.ask_all().await;
-        change.edits(&answers, &*self.env.entropy).map(drop)
+        let change = Change::new(&old.set, &self.set, &answers)?;
+        change.edits(&answers, &*self.env.entropy)?;
+        Ok(change.new_set().clone())
     }
 
     /// Gives a member that lost its data a new record of this quorum, at the request of an operator.
@@ -136,7 +168,8 @@ impl RedisStore {
     pub async fn readmit(&self, member: &MemberId) -> Result<bool, Error> {
         setup::check_member(&self.set, member)?;
         let answers = self.ask_all().await;
-        let edit = setup::readmission(&self.set, member, &answers, &*self.env.entropy)?;
+        let set = self.stated_set(answers.iter().filter_map(MemberAnswer::member_record));
+        let edit = setup::readmission(&set, member, &answers, &*self.env.entropy)?;
         let place = self.members.iter().find(|it| it.id() == member);
         let (Some(edit), Some(place)) = (edit, place) else {
             return Ok(false);
@@ -164,7 +197,8 @@ impl RedisStore {
     pub async fn replace(&self, former: &RedisMember, is_gone: bool) -> Result<(), Error> {
         let id = former.id();
         let (answers, status) = join(self.ask_all(), former.status()).await;
-        let edit = setup::replacement(&self.set, id, &answers, &*self.env.entropy)?;
+        let set = self.stated_set(answers.iter().filter_map(MemberAnswer::member_record));
+        let edit = setup::replacement(&set, id, &answers, &*self.env.entropy)?;
         let new = answers.iter().find(|answer| answer.id == *id);
         if let (Ok(status), Some(Ok(new))) = (&status, new.map(|new| &new.status))
             && new.run == status.run
@@ -173,7 +207,7 @@ impl RedisStore {
         }
         match status {
             Ok(status) => {
-                if let Some(edit) = setup::retirement(&self.set, id, status)
+                if let Some(edit) = setup::retirement(&set, id, status)
                     && !former.write_member_record(&edit).await?
                 {
                     return refuse(format!(
@@ -247,7 +281,7 @@ async fn first_lock(member: &RedisMember) -> Result<Option<Key>, Error> {
 }
 
 /// Tells the removed member which quorum it left.
-async fn dismiss(change: Change<'_>, member: &RedisMember) -> Result<(), Error> {
+async fn dismiss(change: Change, member: &RedisMember) -> Result<(), Error> {
     if let Some(edit) = change.dismissal(member.status().await?) {
         member.write_member_record(&edit).await?;
     }

@@ -108,9 +108,7 @@ impl Wait {
 pub(super) fn attempt(outcome: Outcome) -> Result<Attempt, Error> {
     match outcome {
         Outcome::Acquired(acquired) => Ok(Attempt::Granted(
-            Grant::new(acquired.fence)
-                .counted_from(acquired.since)
-                .owned_by(acquired.owner),
+            Grant::new(acquired.fence, acquired.term).owned_by(acquired.owner),
         )),
         Outcome::Busy(busy) => Ok(Attempt::Busy(busy)),
         Outcome::Failed(error) => Err(error),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::store::{Claim, Held, Renewal};
+use leasehold::store::{Claim, Held, Renewal, Term};
 use leasehold_quorum::{Operation, ReleaseMode};
 
 use crate::history::{Wait, What};
@@ -42,7 +42,6 @@ impl Simulation {
         renewal: &Renewal,
     ) {
         let now = self.clients[client].now(self.now).instant;
-        let margin = |claim: &Claim| self.plan.terms().margin(claim.term());
         let it = &mut self.clients[client];
         let Some(guard) = it.guards.get_mut(&wait) else {
             return;
@@ -51,8 +50,8 @@ impl Simulation {
         let term = guard.claim.term();
         match renewal {
             _ if guard.deadline <= now => self.lose(client, wait),
-            Renewal::Renewed => {
-                let earned = sent + term.saturating_sub(margin(&guard.claim));
+            Renewal::Renewed(granted) => {
+                let earned = deadline(&guard.claim, granted);
                 guard.deadline = guard.deadline.max(earned);
                 guard.renew_at = sent + term / 3;
                 let until = it.clock.when(guard.deadline);
@@ -114,3 +113,9 @@ impl Simulation {
 
 /// Renewals that are due within this time share their requests.
 const TOGETHER: Duration = Duration::from_millis(20);
+
+/// Returns the deadline of a guard, as a client computes it.
+pub(super) fn deadline(claim: &Claim, term: &Term) -> BootInstant {
+    let deadline = term.deadline(claim.term(), claim.delay);
+    deadline.expect("a lease on servers ends by itself")
+}

@@ -7,6 +7,7 @@ use leasehold::store::{Claim, Owner, Release, Renewal, Wait as QueueMode};
 use leasehold::{Error, Mode};
 use leasehold_quorum::{Acquired, Operation, Outcome, ReleaseMode};
 
+use crate::actions::guards::deadline;
 use crate::history::{Asked, Denial, Freed, Manner, Wait, What};
 use crate::plan::LockUse;
 use crate::state::agenda::Action;
@@ -195,8 +196,7 @@ impl Simulation {
         let slotted = |slot: PermitSlot| claim.clone().with_slot(slot);
         let claim = got.slot.map_or_else(|| claim.clone(), slotted);
         let claim = Arc::new(claim.with_owner(got.owner));
-        let margin = self.plan.terms().margin(claim.term());
-        let deadline = got.since + claim.term().saturating_sub(margin);
+        let deadline = deadline(&claim, &got.term);
         let until = it.clock.when(deadline);
         let fence = got.fence;
         self.add(What::Granted {
@@ -207,7 +207,7 @@ impl Simulation {
         self.stats.grants += 1;
         let rng = self.program(client, program).rng.clone();
         let spread = Duration::from_micros(rng.below(claim.term().as_micros() as u64 / 5));
-        let renew_at = got.since + (claim.term() / 3).saturating_sub(spread);
+        let renew_at = got.term.since + (claim.term() / 3).saturating_sub(spread);
         let guard = Guard {
             program,
             claim,

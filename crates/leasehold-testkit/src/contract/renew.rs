@@ -32,7 +32,7 @@ pub(crate) async fn r1_renewing_never_takes_from_another_holder(fixture: &Fixtur
         "{reason}"
     );
     let answers = store.renew(&[held(&holder, theirs)]).await;
-    assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");
+    assert!(matches!(answers[..], [Renewal::Renewed(_)]), "{answers:?}");
     released(&store, &holder).await;
 }
 
@@ -54,7 +54,7 @@ pub(crate) async fn r2_bad_claim_harms_no_other_in_batch(fixture: &Fixture) {
         "one answer per lease, in their order"
     );
     for (index, answer) in answers.iter().enumerate() {
-        let stands = matches!(answer, Renewal::Renewed);
+        let stands = matches!(answer, Renewal::Renewed(_));
         assert_eq!(
             stands,
             index != 1 && index != 3,
@@ -87,7 +87,7 @@ async fn outlived_its_first_ttl(fixture: &Fixture, store: &Arc<dyn Store>) -> bo
     while asked.elapsed() < ttl.mul_f64(1.5) {
         let sent = now();
         let answers = store.renew(std::slice::from_ref(&lease)).await;
-        if !matches!(answers[..], [Renewal::Renewed]) {
+        if !matches!(answers[..], [Renewal::Renewed(_)]) {
             assert!(
                 renewed.elapsed() > ttl.mul_f64(0.9),
                 "lost too early: {answers:?}"

@@ -8,7 +8,7 @@ use leasehold::clock::BootInstant;
 use leasehold::env::Env;
 use leasehold::store::{
     Attempt, BoxFuture, Busy, Claim, Exclusion, Expiry, Grant, Held, LeaseTerms, Order, Owner,
-    Release, Renewal, Store,
+    Release, Renewal, Store, Term,
 };
 use leasehold::{Error, ErrorKind, Fence, Guarantees, Key, LostReason, Mode};
 
@@ -57,7 +57,10 @@ impl MinimalStore {
             end: now + claim.ttl,
         });
         locks.insert(claim.key.clone(), Lock { fence, lease });
-        Ok(Attempt::Granted(Grant::new(fence)))
+        Ok(Attempt::Granted(Grant::new(
+            fence,
+            Term::new(now, claim.ttl),
+        )))
     }
 
     fn renew_one(&self, held: &Held) -> Renewal {
@@ -70,7 +73,7 @@ impl MinimalStore {
             return Renewal::Lost(LostReason::Taken);
         }
         lease.end = now + held.claim.ttl;
-        Renewal::Renewed
+        Renewal::Renewed(Term::new(now, held.claim.ttl))
     }
 
     fn free(&self, claim: &Claim) -> Release {

@@ -194,7 +194,7 @@ impl Acquisition {
         limits.granted = at;
         self.context.metrics.attempted(AttemptEnd::of(&answer));
         let guard = match &answer {
-            Ok(Attempt::Granted(grant)) => self.guard(&owned, sent, grant),
+            Ok(Attempt::Granted(grant)) => self.guard(&owned, grant),
             _ => None,
         };
         if guard.is_none() && needs_release(&answer) {
@@ -290,7 +290,7 @@ async fn ask(context: Arc<ClientContext>, claim: Arc<Claim>, sent: BootInstant) 
         Some(Ok(Attempt::Granted(grant))) => Some(grant),
         _ => None,
     };
-    let sent = grant.and_then(|grant| grant.since).unwrap_or(sent);
+    let sent = grant.map_or(sent, |grant| grant.term.since);
     let at = grant.map(|_| context.now());
     let owned = owned(&claim, answer.as_ref().and_then(|it| it.as_ref().ok()));
     let is_late = at.is_some_and(|at| at >= sent + third);

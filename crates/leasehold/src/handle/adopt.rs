@@ -197,7 +197,7 @@ fn take_up(core: &Arc<ClientCore>, handle: &Handle) -> Result<Arc<HeldLease>, Er
     let claim = Claim::new(key, owner, handle.ttl, wall, Arc::new(client))
         .with_delay(handle.delay)
         .with_mode(handle.mode);
-    let lease = handle.lease(context.terms.margin(handle.ttl));
+    let lease = handle.lease();
     let held_lease = HeldLease::new(core.next_lease_id(), Arc::new(claim), handle.fence, lease);
     Ok(Arc::new(held_lease.with_steps_after(steps_until(wall))))
 }
@@ -235,7 +235,9 @@ async fn confirm(context: &ClientContext, held_lease: &HeldLease) -> Result<(), 
         };
         context.metrics.renewed(came_to, now.since(sent));
         let error = match answer {
-            Some(Some(Renewal::Renewed)) => return held_lease.renewed(sent, now).map_err(lost),
+            Some(Some(Renewal::Renewed(term))) => {
+                return held_lease.renewed(term, now).map_err(lost);
+            }
             Some(Some(Renewal::Lost(reason))) => return Err(lost(held_lease.lose(reason, now))),
             Some(Some(Renewal::Unknown(error))) => error,
             Some(None) => Error::new(ErrorKind::InvalidResponse, "not one answer per lease"),

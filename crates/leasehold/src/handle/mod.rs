@@ -128,11 +128,11 @@ impl Handle {
         BootId::of_this_process().is_ok_and(|boot| boot == self.boot)
     }
 
-    /// Returns the lease that the handle describes, with `margin` before the end of each later one.
-    pub(crate) fn lease(&self, margin: Duration) -> Lease {
+    /// Returns the lease that the handle describes.
+    pub(crate) fn lease(&self) -> Lease {
         let times = LeaseTimes {
             ttl: self.ttl,
-            margin: Some(margin),
+            delay: self.delay,
             max_hold: None,
         };
         Lease::resumed(times, self.deadline, self.hold_deadline)

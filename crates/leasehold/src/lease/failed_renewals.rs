@@ -23,7 +23,7 @@ impl FailedRenewals {
     /// Records the answer to the renewal of this lease.
     pub(crate) fn hear(&mut self, lease: u64, answer: &Renewal) {
         match answer {
-            Renewal::Renewed => {
+            Renewal::Renewed(_) => {
                 self.is_renewed = true;
                 self.remove(lease);
             }

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::validity::Lease;
 use crate::env::clock::BootInstant;
-use crate::store::{Claim, Held, LostReason};
+use crate::store::{Claim, Held, LostReason, Term};
 use crate::telemetry::{HoldEnd, HoldMeter};
 use crate::types::{Fence, Mode};
 
@@ -145,8 +145,8 @@ impl HeldLease {
         self.handed_out.store(handed_out, Ordering::Relaxed);
     }
 
-    pub(crate) fn renewed(&self, sent: BootInstant, now: BootInstant) -> Result<(), LostReason> {
-        let verdict = self.lease().renewed(sent, now);
+    pub(crate) fn renewed(&self, term: Term, now: BootInstant) -> Result<(), LostReason> {
+        let verdict = self.lease().renewed(term, now);
         if let (Ok(()), Some(deadlines)) = (verdict, self.deadlines.get()) {
             self.tell_deadline(deadlines);
         }
@@ -166,10 +166,6 @@ impl HeldLease {
 
     pub(crate) fn deadline(&self) -> Option<BootInstant> {
         self.lease().deadline()
-    }
-
-    pub(crate) fn lease_deadline(&self) -> Option<BootInstant> {
-        self.lease().lease_deadline()
     }
 
     pub(crate) fn hold_deadline(&self) -> Option<BootInstant> {

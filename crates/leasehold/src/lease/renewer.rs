@@ -269,7 +269,7 @@ impl Renewer {
             kept.renewing.take_if(|renewing| *renewing == mode);
             self.failed_renewals.hear(id, &answer);
             let verdict = if kept.lease.is_still_in(mode) {
-                kept.settle(mode, answer, batch.sent, now)
+                kept.settle(mode, answer, now)
             } else {
                 Ok(())
             };
@@ -311,18 +311,12 @@ impl Renewed {
     }
 
     /// Handles the answer to a renewal in `mode`, which is still the mode of the lease.
-    fn settle(
-        &mut self,
-        mode: Mode,
-        answer: Renewal,
-        sent: BootInstant,
-        now: BootInstant,
-    ) -> Result<(), LostReason> {
+    fn settle(&mut self, mode: Mode, answer: Renewal, now: BootInstant) -> Result<(), LostReason> {
         let (verdict, outcome) = match answer {
             Renewal::Lost(reason) => return Err(self.lease.lose(reason, now)),
-            Renewal::Renewed => {
+            Renewal::Renewed(term) => {
                 self.downgraded = mode == Mode::Shared;
-                (self.lease.renewed(sent, now), Ok(()))
+                (self.lease.renewed(term, now), Ok(()))
             }
             Renewal::Unknown(error) => {
                 let key = &self.lease.claim().key;

@@ -4,19 +4,24 @@
 use std::time::Duration;
 
 use crate::env::clock::BootInstant;
-use crate::store::LostReason;
+use crate::store::{LostReason, Term};
 
 /// How long a lease lives, and how long it may be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeaseTimes {
     pub(crate) ttl: Duration,
-    /// How far the deadline lies before the lease's end; `None` if leases do not expire.
-    pub(crate) margin: Option<Duration>,
+    /// The last part of each term, which guards do not use.
+    pub(crate) delay: Duration,
     /// The maximum hold time of the guard, counted from the request that was granted.
     pub(crate) max_hold: Option<Duration>,
 }
 
 impl LeaseTimes {
+    /// Returns the deadline that a term earns.
+    fn deadline(&self, term: Term) -> Option<BootInstant> {
+        term.deadline(self.ttl, self.delay)
+    }
+
     /// Returns the renewal interval.
     pub(crate) fn interval(&self) -> Duration {
         self.ttl / 3
@@ -65,16 +70,15 @@ enum State {
 }
 
 impl Lease {
-    /// Returns a lease granted to a request that was sent at `sent`. `spread`, random and at most
+    /// Returns a lease granted for `term`. `spread`, random and at most
     /// [`LeaseTimes::spread`], brings the first renewal forward, so that leases taken together are not
     /// renewed together.
-    pub(crate) fn granted(times: LeaseTimes, sent: BootInstant, spread: Duration) -> Self {
+    pub(crate) fn granted(times: LeaseTimes, term: Term, spread: Duration) -> Self {
+        let sent = term.since;
         let next_interval = sent + times.interval().saturating_sub(spread);
         let mut lease = Self {
             times,
-            lease_deadline: times
-                .margin
-                .map(|margin| sent + times.ttl.saturating_sub(margin)),
+            lease_deadline: times.deadline(term),
             hold_deadline: times.max_hold.map(|span| sent + span),
             next_interval,
             renew_at: None,
@@ -105,11 +109,6 @@ impl Lease {
             resumed: true,
             state: State::Held,
         }
-    }
-
-    /// Returns when the store may let the lease expire, less the margin. Ignores the maximum hold time.
-    pub(crate) fn lease_deadline(&self) -> Option<BootInstant> {
-        self.lease_deadline
     }
 
     /// Returns the end of the whole hold, which renewals do not move.
@@ -154,25 +153,18 @@ impl Lease {
         self.renewing = true;
     }
 
-    /// Records that a renewal sent at `sent` was confirmed. It moves the deadline only if the old one has
+    /// Records that a renewal was confirmed, for `term`. It moves the deadline only if the old one has
     /// not passed: after that, another owner may have held the lock.
-    pub(crate) fn renewed(
-        &mut self,
-        sent: BootInstant,
-        now: BootInstant,
-    ) -> Result<(), LostReason> {
+    pub(crate) fn renewed(&mut self, term: Term, now: BootInstant) -> Result<(), LostReason> {
         self.check(now)?;
         self.renewing = false;
-        let earned = self
-            .times
-            .margin
-            .map(|margin| sent + self.times.ttl.saturating_sub(margin));
+        let earned = self.times.deadline(term);
         // A resumed lease has this TTL from now on, even if its deadline was later before.
         let known = self.lease_deadline.filter(|_| !self.resumed);
         self.resumed = false;
         self.lease_deadline = known.max(earned);
         self.state = State::Held;
-        self.next_interval = self.beat_after(sent);
+        self.next_interval = self.beat_after(term.since);
         self.plan_renewal(self.next_interval);
         Ok(())
     }

@@ -7,7 +7,7 @@
 //! | longest TTL | 24 h; 60 s on a quorum | long TTLs are for handles: a guard learns of a broken lease at its next renewal; a member of a quorum has no vote for the longest TTL after it lost its data |
 //! | renewal | every third of the TTL; the first after a tenth to a third, at random | leases acquired together are renewed at different times |
 //! | renewal in doubt | every thirtieth of the TTL, at most 1 s | several tries before the deadline |
-//! | margin | a tenth of the TTL and 2 ms; on a quorum a tenth and twice the clock tolerance | clocks that run at different rates, and members that disagree |
+//! | margin | a tenth of the TTL and 2 ms; on a quorum twice the clock tolerance more | clocks that run at different rates, and members that disagree |
 //! | clock tolerance | 250 ms | NTP stays within it without special care; part of the quorum configuration |
 //! | one attempt | at most a third of the TTL, at most 2 s | after a slower one, too little of the lease would be left |
 //! | one member of several | a twentieth of the TTL, 50 ms to 1 s | the client waits for a dead minority only if its votes decide |

@@ -11,7 +11,7 @@ use super::entries::{Entry, Lease};
 use crate::env::clock::BootInstant;
 use crate::store::{
     Attempt, Busy, Claim, ForceReleaseRecord, ForcedRelease, Grant, Held, LostReason, Release,
-    Renewal,
+    Renewal, Term,
 };
 use crate::types::{
     Error, ErrorKind, Fence, Holder, Key, Mode, Owner, PermitSlots, Permits, Wait, Waiter,
@@ -145,7 +145,10 @@ impl Lock {
 
     fn acquire(&mut self, claim: &Claim, now: BootInstant) -> Result<Attempt, Error> {
         if let Some(lease) = self.lease_of(claim.owner) {
-            return Ok(Attempt::Granted(Grant::new(lease.fence)));
+            return Ok(Attempt::Granted(Grant::new(
+                lease.fence,
+                Term::new(now, lease.end.since(now)),
+            )));
         }
         if let Err(error) = self.check_permits(claim) {
             self.dequeue(claim.owner);
@@ -164,7 +167,10 @@ impl Lock {
             end: now + claim.ttl,
             broken: false,
         });
-        Ok(Attempt::Granted(Grant::new(fence)))
+        Ok(Attempt::Granted(Grant::new(
+            fence,
+            Term::new(now, claim.ttl),
+        )))
     }
 
     /// Returns how many waiters are ahead of `claim`, after adding it to the queue if it queues.
@@ -210,7 +216,7 @@ impl Lock {
         }
         (lease.claim.mode, lease.fence) = (claim.mode, lease.fence.max(*fence));
         lease.end = lease.end.max(now + claim.ttl);
-        Renewal::Renewed
+        Renewal::Renewed(Term::new(now, claim.ttl))
     }
 
     fn release(&mut self, claim: &Claim) -> Release {

@@ -19,29 +19,21 @@ pub enum Attempt {
 pub struct Grant {
     /// Greater than every fence granted for this key before.
     pub fence: Fence,
-    /// The instant from which the lease counts, by the client's clock; `None` if it counts from when the
-    /// client asked. A store sets it if the grant answers a later request that the store sent itself.
-    pub since: Option<BootInstant>,
+    /// How long the store keeps the lease.
+    pub term: Term,
     /// The owner of the lease; `None` if it is that of the claim. A store sets it if it continued the wait
     /// with another owner. The client renews and releases the lease of this owner.
     pub owner: Option<Owner>,
 }
 
 impl Grant {
-    /// Returns a grant with `fence`.
-    pub fn new(fence: Fence) -> Self {
+    /// Returns a grant with `fence` for `term`.
+    pub fn new(fence: Fence, term: Term) -> Self {
         Self {
             fence,
-            since: None,
+            term,
             owner: None,
         }
-    }
-
-    /// The same grant, whose lease counts from `since`.
-    #[must_use]
-    pub fn counted_from(mut self, since: BootInstant) -> Self {
-        self.since = Some(since);
-        self
     }
 
     /// The same grant, whose lease belongs to `owner`.
@@ -49,6 +41,41 @@ impl Grant {
     pub fn owned_by(mut self, owner: Owner) -> Self {
         self.owner = Some(owner);
         self
+    }
+}
+
+/// How long a store keeps a lease for its owner, by the client's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// When the lease begins: an instant before the request was sent that the store answers. The store cannot have
+    /// begun to count earlier.
+    pub since: BootInstant,
+    /// For how long the store keeps the lease from then on, less what its clocks may be wrong by; `None` if the
+    /// lease does not end by itself.
+    pub ttl: Option<Duration>,
+}
+
+impl Term {
+    /// Returns the term of a lease of `ttl`.
+    pub fn new(since: BootInstant, ttl: Duration) -> Self {
+        let ttl = Some(ttl);
+        Self { since, ttl }
+    }
+
+    /// Servers count a TTL in whole milliseconds.
+    pub(crate) const RESOLUTION: Duration = Duration::from_millis(2);
+
+    /// Returns the deadline of a guard whose lease was asked for with `ttl` and `delay`, the last part of the lease that
+    /// guards do not use. It also lies a tenth of the TTL and 2 ms before the end, because clocks run at different
+    /// rates.
+    pub fn deadline(&self, ttl: Duration, delay: Duration) -> Option<BootInstant> {
+        let unused = delay + ttl / 10 + Self::RESOLUTION;
+        Some(self.since + self.ttl?.saturating_sub(unused))
+    }
+
+    /// Returns the term of a lease that does not end by itself.
+    pub fn endless(since: BootInstant) -> Self {
+        Self { since, ttl: None }
     }
 }
 
@@ -80,8 +107,8 @@ impl Busy {
 /// A store's answer to the renewal of one claim.
 #[derive(Clone, Debug)]
 pub enum Renewal {
-    /// The lease still existed, and now lives for its whole TTL again.
-    Renewed,
+    /// The lease still existed, and now lives for this term.
+    Renewed(Term),
     /// The lease no longer exists. Final.
     Lost(LostReason),
     /// The store gave no decisive answer; the lease may have been renewed.

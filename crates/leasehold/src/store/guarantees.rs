@@ -90,8 +90,6 @@ pub struct LeaseTerms {
     pub ttl_min: Duration,
     /// The longest TTL. The client renews leases, so none needs to be long.
     pub ttl_max: Duration,
-    /// What [`LeaseTerms::margin`] adds to a tenth of the TTL: room for the members' clocks.
-    pub clock_allowance: Duration,
 }
 
 impl LeaseTerms {
@@ -103,60 +101,18 @@ impl LeaseTerms {
     /// leases has no vote for that time.
     pub const QUORUM_TTL_MAX: Duration = Duration::from_secs(60);
 
-    /// Returns the limits of a single store with one clock.
+    /// Returns the limits of a store whose leases may be as long as a day.
     pub const fn single() -> Self {
         Self {
             ttl_min: Self::TTL_MIN,
             ttl_max: Self::TTL_MAX,
-            clock_allowance: Duration::from_millis(2),
         }
     }
 
-    /// Returns the limits of several members whose clocks agree to within `clock_tolerance`.
-    pub fn quorum(clock_tolerance: Duration, ttl_max: Duration) -> Self {
-        Self {
-            ttl_min: Self::TTL_MIN.max(clock_tolerance * 10),
-            ttl_max,
-            clock_allowance: Duration::from_millis(2).max(clock_tolerance * 2),
-        }
-    }
-
-    /// Returns how far a guard's deadline lies before the end of its lease at the store: a tenth of the
-    /// TTL, because clocks run at different rates, plus the allowance.
-    pub fn margin(&self, ttl: Duration) -> Duration {
-        ttl / 10 + self.clock_allowance
-    }
-
-    /// Returns the shortest TTL of a lease whose guard is valid for `span`, which includes what
-    /// [`LeaseTerms::margin`] takes away. It may be longer than the longest allowed TTL.
-    pub fn ttl_for(&self, span: Duration) -> Duration {
-        // Rounded down. The margin rounds its tenth down too, which gives back at least as much.
-        let ttl = span.saturating_add(self.clock_allowance).saturating_mul(10) / 9;
-        ttl.max(self.ttl_min)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lease_for_a_span_lasts_hardly_longer() {
-        let set = LeaseTerms::quorum(Duration::from_millis(250), LeaseTerms::QUORUM_TTL_MAX);
-        for terms in [LeaseTerms::single(), set] {
-            let rounded = [0, 1, 90, 1_999, 30_000, 3_600_001].map(Duration::from_millis);
-            // Each of them leaves a different remainder.
-            let odd = (0..90).map(|nanos| Duration::new(30, nanos));
-            for span in rounded.into_iter().chain(odd) {
-                let ttl = terms.ttl_for(span);
-                let valid = ttl - terms.margin(ttl);
-                assert!(valid >= span, "{valid:?} of {ttl:?} for {span:?}");
-                let is_shortest = ttl == terms.ttl_min;
-                let is_tight = valid < span + Duration::from_micros(1);
-                assert!(is_shortest || is_tight, "{ttl:?} for {span:?}");
-            }
-        }
-        let endless = LeaseTerms::single().ttl_for(Duration::MAX);
-        assert!(endless > LeaseTerms::TTL_MAX);
+    /// The same limits, with a longest TTL of `ttl_max`.
+    #[must_use]
+    pub fn with_ttl_max(mut self, ttl_max: Duration) -> Self {
+        self.ttl_max = ttl_max;
+        self
     }
 }

@@ -24,7 +24,7 @@ pub use crate::types::{
     PermitSlots, Permits, Ticket, Wait, Waiter, is_printable, printable,
 };
 pub use admin::Admin;
-pub use attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal};
+pub use attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal, Term};
 pub use claim::{Claim, Held};
 pub use force_release::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForcedRelease};
 pub use guarantees::{Exclusion, Expiry, Guarantees, LeaseTerms, Order};

@@ -145,7 +145,7 @@ impl AttemptEnd {
 impl RenewalEnd {
     pub(crate) fn of(answer: &Renewal) -> Self {
         match answer {
-            Renewal::Renewed => Self::Renewed,
+            Renewal::Renewed(_) => Self::Renewed,
             Renewal::Lost(_) => Self::Lost,
             Renewal::Unknown(_) => Self::Unknown,
         }

@@ -4,12 +4,11 @@ use leasehold::store::{
     Health, MemberHealth, MemberId, MemberRecord, MemberSet, MemberStatus, requests_run_in,
 };
 use leasehold::{Error, Once};
-use leasehold_redis::{Examination, Need, RedisMember};
+use leasehold_redis::{Examination, Need, RedisMember, RedisStore};
 
 use crate::config::Addresses;
 use crate::output::failure::Failure;
 use crate::output::quorum_shortfall::{have_no_record, needed};
-use crate::store::address;
 use crate::store::limit::ask_all;
 
 /// The servers of a store, as they were found. Nothing was written to any of them.
@@ -47,7 +46,7 @@ impl Snapshot {
     /// Asks all servers at once.
     pub(super) async fn find(addresses: &Addresses) -> Result<Self, Failure> {
         let store = addresses
-            .blame(address::servers(&addresses.urls, addresses.limits))?
+            .blame(RedisStore::new(&addresses.urls))?
             .read_only();
         let examined = ask_all(LIMIT, store.members().iter().map(RedisMember::examine)).await;
         let is_uninitialized = is_uninitialized(&examined);
@@ -61,10 +60,11 @@ impl Snapshot {
             let out = NoVote::of(&found, health.get(place));
             Server { id, found, out }
         });
+        let servers: Vec<Server> = servers.collect();
         let mut snapshot = Self {
-            set: store.set().clone(),
+            set: store.stated_set(servers.iter().filter_map(Server::member_record)),
             is_uninitialized,
-            servers: servers.collect(),
+            servers,
             requests_in: requests_run_in(&health, Once::DEFAULT_RETENTION),
         };
         snapshot.expect_nothing_of_wrong_clocks();

@@ -1,7 +1,7 @@
 use leasehold::Error;
 use leasehold::clock::{Clock as _, SystemClock, WallTime};
-use leasehold::store::{MemberId, MemberStatus};
-use leasehold_redis::RedisMember;
+use leasehold::store::{MemberId, MemberSet, MemberStatus};
+use leasehold_redis::{RedisMember, RedisStore};
 
 use crate::output::quorum_shortfall::have_no_record;
 use crate::store::limit::{MEMBER_LIMIT, ask_all};
@@ -14,6 +14,12 @@ pub(crate) struct MemberReply {
     pub(crate) status: Result<MemberStatus, Error>,
     /// Its clock relative to ours, in microseconds, within half the round trip.
     pub(crate) clock_offset: Option<i64>,
+}
+
+/// Returns the quorum, with the limits that these servers state.
+pub(crate) fn stated_set(quorum: &RedisStore, seen: &[MemberReply]) -> MemberSet {
+    let statuses = seen.iter().filter_map(|seen| seen.status.as_ref().ok());
+    quorum.stated_set(statuses.filter_map(|status| status.member_record.as_ref()))
 }
 
 /// Asks all members at once.

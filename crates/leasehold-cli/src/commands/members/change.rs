@@ -1,6 +1,7 @@
 use std::io;
 
 use leasehold::store::{LockListing, MemberId, MemberSet, Pattern};
+use leasehold_redis::RedisStore;
 use serde_json::{Value, json};
 
 use crate::commands::members::args::{ChangeCare, MembersArgs, MembersChange};
@@ -32,17 +33,17 @@ pub(super) fn change(
         MembersChange::Readmit { member } => return readmit(args, &servers, member, &old),
         MembersChange::Replace { .. } => return replace(args, &servers, change, &old),
     };
-    let new = servers.quorum_of(&urls)?;
-    let lost = runtime()?.block_on(async {
+    let new = RedisStore::new(&urls)?;
+    let (lost, set) = runtime()?.block_on(async {
         let lost = LostLocks::find(&servers, care).await?;
-        match care.dry_run {
+        let set = match care.dry_run {
             true => new.check_succession(&old).await?,
             false => new.succeed(&old).await?,
-        }
-        Ok::<_, Failure>(lost)
+        };
+        Ok::<_, Failure>((lost, set))
     })?;
     let outcome = Outcome {
-        set: new.set(),
+        set,
         urls: urls.iter().map(|url| without_login(url)).collect(),
         lost,
         is_dry: care.dry_run,
@@ -118,14 +119,14 @@ impl LostLocks {
 }
 
 /// What a change did, or would do.
-struct Outcome<'a> {
-    set: &'a MemberSet,
+struct Outcome {
+    set: MemberSet,
     urls: Vec<String>,
     lost: LostLocks,
     is_dry: bool,
 }
 
-impl Outcome<'_> {
+impl Outcome {
     fn print(&self, json: bool) -> io::Result<()> {
         if json {
             return output::print_json(&self.json());
@@ -144,7 +145,7 @@ impl Outcome<'_> {
             "store": self.urls,
             "locks_lost": self.lost.names(),
             "more_lost": self.lost.0.more,
-            "next_change_in_ms": millis(wait_after_change(self.set)),
+            "next_change_in_ms": millis(wait_after_change(&self.set)),
         })
     }
 
@@ -166,7 +167,7 @@ impl Outcome<'_> {
             true => "No lock was held.".to_owned(),
             false => format!("They lose the locks they hold: {}.", lost.join("; ")),
         };
-        let wait = whole_seconds(wait_after_change(self.set));
+        let wait = whole_seconds(wait_after_change(&self.set));
         format!(
             "the quorum is now {ids}\n\
              Configure all clients with the new list at once: --store {urls}\n\

@@ -1,11 +1,12 @@
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use leasehold::store::MemberId;
 use leasehold_redis::RedisStore;
 use serde_json::json;
 
 use crate::commands::members::args::MembersArgs;
-use crate::commands::members::ask_members::ask_members;
+use crate::commands::members::ask_members::{ask_members, stated_set};
 use crate::commands::members::servers::place_of;
 use crate::commands::members::servers::{Servers, wait_after_change};
 use crate::output;
@@ -32,12 +33,13 @@ pub(super) fn readmit(
     let outcome = Outcome {
         id,
         is_new,
+        wait: wait_after_change(&stated_set(quorum, &seen)),
         silent: silent.map(|seen| seen.id.as_str()).collect(),
     };
     let printed = if args.json {
-        output::print_json(&outcome.json(quorum))
+        output::print_json(&outcome.json())
     } else {
-        output::print(&outcome.text(quorum))
+        output::print(&outcome.text())
     };
     printed.map_err(|error| Failure::of_stdout(&error))?;
     Ok(ExitCode::SUCCESS)
@@ -47,17 +49,19 @@ struct Outcome<'a> {
     id: &'a MemberId,
     /// Whether a record was written.
     is_new: bool,
+    /// For how long the server then has no vote.
+    wait: Duration,
     /// The servers that do not answer.
     silent: Vec<&'a str>,
 }
 
 impl Outcome<'_> {
-    fn text(&self, quorum: &RedisStore) -> String {
+    fn text(&self) -> String {
         let id = self.id;
         if !self.is_new {
             return format!("{id} has its record of this quorum already: nothing was written\n");
         }
-        let wait = whole_seconds(wait_after_change(quorum.set()));
+        let wait = whole_seconds(self.wait);
         let mut text = format!("{id} has a new record of this quorum, and no vote for {wait}\n");
         if !self.silent.is_empty() {
             // Writing to a string cannot fail.
@@ -71,8 +75,8 @@ impl Outcome<'_> {
         text
     }
 
-    fn json(&self, quorum: &RedisStore) -> serde_json::Value {
-        let wait = self.is_new.then(|| millis(wait_after_change(quorum.set())));
+    fn json(&self) -> serde_json::Value {
+        let wait = self.is_new.then(|| millis(self.wait));
         json!({
             "member": self.id.as_str(),
             "readmitted": self.is_new,

@@ -3,6 +3,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::json;
 
 use crate::commands::members::args::{MembersArgs, MembersChange};
+use crate::commands::members::ask_members::{ask_members, stated_set};
 use crate::commands::members::servers::{Servers, place_of, wait_after_change, without_login};
 use crate::output;
 use crate::output::exit_code::ExitCode;
@@ -30,7 +31,8 @@ pub(super) fn replace(
     let former = &quorum.members()[place];
     let mut urls = servers.urls().to_vec();
     urls[place] = with_id(new, former)?;
-    let next = servers.quorum_of(&urls)?;
+    let next = RedisStore::new(&urls)?;
+    let seen = runtime()?.block_on(ask_members(quorum.members()));
     if !dry_run {
         let replaced = runtime()?.block_on(next.replace(former, *gone));
         replaced.map_err(|error| {
@@ -47,7 +49,7 @@ pub(super) fn replace(
             }
         })?;
     }
-    let (id, wait) = (former.id(), wait_after_change(next.set()));
+    let (id, wait) = (former.id(), wait_after_change(&stated_set(quorum, &seen)));
     let shown: Vec<_> = urls.iter().map(|url| without_login(url)).collect();
     let printed = if args.json {
         output::print_json(&json!({

@@ -8,7 +8,7 @@ use crate::options::store_args::StoreArgs;
 use crate::output::Output;
 use crate::output::failure::Failure;
 use crate::store::OpenStore;
-use crate::store::address::{self, StoreAddress};
+use crate::store::address::StoreAddress;
 use crate::store::client::OwnClient;
 
 /// How long the next change must wait after a change, and how long a server that may have forgotten
@@ -74,12 +74,7 @@ impl Servers {
 
     /// The quorum of these servers.
     pub(crate) fn quorum(&self) -> Result<RedisStore, Failure> {
-        self.quorum_of(self.urls())
-    }
-
-    /// The quorum of the servers at `urls`, with the same limits.
-    pub(crate) fn quorum_of(&self, urls: &[String]) -> Result<RedisStore, Failure> {
-        address::servers(urls, self.addresses.limits)
+        Ok(RedisStore::new(self.urls())?)
     }
 }
 

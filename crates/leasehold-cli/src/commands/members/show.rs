@@ -5,7 +5,7 @@ use leasehold::store::{MemberId, MemberRecord, MemberSet, MemberStatus};
 use serde_json::{Value, json};
 
 use crate::commands::members::args::MembersArgs;
-use crate::commands::members::ask_members::ask_members;
+use crate::commands::members::ask_members::{ask_members, stated_set};
 use crate::commands::members::servers::Servers;
 use crate::commands::members::state::{MemberState, judge};
 use crate::output::exit_code::ExitCode;
@@ -21,11 +21,11 @@ pub(super) fn show(args: &MembersArgs, output: &Output) -> Result<ExitCode, Fail
     let servers = Servers::choose(&args.store, output)?;
     let quorum = servers.quorum()?;
     let client = servers.client();
-    let (states, requests_in) = runtime()?.block_on(async {
+    let (set, (states, requests_in)) = runtime()?.block_on(async {
         let seen = ask_members(quorum.members()).await;
-        judge(&client, seen).await
+        let set = stated_set(&quorum, &seen);
+        judge(&client, seen).await.map(|judged| (set, judged))
     })?;
-    let set = quorum.set().clone();
     let roll = Roll {
         set,
         states,

@@ -139,11 +139,12 @@ fn single_redis_server_needs_no_initialization() {
 }
 
 #[test]
-fn limits_are_checked_and_agreed_on() {
-    let (sandbox, _servers) = Sandbox::on_quorum(3);
+fn init_checks_the_limits() {
+    let servers = RedisSet::start(3);
+    let sandbox = Sandbox::on(&servers.urls());
     for (limits, reason) in [
         (
-            "--max-ttl 2s --ttl 2s",
+            "--max-ttl 2s",
             &["max_ttl 2s", "clock_tolerance 250ms", "ten times"][..],
         ),
         (
@@ -151,27 +152,39 @@ fn limits_are_checked_and_agreed_on() {
             &["clock_tolerance 1ms", "at least 10ms"],
         ),
         ("--max-ttl 2h", &["max_ttl 7200s", "at most 3600s"]),
-        ("--max-ttl 20s", &["TTL 30s", "maximum, 20s", "--ttl"]),
     ] {
-        sandbox
-            .run(&format!("run {limits} x touch ran"))
-            .fails(64, reason);
+        let ended = sandbox.run(&format!("init {limits}"));
+        ended.fails(64, reason);
     }
-    // They differ from those that others agreed on before.
-    let other = sandbox.run("run --max-ttl 20s --ttl 20s x touch ran");
-    other.fails(
-        78,
-        &[
-            "another quorum",
-            "it has max_ttl 60s, this client max_ttl 20s",
-        ],
-    );
+    let (code, shown) = members(&sandbox, "");
+    assert_eq!((code, &shown["initialized"]), (69, &json!(false)));
+    let elsewhere = sandbox.run("run --max-ttl 20s x true");
+    elsewhere.fails(64, &["--max-ttl"]);
+}
+
+#[test]
+fn clients_learn_limits_from_the_servers() {
+    let servers = RedisSet::start(3);
+    let sandbox = Sandbox::on(&servers.urls());
+    let limits = "--max-ttl 90s --clock-tolerance 2s";
+    sandbox.run(&format!("init {limits}")).succeeds();
+    sandbox.run("run --ttl 90s -n x true").succeeds();
+    for (ttl, reason) in [
+        ("100s", "TTL 100s is out of bounds"),
+        ("15s", "this quorum allows 20s to 90s"),
+    ] {
+        let ended = sandbox.run(&format!("run --ttl {ttl} x touch ran"));
+        ended.fails(64, &[reason]);
+    }
     assert!(!sandbox.path("ran").exists());
-    let by_variable = ("LEASEHOLD_CLOCK_TOLERANCE", "100ms");
-    let refused = sandbox.start_with(by_variable, "run x true").wait();
-    refused.fails(78, &["clock_tolerance 100ms"]);
-    let files = Sandbox::new().run("run --max-ttl 20s x true");
-    files.fails(64, &["max_ttl applies to a quorum"]);
+    let (code, shown) = members(&sandbox, "");
+    let stated = json!({"max_ttl_ms": shown["max_ttl_ms"], "clock_tolerance_ms": shown["clock_tolerance_ms"]});
+    let expected = json!({"max_ttl_ms": 90_000, "clock_tolerance_ms": 2_000});
+    assert_eq!((code, stated), (0, expected));
+    let again = sandbox.run(&format!("init {limits}")).succeeds();
+    assert!(again.stdout.starts_with("nothing to do: "), "{again:?}");
+    let other = sandbox.run("init --max-ttl 20s");
+    other.fails(64, &["max_ttl 90s", "cannot become 20s"]);
 }
 
 #[test]
@@ -200,7 +213,7 @@ fn redis_quorum_grows_shrinks_and_advises() {
     let mut newcomer = RedisServer::builder().password("secret").start();
     let four = Sandbox::on(&servers.urls());
     let five = Sandbox::on(&[servers.urls(), vec![newcomer.url()]].concat());
-    let lock = |sandbox: &Sandbox| sandbox.run("run --max-ttl 12s --ttl 12s -n x true");
+    let lock = |sandbox: &Sandbox| sandbox.run("run --ttl 12s -n x true");
     let initialized = four.run("init --max-ttl 12s --json");
     initialized.fails(0, &["an even number of servers"]);
     let said = initialized.json();
@@ -211,10 +224,10 @@ fn redis_quorum_grows_shrinks_and_advises() {
     assert_eq!(said["members"][3]["id"], id(&servers[3]));
     lock(&four).succeeds();
 
-    let holder = four.hold("--max-ttl 12s --ttl 12s mine", "held");
+    let holder = four.hold("--ttl 12s mine", "held");
     let add = |options: &str| {
         let url = newcomer.url();
-        four.run(&format!("members --max-ttl 12s add {options} {url}"))
+        four.run(&format!("members add {options} {url}"))
     };
     let refused = add("");
     refused.fails(
@@ -239,7 +252,7 @@ fn redis_quorum_grows_shrinks_and_advises() {
 
     lock(&five).succeeds();
     let leaving = id(&newcomer);
-    let remove = |args: &str| five.run(&format!("members --max-ttl 12s remove {args}"));
+    let remove = |args: &str| five.run(&format!("members remove {args}"));
     for options in ["", "--dry-run "] {
         let early = remove(&format!("{options}{leaving}"));
         early.fails(69, &["got this quorum's record", "the quorum was changed"]);
@@ -263,15 +276,13 @@ fn replaced_server_costs_no_lock() {
     let new = RedisServer::start();
     let former = Sandbox::on(&servers.urls());
     former.run("init --max-ttl 3s").succeeds();
-    let holder = former.hold("--max-ttl 3s --ttl 3s mine", "held");
+    let holder = former.hold("--ttl 3s mine", "held");
     let replace = |options: &str| {
         let (old, new) = (id(&servers[0]), new.url());
-        former.run(&format!(
-            "members --max-ttl 3s replace {options} {old} {new}"
-        ))
+        former.run(&format!("members replace {options} {old} {new}"))
     };
     let itself = format!("{} {}", id(&servers[0]), servers[0].url());
-    let itself = former.run(&format!("members --max-ttl 3s replace {itself}"));
+    let itself = former.run(&format!("members replace {itself}"));
     assert!(
         itself.stderr.contains("leads to the former server"),
         "{itself:?}"
@@ -288,18 +299,16 @@ fn replaced_server_costs_no_lock() {
     urls[0] = url;
     let latter = Sandbox::on(&urls);
     until("the new server has a vote", || {
-        let (_, shown) = members(&latter, "--max-ttl 3s");
+        let (_, shown) = members(&latter, "");
         shown[0]["has_vote"] == json!(true)
     });
-    let (code, shown) = members(&former, "--max-ttl 3s");
+    let (code, shown) = members(&former, "");
     assert_eq!((code, &shown[0]["has_vote"]), (0, &json!(false)));
-    latter
-        .run("run --max-ttl 3s --ttl 3s -n mine true")
-        .fails(75, &[]);
+    latter.run("run --ttl 3s -n mine true").fails(75, &[]);
     former.let_go();
     holder.wait().succeeds();
-    latter.run("run --max-ttl 3s --ttl 3s mine true").succeeds();
-    former.run("run --max-ttl 3s --ttl 3s mine true").succeeds();
+    latter.run("run --ttl 3s mine true").succeeds();
+    former.run("run --ttl 3s mine true").succeeds();
 }
 
 #[test]
@@ -329,15 +338,15 @@ fn waiter_sees_how_long_members_lack_votes() {
     }
     // First of all, since the wait that it is to show begins with it.
     let began = SystemClock.now();
-    let run = "run --max-ttl 20s --ttl 20s x -- echo mine";
+    let run = "run --ttl 20s x -- echo mine";
     let mut terminal = OnTerminal::leasehold(&sandbox, run);
     terminal.shows(r#"for lock "x": enough servers have a vote in "#);
-    let program = sandbox.start("run --max-ttl 20s --ttl 20s --json x true");
+    let program = sandbox.start("run --ttl 20s --json x true");
     program.says(r#""no_vote_for_ms":"#);
 
-    let busy = sandbox.run("run --max-ttl 20s --ttl 20s -n x touch ran");
+    let busy = sandbox.run("run --ttl 20s -n x touch ran");
     busy.fails(69, &["1 of 3 servers have a vote", &id(&servers[0])]);
-    let (code, shown) = members(&sandbox, "--max-ttl 20s");
+    let (code, shown) = members(&sandbox, "");
     assert_eq!((code, &shown[2]["has_vote"]), (69, &json!(true)), "{shown}");
     let again = shown[0]["no_vote_for_ms"].as_u64();
     assert!(again.is_some_and(|millis| millis <= 21_000), "{shown}");
@@ -371,8 +380,8 @@ fn uninitialized_redis_quorum_says_what_to_do() {
 fn lost_server_beside_a_dead_one_is_readmitted() {
     let mut servers = RedisSet::start(3);
     let sandbox = Sandbox::on(&servers.urls());
-    let try_lock = || sandbox.run("run --max-ttl 5s --ttl 5s -n x true");
-    let readmit = |args: &str| sandbox.run(&format!("members --max-ttl 5s readmit {args}"));
+    let try_lock = || sandbox.run("run --ttl 5s -n x true");
+    let readmit = |args: &str| sandbox.run(&format!("members readmit {args}"));
     sandbox.run("init --max-ttl 5s").succeeds();
     let (lost, dead) = (id(&servers[1]), id(&servers[2]));
     servers[1].command(&["FLUSHALL"]);
@@ -380,7 +389,7 @@ fn lost_server_beside_a_dead_one_is_readmitted() {
 
     let way_out = format!("leasehold members readmit {lost}");
     try_lock().fails(69, &[&way_out, &format!("when {dead} answers")]);
-    for shown in ["members --max-ttl 5s", "doctor --max-ttl 5s"] {
+    for shown in ["members", "doctor"] {
         let shown = sandbox.run(shown).stdout;
         assert!(shown.contains(&way_out), "{shown}");
     }

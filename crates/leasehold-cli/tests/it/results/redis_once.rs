@@ -1,5 +1,9 @@
 //! Commands that are run once, on one Redis server and on five durable ones.
 
+use std::time::Duration;
+
+use leasehold::blocking::Client;
+use leasehold_redis::RedisStore;
 use leasehold_testkit::servers::{RedisServer, RedisSet, until};
 use nix::sys::signal::Signal;
 
@@ -59,17 +63,17 @@ fn server_with_a_new_disk_denies_no_result() {
     let [first, second, third] = [(); 3].map(|()| nth.next().unwrap());
     sandbox.run("init --max-ttl 3s").succeeds();
     let script = "echo x >> ran; echo \"done under $LEASEHOLD_FENCE\"";
-    let request = sh("once --max-ttl 3s --ttl 3s -w 1s pay/17", script);
+    let request = sh("once --ttl 3s -w 1s pay/17", script);
     third.kill();
     let shown = sandbox.run(&request).succeeds();
     third.restart();
     second.command(&["FLUSHALL"]);
     first.kill();
-    let readmit = format!("members --max-ttl 3s readmit {}", second.url());
+    let readmit = format!("members readmit {}", second.url());
     sandbox.run(&readmit).succeeds();
     // The two others have forgotten no lease that could be held still.
     until("locks to be granted again", || {
-        let other = sandbox.run("run --max-ttl 3s --ttl 3s -w 1s other -- true");
+        let other = sandbox.run("run --ttl 3s -w 1s other -- true");
         other.code() == 0
     });
     sandbox
@@ -107,18 +111,20 @@ fn init_makes_once_work_after_a_first_lock() {
 fn init_after_granted_locks_needs_the_operators_word() {
     let servers = RedisSet::start_each(3, &RedisServer::builder().durable());
     let sandbox = Sandbox::on(&servers.urls());
+    let first = RedisStore::new(servers.urls()).unwrap();
+    let first = Client::new(first.max_ttl(Duration::from_secs(3)));
     until("a lock to be granted", || {
-        let ran = sandbox.run("run --max-ttl 3s --ttl 3s -w 1s x true");
-        ran.code() == 0
+        let lock = first.lock("x").ttl(Duration::from_secs(3));
+        lock.try_acquire().is_ok_and(|guard| guard.is_some())
     });
-    let refused = sandbox.run("init --max-ttl 3s");
+    let refused = sandbox.run("init");
     refused.fails(
         78,
         &["locks may have been granted", "`leasehold init --new`"],
     );
-    let once = "once --max-ttl 3s --ttl 3s pay/1 touch ran";
+    let once = "once --ttl 3s pay/1 touch ran";
     sandbox.run(once).fails(69, &["too few servers"]);
-    sandbox.run("init --max-ttl 3s --new").succeeds();
+    sandbox.run("init --new").succeeds();
     sandbox.run(once).succeeds();
 }
 

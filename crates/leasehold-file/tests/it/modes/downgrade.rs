@@ -29,7 +29,7 @@ async fn downgraded_holder_admits_readers_only() {
     let together = shared(&alone);
     for _ in 0..2 {
         let renewal = fixture.renewal(&together, fence).await;
-        assert!(matches!(renewal, Renewal::Renewed), "{renewal:?}");
+        assert!(matches!(renewal, Renewal::Renewed(_)), "{renewal:?}");
     }
     let shown = fixture.holders().await;
     let shown: Vec<_> = shown
@@ -57,7 +57,7 @@ async fn nothing_else_changes_its_mode() {
                 .renewal(&claim.clone().with_mode(renewed_in), fence)
                 .await;
             let may = held_in == renewed_in || (held_in, renewed_in) == (modes[0], modes[1]);
-            let is_renewed = matches!(renewal, Renewal::Renewed);
+            let is_renewed = matches!(renewal, Renewal::Renewed(_));
             assert_eq!(is_renewed, may, "{held_in} {renewed_in}");
             assert_eq!(is_gone(&renewal), !may, "{held_in} {renewed_in}");
             fixture.released(&claim).await;
@@ -79,7 +79,7 @@ async fn leases_of_a_batch_downgrade_individually() {
     let renewals = fixture.store.renew(&leases).await;
     assert!(is_gone(&renewals[0]), "{renewals:?}");
     assert!(
-        matches!(renewals[1..], [Renewal::Renewed, Renewal::Renewed]),
+        matches!(renewals[1..], [Renewal::Renewed(_), Renewal::Renewed(_)]),
         "{renewals:?}"
     );
 }
@@ -126,7 +126,7 @@ fn no_writer_gets_in_between() {
         over.store(true, Ordering::SeqCst);
         renewals
     });
-    let is_renewed = |renewal: &Renewal| matches!(renewal, Renewal::Renewed);
+    let is_renewed = |renewal: &Renewal| matches!(renewal, Renewal::Renewed(_));
     assert!(renewals.iter().all(is_renewed), "{renewals:?}");
     assert!(entered.into_inner() > 0, "no writer ever got in");
 }
@@ -195,7 +195,7 @@ async fn dropped_downgrade_is_complete_or_absent() {
         drop(downgrade);
         fixture.busy(&fixture.writer()).await;
         let again = fixture.store.renew(&lease).await;
-        assert!(matches!(again[..], [Renewal::Renewed]), "{again:?}");
+        assert!(matches!(again[..], [Renewal::Renewed(_)]), "{again:?}");
         fixture.released(&lease[0].claim).await;
         fixture.pass("deploy", 0).await;
         if finished {

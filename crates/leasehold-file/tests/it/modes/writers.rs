@@ -123,7 +123,7 @@ async fn waiting_writer_that_shares_lets_others_in() {
     let fence = fixture.granted(&writer).await;
     let shared = writer.clone().with_mode(Mode::Shared);
     let renewed = fixture.renewal(&shared, fence).await;
-    assert!(matches!(renewed, Renewal::Renewed), "{renewed:?}");
+    assert!(matches!(renewed, Renewal::Renewed(_)), "{renewed:?}");
     fixture.shared_by(Mode::Shared).await;
     fixture.shared_by(Mode::Shared).await;
 }

@@ -11,15 +11,15 @@ fn lease_is_repaired_once_member_votes_again() {
     let mut fixture = Fixture::new(3);
     let held = fixture.acquire().unwrap();
     fixture.restart_empty(0);
-    assert!(matches!(fixture.renew(&held), Renewal::Renewed));
+    assert!(matches!(fixture.renew(&held), Renewal::Renewed(_)));
     assert!(!fixture.holds(0, &held), "it would not count there");
     for _ in 0..20 {
         fixture.pass(TTL / 3);
-        assert!(matches!(fixture.renew(&held), Renewal::Renewed));
+        assert!(matches!(fixture.renew(&held), Renewal::Renewed(_)));
     }
     assert!(fixture.holds(0, &held));
     fixture.disconnect(1);
-    assert!(matches!(fixture.renew(&held), Renewal::Renewed));
+    assert!(matches!(fixture.renew(&held), Renewal::Renewed(_)));
 }
 
 #[test]
@@ -65,10 +65,10 @@ fn silent_member_gets_only_a_status_request() {
     let mut fixture = Fixture::new(3);
     let held = fixture.acquire().unwrap();
     fixture.deaf.insert(2);
-    assert!(matches!(fixture.renew(&held), Renewal::Renewed));
+    assert!(matches!(fixture.renew(&held), Renewal::Renewed(_)));
     fixture.pass(TTL / 3);
     fixture.got[2].clear();
-    assert!(matches!(fixture.renew(&held), Renewal::Renewed));
+    assert!(matches!(fixture.renew(&held), Renewal::Renewed(_)));
     assert_eq!(fixture.got[2], [""; 0]);
     assert!(
         fixture
@@ -91,7 +91,7 @@ fn release_is_repeated_after_a_lost_repair() {
     fixture.holders[0].clear();
     // The reply to the repair is lost with the connection.
     fixture.lost = Some((0, "repair"));
-    assert!(matches!(fixture.renew(&held), Renewal::Renewed));
+    assert!(matches!(fixture.renew(&held), Renewal::Renewed(_)));
     assert!(fixture.holds(0, &held));
     fixture.disconnect(0);
     fixture.lost = None;

@@ -97,7 +97,7 @@ impl Fixture {
     fn outcome(&mut self) -> Option<Vec<String>> {
         let (_, renewals) = self.renewals.poll_outcome()?;
         let text = |renewal| match renewal {
-            Renewal::Renewed => "renewed".to_owned(),
+            Renewal::Renewed(_) => "renewed".to_owned(),
             Renewal::Lost(reason) => format!("lost: {reason:?}"),
             Renewal::Unknown(error) => error.to_string(),
         };

@@ -68,7 +68,7 @@ fn break_that_reached_a_minority_is_not_undone() {
     }
     assert!(matches!(
         renewals.poll_outcome().unwrap().1[..],
-        [Renewal::Renewed]
+        [Renewal::Renewed(_)]
     ));
     assert!(renewals.poll_request().is_none());
 }

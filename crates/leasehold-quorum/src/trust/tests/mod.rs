@@ -2,6 +2,7 @@
 
 mod clocks;
 mod data_loss;
+mod limits;
 mod quorums;
 mod records;
 mod restoring;

@@ -56,18 +56,6 @@ fn moved_server_is_offered_its_old_id() {
 }
 
 #[test]
-fn other_limits_are_another_set_too() {
-    let mut fixture = Fixture::new(3);
-    let limits = MemberSet::new(ids(3), MAX_TTL, TOLERANCE * 2);
-    fixture.trust = Trust::new(ids(3), limits, true);
-    fixture.meet_all();
-    assert!(matches!(
-        fixture.counts(1),
-        Err(UntrustedReason::OtherSet { .. })
-    ));
-}
-
-#[test]
 fn changed_quorum_votes_with_its_new_record() {
     let mut fixture = Fixture::new(5);
     for server in &mut fixture.servers {

@@ -13,7 +13,7 @@ use crate::set::{self, MAX_TTL, TTL};
 pub(super) fn scenario() {
     naive_clients_are_both_inside();
     ours_refuses_the_second_list();
-    ours_refuses_other_limits();
+    ours_takes_the_limits_of_the_members();
 }
 
 /// Alice knows the first three of five servers, Bob the last three.
@@ -52,17 +52,16 @@ fn ours_refuses_the_second_list() {
     drop(held);
 }
 
-fn ours_refuses_other_limits() {
+/// Bob believes in a longer TTL than a restarted server waits for.
+fn ours_takes_the_limits_of_the_members() {
     let servers = RedisSet::start(3);
     set::form(&servers, &servers.urls(), MAX_TTL);
     let other = MAX_TTL * 2;
     let bob = set::client(&servers.urls(), other);
-    until("both limits are named", || {
-        let told = refused(&bob);
-        [MAX_TTL, other]
-            .iter()
-            .all(|limit| told.contains(&format!("max_ttl {limit:?}")))
-    });
+    let refused = bob.lock(LOCK).ttl(other).try_acquire().unwrap_err();
+    let told = refused.to_string();
+    assert!(told.contains(&format!("to {MAX_TTL:?}")), "{told}");
+    assert!(bob.lock(LOCK).ttl(MAX_TTL).try_acquire().unwrap().is_some());
 }
 
 /// Returns the reason why a client with another configuration is refused.

@@ -26,5 +26,5 @@ fn one_trusted_server_limits_the_ttl() {
     let longest = |store: RedisStore| store.terms().ttl_max;
     assert_eq!(longest(store_of(1)), LeaseTerms::TTL_MAX);
     let enforced = store_of(1).trust(TrustRules::Enforced);
-    assert_eq!(longest(enforced), LeaseTerms::QUORUM_TTL_MAX);
+    assert_eq!(longest(enforced), RedisStore::MAX_TTL_MAX);
 }

@@ -22,7 +22,7 @@ pub(crate) async fn r4_shared_renewal_downgrades_an_exclusive_lease(fixture: &Fi
     let lease = held(&shared, fence);
     for _ in 0..2 {
         let answers = store.renew(std::slice::from_ref(&lease)).await;
-        assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");
+        assert!(matches!(answers[..], [Renewal::Renewed(_)]), "{answers:?}");
     }
     busy(&other, &fixture.claim(&key, LONG)).await;
     let reader = fixture.shared(&key, LONG);
@@ -57,7 +57,7 @@ pub(crate) async fn r4_late_exclusive_message_undoes_nothing(fixture: &Fixture) 
     let late = fixture.shared(&key, LONG);
     granted(&other, &late).await;
     let answers = store.renew(&[held(&shared, fence)]).await;
-    assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");
+    assert!(matches!(answers[..], [Renewal::Renewed(_)]), "{answers:?}");
     for claim in [&reader, &late] {
         released(&other, claim).await;
     }
@@ -127,7 +127,7 @@ pub(crate) async fn r4_downgrade_admits_no_writer(fixture: &Fixture) {
             }
         };
         let (answers, ()) = tokio::join!(renewing, trying);
-        assert!(matches!(answers[..], [Renewal::Renewed]), "{answers:?}");
+        assert!(matches!(answers[..], [Renewal::Renewed(_)]), "{answers:?}");
         released(&store, &shared.claim).await;
     }
 }

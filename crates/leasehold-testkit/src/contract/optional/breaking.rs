@@ -52,7 +52,7 @@ pub(crate) async fn b1_next_renewal_reports_the_break(fixture: &Fixture) {
     let fence = granted(&store, &claim).await;
     assert!(matches!(
         renewal(&store, &claim, fence).await,
-        Renewal::Renewed
+        Renewal::Renewed(_)
     ));
     broken(&other, &claim, &record(fixture, &claim, fence)).await;
     is_told(&store, &claim, fence).await;
@@ -78,7 +78,7 @@ pub(crate) async fn b2_broken_lock_stays_closed_until_lease_end(fixture: &Fixtur
     let asked = now();
     assert!(matches!(
         renewal(&store, &claim, fence).await,
-        Renewal::Renewed
+        Renewal::Renewed(_)
     ));
     let left = broken(&other, &claim, &record(fixture, &claim, fence)).await;
     let left = left.closed_for.expect("a time");
@@ -124,7 +124,7 @@ pub(crate) async fn b3_current_holder_keeps_the_lock(fixture: &Fixture) {
         assert!(!broken.existed && broken.closed_for.is_none(), "{broken:?}");
     }
     let answer = renewal(&store, &next, later).await;
-    assert!(matches!(answer, Renewal::Renewed), "{answer:?}");
+    assert!(matches!(answer, Renewal::Renewed(_)), "{answer:?}");
     busy(&other, &fixture.claim(&key, LONG)).await;
     assert_eq!(
         admin(&other).last_break(&key).await.expect("an answer"),
@@ -183,7 +183,7 @@ pub(crate) async fn b5_broken_lease_never_returns(fixture: &Fixture) {
     assert!(later > fence, "{later} after {fence}");
     is_told(&store, &claim, fence).await;
     let answer = renewal(&other, &next, later).await;
-    assert!(matches!(answer, Renewal::Renewed), "{answer:?}");
+    assert!(matches!(answer, Renewal::Renewed(_)), "{answer:?}");
     is_told(&store, &claim, fence).await;
     released(&other, &next).await;
 }

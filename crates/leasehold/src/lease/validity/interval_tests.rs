@@ -7,9 +7,13 @@ use super::*;
 
 const TIMES: LeaseTimes = LeaseTimes {
     ttl: Duration::from_secs(30),
-    margin: Some(Duration::from_secs(3)),
+    delay: Duration::ZERO,
     max_hold: None,
 };
+
+fn term(secs: u64) -> Term {
+    Term::new(at(secs), TIMES.ttl)
+}
 
 fn at(secs: u64) -> BootInstant {
     BootInstant::from_nanos(secs * 1_000_000_000)
@@ -25,7 +29,7 @@ fn kept(
 ) -> Vec<BootInstant> {
     let early = times.early();
     let spread = random.random_range(Duration::ZERO..=times.spread());
-    let mut lease = Lease::granted(times, granted, spread);
+    let mut lease = Lease::granted(times, Term::new(granted, times.ttl), spread);
     let first = lease.renew_at().unwrap();
     let (mut sent, mut now) = (vec![granted], granted);
     while now < end {
@@ -39,7 +43,7 @@ fn kept(
         now = due - early + random.random_range(Duration::ZERO..=early * 2);
         assert!(lease.is_due(now));
         sent.push(now);
-        lease.renewed(now, now).unwrap();
+        lease.renewed(Term::new(now, times.ttl), now).unwrap();
     }
     sent
 }
@@ -53,7 +57,7 @@ fn simultaneous_leases_spread_their_renewals() {
     for ttl in [100, 3_000, 30_000, 60_000].map(Duration::from_millis) {
         let times = LeaseTimes {
             ttl,
-            margin: Some(ttl / 10),
+            delay: Duration::ZERO,
             ..TIMES
         };
         let (began, part) = (at(100), ttl / 30);
@@ -77,19 +81,19 @@ fn simultaneous_leases_spread_their_renewals() {
 
 #[test]
 fn early_or_late_renewal_keeps_the_interval() {
-    let mut lease = Lease::granted(TIMES, at(100), Duration::ZERO);
-    lease.renewed(at(103), at(103)).unwrap();
+    let mut lease = Lease::granted(TIMES, term(100), Duration::ZERO);
+    lease.renewed(term(103), at(103)).unwrap();
     assert_eq!(lease.renew_at(), Some(at(110)), "it was not sent for that");
     lease.uncertain(at(111)).unwrap();
-    lease.renewed(at(122), at(123)).unwrap();
+    lease.renewed(term(122), at(123)).unwrap();
     assert_eq!(lease.renew_at(), Some(at(130)));
-    lease.renewed(at(130), at(130)).unwrap();
+    lease.renewed(term(130), at(130)).unwrap();
     assert_eq!(lease.renew_at(), Some(at(140)));
 }
 
 #[test]
 fn lease_is_not_due_before_its_early_window() {
-    let lease = Lease::granted(TIMES, at(100), Duration::ZERO);
+    let lease = Lease::granted(TIMES, term(100), Duration::ZERO);
     assert!(lease.is_due(at(110) - TIMES.early()));
     assert!(!lease.is_due(at(110) - TIMES.early() - Duration::from_nanos(1)));
 }
