@@ -9,7 +9,8 @@ use crate::time::{MILLIS, SECOND, Time};
 /// I5: when all programs have ended, no server holds one of their leases or waiters.
 pub(super) fn left(facts: &Facts<'_>) -> Vec<Violation> {
     let mut servers = Servers::default();
-    // What a request took whose client had given up the connection: it stays until its TTL ends.
+    // What a request took whose client had given up the connection: it stays until its TTL ends. A release may
+    // take it for the successor that it names.
     let mut taken_late = BTreeSet::<(usize, usize, Wait)>::new();
     let mut violations = Vec::new();
     let goes_on = |wait: &WaitFacts, at| {
@@ -18,15 +19,15 @@ pub(super) fn left(facts: &Facts<'_>) -> Vec<Violation> {
     };
     for (index, event) in facts.events.iter().enumerate() {
         servers.see(event);
-        if let What::Executed(it) = &event.what
-            && it.own_before().is_none()
-            && it.own_after().is_some()
-        {
-            let lease = (it.server, it.lock, it.wait);
-            match it.stray {
-                true => taken_late.insert(lease),
-                false => taken_late.remove(&lease),
-            };
+        if let What::Executed(it) = &event.what {
+            let was_held = |wait| it.before.iter().any(|lease| lease.wait == wait);
+            for lease in it.after.iter().filter(|lease| !was_held(lease.wait)) {
+                let lease = (it.server, it.lock, lease.wait);
+                match it.stray {
+                    true => taken_late.insert(lease),
+                    false => taken_late.remove(&lease),
+                };
+            }
         }
         let phase = match event.what {
             What::Settled => Some(What::Rested),
@@ -161,6 +162,26 @@ mod tests {
             judge(left, events)
         };
         assert_eq!((queued(What::Settled), queued(What::Rested)), (1, 1));
+    }
+
+    #[test]
+    fn late_release_may_take_the_lock_for_its_successor() {
+        let taken = |stray| {
+            let mut release = ran(3_000, 0, Kind::Release, 1, &[(1, 9_000)], &[(2, 9_000)]);
+            if let What::Executed(it) = &mut release.what {
+                it.stray = stray;
+            }
+            let events = vec![
+                asked(500, 1, 0),
+                asked(600, 2, 0),
+                event(2_000, What::Cancelled { wait: 1 }),
+                event(2_000, What::Cancelled { wait: 2 }),
+                release,
+                event(4_000, What::Settled),
+            ];
+            judge(left, events)
+        };
+        assert_eq!((taken(true), taken(false)), (0, 1));
     }
 
     #[test]
