@@ -218,6 +218,8 @@ pub(crate) struct Execution {
     pub(crate) kind: Kind,
     pub(crate) lock: usize,
     pub(crate) wait: Wait,
+    /// When the client sent it.
+    pub(crate) sent: Time,
     /// The client had given up the connection before.
     pub(crate) stray: bool,
     pub(crate) before: Rc<[Lease]>,

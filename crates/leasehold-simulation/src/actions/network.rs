@@ -1,5 +1,5 @@
 use crate::state::agenda::Action;
-use crate::state::connection::{Connection, Link, Packet, Pipe, Upload};
+use crate::state::connection::{Connection, Link, Packet, Pipe, Requests, Upload};
 use crate::state::simulation::Simulation;
 use crate::time::{MILLIS, SECOND, Time};
 
@@ -53,8 +53,9 @@ impl Simulation {
         self.connections.len() - 1
     }
 
-    pub(crate) fn upload(&mut self, number: usize, upload: Upload) {
-        self.send_up(number, Packet::Data(upload));
+    pub(crate) fn upload(&mut self, number: usize, requests: Requests) {
+        let sent = self.now;
+        self.send_up(number, Packet::Data(Upload { sent, requests }));
     }
 
     fn send_up(&mut self, number: usize, packet: Packet) {
@@ -195,7 +196,8 @@ impl Simulation {
             if let Packet::Data(upload) = packet
                 && rng.percent(30)
             {
-                upload.truncate(rng.index(upload.len() + 1));
+                let requests = &mut upload.requests;
+                requests.truncate(rng.index(requests.len() + 1));
             }
             last = (*at).saturating_add(lateness);
             *at = last;

@@ -30,7 +30,7 @@ impl Simulation {
             .redis
             .get_or_insert_with(|| redis.connect());
         self.connections[number].was_accepted = true;
-        for (request, bytes) in upload {
+        for (request, bytes) in upload.requests {
             let touched = request.as_deref().map(|request| self.touched(request));
             let before = touched.iter().flatten();
             let before: Vec<_> = before
@@ -51,6 +51,7 @@ impl Simulation {
                     kind,
                     lock,
                     wait,
+                    sent: upload.sent,
                     stray: !connection.is_open,
                     before,
                     after,

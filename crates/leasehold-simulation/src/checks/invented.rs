@@ -103,6 +103,7 @@ pub(super) fn ran(
             kind,
             lock: 0,
             wait,
+            sent: millis * MILLIS,
             stray: false,
             before: leases(before),
             after: leases(after),

@@ -5,7 +5,6 @@ use leasehold::Mode;
 use super::Violation;
 use super::facts::{End, Facts, WaitFacts, are_compatible, is_queued};
 use super::servers::Servers;
-use crate::faults::FaultKind;
 use crate::history::{Execution, Kind, Manner, Wait, What};
 use crate::time::{MILLIS, Time};
 
@@ -117,11 +116,6 @@ pub(super) fn kept_places(facts: &Facts<'_>) -> Vec<Violation> {
         // Calling a script that the server does not know does nothing.
         return violations;
     }
-    if facts.plan.has(FaultKind::LateBytes) {
-        // A late request of an earlier round queues an owner that no longer waits, and a client that gave up
-        // a connection does not listen for a moment. Its entries may go.
-        return violations;
-    }
     let mut servers = Servers::default();
     // When each server last lost the clients' presence.
     let mut forgot = BTreeMap::<usize, Time>::new();
@@ -169,7 +163,8 @@ fn must_be_queued(at: Time, it: &Execution, wait: &WaitFacts) -> bool {
     let asks = matches!(it.kind, Kind::Acquire | Kind::Requeue);
     // A server drops the waiters of a client whose presence ended. A late message adds no presence.
     let is_dead = wait.died.is_some_and(|died| died <= at);
-    asks && !is_dead && it.own_after().is_none() && is_queued(wait) && !other_permits
+    let is_late = it.sent + LATE <= at;
+    asks && !is_dead && !is_late && it.own_after().is_none() && is_queued(wait) && !other_permits
 }
 
 fn is_queued_at(servers: &Servers, it: &Execution) -> bool {
@@ -187,6 +182,10 @@ const LEASE_MAX: Time = 3_500 * MILLIS;
 
 /// Clients report their presence to a server every second.
 const PRESENCE_MAX: Time = 1_500 * MILLIS;
+
+/// Presence lasts 2.5 s, and the client may have reported it a second before it sent a request. So the presence may
+/// end before a request arrives that takes this long, with clocks that are 4 % off.
+const LATE: Time = 1_300 * MILLIS;
 
 #[cfg(test)]
 mod tests {
@@ -224,6 +223,19 @@ mod tests {
             judge(kept_places, events)
         };
         assert_eq!((refused(&[1]), refused(&[2])), (0, 1));
+    }
+
+    #[test]
+    fn late_request_needs_no_place() {
+        let refused = |travel| {
+            let mut late = ran(3_000, 0, Kind::Requeue, 1, &[(1, 9_000)], &[]);
+            if let What::Executed(it) = &mut late.what {
+                it.sent -= travel * MILLIS;
+            }
+            let events = vec![asked(1_000, 1, 0), late, event(3_100, What::Quiet)];
+            judge(kept_places, events)
+        };
+        assert_eq!((refused(1_200), refused(1_400)), (1, 0));
     }
 
     #[test]

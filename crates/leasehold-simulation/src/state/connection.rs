@@ -6,8 +6,15 @@ use leasehold_quorum::Request;
 
 use crate::time::Time;
 
-/// What a client sends at once: the bytes of each request.
-pub(crate) type Upload = Vec<(Option<Rc<Request>>, Vec<u8>)>;
+/// The bytes of each request.
+pub(crate) type Requests = Vec<(Option<Rc<Request>>, Vec<u8>)>;
+
+/// What a client sends at once.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    pub(crate) sent: Time,
+    pub(crate) requests: Requests,
+}
 
 /// A connection of a client to a server.
 #[derive(Debug)]
