@@ -15,6 +15,8 @@ use crate::ballot::majority;
 /// - A kind that all failed members share is kept if waiting does not help and the other members are no
 ///   majority.
 /// - Otherwise the kind is [`ErrorKind::NoQuorum`].
+///
+/// The error is "not ready" if a majority answered, some of them that they are not ready.
 pub(crate) fn too_few(total: usize, open: usize, failures: Vec<MemberFailure>) -> Error {
     if let (1, [only]) = (total, failures.as_slice()) {
         return only.error.clone();
@@ -42,12 +44,23 @@ pub(crate) fn too_few(total: usize, open: usize, failures: Vec<MemberFailure>) -
         is_decisive && !may_pass && failures.iter().all(|failure| kind(failure) == *first)
     });
     let eligible_after = eligible_after(total, &failures);
-    Error::new(
+    let is_not_ready = is_not_ready(total, open, &failures);
+    let error = Error::new(
         shared.unwrap_or(ErrorKind::NoQuorum),
         reason(total, open, failures.len()),
     )
     .with_members(failures)
-    .with_eligible_after(eligible_after)
+    .with_eligible_after(eligible_after);
+    match is_not_ready {
+        true => error.with_not_ready(),
+        false => error,
+    }
+}
+
+fn is_not_ready(total: usize, open: usize, failures: &[MemberFailure]) -> bool {
+    let refusing = failures.iter().filter(|it| it.error.is_not_ready()).count();
+    let silent = failures.len() - refusing + open;
+    refusing > 0 && total.saturating_sub(silent) >= majority(total)
 }
 
 fn reason(total: usize, open: usize, failed: usize) -> String {
@@ -121,6 +134,20 @@ mod tests {
         ] {
             assert_eq!(too_few(total, 0, failures(kinds)).kind(), kind, "{kinds:?}");
         }
+    }
+
+    #[test]
+    fn majority_that_answers_may_not_be_ready() {
+        let is_not_ready = |total, open, refusing, dead| {
+            let mut failures = failures(&vec![ErrorKind::Unreachable; refusing + dead]);
+            for failure in failures.iter_mut().take(refusing) {
+                failure.error = failure.error.clone().with_not_ready();
+            }
+            too_few(total, open, failures).is_not_ready()
+        };
+        assert!(is_not_ready(1, 0, 1, 0) && is_not_ready(3, 0, 2, 0) && is_not_ready(5, 1, 1, 1));
+        assert!(!is_not_ready(1, 0, 0, 1) && !is_not_ready(3, 0, 0, 2));
+        assert!(!is_not_ready(3, 0, 1, 2) && !is_not_ready(3, 2, 1, 0));
     }
 
     #[test]

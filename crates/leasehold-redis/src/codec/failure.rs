@@ -24,7 +24,8 @@ pub(super) fn split_error(text: &str) -> (&str, &str) {
 /// Returns the error of a server for `user`, whose request needs `rights`.
 ///
 /// Only a lack of access is [`ErrorKind::Refused`], which ends a wait. A server that refuses requests for another
-/// reason, known or not, is [`ErrorKind::Unreachable`]: it may be ready later.
+/// reason, known or not, is [`ErrorKind::Unreachable`]: it may be ready later. It is "not ready" only for known
+/// reasons: the answer may be that of a proxy without a server.
 pub(crate) fn refused(code: &str, message: &str, user: &str, rights: Rights) -> Error {
     let said = format!("{code} {message}");
     match code {
@@ -42,13 +43,9 @@ pub(crate) fn refused(code: &str, message: &str, user: &str, rights: Rights) -> 
         "ERR" if is_access(message) => {
             Error::new(ErrorKind::Refused, format!("the server refused: {said}"))
         }
-        _ if is_of_replica(code, message) => Error::new(ErrorKind::Unreachable, READ_ONLY),
-        _ if NOT_READY.contains(&code) => {
-            Error::new(ErrorKind::Unreachable, format!("not ready: {said}"))
-        }
-        "ERR" if message.starts_with("max number of clients") => {
-            Error::new(ErrorKind::Unreachable, said)
-        }
+        _ if is_of_replica(code, message) => not_ready(READ_ONLY),
+        _ if NOT_READY.contains(&code) => not_ready(format!("not ready: {said}")),
+        "ERR" if message.starts_with("max number of clients") => not_ready(said),
         "MOVED" | "ASK" | "CROSSSLOT" => Error::new(
             ErrorKind::Unsupported,
             format!("the server is a node of a cluster, not a plain member: {said}"),
@@ -70,6 +67,10 @@ pub(crate) fn refused(code: &str, message: &str, user: &str, rights: Rights) -> 
         )
         .with_unknown_effect(),
     }
+}
+
+fn not_ready(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Unreachable, message).with_not_ready()
 }
 
 /// The codes of a server that loads, follows, recovers, or is full. It executed no part of a plain command.
@@ -222,6 +223,17 @@ mod tests {
     fn unknown_error_may_have_had_an_effect() {
         assert_eq!(error("OOM", "not allowed").effect(), Effect::None);
         assert_eq!(error("ERR", "timed out").effect(), Effect::Unknown);
+    }
+
+    #[test]
+    fn proxy_without_a_server_is_not_a_server_that_is_not_ready() {
+        for code in NOT_READY {
+            assert!(error(code, "later").is_not_ready(), "{code}");
+        }
+        assert!(error("READONLY", "You can't write").is_not_ready());
+        assert!(error("ERR", "max number of clients reached").is_not_ready());
+        assert!(!error("ERR", "no upstream host").is_not_ready());
+        assert!(!error("NOAUTH", "Authentication required.").is_not_ready());
     }
 
     #[test]

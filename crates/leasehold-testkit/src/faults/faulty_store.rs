@@ -28,6 +28,8 @@ pub enum Fault {
     Frozen,
     /// It cannot be reached.
     Unreachable,
+    /// It answers that it is not ready.
+    NotReady,
     /// It delays each answer by this span.
     Slow(Duration),
     /// Each request reaches it after this span.
@@ -145,6 +147,7 @@ impl FaultyStore {
                     answer.await.map_err(|_| unreachable(&id))
                 }
                 Fault::Unreachable => Err(unreachable(&id)),
+                Fault::NotReady => Err(unreachable(&id).with_not_ready()),
                 Fault::Slow(span) => {
                     let answer = request(inner).await;
                     env.clock.sleep_until(env.clock.now() + span).await;

@@ -97,7 +97,12 @@ impl Acquisition {
                     }
                     self.context.answered();
                 }
-                AttemptFailure::Failed(error) => outage.learn(error, now + self.ttl),
+                AttemptFailure::Failed(error) => {
+                    if error.is_not_ready() {
+                        self.context.answered();
+                    }
+                    outage.learn(error, now + self.ttl);
+                }
                 AttemptFailure::CutOff => {}
             }
             if !self.goes_on(&last, &outage, now, limits) {

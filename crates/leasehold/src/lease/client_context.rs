@@ -25,7 +25,8 @@ pub(crate) struct ClientContext {
     pub(crate) metrics: Arc<ClientMetrics>,
     /// Attempts, releases and clean-ups in progress.
     pub(crate) shutdown_tracker: TaskTracker,
-    /// Whether the store has ever decided an attempt of this client. If so, its address is right.
+    /// Whether the store has ever decided an attempt of this client, or answered that it is not ready. If so, its
+    /// address is right.
     was_answered: AtomicBool,
 }
 
@@ -43,7 +44,7 @@ impl ClientContext {
         }
     }
 
-    /// Records that the store decided an attempt.
+    /// Records that the store decided an attempt, or answered that it is not ready.
     pub(crate) fn answered(&self) {
         // Only the first call writes to this memory, which all threads share.
         if !self.was_answered() {

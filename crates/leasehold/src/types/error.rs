@@ -20,6 +20,7 @@ pub struct Error(Arc<Inner>);
 struct Inner {
     kind: ErrorKind,
     effect: Effect,
+    is_not_ready: bool,
     message: String,
     store: Option<String>,
     key: Option<Key>,
@@ -35,6 +36,7 @@ impl Error {
         Self(Arc::new(Inner {
             kind,
             effect: Effect::None,
+            is_not_ready: false,
             message: message.into(),
             store: None,
             key: None,
@@ -65,6 +67,12 @@ impl Error {
     #[must_use]
     pub fn without_effect(self) -> Self {
         self.edit(|inner| inner.effect = Effect::None)
+    }
+
+    /// The same error, of a store that answered that it is not ready for requests.
+    #[must_use]
+    pub fn with_not_ready(self) -> Self {
+        self.edit(|inner| inner.is_not_ready = true)
     }
 
     /// The same error, naming the store (without credentials) unless it names one already.
@@ -107,6 +115,12 @@ impl Error {
     /// Returns what the request may have done.
     pub fn effect(&self) -> Effect {
         self.0.effect
+    }
+
+    /// Returns whether the store answered that it is not ready for requests: it loads its data, is full, or lacks
+    /// replicas. Its address is right, so a wait without a limit continues.
+    pub fn is_not_ready(&self) -> bool {
+        self.0.is_not_ready
     }
 
     /// Returns what went wrong, without the lock and the store that it happened to.
@@ -193,6 +207,7 @@ impl fmt::Debug for Error {
         f.debug_struct("Error")
             .field("kind", &inner.kind)
             .field("effect", &inner.effect)
+            .field("is_not_ready", &inner.is_not_ready)
             .field("message", &inner.message)
             .field("store", &inner.store)
             .field("key", &inner.key)

@@ -9,6 +9,8 @@ use crate::elections::elect::until_led;
 use crate::support::harness::Sandbox;
 use crate::support::program::sh;
 
+const REPLICA: &str = "read-only replica";
+
 /// A way to refuse, the commands that begin and end it, and what the server says.
 const WAYS: [(&str, [&[&str]; 2]); 3] = [
     (
@@ -26,7 +28,7 @@ const WAYS: [(&str, [&[&str]; 2]); 3] = [
         ],
     ),
     (
-        "read-only replica",
+        REPLICA,
         [
             &["REPLICAOF", "127.0.0.1", "1"],
             &["REPLICAOF", "NO", "ONE"],
@@ -54,7 +56,19 @@ fn assert_waiter_outlasts(
     waiter.says("waiting for lock");
     servers.iter().take(2).for_each(begin);
     waiter.says(refusal);
-    // A client that begins now fails, but only once its wait is over.
+    // Servers that refuse have answered, so a client that begins now does not give up after one TTL.
+    let newcomer = sandbox.start("run --ttl 2500ms x true");
+    let newcomer = match refusal {
+        REPLICA => {
+            // Its address may be wrong.
+            newcomer.wait().fails(69, &["is a replica"]);
+            None
+        }
+        _ => {
+            newcomer.says(refusal);
+            Some(newcomer)
+        }
+    };
     sandbox.run("run -w 3s x true").fails(69, &[]);
     servers.iter().for_each(end);
     for server in servers.iter() {
@@ -62,6 +76,9 @@ fn assert_waiter_outlasts(
     }
     let ended = waiter.wait().succeeds();
     assert_eq!(ended.stdout, "mine\n");
+    if let Some(newcomer) = newcomer {
+        newcomer.wait().succeeds();
+    }
     for server in servers.iter() {
         let name = format!("127.0.0.1:{}", server.port());
         let reports = |line: &&str| line.contains(&name) && line.contains(refusal);

@@ -71,6 +71,17 @@ async fn wait_of_zero_asks_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn store_that_is_not_ready_is_waited_for() {
+    let fixture = Fixture::new();
+    fixture.store.set(Fault::NotReady);
+    let waiting = leasehold::store::background::spawn(fixture.client.lock("x").acquire());
+    fixture.pass(10 * TTL).await;
+    assert!(!waiting.is_finished());
+    fixture.store.set(Fault::None);
+    assert!(waiting.await.unwrap().unwrap().is_valid());
+}
+
+#[tokio::test(start_paused = true)]
 async fn waiter_survives_an_outage_of_any_length() {
     let fixture = Fixture::new();
     let guard = fixture.client.lock("x").acquire().await.unwrap();
