@@ -1,9 +1,11 @@
 //! Checks what neither clippy nor rustfmt checks: the size of files, the lints of each crate, the dependencies
-//! between crates, the imports of the core, and that the tests of the known defects exist.
+//! between crates, the imports of the core, where the command line names stores, and that the tests of the known
+//! defects exist.
 
 mod imports;
 mod known_defects;
 mod layers;
+mod stores;
 
 use std::path::{Path, PathBuf};
 
@@ -29,6 +31,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
                     imports.add(below, &text);
                 }
                 violations.extend(violation(&path, &text));
+                violations.extend(stores::violation(&path, &text));
                 sources.push(text);
                 Ok(())
             })?;

@@ -3,7 +3,6 @@ use std::time::Duration;
 
 use clap::Args;
 use leasehold::store::{MemberSet, MemberStatus};
-use leasehold_redis::RedisStore;
 use serde_json::{Value, json};
 
 use crate::commands::members::ask_members::{MemberReply, ask_members, stated_set};
@@ -51,15 +50,13 @@ pub(crate) struct InitArgs {
 /// Initializes a quorum. Does nothing if it is already initialized with the same configuration.
 pub(crate) fn init(args: &InitArgs, output: &Output) -> Result<ExitCode, Failure> {
     let servers = Servers::choose_quorum(&args.store, output)?;
-    let quorum = within(servers.quorum()?, args)?;
+    let quorum = servers.quorum();
+    let quorum = &*quorum.within(args.max_ttl, args.clock_tolerance)?;
     let (is_new, seen) = runtime()?.block_on(async {
-        let is_new = match args.new {
-            true => quorum.init_new().await?,
-            false => quorum.init().await?,
-        };
-        Ok::<_, Failure>((is_new, ask_members(quorum.members()).await))
+        let is_new = quorum.init(args.new).await?;
+        Ok::<_, Failure>((is_new, ask_members(quorum).await))
     })?;
-    let set = stated_set(&quorum, &seen);
+    let set = stated_set(quorum, &seen);
     let printed = if args.json {
         output::print_json(&json(&set, &seen))
     } else {
@@ -67,17 +64,6 @@ pub(crate) fn init(args: &InitArgs, output: &Output) -> Result<ExitCode, Failure
     };
     printed.map_err(|error| Failure::of_stdout(&error))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The quorum with the limits that the operator states.
-fn within(mut quorum: RedisStore, args: &InitArgs) -> Result<RedisStore, Failure> {
-    if let Some(max_ttl) = args.max_ttl {
-        quorum = quorum.max_ttl(max_ttl);
-    }
-    if let Some(tolerance) = args.clock_tolerance {
-        quorum = quorum.clock_tolerance(tolerance);
-    }
-    Ok(quorum.checked()?)
 }
 
 fn is_durable(seen: &MemberReply) -> bool {

@@ -5,13 +5,17 @@ pub(crate) mod colour;
 pub(crate) mod envelope;
 pub(crate) mod events;
 pub(crate) mod exit_code;
+#[cfg(test)]
+pub(crate) mod expect_finding;
 pub(crate) mod failure;
+pub(crate) mod finding;
 mod held_warning;
 pub(crate) mod holder_text;
 pub(crate) mod leader_text;
 pub(crate) mod message;
 pub(crate) mod once_answer;
 pub(crate) mod quorum_shortfall;
+pub(crate) mod report;
 pub(crate) mod table;
 pub(crate) mod time_text;
 pub(crate) mod waiter_text;

@@ -1,26 +1,25 @@
-use crate::config::Addresses;
+//! Which store an address names. A further kind of store is one more case here.
+
+use crate::config::{Addresses, Choice};
 use crate::output::failure::Failure;
-use crate::store::files::is_file;
+use crate::store::backend::Backend;
+use crate::store::files::{LockFiles, is_file};
+use crate::store::redis::RedisServers;
 
-/// The kind of store that addresses name.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum StoreAddress<'a> {
-    /// This address of a folder.
-    Folder(&'a str),
-    /// These addresses of servers, one or more.
-    Servers(&'a [String]),
-}
-
-impl<'a> StoreAddress<'a> {
-    pub(crate) fn of(addresses: &'a Addresses) -> Result<Self, Failure> {
-        let urls = addresses.urls.as_slice();
-        match urls {
-            [url] if is_file(url) => Ok(Self::Folder(url)),
-            urls if urls.iter().any(|url| is_file(url)) => addresses.blame(Err(Failure::usage(
-                "a file store cannot be part of a quorum; use it alone, or list servers only",
-            ))),
-            urls => Ok(Self::Servers(urls)),
-        }
+/// Returns the store that was chosen.
+pub(crate) fn backend(choice: &Choice) -> Result<Box<dyn Backend + '_>, Failure> {
+    let addresses = match choice {
+        Choice::Local => return Ok(Box::new(LockFiles::Local)),
+        Choice::Unsaid => return Ok(Box::new(LockFiles::Unsaid)),
+        Choice::Stores(addresses) => addresses,
+    };
+    let urls = addresses.urls.as_slice();
+    match urls {
+        [url] if is_file(url) => Ok(Box::new(LockFiles::Folder(url, addresses))),
+        urls if urls.iter().any(|url| is_file(url)) => addresses.blame(Err(Failure::usage(
+            "a file store cannot be part of a quorum; use it alone, or list servers only",
+        ))),
+        _ => Ok(Box::new(RedisServers(addresses))),
     }
 }
 
@@ -34,11 +33,39 @@ impl Addresses {
     }
 }
 
-/// Whether the address has a scheme of a server.
-pub(super) fn is_server(url: &str) -> bool {
-    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
-    matches!(
-        scheme,
-        Some("redis" | "rediss" | "valkey" | "valkeys" | "unix")
-    )
+/// The address with `***` in place of user and password.
+pub(crate) fn without_login(url: &str) -> String {
+    let (scheme, rest) = url
+        .split_once("://")
+        .map_or(("", url), |(s, rest)| (s, rest));
+    let (place, query) = rest
+        .split_once('?')
+        .map_or((rest, None), |(p, q)| (p, Some(q)));
+    let Some((_, place)) = place.rsplit_once('@') else {
+        return url.to_owned();
+    };
+    let scheme = if scheme.is_empty() {
+        String::new()
+    } else {
+        format!("{scheme}://")
+    };
+    let query = query.map_or(String::new(), |query| format!("?{query}"));
+    format!("{scheme}***@{place}{query}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_shown_without_passwords() {
+        for (url, shown) in [
+            ("redis://a:7000/2?id=x", "redis://a:7000/2?id=x"),
+            ("redis://u:se@cret@a?id=x", "redis://***@a?id=x"),
+            ("unix://:secret@/run/a.sock", "unix://***@/run/a.sock"),
+            ("u:secret@a:6379", "***@a:6379"),
+        ] {
+            assert_eq!(without_login(url), shown);
+        }
+    }
 }

@@ -1,36 +1,32 @@
-//! The only list of stores.
+//! The stores. This folder is the only one that names them.
 
 pub(crate) mod address;
+pub(crate) mod backend;
 pub(crate) mod client;
 pub(crate) mod files;
 pub(crate) mod limit;
+mod redis;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::Client;
-use leasehold::store::{Expiry, Owner, Store};
-use leasehold_file::FileStore;
-use leasehold_redis::RedisStore;
+use leasehold::store::{Expiry, Owner};
 
-use crate::config::{Addresses, Choice};
+use crate::config::Choice;
 use crate::options::lock_options::LockOptions;
 use crate::output::Output;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
 use crate::process::user;
-use crate::store::address::{StoreAddress, is_server};
+use crate::store::backend::{Backend, Opened};
 use crate::store::client::OwnClient;
-use crate::store::files::open_files;
 
 /// A store with valid addresses. Nothing was sent to it yet.
 #[derive(Debug)]
 pub(crate) struct OpenStore {
-    store: Arc<dyn Store>,
-    /// The file store, for its own operations.
-    files: Option<FileStore>,
-    members: Vec<String>,
+    opened: Opened,
     /// The place of its locks, the same for all spellings of the same addresses.
     place: String,
     /// The option, the variable, or the line of a file that configures the store. `None` for the default.
@@ -41,59 +37,24 @@ pub(crate) struct OpenStore {
 
 impl OpenStore {
     pub(crate) fn open(choice: &Choice) -> Result<Self, Failure> {
-        match choice {
-            Choice::Local => Ok(Self {
-                source: Some("--local".into()),
-                ..Self::files(FileStore::open_default()?)
-            }),
-            Choice::Unsaid => Ok(Self::files(FileStore::open_default()?)),
-            Choice::Stores(addresses) => Self::at(addresses),
-        }
+        Self::at(choice, &*address::backend(choice)?)
     }
 
-    pub(crate) fn at(addresses: &Addresses) -> Result<Self, Failure> {
-        match StoreAddress::of(addresses)? {
-            StoreAddress::Folder(url) => {
-                let files = addresses.blame(open_files(url))?;
-                Ok(Self {
-                    source: Some(addresses.source.clone()),
-                    no_command: addresses.no_command,
-                    ..Self::files(files)
-                })
-            }
-            StoreAddress::Servers(urls) => Self::redis(urls, addresses),
-        }
-    }
-
-    fn files(files: FileStore) -> Self {
-        let store: Arc<dyn Store> = files.clone().into();
-        Self {
-            members: vec![store.to_string()],
-            place: store.to_string(),
-            store,
-            files: Some(files),
-            source: None,
-            no_command: false,
-        }
-    }
-
-    fn redis(urls: &[String], addresses: &Addresses) -> Result<Self, Failure> {
-        let store = RedisStore::new(urls).map_err(|error| match urls {
-            [only] if !is_server(only) => {
-                Failure::usage(format!("{error}, or file:///folder for files"))
-            }
-            _ => error.into(),
-        });
-        let store = addresses.blame(store)?;
-        let mut places: Vec<String> = store.members().iter().map(ToString::to_string).collect();
+    /// Opens the store that was chosen.
+    pub(crate) fn at(choice: &Choice, backend: &dyn Backend) -> Result<Self, Failure> {
+        let opened = backend.open()?;
+        let mut places = opened.store.places();
         places.sort_unstable();
+        let (source, no_command) = match choice {
+            Choice::Local => (Some("--local".into()), false),
+            Choice::Unsaid => (None, false),
+            Choice::Stores(addresses) => (Some(addresses.source.clone()), addresses.no_command),
+        };
         Ok(Self {
-            members: store.member_ids().map(ToString::to_string).collect(),
             place: places.join("; "),
-            store: store.into(),
-            files: None,
-            source: Some(addresses.source.clone()),
-            no_command: addresses.no_command,
+            opened,
+            source,
+            no_command,
         })
     }
 
@@ -117,7 +78,7 @@ impl OpenStore {
     pub(crate) fn print_on_terminal(&self, output: &Output) {
         match self.source() {
             Some(source) if output.has_terminal() => {
-                let text = format!("store: {} (from {source})", self.store);
+                let text = format!("store: {} (from {source})", self.opened.store);
                 output.print_message(&Message::Notice(&text));
             }
             Some(_) => {}
@@ -127,7 +88,7 @@ impl OpenStore {
 
     /// A client of the store, with a thread of its own.
     pub(crate) fn client(&self) -> OwnClient {
-        let client = Client::builder(Arc::clone(&self.store)).program("leasehold");
+        let client = Client::builder(Arc::clone(&self.opened.store)).program("leasehold");
         OwnClient::new(client.build())
     }
 
@@ -135,7 +96,7 @@ impl OpenStore {
     pub(crate) fn holder(&self, lock_options: &LockOptions) -> OwnClient {
         let command = lock_options.command.as_deref();
         let command = command.filter(|_| !self.no_command);
-        let client = Client::builder(Arc::clone(&self.store))
+        let client = Client::builder(Arc::clone(&self.opened.store))
             .program(lock_options.program)
             .user(user::name())
             .label(lock_options.label.as_deref().unwrap_or_default())
@@ -143,24 +104,19 @@ impl OpenStore {
         OwnClient::new(client.build())
     }
 
-    /// The store itself, for operations that a client does not offer.
-    pub(crate) fn store(&self) -> Arc<dyn Store> {
-        Arc::clone(&self.store)
-    }
-
     /// The longest TTL of this store.
     pub(crate) fn ttl_max(&self) -> Duration {
-        self.store.terms().ttl_max
+        self.opened.store.terms().ttl_max
     }
 
     /// The number of servers; 1 for files.
     pub(crate) fn member_count(&self) -> usize {
-        self.members.len()
+        self.opened.members.len()
     }
 
     /// The ids of the members, without credentials.
     pub(crate) fn members(&self) -> String {
-        self.members.join(",")
+        self.opened.members.join(",")
     }
 
     /// The place of its locks, without credentials. Two stores with the same locks have the same.
@@ -170,12 +126,12 @@ impl OpenStore {
 
     /// The descriptor that holds the lock, for stores that use `flock`.
     pub(crate) fn descriptor(&self, owner: Owner) -> Option<OwnedFd> {
-        self.files.as_ref()?.descriptor(owner)
+        self.opened.descriptors.as_ref()?.descriptor(owner)
     }
 
     /// Refuses a store without leases for `subcommand`: a handle needs a lease, which lasts without a process.
     pub(crate) fn require_leases(&self, subcommand: &str) -> Result<(), Failure> {
-        if self.store.guarantees().expiry == Expiry::Lease {
+        if self.opened.store.guarantees().expiry == Expiry::Lease {
             return Ok(());
         }
         Err(Failure::usage(format!(
@@ -189,6 +145,7 @@ impl OpenStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Addresses;
     use crate::output::exit_code::ExitCode;
     use crate::store::files::file_path;
 

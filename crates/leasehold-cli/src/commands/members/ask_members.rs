@@ -1,9 +1,9 @@
 use leasehold::Error;
 use leasehold::clock::{Clock as _, SystemClock, WallTime};
 use leasehold::store::{MemberId, MemberSet, MemberStatus};
-use leasehold_redis::{RedisMember, RedisStore};
 
 use crate::output::quorum_shortfall::have_no_record;
+use crate::store::backend::Quorum;
 use crate::store::limit::{MEMBER_LIMIT, ask_all};
 
 /// The state of one server as it reports it. Asking for this writes nothing, whereas a client updates the
@@ -17,31 +17,33 @@ pub(crate) struct MemberReply {
 }
 
 /// Returns the quorum, with the limits that these servers state.
-pub(crate) fn stated_set(quorum: &RedisStore, seen: &[MemberReply]) -> MemberSet {
+pub(crate) fn stated_set(quorum: &dyn Quorum, seen: &[MemberReply]) -> MemberSet {
     let statuses = seen.iter().filter_map(|seen| seen.status.as_ref().ok());
-    quorum.stated_set(statuses.filter_map(|status| status.member_record.as_ref()))
+    let records = statuses.filter_map(|status| status.member_record.as_ref());
+    quorum.stated_set(&records.collect::<Vec<_>>())
 }
 
 /// Asks all members at once.
-pub(crate) async fn ask_members(members: &[RedisMember]) -> Vec<MemberReply> {
-    let asking = members.iter().map(|member| async {
+pub(crate) async fn ask_members(quorum: &dyn Quorum) -> Vec<MemberReply> {
+    let ids = quorum.ids();
+    let asking = (0..ids.len()).map(|place| async move {
         // The first answer includes the time to connect; only the second one can measure the clock.
-        member.status().await?;
+        quorum.status(place).await?;
         let asked = SystemClock.wall();
-        let status = member.status().await?;
+        let status = quorum.status(place).await?;
         let ours = micros(asked).midpoint(micros(SystemClock.wall()));
         let clock_offset = micros(status.clock) - ours;
         Ok((status, clock_offset))
     });
     let answers = ask_all(MEMBER_LIMIT, asking).await;
-    let answers = members.iter().zip(answers);
+    let answers = ids.into_iter().zip(answers);
     answers
-        .map(|(member, answer)| MemberReply {
-            id: member.id().clone(),
+        .map(|(id, answer)| MemberReply {
             clock_offset: answer.as_ref().ok().map(|(_, offset)| *offset),
             status: answer
                 .map(|(status, _)| status)
-                .map_err(|error| error.with_store(member.id().as_str())),
+                .map_err(|error| error.with_store(id.as_str())),
+            id,
         })
         .collect()
 }

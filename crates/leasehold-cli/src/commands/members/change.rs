@@ -1,19 +1,20 @@
 use std::io;
 
 use leasehold::store::{LockListing, MemberId, MemberSet, Pattern};
-use leasehold_redis::RedisStore;
 use serde_json::{Value, json};
 
 use crate::commands::members::args::{ChangeCare, MembersArgs, MembersChange};
 use crate::commands::members::readmit::readmit;
 use crate::commands::members::replace::replace;
-use crate::commands::members::servers::{Servers, place_of, wait_after_change, without_login};
+use crate::commands::members::servers::{Servers, place_of, wait_after_change};
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::holder_text;
 use crate::output::time_text::{millis, whole_seconds};
 use crate::output::{self, Output};
 use crate::runtime::runtime;
+use crate::store::address::without_login;
+use crate::store::backend::Quorum;
 
 /// Changes a quorum by one server, and prints what to do next.
 pub(super) fn change(
@@ -22,23 +23,23 @@ pub(super) fn change(
     output: &Output,
 ) -> Result<ExitCode, Failure> {
     let servers = Servers::choose_quorum(&args.store, output)?;
-    let old = servers.quorum()?;
+    let old = servers.quorum();
     let (urls, care) = match change {
-        MembersChange::Add { url, care } => (with(&servers, url)?, *care),
+        MembersChange::Add { url, care } => (with(old, url)?, *care),
         MembersChange::Remove { member, care } => {
-            let mut urls = servers.urls().to_vec();
-            urls.remove(place_of(&servers, member, &old)?);
+            let mut urls = old.urls().to_vec();
+            urls.remove(place_of(old, member)?);
             (urls, *care)
         }
-        MembersChange::Readmit { member } => return readmit(args, &servers, member, &old),
-        MembersChange::Replace { .. } => return replace(args, &servers, change, &old),
+        MembersChange::Readmit { member } => return readmit(args, old, member),
+        MembersChange::Replace { .. } => return replace(args, old, change),
     };
-    let new = RedisStore::new(&urls)?;
+    let new = old.at(&urls)?;
     let (lost, set) = runtime()?.block_on(async {
         let lost = LostLocks::find(&servers, care).await?;
         let set = match care.dry_run {
-            true => new.check_succession(&old).await?,
-            false => new.succeed(&old).await?,
+            true => new.check_succession(old.urls()).await?,
+            false => new.succeed(old.urls()).await?,
         };
         Ok::<_, Failure>((lost, set))
     })?;
@@ -177,13 +178,13 @@ impl Outcome {
     }
 }
 
-fn with(servers: &Servers, url: &str) -> Result<Vec<String>, Failure> {
+fn with(quorum: &dyn Quorum, url: &str) -> Result<Vec<String>, Failure> {
     if url.contains(',') {
         return Err(Failure::usage(
             "one server can be added at a time; give one URL",
         ));
     }
-    let mut urls = servers.urls().to_vec();
+    let mut urls = quorum.urls().to_vec();
     urls.push(url.to_owned());
     Ok(urls)
 }

@@ -2,32 +2,29 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use leasehold::store::MemberId;
-use leasehold_redis::RedisStore;
 use serde_json::json;
 
 use crate::commands::members::args::MembersArgs;
 use crate::commands::members::ask_members::{ask_members, stated_set};
-use crate::commands::members::servers::place_of;
-use crate::commands::members::servers::{Servers, wait_after_change};
+use crate::commands::members::servers::{place_of, wait_after_change};
 use crate::output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::time_text::millis;
 use crate::output::time_text::whole_seconds;
 use crate::runtime::runtime;
+use crate::store::backend::Quorum;
 
 /// Gives a server that lost its data a new record, and says what that risks.
 pub(super) fn readmit(
     args: &MembersArgs,
-    servers: &Servers,
+    quorum: &dyn Quorum,
     member: &str,
-    quorum: &RedisStore,
 ) -> Result<ExitCode, Failure> {
-    let place = place_of(servers, member, quorum)?;
-    let id = quorum.members()[place].id();
+    let id = &quorum.ids()[place_of(quorum, member)?];
     let (is_new, seen) = runtime()?.block_on(async {
         let is_new = quorum.readmit(id).await?;
-        Ok::<_, Failure>((is_new, ask_members(quorum.members()).await))
+        Ok::<_, Failure>((is_new, ask_members(quorum).await))
     })?;
     let silent = seen.iter().filter(|seen| seen.status.is_err());
     let outcome = Outcome {

@@ -1,22 +1,21 @@
-use leasehold_redis::{RedisMember, RedisStore};
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::json;
 
 use crate::commands::members::args::{MembersArgs, MembersChange};
 use crate::commands::members::ask_members::{ask_members, stated_set};
-use crate::commands::members::servers::{Servers, place_of, wait_after_change, without_login};
+use crate::commands::members::servers::{place_of, wait_after_change};
 use crate::output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::time_text::{millis, whole_seconds};
 use crate::runtime::runtime;
+use crate::store::address::without_login;
+use crate::store::backend::Quorum;
 
 /// Moves a server to another address, and prints the new list.
 pub(super) fn replace(
     args: &MembersArgs,
-    servers: &Servers,
+    quorum: &dyn Quorum,
     change: &MembersChange,
-    quorum: &RedisStore,
 ) -> Result<ExitCode, Failure> {
     let MembersChange::Replace {
         old,
@@ -27,29 +26,27 @@ pub(super) fn replace(
     else {
         return Err(Failure::usage("not a replacement"));
     };
-    let place = place_of(servers, old, quorum)?;
-    let former = &quorum.members()[place];
-    let mut urls = servers.urls().to_vec();
-    urls[place] = with_id(new, former)?;
-    let next = RedisStore::new(&urls)?;
-    let seen = runtime()?.block_on(ask_members(quorum.members()));
+    let place = place_of(quorum, old)?;
+    let id = &quorum.ids()[place];
+    let mut urls = quorum.urls().to_vec();
+    let former = urls[place].clone();
+    urls[place] = quorum.with_id(new, id)?;
+    let next = quorum.at(&urls)?;
+    let seen = runtime()?.block_on(ask_members(quorum));
     if !dry_run {
-        let replaced = runtime()?.block_on(next.replace(former, *gone));
+        let replaced = runtime()?.block_on(next.replace(&former, *gone));
         replaced.map_err(|error| {
             let failure = Failure::from(error);
             match gone {
                 true => failure,
                 false => Failure::new(
                     failure.code,
-                    format!(
-                        "{failure}. If {} is stopped for good, add --gone",
-                        former.id()
-                    ),
+                    format!("{failure}. If {id} is stopped for good, add --gone"),
                 ),
             }
         })?;
     }
-    let (id, wait) = (former.id(), wait_after_change(&stated_set(quorum, &seen)));
+    let wait = wait_after_change(&stated_set(quorum, &seen));
     let shown: Vec<_> = urls.iter().map(|url| without_login(url)).collect();
     let printed = if args.json {
         output::print_json(&json!({
@@ -75,32 +72,4 @@ pub(super) fn replace(
     };
     printed.map_err(|error| Failure::of_stdout(&error))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// What has a meaning in the query of a URL, or in a list of URLs.
-const SPECIAL: &AsciiSet = &CONTROLS
-    .add(b' ')
-    .add(b'#')
-    .add(b'%')
-    .add(b'&')
-    .add(b'+')
-    .add(b',');
-
-/// Returns the URL with the id of the member that it replaces.
-fn with_id(url: &str, former: &RedisMember) -> Result<String, Failure> {
-    let (id, new) = (former.id(), RedisMember::new(url)?);
-    if new.id() == id {
-        return Ok(url.to_owned());
-    }
-    let (_, query) = url.split_once('?').unwrap_or((url, ""));
-    if query.split('&').any(|pair| pair.starts_with("id=")) {
-        return Err(Failure::usage(format!(
-            "{} has the id {}, and it replaces {id}; leave the id out",
-            without_login(url),
-            new.id()
-        )));
-    }
-    let joint = if url.contains('?') { '&' } else { '?' };
-    let id = utf8_percent_encode(id.as_str(), SPECIAL);
-    Ok(format!("{url}{joint}id={id}"))
 }

@@ -1,14 +1,14 @@
 use std::time::Duration;
 
 use leasehold::store::{MemberId, MemberSet};
-use leasehold_redis::{RedisMember, RedisStore};
 
-use crate::config::{self, Addresses, Choice};
+use crate::config;
 use crate::options::store_args::StoreArgs;
 use crate::output::Output;
 use crate::output::failure::Failure;
 use crate::store::OpenStore;
-use crate::store::address::StoreAddress;
+use crate::store::address::{backend, without_login};
+use crate::store::backend::Quorum;
 use crate::store::client::OwnClient;
 
 /// How long the next change must wait after a change, and how long a server that may have forgotten
@@ -18,39 +18,25 @@ pub(crate) fn wait_after_change(set: &MemberSet) -> Duration {
 }
 
 /// The servers of the configured store.
-#[derive(Debug)]
 pub(crate) struct Servers {
-    addresses: Addresses,
+    quorum: Box<dyn Quorum>,
     store: OpenStore,
 }
 
 impl Servers {
     pub(crate) fn choose(args: &StoreArgs, output: &Output) -> Result<Self, Failure> {
         let choice = config::choose_store(args, output)?;
-        let refuse = |what| {
-            Err(Failure::usage(format!(
-                "{what}, which has no servers; name them, for example --store \
-                 redis://a,redis://b,redis://c"
-            )))
-        };
-        let addresses = match choice {
-            Choice::Local => return refuse("--local uses files of this machine"),
-            Choice::Unsaid => {
-                return refuse("no store is configured; the default is files of this machine");
-            }
-            Choice::Stores(addresses) => addresses,
-        };
-        if let StoreAddress::Folder(_) = StoreAddress::of(&addresses)? {
-            return refuse("the store is a folder");
-        }
-        let store = OpenStore::at(&addresses)?;
-        Ok(Self { addresses, store })
+        let backend = backend(&choice)?;
+        Ok(Self {
+            quorum: backend.quorum()?,
+            store: OpenStore::at(&choice, &*backend)?,
+        })
     }
 
     /// The same, but at least three: with fewer, a majority is all of them.
     pub(crate) fn choose_quorum(args: &StoreArgs, output: &Output) -> Result<Self, Failure> {
         let servers = Self::choose(args, output)?;
-        let count = servers.urls().len();
+        let count = servers.quorum.urls().len();
         if count < 3 {
             let what = match count {
                 1 => "a single server needs no quorum; use its URL directly",
@@ -58,14 +44,10 @@ impl Servers {
             };
             return Err(Failure::usage(format!(
                 "{}: {what}",
-                servers.addresses.source
+                servers.store.source().unwrap_or_default()
             )));
         }
         Ok(servers)
-    }
-
-    pub(crate) fn urls(&self) -> &[String] {
-        &self.addresses.urls
     }
 
     pub(crate) fn client(&self) -> OwnClient {
@@ -73,68 +55,27 @@ impl Servers {
     }
 
     /// The quorum of these servers.
-    pub(crate) fn quorum(&self) -> Result<RedisStore, Failure> {
-        Ok(RedisStore::new(self.urls())?)
+    pub(crate) fn quorum(&self) -> &dyn Quorum {
+        &*self.quorum
     }
 }
 
 /// Which of the servers `member` is: an id or an address.
-pub(crate) fn place_of(
-    servers: &Servers,
-    member: &str,
-    quorum: &RedisStore,
-) -> Result<usize, Failure> {
+pub(crate) fn place_of(quorum: &dyn Quorum, member: &str) -> Result<usize, Failure> {
     let id = if member.contains("://") {
-        RedisMember::new(member)?.id().to_string()
+        quorum.id_at(member)?.to_string()
     } else {
         member.to_owned()
     };
-    let ids: Vec<_> = quorum.member_ids().collect();
-    let is_meant = |(url, it): (&String, &&MemberId)| url == member || it.as_str() == id;
-    let place = servers.urls().iter().zip(&ids).position(is_meant);
+    let ids = quorum.ids();
+    let mut servers = quorum.urls().iter().zip(&ids);
+    let place = servers.position(|(url, it)| url == member || it.as_str() == id);
     place.ok_or_else(|| {
-        let ids: Vec<_> = ids.iter().map(|it| it.as_str()).collect();
+        let ids: Vec<_> = ids.iter().map(MemberId::as_str).collect();
         Failure::usage(format!(
             "{:?} is not a member of the quorum; its members are {}",
             without_login(&id),
             ids.join(", ")
         ))
     })
-}
-
-/// The address with `***` in place of user and password.
-pub(crate) fn without_login(url: &str) -> String {
-    let (scheme, rest) = url
-        .split_once("://")
-        .map_or(("", url), |(s, rest)| (s, rest));
-    let (place, query) = rest
-        .split_once('?')
-        .map_or((rest, None), |(p, q)| (p, Some(q)));
-    let Some((_, place)) = place.rsplit_once('@') else {
-        return url.to_owned();
-    };
-    let scheme = if scheme.is_empty() {
-        String::new()
-    } else {
-        format!("{scheme}://")
-    };
-    let query = query.map_or(String::new(), |query| format!("?{query}"));
-    format!("{scheme}***@{place}{query}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_shown_without_passwords() {
-        for (url, shown) in [
-            ("redis://a:7000/2?id=x", "redis://a:7000/2?id=x"),
-            ("redis://u:se@cret@a?id=x", "redis://***@a?id=x"),
-            ("unix://:secret@/run/a.sock", "unix://***@/run/a.sock"),
-            ("u:secret@a:6379", "***@a:6379"),
-        ] {
-            assert_eq!(without_login(url), shown);
-        }
-    }
 }

@@ -19,11 +19,11 @@ use crate::runtime::runtime;
 /// Shows the servers. The exit code says whether a majority has a vote.
 pub(super) fn show(args: &MembersArgs, output: &Output) -> Result<ExitCode, Failure> {
     let servers = Servers::choose(&args.store, output)?;
-    let quorum = servers.quorum()?;
+    let quorum = servers.quorum();
     let client = servers.client();
     let (set, (states, requests_in)) = runtime()?.block_on(async {
-        let seen = ask_members(quorum.members()).await;
-        let set = stated_set(&quorum, &seen);
+        let seen = ask_members(quorum).await;
+        let set = stated_set(quorum, &seen);
         judge(&client, seen).await.map(|judged| (set, judged))
     })?;
     let roll = Roll {

@@ -1,9 +1,9 @@
 use leasehold_file::DirectoryFacts;
 
-use super::{all_green, expect, green, red, refused, yellow};
-use crate::commands::doctor::files::judge;
-use crate::commands::doctor::finding::Finding;
-use crate::commands::doctor::finding::Verdict::{Green, Red, Yellow};
+use super::judge;
+use crate::output::expect_finding::{all_green, expect, green, red, refused, yellow};
+use crate::output::finding::Finding;
+use crate::output::finding::Verdict::{Green, Red, Yellow};
 
 fn judged(spoil: impl FnOnce(&mut DirectoryFacts)) -> Vec<Finding> {
     let mut facts = DirectoryFacts {

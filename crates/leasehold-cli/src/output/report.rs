@@ -1,40 +1,37 @@
 use std::fmt::Write as _;
 
-use leasehold::store::MemberStatus;
 use serde_json::{Value, json};
 
-use super::finding::{Finding, Verdict};
-use super::snapshot::Server;
 use crate::output::colour::Style;
-use crate::output::time_text::millis;
+use crate::output::finding::{Finding, Verdict};
 
-/// All findings of one call.
+/// All findings of one call of `doctor`.
 #[derive(Debug)]
-pub(super) struct Report {
-    pub(super) store: String,
+pub(crate) struct Report {
+    pub(crate) store: String,
     /// How many servers have a vote, and how many are needed; `None` for files.
-    pub(super) majority: Option<(usize, usize)>,
-    pub(super) checks: Vec<Finding>,
-    pub(super) members: Vec<Subject>,
+    pub(crate) majority: Option<(usize, usize)>,
+    pub(crate) checks: Vec<Finding>,
+    pub(crate) members: Vec<Subject>,
 }
 
 /// One server, with its findings.
 #[derive(Debug)]
-pub(super) struct Subject {
-    pub(super) id: String,
-    pub(super) checks: Vec<Finding>,
-    pub(super) facts: Value,
+pub(crate) struct Subject {
+    pub(crate) id: String,
+    pub(crate) checks: Vec<Finding>,
+    pub(crate) facts: Value,
 }
 
 impl Report {
     /// The worst verdict.
-    pub(super) fn verdict(&self) -> Verdict {
+    pub(crate) fn verdict(&self) -> Verdict {
         let verdicts = self.all().map(|finding| finding.verdict);
         verdicts.max().unwrap_or(Verdict::Green)
     }
 
     /// Whether a majority of the servers has a vote.
-    pub(super) fn has_majority(&self) -> bool {
+    pub(crate) fn has_majority(&self) -> bool {
         self.majority
             .is_none_or(|(counting, needed)| counting >= needed)
     }
@@ -44,7 +41,7 @@ impl Report {
         self.checks.iter().chain(of_members)
     }
 
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let checks = |findings: &[Finding]| findings.iter().map(json_of).collect::<Vec<_>>();
         let members = self.members.iter().map(|member| {
             json!({"id": member.id, "checks": checks(&member.checks), "facts": member.facts})
@@ -59,7 +56,7 @@ impl Report {
         })
     }
 
-    pub(super) fn text(&self, in_colour: bool) -> String {
+    pub(crate) fn text(&self, in_colour: bool) -> String {
         let mut text = format!("{}\n", self.store);
         lines(&mut text, &self.checks, in_colour);
         for member in &self.members {
@@ -107,23 +104,5 @@ fn json_of(finding: &Finding) -> Value {
         "found": finding.found,
         "why": advice.map(|advice| &advice.why),
         "remedy": advice.map(|advice| &advice.remedy),
-    })
-}
-
-/// The facts behind the findings, as numbers for programs.
-pub(super) fn facts(server: &Server) -> Value {
-    let found = server.found.as_ref().ok();
-    let status = server.status();
-    let median = found.and_then(|found| found.round_trips.get(found.round_trips.len() / 2));
-    let version = found.and_then(|found| Some(&found.server.as_ref().ok()?.version));
-    let again = server.out.as_ref().and_then(|out| out.again);
-    json!({
-        "has_vote": server.out.is_none(),
-        "no_vote_for_ms": again.map(millis),
-        "version": version,
-        "uptime_ms": status.map(|status| millis(status.uptime)),
-        "durable": status.map(MemberStatus::will_remember),
-        "round_trip_us": median.map(|median| u64::try_from(median.as_micros()).unwrap_or(u64::MAX)),
-        "clock_offset_us": server.clock_offset(),
     })
 }

@@ -2,13 +2,23 @@
 
 use leasehold_file::DirectoryFacts;
 
-use super::finding::Finding;
+use crate::output::finding::Finding;
+use crate::output::report::Report;
 
 /// A file system with less room than this is nearly full: in bytes, and in files.
 const ROOM_LEAST: (u64, u64) = (16 * 1024 * 1024, 1000);
 
-/// The checks of a store of files.
-pub(super) fn judge(facts: &DirectoryFacts) -> Vec<Finding> {
+/// All checks of a folder.
+pub(super) fn report(facts: &DirectoryFacts) -> Report {
+    Report {
+        store: format!("files in {}", facts.path.display()),
+        majority: None,
+        checks: judge(facts),
+        members: Vec::new(),
+    }
+}
+
+fn judge(facts: &DirectoryFacts) -> Vec<Finding> {
     let mut findings = vec![folder(facts)];
     findings.extend(owner(facts));
     findings.push(file_system(facts));
@@ -142,3 +152,7 @@ fn locks(facts: &DirectoryFacts) -> Finding {
         ),
     }
 }
+
+#[cfg(test)]
+#[path = "doctor_tests.rs"]
+mod tests;

@@ -3,10 +3,11 @@ use std::time::Duration;
 use leasehold::{Error, ErrorKind};
 use leasehold_redis::{Examination, MissingRight, Need, ServerFacts, Transport};
 
-use super::{all_green, expect, green, red, refused, well, yellow};
-use crate::commands::doctor::finding::Finding;
-use crate::commands::doctor::finding::Verdict::{Green, Red, Yellow};
-use crate::commands::doctor::server::{MemberContext, judge, of_unreachable};
+use super::super::server::{MemberContext, judge, of_unreachable};
+use super::well;
+use crate::output::expect_finding::{all_green, expect, green, red, refused, yellow};
+use crate::output::finding::Finding;
+use crate::output::finding::Verdict::{Green, Red, Yellow};
 
 fn context(is_quorum: bool) -> MemberContext {
     let penalty = Duration::from_secs(61);

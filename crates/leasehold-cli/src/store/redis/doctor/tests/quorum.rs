@@ -5,11 +5,12 @@ use leasehold::store::{DataGeneration, MemberId, MemberRecord, MemberSet, Member
 use leasehold::{Error, ErrorKind};
 use leasehold_redis::{Examination, MissingRight, Need};
 
-use super::{all_green, expect, expect_none, green, red, well, yellow};
-use crate::commands::doctor::finding::Finding;
-use crate::commands::doctor::finding::Verdict::{Green, Red, Yellow};
-use crate::commands::doctor::quorum::{of_server, of_store};
-use crate::commands::doctor::snapshot::{NoVote, Server, Snapshot, is_uninitialized};
+use super::super::quorum::{of_server, of_store};
+use super::super::snapshot::{NoVote, Server, Snapshot, is_uninitialized};
+use super::well;
+use crate::output::expect_finding::{all_green, expect, expect_none, green, red, yellow};
+use crate::output::finding::Finding;
+use crate::output::finding::Verdict::{Green, Red, Yellow};
 
 const IDS: [&str; 5] = ["a", "b", "c", "d", "e"];
 

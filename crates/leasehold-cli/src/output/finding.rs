@@ -1,24 +1,24 @@
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Finding {
+pub(crate) struct Finding {
     /// The id of the check, stable for programs.
-    pub(super) check: &'static str,
-    pub(super) verdict: Verdict,
-    pub(super) found: String,
+    pub(crate) check: &'static str,
+    pub(crate) verdict: Verdict,
+    pub(crate) found: String,
     /// Why it matters and what to do; `None` if all is well.
-    pub(super) advice: Option<Advice>,
+    pub(crate) advice: Option<Advice>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Advice {
-    pub(super) why: String,
+pub(crate) struct Advice {
+    pub(crate) why: String,
     /// A command or a line of configuration, if there is one.
-    pub(super) remedy: String,
+    pub(crate) remedy: String,
 }
 
 /// How good a result is, from good to bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     Green,
     /// Locks are safe. Something could be better, or could not be checked.
     Yellow,
@@ -27,7 +27,7 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    pub(super) fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Green => "green",
             Self::Yellow => "yellow",
@@ -37,7 +37,7 @@ impl Verdict {
 }
 
 impl Finding {
-    pub(super) fn green(check: &'static str, found: impl Into<String>) -> Self {
+    pub(crate) fn green(check: &'static str, found: impl Into<String>) -> Self {
         Self {
             check,
             verdict: Verdict::Green,
@@ -46,7 +46,7 @@ impl Finding {
         }
     }
 
-    pub(super) fn yellow(
+    pub(crate) fn yellow(
         check: &'static str,
         found: impl Into<String>,
         why: impl Into<String>,
@@ -63,7 +63,7 @@ impl Finding {
         }
     }
 
-    pub(super) fn red(
+    pub(crate) fn red(
         check: &'static str,
         found: impl Into<String>,
         why: impl Into<String>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::{Error, ErrorKind};
 use leasehold_redis::{Examination, KeyCensus, Need, Persistence, ServerFacts, Transport};
 
-use super::finding::Finding;
+use crate::output::finding::Finding;
 use crate::output::table::short;
 use crate::output::time_text::whole_seconds;
 

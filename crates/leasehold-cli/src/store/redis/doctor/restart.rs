@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::finding::Finding;
 use super::snapshot::{NoVote, Snapshot};
+use crate::output::finding::Finding;
 use crate::output::time_text::whole_seconds;
 
 /// Whether the server in this place may be restarted now.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::finding::{Finding, Verdict};
 use super::restart;
 use super::server::{self, MemberContext};
 use super::snapshot::{NoVote, Server, Snapshot};
+use crate::output::finding::{Finding, Verdict};
 use crate::output::quorum_shortfall::{NOT_INITIALIZED, ONCE_REMEDY};
 use crate::output::time_text::whole_seconds;
 
