@@ -31,19 +31,6 @@ class RedisPy:
         self.lock.release()
 
 
-class Pottery:
-    def __init__(self, name):
-        import pottery
-
-        self.lock = pottery.Redlock(key=name, masters=set(clients), auto_release_time=TTL)
-
-    def acquire(self, blocking=True):
-        return self.lock.acquire(blocking=blocking)
-
-    def release(self):
-        self.lock.release()
-
-
 class PythonRedisLock:
     def __init__(self, name):
         self.name = name
@@ -61,7 +48,7 @@ class PythonRedisLock:
         self.lock.release()
 
 
-make = {"redis-py": RedisPy, "pottery": Pottery, "python-redis-lock": PythonRedisLock}[part]
+make = {"redis-py": RedisPy, "python-redis-lock": PythonRedisLock}[part]
 names = [f"{key}-{waiter + 1}" if keys == "each" else key for waiter in range(waiters)]
 handles = [make(name) for name in names]
 # What proves that the lock is real.
@@ -98,22 +85,18 @@ def start():
     return "started"
 
 
-def cycle(is_over):
-    """Each handle until `is_over` says so of the number of its cycles."""
-    acquires, cycles, failures = [], [], []
+def cycle(span):
+    """All handles, for a span in milliseconds."""
+    cycles, failures = [], []
     began = now()
 
     def one(handle):
-        done = 0
-        while not is_over(done, now() - began):
-            done += 1
+        while now() - began < int(span) * 1e6:
             asked = now()
             try:
                 if not handle.acquire():
                     raise RuntimeError("busy")
-                acquired = now()
                 handle.release()
-                acquires.append(acquired - asked)
                 cycles.append(now() - asked)
             except Exception as error:
                 failures.append(str(error))
@@ -127,10 +110,11 @@ def cycle(is_over):
         for thread in threads:
             thread.join()
     figures = {"cycles": len(cycles), "seconds": (now() - began) / 1e9}
-    for what, took in (("acquire", sorted(acquires)), ("cycle", sorted(cycles))):
-        for percent in (50, 99):
-            rank = max(1, math.ceil(len(took) * percent / 100))
-            figures[f"{what}_p{percent}"] = took[rank - 1] / 1000 if took else 0
+    cycles.sort()
+    for percent in (50, 99):
+        rank = max(1, math.ceil(len(cycles) * percent / 100))
+        figures[f"cycle_p{percent}"] = cycles[rank - 1] / 1000 if cycles else 0
+    figures["longest"] = cycles[-1] / 1000 if cycles else 0
     figures["failed"] = len(failures)
     return json.dumps({**figures, "why": failures[-1] if failures else ""})
 
@@ -163,8 +147,7 @@ orders = {
     "give": give,
     "start": start,
     "mark": now,
-    "cycle-for": lambda span: cycle(lambda done, passed: passed >= int(span) * 1e6),
-    "cycle-times": lambda times: cycle(lambda done, passed: done >= int(times)),
+    "cycle-for": cycle,
     "finish": finish,
 }
 for line in iter(sys.stdin.readline, ""):

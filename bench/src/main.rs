@@ -25,10 +25,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.split_first() {
         Some((verb, rest)) if verb == WORKER_VERB => worker::run(rest),
-        Some((verb, rest)) if verb == leasehold_instructions::VERB => {
-            leasehold_instructions::run_workload(rest)
+        Some((verb, [])) if verb == report::VERB => {
+            report::write(&sections::SECTIONS.map(|section| section.name))
         }
-        Some((verb, [])) if verb == report::VERB => sections::report(),
         _ => match Options::parse(&sections::SECTIONS.map(|section| section.name), &arguments) {
             Ok(options) => sections::run(&options),
             Err(error) => return leasehold_instructions::usage(&error),

@@ -2,7 +2,6 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::programs::VALGRIND;
 use crate::setup;
 use crate::step::{cargo, step, succeed};
 use crate::suite;
@@ -54,9 +53,6 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Str
         if let Err(why) = step(packages.name, || packages.install(workspace)) {
             println!("left out: {why}");
         }
-    }
-    if let Err(why) = step("valgrind", || setup::program(workspace, &VALGRIND)) {
-        println!("left out: {why}");
     }
     // Built separately, without the features of its dependencies that only the benchmarks need.
     let words = "build --quiet --release --package leasehold-cli";

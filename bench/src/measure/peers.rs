@@ -10,9 +10,6 @@ use crate::options::folder;
 /// The argument that makes this program a worker.
 pub(crate) const WORKER_VERB: &str = "worker";
 
-/// Those of the Python packages that are peers; the others are theirs.
-const PYTHON: [&str; 3] = ["redis", "pottery", "python-redis-lock"];
-
 /// How to start the program of a subject.
 pub(crate) fn command(program: Program) -> Fallible<Command> {
     match program {
@@ -31,7 +28,7 @@ pub(crate) fn command(program: Program) -> Fallible<Command> {
             Ok(command)
         }
         Program::Python(part) => {
-            let mut command = Command::new(python());
+            let mut command = Command::new(python_program());
             command.args(["-c", include_str!("../../peers/python.py"), part]);
             Ok(command)
         }
@@ -49,12 +46,12 @@ pub(crate) fn lacking(program: Program) -> Option<String> {
             node
         }
         Program::Python(part) => {
-            let mut python = Command::new(python());
+            let mut python = Command::new(python_program());
             let module = match part {
                 "redis-py" => "redis",
-                "python-redis-lock" => "redis_lock",
-                other => other,
+                other => other.trim_start_matches("python-"),
             };
+            let module = module.replace('-', "_");
             python.args(["-c", &format!("import {module}")]);
             python
         }
@@ -77,28 +74,27 @@ pub(crate) fn answer(command: &mut Command) -> Option<String> {
     output.status.success().then(|| text.trim().to_owned())
 }
 
-/// Of what is not Rust.
-pub(crate) fn versions() -> Vec<(String, String)> {
+/// Name and version of what is not Rust.
+pub(crate) fn versions() -> Vec<String> {
     let program = |name: &str, program: PathBuf| {
         let told = answer(Command::new(program).arg("--version"))?;
-        let version = told.trim_start_matches("Python ").trim_start_matches('v');
-        Some((name.to_owned(), version.to_owned()))
+        Some(format!(
+            "{name} {}",
+            told.trim_start_matches("Python ").trim_start_matches('v')
+        ))
     };
-    let mut versions: Vec<_> = program("Node.js", "node".into()).into_iter().collect();
     let lock: Value =
         serde_json::from_str(include_str!("../../package-lock.json")).unwrap_or_default();
-    for name in ["ioredis", "redlock"] {
+    let npm = ["ioredis", "redlock"].map(|name| {
         let version = lock["packages"][format!("node_modules/{name}")]["version"].as_str();
-        versions.push((
-            format!("{name} (npm)"),
-            version.unwrap_or("unknown").to_owned(),
-        ));
-    }
-    versions.extend(program("Python", python()));
-    let chosen = include_str!("../../requirements.txt").lines();
-    let chosen = chosen.filter_map(|line| line.split_once("=="));
-    let named = chosen.filter(|(name, _)| PYTHON.contains(name));
-    versions.extend(named.map(|(name, version)| (name.to_owned(), version.to_owned())));
+        format!("{name} (npm) {}", version.unwrap_or("unknown"))
+    });
+    let python = include_str!("../../requirements.txt").lines();
+    let python = python.filter(|line| !line.starts_with('#'));
+    let mut versions: Vec<_> = program("Node.js", "node".into()).into_iter().collect();
+    versions.extend(npm);
+    versions.extend(program("Python", python_program()));
+    versions.extend(python.map(|line| line.replace("==", " ")));
     versions
 }
 
@@ -107,6 +103,6 @@ fn node_folder() -> PathBuf {
 }
 
 /// Of an environment of the benchmarks' own.
-fn python() -> PathBuf {
+fn python_program() -> PathBuf {
     folder().join("python/bin/python")
 }

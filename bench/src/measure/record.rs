@@ -27,44 +27,27 @@ pub(crate) struct Record {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Cycled {
     pub(crate) cycles: usize,
-    /// Absent in raw results that were written earlier.
-    #[serde(default)]
     pub(crate) seconds: f64,
-    /// In microseconds, as are those below.
-    pub(crate) acquire_p50: f64,
-    pub(crate) acquire_p99: f64,
+    /// In microseconds.
     pub(crate) cycle_p50: f64,
     pub(crate) cycle_p99: f64,
+    pub(crate) longest: f64,
     pub(crate) failed: usize,
     pub(crate) why: String,
 }
 
-/// What concurrent cycles did in a window of time.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Watched {
-    pub(crate) cycles_per_second: f64,
-    /// Of acquires, in microseconds.
-    pub(crate) p50: f64,
-    pub(crate) p99: f64,
-    /// Includes acquires that had not returned by the end.
-    pub(crate) longest: f64,
-    /// Acquires and releases that ended in an error.
-    pub(crate) failed: usize,
-}
-
-/// The result of taking many locks.
+/// The memory of a process that takes many locks, in MiB.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Taken {
-    pub(crate) seconds: f64,
-    /// In MiB, with one lock and with all.
+    /// With one lock.
     pub(crate) resident_before: f64,
+    /// With all.
     pub(crate) resident: f64,
 }
 
 /// How the renewals of many locks went.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Renewals {
-    pub(crate) renewals: usize,
     /// The longest time between two renewals of one lock, in seconds.
     pub(crate) longest: f64,
     /// How far the deadline still was when a renewal was confirmed, in seconds.

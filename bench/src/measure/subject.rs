@@ -6,19 +6,10 @@ pub(crate) struct Subject {
     pub(crate) program: Program,
     /// `default`, `multi` (callers on all cores), or the delay between two attempts in milliseconds.
     pub(crate) settings: &'static str,
-    pub(crate) role: Role,
     /// What it puts before the name of a lock.
     pub(crate) prefix: &'static str,
-    nodes: Nodes,
-}
-
-/// What a subject is in a comparison: shown by its colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    Ours,
-    /// Not a usable lock, but a bound of what is possible.
-    Bound,
-    Peer,
+    /// Whether it can use several servers.
+    pub(crate) is_quorum: bool,
 }
 
 /// What runs a subject: a part of one of three programs.
@@ -30,82 +21,45 @@ pub(crate) enum Program {
     Python(&'static str),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Nodes {
-    One,
-    Several,
-    Any,
-}
-
-/// The reference for the others.
 pub(crate) const LEASEHOLD: &str = "leasehold";
 
-/// The bound of what a library can reach in a hand-over on one server.
-pub(crate) const BOUND: &str = "BLPOP, redis crate";
+pub(crate) const NODE_REDLOCK: Subject =
+    Subject::new("node-redlock", Program::Node("redlock"), "default");
 
-/// A list wakes its waiters, as with BLPOP. That list is a second key, so the lock's key has a prefix.
+pub(crate) const REDIS_PY: Subject =
+    Subject::new("redis-py", Program::Python("redis-py"), "default").on_one_server();
+
+/// It notifies its waiters by a list, with BLPOP. That list is a second key, so the lock's key has a prefix.
 pub(crate) const PYTHON_REDIS_LOCK: Subject = Subject {
     prefix: "lock:",
-    ..Subject::peer(
+    ..Subject::new(
         "python-redis-lock",
         Program::Python("python-redis-lock"),
         "default",
-        Nodes::One,
     )
+    .on_one_server()
 };
 
 impl Subject {
-    /// A part of our worker that runs Leasehold, on any number of servers.
-    pub(crate) const fn ours(
-        name: &'static str,
-        part: &'static str,
-        settings: &'static str,
-    ) -> Self {
-        Self {
-            role: Role::Ours,
-            ..Self::peer(name, Program::Own(part), settings, Nodes::Any)
-        }
-    }
-
-    pub(crate) const fn peer(
-        name: &'static str,
-        program: Program,
-        settings: &'static str,
-        nodes: Nodes,
-    ) -> Self {
+    pub(crate) const fn new(name: &'static str, program: Program, settings: &'static str) -> Self {
         Self {
             name,
             program,
             settings,
-            role: Role::Peer,
             prefix: "",
-            nodes,
+            is_quorum: true,
         }
     }
 
-    /// Makes this a bare bound instead of a peer.
-    pub(crate) const fn as_bound(self) -> Self {
+    pub(crate) const fn on_one_server(self) -> Self {
         Self {
-            role: Role::Bound,
+            is_quorum: false,
             ..self
-        }
-    }
-
-    pub(crate) const fn prefixed(self, prefix: &'static str) -> Self {
-        Self { prefix, ..self }
-    }
-
-    /// Whether it can use as many servers as `nodes`.
-    pub(crate) fn fits(&self, nodes: usize) -> bool {
-        match self.nodes {
-            Nodes::One => nodes == 1,
-            Nodes::Several => nodes > 1,
-            Nodes::Any => true,
         }
     }
 
     /// The list of one token is there while the lock is free, not while it is held.
     pub(crate) fn key_is_free(&self) -> bool {
-        matches!(self.program, Program::Own("bare" | "bare-crate"))
+        self.program == Program::Own("crate-list")
     }
 }

@@ -23,10 +23,7 @@ use crate::measure::subject::Subject;
 /// | `start` | `started` | all waiters begin to contend, for good |
 /// | `mark` | a number | the time on the clock that it measures with |
 /// | `finish` | `Record` | |
-/// | `still` | `waiting` | one handle holds the lock for good, and the others wait |
-/// | `cycle-for MS`, `cycle-times N` | `Cycled` | each handle takes and frees a key of its own |
-/// | `cycle-on MS` | `cycling` | the same, for good; the answer follows after `MS` |
-/// | `watch MS` | `Watched` | what these cycles did in `MS` |
+/// | `cycle-for MS` | `Cycled` | each handle takes and frees a key of its own |
 /// | `hold` | `Taken` | takes a lock for each waiter, and holds them for good |
 /// | `report` | `Renewals` | how the renewals of these locks went |
 ///
@@ -115,13 +112,12 @@ impl WorkerProcess {
     }
 
     /// Starts the worker, and makes sure that its subject takes a lock that is really there: the servers show
-    /// its key, a second acquire is denied, and nothing is left after the release. Returns how many of the
-    /// servers showed the lock, too.
+    /// its key, a second acquire is denied, and nothing is left after the release.
     pub(crate) fn start_verified(
         subject: &Subject,
         scenario: &Scenario,
         servers: &RedisSet,
-    ) -> Fallible<(Self, usize)> {
+    ) -> Fallible<Self> {
         let mut worker = Self::start(subject, scenario, servers)?;
         let name = subject.name;
         worker.command("take", "taken")?;
@@ -133,10 +129,8 @@ impl WorkerProcess {
         worker.command("second", "denied")?;
         worker.command("give", "given")?;
         match soon(|| locked(subject, servers), 0) {
-            0 => Ok((worker, seen)),
-            left => {
-                Err(format!("{name}: {left} servers still show its lock after the release").into())
-            }
+            0 => Ok(worker),
+            left => Err(format!("{name}: {left} servers still show its lock").into()),
         }
     }
 

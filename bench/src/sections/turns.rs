@@ -1,65 +1,68 @@
 //! What the sections that compare subjects share: the subjects that can run here, and their turns.
 
 use leasehold_testkit::servers::RedisSet;
-use serde::Serialize;
 
 use crate::error::Fallible;
 use crate::measure::peers::lacking;
-use crate::measure::results::Results;
 use crate::measure::subject::Subject;
 use crate::options::Options;
+use crate::report::page::Page;
+use crate::report::table::Run;
 
-/// Returns the requested subjects that can run here, and reports the missing ones.
+/// Returns the requested subjects that can run here on as many servers as `nodes`, and reports the missing ones.
 pub(super) fn present(
-    subjects: impl Iterator<Item = Subject>,
+    subjects: &[Subject],
+    nodes: usize,
     options: &Options,
-    results: &mut Results,
-) -> Fallible<Vec<Subject>> {
+    page: &mut Page,
+) -> Vec<Subject> {
     let mut present = Vec::new();
     for subject in subjects {
         if !options.wants(subject.name) {
             eprintln!("left out by --only: {}", subject.name);
         } else if let Some(why) = lacking(subject.program) {
-            results.skip(subject.name, &why)?;
-        } else {
-            present.push(subject);
+            page.skip(subject.name, &why);
+        } else if nodes == 1 || subject.is_quorum {
+            present.push(*subject);
         }
     }
-    Ok(present)
+    present
 }
 
-/// Rotates the order from round to round, so that no subject always follows the same other one.
-pub(super) fn rotated<T>(subjects: &[T], round: usize) -> impl Iterator<Item = &T> {
-    let turns = subjects.iter().cycle().skip(round % subjects.len().max(1));
-    turns.take(subjects.len())
-}
-
-/// Measures each subject once, on fresh servers, so that nothing is left of the run before. `condition` names
-/// what the subjects have in common. A failure is recorded, and the next subject follows.
-pub(super) fn take_turns<R: Serialize>(
+/// Measures each subject once, on fresh servers, so that nothing is left of the run before. The order rotates from
+/// round to round, so that no subject always follows the same other one. `condition` names what the subjects
+/// have in common. A failure is reported, and the next subject follows.
+pub(super) fn take_turns<T>(
     subjects: &[Subject],
     round: usize,
     condition: &str,
     nodes: usize,
-    results: &mut Results,
-    measure: impl Fn(&Subject, &RedisSet, usize) -> Fallible<R>,
-) -> Fallible {
-    for subject in rotated(subjects, round) {
+    page: &mut Page,
+    measure: impl Fn(&Subject, &RedisSet) -> Fallible<T>,
+) -> Vec<Run<T>> {
+    let mut runs = Vec::new();
+    let rotated = subjects.iter().cycle().skip(round);
+    for subject in rotated.take(subjects.len()) {
         let name = subject.name;
-        eprintln!("round {}: {condition}, {nodes} servers: {name}", round + 1);
-        let servers = RedisSet::start(nodes);
-        match measure(subject, &servers, results.round(round)) {
-            Ok(run) => results.keep(&run)?,
-            Err(why) => results.fail(&format!("{name}, {condition}: {why}"))?,
+        let servers = servers(nodes);
+        eprintln!("round {}: {condition}, {servers}: {name}", round + 1);
+        match measure(subject, &RedisSet::start(nodes)) {
+            Ok(seen) => runs.push(Run {
+                subject: name,
+                round,
+                seen,
+            }),
+            Err(why) => page.fail(&format!("{name}, {condition}, {servers}: {why}")),
         }
     }
-    Ok(())
+    runs
 }
 
 /// What the report calls this many servers.
 pub(super) fn servers(nodes: usize) -> String {
     match nodes {
         1 => "one server".into(),
+        5 => "five servers".into(),
         nodes => format!("{nodes} servers"),
     }
 }

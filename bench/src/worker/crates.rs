@@ -17,23 +17,15 @@ pub(super) struct Key {
     nodes: Vec<MultiplexedConnection>,
     key: String,
     sha: String,
-    rest: Rest,
+    is_patient: bool,
 }
 
-/// What happens to the answers after those of a majority.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rest {
-    Awaited,
-    /// They arrive in the background.
-    Background,
-    /// Nothing waits for them, and a majority suffices even if other servers fail or do not answer in time.
-    Dropped,
-}
-
-pub(super) async fn keys(task: &Task, rest: Rest) -> Fallible<Vec<Key>> {
+/// `is_patient`: whether it waits for all answers. Otherwise a majority suffices even if other servers fail or
+/// do not answer in time.
+pub(super) async fn keys(task: &Task, is_patient: bool) -> Fallible<Vec<Key>> {
     let (mut nodes, mut sha) = (Vec::new(), String::new());
     for url in task.urls() {
-        let mut node = connect(&url, rest == Rest::Dropped).await?;
+        let mut node = connect(&url, !is_patient).await?;
         let mut load = redis::cmd("SCRIPT");
         sha = load.arg("LOAD").arg(FREE).query_async(&mut node).await?;
         nodes.push(node);
@@ -42,7 +34,7 @@ pub(super) async fn keys(task: &Task, rest: Rest) -> Fallible<Vec<Key>> {
         nodes: nodes.clone(),
         key,
         sha: sha.clone(),
-        rest,
+        is_patient,
     };
     Ok(task.keys().map(key).collect())
 }
@@ -69,7 +61,7 @@ impl Key {
             let (command, mut node) = (command.clone(), node.clone());
             async move { command.query_async::<bool>(&mut node).await }
         });
-        if self.rest == Rest::Awaited {
+        if self.is_patient {
             let answers = join_all(asks).await;
             let done = answers.into_iter().collect::<Result<Vec<bool>, _>>()?;
             return Ok(done.into_iter().filter(|done| *done).count());
@@ -79,14 +71,9 @@ impl Key {
         while !self.is_majority(done) {
             match asks.next().await {
                 Some(Ok(is_done)) => done += usize::from(is_done),
-                Some(Err(_)) if self.rest == Rest::Dropped => {}
-                Some(Err(error)) => return Err(error.into()),
+                Some(Err(_)) => {}
                 None => return Ok(done),
             }
-        }
-        if self.rest == Rest::Background && !asks.is_empty() {
-            // Not dropped, because requests that still wait to be sent would be lost.
-            tokio::spawn(async move { while asks.next().await.is_some() {} });
         }
         Ok(done)
     }
@@ -106,10 +93,10 @@ impl Handle for Key {
 
     async fn try_acquire(&self) -> Fallible<Option<u64>> {
         static TOKENS: AtomicU64 = AtomicU64::new(1);
-        let token = match self.rest {
+        let token = match self.is_patient {
+            true => TOKENS.fetch_add(1, Ordering::Relaxed),
             // A dropped release may leave the key on a server. The next one deletes it if the token is the same.
-            Rest::Dropped => 0,
-            Rest::Awaited | Rest::Background => TOKENS.fetch_add(1, Ordering::Relaxed),
+            false => 0,
         };
         let mut set = redis::cmd("SET");
         set.arg(&self.key)
@@ -129,8 +116,9 @@ impl Handle for Key {
     }
 }
 
-/// The list of one token (`bare.rs`) with the overhead of any asynchronous library: the client library,
-/// and a separate thread that receives each call and returns each answer.
+/// A list that holds one token while the lock is free, which BLPOP takes in the order of the requests. It is no
+/// lock, because a client that dies keeps the token. It has the overhead of any asynchronous library: the
+/// client library, and a separate thread that receives each call and returns each answer.
 pub(super) struct Popper {
     background: runtime::Handle,
     /// BLPOP keeps a connection waiting, so each waiter has its own.

@@ -1,7 +1,7 @@
 //! Takes many locks and then only holds them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::{Client, Error, Guard};
@@ -26,15 +26,12 @@ pub(super) async fn obey(task: &Task) -> Fallible {
     let own = std::process::id();
     let first = client.lock("first").acquire().await?;
     let resident_before = resident(own)?;
-    let began = Instant::now();
     let guards = take(&client, task.waiters, task.hold).await?;
     say_json(&Taken {
-        seconds: began.elapsed().as_secs_f64(),
         resident_before,
         resident: resident(own)?,
     })?;
     let seen = Arc::new(Mutex::new(Renewals {
-        renewals: 0,
         longest: 0.0,
         least_left: task.hold.as_secs_f64(),
         lost: 0,
@@ -81,7 +78,6 @@ async fn watch(guard: Guard, seen: Arc<Mutex<Renewals>>) {
         }
         let left = before.since(SystemClock.now()).as_secs_f64();
         let mut seen = lock(&seen);
-        seen.renewals += 1;
         seen.longest = seen.longest.max(now.since(before).as_secs_f64());
         seen.least_left = seen.least_left.min(left);
         before = now;

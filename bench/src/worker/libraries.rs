@@ -2,7 +2,6 @@ use std::time::Duration;
 
 use leasehold::{Client, Guard, Lock};
 use leasehold_redis::RedisStore;
-use redlock::RedLock;
 use rslock::{LockError, LockManager};
 
 use super::Handle;
@@ -106,44 +105,6 @@ impl Handle for Rslock {
 
     async fn release(&self, held: rslock::Lock) -> Fallible {
         self.manager.unlock(&held).await;
-        Ok(())
-    }
-}
-
-/// A lock of the crate `redlock`, which asks the servers one after the other and blocks meanwhile.
-pub(super) struct Redlock {
-    /// A held lock borrows its manager.
-    manager: &'static RedLock,
-    key: Vec<u8>,
-}
-
-pub(super) fn redlock(task: &Task) -> Vec<Redlock> {
-    // For as long as this process, which is one run.
-    let manager: &'static RedLock = Box::leak(Box::new(RedLock::new(task.urls())));
-    let waiter = |key: String| Redlock {
-        manager,
-        key: key.into_bytes(),
-    };
-    task.keys().map(waiter).collect()
-}
-
-impl Handle for Redlock {
-    type Held = redlock::Lock<'static>;
-
-    const BLOCKS: bool = true;
-
-    async fn acquire(&self) -> Fallible<Self::Held> {
-        Ok(self.try_acquire().await?.ok_or("busy")?)
-    }
-
-    async fn try_acquire(&self) -> Fallible<Option<Self::Held>> {
-        const MILLISECONDS: usize = 30_000;
-        let locked = self.manager.lock(&self.key, MILLISECONDS);
-        Ok(locked.map_err(|error| error.to_string())?)
-    }
-
-    async fn release(&self, held: Self::Held) -> Fallible {
-        self.manager.unlock(&held);
         Ok(())
     }
 }

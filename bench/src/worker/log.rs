@@ -82,34 +82,3 @@ impl Log {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_written_is_what_is_read() {
-        let log = Log::new(2);
-        let asked = log.asks(0);
-        let acquired = log.gets(0);
-        log.leaves(0, asked, acquired);
-        let pending = log.asks(1);
-        log.gives_up(&"no\nquorum");
-        let text = serde_json::to_string(&log.finish()).unwrap();
-        assert!(!text.contains('\n'), "{text}");
-        let record: Record = serde_json::from_str(&text).unwrap();
-        assert_eq!(record.pending, [pending]);
-        assert_eq!((record.gave_up, record.why.as_str()), (1, "no\nquorum"));
-        let [section] = record.sections[..] else {
-            panic!("{record:?}");
-        };
-        assert_eq!((section.asked, section.acquired), (asked, acquired));
-        assert!(section.releasing >= acquired);
-    }
-
-    #[test]
-    fn peers_write_a_section_as_a_list() {
-        let section: Section = serde_json::from_str("[3,10,20,30]").unwrap();
-        assert_eq!((section.waiter, section.releasing), (3, 30));
-    }
-}

@@ -97,13 +97,4 @@ mod tests {
         assert_eq!(keys(line), ["k", "k-1", "k-2", "k"]);
         assert_eq!(task(line).own(), 1..=2);
     }
-
-    #[test]
-    fn settings_are_a_delay_or_none() {
-        assert_eq!(
-            task("2 k one 2 0 0 1").delay,
-            Some(Duration::from_millis(2))
-        );
-        assert_eq!(task("multi k one 2 0 0 1").delay, None);
-    }
 }

@@ -1,0 +1,149 @@
+//! A free lock, acquired and released: what that costs, one at a time and many at once.
+
+use std::time::Duration;
+
+use leasehold_testkit::servers::RedisSet;
+
+use crate::error::Fallible;
+use crate::measure::record::Cycled;
+use crate::measure::subject::Program::Own;
+use crate::measure::subject::{LEASEHOLD, NODE_REDLOCK, PYTHON_REDIS_LOCK, REDIS_PY, Subject};
+use crate::measure::worker_process::{Keys, Scenario, WorkerProcess};
+use crate::options::Options;
+use crate::report::page::Page;
+use crate::report::statistics::number;
+use crate::report::table::{Column, Row, Run, table};
+use crate::sections::turns;
+
+/// The reference for the others: the same client library, and nothing else.
+const REFERENCE: &str = "redis crate";
+
+const SUBJECTS: [Subject; 9] = [
+    Subject::new(REFERENCE, Own("crate"), "multi"),
+    Subject::new("redis crate, one thread", Own("crate"), "default"),
+    Subject::new(LEASEHOLD, Own("leasehold"), "multi"),
+    Subject::new("leasehold, one thread", Own("leasehold"), "default"),
+    Subject::new("rslock", Own("rslock"), "multi"),
+    Subject::new("rslock, one thread", Own("rslock"), "default"),
+    NODE_REDLOCK,
+    REDIS_PY,
+    PYTHON_REDIS_LOCK,
+];
+
+/// One subject in one round.
+#[derive(Debug)]
+struct Cycles {
+    cycled: Cycled,
+    cycles_per_second: f64,
+    /// Processor time, per cycle: all threads of the client, all servers.
+    client_micros: f64,
+    server_micros: f64,
+    /// What other processes on this machine used, of one core.
+    other_cpu: f64,
+}
+
+const COLUMNS: [Column<Cycles>; 10] = [
+    ("subject", |row| row.subject().into()),
+    ("cycles/s", |row| row.spread(|seen| seen.cycles_per_second)),
+    ("÷ redis crate", |row| {
+        let is_reference = |run: &Run<Cycles>| run.subject == REFERENCE;
+        row.ratio(is_reference, |seen| seen.cycles_per_second)
+    }),
+    ("cycle p50 µs", |row| {
+        row.integer(|seen| seen.cycled.cycle_p50)
+    }),
+    ("p99 µs", |row| row.integer(|seen| seen.cycled.cycle_p99)),
+    ("client CPU µs per cycle", |row| {
+        row.part(|seen| seen.client_micros)
+    }),
+    ("servers' CPU µs per cycle", |row| {
+        row.part(|seen| seen.server_micros)
+    }),
+    ("others' CPU", |row| row.percent(|seen| seen.other_cpu)),
+    ("failed", |row| {
+        let failed: usize = row.seen().map(|seen| seen.cycled.failed).sum();
+        failed.to_string()
+    }),
+    ("rounds", |row| row.rounds()),
+];
+
+/// How long a subject cycles before it is measured. The proof makes a lock busy, and Leasehold leaves the
+/// plain commands alone for a second after that.
+const WARM_UP: Duration = Duration::from_millis(1_250);
+
+pub(super) fn measure(options: &Options, page: &mut Page) -> Fallible {
+    page.say(include_str!("../../pages/cycles.md"));
+    for nodes in [1, 5] {
+        let servers = turns::servers(nodes);
+        let subjects = turns::present(&SUBJECTS, nodes, options, page);
+        for in_flight in [1, 64, 512] {
+            let what = format!("{in_flight} in flight");
+            let mut runs = Vec::new();
+            for round in 0..options.rounds(5) {
+                let measure = |subject: &_, servers: &_| {
+                    Cycles::measure(subject, in_flight, servers, options)
+                };
+                let turns = turns::take_turns(&subjects, round, &what, nodes, page, measure);
+                runs.extend(turns);
+            }
+            page.say(format!("### {what}, {servers}"));
+            page.say(table(&COLUMNS, Row::by_subject(&runs)));
+            summarize(nodes, in_flight, &runs, page);
+        }
+    }
+    Ok(())
+}
+
+fn summarize(nodes: usize, in_flight: usize, runs: &[Run<Cycles>], page: &mut Page) {
+    let (what, shown): (_, fn(f64) -> String) = match in_flight {
+        1 => ("acquire and release a free lock", |value| {
+            format!("{value:.0} µs")
+        }),
+        64 => ("free locks per second, 64 at a time", |value| {
+            format!("{value:.0}/s")
+        }),
+        _ => return,
+    };
+    let value = |seen: &Cycles| match in_flight {
+        1 => seen.cycled.cycle_p50,
+        _ => seen.cycles_per_second,
+    };
+    let of = |name: &str| Row::of(runs, |run| run.subject == name)?.over(value);
+    let others = [
+        ("bare `redis` crate", of(REFERENCE)),
+        ("rslock", of("rslock")),
+        ("node-redlock", of(NODE_REDLOCK.name)),
+        ("redis-py", of(REDIS_PY.name)),
+    ];
+    let what = format!("{what}, {}", turns::servers(nodes));
+    page.figure(&what, true, shown, of(LEASEHOLD), &others);
+}
+
+impl Cycles {
+    /// Proves that the lock is real, warms up, and measures.
+    fn measure(
+        subject: &Subject,
+        in_flight: usize,
+        servers: &RedisSet,
+        options: &Options,
+    ) -> Fallible<Self> {
+        let scenario = Scenario::without_pauses(Keys::Each, in_flight);
+        let mut worker = WorkerProcess::start_verified(subject, &scenario, servers)?;
+        let _: Cycled = worker.ask_for(&format!("cycle-for {}", WARM_UP.as_millis()))?;
+        let before = worker.usage(servers)?;
+        let span = options.pick(300, 1000);
+        let cycled: Cycled = worker.ask_for(&format!("cycle-for {span}"))?;
+        let [client, server, others] = worker.usage(servers)?.since(&before);
+        if cycled.cycles == 0 {
+            return Err(format!("no cycle came to its end; {}", cycled.why).into());
+        }
+        let cycles = number(cycled.cycles);
+        Ok(Self {
+            cycles_per_second: cycles / cycled.seconds,
+            client_micros: client * 1e6 / cycles,
+            server_micros: server * 1e6 / cycles,
+            other_cpu: others / cycled.seconds,
+            cycled,
+        })
+    }
+}
