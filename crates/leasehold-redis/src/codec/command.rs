@@ -17,12 +17,15 @@ pub struct Codec {
     pub user: String,
     /// The client.
     pub client: ClientId,
-    /// For how long a release sometimes leaves a contended lock free for clients of other libraries. Zero
-    /// means never.
+    /// For how long a release sometimes leaves a contended lock free for clients of other libraries. Every
+    /// client uses [`FOREIGN_GAP`](Self::FOREIGN_GAP); zero, which means never, is for tests of the queue.
     pub foreign_gap: Duration,
 }
 
 impl Codec {
+    /// The length of a gap for clients of other libraries.
+    pub const FOREIGN_GAP: Duration = Duration::from_millis(150);
+
     pub(super) fn names<'c>(&self, claim: &'c Claim) -> Names<'c> {
         Names::new(&self.prefix, &claim.key)
     }

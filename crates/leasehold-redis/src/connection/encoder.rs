@@ -17,11 +17,9 @@ pub(crate) struct Encoder {
 impl Encoder {
     /// Returns an encoder for members with these codecs.
     pub(crate) fn new<'a>(codecs: impl IntoIterator<Item = &'a Codec>) -> Self {
-        let mut settings = codecs
-            .into_iter()
-            .map(|codec| (&codec.prefix, codec.foreign_gap));
-        let first = settings.next();
-        let mut others = settings.peekable();
+        let mut prefixes = codecs.into_iter().map(|codec| &codec.prefix);
+        let first = prefixes.next();
+        let mut others = prefixes.peekable();
         Self {
             is_shared: others.peek().is_some() && others.all(|other| Some(other) == first),
             ..Self::default()

@@ -30,9 +30,6 @@ pub struct DriverConfig {
     pub enforced: bool,
     /// Whether nothing is written to the members: for tools that only read.
     pub read_only: bool,
-    /// For how long a release leaves a contended lock free for clients of other libraries, from time to
-    /// time. Zero: never.
-    pub foreign_gap: Duration,
     /// The client.
     pub client: Arc<ClientInfo>,
     /// The clock and the random numbers.
@@ -61,7 +58,7 @@ impl DriverConfig {
             read_only: self.read_only,
             entropy: Arc::clone(&self.env.entropy),
         };
-        let mut parts = Parts::new(urls, Some(&self.client), self.foreign_gap, &self.env)?;
+        let mut parts = Parts::new(urls, Some(&self.client), &self.env)?;
         if !self.read_only && !self.enforced {
             parts.refuse_eviction();
         }
@@ -76,7 +73,6 @@ impl Parts {
     pub(super) fn new(
         urls: Vec<RedisUrl>,
         client: Option<&Arc<ClientInfo>>,
-        foreign_gap: Duration,
         env: &Env,
     ) -> Result<Self, Error> {
         let id = client.map_or_else(|| ClientId::random(&*env.entropy), |client| client.id);
@@ -85,7 +81,7 @@ impl Parts {
                 prefix: url.prefix.clone(),
                 user: Login::shown(url.login.as_ref()).to_owned(),
                 client: id,
-                foreign_gap: url.foreign_gap.unwrap_or(foreign_gap),
+                foreign_gap: Codec::FOREIGN_GAP,
             };
             Connection::new(codec, client.cloned())
         };

@@ -38,7 +38,6 @@ pub struct RedisStore {
     limits: Limits,
     enforced: bool,
     read_only: bool,
-    foreign_gap: Duration,
     hand_overs: HandOvers,
     /// The metric of the members' states, until the first session takes it. It belongs to the recorder of
     /// the thread that created the store.
@@ -84,7 +83,6 @@ impl RedisStore {
             gauges: Mutex::new(Some(MemberGauges::new(&name(&members), members.len()))),
             enforced: urls.len() >= 3,
             read_only: false,
-            foreign_gap: Self::FOREIGN_GAP,
             set: MemberSet::new(ids, LeaseTerms::QUORUM_TTL_MAX, Self::CLOCK_TOLERANCE),
             limits: Limits::default(),
             members,
@@ -114,7 +112,6 @@ impl RedisStore {
             clock_tolerance: self.set.clock_tolerance,
             enforced: self.enforced,
             read_only: self.read_only,
-            foreign_gap: self.foreign_gap,
             // The session does not count as its own user.
             client: Arc::new(ClientInfo::clone(client)),
             env: self.env.clone(),

@@ -23,9 +23,6 @@ impl RedisStore {
     /// adjustments of time daemons and the travel time of a reply.
     pub const CLOCK_TOLERANCE_MIN: Duration = Duration::from_millis(10);
 
-    /// The default length of a gap for clients of other libraries.
-    pub const FOREIGN_GAP: Duration = Duration::from_millis(150);
-
     /// The greatest `max_ttl`. A member has no vote for that time after a restart.
     pub const MAX_TTL_MAX: Duration = Duration::from_secs(60 * 60);
 
@@ -65,19 +62,6 @@ impl RedisStore {
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
-        self
-    }
-
-    /// Sets for how long a release leaves a contended lock free for clients of other libraries, which poll.
-    /// The waiters in the queue wait during that time. The default is [`RedisStore::FOREIGN_GAP`]; zero
-    /// means never.
-    ///
-    /// There is such a gap every 5 s, and every second for an hour after a client saw a holder of another
-    /// library. The first of these clients may therefore wait for 5 s, and longer if it asks less often
-    /// than once per gap. A URL with the parameter `foreign_gap` sets the gap of its server.
-    #[must_use]
-    pub fn foreign_gap(mut self, gap: Duration) -> Self {
-        self.foreign_gap = gap;
         self
     }
 

@@ -26,7 +26,6 @@ pub(crate) struct RedisUrl {
     pub(crate) prefix: String,
     pub(crate) ca: Option<PathBuf>,
     /// Replaces that of the store.
-    pub(crate) foreign_gap: Option<Duration>,
     /// Whether the server may evict locks.
     pub(crate) accepts_eviction: bool,
 }
@@ -112,7 +111,6 @@ impl RedisUrl {
             database,
             prefix: query.prefix.unwrap_or_default(),
             ca: query.ca,
-            foreign_gap: query.foreign_gap,
             accepts_eviction: query.accepts_eviction,
         })
     }
@@ -222,8 +220,6 @@ mod tests {
         assert_eq!(parsed("redis://h/15").database, 15);
         assert_eq!(parsed("unix:///s?db=3").database, 3);
         assert_eq!(parsed("redis://h?prefix=app%3A").prefix, "app:");
-        let gap = parsed("redis://h?foreign_gap=40").foreign_gap;
-        assert_eq!(gap, Some(Duration::from_millis(40)));
         assert_eq!(
             parsed("rediss://h?ca=/etc/ca.pem").ca,
             Some("/etc/ca.pem".into())
@@ -277,9 +273,6 @@ mod tests {
             ("redis://h?id=", "1 to 128 bytes"),
             ("redis://h?prefix=leasehold:x", "reserved"),
             ("redis://h?prefix=lease", "reserved"),
-            ("redis://h?foreign_gap=-1", "from 0 to 1000, not \"-1\""),
-            ("redis://h?foreign_gap=1001", "from 0 to 1000"),
-            ("redis://h?foreign_gap=1&foreign_gap=2", "is given twice"),
             (
                 "redis://h?evicting=yes",
                 "`evicting` is accept, not \"yes\"",

@@ -1,6 +1,5 @@
 use std::mem;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use leasehold::Key;
 use leasehold::store::is_printable;
@@ -10,16 +9,12 @@ use super::percent::decoded;
 /// The longest `?id=` and `?prefix=`, in bytes.
 const NAME_BYTES_MAX: usize = 128;
 
-/// The longest `?foreign_gap=`. The queue does not move meanwhile.
-const FOREIGN_GAP_MAX: Duration = Duration::from_secs(1);
-
 /// The parameters after the `?`.
 #[derive(Default)]
 pub(super) struct Query {
     pub(super) id: Option<String>,
     pub(super) prefix: Option<String>,
     pub(super) ca: Option<PathBuf>,
-    pub(super) foreign_gap: Option<Duration>,
     pub(super) accepts_eviction: bool,
     pub(super) db: Option<String>,
 }
@@ -34,14 +29,13 @@ impl Query {
                 "id" => query.id.replace(checked_name(name, value)?).is_none(),
                 "prefix" => query.prefix.replace(checked_prefix(value)?).is_none(),
                 "ca" => query.ca.replace(PathBuf::from(value)).is_none(),
-                "foreign_gap" => query.foreign_gap.replace(gap(&value)?).is_none(),
                 "evicting" if value == "accept" => !mem::replace(&mut query.accepts_eviction, true),
                 "evicting" => return Err(format!("`evicting` is accept, not {value:?}")),
                 "db" => query.db.replace(value).is_none(),
                 _ => {
                     return Err(format!(
-                        "unknown parameter {name:?}: id, prefix, ca, foreign_gap, evicting and, for \
-                         unix://, db are known"
+                        "unknown parameter {name:?}: id, prefix, ca, evicting and, for unix://, db are \
+                         known"
                     ));
                 }
             };
@@ -54,15 +48,6 @@ impl Query {
         }
         Ok(query)
     }
-}
-
-fn gap(value: &str) -> Result<Duration, String> {
-    let millis = value.parse().ok();
-    let gap = millis.map(Duration::from_millis);
-    gap.filter(|gap| *gap <= FOREIGN_GAP_MAX).ok_or_else(|| {
-        let max = FOREIGN_GAP_MAX.as_millis();
-        format!("`foreign_gap` is a number of milliseconds from 0 to {max}, not {value:?}")
-    })
 }
 
 fn checked_name(name: &str, value: String) -> Result<String, String> {

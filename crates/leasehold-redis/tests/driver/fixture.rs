@@ -46,7 +46,6 @@ impl Client {
             clock_tolerance: Duration::from_secs(1),
             enforced: false,
             read_only: false,
-            foreign_gap: Duration::ZERO,
             client: Arc::clone(&info),
             env,
         };

@@ -10,7 +10,7 @@
 //! | a waiter | in queue order |
 //! | a newcomer, or [`try_acquire`](crate::Lock::try_acquire) | when the lock is free and not reserved: usually when there are no waiters; once, after a lease that ended without a release |
 //! | [`barging`](crate::Lock::barging) | ahead of all waiters, when the lock is free or only reserved |
-//! | a client of another library | when it asks while the lock is free; the server leaves it free for a moment now and then: `RedisStore::foreign_gap` |
+//! | a client of another library | when it asks while the lock is free; the server leaves it free for 150 ms every 5 s, and every second for an hour after a client saw a holder of another library |
 //! | a reader | together with other readers, but not ahead of a waiting writer, or of a waiter for a permit |
 //! | a waiter for a [permit](crate::Semaphore) | in queue order as soon as a permit is free, however many are held; not ahead of a waiter in another mode |
 //!

@@ -204,10 +204,9 @@ pub(super) fn queued(server: &RedisServer) -> usize {
     }
 }
 
-/// Returns the store of these tests. It never leaves a lock free for clients that poll, because that would
-/// distort all measurements.
+/// Returns the store of these tests.
 pub(super) fn store(urls: &[String]) -> RedisStore {
-    set::store(urls, MAX_TTL).foreign_gap(Duration::ZERO)
+    set::store(urls, MAX_TTL)
 }
 
 fn urls(servers: &RedisSet) -> Vec<String> {

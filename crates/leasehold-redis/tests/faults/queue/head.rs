@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, SystemClock};
+use leasehold_redis::codec::Codec;
 use leasehold_testkit::servers::{RedisServer, Reply, until};
 
 use super::fixture::{Fixture, queued};
 use super::host::Host;
 use super::{LOCK, note};
 
-/// The limit after a release with a dead head, and after the end of a dead holder's lease.
-const AT_ONCE: Duration = Duration::from_millis(100);
+/// The limit after a release with a dead head, and after the end of a dead holder's lease. The release may
+/// begin a gap for clients of other libraries.
+const AT_ONCE: Duration = Codec::FOREIGN_GAP.saturating_add(Duration::from_millis(100));
 
 /// A heartbeat of the waiter behind the head, and a margin for a slow machine.
 const ONE_HEARTBEAT: Duration = Duration::from_millis(1500);
