@@ -78,21 +78,6 @@ pub fn waiters(answers: Answers<Vec<Waiter>>) -> Result<Vec<Waiter>, Error> {
     Ok(waiters)
 }
 
-/// Returns the first `limit` locks that a majority lists.
-///
-/// # Errors
-///
-/// If no majority answered.
-pub fn list(answers: Answers<Vec<Key>>, limit: usize) -> Result<Vec<Key>, Error> {
-    let (given, _, needed) = answers.of_a_majority()?;
-    let mut seen = BTreeMap::<Key, usize>::new();
-    for key in given.into_iter().flatten() {
-        *seen.entry(key).or_default() += 1;
-    }
-    let held = seen.into_iter().filter(|(_, members)| *members >= needed);
-    Ok(held.map(|(key, _)| key).take(limit).collect())
-}
-
 /// Returns the first `limit` locks that any member lists, with the number of members for each holder. Each
 /// member lists its first locks up to the limit, so a lock among the first of all is among the first of
 /// each member that has it.

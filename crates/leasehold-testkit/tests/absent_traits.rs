@@ -27,7 +27,6 @@ fn inspection_is_unsupported_and_names_the_store() {
     pollster::block_on(async {
         unsupported(client.holders("deploy").await, message);
         unsupported(client.waiters("deploy").await, message);
-        unsupported(client.list("", 9).await, message);
         unsupported(client.list_locks(&Pattern::all(), 9).await, message);
     });
 }

@@ -113,24 +113,6 @@ impl Client {
             .await
     }
 
-    /// Returns up to `limit` held locks whose names begin with `prefix`. For diagnostics.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where the store has no
-    /// [`Inspection`](crate::store::Inspection), or a store that does not answer.
-    ///
-    /// # Cancel safety
-    ///
-    /// May be dropped at any time.
-    pub async fn list(&self, prefix: impl Into<String>, limit: usize) -> Result<Vec<Key>, Error> {
-        let prefix = prefix.into();
-        let store = Arc::clone(&self.core.context.store);
-        self.core
-            .run(async move { optional::inspection(&*store)?.list(&prefix, limit).await })?
-            .await
-    }
-
     /// Asks every member of the store and returns its health, in the order in which the members were
     /// given. The list is empty for a store without members. For diagnostics and monitoring.
     ///

@@ -7,13 +7,12 @@
 use std::process::Command;
 use std::time::Duration;
 
-use leasehold::store::background::Thread;
 use leasehold::{Client, Error, ErrorKind, FenceGate, LostReason, MemoryStore};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 
 /// What the child sees; the first thing that is wrong is its exit code.
-fn in_the_child(client: Client, guard: leasehold::Guard, thread: Thread) -> i32 {
+fn in_the_child(client: Client, guard: leasehold::Guard) -> i32 {
     let is_forked = |error: Error| error.kind() == ErrorKind::Forked;
     let checks = [
         !guard.is_valid(),
@@ -23,11 +22,9 @@ fn in_the_child(client: Client, guard: leasehold::Guard, thread: Thread) -> i32 
         pollster::block_on(client.lock("y").try_acquire()).is_err_and(is_forked),
         pollster::block_on(client.lock("x").acquire()).is_err_and(is_forked),
         pollster::block_on(client.holders("x")).is_err_and(is_forked),
-        pollster::block_on(guard.share().release()).is_err_and(is_forked),
+        pollster::block_on(guard.reenter().release()).is_err_and(is_forked),
         pollster::block_on(guard.claim(&FenceGate::new())).is_err_and(is_forked),
-        pollster::block_on(thread.run(async {})).is_err_and(is_forked),
     ];
-    drop(thread);
     drop(guard);
     drop(client);
     let own = Client::new(MemoryStore::new());
@@ -47,13 +44,12 @@ fn a_forked_child_holds_and_frees_nothing() {
 fn fork_a_holder(before_fork: impl FnOnce()) {
     let client = Client::new(MemoryStore::new());
     let guard = pollster::block_on(client.lock("x").acquire()).expect("a grant");
-    let thread = Thread::start().expect("a thread");
     before_fork();
     // SAFETY: the child uses its copy of the memory, which no other thread of it can change, and
     // leaves by _exit.
     match unsafe { fork() }.expect("a child") {
         ForkResult::Child => {
-            let code = in_the_child(client, guard, thread);
+            let code = in_the_child(client, guard);
             // SAFETY: ends the child without running the test harness's own end.
             unsafe { nix::libc::_exit(code) }
         }
@@ -67,10 +63,6 @@ fn fork_a_holder(before_fork: impl FnOnce()) {
             assert!(guard.is_valid(), "the child's drop freed nothing");
             let held = pollster::block_on(client.lock("x").try_acquire()).expect("an answer");
             assert!(held.is_none());
-            assert_eq!(
-                pollster::block_on(thread.run(async { 7 })).expect("an answer"),
-                7
-            );
             pollster::block_on(guard.release()).expect("an answer");
         }
     }

@@ -24,15 +24,12 @@ pub(crate) fn holders(directory: &Directory, key: &Key) -> Result<Vec<Holder>, E
     found.map_err(|error| failed("look into the lock file", &path, error))
 }
 
-/// Returns the held keys that begin with `prefix`, at most `limit`.
-pub(crate) fn list(directory: &Directory, prefix: &str, limit: usize) -> Result<Vec<Key>, Error> {
+/// Returns the held keys that begin with `prefix`.
+pub(crate) fn held_keys(directory: &Directory, prefix: &str) -> Result<Vec<Key>, Error> {
     let failed = |error| failed("read the lock directory", directory.path(), error);
     let kernel = KernelLocks::read();
     let mut keys = Vec::new();
     for entry in fs::read_dir(directory.path()).map_err(failed)? {
-        if keys.len() >= limit {
-            break;
-        }
         let name = entry.map_err(failed)?.file_name();
         let Some(name) = name.to_str() else { continue };
         let path = directory.path().join(name);

@@ -17,16 +17,6 @@ impl Inspection for FileStore {
         })
     }
 
-    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
-        Box::pin(async move {
-            let (directory, prefix) = (Arc::clone(self.directory()), prefix.to_owned());
-            let looked = blocking(move || listing::list(&directory, &prefix, limit)).await;
-            looked
-                .flatten()
-                .map_err(|error| error.with_store(self.to_string()))
-        })
-    }
-
     fn list_locks<'a>(
         &'a self,
         pattern: &'a Pattern,
@@ -47,7 +37,7 @@ fn list_locks(
     pattern: &Pattern,
     limit: usize,
 ) -> Result<LockListing, Error> {
-    let mut keys = listing::list(directory, pattern.prefix(), usize::MAX)?;
+    let mut keys = listing::held_keys(directory, pattern.prefix())?;
     keys.retain(|key| pattern.matches(key.as_str()));
     keys.sort_unstable();
     let more = keys.len() > limit;

@@ -75,7 +75,6 @@ async fn flock_command_excludes_ours_and_is_shown() {
         let holders = fixture.holders().await.into_iter();
         holders.map(|it| (it.mode, it.owner)).collect::<Vec<_>>()
     };
-    let listed = async || fixture.store.list("", 10).await.unwrap();
 
     // It makes the file, which is then empty.
     let flock = Flock::hold(&path, Mode::Exclusive);
@@ -83,9 +82,9 @@ async fn flock_command_excludes_ours_and_is_shown() {
         fixture.busy(&fixture.wants(mode)).await;
     }
     assert_eq!(shown().await, [(Mode::Exclusive, None)]);
-    assert_eq!(listed().await, [key("deploy")]);
+    assert_eq!(fixture.held_locks().await, [key("deploy")]);
     drop(flock);
-    assert!(shown().await.is_empty() && listed().await.is_empty());
+    assert!(shown().await.is_empty() && fixture.held_locks().await.is_empty());
 
     // The kernel does not show which kind of shared holder it sees: permits do not exclude it.
     for mode in [Mode::Shared, permit(1)] {

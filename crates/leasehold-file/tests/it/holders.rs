@@ -2,7 +2,7 @@ use std::fs::{self, File};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leasehold::Mode;
-use leasehold::store::{Attempt, Inspection as _, Store};
+use leasehold::store::{Attempt, Inspection as _, Pattern, Store};
 
 use crate::helper::Helper;
 use crate::store_fixture::{StoreFixture, key, permit};
@@ -36,7 +36,7 @@ async fn sharing_holders_are_named_individually() {
             assert_eq!(pids, sorted(&mut helpers.iter().map(Helper::pid)));
         };
         shown_are(&helpers).await;
-        assert_eq!(fixture.store.list("", 10).await.unwrap(), [key("deploy")]);
+        assert_eq!(fixture.held_locks().await, [key("deploy")]);
         // One is killed. Its record stays behind, and is not believed.
         helpers.remove(1).kill();
         shown_are(&helpers).await;
@@ -48,7 +48,7 @@ async fn sharing_holders_are_named_individually() {
         shown_are(&helpers).await;
         helpers.iter_mut().for_each(Helper::release);
         assert!(fixture.holders().await.is_empty());
-        assert!(fixture.store.list("", 10).await.unwrap().is_empty());
+        assert!(fixture.held_locks().await.is_empty());
     }
 }
 
@@ -76,7 +76,7 @@ async fn looking_does_not_disturb_an_attempt() {
         let mut looked = 0_u32;
         while !is_over.load(Ordering::Relaxed) {
             other.holders(&key("deploy")).await.unwrap();
-            other.list("", 10).await.unwrap();
+            other.list_locks(&Pattern::all(), 10).await.unwrap();
             looked += 1;
         }
         looked
@@ -89,7 +89,7 @@ async fn looking_does_not_disturb_an_attempt() {
 }
 
 #[tokio::test]
-async fn listing_shows_held_keys_with_the_prefix() {
+async fn listing_shows_the_held_keys_that_match() {
     let fixture = StoreFixture::new();
     let long = format!("jobs/{}", "é".repeat(200));
     let names = ["jobs/a", "jobs/B", "jobs%/c", "jobs*", "other", &long];
@@ -100,13 +100,15 @@ async fn listing_shows_held_keys_with_the_prefix() {
     let dir = fixture.dir.path();
     fs::write(dir.join("README.lock.txt"), "").unwrap();
     fs::create_dir(dir.join("jobs%2Ffolder.lock")).unwrap();
-    let list = async |prefix: &str, limit| {
-        let mut keys = fixture.store.list(prefix, limit).await.unwrap();
-        keys.sort();
-        keys.iter().map(ToString::to_string).collect::<Vec<_>>()
+    let list = async |pattern: &str| {
+        let pattern = Pattern::new(pattern).unwrap();
+        let locks = fixture.store.list_locks(&pattern, 10).await.unwrap().locks;
+        locks
+            .iter()
+            .map(|lock| lock.key.to_string())
+            .collect::<Vec<_>>()
     };
-    assert_eq!(list("jobs/", 10).await, ["jobs/B", "jobs/a", &long]);
-    assert_eq!(list("jobs%", 10).await, ["jobs%/c"]);
-    assert_eq!(list("", 10).await.len(), names.len());
-    assert_eq!(list("", 2).await.len(), 2);
+    assert_eq!(list("jobs/*").await, ["jobs/B", "jobs/a", &long]);
+    assert_eq!(list("jobs%*").await, ["jobs%/c"]);
+    assert_eq!(list("*").await.len(), names.len());
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use leasehold::clock::WallTime;
 use leasehold::env::{Env, SystemEntropy};
 use leasehold::store::{
-    Attempt, Claim, ClientInfo, Held, Inspection as _, Owner, Permits, Release, Renewal, Store,
-    Wait,
+    Attempt, Claim, ClientInfo, Held, Inspection as _, Owner, Pattern, Permits, Release, Renewal,
+    Store, Wait,
 };
 use leasehold::{Error, Fence, Holder, Key, Mode};
 use leasehold_file::FileStore;
@@ -97,6 +97,12 @@ impl StoreFixture {
     /// Returns the holders of the lock "deploy".
     pub(crate) async fn holders(&self) -> Vec<Holder> {
         self.store.holders(&key("deploy")).await.unwrap()
+    }
+
+    /// Returns the names of the held locks.
+    pub(crate) async fn held_locks(&self) -> Vec<Key> {
+        let listing = self.store.list_locks(&Pattern::all(), 1000).await.unwrap();
+        listing.locks.into_iter().map(|lock| lock.key).collect()
     }
 }
 

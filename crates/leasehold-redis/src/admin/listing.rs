@@ -1,6 +1,6 @@
 //! Finding the locks of a server among all of its keys.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use leasehold::store::{ListedLock, LockListing, Pattern};
 use leasehold::{Error, Holder, Key, Mode};
@@ -42,18 +42,16 @@ impl HeldKey {
 }
 
 impl Server {
-    /// Returns locks of this library whose names begin with `prefix`.
-    pub(crate) async fn list(&self, prefix: &str, limit: usize) -> Result<Vec<Key>, Error> {
-        // A server may name a key twice while its table grows.
-        let mut found = HashSet::new();
-        let mut scan = Scan::new(self, prefix);
-        while found.len() < limit
-            && let Some(held) = scan.step().await?
-        {
-            let ours = held.into_iter().filter(|(_, found)| !found.is_foreign());
-            found.extend(ours.map(|(key, _)| key));
+    /// Returns a lock of this library that is held, if there is one.
+    pub(crate) async fn any_lock(&self) -> Result<Option<Key>, Error> {
+        let mut scan = Scan::new(self, "");
+        while let Some(held) = scan.step().await? {
+            let ours = held.into_iter().find(|(_, found)| !found.is_foreign());
+            if let Some((key, _)) = ours {
+                return Ok(Some(key));
+            }
         }
-        Ok(found.into_iter().take(limit).collect())
+        Ok(None)
     }
 
     /// Returns whether the server has a fence counter of any lock.

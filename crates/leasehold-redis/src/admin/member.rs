@@ -22,11 +22,13 @@ use crate::url::{RedisUrl, parse_all};
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), leasehold::Error> {
+/// use leasehold::store::Pattern;
 /// use leasehold_redis::RedisMember;
 ///
 /// let server = RedisMember::new("redis://10.0.0.1")?;
-/// for key in server.list("invoices/", 100).await? {
-///     println!("{key}: {:?}", server.holders(&key).await?);
+/// let invoices = Pattern::new("invoices/*")?;
+/// for lock in server.list_locks(&invoices, 100).await?.locks {
+///     println!("{}: {:?}", lock.key, lock.holders);
 /// }
 /// # Ok(()) }
 /// ```
@@ -146,15 +148,6 @@ impl RedisMember {
         self.server.waiters(key).await
     }
 
-    /// Returns locks whose names begin with `prefix`.
-    ///
-    /// # Errors
-    ///
-    /// If the server does not answer or the user lacks a right.
-    pub async fn list(&self, prefix: &str, limit: usize) -> Result<Vec<Key>, Error> {
-        self.server.list(prefix, limit).await
-    }
-
     /// Returns the first locks by name that match, with their holders.
     ///
     /// # Errors
@@ -184,24 +177,6 @@ impl RedisMember {
     /// If the server does not answer or the user lacks a right.
     pub async fn last_break(&self, key: &Key) -> Result<Option<ForceReleaseRecord>, Error> {
         self.server.last_break(key).await
-    }
-
-    /// Deletes the fence counters of those `keys` that are not in use, and returns the others. Use it for
-    /// names that exist only for a while, such as those of a measurement.
-    ///
-    /// A lock of the same name gets greater fences later, if the clients' wall clocks are right. A client
-    /// that used the lock within the last ten minutes may create a new counter without an expiry; its next
-    /// use after that time sets one.
-    ///
-    /// # Errors
-    ///
-    /// If the server does not answer or refuses. It may have deleted some of the counters.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the server may have deleted some of the counters.
-    pub async fn forget(&self, keys: &[Key]) -> Result<Vec<Key>, Error> {
-        self.server.forget(keys).await
     }
 
     fn unexpected(&self) -> Error {

@@ -5,7 +5,6 @@
 mod examine;
 mod force_release;
 mod foreign;
-mod forget;
 mod inspect;
 mod listing;
 mod member;

@@ -240,7 +240,7 @@ impl RedisStore {
             let status = member.status().await;
             let received = clock.now();
             let held = match &status {
-                Ok(status) if status.member_record.is_none() => first_lock(member).await,
+                Ok(status) if status.member_record.is_none() => member.server.any_lock().await,
                 _ => Ok(None),
             };
             MemberAnswer {
@@ -273,11 +273,6 @@ impl RedisStore {
         });
         join_all(writes).await.into_iter().collect()
     }
-}
-
-/// Returns a lock that the member holds, if there is one.
-async fn first_lock(member: &RedisMember) -> Result<Option<Key>, Error> {
-    Ok(member.list("", 1).await?.into_iter().next())
 }
 
 /// Tells the removed member which quorum it left.

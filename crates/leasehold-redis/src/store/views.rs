@@ -73,16 +73,6 @@ impl Inspection for RedisStore {
         Box::pin(async { views::waiters(asked.await) })
     }
 
-    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
-        // A member that lists only some of its locks may leave out those that a majority has.
-        let all = match self.members.len() {
-            1 => limit,
-            _ => usize::MAX,
-        };
-        let asked = self.ask_each(move |server| server.list(prefix, all));
-        Box::pin(async move { views::list(asked.await, limit) })
-    }
-
     fn list_locks<'a>(
         &'a self,
         pattern: &'a Pattern,

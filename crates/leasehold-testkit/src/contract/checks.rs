@@ -138,7 +138,6 @@ pub(super) const CHECKS: &[Check] = checks! {
     }
     inspection, Nothing [Inspection]::{
         h1_holders_are_named_while_they_hold,
-        h2_exactly_the_held_keys_are_listed,
         h4_listing_names_the_held_locks_that_match,
     }
     breaking, Nothing [Admin, Inspection]::{

@@ -12,14 +12,6 @@ impl Inspection for MemoryStore {
         self.step(|table, now| Ok(table.waiters(key, now)))
     }
 
-    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
-        self.step(move |table, now| {
-            let keys = table.held(now).map(|(key, _)| key);
-            let keys = keys.filter(|key| key.as_str().starts_with(prefix));
-            Ok(keys.take(limit).cloned().collect())
-        })
-    }
-
     fn list_locks<'a>(
         &'a self,
         pattern: &'a Pattern,

@@ -64,64 +64,6 @@ pub fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Er
     })
 }
 
-/// A thread of its own, for what is not driven by a client's and must not depend on the runtime of
-/// the caller. Ends with this handle; what still runs on it then is broken off.
-#[derive(Debug)]
-pub struct Thread {
-    /// `None` only while it is being dropped.
-    background: Option<Background>,
-    process: Process,
-}
-
-impl Thread {
-    /// Starts the thread.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Closed`] if the system has no room for it.
-    pub fn start() -> Result<Self, Error> {
-        Ok(Self {
-            background: Some(Background::start()?),
-            process: Process::current(),
-        })
-    }
-
-    /// Runs `task`, with timers and spawned tasks on the thread. Works on any executor.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Forked`] in a forked child, which has a copy of the handle and no thread.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the thread runs the task to its end.
-    pub async fn run<T: Send + 'static>(
-        &self,
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, Error> {
-        match &self.background {
-            Some(background) if !self.is_forked() => Ok(background.run(task).await),
-            _ => Err(forked()),
-        }
-    }
-
-    fn is_forked(&self) -> bool {
-        !self.process.is_current()
-    }
-}
-
-impl Drop for Thread {
-    fn drop(&mut self) {
-        let background = self.background.take();
-        if self.is_forked() {
-            // Any mutex in the child's copy may be locked for ever.
-            std::mem::forget(background);
-        } else if let Some(mut background) = background {
-            background.stop(std::future::ready(()));
-        }
-    }
-}
-
 /// Where a client's tasks run.
 #[derive(Debug)]
 pub(crate) struct Background {

@@ -42,21 +42,6 @@ pub trait Inspection: Send + Sync {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// Returns at most `limit` held keys that begin with `prefix`, in no particular order.
-    ///
-    /// # Contract
-    ///
-    /// - **H2** Lists exactly the held keys with the prefix, taken literally.
-    ///
-    /// # Errors
-    ///
-    /// A store, or a majority of its members, that does not answer.
-    ///
-    /// # Cancel safety
-    ///
-    /// May be dropped at any time.
-    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>>;
-
     /// Returns the first `limit` held locks, by name, that match `pattern`, with their holders. Sends few
     /// requests for many locks; each request occupies a server only briefly.
     ///

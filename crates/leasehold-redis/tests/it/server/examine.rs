@@ -1,6 +1,7 @@
 //! An examination of a server: what it finds, and that it changes nothing.
 
 use leasehold::ErrorKind;
+use leasehold::store::Pattern;
 use leasehold_redis::{Examination, Need, RedisMember, Transport};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
@@ -152,7 +153,7 @@ async fn added_rights_are_enough() {
     }
     let locks = client_at(&url(server.port()));
     let _held = hold(&locks, "deploy").await;
-    locks.list("", 9).await.unwrap();
+    locks.list_locks(&Pattern::all(), 9).await.unwrap();
 }
 
 #[tokio::test]

@@ -2,7 +2,6 @@
 
 mod entrance;
 mod examine;
-mod forgetting;
 mod member_record;
 mod old_server;
 mod rights;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::store::background;
+use leasehold::store::{Pattern, background};
 use leasehold::{Client, Error, ErrorKind};
 use leasehold_redis::{RedisMember, RedisStore};
 use leasehold_testkit::servers::RedisServer;
@@ -33,7 +33,7 @@ async fn everything(url: &str) -> Result<(), Error> {
     let waits = background::spawn(other.lock("deploy").wait(Duration::from_secs(9)).acquire());
     locks.holders("deploy").await?;
     while locks.waiters("deploy").await?.is_empty() {}
-    locks.list("dep", 10).await?;
+    locks.list_locks(&Pattern::new("dep*")?, 10).await?;
     guard.downgrade().await?;
     guard.release().await?;
     waits.await.unwrap()?.release().await?;

@@ -57,44 +57,6 @@ pub(crate) async fn h1_holders_are_named_while_they_hold(fixture: &Fixture) {
     );
 }
 
-pub(crate) async fn h2_exactly_the_held_keys_are_listed(fixture: &Fixture) {
-    let (store, base) = (fixture.open(), fixture.key());
-    let key = |end: &str| Key::new(format!("{base}{end}")).expect("a valid name");
-    // `*`, `?` and `[` are letters of a name, not a pattern.
-    let claims: Vec<_> = ["/a*", "/a*b", "/ab", "/b"]
-        .iter()
-        .map(|end| fixture.claim(&key(end), LONG))
-        .collect();
-    for claim in &claims {
-        granted(&store, claim).await;
-    }
-    let list = async |prefix: String, limit: usize| {
-        let mut keys = inspection(&store)
-            .list(&prefix, limit)
-            .await
-            .expect("an answer");
-        keys.sort();
-        keys
-    };
-    assert_eq!(
-        list(format!("{base}/a*"), 10).await,
-        [key("/a*"), key("/a*b")]
-    );
-    assert_eq!(list(format!("{base}/"), 10).await.len(), 4);
-    assert_eq!(
-        list(format!("{base}/"), 3).await.len(),
-        3,
-        "at most the limit"
-    );
-    for claim in &claims {
-        released(&store, claim).await;
-    }
-    assert!(
-        list(base.to_string(), 10).await.is_empty(),
-        "freed keys are not listed"
-    );
-}
-
 pub(crate) async fn h4_listing_names_the_held_locks_that_match(fixture: &Fixture) {
     let (store, base) = (fixture.open(), fixture.key());
     let names: Vec<String> = ["/c", "/a1", "/a[2]", "/b1", "/a3"]

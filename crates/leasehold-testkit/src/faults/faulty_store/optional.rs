@@ -18,13 +18,6 @@ impl Inspection for FaultyStore {
         self.ask(move |inner| Box::pin(async move { of(inner.inspection())?.waiters(&key).await }))
     }
 
-    fn list<'a>(&'a self, prefix: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
-        let prefix = prefix.to_owned();
-        self.ask(move |inner| {
-            Box::pin(async move { of(inner.inspection())?.list(&prefix, limit).await })
-        })
-    }
-
     fn list_locks<'a>(
         &'a self,
         pattern: &'a Pattern,
