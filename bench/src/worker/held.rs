@@ -37,7 +37,7 @@ pub(super) async fn obey(task: &Task) -> Fallible {
         lost: 0,
     }));
     for guard in guards.iter().step_by((task.waiters / WATCHED).max(1)) {
-        tokio::spawn(watch(guard.share(), Arc::clone(&seen)));
+        tokio::spawn(watch(guard.reenter(), Arc::clone(&seen)));
     }
     orders.recv().await.ok_or("no order to report")?;
     let mut renewals = lock(&seen).clone();

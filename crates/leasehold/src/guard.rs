@@ -1,7 +1,4 @@
-mod guarded;
 mod running;
-
-pub use guarded::Guarded;
 
 use std::fmt;
 use std::sync::Arc;
@@ -46,7 +43,7 @@ use crate::types::{Error, ErrorKind, Fence, Key, Mode, Owner, forked};
 #[must_use = "if unused the lock is freed at once"]
 #[clippy::has_significant_drop]
 pub struct Guard {
-    /// A share of the hold. Dropping the last share frees the lock.
+    /// Dropping the last reference frees the lock.
     pub(crate) hold: Arc<Hold>,
 }
 
@@ -77,8 +74,8 @@ pub enum ReleaseOutcome {
     Released,
     /// The lease no longer existed. The release affected no other holder.
     WasLost,
-    /// Other shares of the guard still hold the lock.
-    StillShared,
+    /// The lock was entered more than once and is still held. The last release frees it.
+    StillHeld,
 }
 
 impl Guard {
@@ -210,7 +207,7 @@ impl Guard {
 
     /// Turns an exclusive lock into a shared one, and lets in the waiting readers. No writer can enter in
     /// between. The lease and its fence stay the same, and the deadline moves as with any renewal. The
-    /// only way back is a release. All [shares](Self::share) of the guard change their mode. Returns `Ok`
+    /// only way back is a release. All guards of the [same hold](Self::reenter) change their mode. Returns `Ok`
     /// at once if the lock is already shared.
     ///
     /// Rely only on shared mode from the call on: readers may enter before the answer arrives. On a
@@ -266,14 +263,35 @@ impl Guard {
         }
     }
 
-    /// Returns another guard of the same hold (explicit reentrancy). The last guard frees the lock.
-    pub fn share(&self) -> Self {
+    /// Enters the lock once more, and returns a further guard of the same hold. The lock is released when
+    /// each of these guards was released or dropped, as with a reentrant lock. This sends nothing: the
+    /// guards have one lease, one fence, and one deadline, and are lost together.
+    ///
+    /// A lock is reentrant only through its guard. A client that acquires a lock that it holds waits for
+    /// itself.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use leasehold::{Client, MemoryStore, ReleaseOutcome};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// let outer = locks.lock("deploy").acquire().await?;
+    /// let inner = outer.reenter();
+    /// assert_eq!(inner.release().await?, ReleaseOutcome::StillHeld);
+    /// assert_eq!(outer.release().await?, ReleaseOutcome::Released);
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    #[doc(alias = "share")]
+    pub fn reenter(&self) -> Self {
         Self {
             hold: Arc::clone(&self.hold),
         }
     }
 
-    /// Frees the lock and returns the outcome. Only the last of several shares frees it. A lost guard of
+    /// Frees the lock and returns the outcome. If the lock was [reentered](Self::reenter), only the last
+    /// release frees it. A lost guard of
     /// a lock with a [delay](crate::Lock::lock_delay) frees nothing.
     ///
     /// # Errors
@@ -291,7 +309,7 @@ impl Guard {
             return Err(forked());
         }
         let Some(mut hold) = Arc::into_inner(self.hold) else {
-            return Ok(ReleaseOutcome::StillShared);
+            return Ok(ReleaseOutcome::StillHeld);
         };
         hold.freed = true;
         // The client must live until the answer arrives: this hold may be the last to keep it alive.

@@ -100,7 +100,7 @@ pub use tokio_util::sync::CancellationToken;
 pub use client::{Client, ClientBuilder};
 pub use election::{Election, Leader, LeaderChange, LeaderWatch, Leadership};
 pub use fencing::{FenceGate, Fenced};
-pub use guard::{Guard, GuardState, Guarded, ReleaseOutcome};
+pub use guard::{Guard, GuardState, ReleaseOutcome};
 pub use handle::Handle;
 pub use lock::Lock;
 pub use memory::MemoryStore;

@@ -38,15 +38,15 @@ pub(crate) async fn f1_the_last_share_frees_the_lock(fixture: &Fixture) {
         .acquire()
         .await
         .expect("the lock");
-    let share = guard.share();
+    let inner = guard.reenter();
     assert_eq!(
         guard.release().await.expect("an answer"),
-        ReleaseOutcome::StillShared
+        ReleaseOutcome::StillHeld
     );
-    assert!(share.is_valid());
+    assert!(inner.is_valid());
     busy(&store, &fixture.claim(&key, LONG)).await;
     assert_eq!(
-        share.release().await.expect("an answer"),
+        inner.release().await.expect("an answer"),
         ReleaseOutcome::Released
     );
     let claim = fixture.claim(&key, LONG);

@@ -48,7 +48,7 @@ impl Guard {
 
 impl LossWatch {
     /// Blocks until the guard is lost, and returns the reason. Returns `None` if the lock is released
-    /// before that: its last [share](Guard::share) was released or dropped, or became a
+    /// before that: the last guard of its [hold](Guard::reenter) was released or dropped, or became a
     /// [handle](crate::Handle). In a forked child it returns [`LostReason::Forked`] at once.
     pub fn wait(&self) -> Option<LostReason> {
         if self.client.upgrade().is_some_and(|it| it.is_forked()) {

@@ -28,14 +28,12 @@ macro_rules! settings {
 
 mod closing;
 mod election;
-mod guarded;
 mod handle;
 mod lock_set;
 mod loss_watch;
 mod once;
 
 pub use election::{Election, LeaderWatch, Leadership};
-pub use guarded::Guarded;
 pub use lock_set::{GuardSet, LockSet};
 pub use loss_watch::LossWatch;
 pub use once::{Once, OnceRun, OnceStart};
@@ -105,15 +103,6 @@ impl Client {
     /// Those of [`crate::Client::waiters`].
     pub fn waiters(&self, name: impl AsRef<str>) -> Result<Vec<Waiter>, Error> {
         pollster::block_on(self.0.waiters(name))
-    }
-
-    /// Returns up to `limit` held locks whose names begin with `prefix`. For diagnostics.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`crate::Client::list`].
-    pub fn list(&self, prefix: impl Into<String>, limit: usize) -> Result<Vec<Key>, Error> {
-        pollster::block_on(self.0.list(prefix, limit))
     }
 
     /// Returns the first `limit` held locks, by name, that match `pattern`. For diagnostics.
@@ -257,15 +246,15 @@ pub struct Guard(crate::Guard);
 
 impl Guard {
     /// Blocks until the guard is lost, and returns the reason. Never returns while the lock can be
-    /// renewed. Do not call it on a [`share`](Self::share), which keeps the lock held. Instead, wait on a
-    /// [`loss_watch`](Self::loss_watch) in another thread than the work's.
+    /// renewed. Do not call it on a [guard of the same hold](Self::reenter), which keeps the lock held.
+    /// Instead, wait on a [`loss_watch`](Self::loss_watch) in another thread than the work's.
     pub fn wait_lost(&self) -> LostReason {
         pollster::block_on(self.0.lost())
     }
 
-    /// Returns another guard of the same hold. The last guard frees the lock.
-    pub fn share(&self) -> Self {
-        Self(self.0.share())
+    /// Enters the lock once more, as [`crate::Guard::reenter`]. The last release frees it.
+    pub fn reenter(&self) -> Self {
+        Self(self.0.reenter())
     }
 
     /// As [`crate::Guard::downgrade`].
@@ -312,7 +301,7 @@ impl Guard {
     }
 }
 
-/// Wraps an async guard, such as a [`share`](crate::Guard::share) of a guard in a set, to claim a
+/// Wraps an async guard, for example to [reenter](crate::Guard::reenter) a lock of a set and to claim a
 /// resource with it or to downgrade it.
 ///
 /// # Examples
@@ -323,7 +312,7 @@ impl Guard {
 /// let locks = blocking::Client::new(MemoryStore::new());
 /// let guards = locks.lock_all(["stock", "orders"]).acquire()?;
 /// for guard in guards.guards() {
-///     blocking::Guard::from(guard.share()).downgrade()?;
+///     blocking::Guard::from(guard.reenter()).downgrade()?;
 /// }
 /// # guards.release();
 /// # Ok::<(), leasehold::Error>(())

@@ -78,7 +78,7 @@ impl Guard {
         self.end(Ok(output)).await
     }
 
-    /// Marks the guard, and all its [shares](Self::share), as lost from now on: for work that may not have
+    /// Marks all guards of the [same hold](Self::reenter) as lost from now on: for work that may not have
     /// ended. Its lease is no longer renewed. With a [delay](crate::Lock::lock_delay) the lock stays closed
     /// until the lease ends by itself; without one it is released with the guard, as usual.
     pub fn give_up(&self) {

@@ -15,7 +15,7 @@ impl Guard {
     /// # Errors
     ///
     /// [`ErrorKind::Unsupported`] if locks end with their process, as on the file store: nothing could last
-    /// longer. [`ErrorKind::InvalidInput`] while other [shares](Self::share) of the guard live.
+    /// longer. [`ErrorKind::InvalidInput`] while other guards of the [same hold](Self::reenter) live.
     /// [`ErrorKind::Lost`] if the guard is lost. After an error the guard is gone, as if it was dropped.
     pub fn into_handle(self) -> Result<Handle, Error> {
         let client = Arc::clone(&self.hold.client);

@@ -1,4 +1,4 @@
-//! More than a mutex: shared locks, permits, several names, a delay, and sharing a guard.
+//! More than a mutex: shared locks, permits, several names, a delay, and reentrancy.
 //!
 //! | you want | use |
 //! |---|---|
@@ -9,9 +9,8 @@
 //! | a pause after a holder that died | [`Lock::lock_delay`](crate::Lock::lock_delay) |
 //! | a lock that outlives its process | [`Guard::into_handle`](crate::Guard::into_handle) |
 //! | to write first, and then to read with others | [`Guard::downgrade`](crate::Guard::downgrade) |
-//! | one guard for several parts of a program | [`Guard::share`](crate::Guard::share) |
+//! | one guard for several parts of a program | [`Guard::reenter`](crate::Guard::reenter) |
 //! | one of many clients that does the work, visible to all | [`Client::election`](crate::Client::election): [`leadership`](super::leadership) |
-//! | a value that must not be used without the lock | [`Guarded`](crate::Guarded) |
 //!
 //! [`Guarantees`](crate::Guarantees) says which of these a store offers. Anything else is an
 //! [`Unsupported`](crate::ErrorKind::Unsupported) error before a request is sent.
@@ -60,8 +59,8 @@
 //! # Reentrancy
 //!
 //! A lock is not reentrant by itself: a client that acquires a lock that it holds waits for itself. Call
-//! [`share`](crate::Guard::share) on a guard to use one lock in several places. Each share is one more
-//! holder of the same lease, and the last one to end releases it.
+//! [`reenter`](crate::Guard::reenter) on a guard to enter it once more. The lock is released when each of
+//! these guards was released or dropped.
 //!
 //! ```
 //! # pollster::block_on(async {
@@ -69,8 +68,8 @@
 //!
 //! let locks = Client::new(MemoryStore::new());
 //! let outer = locks.lock("deploy").acquire().await?;
-//! let inner = outer.share();
-//! assert_eq!(outer.release().await?, ReleaseOutcome::StillShared);
+//! let inner = outer.reenter();
+//! assert_eq!(outer.release().await?, ReleaseOutcome::StillHeld);
 //! assert_eq!(inner.release().await?, ReleaseOutcome::Released);
 //! # Ok::<(), leasehold::Error>(()) }).unwrap();
 //! ```

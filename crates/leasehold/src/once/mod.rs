@@ -218,7 +218,7 @@ impl Once {
     /// [`begin`](Self::begin) for a caller that acquired the [lock](Self::lock) itself. Never returns
     /// [`OnceStart::InProgress`]. Releases the guard unless the caller must run the request.
     ///
-    /// One grant should run a request once. If a [share](Guard::share) of the guard enters again while the
+    /// One grant should run a request once. If the lock is [reentered](Guard::reenter), and that guard enters while the
     /// request runs, the request runs a second time, and the later of the two results replaces the other.
     /// Both have the same fence, so fences cannot prevent it.
     ///

@@ -10,6 +10,6 @@ mod key_sets;
 mod lease;
 mod once;
 mod permits;
+mod reentrancy;
 mod sending;
-mod sharing;
 mod telemetry;

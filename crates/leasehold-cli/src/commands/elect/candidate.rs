@@ -115,7 +115,7 @@ impl Candidate<'_> {
         tokio::select! {
             biased;
             signal = self.signals.ending(self.output()) => signal.map(Announced::Signalled),
-            announced = election.announce(guard.share()) => match announced {
+            announced = election.announce(guard.reenter()) => match announced {
                 Ok(leadership) => Ok(Announced::Leads(leadership)),
                 Err(error) if error.is_lost() => Ok(Announced::Lost(error)),
                 Err(error) => Err(error.into()),
@@ -140,7 +140,7 @@ impl Candidate<'_> {
         if let End::Lost { end_requested, .. } = end {
             return Ok(Term::Lost { led, end_requested });
         }
-        // The wrapper has released its share; this is the last one.
+        // The wrapper has released its guard; this is the last one.
         let limit = SystemClock.now() + RELEASE_LIMIT;
         match within(&SystemClock, limit, leadership.resign()).await {
             Some(Ok(ReleaseOutcome::WasLost)) => {

@@ -120,7 +120,7 @@ impl RequestRun<'_> {
     }
 
     async fn begin(&self, once: &Once, guards: &GuardSet) -> Result<OnceStart, Failure> {
-        let guard = guards.guard(&self.args.name).map(leasehold::Guard::share);
+        let guard = guards.guard(&self.args.name).map(leasehold::Guard::reenter);
         match guard {
             Some(guard) => Ok(once.enter(guard).await?),
             None => Err(Failure::of("cannot begin", &"the lock is not held")),

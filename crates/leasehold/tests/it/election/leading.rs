@@ -182,12 +182,12 @@ async fn unannounced_holder_does_not_lead() {
     assert_eq!(next_leader(&mut watch).await, "nobody");
     let silent = election(&fixture.client, "b");
     assert!(silent.leader().await.unwrap().is_none());
-    let leadership = silent.announce(guard.share()).await.unwrap();
+    let leadership = silent.announce(guard.reenter()).await.unwrap();
     assert_eq!(leadership.fence(), guard.fence());
     assert_eq!(silent.leader().await.unwrap().unwrap().value, "b");
     assert_eq!(
         leadership.resign().await.unwrap(),
-        ReleaseOutcome::StillShared
+        ReleaseOutcome::StillHeld
     );
     assert!(
         silent.leader().await.unwrap().is_none(),

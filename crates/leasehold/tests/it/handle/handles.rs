@@ -327,10 +327,10 @@ async fn lost_handle_with_a_delay_releases_nothing() {
 async fn shares_and_lost_guards_make_no_handle() {
     let fixture = Fixture::new();
     let guard = hold(&fixture.client).await;
-    let error = guard.share().into_handle().unwrap_err();
+    let error = guard.reenter().into_handle().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     fixture.pass(2 * TTL).await;
-    assert!(guard.is_valid(), "the other share is kept");
+    assert!(guard.is_valid(), "the other guard is kept");
     guard.give_up();
     assert_eq!(guard.into_handle().unwrap_err().kind(), ErrorKind::Lost);
     fixture.settle().await;

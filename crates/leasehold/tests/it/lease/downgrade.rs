@@ -236,12 +236,12 @@ async fn all_shares_have_one_mode() {
     let fixture = Fixture::new();
     let other = fixture.other_client();
     let guard = hold(&fixture.client).await;
-    let share = guard.share();
+    let inner = guard.reenter();
     guard.downgrade().await.unwrap();
-    assert_eq!(share.mode(), Mode::Shared);
-    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::StillShared);
+    assert_eq!(inner.mode(), Mode::Shared);
+    assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::StillHeld);
     assert!(try_reading(&other).await.is_some());
-    assert_eq!(share.release().await.unwrap(), ReleaseOutcome::Released);
+    assert_eq!(inner.release().await.unwrap(), ReleaseOutcome::Released);
 }
 
 #[tokio::test(start_paused = true)]

@@ -167,11 +167,11 @@ async fn lost_guard_does_not_open_the_lock() {
         let holder = Holder::new(&fixture);
         let taken = fixture.now();
         let guard = holder.hold().await;
-        let share = guard.share();
+        let inner = guard.reenter();
         holder.cut_off();
         guard.lost().await;
         holder.way.set(Fault::None);
-        drop(share);
+        drop(inner);
         if releases {
             assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
         } else {
@@ -305,13 +305,13 @@ async fn give_up_loses_the_guard_at_once() {
     let holder = Holder::new(&fixture);
     let taken = fixture.now();
     let guard = holder.hold().await;
-    let share = guard.share();
+    let inner = guard.reenter();
     fixture.pass(STEP).await;
     guard.give_up();
-    assert_eq!(share.lost().await, LostReason::GivenUp);
+    assert_eq!(inner.lost().await, LostReason::GivenUp);
     fixture.pass(TTL).await;
     assert_eq!(holder.renewed().len(), 0);
-    drop(share);
+    drop(inner);
     assert_eq!(guard.release().await.unwrap(), ReleaseOutcome::WasLost);
     assert_exactly(open_again(&fixture).await.since(taken), TTL + DELAY);
 }

@@ -32,11 +32,11 @@ fn watched_guard_is_freed_by_its_release() {
 fn watch_ends_with_the_last_share() {
     let locks = blocking::Client::new(MemoryStore::new());
     let guard = locks.lock("x").acquire().unwrap();
-    let share = guard.share();
+    let inner = guard.reenter();
     let watching = watched(&guard);
-    assert_eq!(guard.release().unwrap(), ReleaseOutcome::StillShared);
+    assert_eq!(guard.release().unwrap(), ReleaseOutcome::StillHeld);
     assert!(watching.try_recv().is_err());
-    drop(share);
+    drop(inner);
     assert_eq!(watching.recv_timeout(LIMIT), Ok(None));
 }
 

@@ -57,11 +57,11 @@ async fn acquire_and_release_are_counted_once() {
 async fn shares_count_as_one_hold() {
     let metered = MeteredFixture::new();
     let guard = metered.fixture.client.lock("x").acquire().await.unwrap();
-    let share = guard.share();
+    let inner = guard.reenter();
     drop(guard);
     metered.fixture.settle().await;
     assert_eq!(metered.counts(&[HELD, RELEASES]), ["held 1"]);
-    drop(share);
+    drop(inner);
     metered.fixture.settle().await;
     let expected = ["hold_seconds released 1", "releases_total released 1"];
     assert_eq!(metered.counts(&[HELD, HOLD, RELEASES]), expected);
