@@ -35,22 +35,11 @@ impl Election {
         Self(self.0.value(value))
     }
 
-    /// Waits until this candidate leads, and announces it.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`crate::Election::campaign`].
-    pub fn campaign(&self) -> Result<Leadership, Error> {
-        pollster::block_on(self.0.campaign()).map(Leadership)
-    }
-
-    /// Returns the current leader; `None` if no leader is known.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`crate::Election::leader`].
-    pub fn leader(&self) -> Result<Option<Leader>, Error> {
-        pollster::block_on(self.0.leader())
+    calls! { Election:
+        /// Waits until this candidate leads, and announces it.
+        fn campaign(&self) -> Leadership = Leadership;
+        /// Returns the current leader; `None` if no leader is known.
+        fn leader(&self) -> Option<Leader>;
     }
 
     /// Returns an iterator over the current leader and every change.
@@ -83,13 +72,11 @@ impl Iterator for LeaderWatch {
 pub struct Leadership(crate::Leadership);
 
 impl Leadership {
-    /// Publishes `value` in place of the previous value, as [`crate::Leadership::publish`] does.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`crate::Leadership::publish`].
-    pub fn publish(&self, value: impl Into<String>) -> Result<(), Error> {
-        pollster::block_on(self.0.publish(value))
+    calls! { Leadership:
+        /// Publishes `value` in place of the previous value.
+        fn publish(&self, value: impl Into<String>) -> ();
+        /// Resigns, and returns the outcome of the release.
+        fn resign(self) -> ReleaseOutcome;
     }
 
     /// Runs `body` while this client leads. A thread cannot be cancelled, so `body` must call
@@ -102,15 +89,6 @@ impl Leadership {
     pub fn lead<T>(&self, body: impl FnOnce(&Self) -> T) -> Result<T, Error> {
         let output = body(self);
         self.0.ensure(Duration::ZERO).map(|()| output)
-    }
-
-    /// Resigns, and returns the outcome of the release.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`crate::Leadership::resign`].
-    pub fn resign(self) -> Result<ReleaseOutcome, Error> {
-        pollster::block_on(self.0.resign())
     }
 }
 

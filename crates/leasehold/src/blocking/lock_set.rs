@@ -28,22 +28,11 @@ impl LockSet {
         lock_delay(Duration), mode(Mode), barging(bool),
     }
 
-    /// Acquires the locks if all are free; `None` if another owner holds one.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`crate::LockSet::try_acquire`].
-    pub fn try_acquire(&self) -> Result<Option<GuardSet>, Error> {
-        Ok(pollster::block_on(self.0.try_acquire())?.map(GuardSet))
-    }
-
-    /// Acquires all locks, and waits for their holders.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`crate::LockSet::acquire`].
-    pub fn acquire(&self) -> Result<GuardSet, Error> {
-        pollster::block_on(self.0.acquire()).map(GuardSet)
+    calls! { LockSet:
+        /// Acquires the locks if all are free; `None` if another owner holds one.
+        fn try_acquire(&self) -> Option<GuardSet> = |free| free.map(GuardSet);
+        /// Acquires all locks, and waits for their holders.
+        fn acquire(&self) -> GuardSet = GuardSet;
     }
 }
 

@@ -26,9 +26,26 @@ macro_rules! settings {
     )+};
 }
 
-mod closing;
+/// Methods that block until the async method of the same name returns. An expression after `=` converts what
+/// it returns.
+macro_rules! calls {
+    ($of:ident: $(
+        $(#[$doc:meta])+
+        fn $name:ident(
+            $(&$this:ident)? $($owned:ident)? $(, $argument:ident: $type:ty)* $(,)?
+        ) -> $output:ty $(= $convert:expr)?;
+    )+) => {$(
+        $(#[$doc])+
+        #[doc = concat!("\n# Errors\n\nThose of [`crate::", stringify!($of), "::", stringify!($name), "`].")]
+        pub fn $name(
+            $(&$this)? $($owned)? $(, $argument: $type)*
+        ) -> Result<$output, Error> {
+            pollster::block_on($($this)? $($owned)?.0.$name($($argument),*))$(.map($convert))?
+        }
+    )+};
+}
+
 mod election;
-mod handle;
 mod lock_set;
 mod loss_watch;
 mod once;
@@ -45,6 +62,7 @@ use std::time::Duration;
 
 use crate::fencing::Fenced;
 use crate::guard::ReleaseOutcome;
+use crate::handle::Handle;
 use crate::store::{
     ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, Guarantees, LockListing, LostReason,
     MemberHealth, Store,
@@ -52,6 +70,21 @@ use crate::store::{
 use crate::types::{Error, Fence, Holder, Key, Mode, Pattern, Waiter};
 
 /// A blocking [`crate::Client`].
+///
+/// # Examples
+///
+/// A [handle](Handle) takes a lock to another process:
+///
+/// ```
+/// use leasehold::{MemoryStore, blocking};
+///
+/// let locks = blocking::Client::new(MemoryStore::new());
+/// let handle = locks.lock("deploy").acquire()?.into_handle()?;
+/// let handle = locks.renew(&handle)?;
+/// let guard = locks.adopt(&handle)?;
+/// guard.release()?;
+/// # Ok::<(), leasehold::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Client(crate::Client);
 
@@ -86,65 +119,37 @@ impl Client {
         Election(self.0.election(name))
     }
 
-    /// Returns the current holders of `name` that the store knows. For diagnostics.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`crate::Client::holders`].
-    pub fn holders(&self, name: impl AsRef<str>) -> Result<Vec<Holder>, Error> {
-        pollster::block_on(self.0.holders(name))
+    calls! { Client:
+        /// Returns the current holders of `name` that the store knows. For diagnostics.
+        fn holders(&self, name: impl AsRef<str>) -> Vec<Holder>;
+        /// Returns the current waiters for `name` in the order in which the store serves them. For diagnostics.
+        fn waiters(&self, name: impl AsRef<str>) -> Vec<Waiter>;
+        /// Returns the first `limit` held locks, by name, that match `pattern`. For diagnostics.
+        fn list_locks(&self, pattern: &Pattern, limit: usize) -> LockListing;
+        /// Breaks the lock `name` if its holder holds it exclusively and with this `fence`.
+        fn break_lock(
+            &self, name: impl AsRef<str>, fence: Fence, how: ForceRelease,
+        ) -> ForceReleaseOutcome;
+        /// Returns the record of the last break of the lock `name`, while the store keeps it. For diagnostics.
+        fn last_break(&self, name: impl AsRef<str>) -> Option<ForceReleaseRecord>;
+        /// Asks each member of the store and returns its health. For diagnostics and monitoring.
+        fn health(&self) -> Vec<MemberHealth>;
+        /// Renews the lease of a handle once, and returns the handle with its new deadline.
+        fn renew(&self, handle: &Handle) -> Handle;
+        /// Takes a handle back: this client holds the lock from now on, and renews it.
+        fn adopt(&self, handle: &Handle) -> Guard = Guard;
+        /// Releases the lock of a handle, and returns the outcome.
+        fn release(&self, handle: &Handle) -> ReleaseOutcome;
     }
 
-    /// Returns the current waiters for `name` in the order in which the store serves them. For
-    /// diagnostics.
+    /// Waits until the releases and cancelled attempts in progress are finished, for at most `limit`.
+    /// Returns whether they are.
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Client::waiters`].
-    pub fn waiters(&self, name: impl AsRef<str>) -> Result<Vec<Waiter>, Error> {
-        pollster::block_on(self.0.waiters(name))
-    }
-
-    /// Returns the first `limit` held locks, by name, that match `pattern`. For diagnostics.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`crate::Client::list_locks`].
-    pub fn list_locks(&self, pattern: &Pattern, limit: usize) -> Result<LockListing, Error> {
-        pollster::block_on(self.0.list_locks(pattern, limit))
-    }
-
-    /// Breaks the lock `name` if its holder holds it exclusively and with this `fence`.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`crate::Client::break_lock`].
-    pub fn break_lock(
-        &self,
-        name: impl AsRef<str>,
-        fence: Fence,
-        how: ForceRelease,
-    ) -> Result<ForceReleaseOutcome, Error> {
-        pollster::block_on(self.0.break_lock(name, fence, how))
-    }
-
-    /// Returns the record of the last break of the lock `name`, while the store keeps it. For
-    /// diagnostics.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`crate::Client::last_break`].
-    pub fn last_break(&self, name: impl AsRef<str>) -> Result<Option<ForceReleaseRecord>, Error> {
-        pollster::block_on(self.0.last_break(name))
-    }
-
-    /// Asks each member of the store and returns its health. For diagnostics and monitoring.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`crate::Client::health`].
-    pub fn health(&self) -> Result<Vec<MemberHealth>, Error> {
-        pollster::block_on(self.0.health())
+    /// Those of [`crate::Client::close`].
+    pub fn close(self, limit: Duration) -> Result<bool, Error> {
+        pollster::block_on(self.0.close_within(limit))
     }
 
     /// Returns what the store promises.
@@ -177,22 +182,11 @@ impl Lock {
         barging(bool), max_hold(Duration), mode(Mode),
     }
 
-    /// Acquires the lock if it is free; returns `None` if another owner holds it.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`crate::Lock::try_acquire`].
-    pub fn try_acquire(&self) -> Result<Option<Guard>, Error> {
-        Ok(pollster::block_on(self.0.try_acquire())?.map(Guard))
-    }
-
-    /// Acquires the lock, waiting for its holders.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`crate::Lock::acquire`].
-    pub fn acquire(&self) -> Result<Guard, Error> {
-        pollster::block_on(self.0.acquire()).map(Guard)
+    calls! { Lock:
+        /// Acquires the lock if it is free; returns `None` if another owner holds it.
+        fn try_acquire(&self) -> Option<Guard> = |free| free.map(Guard);
+        /// Acquires the lock, waiting for its holders.
+        fn acquire(&self) -> Guard = Guard;
     }
 }
 
@@ -219,22 +213,11 @@ impl Semaphore {
         lock_delay(Duration), barging(bool),
     }
 
-    /// Acquires a permit if one is free; returns `None` if all are held or others wait for them.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`crate::Semaphore::try_acquire`].
-    pub fn try_acquire(&self) -> Result<Option<Guard>, Error> {
-        Ok(pollster::block_on(self.0.try_acquire())?.map(Guard))
-    }
-
-    /// Acquires a permit, waiting until one is free.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`crate::Semaphore::acquire`].
-    pub fn acquire(&self) -> Result<Guard, Error> {
-        pollster::block_on(self.0.acquire()).map(Guard)
+    calls! { Semaphore:
+        /// Acquires a permit if one is free; returns `None` if all are held or others wait for them.
+        fn try_acquire(&self) -> Option<Guard> = |free| free.map(Guard);
+        /// Acquires a permit, waiting until one is free.
+        fn acquire(&self) -> Guard = Guard;
     }
 }
 
@@ -257,31 +240,22 @@ impl Guard {
         Self(self.0.reenter())
     }
 
-    /// As [`crate::Guard::downgrade`].
-    ///
-    /// # Errors
-    ///
-    /// Those of [`crate::Guard::downgrade`].
-    pub fn downgrade(&self) -> Result<(), Error> {
-        pollster::block_on(self.0.downgrade())
+    calls! { Guard:
+        /// Turns an exclusive lock into a shared one, and lets in the waiting readers.
+        fn downgrade(&self) -> ();
+        /// Shows the fence to a resource, which from then on refuses all earlier holders.
+        fn claim(&self, resource: &(impl Fenced + ?Sized)) -> ();
+        /// Frees the lock and returns the outcome.
+        fn release(self) -> ReleaseOutcome;
     }
 
-    /// As [`crate::Guard::claim`].
+    /// Detaches the lock from this process, as [`crate::Guard::into_handle`] does.
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Guard::claim`].
-    pub fn claim(&self, resource: &(impl Fenced + ?Sized)) -> Result<(), Error> {
-        pollster::block_on(self.0.claim(resource))
-    }
-
-    /// Frees the lock and returns the outcome.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`crate::Guard::release`].
-    pub fn release(self) -> Result<ReleaseOutcome, Error> {
-        pollster::block_on(self.0.release())
+    /// Those of [`crate::Guard::into_handle`].
+    pub fn into_handle(self) -> Result<Handle, Error> {
+        self.0.into_handle()
     }
 
     /// Runs `body` while the lock is held, then frees it. A thread cannot be cancelled, so `body` should

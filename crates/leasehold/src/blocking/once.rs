@@ -49,31 +49,13 @@ impl Once {
         Self(self.0.payload(payload))
     }
 
-    /// Returns the result if the request is certainly done.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`crate::Once::result`].
-    pub fn result(&self) -> Result<Option<OnceResult>, Error> {
-        pollster::block_on(self.0.result())
-    }
-
-    /// Determines whether this caller runs the request, and waits for a caller that is running it.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`crate::Once::begin`].
-    pub fn begin(&self) -> Result<OnceStart, Error> {
-        pollster::block_on(self.0.begin()).map(OnceStart::of)
-    }
-
-    /// [`begin`](Self::begin) without waiting.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`crate::Once::try_begin`].
-    pub fn try_begin(&self) -> Result<OnceStart, Error> {
-        pollster::block_on(self.0.try_begin()).map(OnceStart::of)
+    calls! { Once:
+        /// Returns the result if the request is certainly done.
+        fn result(&self) -> Option<OnceResult>;
+        /// Determines whether this caller runs the request, and waits for a caller that is running it.
+        fn begin(&self) -> OnceStart = OnceStart::of;
+        /// [`begin`](Self::begin) without waiting.
+        fn try_begin(&self) -> OnceStart = OnceStart::of;
     }
 
     /// Runs `body` with the fence of this attempt unless the request is done, and commits what it returns.
@@ -101,22 +83,11 @@ impl OnceStart {
 }
 
 impl OnceRun {
-    /// Commits the result, and releases the lock.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`crate::OnceRun::commit`].
-    pub fn commit(self, result: impl AsRef<[u8]>) -> Result<OnceResult, Error> {
-        pollster::block_on(self.0.commit(result))
-    }
-
-    /// Withdraws the request, as if it had never been made.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`crate::OnceRun::give_up`].
-    pub fn give_up(self) -> Result<(), Error> {
-        pollster::block_on(self.0.give_up())
+    calls! { OnceRun:
+        /// Commits the result, and releases the lock.
+        fn commit(self, result: impl AsRef<[u8]>) -> OnceResult;
+        /// Withdraws the request, as if it had never been made.
+        fn give_up(self) -> ();
     }
 }
 
