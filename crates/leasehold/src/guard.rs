@@ -331,10 +331,7 @@ impl Guard {
     }
 
     pub(crate) fn lost_error(&self, reason: LostReason) -> Error {
-        if reason == LostReason::Forked {
-            return forked();
-        }
-        Error::new(ErrorKind::Lost, format!("lost: {reason}")).with_key(self.key())
+        Error::lost(reason).with_key(self.key())
     }
 
     pub(crate) fn held_lease(&self) -> &HeldLease {

@@ -2,6 +2,7 @@ use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::sync::{Mutex, PoisonError};
 
+use leasehold::telemetry::LogEvent;
 use tracing::field::{Field, Visit};
 use tracing::span;
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -42,14 +43,18 @@ impl Subscriber for Events {
             return;
         }
         let is_warning = *event.metadata().level() <= Level::WARN;
-        // A loss has a separate message, which mentions the command.
-        if is_warning && line.message == UNUSABLE {
-            let reason = line.field("reason").cloned().unwrap_or_default();
-            self.output.hold_warning(line.text(), &reason);
-        } else if is_warning && line.message != LOSS {
-            self.output.print_message(&Message::Warning(&line.text()));
-        } else if RECOVERIES.contains(&&*line.message) {
-            self.output.print_message(&Message::Notice(&line.text()));
+        match line.event {
+            // A loss has a separate message, which mentions the command.
+            Some(LogEvent::Lost) => {}
+            Some(LogEvent::RenewalsSucceed | LogEvent::MemberHasVote | LogEvent::MemberAnswers) => {
+                self.output.print_message(&Message::Notice(&line.text()));
+            }
+            Some(LogEvent::MemberUnusable) => {
+                let reason = line.field("reason").cloned().unwrap_or_default();
+                self.output.hold_warning(line.text(), &reason);
+            }
+            _ if is_warning => self.output.print_message(&Message::Warning(&line.text())),
+            _ => {}
         }
     }
 
@@ -70,19 +75,16 @@ impl Subscriber for Events {
 /// The last reported state of each member. A store reads records over connections of its own, so both these and
 /// those of the client report the same change.
 #[derive(Debug, Default)]
-struct ReportedStates(Mutex<HashMap<String, (String, Option<String>)>>);
+struct ReportedStates(Mutex<HashMap<String, (LogEvent, Option<String>)>>);
 
 impl ReportedStates {
     /// Returns whether the event reports the state that its member has already.
     fn has(&self, line: &EventLine) -> bool {
-        let Some(member) = line.field("member") else {
+        // Events without a name, such as a restart, may happen again in the same state.
+        let (Some(member), Some(event)) = (line.field("member"), line.event) else {
             return false;
         };
-        // Other events about a member, such as a restart, may happen again in the same state.
-        if !line.message.starts_with("member ") {
-            return false;
-        }
-        let state = (line.message.clone(), line.field("reason").cloned());
+        let state = (event, line.field("reason").cloned());
         let mut reported = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         reported.insert(member.clone(), state.clone()) == Some(state)
     }
@@ -91,6 +93,7 @@ impl ReportedStates {
 /// An event as one line: its message, then its fields.
 #[derive(Default)]
 struct EventLine {
+    event: Option<LogEvent>,
     message: String,
     fields: Vec<(&'static str, String)>,
 }
@@ -99,13 +102,12 @@ impl EventLine {
     /// `NAME has no vote for 61s: it restarted`, from an event about a member; of other events the
     /// message, then the fields in parentheses.
     fn text(mut self) -> String {
-        let mut text = match self.message.strip_prefix("member ") {
-            Some(rest) => {
-                let rest = rest.to_owned();
+        let mut text = match self.event.and_then(state_of_a_member) {
+            Some(state) => {
                 let member = self.take("member").unwrap_or_else(|| "a server".into());
                 let span = self.take("again").filter(|span| !span.is_empty());
                 let span = span.map_or(String::new(), |span| format!(" for {span}"));
-                format!("{member} {rest}{span}")
+                format!("{member} {state}{span}")
             }
             None => std::mem::take(&mut self.message),
         };
@@ -146,22 +148,23 @@ impl Visit for EventLine {
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.record_debug(field, &format_args!("{value}"));
+        match field.name() {
+            "event" => self.event = LogEvent::parse(value),
+            _ => self.record_debug(field, &format_args!("{value}")),
+        }
     }
 }
 
-/// The events of the library that end a state with a warning.
-const RECOVERIES: [&str; 3] = [
-    "renewals succeed again",
-    "member answers again",
-    "member has a vote again",
-];
-
-/// The event of a store of one server whose server fails.
-const UNUSABLE: &str = "member cannot be used";
-
-/// The event of a lost guard.
-const LOSS: &str = "lost";
+/// Returns the words for what an event says about a member, if it is about one.
+fn state_of_a_member(event: LogEvent) -> Option<&'static str> {
+    match event {
+        LogEvent::MemberHasNoVote => Some("has no vote"),
+        LogEvent::MemberHasVote => Some("has a vote again"),
+        LogEvent::MemberUnusable => Some("cannot be used"),
+        LogEvent::MemberAnswers => Some("answers again"),
+        _ => None,
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -170,21 +173,22 @@ mod tests {
     #[test]
     fn state_of_a_member_is_reported_once() {
         let states = ReportedStates::default();
-        let has = |message: &str, member: &str, reason: &str| {
+        let has = |event: Option<LogEvent>, member: &str, reason: &str| {
             states.has(&EventLine {
-                message: message.into(),
+                event,
+                message: String::new(),
                 fields: vec![("member", member.into()), ("reason", reason.into())],
             })
         };
-        let no_vote = "member has no vote";
+        let no_vote = Some(LogEvent::MemberHasNoVote);
         assert!(!has(no_vote, "a", "it restarted"));
         assert!(has(no_vote, "a", "it restarted"));
         assert!(!has(no_vote, "b", "it restarted"), "another member");
         assert!(!has(no_vote, "a", "it lost data"), "another reason");
-        assert!(!has("member has a vote again", "a", ""));
+        assert!(!has(Some(LogEvent::MemberHasVote), "a", ""));
         assert!(!has(no_vote, "a", "it lost data"), "a new period");
         for _ in 0..2 {
-            assert!(!has("restarted, and may have forgotten leases", "a", ""));
+            assert!(!has(None, "a", ""), "a restart");
         }
     }
 }

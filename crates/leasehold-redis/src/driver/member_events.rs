@@ -2,7 +2,7 @@
 
 use leasehold::clock::BootInstant;
 use leasehold::store::MemberId;
-use leasehold::telemetry::MemberGauges;
+use leasehold::telemetry::{LogEvent, MemberGauges};
 use leasehold_quorum::MemberEvent;
 
 /// Logs one event.
@@ -14,26 +14,34 @@ pub(super) fn log(members: &[MemberId], now: BootInstant, event: MemberEvent) {
             until,
         } => {
             let again = until.map(|until| format!("{:.0?}", until.since(now)));
-            tracing::warn!(member = %members[member], reason, again, "member has no vote");
+            let event = LogEvent::MemberHasNoVote.as_str();
+            tracing::warn!(event, member = %members[member], reason, again, "member has no vote");
         }
         MemberEvent::HasVote {
             member,
             again: true,
-        } => tracing::info!(member = %members[member], "member has a vote again"),
+        } => {
+            let event = LogEvent::MemberHasVote.as_str();
+            tracing::info!(event, member = %members[member], "member has a vote again");
+        }
         MemberEvent::HasVote { .. } => {}
         MemberEvent::Restarted { member } => {
             tracing::warn!(member = %members[member], "restarted, and may have forgotten leases");
         }
         MemberEvent::Fails { member, error } => {
             let (reason, id) = (error.reason(), &members[member]);
-            match members.len() {
-                // A store of one server knows no votes.
-                1 => tracing::warn!(member = %id, reason, "member cannot be used"),
-                _ => tracing::warn!(member = %id, reason, "member has no vote"),
+            // A store of one server knows no votes.
+            if members.len() == 1 {
+                let event = LogEvent::MemberUnusable.as_str();
+                tracing::warn!(event, member = %id, reason, "member cannot be used");
+            } else {
+                let event = LogEvent::MemberHasNoVote.as_str();
+                tracing::warn!(event, member = %id, reason, "member has no vote");
             }
         }
         MemberEvent::Answers { member } => {
-            tracing::info!(member = %members[member], "member answers again");
+            let event = LogEvent::MemberAnswers.as_str();
+            tracing::info!(event, member = %members[member], "member answers again");
         }
         MemberEvent::Suspended { member, span } => {
             let member = &members[member];

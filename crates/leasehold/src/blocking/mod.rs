@@ -67,7 +67,7 @@ use crate::store::{
     ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, Guarantees, LockListing, LostReason,
     MemberHealth, Store,
 };
-use crate::types::{Error, Fence, Holder, Key, Mode, Pattern, Waiter};
+use crate::types::{Error, Fence, Holder, Mode, Pattern, Waiter};
 
 /// A blocking [`crate::Client`].
 ///

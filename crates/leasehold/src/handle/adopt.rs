@@ -213,7 +213,6 @@ fn steps_until(wall: WallTime) -> u32 {
 /// over.
 async fn confirm(context: &ClientContext, held_lease: &HeldLease) -> Result<(), Error> {
     let clock = &*context.env.clock;
-    let lost = |reason: LostReason| Error::new(ErrorKind::Lost, format!("lost: {reason}"));
     let claim = (**held_lease.claim()).clone().without_repair();
     let limit = claim.limit();
     let held = [Held {
@@ -223,7 +222,7 @@ async fn confirm(context: &ClientContext, held_lease: &HeldLease) -> Result<(), 
     let end = clock.now() + TRYING_MAX;
     loop {
         let sent = clock.now();
-        held_lease.check(sent).map_err(lost)?;
+        held_lease.check(sent).map_err(Error::lost)?;
         held_lease.renewing();
         let asking = context.store.renew(&held);
         let answer = clock::within(clock, sent + limit, asking).await;
@@ -236,14 +235,16 @@ async fn confirm(context: &ClientContext, held_lease: &HeldLease) -> Result<(), 
         context.metrics.renewed(came_to, now.since(sent));
         let error = match answer {
             Some(Some(Renewal::Renewed(term))) => {
-                return held_lease.renewed(term, now).map_err(lost);
+                return held_lease.renewed(term, now).map_err(Error::lost);
             }
-            Some(Some(Renewal::Lost(reason))) => return Err(lost(held_lease.lose(reason, now))),
+            Some(Some(Renewal::Lost(reason))) => {
+                return Err(Error::lost(held_lease.lose(reason, now)));
+            }
             Some(Some(Renewal::Unknown(error))) => error,
             Some(None) => Error::new(ErrorKind::InvalidResponse, "not one answer per lease"),
             None => Error::new(ErrorKind::Unreachable, "no answer in time"),
         };
-        held_lease.uncertain(now).map_err(lost)?;
+        held_lease.uncertain(now).map_err(Error::lost)?;
         if !error.is_retryable() || now >= end {
             return Err(error.with_unknown_effect());
         }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::store::{Renewal, Store};
+use crate::telemetry::LogEvent;
 use crate::types::Error;
 
 /// The leases in doubt. Hundreds of leases fail together if their store fails. They share one log line
@@ -46,7 +47,8 @@ impl FailedRenewals {
         if self.leases.is_empty() {
             if self.is_told && is_renewed {
                 let (store, locks) = (store.to_string(), self.affected);
-                tracing::info!(store, locks, "renewals succeed again");
+                let event = LogEvent::RenewalsSucceed.as_str();
+                tracing::info!(event, store, locks, "renewals succeed again");
             }
             (self.is_told, self.affected) = (false, 0);
         } else if let Some(error) = failure
@@ -54,8 +56,9 @@ impl FailedRenewals {
         {
             self.is_told = true;
             let (store, locks) = (store.to_string(), self.leases.len());
+            let event = LogEvent::RenewalsFail.as_str();
             tracing::warn!(
-                store, locks, %error,
+                event, store, locks, %error,
                 "renewals fail: each lock is lost at its deadline unless one succeeds"
             );
         }

@@ -16,7 +16,7 @@ use crate::env::Env;
 use crate::env::clock::{self, BootInstant};
 use crate::runtime::background;
 use crate::store::{Claim, Held, LostReason, Renewal, Store};
-use crate::telemetry::{ClientMetrics, RenewalEnd, spans};
+use crate::telemetry::{ClientMetrics, LogEvent, RenewalEnd, spans};
 use crate::types::{Error, ErrorKind, Mode};
 
 /// A message from a client to its renewer.
@@ -283,7 +283,8 @@ impl Renewer {
 
     fn drop_lost(&mut self, id: u64, reason: LostReason) {
         if let Some(kept) = self.kept.get(&id) {
-            tracing::warn!(key = %kept.lease.claim().key, %reason, "lost");
+            let (event, key) = (LogEvent::Lost.as_str(), &kept.lease.claim().key);
+            tracing::warn!(event, %key, %reason, "lost");
         }
         self.forget(id);
     }

@@ -80,11 +80,16 @@
 //! | `release` | info | `lock`, `outcome` | the release of a lock; within the span of the code that releases it |
 //! | `renewal` | debug | `leases`, `renewed`, `lost`, `unknown` | one message for many leases, with the number of leases for each outcome |
 //!
-//! Outcomes have the same words as in the metrics. Warnings report what an operator should know:
+//! Outcomes have the same words as in the metrics. Warnings report what an operator should know. Their field
+//! `event` has a value of [`LogEvent`](crate::telemetry::LogEvent), for programs that react to them; the texts
+//! may change.
 //!
-//! - A guard was `lost`.
-//! - Renewals fail. This is one line for all locks, and one at level info when they succeed again.
-//! - A member lost its vote, or regained it.
+//! | event | level | reports |
+//! |---|---|---|
+//! | `lost` | warn | a guard was lost |
+//! | `renewals_fail`, `renewals_succeed` | warn, info | renewals fail, in one line for all locks, or succeed again |
+//! | `member_has_no_vote`, `member_has_vote` | warn, info | a member lost its vote, or regained it |
+//! | `member_unusable`, `member_answers` | warn, info | a server cannot be used, or answers again |
 //!
 //! No span, event or label contains the owner of a lease, a [`Handle`](crate::Handle) or a URL.
 //!

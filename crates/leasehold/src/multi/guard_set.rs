@@ -11,7 +11,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use crate::env::clock::BootInstant;
 use crate::guard::{Guard, GuardState, ReleaseOutcome};
 use crate::store::LostReason;
-use crate::types::{Error, ErrorKind, Fence, Key};
+use crate::types::{Error, Fence, Key};
 
 /// Several locks that are held together, until they are released or dropped, or one of them is lost.
 ///
@@ -213,8 +213,8 @@ impl GuardSet {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Lost`] with the name of the lock if one was lost before `body` ended; the output, if
-    /// there was one, is dropped. A release that fails afterwards is logged, not returned.
+    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) with the name of the lock if one was lost before `body`
+    /// ended; the output, if there was one, is dropped. A release that fails afterwards is logged, not returned.
     ///
     /// # Cancel safety
     ///
@@ -259,11 +259,7 @@ impl GuardSet {
 }
 
 fn lost_error(key: &Key, reason: LostReason) -> Error {
-    let kind = match reason {
-        LostReason::Forked => ErrorKind::Forked,
-        _ => ErrorKind::Lost,
-    };
-    Error::new(kind, format!("lost: {reason}")).with_key(key)
+    Error::lost(reason).with_key(key)
 }
 
 impl Wake for Alarm {

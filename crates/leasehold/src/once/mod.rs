@@ -289,10 +289,7 @@ impl Once {
                 run.give_up().await?;
                 Ok(Err(failure))
             }
-            Err(reason) => {
-                Err(Error::new(ErrorKind::Lost, format!("lost: {reason}"))
-                    .with_key(run.guard().key()))
-            }
+            Err(reason) => Err(Error::lost(reason).with_key(run.guard().key())),
         }
     }
 }

@@ -20,7 +20,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::types::{Error, ErrorKind, forked};
+use crate::types::{Error, ErrorKind};
 
 /// Starts `task` on the runtime that polls the caller: for stores, the client's background thread.
 ///

@@ -20,11 +20,11 @@ mod records;
 pub use crate::env::BoxFuture;
 pub use crate::runtime::background;
 pub use crate::types::{
-    ClientId, ClientInfo, MemberFailure, MemberId, NotAnOwner, Owner, Pattern, PermitSlot,
-    PermitSlots, Permits, Ticket, Wait, Waiter, is_printable, printable,
+    ClientId, ClientInfo, LostReason, MemberFailure, MemberId, NotAnOwner, Owner, Pattern,
+    PermitSlot, PermitSlots, Permits, Ticket, Wait, Waiter, is_printable, printable,
 };
 pub use admin::Admin;
-pub use attempt::{Attempt, Busy, Grant, LostReason, Release, Renewal, Term};
+pub use attempt::{Attempt, Busy, Grant, Release, Renewal, Term};
 pub use claim::{Claim, Held};
 pub use force_release::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForcedRelease};
 pub use guarantees::{Exclusion, Expiry, Guarantees, LeaseTerms, Order};

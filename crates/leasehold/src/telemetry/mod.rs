@@ -21,12 +21,14 @@ mod client_metrics;
 mod hand_overs;
 mod hold_meter;
 mod labels;
+mod log_event;
 mod member_gauges;
 mod metric;
 mod registry;
 pub(crate) mod spans;
 
 pub use hand_overs::HandOvers;
+pub use log_event::LogEvent;
 pub use member_gauges::MemberGauges;
 pub use metric::{
     ACQUIRE_WAIT, ATTEMPTS, CONTENDED, HAND_OVER, HELD, HOLD, LOST, MEMBERS, METRICS, Metric,

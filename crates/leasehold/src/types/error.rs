@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::error_kind::{Effect, ErrorKind};
 use super::fence::Fence;
 use super::key::Key;
+use super::lost_reason::LostReason;
 use super::member_id::MemberId;
 
 /// The reason for a failed call.
@@ -26,6 +27,7 @@ struct Inner {
     key: Option<Key>,
     members: Vec<MemberFailure>,
     eligible_after: Option<Duration>,
+    lost_reason: Option<LostReason>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
@@ -42,6 +44,7 @@ impl Error {
             key: None,
             members: Vec::new(),
             eligible_after: None,
+            lost_reason: None,
             source: None,
         }))
     }
@@ -55,6 +58,15 @@ impl Error {
         };
         let message = format!("fence {fence} comes too late: {seen}, of a later holder");
         Self::new(ErrorKind::Fenced, message)
+    }
+
+    /// Returns the error of a guard that is no longer valid, for this reason.
+    pub(crate) fn lost(reason: LostReason) -> Self {
+        if reason == LostReason::Forked {
+            return forked();
+        }
+        let error = Self::new(ErrorKind::Lost, format!("lost: {reason}"));
+        error.edit(|inner| inner.lost_reason = Some(reason))
     }
 
     /// The same error, for a request that may have had an effect.
@@ -158,6 +170,11 @@ impl Error {
         self.0.kind == ErrorKind::Lost
     }
 
+    /// Returns why the guard is no longer valid, if that is the error.
+    pub fn lost_reason(&self) -> Option<LostReason> {
+        self.0.lost_reason
+    }
+
     /// Returns whether the resource refused the fence, because a later holder has been there.
     pub fn is_fenced(&self) -> bool {
         self.0.kind == ErrorKind::Fenced
@@ -213,6 +230,7 @@ impl fmt::Debug for Error {
             .field("key", &inner.key)
             .field("members", &inner.members)
             .field("eligible_after", &inner.eligible_after)
+            .field("lost_reason", &inner.lost_reason)
             .field("source", &inner.source)
             .finish()
     }
