@@ -216,13 +216,13 @@ impl Lock {
         if self.mode == Mode::Shared && !guarantees.shared {
             return Err(Error::new(
                 ErrorKind::Unsupported,
-                format!("{} does not support shared locks", store),
+                format!("{store} does not support shared locks"),
             ));
         }
         if matches!(self.mode, Mode::Permit(_)) && !guarantees.permits {
             return Err(Error::new(
                 ErrorKind::Unsupported,
-                format!("{} does not support permits", store),
+                format!("{store} does not support permits"),
             ));
         }
         Ok(())

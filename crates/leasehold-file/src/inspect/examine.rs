@@ -160,7 +160,7 @@ fn count(directory: &Directory, damaged: &mut Vec<String>) -> Result<(usize, usi
             damaged.push(name.to_owned());
         }
     }
-    let held = listing::list(directory, "", usize::MAX)?.len();
+    let held = listing::held_keys(directory, "")?.len();
     Ok((files, held))
 }
 

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use leasehold::Mode;
-use leasehold::store::Inspection as _;
 
 use crate::store_fixture::{StoreFixture, key, permit};
 

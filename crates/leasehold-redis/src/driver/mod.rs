@@ -27,7 +27,6 @@ mod thread;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use leasehold::Error;
 use leasehold::env::Env;
@@ -65,7 +64,7 @@ impl Driver {
     /// Starts the I/O thread of a driver without an engine. It connects to a member when a caller asks it
     /// something, and tells the servers nothing else.
     pub(crate) fn without_engine(urls: Vec<RedisUrl>, env: &Env) -> Result<Self, Error> {
-        Self::start_thread(Parts::new(urls, None, Duration::ZERO, env)?)
+        Self::start_thread(Parts::new(urls, None, env)?)
     }
 
     fn start_thread(parts: Parts) -> Result<Self, Error> {

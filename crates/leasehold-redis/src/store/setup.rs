@@ -2,7 +2,7 @@
 
 use futures_util::future::{join, join_all};
 use leasehold::store::{MemberId, MemberRecord, MemberRecordEdit, MemberSet};
-use leasehold::{Error, ErrorKind, Key};
+use leasehold::{Error, ErrorKind};
 use leasehold_quorum::setup::{self, Change, MemberAnswer, Past};
 
 use super::{Limits, RedisStore};

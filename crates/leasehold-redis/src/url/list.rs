@@ -25,8 +25,7 @@ fn check(urls: &[RedisUrl]) -> Result<(), Error> {
         && let Some(url) = urls.iter().find(|url| url.accepts_eviction)
     {
         return refuse(format!(
-            "{}: evicting=accept is for a single server; a member of a quorum may not evict locks",
-            url
+            "{url}: evicting=accept is for a single server; a member of a quorum may not evict locks"
         ));
     }
     for (at, url) in urls.iter().enumerate() {
@@ -34,8 +33,7 @@ fn check(urls: &[RedisUrl]) -> Result<(), Error> {
             |other: &&RedisUrl| other.id == url.id || other.address.same_server(&url.address);
         if let Some(earlier) = urls[..at].iter().find(is_same) {
             return refuse(format!(
-                "{} is given twice (also as {}); list each server and each id once",
-                url, earlier,
+                "{url} is given twice (also as {earlier}); list each server and each id once"
             ));
         }
     }

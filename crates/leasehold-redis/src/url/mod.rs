@@ -5,7 +5,6 @@ mod query;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use leasehold::store::MemberId;
 use leasehold::{Error, ErrorKind};

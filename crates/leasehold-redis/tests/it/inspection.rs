@@ -4,7 +4,7 @@ use leasehold::Client;
 use leasehold::store::Pattern;
 use leasehold_testkit::servers::RedisServer;
 
-use crate::support::{client, client_at, hold, key, permit, share, start};
+use crate::support::{client, client_at, hold, permit, share, start};
 
 #[tokio::test]
 async fn readers_and_permits_are_named_one_by_one() {

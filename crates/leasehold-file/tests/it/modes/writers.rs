@@ -1,6 +1,6 @@
 //! Writers that wait, and claims that yield to them.
 
-use leasehold::store::{Claim, Inspection as _, Renewal, Wait};
+use leasehold::store::{Claim, Renewal, Wait};
 use leasehold::{ErrorKind, Mode};
 
 use crate::helper::Helper;

@@ -339,7 +339,7 @@ pub(crate) async fn p6_a_record_is_no_lock(fixture: &Fixture) {
     busy(&store, &fixture.claim(&key, LONG)).await;
     let holders = inspection(&store).holders(&key).await.expect("an answer");
     assert_eq!(holders.len(), 1, "{holders:?}");
-    assert_eq!(listed().await, [key.clone()]);
+    assert_eq!(listed().await, std::slice::from_ref(&key));
     released(&store, &claim).await;
     assert_eq!(read(&store, &key).await, value(mine.get(), 1, "held"));
     let next = fixture.claim(&key, LONG);
