@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use leasehold::telemetry::{METRICS, Metric, MetricKind};
+use leasehold::telemetry::{LogEvent, METRICS, Metric, MetricKind};
 
 use super::{losses, metrics};
 use crate::telemetry::metered_fixture::MeteredFixture;
@@ -120,5 +120,14 @@ async fn metrics_have_units_and_no_lock_names() {
     for (name, labels) in metered.recorder.asked_for() {
         assert_eq!(labels["store"], store, "{name}");
         assert!(labels.values().all(|value| !value.contains("a-name")));
+    }
+}
+
+#[test]
+fn manual_lists_every_event() {
+    for event in LogEvent::ALL {
+        let cell = format!("`{}`", event.as_str());
+        assert!(MANUAL.contains(&cell), "{cell}");
+        assert_eq!(LogEvent::parse(event.as_str()), Some(event));
     }
 }

@@ -79,8 +79,10 @@ async fn manual_lists_every_span_and_field() {
         (span.name.to_owned(), level, span.declared.join(", "))
     };
     let seen: BTreeSet<_> = recorder.spans().into_iter().map(row).collect();
-    let documented = ["acquire", "release", "renewal"].map(rows);
-    let documented = documented.into_iter().flatten();
+    let names = ["acquire", "release", "renewal"];
+    let documented = names.map(rows).into_iter().flatten();
+    // The rows of events begin with more than the name of a span.
+    let documented = documented.filter(|row| names.contains(&&*row[0]));
     let documented = documented.map(|row| (row[0].clone(), row[1].clone(), row[2].clone()));
     assert_eq!(seen, documented.collect());
 }
