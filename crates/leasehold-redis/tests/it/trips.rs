@@ -65,17 +65,19 @@ async fn mark_is_read_behind_each_request() {
 
 #[tokio::test]
 async fn concurrent_requests_share_one_sample() {
+    // A busy machine may send the first few one by one.
+    const COUNT: usize = 100;
     let server = RedisServer::start();
     let (turns, port) = Turns::through_proxy_to(server.port()).await;
     let locks = client_at(&format!("redis://127.0.0.1:{port}"));
     pass(&locks, "deploy").await;
     settle().await;
     turns.take();
-    let all = (0..10).map(async |number| hold(&locks, &format!("lock {number}")).await);
+    let all = (0..COUNT).map(async |number| hold(&locks, &format!("lock {number}")).await);
     let guards = futures_util::future::join_all(all).await;
     let written = turns.take().concat();
-    assert_eq!(written.matches("\r\nSET\r\n").count(), 10);
-    assert!(written.matches("\r\nHGET\r\n").count() < 10, "{written}");
+    assert_eq!(written.matches("\r\nSET\r\n").count(), COUNT);
+    assert!(written.matches("\r\nHGET\r\n").count() < COUNT, "{written}");
     drop(guards);
 }
 
