@@ -150,7 +150,7 @@ fn server_frozen_from_the_start_gets_nothing() {
     servers[1].freeze();
     servers[3].freeze();
     let handle = sandbox.run("acquire --ttl 60s x").succeeds().stdout;
-    sandbox.run("run -w 10ms x true").fails(75, &[]);
+    sandbox.run("run -w 1s x true").fails(75, &[]);
     let releasing = sandbox.start_with(("LEASEHOLD_HANDLE", handle.trim()), "release");
     releasing.wait().succeeds();
     servers[1].thaw();
