@@ -71,7 +71,6 @@ fn understand(values: &[Value], requests: &[Request]) {
         prefix: "app:".into(),
         user: "ann".into(),
         client: client().id,
-        foreign_gap: Duration::ZERO,
     };
     for request in requests {
         let count = Codec::answers(request).max(1);

@@ -227,7 +227,7 @@ pub(super) fn write_release(
         Some(next) => out.arg(entry(next.owner, claim.mode)).number(next.ticket),
         None => out.arg("").arg(""),
     };
-    out.number(codec.foreign_gap.as_millis().try_into().unwrap_or(u64::MAX));
+    out.number(milliseconds(Codec::FOREIGN_GAP));
     if let Some(next) = successor {
         let place = Place::Ticket(next.ticket);
         write_claim(&next.claim, next.proposal, place, next.preferred, out);

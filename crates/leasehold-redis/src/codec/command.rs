@@ -17,13 +17,10 @@ pub struct Codec {
     pub user: String,
     /// The client.
     pub client: ClientId,
-    /// For how long a release sometimes leaves a contended lock free for clients of other libraries. Every
-    /// client uses [`FOREIGN_GAP`](Self::FOREIGN_GAP); zero, which means never, is for tests of the queue.
-    pub foreign_gap: Duration,
 }
 
 impl Codec {
-    /// The length of a gap for clients of other libraries.
+    /// For how long a release sometimes leaves a contended lock free for clients of other libraries.
     pub const FOREIGN_GAP: Duration = Duration::from_millis(150);
 
     pub(super) fn names<'c>(&self, claim: &'c Claim) -> Names<'c> {

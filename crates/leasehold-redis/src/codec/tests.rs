@@ -22,7 +22,6 @@ fn codec() -> Codec {
         prefix: "app:".into(),
         user: "ann".into(),
         client: "0123456789abcdef".parse().unwrap(),
-        foreign_gap: Duration::from_millis(150),
     }
 }
 

@@ -65,7 +65,6 @@ mod tests {
             prefix: prefix.into(),
             user: "ann".into(),
             client: client(),
-            foreign_gap: Duration::ZERO,
         }
     }
 

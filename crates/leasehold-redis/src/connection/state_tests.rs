@@ -27,7 +27,6 @@ fn connected_by(half: Option<WriteHalf>) -> Connection {
         prefix: String::new(),
         user: "ann".into(),
         client: client.id,
-        foreign_gap: Duration::ZERO,
     };
     let mut connection = Connection::new(codec, Some(client));
     connection.connect(RunId::new("run"), half);

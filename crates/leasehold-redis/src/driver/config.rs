@@ -81,7 +81,6 @@ impl Parts {
                 prefix: url.prefix.clone(),
                 user: Login::shown(url.login.as_ref()).to_owned(),
                 client: id,
-                foreign_gap: Codec::FOREIGN_GAP,
             };
             Connection::new(codec, client.cloned())
         };

@@ -105,7 +105,6 @@ impl TestClient {
                 prefix: String::new(),
                 user: "default".into(),
                 client: ClientId::random(&*entropy),
-                foreign_gap: Duration::ZERO,
             },
             stream: BufReader::new(stream),
             entropy,

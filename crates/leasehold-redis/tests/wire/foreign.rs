@@ -4,19 +4,14 @@ use std::time::Duration;
 
 use leasehold::Mode;
 use leasehold_quorum::Place;
+use leasehold_redis::codec::Codec;
 use leasehold_redis::resp::Value;
 use leasehold_testkit::servers::RedisServer;
 
 use crate::fixture::{TestClient, server, start};
 
-const GAP: Duration = Duration::from_millis(150);
+const GAP: Duration = Codec::FOREIGN_GAP;
 const POLL: Option<Duration> = Some(Duration::from_millis(25));
-
-fn client(server: &RedisServer) -> TestClient {
-    let mut client = TestClient::connect(server);
-    client.codec.foreign_gap = GAP;
-    client
-}
 
 /// Moves the server's clock, and keeps the client present.
 fn forward(server: &RedisServer, client: &mut TestClient, span: Duration) {
@@ -43,7 +38,7 @@ fn hands_over_with_gap(client: &mut TestClient) -> bool {
 #[test]
 fn contended_lock_is_free_now_and_then() {
     let server = server();
-    let mut client = client(&server);
+    let mut client = TestClient::connect(&server);
     // The period begins with the first contended release.
     assert!(!hands_over_with_gap(&mut client));
     forward(&server, &mut client, Duration::from_secs(3));
@@ -62,7 +57,7 @@ fn contended_lock_is_free_now_and_then() {
 #[test]
 fn gap_ends_after_its_length() {
     let server = server();
-    let mut client = client(&server);
+    let mut client = TestClient::connect(&server);
     hands_over_with_gap(&mut client);
     forward(&server, &mut client, Duration::from_secs(6));
     let held = client.hold(Mode::Exclusive);
@@ -81,7 +76,7 @@ fn gap_ends_after_its_length() {
 #[test]
 fn barging_claim_takes_the_lock_in_a_gap() {
     let server = server();
-    let mut client = client(&server);
+    let mut client = TestClient::connect(&server);
     hands_over_with_gap(&mut client);
     forward(&server, &mut client, Duration::from_secs(6));
     let held = client.hold(Mode::Exclusive);
@@ -95,7 +90,7 @@ fn barging_claim_takes_the_lock_in_a_gap() {
 #[test]
 fn gaps_are_frequent_once_a_foreign_client_came() {
     let server = server();
-    let mut client = client(&server);
+    let mut client = TestClient::connect(&server);
     hands_over_with_gap(&mut client);
     client.command(&["SET", "deploy", "token", "PX", "60000"]);
     let waiter = client.wait(Mode::Exclusive, 10);
@@ -119,7 +114,7 @@ fn gaps_are_frequent_once_a_foreign_client_came() {
 #[test]
 fn head_polls_while_a_foreign_client_holds() {
     let server = server();
-    let mut client = client(&server);
+    let mut client = TestClient::connect(&server);
     client.command(&["SET", "deploy", "token"]);
     let refused = client.refusal(Mode::Exclusive, Place::Ticket(1));
     assert_eq!(refused.ask_again, POLL);
@@ -131,7 +126,7 @@ fn head_polls_while_a_foreign_client_holds() {
 #[test]
 fn release_in_a_gap_notifies_other_waiters() {
     let server = server();
-    let (mut client, mut other) = (client(&server), TestClient::connect(&server));
+    let (mut client, mut other) = (TestClient::connect(&server), TestClient::connect(&server));
     hands_over_with_gap(&mut client);
     forward(&server, &mut client, Duration::from_secs(6));
     other.heartbeat(&[]);
@@ -147,7 +142,7 @@ fn release_in_a_gap_notifies_other_waiters() {
 #[test]
 fn successor_is_called_in_a_gap() {
     let server = server();
-    let mut client = client(&server);
+    let mut client = TestClient::connect(&server);
     hands_over_with_gap(&mut client);
     forward(&server, &mut client, Duration::from_secs(6));
     let held = client.hold(Mode::Exclusive);

@@ -1,7 +1,5 @@
 //! Users that lack a right.
 
-use std::time::Duration;
-
 use leasehold::Mode;
 use leasehold::store::{DataGeneration, MemberId};
 use leasehold_quorum::{Place, Request};
@@ -51,7 +49,6 @@ fn documented_rights_are_enough() {
         }
         client.confirm(&held, 7);
         assert!(!client.heartbeat(&[&waiter])[0].busy.cannot_notify);
-        client.codec.foreign_gap = Duration::from_millis(150);
         let next = client.claim(Mode::Shared);
         assert!(client.release_to(&held, None, Some((&next, 20))).0);
         client.release(&next);

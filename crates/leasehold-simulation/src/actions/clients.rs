@@ -55,7 +55,6 @@ impl Simulation {
             prefix: String::new(),
             user: "default".into(),
             client: id,
-            foreign_gap: self.foreign_gap(),
         };
         self.add(What::Joined {
             client,

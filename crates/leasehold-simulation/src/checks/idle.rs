@@ -52,12 +52,9 @@ pub(super) fn idle(facts: &Facts<'_>) -> Vec<Violation> {
 /// Returns how long a lock may be free within this span.
 fn allowed(facts: &Facts<'_>, from: Time, to: Time) -> Time {
     let plan = facts.plan;
-    let mut allowed = SPLIT_VOTE + 40 * plan.delay.1;
+    let mut allowed = SPLIT_VOTE + GAP + 40 * plan.delay.1;
     if plan.spikes > 0 {
         allowed += SPIKES;
-    }
-    if !plan.pollers_absent() {
-        allowed += SECOND;
     }
     let mut gone = BTreeSet::new();
     for event in facts.events.iter().take_while(|event| event.at <= to) {
@@ -69,7 +66,7 @@ fn allowed(facts: &Facts<'_>, from: Time, to: Time) -> Time {
             What::Available { is_up: false, .. } if event.at + SILENT >= from => allowed += SILENT,
             // The head of the queue left after it was notified.
             What::Cancelled { .. } if event.at + SECOND >= from && event.at <= to => {
-                allowed = allowed.max(SECOND + 40 * plan.delay.1 + SPLIT_VOTE);
+                allowed = allowed.max(SECOND + 40 * plan.delay.1 + SPLIT_VOTE + GAP);
             }
             _ => {}
         }
@@ -216,14 +213,10 @@ fn blocked(facts: &Facts<'_>) -> Vec<Blocked> {
     blocked
 }
 
-impl crate::plan::Plan {
-    fn pollers_absent(&self) -> bool {
-        self.pollers == 0
-    }
-}
-
 /// A round that fails is repeated within this time.
 const SPLIT_VOTE: Time = 250 * MILLIS;
+/// A gap for other libraries, and the pause between two attempts of the head of the queue in it.
+const GAP: Time = 175 * MILLIS;
 /// A message that takes long, followed by another one.
 const SPIKES: Time = 1_200 * MILLIS;
 /// A client counts as present for this long after its last heartbeat.

@@ -1,6 +1,5 @@
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use leasehold_fakeredis::FakeRedis;
 
@@ -163,14 +162,6 @@ impl Simulation {
     pub(crate) fn note(&mut self, text: impl FnOnce() -> String) {
         if self.has_notes {
             self.add(What::Note(text()));
-        }
-    }
-
-    /// For how long a release leaves a contended lock free for foreign clients.
-    pub(crate) fn foreign_gap(&self) -> Duration {
-        match self.pollers.is_empty() {
-            true => Duration::ZERO,
-            false => Duration::from_millis(150),
         }
     }
 }
