@@ -241,9 +241,11 @@ impl Engine {
             return;
         };
         acquisition.notified_at.get_or_insert(now.instant);
-        let member_state = &acquisition.members[member];
-        // A request in flight is answered after the notification, and needs no other one.
-        if member_state.asked.is_none() && member_state.granted().is_none() {
+        let member_state = &mut acquisition.members[member];
+        if member_state.asked.is_some() {
+            // The answer to an attempt says when to ask again. A release that named this waiter answers only a grant.
+            member_state.ask_at = Some(now.instant);
+        } else if member_state.granted().is_none() {
             self.ask(now, id, member);
             self.decide(now, id);
             self.set_wake(id);

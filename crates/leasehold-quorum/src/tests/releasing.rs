@@ -108,6 +108,22 @@ fn successor_counts_from_the_release() {
     assert_eq!(fixture.acquired(id).expect("a lease").term.since, sent);
 }
 
+/// In a gap for other libraries, the release notifies the waiter that it named, and grants it nothing.
+#[test]
+fn successor_that_got_a_turn_asks() {
+    let mut fixture = Fixture::new(1);
+    let (claim, id) = fixture.attempt();
+    fixture.reply(0, granted(7));
+    fixture.acquired(id).expect("a lease");
+    let (waiter, _) = fixture.wait();
+    fixture.release(&claim);
+    assert_eq!(successor(&fixture, 0), Some(waiter.owner));
+    fixture.notify(0, &waiter);
+    fixture.reply(0, released(true));
+    fixture.pass(0);
+    assert_eq!(fixture.kinds(0), ["acquire"]);
+}
+
 #[test]
 fn successor_that_holds_does_not_ask_again() {
     let mut fixture = Fixture::new(1);
