@@ -39,6 +39,10 @@ impl Engine {
             let freed = leasehold::store::Release::Released;
             return self.finish(id, Outcome::Released(freed));
         }
+        if has_waited {
+            // Others may wait still, and the release may begin a gap.
+            self.waiters.note_busy(&claim.key, now.instant);
+        }
         let contended = has_waited
             || claim.mode != Mode::Exclusive
             || self.waiters.was_busy(&claim.key, now.instant, HOT_PAUSE);
@@ -217,6 +221,8 @@ impl Engine {
         if let Some(release) = operation.and_then(|id| self.releases.get_mut(&id)) {
             release.contended = true;
         }
+        // Another client waits, and the release may begin a gap.
+        self.waiters.note_busy(&lease.claim.key, now.instant);
         self.send_release(now, member, lease, None, operation);
     }
 

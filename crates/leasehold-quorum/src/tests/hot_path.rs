@@ -48,6 +48,34 @@ fn lock_that_was_busy_gets_no_plain_commands() {
     assert_eq!(fixture.kinds(0), ["try"]);
 }
 
+/// Its release may have begun a gap, in which the plain commands would come before the waiters.
+#[test]
+fn contended_release_stops_plain_commands() {
+    let mut fixture = Fixture::new(3);
+    let (claim, id) = fixture.attempt();
+    fixture.reply_all(&[0, 1, 2], &granted(7));
+    fixture.acquired(id).expect("a lease");
+    fixture.release(&claim);
+    fixture.reply_all(&[0, 1, 2], &Reply::Contended);
+    fixture.reply_all(&[0, 1, 2], &released(true));
+    fixture.attempt();
+    assert_eq!(fixture.kinds(0), ["acquire"]);
+}
+
+#[test]
+fn release_of_a_waiter_stops_plain_commands() {
+    let mut fixture = Fixture::new(1);
+    let (claim, id) = fixture.wait();
+    fixture.notify(0, &claim);
+    fixture.reply(0, granted(7));
+    fixture.acquired(id).expect("a lease");
+    fixture.pass_without_timers(1_001);
+    fixture.release(&claim);
+    fixture.reply(0, released(true));
+    fixture.attempt();
+    assert_eq!(fixture.kinds(0), ["acquire"]);
+}
+
 #[test]
 fn new_client_sends_no_plain_commands() {
     let mut fixture = Fixture::disconnected(3);
