@@ -112,6 +112,8 @@ impl Engine {
                 member_state.ask_at = Some(now.instant);
             }
         }
+        // The answers of this round are void from now on, and those of the release say nothing about the queue.
+        self.report_busy(id);
         self.set_wake(id);
     }
 
@@ -135,10 +137,13 @@ impl Engine {
             member_state.ask_at = None;
             member_state.uncertain = false;
             let is_connected = self.members[member].connected.is_some();
-            member_state.claim = match ticket.filter(|_| is_connected) {
-                Some(_) => ClaimState::Queued(Busy::default()),
-                None => ClaimState::Out,
-            };
+            let former = std::mem::take(&mut member_state.claim);
+            if ticket.is_some() && is_connected {
+                member_state.claim = match former {
+                    ClaimState::Queued(busy) => ClaimState::Queued(busy),
+                    _ => ClaimState::Queued(Busy::default()),
+                };
+            }
             back.push(member);
         }
         if back.is_empty() {

@@ -71,6 +71,19 @@ fn failed_round_gives_back_with_the_ticket() {
 }
 
 /// Otherwise fences come out of order.
+/// Otherwise the caller would hear nothing until the waiter is the oldest of its client, and give up.
+#[test]
+fn failed_round_reports_the_wait() {
+    let mut fixture = Fixture::new(3);
+    fixture.wait_unanswered();
+    fixture.reply(0, busy(4));
+    fixture.pass(10);
+    let [Progress::Busy(busy)] = &fixture.progress()[..] else {
+        panic!("no progress");
+    };
+    assert_eq!(busy.place, Some(4));
+}
+
 #[test]
 fn reply_from_before_the_give_back_is_void() {
     let mut fixture = Fixture::new(3);
