@@ -51,7 +51,7 @@ pub(crate) struct InitArgs {
 pub(crate) fn init(args: &InitArgs, output: &Output) -> Result<ExitCode, Failure> {
     let servers = Servers::choose_quorum(&args.store, output)?;
     let quorum = servers.quorum();
-    let quorum = &*quorum.within(args.max_ttl, args.clock_tolerance)?;
+    let quorum = &quorum.within(args.max_ttl, args.clock_tolerance)?;
     let (is_new, seen) = runtime()?.block_on(async {
         let is_new = quorum.init(args.new).await?;
         Ok::<_, Failure>((is_new, ask_members(quorum).await))

@@ -23,6 +23,8 @@ use crate::process::user;
 use crate::store::backend::{Backend, Opened};
 use crate::store::client::OwnClient;
 
+pub(crate) use redis::Quorum;
+
 /// A store with valid addresses. Nothing was sent to it yet.
 #[derive(Debug)]
 pub(crate) struct OpenStore {

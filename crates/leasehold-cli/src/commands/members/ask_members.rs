@@ -3,7 +3,7 @@ use leasehold::clock::{Clock as _, SystemClock, WallTime};
 use leasehold::store::{MemberId, MemberSet, MemberStatus};
 
 use crate::output::quorum_shortfall::have_no_record;
-use crate::store::backend::Quorum;
+use crate::store::Quorum;
 use crate::store::limit::{MEMBER_LIMIT, ask_all};
 
 /// The state of one server as it reports it. Asking for this writes nothing, whereas a client updates the
@@ -17,14 +17,14 @@ pub(crate) struct MemberReply {
 }
 
 /// Returns the quorum, with the limits that these servers state.
-pub(crate) fn stated_set(quorum: &dyn Quorum, seen: &[MemberReply]) -> MemberSet {
+pub(crate) fn stated_set(quorum: &Quorum, seen: &[MemberReply]) -> MemberSet {
     let statuses = seen.iter().filter_map(|seen| seen.status.as_ref().ok());
     let records = statuses.filter_map(|status| status.member_record.as_ref());
     quorum.stated_set(&records.collect::<Vec<_>>())
 }
 
 /// Asks all members at once.
-pub(crate) async fn ask_members(quorum: &dyn Quorum) -> Vec<MemberReply> {
+pub(crate) async fn ask_members(quorum: &Quorum) -> Vec<MemberReply> {
     let ids = quorum.ids();
     let asking = (0..ids.len()).map(|place| async move {
         // The first answer includes the time to connect; only the second one can measure the clock.

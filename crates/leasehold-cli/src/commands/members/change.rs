@@ -13,8 +13,8 @@ use crate::output::holder_text;
 use crate::output::time_text::{millis, whole_seconds};
 use crate::output::{self, Output};
 use crate::runtime::runtime;
+use crate::store::Quorum;
 use crate::store::address::without_login;
-use crate::store::backend::Quorum;
 
 /// Changes a quorum by one server, and prints what to do next.
 pub(super) fn change(
@@ -34,7 +34,7 @@ pub(super) fn change(
         MembersChange::Readmit { member } => return readmit(args, old, member),
         MembersChange::Replace { .. } => return replace(args, old, change),
     };
-    let new = old.at(&urls)?;
+    let new = Quorum::at(&urls)?;
     let (lost, set) = runtime()?.block_on(async {
         let lost = LostLocks::find(&servers, care).await?;
         let set = match care.dry_run {
@@ -178,7 +178,7 @@ impl Outcome {
     }
 }
 
-fn with(quorum: &dyn Quorum, url: &str) -> Result<Vec<String>, Failure> {
+fn with(quorum: &Quorum, url: &str) -> Result<Vec<String>, Failure> {
     if url.contains(',') {
         return Err(Failure::usage(
             "one server can be added at a time; give one URL",

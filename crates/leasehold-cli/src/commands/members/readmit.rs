@@ -13,12 +13,12 @@ use crate::output::failure::Failure;
 use crate::output::time_text::millis;
 use crate::output::time_text::whole_seconds;
 use crate::runtime::runtime;
-use crate::store::backend::Quorum;
+use crate::store::Quorum;
 
 /// Gives a server that lost its data a new record, and says what that risks.
 pub(super) fn readmit(
     args: &MembersArgs,
-    quorum: &dyn Quorum,
+    quorum: &Quorum,
     member: &str,
 ) -> Result<ExitCode, Failure> {
     let id = &quorum.ids()[place_of(quorum, member)?];

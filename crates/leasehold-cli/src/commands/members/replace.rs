@@ -8,13 +8,13 @@ use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::time_text::{millis, whole_seconds};
 use crate::runtime::runtime;
+use crate::store::Quorum;
 use crate::store::address::without_login;
-use crate::store::backend::Quorum;
 
 /// Moves a server to another address, and prints the new list.
 pub(super) fn replace(
     args: &MembersArgs,
-    quorum: &dyn Quorum,
+    quorum: &Quorum,
     change: &MembersChange,
 ) -> Result<ExitCode, Failure> {
     let MembersChange::Replace {
@@ -30,8 +30,8 @@ pub(super) fn replace(
     let id = &quorum.ids()[place];
     let mut urls = quorum.urls().to_vec();
     let former = urls[place].clone();
-    urls[place] = quorum.with_id(new, id)?;
-    let next = quorum.at(&urls)?;
+    urls[place] = Quorum::with_id(new, id)?;
+    let next = Quorum::at(&urls)?;
     let seen = runtime()?.block_on(ask_members(quorum));
     if !dry_run {
         let replaced = runtime()?.block_on(next.replace(&former, *gone));

@@ -7,8 +7,8 @@ use crate::options::store_args::StoreArgs;
 use crate::output::Output;
 use crate::output::failure::Failure;
 use crate::store::OpenStore;
+use crate::store::Quorum;
 use crate::store::address::{backend, without_login};
-use crate::store::backend::Quorum;
 use crate::store::client::OwnClient;
 
 /// How long the next change must wait after a change, and how long a server that may have forgotten
@@ -19,7 +19,7 @@ pub(crate) fn wait_after_change(set: &MemberSet) -> Duration {
 
 /// The servers of the configured store.
 pub(crate) struct Servers {
-    quorum: Box<dyn Quorum>,
+    quorum: Quorum,
     store: OpenStore,
 }
 
@@ -55,15 +55,15 @@ impl Servers {
     }
 
     /// The quorum of these servers.
-    pub(crate) fn quorum(&self) -> &dyn Quorum {
-        &*self.quorum
+    pub(crate) fn quorum(&self) -> &Quorum {
+        &self.quorum
     }
 }
 
 /// Which of the servers `member` is: an id or an address.
-pub(crate) fn place_of(quorum: &dyn Quorum, member: &str) -> Result<usize, Failure> {
+pub(crate) fn place_of(quorum: &Quorum, member: &str) -> Result<usize, Failure> {
     let id = if member.contains("://") {
-        quorum.id_at(member)?.to_string()
+        Quorum::id_at(member)?.to_string()
     } else {
         member.to_owned()
     };

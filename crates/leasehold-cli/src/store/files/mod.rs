@@ -11,7 +11,8 @@ use leasehold_file::{DirectoryFacts, FileStore, FileStoreOptions};
 use crate::config::Addresses;
 use crate::output::failure::Failure;
 use crate::output::report::Report;
-use crate::store::backend::{Backend, Descriptors, Opened, Quorum};
+use crate::store::Quorum;
+use crate::store::backend::{Backend, Descriptors, Opened};
 
 /// The folder with the lock files.
 #[derive(Debug)]
@@ -46,7 +47,7 @@ impl Backend for LockFiles<'_> {
         Ok(doctor::report(&facts))
     }
 
-    fn quorum(&self) -> Result<Box<dyn Quorum>, Failure> {
+    fn quorum(&self) -> Result<Quorum, Failure> {
         let what = match self {
             Self::Local => "--local uses files of this machine",
             Self::Unsaid => "no store is configured; the default is files of this machine",
