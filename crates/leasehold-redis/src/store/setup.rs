@@ -49,7 +49,7 @@ impl RedisStore {
     async fn initialize(&self, past: Past) -> Result<bool, Error> {
         let entropy = &*self.env.entropy;
         let mut answers = self.ask_all().await;
-        let set = self.stated_set(answers.iter().filter_map(MemberAnswer::member_record));
+        let set = self.set_of(&answers);
         self.check_limits(&set)?;
         if setup::is_initialized(&set, &answers) {
             let counters = self.members.iter().map(|it| it.server.has_counters());
@@ -72,6 +72,10 @@ impl RedisStore {
     /// the limits of a quorum that this store initializes.
     pub fn stated_set<'a>(&self, records: impl IntoIterator<Item = &'a MemberRecord>) -> MemberSet {
         setup::stated_set(&self.set, records)
+    }
+
+    fn set_of(&self, answers: &[MemberAnswer]) -> MemberSet {
+        self.stated_set(answers.iter().filter_map(MemberAnswer::member_record))
     }
 
     /// Fails if the quorum is initialized with other limits than the caller stated.
@@ -168,7 +172,7 @@ impl RedisStore {
     pub async fn readmit(&self, member: &MemberId) -> Result<bool, Error> {
         setup::check_member(&self.set, member)?;
         let answers = self.ask_all().await;
-        let set = self.stated_set(answers.iter().filter_map(MemberAnswer::member_record));
+        let set = self.set_of(&answers);
         let edit = setup::readmission(&set, member, &answers, &*self.env.entropy)?;
         let place = self.members.iter().find(|it| it.id() == member);
         let (Some(edit), Some(place)) = (edit, place) else {
@@ -197,7 +201,7 @@ impl RedisStore {
     pub async fn replace(&self, former: &RedisMember, is_gone: bool) -> Result<(), Error> {
         let id = former.id();
         let (answers, status) = join(self.ask_all(), former.status()).await;
-        let set = self.stated_set(answers.iter().filter_map(MemberAnswer::member_record));
+        let set = self.set_of(&answers);
         let edit = setup::replacement(&set, id, &answers, &*self.env.entropy)?;
         let new = answers.iter().find(|answer| answer.id == *id);
         if let (Ok(status), Some(Ok(new))) = (&status, new.map(|new| &new.status))
