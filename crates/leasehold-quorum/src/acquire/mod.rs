@@ -20,7 +20,7 @@ use crate::ballot::majority;
 use crate::engine::{Engine, Now};
 use crate::member::Member;
 use crate::membership::Access;
-use crate::operation::OperationId;
+use crate::operation::{OperationId, Outcome};
 use crate::request::Lease;
 
 pub(crate) use asking::HOT_PAUSE;
@@ -28,6 +28,10 @@ use state::{Acquisition, ClaimState, Phase};
 
 impl Engine {
     pub(crate) fn start_acquire(&mut self, now: Now, id: OperationId, claim: Arc<Claim>) {
+        // Without the members' limits, the TTL is checked once they are known.
+        if let Err(error) = self.membership.check_ttl(&claim) {
+            return self.finish(id, Outcome::Failed(error));
+        }
         let mut acquisition = Acquisition::new(Arc::clone(&claim), self.members.len(), now.instant);
         acquisition.preferred = match (claim.slot, claim.mode.permits()) {
             (None, Some(permits)) => {

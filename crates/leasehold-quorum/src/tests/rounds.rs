@@ -113,6 +113,19 @@ fn round_waits_longer_after_each_failure() {
 
 /// An attempt without a ticket does not try again.
 #[test]
+fn ttl_out_of_bounds_sends_nothing() {
+    let mut fixture = Fixture::new(3);
+    let mut claim = fixture.claim(false);
+    claim.ttl = Duration::from_secs(61);
+    let id = fixture.acquire(&Arc::new(claim));
+    let Some(Outcome::Failed(error)) = fixture.outcome(id) else {
+        panic!("no error");
+    };
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!((0..3).all(|member| fixture.sent(member).is_empty()));
+}
+
+#[test]
 fn failed_attempt_ends_the_call() {
     let mut fixture = Fixture::new(3);
     let (_, id) = fixture.attempt();

@@ -38,14 +38,14 @@ impl Trust {
             true => self.set.max_ttl,
             false => Duration::MAX,
         };
-        if claim.term() >= least && claim.ttl <= most {
+        if claim.usable_ttl() >= least && claim.ttl <= most {
             return Ok(());
         }
         let what = match claim.delay.is_zero() {
             true => format!("TTL {:?} is", claim.ttl),
             false => format!(
                 "TTL {:?} and lock delay {:?} are",
-                claim.term(),
+                claim.usable_ttl(),
                 claim.delay
             ),
         };
