@@ -112,8 +112,8 @@ impl Engine {
         }
         while let Some((member, task, request)) = self.renewals.poll_request() {
             let limit = request
-                .term()
-                .map_or(BACKGROUND_LIMIT, |term| self.limit_of(term));
+                .usable_ttl()
+                .map_or(BACKGROUND_LIMIT, |ttl| self.limit_of(ttl));
             if let Request::Repair(leases) = &request {
                 self.doubt(member, leases);
             }

@@ -327,12 +327,12 @@ impl Engine {
         }
     }
 
-    /// How long one member may take to answer a request about a lease of this term.
-    pub(crate) fn limit_of(&self, term: Duration) -> Duration {
+    /// How long one member may take to answer a request about a lease of this TTL.
+    pub(crate) fn limit_of(&self, ttl: Duration) -> Duration {
         if self.members.len() == 1 {
-            (term / 3).min(Claim::LIMIT_MAX)
+            (ttl / 3).min(Claim::LIMIT_MAX)
         } else {
-            (term / 20).clamp(Duration::from_millis(50), Duration::from_secs(1))
+            (ttl / 20).clamp(Duration::from_millis(50), Duration::from_secs(1))
         }
     }
 

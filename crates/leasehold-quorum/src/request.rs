@@ -156,7 +156,7 @@ impl Request {
     }
 
     /// Returns the shortest time after which a reply is of no use; `None` if the request has no lease.
-    pub fn term(&self) -> Option<Duration> {
+    pub fn usable_ttl(&self) -> Option<Duration> {
         match self {
             Self::TryAcquire { claim, .. }
             | Self::DrawFence { claim }
@@ -164,9 +164,9 @@ impl Request {
             | Self::ConfirmFence { claim, .. }
             | Self::Free { claim }
             | Self::Dequeue { claim }
-            | Self::Release { claim, .. } => Some(claim.term()),
+            | Self::Release { claim, .. } => Some(claim.usable_ttl()),
             Self::Renew(leases) | Self::Repair(leases) => {
-                leases.iter().map(|lease| lease.claim.term()).min()
+                leases.iter().map(|lease| lease.claim.usable_ttl()).min()
             }
             Self::Heartbeat(_)
             | Self::Record(..)

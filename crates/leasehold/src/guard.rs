@@ -264,8 +264,8 @@ impl Guard {
     }
 
     /// Enters the lock once more, and returns a further guard of the same hold. The lock is released when
-    /// each of these guards was released or dropped, as with a reentrant lock. This sends nothing: the
-    /// guards have one lease, one fence, and one deadline, and are lost together.
+    /// each of these guards was released or dropped, as with a reentrant lock. This sends nothing: all these
+    /// guards have the same lease, fence, and deadline, and are lost together.
     ///
     /// A lock is reentrant only through its guard. A client that acquires a lock that it holds waits for
     /// itself.
@@ -291,8 +291,7 @@ impl Guard {
     }
 
     /// Frees the lock and returns the outcome. If the lock was [reentered](Self::reenter), only the last
-    /// release frees it. A lost guard of
-    /// a lock with a [delay](crate::Lock::lock_delay) frees nothing.
+    /// release frees it. A lost guard of a lock with a [delay](crate::Lock::lock_delay) frees nothing.
     ///
     /// # Errors
     ///

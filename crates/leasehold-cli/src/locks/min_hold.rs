@@ -69,7 +69,7 @@ impl MinHold<'_> {
 /// Without a terminal, a run says nothing about a shorter stay.
 const SHORT: Duration = Duration::from_secs(60);
 
-/// Leaves locks to leases that nobody renews. Where locks end with their process, this releases them.
+/// Leaves each lock to its lease, which nobody renews. A lock that ends with its process ends now.
 fn leave(guards: GuardSet) {
     for guard in guards.into_guards() {
         drop(guard.into_handle());

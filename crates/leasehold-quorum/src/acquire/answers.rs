@@ -109,7 +109,7 @@ impl Engine {
             return;
         };
         let claim = acquisition.claim.clone();
-        let limit = self.limit_of(claim.term());
+        let limit = self.limit_of(claim.usable_ttl());
         let request = Request::DrawFence { claim };
         self.send(now, member, Task::Attempt(id, number), request, limit);
     }

@@ -80,7 +80,7 @@ impl Engine {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
         };
-        let term = acquisition.claim.term();
+        let term = acquisition.claim.usable_ttl();
         let member_state = &mut acquisition.members[member];
         member_state.number += 1;
         member_state.asked = Some(now.instant);
@@ -112,7 +112,7 @@ impl Engine {
         if acquisition.phase == Phase::Held || acquisition.round.is_some() {
             return;
         }
-        let term = acquisition.claim.term();
+        let term = acquisition.claim.usable_ttl();
         let limit = match acquisition.is_queued() && self.members.len() > 1 {
             true => round_timeout(self.round_trip(), acquisition.failures),
             false => (term / 3).min(leasehold::store::Claim::LIMIT_MAX),
@@ -213,7 +213,7 @@ impl Engine {
             return;
         };
         let claim = Arc::clone(&acquisition.claim);
-        let limit = self.limit_of(claim.term());
+        let limit = self.limit_of(claim.usable_ttl());
         let request = Request::ConfirmFence { claim, fence };
         self.send(now, member, Task::Confirm(id, fence), request, limit);
     }

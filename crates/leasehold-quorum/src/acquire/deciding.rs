@@ -178,7 +178,7 @@ impl Engine {
             slot: Some(slot),
         };
         for member in differing {
-            let limit = self.limit_of(lease.claim.term());
+            let limit = self.limit_of(lease.claim.usable_ttl());
             let request = Request::Renew(vec![lease.clone()]);
             self.send(now, member, Task::MovePermit, request, limit);
         }

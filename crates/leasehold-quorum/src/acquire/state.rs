@@ -190,7 +190,7 @@ impl Acquisition {
     /// Whether a lease may have ended at a member that granted it. The clocks of members may run faster than
     /// this one.
     pub(crate) fn has_ended_grant(&self, now: BootInstant) -> bool {
-        let term = self.claim.term();
+        let term = self.claim.usable_ttl();
         let granted = self.members.iter().filter_map(MemberState::granted);
         let mut ends = granted.map(|it| it.sent + (term - term / 10));
         ends.any(|end| end <= now)

@@ -75,7 +75,7 @@ impl Engine {
         let is_silent = !self.membership.is_reachable(member);
         if self.members[member].takes_release(is_silent) {
             let claim = Arc::clone(claim);
-            let limit = self.limit_of(claim.term());
+            let limit = self.limit_of(claim.usable_ttl());
             self.send(
                 now,
                 member,
@@ -95,7 +95,7 @@ impl Engine {
         let pending = std::mem::take(&mut release.pending);
         // A member that refuses at once must not end the release before the others are asked.
         release.open += 1;
-        let end = began + self.limit_of(claim.term());
+        let end = began + self.limit_of(claim.usable_ttl());
         let is_over = end <= now.instant;
         for member in pending.iter() {
             let access = self.membership.access(now.instant, member, began);
@@ -192,7 +192,7 @@ impl Engine {
         };
         let (named, successor) = successor.unzip();
         let claim = Arc::clone(&lease.claim);
-        let limit = self.limit_of(claim.term());
+        let limit = self.limit_of(claim.usable_ttl());
         let release = operation.and_then(|id| self.releases.get(&id));
         let request = match release.is_some_and(|it| !it.contended) && named.is_none() {
             true => Request::Free { claim },

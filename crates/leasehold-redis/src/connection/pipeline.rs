@@ -150,7 +150,7 @@ impl Pipeline {
         id: RequestId,
         request: Request,
     ) {
-        self.silence.asked(request.term());
+        self.silence.asked(request.usable_ttl());
         let loads = script_of(&request).is_some_and(|script| self.load(script));
         self.awaited
             .push_back(match encoder.encode(codec, &request, &mut self.output) {

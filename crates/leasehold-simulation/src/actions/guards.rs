@@ -47,7 +47,7 @@ impl Simulation {
             return;
         };
         guard.renewing = false;
-        let term = guard.claim.term();
+        let term = guard.claim.usable_ttl();
         match renewal {
             _ if guard.deadline <= now => self.lose(client, wait),
             Renewal::Renewed(granted) => {
@@ -116,6 +116,6 @@ const TOGETHER: Duration = Duration::from_millis(20);
 
 /// Returns the deadline of a guard, as a client computes it.
 pub(super) fn deadline(claim: &Claim, term: &Term) -> BootInstant {
-    let deadline = term.deadline(claim.term(), claim.delay);
+    let deadline = term.deadline(claim.usable_ttl(), claim.delay);
     deadline.expect("a lease on servers ends by itself")
 }

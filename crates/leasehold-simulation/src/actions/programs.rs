@@ -206,8 +206,8 @@ impl Simulation {
         });
         self.stats.grants += 1;
         let rng = self.program(client, program).rng.clone();
-        let spread = Duration::from_micros(rng.below(claim.term().as_micros() as u64 / 5));
-        let renew_at = got.term.since + (claim.term() / 3).saturating_sub(spread);
+        let spread = Duration::from_micros(rng.below(claim.usable_ttl().as_micros() as u64 / 5));
+        let renew_at = got.term.since + (claim.usable_ttl() / 3).saturating_sub(spread);
         let guard = Guard {
             program,
             claim,

@@ -282,7 +282,7 @@ async fn ask(context: Arc<ClientContext>, claim: Arc<Claim>, sent: BootInstant) 
             at: None,
         };
     }
-    let third = claim.term() / 3;
+    let third = claim.usable_ttl() / 3;
     let limit = third.min(Claim::LIMIT_MAX);
     let too_late = || {
         let text = format!("no answer within {limit:?}");

@@ -76,7 +76,7 @@ impl Handle {
             owner: claim.owner,
             mode: claim.mode,
             fence: held_lease.fence,
-            ttl: claim.term(),
+            ttl: claim.usable_ttl(),
             delay: claim.delay,
             deadline: SystemClock::as_other_processes_read(held_lease.deadline()?),
             hold_deadline: held_lease

@@ -221,7 +221,7 @@ impl Renewer {
             .unzip();
         let shortest = leases
             .iter()
-            .map(|held| held.claim.term())
+            .map(|held| held.claim.usable_ttl())
             .min()
             .unwrap_or_default();
         let limit = sent + (shortest / 3).min(Claim::LIMIT_MAX);

@@ -23,7 +23,7 @@ pub struct Claim {
     pub ttl: Duration,
     /// The last part of `ttl`, which guards do not use. The lock stays unavailable for this long after an
     /// unclean end. A store need not treat it specially: it uses `ttl` for the life of a lease, and
-    /// [`Claim::term`] for the time limits of requests.
+    /// [`Claim::usable_ttl`] for the time limits of requests.
     pub delay: Duration,
     /// The client's wall clock when the attempt began. A store grants a fence greater than this and
     /// greater than every fence it granted before, which preserves the order of fences even after the
@@ -75,20 +75,20 @@ impl Claim {
     /// The same claim, whose lease lives for another `delay` that guards do not use.
     #[must_use]
     pub fn with_delay(mut self, delay: Duration) -> Self {
-        self.ttl = self.term() + delay;
+        self.ttl = self.usable_ttl() + delay;
         self.delay = delay;
         self
     }
 
     /// Returns the part of the lease's life that guards use: all but the delay.
-    pub fn term(&self) -> Duration {
+    pub fn usable_ttl(&self) -> Duration {
         self.ttl.saturating_sub(self.delay)
     }
 
-    /// Returns how long the attempt may take: a third of the [term](Self::term), at most
+    /// Returns how long the attempt may take: a third of the [usable TTL](Self::usable_ttl), at most
     /// [`Claim::LIMIT_MAX`]. The client discards a later answer, because too little of the lease is left.
     pub fn limit(&self) -> Duration {
-        (self.term() / 3).min(Self::LIMIT_MAX)
+        (self.usable_ttl() / 3).min(Self::LIMIT_MAX)
     }
 
     /// The same claim of another owner.
