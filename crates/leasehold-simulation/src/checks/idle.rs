@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn free_lock_is_soon_granted() {
         assert_eq!(
-            (free_until(2_100, vec![]), free_until(2_400, vec![])),
+            (free_until(2_400, vec![]), free_until(2_600, vec![])),
             (0, 1)
         );
     }
