@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::env::{Env, SystemEntropy};
-use leasehold::store::{Attempt, Claim, ClientInfo, Owner, Store, Wait};
+use leasehold::store::{Attempt, Claim, ClientInfo, Owner, SessionContext, Store, Wait};
 use leasehold::{Client, Key, Lock};
 use leasehold_file::FileStore;
+use tokio::runtime::Handle;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -121,8 +122,9 @@ fn start(way: &str, directory: &Path) -> Result<(Child, ChildStdin), Failure> {
 async fn tries_while_held(directory: &Path, waits: bool) -> Result<Vec<u32>, Failure> {
     let lock = Client::new(FileStore::open(directory)?).lock(KEY);
     let guard = lock.acquire().await?;
-    let store = FileStore::open(directory)?;
     let info = Arc::new(ClientInfo::of_this_process(&Env::default(), None));
+    let context = SessionContext::new(Env::default(), info.clone(), Handle::current());
+    let store = Store::open(&FileStore::open(directory)?, context);
     let tries: Arc<[AtomicU32; WAITERS]> = Arc::default();
     let mut waiters = tokio::task::JoinSet::new();
     for waiter in 0..WAITERS {

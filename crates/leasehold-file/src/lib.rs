@@ -49,7 +49,7 @@
 //! the other waiting indefinitely. Meanwhile the lock is busy for claims that do not wait, unless they are
 //! [barging](leasehold::Lock::barging). Readers and claims for permits have no such order among them.
 //!
-//! - When an exclusive holder [lets others share the lock](leasehold::store::Store::renew), it closes the file once to
+//! - When an exclusive holder [lets others share the lock](leasehold::store::Session::renew), it closes the file once to
 //!   notify them.
 //! - A holder can give a lock back without a close (`LOCK_UN` alone, or a descriptor that a child keeps
 //!   open). Waiters find such a lock within two seconds, because each of them also tries at random every one

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::store::{
-    Attempt, BoxFuture, Busy, Claim, Grant, Held, LeaseTerms, Release, Renewal, Store, Term,
+    Attempt, BoxFuture, Busy, Claim, Grant, Held, LeaseTerms, Release, Renewal, Session,
+    SessionContext, Store, Term,
 };
 use leasehold::{Error, Fence, Guarantees, Key};
 use leasehold_redis::RedisStore;
@@ -71,7 +72,7 @@ fn open(address: &str) -> Arc<dyn Store> {
 
 /// One of the servers, as a client of another library uses it. A store of this one server would be refused,
 /// since the server belongs to the quorum.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct SingleServer(Arc<Mutex<RedisSet>>, usize);
 
 impl fmt::Display for SingleServer {
@@ -89,6 +90,12 @@ impl Store for SingleServer {
         store("redis://127.0.0.1").terms()
     }
 
+    fn open(&self, _: SessionContext) -> Arc<dyn Session> {
+        Arc::new(self.clone())
+    }
+}
+
+impl Session for SingleServer {
     fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
         let owner = claim.owner.to_string();
         let command = ["SET", claim.key.as_str(), &owner, "NX", "PX", "60000"];

@@ -2,7 +2,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use leasehold::Key;
-use leasehold::store::Store;
+use leasehold::store::{Session, Store};
 
 /// One store as the contract suite sees it: a set of locks. This process and others can open them again and
 /// again, and the suite can break them from outside.
@@ -76,13 +76,13 @@ impl Optional {
         }
     }
 
-    /// Whether `store` returns the trait.
-    pub(crate) fn is_offered(self, store: &dyn Store) -> bool {
+    /// Whether `session` returns the trait.
+    pub(crate) fn is_offered(self, session: &dyn Session) -> bool {
         match self {
-            Self::Inspection => store.inspection().is_some(),
-            Self::Admin => store.admin().is_some(),
-            Self::Records => store.records().is_some(),
-            Self::Health => store.health().is_some(),
+            Self::Inspection => session.inspection().is_some(),
+            Self::Admin => session.admin().is_some(),
+            Self::Records => session.records().is_some(),
+            Self::Health => session.health().is_some(),
         }
     }
 }

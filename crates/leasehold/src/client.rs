@@ -12,7 +12,6 @@ use crate::lease::ClientCore;
 use crate::lock::Lock;
 use crate::record::Record;
 use crate::runtime::background::Background;
-use crate::store::optional;
 use crate::store::{Guarantees, MemberHealth, Store};
 use crate::types::{ClientId, ClientInfo, Error, Holder, Key, Waiter};
 
@@ -84,10 +83,10 @@ impl Client {
     /// May be dropped at any time.
     pub async fn holders(&self, name: impl AsRef<str>) -> Result<Vec<Holder>, Error> {
         let key = Key::new(name)?;
-        let store = Arc::clone(&self.core.context.store);
+        let context = Arc::clone(&self.core.context);
         self.core
             .run(async move {
-                let mut holders = optional::inspection(&*store)?.holders(&key).await?;
+                let mut holders = context.inspection()?.holders(&key).await?;
                 holders.iter_mut().for_each(Holder::count_from_grant);
                 Ok(holders)
             })?
@@ -107,9 +106,9 @@ impl Client {
     /// May be dropped at any time.
     pub async fn waiters(&self, name: impl AsRef<str>) -> Result<Vec<Waiter>, Error> {
         let key = Key::new(name)?;
-        let store = Arc::clone(&self.core.context.store);
+        let context = Arc::clone(&self.core.context);
         self.core
-            .run(async move { optional::inspection(&*store)?.waiters(&key).await })?
+            .run(async move { context.inspection()?.waiters(&key).await })?
             .await
     }
 
@@ -150,9 +149,9 @@ impl Client {
     /// # Ok::<(), Error>(()) }).unwrap();
     /// ```
     pub async fn health(&self) -> Result<Vec<MemberHealth>, Error> {
-        let store = Arc::clone(&self.core.context.store);
+        let context = Arc::clone(&self.core.context);
         let asking = self.core.run(async move {
-            match store.health() {
+            match context.session.health() {
                 Some(health) => health.members().await,
                 None => Vec::new(),
             }
@@ -290,7 +289,9 @@ impl ClientBuilder {
             .with_user(identity.user.as_deref())
             .with_label(identity.label.as_deref())
             .with_command(identity.command.as_deref());
-        let context = ClientContext::new(self.store, self.env, info);
+        let runtime = background.as_ref().ok();
+        let runtime = runtime.map(|background| background.handle().clone());
+        let context = ClientContext::new(self.store, self.env, info, runtime);
         Client {
             core: Arc::new(ClientCore::start(context, background)),
         }

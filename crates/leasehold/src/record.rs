@@ -7,7 +7,6 @@ use std::time::Duration;
 use crate::env::BoxFuture;
 use crate::guard::Guard;
 use crate::lease::ClientCore;
-use crate::store::optional;
 use crate::store::{
     Opened, Reading, RecordKey, RecordWrite, Records, Version, WriteOutcome, Written,
 };
@@ -51,8 +50,8 @@ impl Record {
     pub async fn read(&self) -> Result<Reading, Error> {
         let record = self.record.clone()?;
         let key = record.key.clone();
-        let store = Arc::clone(&self.client.context.store);
-        let reading = async move { optional::records(&*store)?.read_record(&record).await };
+        let context = Arc::clone(&self.client.context);
+        let reading = async move { context.records()?.read_record(&record).await };
         let reading = self.client.run(reading)?.await;
         reading.map_err(|error| error.with_key(&key))
     }
@@ -232,8 +231,8 @@ impl HeldRecord<'_> {
     ) -> Result<T, Error> {
         self.in_time()?;
         let client = &self.guard.hold.client;
-        let store = Arc::clone(&client.context.store);
-        let asking = async move { question(optional::records(&*store)?).await };
+        let context = Arc::clone(&client.context);
+        let asking = async move { question(context.records()?).await };
         let answer = client.run(asking)?.await;
         answer.map_err(|error| error.with_key(self.guard.key()))
     }

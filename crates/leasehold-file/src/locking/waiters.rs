@@ -173,7 +173,9 @@ const POLL_FLOOR: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2
 mod tests {
     use leasehold::clock::WallTime;
     use leasehold::env::SystemEntropy;
-    use leasehold::store::{Attempt, Claim, ClientId, ClientInfo, Owner, Store, Wait};
+    use leasehold::store::{
+        Attempt, Claim, ClientId, ClientInfo, Owner, Session, SessionContext, Store as _, Wait,
+    };
     use leasehold::{Key, Mode};
 
     use super::*;
@@ -191,24 +193,33 @@ mod tests {
 
     fn store(dir: &Path, waits: Waiters) -> FileStore {
         let directory = Directory::prepare(dir, Rules::default()).unwrap();
-        FileStore::new(directory, waits, Env::default())
+        FileStore::new(directory, waits)
     }
 
-    /// Waiters in rounds of [`Store::wait`]. After three of them, `holder` releases.
-    async fn takes_turns(store: &FileStore, holder: &Claim, waiter: &Claim) {
+    fn session(store: &FileStore) -> Arc<dyn Session> {
+        let client = Arc::new(ClientInfo::of_this_process(&Env::default(), None));
+        store.open(SessionContext::new(
+            Env::default(),
+            client,
+            tokio::runtime::Handle::current(),
+        ))
+    }
+
+    /// Waiters in rounds of [`Session::wait`]. After three of them, `holder` releases.
+    async fn takes_turns(session: &dyn Session, holder: &Claim, waiter: &Claim) {
         for tries in 0.. {
             if tries == 3 {
-                store.release(holder).await.unwrap();
+                session.release(holder).await.unwrap();
             }
-            match store.acquire(waiter).await.unwrap() {
+            match session.acquire(waiter).await.unwrap() {
                 Attempt::Granted(_) if tries >= 3 => break,
-                Attempt::Busy(_) => store.wait(waiter).await,
+                Attempt::Busy(_) => session.wait(waiter).await,
                 granted @ Attempt::Granted(_) => panic!("beside its holder: {granted:?}"),
             }
         }
-        store.leave(waiter);
-        store.flush().await;
-        store.release(waiter).await.unwrap();
+        session.leave(waiter);
+        session.flush().await;
+        session.release(waiter).await.unwrap();
     }
 
     #[tokio::test]
@@ -217,21 +228,22 @@ mod tests {
         for waits in [Waiters::with(none_left), Waiters::polling()] {
             let dir = tempfile::tempdir().unwrap();
             let store = store(dir.path(), waits);
+            let session = session(&store);
             for _ in 0..2 {
                 let (holder, waiter) = (waiter(), waiter());
                 assert!(matches!(
-                    store.acquire(&holder).await.unwrap(),
+                    session.acquire(&holder).await.unwrap(),
                     Attempt::Granted(_)
                 ));
                 assert!(matches!(
-                    store.acquire(&waiter).await.unwrap(),
+                    session.acquire(&waiter).await.unwrap(),
                     Attempt::Busy(_)
                 ));
                 assert!(store.waits().warned.is_completed());
                 // Its file stays open all the same: a close could notify others.
                 let kept = |waits: &Waiters| locked(&waits.kept).len();
                 assert_eq!(kept(store.waits()), 1);
-                takes_turns(&store, &holder, &waiter).await;
+                takes_turns(&*session, &holder, &waiter).await;
                 assert_eq!(kept(store.waits()), 0);
             }
         }
@@ -248,26 +260,28 @@ mod tests {
             Listener::start()
         });
         let (store, holder, waiter) = (store(dir.path(), waits), waiter(), waiter());
-        store.acquire(&holder).await.unwrap();
+        let session = session(&store);
+        session.acquire(&holder).await.unwrap();
         let id = ClaimId::of(&waiter);
-        store.acquire(&waiter).await.unwrap();
+        session.acquire(&waiter).await.unwrap();
         assert!(store.waits().watch_of(&id, |_| ()).is_none());
         FULL.store(false, std::sync::atomic::Ordering::SeqCst);
-        store.acquire(&waiter).await.unwrap();
+        session.acquire(&waiter).await.unwrap();
         assert!(store.waits().watch_of(&id, |_| ()).is_some());
-        takes_turns(&store, &holder, &waiter).await;
+        takes_turns(&*session, &holder, &waiter).await;
     }
 
     #[tokio::test]
     async fn waiters_beyond_the_file_limit_poll() {
         let dir = tempfile::tempdir().unwrap();
         let store = store(dir.path(), Waiters::notified());
+        let session = session(&store);
         let holder = waiter();
-        store.acquire(&holder).await.unwrap();
+        session.acquire(&holder).await.unwrap();
         let waiters: Vec<_> = (0..=KEPT_FILES_MAX).map(|_| waiter()).collect();
         for waiter in &waiters {
             assert!(matches!(
-                store.acquire(waiter).await.unwrap(),
+                session.acquire(waiter).await.unwrap(),
                 Attempt::Busy(_)
             ));
         }
@@ -285,20 +299,20 @@ mod tests {
         assert!(
             waiters[..KEPT_FILES_MAX].iter().all(is_kept) && !is_kept(&waiters[KEPT_FILES_MAX])
         );
-        store.acquire(&readers[0]).await.unwrap();
+        session.acquire(&readers[0]).await.unwrap();
         assert!(!is_kept(&readers[0]));
-        store.leave(&waiters[0]);
-        store.flush().await;
+        session.leave(&waiters[0]);
+        session.flush().await;
         for reader in &readers {
-            store.acquire(reader).await.unwrap();
+            session.acquire(reader).await.unwrap();
         }
         assert!(is_kept(&readers[0]) && !is_kept(&readers[1]));
-        store.acquire(&waiters[KEPT_FILES_MAX]).await.unwrap();
+        session.acquire(&waiters[KEPT_FILES_MAX]).await.unwrap();
         assert!(is_kept(&waiters[KEPT_FILES_MAX]) && !is_kept(&readers[0]));
-        takes_turns(&store, &holder, &waiters[KEPT_FILES_MAX]).await;
+        takes_turns(&*session, &holder, &waiters[KEPT_FILES_MAX]).await;
         for waiter in waiters.iter().chain(&readers) {
-            store.leave(waiter);
-            store.flush().await;
+            session.leave(waiter);
+            session.flush().await;
         }
         assert!(locked(&store.waits().kept).is_empty());
     }

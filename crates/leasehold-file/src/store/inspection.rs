@@ -4,16 +4,16 @@ use leasehold::store::background::blocking;
 use leasehold::store::{BoxFuture, Inspection, ListedLock, LockListing, Pattern};
 use leasehold::{Error, Holder, Key};
 
+use super::session::FileSession;
 use crate::directory::Directory;
 use crate::inspect::listing;
-use crate::store::FileStore;
 
-impl Inspection for FileStore {
+impl Inspection for FileSession {
     fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
         Box::pin(async move {
-            let (directory, wanted) = (Arc::clone(self.directory()), key.clone());
+            let (directory, wanted) = (Arc::clone(self.store.directory()), key.clone());
             let looked = blocking(move || listing::holders(&directory, &wanted)).await;
-            looked.flatten().map_err(self.at(key))
+            looked.flatten().map_err(self.store.at(key))
         })
     }
 
@@ -23,11 +23,11 @@ impl Inspection for FileStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<LockListing, Error>> {
         Box::pin(async move {
-            let (directory, pattern) = (Arc::clone(self.directory()), pattern.clone());
+            let (directory, pattern) = (Arc::clone(self.store.directory()), pattern.clone());
             let listed = blocking(move || list_locks(&directory, &pattern, limit)).await;
             listed
                 .flatten()
-                .map_err(|error| error.with_store(self.to_string()))
+                .map_err(|error| error.with_store(self.store.to_string()))
         })
     }
 }

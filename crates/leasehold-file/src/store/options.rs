@@ -1,6 +1,5 @@
 use std::path::{Path, PathBuf};
 
-use leasehold::env::Env;
 use leasehold::{Error, ErrorKind};
 use nix::unistd::geteuid;
 
@@ -24,7 +23,6 @@ use crate::store::FileStore;
 #[derive(Clone, Debug, Default)]
 pub struct FileStoreOptions {
     unsafe_fs: bool,
-    env: Env,
 }
 
 impl FileStoreOptions {
@@ -35,13 +33,6 @@ impl FileStoreOptions {
     #[must_use]
     pub fn unsafe_fs(mut self, accepted: bool) -> Self {
         self.unsafe_fs = accepted;
-        self
-    }
-
-    /// Sets the clock and the random numbers for the pauses between attempts (default: the system's).
-    #[must_use]
-    pub fn env(mut self, env: Env) -> Self {
-        self.env = env;
         self
     }
 
@@ -112,7 +103,7 @@ impl FileStoreOptions {
         } else {
             Waiters::polling()
         };
-        Ok(FileStore::new(directory, waits, self.env))
+        Ok(FileStore::new(directory, waits))
     }
 }
 

@@ -7,11 +7,11 @@ use leasehold::store::background::blocking;
 use leasehold::store::{BoxFuture, Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome};
 use leasehold::{Error, ErrorKind, Fence};
 
+use super::session::FileSession;
 use crate::directory::Directory;
 use crate::directory::record_file::{self, Tried};
-use crate::store::FileStore;
 
-impl Records for FileStore {
+impl Records for FileSession {
     fn open_record<'a>(
         &'a self,
         record: &'a RecordKey,
@@ -29,7 +29,7 @@ impl Records for FileStore {
         write: &'a RecordWrite,
     ) -> BoxFuture<'a, Result<WriteOutcome, Error>> {
         let (key, write) = (record.key.clone(), write.clone());
-        let chance = self.env().entropy.next_u64();
+        let chance = self.context.env().entropy.next_u64();
         self.until_done(record, move |directory, now| {
             let written =
                 record_file::change(directory, &key, |content| content.write(&write, now));
@@ -49,7 +49,7 @@ impl Records for FileStore {
     }
 }
 
-impl FileStore {
+impl FileSession {
     /// Tries until no other process is using the file, which takes about as long as one write.
     fn until_done<'a, T: Send + 'static>(
         &'a self,
@@ -58,16 +58,17 @@ impl FileStore {
     ) -> BoxFuture<'a, Result<T, Error>> {
         let attempt = Arc::new(attempt);
         Box::pin(async move {
-            let env = self.env();
+            let env = self.context.env();
             let give_up = env.clock.now() + TIMEOUT;
             loop {
-                let (directory, attempt) = (Arc::clone(self.directory()), Arc::clone(&attempt));
+                let (directory, attempt) =
+                    (Arc::clone(self.store.directory()), Arc::clone(&attempt));
                 let now = env.clock.wall();
                 let tried = blocking(move || attempt(&directory, now)).await.flatten();
-                match tried.map_err(self.at(&record.key))? {
+                match tried.map_err(self.store.at(&record.key))? {
                     Tried::Done(answer) => return Ok(answer),
                     Tried::Later if env.clock.now() < give_up => {}
-                    Tried::Later => return Err(stuck(&self.lock_file(&record.key))),
+                    Tried::Later => return Err(stuck(&self.store.lock_file(&record.key))),
                 }
                 let [least, most] = PAUSE;
                 let soon = env.clock.now() + env.random_span(least, most);

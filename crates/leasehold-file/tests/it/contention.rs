@@ -2,7 +2,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::ScopedJoinHandle;
 
-use leasehold::store::{Attempt, Renewal, Store};
+use leasehold::store::{Attempt, Renewal};
 
 use crate::store_fixture::{StoreFixture, block_on, claim, client, held, wall};
 

@@ -67,9 +67,9 @@ async fn release_frees_lock_despite_inherited_descriptor() {
     helper.release();
     fixture.pass("deploy", 0).await;
     let (claim, _) = fixture.take("deploy", 0).await;
-    assert!(fixture.store.descriptor(claim.owner).is_some());
+    assert!(fixture.store.files.descriptor(claim.owner).is_some());
     fixture.released(&claim).await;
-    assert!(fixture.store.descriptor(claim.owner).is_none());
+    assert!(fixture.store.files.descriptor(claim.owner).is_none());
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use leasehold::{ErrorKind, Fence, Mode};
 use leasehold_file::FileStore;
 
 use crate::helper::Helper;
-use crate::store_fixture::{StoreFixture, granted, held};
+use crate::store_fixture::{OpenStore, StoreFixture, granted, held};
 
 /// A helper without the capabilities that let root pass by the permissions of files.
 fn unprivileged() -> Helper {
@@ -89,7 +89,7 @@ fn remote_file_system_is_refused_unless_overridden() {
 async fn removed_directory_is_recreated() {
     let fixture = StoreFixture::new();
     let path = fixture.dir.path().join("locks");
-    let store = FileStore::open(&path).unwrap();
+    let store = OpenStore::at(&path);
     fs::remove_dir(&path).unwrap();
     let claim = fixture.writer();
     granted(&store, &claim).await;
@@ -101,13 +101,16 @@ async fn removed_directory_is_recreated() {
 #[test]
 fn the_store_says_what_it_is() {
     let fixture = StoreFixture::new();
-    let guarantees = fixture.store.guarantees();
+    let guarantees = fixture.store.files.guarantees();
     assert_eq!(guarantees.exclusion, Exclusion::Kernel);
     assert_eq!(guarantees.expiry, Expiry::WithProcess);
     assert_eq!(guarantees.order, Order::Unordered);
     assert!(guarantees.shared);
-    assert_eq!(fixture.store.terms(), LeaseTerms::single());
+    assert_eq!(fixture.store.files.terms(), LeaseTerms::single());
     let dir = fixture.dir.path().canonicalize().unwrap();
-    assert_eq!(fixture.store.to_string(), format!("file:{}", dir.display()));
+    assert_eq!(
+        fixture.store.files.to_string(),
+        format!("file:{}", dir.display())
+    );
     assert_eq!(fixture.lock_file("a/b"), dir.join("a%2Fb.lock"));
 }

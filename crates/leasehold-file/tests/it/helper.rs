@@ -6,13 +6,13 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
-use leasehold::store::{Attempt, Store};
+use leasehold::store::Attempt;
 use leasehold::{Error, Fence, Mode};
 use leasehold_file::FileStore;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 
-use crate::store_fixture::{self, StoreFixture};
+use crate::store_fixture::{self, OpenStore, StoreFixture};
 
 /// A running helper. Dropping it kills it.
 pub(crate) struct Helper {
@@ -149,7 +149,9 @@ fn obey() {
             let answer = match words[..] {
                 ["take", dir, name, mode] => {
                     let claim = store_fixture::claim(&client, name, 0).with_mode(read_mode(mode));
-                    let attempt = match FileStore::open(dir) {
+                    let attempt = match FileStore::open(dir)
+                        .map(|files| OpenStore::of(files, leasehold::env::Env::default()))
+                    {
                         Ok(store) => {
                             let attempt = store.acquire(&claim).await;
                             taken.push((store, claim));
@@ -162,7 +164,7 @@ fn obey() {
                 // It asks for the exclusive lock, is refused, and waits until it is killed or has to leave.
                 ["wait", dir, name] => {
                     let claim = store_fixture::queued(&store_fixture::claim(&client, name, 0));
-                    let store = FileStore::open(dir).unwrap();
+                    let store = OpenStore::at(dir);
                     store_fixture::busy(&store, &claim).await;
                     taken.push((store, claim));
                     "waiting".into()
@@ -181,7 +183,7 @@ fn obey() {
                 // A child that has the descriptor as its stdin, and lives for a while.
                 ["hand down"] => {
                     let (store, claim) = taken.last().unwrap();
-                    let descriptor: OwnedFd = store.descriptor(claim.owner).unwrap();
+                    let descriptor: OwnedFd = store.files.descriptor(claim.owner).unwrap();
                     let child = Command::new("sleep")
                         .arg("3600")
                         .stdin(File::from(descriptor))

@@ -2,7 +2,7 @@ use std::fs::{self, File};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leasehold::Mode;
-use leasehold::store::{Attempt, Inspection as _, Pattern, Store};
+use leasehold::store::{Attempt, Pattern};
 
 use crate::helper::Helper;
 use crate::store_fixture::{StoreFixture, key, permit};

@@ -3,7 +3,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use leasehold::store::{Release, Renewal, Store};
+use leasehold::store::{Release, Renewal};
 use leasehold::{Client, Error, ErrorKind, LostReason, MemoryStore, Mode};
 
 use crate::store_fixture::{StoreFixture, held, permit, wait_for};

@@ -7,39 +7,41 @@ use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
 use leasehold::env::Env;
-use leasehold::store::{
-    BoxFuture, Reading, RecordKey, RecordWrite, Records as _, Version, WriteOutcome,
-};
+use leasehold::store::{BoxFuture, Reading, RecordKey, RecordWrite, Version, WriteOutcome};
 use leasehold::{Error, ErrorKind, Fence};
 use leasehold_file::FileStore;
 
-use crate::store_fixture::{StoreFixture, block_on, key};
+use crate::store_fixture::{OpenStore, StoreFixture, block_on, key};
 
 const KEPT: Duration = Duration::from_secs(60);
 
-async fn write(store: &FileStore, fence: u64, text: &str) -> Result<WriteOutcome, Error> {
+async fn write(store: &OpenStore, fence: u64, text: &str) -> Result<WriteOutcome, Error> {
     let fence = Fence::new(fence).unwrap();
     let version = Version { fence, step: 1 };
     let write = RecordWrite::new(version, text.as_bytes(), KEPT).unwrap();
     let record = RecordKey::new(key("deploy"));
-    store.write_record(&record, &write).await
+    store.records().unwrap().write_record(&record, &write).await
 }
 
-async fn wrote(store: &FileStore, fence: u64, text: &str) {
+async fn wrote(store: &OpenStore, fence: u64, text: &str) {
     let outcome = write(store, fence, text).await.unwrap();
     assert_eq!(outcome, WriteOutcome::Written);
 }
 
-async fn read(store: &FileStore) -> Result<Reading, Error> {
-    store.read_record(&RecordKey::new(key("deploy"))).await
+async fn read(store: &OpenStore) -> Result<Reading, Error> {
+    store
+        .records()
+        .unwrap()
+        .read_record(&RecordKey::new(key("deploy")))
+        .await
 }
 
-async fn text(store: &FileStore) -> Option<String> {
+async fn text(store: &OpenStore) -> Option<String> {
     let bytes = read(store).await.unwrap().written?.bytes;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-async fn shows(store: &FileStore, expected: &str) {
+async fn shows(store: &OpenStore, expected: &str) {
     assert_eq!(text(store).await.as_deref(), Some(expected));
 }
 
@@ -147,7 +149,11 @@ async fn damaged_record_is_named_and_kept() {
     for bytes in [flipped, cut, b"#!/bin/sh\n".to_vec()] {
         fs::write(&path, &bytes).unwrap();
         let record = RecordKey::new(key("deploy"));
-        let opening = fixture.store.open_record(&record, Fence::MAX);
+        let opening = fixture
+            .store
+            .records()
+            .unwrap()
+            .open_record(&record, Fence::MAX);
         for error in [
             read(&fixture.store).await.unwrap_err(),
             write(&fixture.store, 8, "next").await.unwrap_err(),
@@ -210,8 +216,7 @@ async fn expired_records_are_removed_gradually() {
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
         ..Env::default()
     };
-    let store = FileStore::options().env(env);
-    let store = store.open(fixture.dir.path()).unwrap();
+    let store = OpenStore::of(FileStore::open(fixture.dir.path()).unwrap(), env);
     wrote(&store, 7, "value").await;
     let old = fixture.dir.path().join("deploy.lock.record");
     clock.ahead.store(59, SeqCst);
@@ -223,7 +228,12 @@ async fn expired_records_are_removed_gradually() {
         let fence = Fence::new(1).unwrap();
         let write = RecordWrite::new(Version { fence, step: 1 }, *b"other", KEPT).unwrap();
         let record = RecordKey::new(key("other"));
-        store.write_record(&record, &write).await.unwrap();
+        store
+            .records()
+            .unwrap()
+            .write_record(&record, &write)
+            .await
+            .unwrap();
     };
     for _ in 0..100 {
         write_other().await;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime, within};
 use leasehold::env::Env;
-use leasehold::store::{Attempt, BoxFuture, Claim, Store};
+use leasehold::store::{Attempt, BoxFuture, Claim};
 use leasehold::{Error, Mode};
 use leasehold_file::FileStore;
 use leasehold_testkit::servers::until;
@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use crate::flock::flock_gets;
-use crate::store_fixture::{StoreFixture, permit};
+use crate::store_fixture::{OpenStore, StoreFixture, permit};
 
 /// On this clock every pause lasts until it is let go, the first one first.
 #[derive(Clone, Debug)]
@@ -66,12 +66,12 @@ impl HeldClock {
         }
     }
 
-    fn store(&self, dir: &Path) -> FileStore {
+    fn store(&self, dir: &Path) -> OpenStore {
         let env = Env {
             clock: Arc::new(self.clone()),
             ..Env::default()
         };
-        FileStore::options().env(env).open(dir).unwrap()
+        OpenStore::of(FileStore::open(dir).unwrap(), env)
     }
 
     fn until_paused(&self, times: usize) {
@@ -106,7 +106,7 @@ const COUNTER: u64 = 0;
 const KIND_OF_READERS: u64 = 2048 + 1024 * 1024;
 const WAITING_WRITERS: u64 = KIND_OF_READERS + 129;
 
-fn in_background(store: &FileStore, claim: Claim) -> JoinHandle<Result<Attempt, Error>> {
+fn in_background(store: &OpenStore, claim: Claim) -> JoinHandle<Result<Attempt, Error>> {
     let store = store.clone();
     tokio::spawn(async move { store.acquire(&claim).await })
 }

@@ -1,28 +1,76 @@
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use leasehold::clock::WallTime;
 use leasehold::env::{Env, SystemEntropy};
 use leasehold::store::{
-    Attempt, Claim, ClientInfo, Held, Inspection as _, Owner, Pattern, Permits, Release, Renewal,
-    Store, Wait,
+    Attempt, Claim, ClientInfo, Held, LockListing, Owner, Pattern, Permits, Release, Renewal,
+    Session, SessionContext, Store, Wait,
 };
 use leasehold::{Error, Fence, Holder, Key, Mode};
 use leasehold_file::FileStore;
 use tempfile::TempDir;
+use tokio::runtime::{Handle, Runtime};
+
+/// A store, and a session of it.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenStore {
+    pub(crate) files: FileStore,
+    session: Arc<dyn Session>,
+}
+
+impl OpenStore {
+    /// Opens the store in `dir`.
+    pub(crate) fn at(dir: impl AsRef<Path>) -> Self {
+        Self::of(FileStore::open(dir).unwrap(), Env::default())
+    }
+
+    pub(crate) fn of(files: FileStore, env: Env) -> Self {
+        let context = SessionContext::new(env, client(), runtime());
+        let session = Store::open(&files, context);
+        Self { files, session }
+    }
+
+    pub(crate) async fn holders(&self, key: &Key) -> Result<Vec<Holder>, Error> {
+        self.inspection().unwrap().holders(key).await
+    }
+
+    pub(crate) async fn list_locks(
+        &self,
+        pattern: &Pattern,
+        limit: usize,
+    ) -> Result<LockListing, Error> {
+        self.inspection().unwrap().list_locks(pattern, limit).await
+    }
+}
+
+impl From<OpenStore> for Arc<dyn Store> {
+    fn from(open: OpenStore) -> Self {
+        open.files.into()
+    }
+}
+
+impl Deref for OpenStore {
+    type Target = dyn Session;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.session
+    }
+}
 
 /// A fresh directory with a store in it, and a client of the store.
 pub(crate) struct StoreFixture {
     pub(crate) dir: TempDir,
-    pub(crate) store: FileStore,
+    pub(crate) store: OpenStore,
     client: Arc<ClientInfo>,
 }
 
 impl StoreFixture {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let store = FileStore::open(dir.path()).unwrap();
+        let store = OpenStore::at(dir.path());
         Self {
             dir,
             store,
@@ -31,12 +79,12 @@ impl StoreFixture {
     }
 
     /// A second store on the same place, as another program would open it.
-    pub(crate) fn another_store(&self) -> FileStore {
-        FileStore::open(self.dir.path()).unwrap()
+    pub(crate) fn another_store(&self) -> OpenStore {
+        OpenStore::at(self.dir.path())
     }
 
     pub(crate) fn lock_file(&self, name: &str) -> PathBuf {
-        self.store.lock_file(&key(name))
+        self.store.files.lock_file(&key(name))
     }
 
     /// An exclusive claim whose proposal is `proposal`.
@@ -106,6 +154,12 @@ impl StoreFixture {
     }
 }
 
+/// The runtime of the caller. Outside of one, the sessions spawn nothing.
+fn runtime() -> Handle {
+    static IDLE: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+    Handle::try_current().unwrap_or_else(|_| IDLE.handle().clone())
+}
+
 pub(crate) fn client() -> Arc<ClientInfo> {
     Arc::new(ClientInfo::of_this_process(&Env::default(), None))
 }
@@ -141,24 +195,24 @@ pub(crate) fn held(claim: &Claim, fence: Fence) -> Held {
     }
 }
 
-pub(crate) async fn granted(store: &dyn Store, claim: &Claim) -> Fence {
+pub(crate) async fn granted(store: &OpenStore, claim: &Claim) -> Fence {
     match store.acquire(claim).await {
         Ok(Attempt::Granted(grant)) => grant.fence,
         other => panic!("not granted: {other:?}"),
     }
 }
 
-pub(crate) async fn busy(store: &dyn Store, claim: &Claim) {
+pub(crate) async fn busy(store: &OpenStore, claim: &Claim) {
     let attempt = store.acquire(claim).await;
     assert!(matches!(attempt, Ok(Attempt::Busy(_))), "{attempt:?}");
 }
 
-pub(crate) async fn released(store: &dyn Store, claim: &Claim) {
+pub(crate) async fn released(store: &OpenStore, claim: &Claim) {
     assert_eq!(store.release(claim).await.unwrap(), Release::Released);
 }
 
 /// Asks until the lock is granted.
-pub(crate) async fn wait_for(store: &dyn Store, claim: &Claim) -> Fence {
+pub(crate) async fn wait_for(store: &OpenStore, claim: &Claim) -> Fence {
     let give_up = Instant::now() + TIMEOUT;
     loop {
         match store.acquire(claim).await {
@@ -171,7 +225,7 @@ pub(crate) async fn wait_for(store: &dyn Store, claim: &Claim) -> Fence {
 }
 
 /// Ends the wait of `claim`.
-pub(crate) async fn leave(store: &dyn Store, claim: &Claim) {
+pub(crate) async fn leave(store: &OpenStore, claim: &Claim) {
     store.leave(claim);
     store.flush().await;
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime, within};
 use leasehold::env::Env;
-use leasehold::store::{Attempt, BoxFuture, Claim, Store};
+use leasehold::store::{Attempt, BoxFuture, Claim};
 use leasehold::{Client, Fence, Mode};
 use leasehold_file::FileStore;
 use leasehold_testkit::servers::until;
@@ -17,7 +17,9 @@ use tokio::task::JoinHandle;
 
 use crate::flock::Flock;
 use crate::helper::Helper;
-use crate::store_fixture::{StoreFixture, TIMEOUT, granted, leave, permit, queued, released, wall};
+use crate::store_fixture::{
+    OpenStore, StoreFixture, TIMEOUT, granted, leave, permit, queued, released, wall,
+};
 
 /// On this clock, a waiter without notifications waits indefinitely.
 #[derive(Debug)]
@@ -45,12 +47,15 @@ impl Clock for NotificationsAlone {
 }
 
 /// Opens a store whose waiters never try without a notification, beyond their first tries.
-pub(crate) fn by_notifications_alone(dir: &Path) -> FileStore {
-    let env = Env {
+pub(crate) fn by_notifications_alone(dir: &Path) -> OpenStore {
+    OpenStore::of(FileStore::open(dir).unwrap(), notifications_alone())
+}
+
+pub(crate) fn notifications_alone() -> Env {
+    Env {
         clock: Arc::new(NotificationsAlone),
         ..Env::default()
-    };
-    FileStore::options().env(env).open(dir).unwrap()
+    }
 }
 
 /// A waiter in the background, which leaves once the lock was granted.
@@ -60,7 +65,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    pub(crate) fn start(store: &FileStore, claim: &Claim) -> Self {
+    pub(crate) fn start(store: &OpenStore, claim: &Claim) -> Self {
         let attempts = Arc::new(AtomicU32::new(0));
         let (store, claim, counted) = (store.clone(), claim.clone(), attempts.clone());
         let granted = tokio::spawn(async move {
@@ -80,7 +85,7 @@ impl Waiting {
     }
 
     /// Starts it, and returns once its first tries are over.
-    pub(crate) fn start_until_quiet(store: &FileStore, claim: &Claim) -> Self {
+    pub(crate) fn start_until_quiet(store: &OpenStore, claim: &Claim) -> Self {
         let waiting = Self::start(store, claim);
         until("the first tries", || waiting.attempts() >= FIRST_TRIES);
         waiting
@@ -98,7 +103,7 @@ impl Waiting {
 }
 
 /// Checks that `event` wakes a waiter, which then gets the lock. Returns its fence.
-async fn wakes(store: &FileStore, waiter: &Claim, event: impl AsyncFnOnce()) -> Fence {
+async fn wakes(store: &OpenStore, waiter: &Claim, event: impl AsyncFnOnce()) -> Fence {
     let waiting = Waiting::start_until_quiet(store, waiter);
     event().await;
     let fence = waiting.granted().await;
@@ -236,7 +241,8 @@ async fn dropped_waiter_leaves_nothing() {
     let fixture = StoreFixture::new();
     let path = fixture.lock_file("deploy");
     let (holder, _) = fixture.take("deploy", 0).await;
-    let client = Client::new(by_notifications_alone(fixture.dir.path()));
+    let store = FileStore::open(fixture.dir.path()).unwrap();
+    let client = Client::builder(store).env(notifications_alone()).build();
     let waiting = [(); 4].map(|()| tokio::spawn(client.lock("deploy").acquire()));
     until("four waiters", || open_files(&path) == 5);
     until("one watch for all", || watches(&path) == 1);

@@ -32,6 +32,7 @@ use crate::url::{RedisUrl, parse_all};
 /// }
 /// # Ok(()) }
 /// ```
+#[derive(Clone)]
 pub struct RedisMember {
     pub(crate) server: Server,
 }
@@ -75,15 +76,6 @@ impl RedisMember {
         }
         let servers = Servers::start(urls, env.clone()).into_iter();
         Ok(servers.map(|server| Self { server }).collect())
-    }
-
-    /// Gives the members another clock and other random numbers. They share one I/O thread.
-    pub(crate) fn share_thread(members: &mut [Self], env: &Env) {
-        let urls = members.iter().map(|member| member.server.url().clone());
-        let servers = Servers::start(urls.collect(), env.clone());
-        for (member, server) in members.iter_mut().zip(servers) {
-            member.server = server;
-        }
     }
 
     /// Returns the id of the member.

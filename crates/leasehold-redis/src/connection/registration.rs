@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::store::ClientInfo;
+use leasehold::store::{ClientId, ClientInfo};
 use leasehold_quorum::Request;
 
 use crate::codec::{extend_client_record, write_client_record};
@@ -21,6 +21,8 @@ pub(crate) struct Registration {
     longest: Duration,
     /// When the record was last written on this connection.
     written: Option<BootInstant>,
+    /// The clients whose leases this process is about to renew, by their handles.
+    others: Vec<ClientId>,
 }
 
 /// How often a client that uses locks writes the record.
@@ -41,6 +43,7 @@ impl Registration {
             takes_locks: false,
             longest: Duration::ZERO,
             written: None,
+            others: Vec::new(),
         }
     }
 
@@ -58,6 +61,9 @@ impl Registration {
                 claim.ttl
             }
             Request::Renew(leases) => {
+                let clients = leases.iter().map(|lease| lease.claim.owner.client());
+                let own = self.client.id;
+                self.others = clients.filter(|client| *client != own).collect();
                 let ttls = leases.iter().map(|lease| lease.claim.ttl);
                 ttls.max().unwrap_or_default()
             }
@@ -69,7 +75,7 @@ impl Registration {
             self.longest = ttl;
             is_short = self.life() > life;
         }
-        is_short || self.written.is_none() || self.is_due(now)
+        is_short || self.written.is_none() || !self.others.is_empty() || self.is_due(now)
     }
 
     /// Returns whether the record must be written again.
@@ -80,6 +86,9 @@ impl Registration {
 
     pub(crate) fn write(&mut self, now: BootInstant, out: &mut CommandWriter<'_>) {
         self.written = Some(now);
+        for other in std::mem::take(&mut self.others) {
+            extend_client_record(other, self.life(), out);
+        }
         match self.takes_locks {
             true => write_client_record(&self.client, self.life(), out),
             false => extend_client_record(self.client.id, self.life(), out),

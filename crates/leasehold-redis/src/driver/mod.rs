@@ -114,11 +114,6 @@ impl Driver {
         self.start(Operation::Health)
     }
 
-    /// Returns whether nothing is in flight at members that answer.
-    pub(crate) fn is_idle(&self) -> bool {
-        !self.shared.is_forked() && self.shared.is_idle()
-    }
-
     /// Waits until nothing is in flight at members that answer. Does not wait for slow ones once a majority has
     /// decided.
     pub async fn flush(&self) {

@@ -292,11 +292,6 @@ impl Shared {
         self.ended.send_replace(true);
     }
 
-    /// Returns whether nothing is in flight at members that answer.
-    pub(super) fn is_idle(&self) -> bool {
-        self.lock().is_idle() && self.submissions().is_empty()
-    }
-
     /// Resolves when the I/O thread has ended.
     pub(super) async fn ended(&self) {
         // It cannot fail, since the sender is alive.

@@ -1,15 +1,11 @@
-use std::sync::Arc;
-
-use leasehold::store::{
-    BoxFuture, ClientInfo, Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome,
-};
+use leasehold::store::{BoxFuture, Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome};
 use leasehold::{Error, Fence};
 use leasehold_quorum::{Outcome, RecordAction, RecordAnswer};
 
 use super::errors::unexpected;
-use super::{RedisStore, Session};
+use super::session::RedisSession;
 
-impl Records for RedisStore {
+impl Records for RedisSession {
     fn open_record<'a>(
         &'a self,
         record: &'a RecordKey,
@@ -47,26 +43,16 @@ impl Records for RedisStore {
     }
 }
 
-impl RedisStore {
+impl RedisSession {
     async fn record(
         &self,
         record: &RecordKey,
         action: RecordAction,
     ) -> Result<RecordAnswer, Error> {
-        let session = self.any_session()?;
-        match session.driver.record(record.clone(), action).await {
+        match self.driver()?.record(record.clone(), action).await {
             Outcome::Record(answer) => Ok(answer),
-            Outcome::Failed(error) => Err(self.in_order(error)),
+            Outcome::Failed(error) => Err(self.store.in_order(error)),
             _ => Err(unexpected()),
         }
-    }
-
-    /// Returns a session of any client, for operations that name none. If there is no session, one begins.
-    pub(super) fn any_session(&self) -> Result<Arc<Session>, Error> {
-        if let Some(session) = self.sessions().into_iter().next() {
-            return Ok(session);
-        }
-        let client = || Arc::new(ClientInfo::of_this_process(&self.env, None));
-        self.session(self.own.get_or_init(client))
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::env::Env;
 use leasehold::store::{MemberId, MemberSet, Store};
 use leasehold::{Error, ErrorKind};
 use leasehold_quorum::TrustRules;
@@ -62,14 +61,6 @@ impl RedisStore {
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
-        self
-    }
-
-    /// Sets the clock and the random numbers, for tests.
-    #[must_use]
-    pub fn env(mut self, env: Env) -> Self {
-        RedisMember::share_thread(&mut self.members, &env);
-        self.env = env;
         self
     }
 

@@ -11,18 +11,19 @@ use leasehold::store::{
 use leasehold::{Error, ErrorKind, Holder, Key};
 use leasehold_quorum::views::{self, Answers};
 
-use super::RedisStore;
+use super::session::RedisSession;
 use crate::admin::Server;
 
-impl RedisStore {
+impl RedisSession {
     /// Asks all members at once. A member that is much slower than a majority counts as silent.
     async fn ask_each<'a, T, F>(&'a self, ask: impl Fn(&'a Server) -> F) -> Answers<T>
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let clock = &*self.env.clock;
+        let clock = &*self.context.env().clock;
         let began = clock.now();
         let mut asked: FuturesUnordered<_> = self
+            .store
             .servers()
             .enumerate()
             .map(|(place, server)| {
@@ -31,9 +32,9 @@ impl RedisStore {
             })
             .collect();
         let mut answers: Vec<Option<Result<T, Error>>> =
-            self.members.iter().map(|_| None).collect();
+            self.store.members.iter().map(|_| None).collect();
         let mut given = 0;
-        while given <= self.members.len() / 2
+        while given <= self.store.members.len() / 2
             && let Some((place, answer)) = asked.next().await
         {
             given += usize::from(answer.is_ok());
@@ -47,7 +48,7 @@ impl RedisStore {
         };
         // Members that are still silent then have no answer.
         let _ = within(clock, clock.now() + timeout, rest).await;
-        let answers = self.member_ids().cloned().zip(answers);
+        let answers = self.store.member_ids().cloned().zip(answers);
         Answers::new(
             answers.map(|(id, answer)| (id, answer.unwrap_or_else(|| Err(silent(timeout))))),
         )
@@ -62,7 +63,7 @@ fn silent(span: Duration) -> Error {
     Error::new(ErrorKind::Unreachable, text)
 }
 
-impl Inspection for RedisStore {
+impl Inspection for RedisSession {
     fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
         let asked = self.ask_each(move |server| server.holders(key));
         Box::pin(async { views::holders(asked.await) })
@@ -83,7 +84,7 @@ impl Inspection for RedisStore {
     }
 }
 
-impl Admin for RedisStore {
+impl Admin for RedisSession {
     fn break_lease<'a>(
         &'a self,
         key: &'a Key,

@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use leasehold::store::{
-    Opened, RecordKey, RecordWrite, Records, Store as _, Version, WriteOutcome,
-};
+use leasehold::store::{Opened, RecordKey, RecordWrite, Records, Session, Version, WriteOutcome};
 use leasehold::{Error, ErrorKind, Fence};
-use leasehold_redis::RedisStore;
 use leasehold_testkit::servers::{RedisServer, Reply};
 
-use crate::support::{eventually, key, left, store, store_at};
+use crate::support::{eventually, key, left, session, session_at};
 
 const RECORD: &str = "leasehold:record:{deploy}:deploy";
 const VERSION: &str = "leasehold:version:{deploy}:deploy";
@@ -23,70 +20,70 @@ fn fence(number: u64) -> Fence {
     Fence::new(number).unwrap()
 }
 
-fn records(store: &RedisStore) -> &dyn Records {
-    store.records().expect("records")
+fn records(session: &dyn Session) -> &dyn Records {
+    session.records().expect("records")
 }
 
-async fn write(store: &RedisStore, number: u64, bytes: &[u8]) -> WriteOutcome {
+async fn write(session: &dyn Session, number: u64, bytes: &[u8]) -> WriteOutcome {
     let version = Version {
         fence: fence(number),
         step: 1,
     };
     let write = RecordWrite::new(version, bytes, Duration::from_secs(60)).unwrap();
-    let written = records(store).write_record(&record(), &write).await;
+    let written = records(session).write_record(&record(), &write).await;
     written.unwrap()
 }
 
-async fn open(store: &RedisStore, number: u64) -> Opened {
-    let opened = records(store).open_record(&record(), fence(number)).await;
+async fn open(session: &dyn Session, number: u64) -> Opened {
+    let opened = records(session).open_record(&record(), fence(number)).await;
     opened.unwrap()
 }
 
-async fn read(store: &RedisStore) -> Result<Option<Vec<u8>>, Error> {
-    let reading = records(store).read_record(&record()).await?;
+async fn read(session: &dyn Session) -> Result<Option<Vec<u8>>, Error> {
+    let reading = records(session).read_record(&record()).await?;
     Ok(reading.written.map(|written| written.bytes.to_vec()))
 }
 
 #[tokio::test]
 async fn both_keys_of_a_record_expire() {
     let server = RedisServer::start();
-    let store = store(&server);
-    assert_eq!(read(&store).await.unwrap(), None);
+    let session = session(&server);
+    assert_eq!(read(&*session).await.unwrap(), None);
     let keys = server.command(&["EXISTS", RECORD, VERSION]);
     assert_eq!(keys, Reply::Integer(0), "reading changes nothing");
-    assert_eq!(write(&store, 7, b"value").await, WriteOutcome::Written);
+    assert_eq!(write(&*session, 7, b"value").await, WriteOutcome::Written);
     let value = left(&server, RECORD);
     assert!((1..=60_000).contains(&value), "{value}");
     let version = left(&server, VERSION);
     assert!((WEEK_MS - 60_000..=WEEK_MS).contains(&version), "{version}");
     server.command(&["PEXPIRE", VERSION, "60000"]);
-    open(&store, 7).await;
+    open(&*session, 7).await;
     assert!(left(&server, VERSION) > 60_000, "opening begins it anew");
 }
 
 #[tokio::test]
 async fn value_may_hold_any_bytes() {
     let server = RedisServer::start();
-    let store = store(&server);
+    let session = session(&server);
     let bytes: Vec<u8> = (0..=255).cycle().take(RecordWrite::BYTES_MAX).collect();
-    assert_eq!(write(&store, 7, &bytes).await, WriteOutcome::Written);
-    assert_eq!(read(&store).await.unwrap(), Some(bytes));
+    assert_eq!(write(&*session, 7, &bytes).await, WriteOutcome::Written);
+    assert_eq!(read(&*session).await.unwrap(), Some(bytes));
 }
 
 #[tokio::test]
 async fn durable_server_keeps_records_across_a_restart() {
     let mut server = RedisServer::builder().durable().start();
-    let store = store(&server);
-    assert_eq!(write(&store, 7, b"value").await, WriteOutcome::Written);
-    open(&store, 9).await;
+    let session = session(&server);
+    assert_eq!(write(&*session, 7, b"value").await, WriteOutcome::Written);
+    open(&*session, 9).await;
     server.restart();
-    let found = eventually("the server answers", async || read(&store).await.ok()).await;
+    let found = eventually("the server answers", async || read(&*session).await.ok()).await;
     assert_eq!(found.as_deref(), Some(&b"value"[..]));
     assert_eq!(
-        write(&store, 8, b"late").await,
+        write(&*session, 8, b"late").await,
         WriteOutcome::Superseded(fence(9))
     );
-    let Opened::Open(reading) = open(&store, 9).await else {
+    let Opened::Open(reading) = open(&*session, 9).await else {
         panic!("superseded")
     };
     assert!(reading.written.is_some());
@@ -96,24 +93,24 @@ async fn durable_server_keeps_records_across_a_restart() {
 async fn value_or_stamp_keeps_smaller_fences_out() {
     for lost in [RECORD, VERSION] {
         let server = RedisServer::start();
-        let store = store(&server);
-        assert_eq!(write(&store, 7, b"value").await, WriteOutcome::Written);
+        let session = session(&server);
+        assert_eq!(write(&*session, 7, b"value").await, WriteOutcome::Written);
         // Either may outlive the other.
         server.command(&["DEL", lost]);
-        assert_eq!(read(&store).await.unwrap().is_some(), lost == VERSION);
-        let late = write(&store, 6, b"late").await;
+        assert_eq!(read(&*session).await.unwrap().is_some(), lost == VERSION);
+        let late = write(&*session, 6, b"late").await;
         assert_eq!(late, WriteOutcome::Superseded(fence(7)), "{lost}");
-        assert_eq!(open(&store, 6).await, Opened::Superseded(fence(7)));
-        let opened = open(&store, 7).await;
+        assert_eq!(open(&*session, 6).await, Opened::Superseded(fence(7)));
+        let opened = open(&*session, 7).await;
         assert!(matches!(opened, Opened::Open(_)), "{opened:?}");
-        assert_eq!(write(&store, 8, b"next").await, WriteOutcome::Written);
+        assert_eq!(write(&*session, 8, b"next").await, WriteOutcome::Written);
     }
 }
 
 #[tokio::test]
 async fn damaged_record_names_the_remedy() {
     let server = RedisServer::start();
-    let store = store(&server);
+    let session = session(&server);
     for (damage, said) in [
         (&["SET", RECORD, "x"][..], "delete it"),
         (
@@ -127,7 +124,7 @@ async fn damaged_record_names_the_remedy() {
     ] {
         server.command(&["DEL", RECORD]);
         server.command(damage);
-        let error = read(&store).await.unwrap_err();
+        let error = read(&*session).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
         assert!(error.to_string().contains(said), "{error}");
     }
@@ -138,7 +135,7 @@ async fn user_without_rights_is_told() {
     let rights = "on >secret ~* +info +evalsha +script|load +time";
     let server = RedisServer::builder().acl("locks", rights).start();
     let url = server.url().replace("redis://", "redis://locks:secret@");
-    let error = read(&store_at(&url)).await.unwrap_err();
+    let error = read(&*session_at(&url)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     let text = error.to_string();
     assert!(text.contains("locks") && !text.contains("secret"), "{text}");

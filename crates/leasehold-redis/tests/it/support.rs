@@ -1,13 +1,16 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::{Clock, SystemClock};
-use leasehold::env::SystemEntropy;
+use leasehold::env::{Env, SystemEntropy};
 use leasehold::store::{
-    DataGeneration, MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus, Permits,
+    ClientInfo, DataGeneration, MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus,
+    Permits, Session, SessionContext, Store as _,
 };
 use leasehold::{Client, Error, Guard, Key, Mode};
 use leasehold_redis::{RedisMember, RedisStore};
 use leasehold_testkit::servers::{LIMIT, RedisServer, RedisSet, Reply};
+use tokio::runtime::Handle;
 
 /// A lease that outlives any test.
 pub(crate) const TTL: Duration = Duration::from_secs(60);
@@ -26,6 +29,17 @@ pub(crate) fn store(server: &RedisServer) -> RedisStore {
 
 pub(crate) fn store_at(url: &str) -> RedisStore {
     RedisStore::new([url]).unwrap()
+}
+
+/// Opens a session of a client of its own.
+pub(crate) fn session(server: &RedisServer) -> Arc<dyn Session> {
+    session_at(&server.url())
+}
+
+pub(crate) fn session_at(url: &str) -> Arc<dyn Session> {
+    let env = Env::default();
+    let info = Arc::new(ClientInfo::of_this_process(&env, None));
+    store_at(url).open(SessionContext::new(env, info, Handle::current()))
 }
 
 /// Starts a server, and a client of it.

@@ -1,3 +1,4 @@
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -5,9 +6,11 @@ use std::time::{Duration, Instant};
 use leasehold::clock::WallTime;
 use leasehold::env::Env;
 use leasehold::store::{
-    Admin, Attempt, Claim, ClientInfo, Expiry, Held, Inspection, Owner, Release, Store,
+    Admin, Attempt, Claim, ClientInfo, Expiry, Held, Inspection, LeaseTerms, Owner, Release,
+    Session, SessionContext, Store,
 };
 use leasehold::{Fence, Guarantees, Key, Mode};
+use tokio::runtime::Handle;
 
 use super::worker::Worker;
 use crate::harness::{Harness, Suite};
@@ -20,6 +23,14 @@ pub(crate) struct Fixture {
     name: &'static str,
     env: Env,
     keys: AtomicU32,
+}
+
+/// A store, and a session of a client of its own.
+#[derive(Debug)]
+pub(crate) struct OpenStore {
+    store: Arc<dyn Store>,
+    session: Arc<dyn Session>,
+    client: Arc<ClientInfo>,
 }
 
 /// Long enough for a slow and busy machine. A test that waits longer has failed.
@@ -43,8 +54,21 @@ impl Fixture {
         self.name
     }
 
-    pub(crate) fn open(&self) -> Arc<dyn Store> {
-        self.harness.open()
+    /// Opens the store as another process would.
+    pub(crate) fn open(&self) -> OpenStore {
+        self.session_of(self.harness.open())
+    }
+
+    /// Opens a session of a new client.
+    pub(crate) fn session_of(&self, store: Arc<dyn Store>) -> OpenStore {
+        let client = self.client();
+        let context = SessionContext::new(self.env.clone(), Arc::clone(&client), Handle::current());
+        let session = store.open(context);
+        OpenStore {
+            store,
+            session,
+            client,
+        }
     }
 
     /// Returns a key that no other test, and no earlier run, has used.
@@ -90,6 +114,39 @@ impl Fixture {
     }
 }
 
+impl OpenStore {
+    /// The client of the session.
+    pub(crate) fn client(&self) -> &Arc<ClientInfo> {
+        &self.client
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    pub(crate) fn guarantees(&self) -> Guarantees {
+        self.store.guarantees()
+    }
+
+    pub(crate) fn terms(&self) -> LeaseTerms {
+        self.store.terms()
+    }
+}
+
+impl Deref for OpenStore {
+    type Target = dyn Session;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.session
+    }
+}
+
+impl From<OpenStore> for Arc<dyn Store> {
+    fn from(open: OpenStore) -> Self {
+        open.store
+    }
+}
+
 /// Waits until `condition` holds.
 pub(crate) async fn until(fixture: &Fixture, what: &str, condition: impl AsyncFn() -> bool) {
     let began = now();
@@ -100,7 +157,7 @@ pub(crate) async fn until(fixture: &Fixture, what: &str, condition: impl AsyncFn
 }
 
 /// Returns the fence of a claim, which must be granted.
-pub(crate) async fn granted(store: &Arc<dyn Store>, claim: &Claim) -> Fence {
+pub(crate) async fn granted(store: &OpenStore, claim: &Claim) -> Fence {
     match store.acquire(claim).await {
         Ok(Attempt::Granted(grant)) => grant.fence,
         other => panic!("{} should be granted: {other:?}", claim.key),
@@ -108,14 +165,14 @@ pub(crate) async fn granted(store: &Arc<dyn Store>, claim: &Claim) -> Fence {
 }
 
 /// Checks that the answer to a claim is busy.
-pub(crate) async fn busy(store: &Arc<dyn Store>, claim: &Claim) {
+pub(crate) async fn busy(store: &OpenStore, claim: &Claim) {
     match store.acquire(claim).await {
         Ok(Attempt::Busy(_)) => {}
         other => panic!("{} should be busy: {other:?}", claim.key),
     }
 }
 
-pub(crate) async fn released(store: &Arc<dyn Store>, claim: &Claim) {
+pub(crate) async fn released(store: &OpenStore, claim: &Claim) {
     let outcome = store.release(claim).await;
     assert!(
         matches!(outcome, Ok(Release::Released)),
@@ -127,7 +184,7 @@ pub(crate) async fn released(store: &Arc<dyn Store>, claim: &Claim) {
 /// Asks with fresh claims until one is granted. Also returns how long that took.
 pub(crate) async fn granted_in_time(
     fixture: &Fixture,
-    store: &Arc<dyn Store>,
+    store: &OpenStore,
     key: &Key,
 ) -> (Claim, Duration) {
     let began = now();
@@ -153,17 +210,17 @@ pub(crate) fn held(claim: &Claim, fence: Fence) -> Held {
 }
 
 /// Returns the store's [`Inspection`]; only for tests that need it.
-pub(crate) fn inspection<S: Store + ?Sized>(store: &Arc<S>) -> &dyn Inspection {
+pub(crate) fn inspection(store: &OpenStore) -> &dyn Inspection {
     store.inspection().expect("a store with inspection")
 }
 
 /// Returns the store's [`Admin`]; only for tests that need it.
-pub(crate) fn admin<S: Store + ?Sized>(store: &Arc<S>) -> &dyn Admin {
+pub(crate) fn admin(store: &OpenStore) -> &dyn Admin {
     store.admin().expect("a store with admin")
 }
 
 /// Checks that the lock is free, by taking it.
-pub(crate) async fn free(fixture: &Fixture, store: &Arc<dyn Store>, key: &Key) {
+pub(crate) async fn free(fixture: &Fixture, store: &OpenStore, key: &Key) {
     let claim = fixture.claim(key, LONG);
     granted(store, &claim).await;
     released(store, &claim).await;
@@ -175,7 +232,7 @@ pub(crate) fn expires(guarantees: Guarantees) -> bool {
 
 /// Returns a TTL for leases that must end during the test. It is short, but long enough that a slow machine
 /// does not lose them between two lines.
-pub(crate) fn short_ttl(store: &Arc<dyn Store>) -> Duration {
+pub(crate) fn short_ttl(store: &OpenStore) -> Duration {
     store.terms().ttl_min.max(Duration::from_millis(1500))
 }
 

@@ -81,6 +81,10 @@ pub(crate) async fn f2_a_stale_release_touches_nobody(fixture: &Fixture) {
 
 pub(crate) async fn f4_released_lock_is_free_after_flush(fixture: &Fixture) {
     let (store, places) = (fixture.open(), fixture.harness.places());
+    let places: Vec<_> = places
+        .into_iter()
+        .map(|place| fixture.session_of(place))
+        .collect();
     for _ in 0..10 {
         let key = fixture.key();
         let claim = fixture.claim(&key, LONG);

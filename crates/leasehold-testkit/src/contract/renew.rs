@@ -1,10 +1,11 @@
-use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::{Attempt, Renewal, Store};
+use leasehold::store::{Attempt, Renewal};
 use leasehold::{Client, LostReason};
 
-use super::fixture::{Fixture, LONG, busy, expires, free, granted, held, now, released, short_ttl};
+use super::fixture::{
+    Fixture, LONG, OpenStore, busy, expires, free, granted, held, now, released, short_ttl,
+};
 
 pub(crate) async fn r1_renewing_never_takes_a_lock(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
@@ -78,7 +79,7 @@ pub(crate) async fn r3_a_renewed_lease_outlives_its_first_ttl(fixture: &Fixture)
 }
 
 /// Returns false if the machine stalled for so long that the lease ended. Then the test proves nothing.
-async fn outlived_its_first_ttl(fixture: &Fixture, store: &Arc<dyn Store>) -> bool {
+async fn outlived_its_first_ttl(fixture: &Fixture, store: &OpenStore) -> bool {
     let (key, ttl) = (fixture.key(), short_ttl(store) * 2);
     let asked = now();
     let claim = fixture.claim(&key, ttl);

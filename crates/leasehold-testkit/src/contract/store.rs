@@ -1,9 +1,9 @@
 use leasehold::Mode;
-use leasehold::store::{Exclusion, Store};
+use leasehold::store::Exclusion;
 
 use crate::harness::Optional;
 
-use super::fixture::{Fixture, LONG, busy, granted, released};
+use super::fixture::{Fixture, LONG, OpenStore, busy, granted, released};
 
 pub(crate) async fn s1_two_handles_grant_the_same_locks(fixture: &Fixture) {
     let (one, other) = (fixture.open(), fixture.open());
@@ -45,14 +45,14 @@ pub(crate) async fn s2_guarantees_and_terms_never_change(fixture: &Fixture) {
 
 pub(crate) async fn s4_optional_traits_are_those_the_suite_names(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
-    let offered = |store: &dyn Store| Optional::ALL.map(|part| part.is_offered(store));
+    let offered = |store: &OpenStore| Optional::ALL.map(|part| part.is_offered(&**store));
     let named = Optional::ALL.map(|part| fixture.suite.offers(part));
-    assert_eq!(offered(&*store), named, "of {:?}", Optional::ALL);
+    assert_eq!(offered(&store), named, "of {:?}", Optional::ALL);
     let claim = fixture.claim(&key, LONG);
     granted(&store, &claim).await;
     released(&store, &claim).await;
-    assert_eq!(offered(&*store), named, "after use");
-    assert_eq!(offered(&*fixture.open()), named, "opened again");
+    assert_eq!(offered(&store), named, "after use");
+    assert_eq!(offered(&fixture.open()), named, "opened again");
 }
 
 pub(crate) async fn s3_descriptions_and_errors_hold_no_credentials(fixture: &Fixture) {
@@ -60,15 +60,15 @@ pub(crate) async fn s3_descriptions_and_errors_hold_no_credentials(fixture: &Fix
     let claim = fixture.claim(&key, LONG).with_mode(Mode::Exclusive);
     granted(&store, &claim).await;
     let mut texts = vec![
-        store.to_string(),
-        format!("{store:?}"),
-        format!("{store:#?}"),
+        store.store().to_string(),
+        format!("{:?}", store.store()),
+        format!("{:#?}", &*store),
     ];
     if let Some(inspection) = store.inspection() {
         texts.push(format!("{:?}", inspection.holders(&key).await));
     }
     released(&store, &claim).await;
-    assert!(!store.to_string().is_empty());
+    assert!(!store.store().to_string().is_empty());
     for secret in fixture.harness.secrets() {
         for text in &texts {
             assert!(!text.contains(&secret), "a credential shows in {text}");

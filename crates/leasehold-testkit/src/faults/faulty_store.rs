@@ -6,11 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::clock;
-use leasehold::env::Env;
 use leasehold::store::background;
 use leasehold::store::{
-    Admin, Attempt, BoxFuture, Claim, ClientId, Held, Inspection, LeaseTerms, Records, Release,
-    Renewal, Store,
+    Admin, Attempt, BoxFuture, Claim, Held, Inspection, LeaseTerms, Records, Release, Renewal,
+    Session, SessionContext, Store,
 };
 use leasehold::{Error, ErrorKind, Guarantees};
 use tokio::sync::watch;
@@ -44,11 +43,18 @@ pub enum Fault {
 #[derive(Clone, Debug)]
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
-    env: Env,
     fault: watch::Sender<Fault>,
     calls: Arc<Mutex<Vec<StoreCall>>>,
     crash_injector: Option<CrashInjector>,
     name: Option<String>,
+}
+
+/// A session of a store that can be made to fail.
+#[derive(Debug)]
+struct FaultySession {
+    store: FaultyStore,
+    inner: Arc<dyn Session>,
+    context: SessionContext,
 }
 
 /// A request as it reached the store.
@@ -66,10 +72,9 @@ pub enum StoreCall {
 
 impl FaultyStore {
     /// Returns `inner` without a fault.
-    pub fn new(inner: impl Store, env: Env) -> Self {
+    pub fn new(inner: impl Store) -> Self {
         Self {
             inner: Arc::new(inner),
-            env,
             fault: watch::Sender::new(Fault::None),
             calls: Arc::default(),
             crash_injector: None,
@@ -102,10 +107,12 @@ impl FaultyStore {
     fn note(&self, call: StoreCall) {
         lock(&self.calls).push(call);
     }
+}
 
+impl FaultySession {
     fn ask<T: Send + 'static>(
         &self,
-        request: impl FnOnce(Arc<dyn Store>) -> BoxFuture<'static, Result<T, Error>> + Send + 'static,
+        request: impl FnOnce(Arc<dyn Session>) -> BoxFuture<'static, Result<T, Error>> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Error>> {
         let asking = self.through(request);
         Box::pin(async move { asking.await? })
@@ -113,11 +120,11 @@ impl FaultyStore {
 
     fn through<T: Send + 'static>(
         &self,
-        request: impl FnOnce(Arc<dyn Store>) -> BoxFuture<'static, T> + Send + 'static,
+        request: impl FnOnce(Arc<dyn Session>) -> BoxFuture<'static, T> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, Error>> {
-        let (inner, mut fault) = (Arc::clone(&self.inner), self.fault.subscribe());
-        let (env, current) = (self.env.clone(), *fault.borrow());
-        let (id, crash_injector) = (self.to_string(), self.crash_injector.clone());
+        let (inner, mut fault) = (Arc::clone(&self.inner), self.store.fault.subscribe());
+        let (env, current) = (self.context.env().clone(), *fault.borrow());
+        let (id, crash_injector) = (self.store.to_string(), self.store.crash_injector.clone());
         let (clock, name) = (env.clock.clone(), id.clone());
         let answering = async move {
             match crash_injector.map_or(RequestOutcome::Answered, |crash_injector| {
@@ -205,8 +212,18 @@ impl Store for FaultyStore {
         self.inner.terms()
     }
 
+    fn open(&self, context: SessionContext) -> Arc<dyn Session> {
+        Arc::new(FaultySession {
+            store: self.clone(),
+            inner: self.inner.open(context.clone()),
+            context,
+        })
+    }
+}
+
+impl Session for FaultySession {
     fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
-        self.note(StoreCall::Acquire(claim.clone()));
+        self.store.note(StoreCall::Acquire(claim.clone()));
         let claim = claim.clone();
         let asking =
             self.through(move |inner| Box::pin(async move { inner.acquire(&claim).await }));
@@ -215,7 +232,7 @@ impl Store for FaultyStore {
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
         for held in leases {
-            self.note(StoreCall::Renew((*held.claim).clone()));
+            self.store.note(StoreCall::Renew((*held.claim).clone()));
         }
         let leases = leases.to_vec();
         let count = leases.len();
@@ -229,7 +246,7 @@ impl Store for FaultyStore {
     }
 
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
-        self.note(StoreCall::Release(claim.clone()));
+        self.store.note(StoreCall::Release(claim.clone()));
         let claim = claim.clone();
         let asking =
             self.through(move |inner| Box::pin(async move { inner.release(&claim).await }));
@@ -249,12 +266,8 @@ impl Store for FaultyStore {
     }
 
     fn leave(&self, claim: &Claim) {
-        self.note(StoreCall::Leave(claim.clone()));
+        self.store.note(StoreCall::Leave(claim.clone()));
         self.inner.leave(claim);
-    }
-
-    fn end_client(&self, client: ClientId) {
-        self.inner.end_client(client);
     }
 
     fn inspection(&self) -> Option<&dyn Inspection> {

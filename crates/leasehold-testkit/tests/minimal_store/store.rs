@@ -5,10 +5,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leasehold::clock::BootInstant;
-use leasehold::env::Env;
 use leasehold::store::{
     Attempt, BoxFuture, Busy, Claim, Exclusion, Expiry, Grant, Held, LeaseTerms, Order, Owner,
-    Release, Renewal, Store, Term,
+    Release, Renewal, Session, SessionContext, Store, Term,
 };
 use leasehold::{Error, ErrorKind, Fence, Guarantees, Key, LostReason, Mode};
 
@@ -16,7 +15,13 @@ use leasehold::{Error, ErrorKind, Fence, Guarantees, Key, LostReason, Mode};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MinimalStore {
     locks: Arc<Mutex<HashMap<Key, Lock>>>,
-    env: Env,
+}
+
+/// The locks of one client.
+#[derive(Debug)]
+struct MinimalSession {
+    store: MinimalStore,
+    context: SessionContext,
 }
 
 /// The last grant of a key. The fence outlives the lease, so that the next fence is greater.
@@ -36,13 +41,19 @@ impl MinimalStore {
     pub(crate) fn locks(&self) -> MutexGuard<'_, HashMap<Key, Lock>> {
         self.locks.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl MinimalSession {
+    fn now(&self) -> BootInstant {
+        self.context.env().clock.now()
+    }
 
     fn try_acquire(&self, claim: &Claim) -> Result<Attempt, Error> {
         if claim.mode != Mode::Exclusive {
             let text = format!("{} mode is not offered", claim.mode);
             return Err(Error::new(ErrorKind::Unsupported, text).with_key(&claim.key));
         }
-        let (now, mut locks) = (self.env.clock.now(), self.locks());
+        let (now, mut locks) = (self.now(), self.store.locks());
         let last = locks.get(&claim.key);
         let fence = match last.and_then(|lock| lock.current(now).map(|lease| (lease, lock.fence))) {
             Some((lease, _)) if lease.owner != claim.owner => {
@@ -64,7 +75,7 @@ impl MinimalStore {
     }
 
     fn renew_one(&self, held: &Held) -> Renewal {
-        let (now, mut locks) = (self.env.clock.now(), self.locks());
+        let (now, mut locks) = (self.now(), self.store.locks());
         let lock = locks.get_mut(&held.claim.key);
         let Some(lease) = lock.and_then(|lock| lock.current_mut(now)) else {
             return Renewal::Lost(LostReason::Gone);
@@ -77,7 +88,7 @@ impl MinimalStore {
     }
 
     fn free(&self, claim: &Claim) -> Release {
-        let (now, mut locks) = (self.env.clock.now(), self.locks());
+        let (now, mut locks) = (self.now(), self.store.locks());
         match locks.get_mut(&claim.key) {
             Some(lock)
                 if lock
@@ -128,6 +139,15 @@ impl Store for MinimalStore {
         LeaseTerms::single()
     }
 
+    fn open(&self, context: SessionContext) -> Arc<dyn Session> {
+        Arc::new(MinimalSession {
+            store: self.clone(),
+            context,
+        })
+    }
+}
+
+impl Session for MinimalSession {
     fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
         Box::pin(async move { self.try_acquire(claim) })
     }
@@ -141,6 +161,6 @@ impl Store for MinimalStore {
     }
 
     fn wait<'a>(&'a self, _claim: &'a Claim) -> BoxFuture<'a, ()> {
-        Box::pin(self.env.poll_pause())
+        Box::pin(self.context.env().poll_pause())
     }
 }

@@ -78,7 +78,7 @@ impl Acquisition {
             match self.attempt(&claim, sent, limits).await {
                 Ok(guard) => {
                     self.context.answered();
-                    self.context.store.leave(&claim);
+                    self.context.session.leave(&claim);
                     return Ok(Some(guard));
                 }
                 Err(AttemptFailure::CutOff) => {
@@ -106,12 +106,12 @@ impl Acquisition {
                 AttemptFailure::CutOff => {}
             }
             if !self.goes_on(&last, &outage, now, limits) {
-                self.context.store.leave(&claim);
+                self.context.session.leave(&claim);
                 return self.give_up(last, began);
             }
             let pause = async {
                 if let AttemptFailure::Busy(_) = last {
-                    self.context.store.wait(&claim).await;
+                    self.context.session.wait(&claim).await;
                 } else {
                     let random = self.context.env.entropy.next_u64();
                     let until = now + backoff::pause_after(failures, random);
@@ -119,13 +119,13 @@ impl Acquisition {
                 }
             };
             if limits.bound(&self.context, pause).await.is_none() {
-                self.context.store.leave(&claim);
+                self.context.session.leave(&claim);
                 return self.give_up(last, began);
             }
             failures = failures.saturating_add(1);
             if claim.wait != Wait::Queued {
                 // The attempt is over, and the store may have released what it took.
-                self.context.store.leave(&claim);
+                self.context.session.leave(&claim);
                 limits.owner = self.new_owner();
             }
         }
@@ -191,7 +191,7 @@ impl Acquisition {
                     free(&context, &owned).await;
                 }
                 // Leave last: by now, everything that the attempt left in a queue is there.
-                context.store.leave(&claim);
+                context.session.leave(&claim);
             });
             return Err(AttemptFailure::CutOff);
         };
@@ -209,7 +209,7 @@ impl Acquisition {
             let (context, claim) = (Arc::clone(&self.context), Arc::clone(claim));
             self.context.clean_up(async move {
                 free(&context, &owned).await;
-                context.store.leave(&claim);
+                context.session.leave(&claim);
             });
         }
         match answer {
@@ -273,7 +273,7 @@ struct Asked {
 /// Asks the store once. If leases expire, an answer that took longer than a third of the TTL is
 /// discarded, because too little of the lease is left.
 async fn ask(context: Arc<ClientContext>, claim: Arc<Claim>, sent: BootInstant) -> Asked {
-    let asking = context.store.acquire(&claim);
+    let asking = context.session.acquire(&claim);
     if context.guarantees.expiry == Expiry::WithProcess {
         let answer = asking.await;
         return Asked {
@@ -328,7 +328,7 @@ fn needs_release(answer: &Result<Attempt, Error>) -> bool {
 }
 
 async fn free(context: &ClientContext, claim: &Claim) {
-    let outcome = context.store.release(claim).await;
+    let outcome = context.session.release(claim).await;
     tracing::debug!(key = %claim.key, ?outcome, "freed an attempt that was not used");
 }
 

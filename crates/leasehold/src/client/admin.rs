@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::Client;
 use crate::lease::ClientContext;
-use crate::store::optional;
 use crate::store::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord};
 use crate::types::{Error, ErrorKind, Fence, Holder, Key, Mode, Owner};
 
@@ -101,10 +100,10 @@ impl Client {
         &self,
         name: impl AsRef<str>,
     ) -> Result<Option<ForceReleaseRecord>, Error> {
-        let (key, store) = (Key::new(name)?, Arc::clone(&self.core.context.store));
+        let (key, context) = (Key::new(name)?, Arc::clone(&self.core.context));
         self.core
             .run(async move {
-                match store.admin() {
+                match context.session.admin() {
                     Some(admin) => admin.last_break(&key).await,
                     None => Ok(None),
                 }
@@ -128,12 +127,13 @@ async fn break_lock(
     let at = context.env.clock.wall();
     // An owner has exactly one fence. If the fence is different by now, so is the owner.
     let record = how.record(owner, fence, Arc::clone(&context.info), at);
-    let broken = optional::admin(&*context.store)?
+    let broken = context
+        .admin()?
         .break_lease(key, &record)
         .await
         .map_err(|error| error.with_key(key))?;
     if !broken.existed {
-        let holders = optional::inspection(&*context.store)?.holders(key).await?;
+        let holders = context.inspection()?.holders(key).await?;
         if holders.iter().any(|holder| holder.owner == Some(owner)) {
             // The holder made it shared in the meantime. The store marks the owner all the same, and
             // refuses its next renewal.
@@ -153,17 +153,17 @@ async fn break_lock(
 
 /// Returns the holder whose lease can be broken, with its owner; `None` if the lock is free.
 async fn breakable(context: &ClientContext, key: &Key) -> Result<Option<(Holder, Owner)>, Error> {
-    if context.store.inspection().is_none() {
+    if context.session.inspection().is_none() {
         // If both traits are absent, the error is about breaking.
-        optional::admin(&*context.store)?;
+        context.admin()?;
     }
-    let holders = optional::inspection(&*context.store)?.holders(key).await?;
+    let holders = context.inspection()?.holders(key).await?;
     if holders.is_empty() {
         return Ok(None);
     }
     let refused = |text: String| Err(Error::new(ErrorKind::Unsupported, text).with_key(key));
-    if context.store.admin().is_none() {
-        let error = optional::unsupported(&*context.store, unbreakable(&holders));
+    if context.session.admin().is_none() {
+        let error = context.unsupported(unbreakable(&holders));
         return Err(error.with_key(key));
     }
     let Some(holder) = the_only(&holders) else {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::Client;
 use crate::store::LockListing;
-use crate::store::optional;
 use crate::types::{Error, Pattern};
 
 impl Client {
@@ -36,10 +35,10 @@ impl Client {
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
     /// ```
     pub async fn list_locks(&self, pattern: &Pattern, limit: usize) -> Result<LockListing, Error> {
-        let (pattern, store) = (pattern.clone(), Arc::clone(&self.core.context.store));
+        let (pattern, context) = (pattern.clone(), Arc::clone(&self.core.context));
         self.core
             .run(async move {
-                let inspection = optional::inspection(&*store)?;
+                let inspection = context.inspection()?;
                 let mut listing = inspection.list_locks(&pattern, limit).await?;
                 let locks = listing.locks.iter_mut();
                 for sight in locks.flat_map(|lock| &mut lock.holders) {

@@ -224,7 +224,7 @@ async fn confirm(context: &ClientContext, held_lease: &HeldLease) -> Result<(), 
         let sent = clock.now();
         held_lease.check(sent).map_err(Error::lost)?;
         held_lease.renewing();
-        let asking = context.store.renew(&held);
+        let asking = context.session.renew(&held);
         let answer = clock::within(clock, sent + limit, asking).await;
         let now = clock.now();
         let answer = answer.map(|mut answers| answers.pop());

@@ -2,21 +2,25 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 use tracing::Span;
 
 use crate::env::Env;
 use crate::env::clock::BootInstant;
 use crate::runtime::background;
-use crate::store::{Guarantees, LeaseTerms, Store};
+use crate::store::{
+    Admin, Guarantees, Inspection, LeaseTerms, Records, Session, SessionContext, Store,
+};
 use crate::telemetry::{ClientMetrics, ReleaseEnd, spans};
-use crate::types::ClientInfo;
+use crate::types::{ClientInfo, Error, ErrorKind};
 
 /// The state that a client's background tasks work with. Unlike the client's core, it does not keep the
 /// client alive: the client's thread finishes the tasks after the client is dropped.
 #[derive(Debug)]
 pub(crate) struct ClientContext {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) session: Arc<dyn Session>,
     /// What the store promises, and the times of its leases: they never change.
     pub(crate) guarantees: Guarantees,
     pub(crate) terms: LeaseTerms,
@@ -31,14 +35,23 @@ pub(crate) struct ClientContext {
 }
 
 impl ClientContext {
-    pub(crate) fn new(store: Arc<dyn Store>, env: Env, info: ClientInfo) -> Self {
+    /// Opens a session. `runtime` is that of the background thread, if there is one.
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        env: Env,
+        info: ClientInfo,
+        runtime: Option<Handle>,
+    ) -> Self {
+        let info = Arc::new(info);
+        let context = SessionContext::of_client(env.clone(), Arc::clone(&info), runtime);
         Self {
+            session: store.open(context),
             guarantees: store.guarantees(),
             terms: store.terms(),
             metrics: Arc::new(ClientMetrics::new(&store.to_string())),
             store,
             env,
-            info: Arc::new(info),
+            info,
             shutdown_tracker: TaskTracker::new(),
             was_answered: AtomicBool::new(false),
         }
@@ -60,6 +73,28 @@ impl ClientContext {
         self.env.clock.now()
     }
 
+    /// Returns the part of the store that shows its locks.
+    pub(crate) fn inspection(&self) -> Result<&dyn Inspection, Error> {
+        let part = self.session.inspection();
+        part.ok_or_else(|| self.unsupported("cannot list its locks"))
+    }
+
+    /// Returns the part of the store that breaks locks.
+    pub(crate) fn admin(&self) -> Result<&dyn Admin, Error> {
+        let part = self.session.admin();
+        part.ok_or_else(|| self.unsupported("cannot take a lock from its holder"))
+    }
+
+    /// Returns the part of the store that keeps records.
+    pub(crate) fn records(&self) -> Result<&dyn Records, Error> {
+        let part = self.session.records();
+        part.ok_or_else(|| self.unsupported("keeps no records"))
+    }
+
+    pub(crate) fn unsupported(&self, reason: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Unsupported, reason).with_store(self.store.to_string())
+    }
+
     /// Records the end of a release.
     pub(crate) fn released(&self, end: ReleaseEnd, span: &Span) {
         self.metrics.released(end);
@@ -76,6 +111,6 @@ impl ClientContext {
         // More tasks may still begin. Closing the tracker only allows the wait below to end.
         self.shutdown_tracker.close();
         self.shutdown_tracker.wait().await;
-        self.store.flush().await;
+        self.session.flush().await;
     }
 }

@@ -150,10 +150,10 @@ impl ClientCore {
         if engine.new_leases.remove(held_lease.id).is_none() {
             let _ = engine.commands.send(RenewerCommand::Forget(held_lease.id));
         }
-        let store = Arc::clone(&self.context.store);
+        let session = Arc::clone(&self.context.session);
         let claim = Arc::clone(held_lease.claim());
         // Only the end of the client waits for this task.
-        drop(self.run(async move { store.detach(&claim) })?);
+        drop(self.run(async move { session.detach(&claim) })?);
         Ok(())
     }
 
@@ -181,11 +181,11 @@ impl ClientCore {
             }
             if stays_closed {
                 tracing::warn!(key = %claim.key, delay = ?claim.delay, "not released, because it was lost");
-                context.store.detach(&claim);
+                context.session.detach(&claim);
                 context.released(ReleaseEnd::LeftClosed, &span);
                 return Ok(Release::WasLost);
             }
-            let outcome = context.store.release(&claim).await;
+            let outcome = context.session.release(&claim).await;
             context.released(ReleaseEnd::of(&outcome), &span);
             tracing::debug!(key = %claim.key, ?outcome, "release");
             outcome
@@ -208,18 +208,17 @@ impl ClientCore {
 impl Drop for ClientCore {
     fn drop(&mut self) {
         let engine = self.engine.take();
+        let context = Arc::clone(&self.context);
         if self.is_forked() {
             // The child has a copy of the memory but none of the threads. Any mutex may be locked
             // forever, so the child leaves them alone.
-            std::mem::forget(engine);
+            std::mem::forget((engine, context));
             return;
         }
-        let context = Arc::clone(&self.context);
         if let Some(Ok(mut engine)) = engine {
-            engine.background.stop(async move {
-                context.finish().await;
-                context.store.end_client(context.info.id);
-            });
+            engine
+                .background
+                .stop(async move { context.finish().await });
         }
     }
 }

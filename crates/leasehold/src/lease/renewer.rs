@@ -15,7 +15,7 @@ use crate::env::BoxFuture;
 use crate::env::Env;
 use crate::env::clock::{self, BootInstant};
 use crate::runtime::background;
-use crate::store::{Claim, Held, LostReason, Renewal, Store};
+use crate::store::{Claim, Held, LostReason, Renewal, Session, Store};
 use crate::telemetry::{ClientMetrics, LogEvent, RenewalEnd, spans};
 use crate::types::{Error, ErrorKind, Mode};
 
@@ -40,6 +40,7 @@ pub(crate) type Downgrading = oneshot::Sender<Result<(), Error>>;
 /// leases in doubt and does nothing else.
 pub(crate) struct Renewer {
     store: Arc<dyn Store>,
+    session: Arc<dyn Session>,
     env: Env,
     metrics: Arc<ClientMetrics>,
     commands: mpsc::UnboundedReceiver<RenewerCommand>,
@@ -88,6 +89,7 @@ impl Renewer {
     ) -> Self {
         Self {
             store: Arc::clone(&context.store),
+            session: Arc::clone(&context.session),
             env: context.env.clone(),
             metrics: Arc::clone(&context.metrics),
             commands,
@@ -225,10 +227,10 @@ impl Renewer {
             .min()
             .unwrap_or_default();
         let limit = sent + (shortest / 3).min(Claim::LIMIT_MAX);
-        let store = Arc::clone(&self.store);
+        let session = Arc::clone(&self.session);
         let clock = Arc::clone(&self.env.clock);
         let span = spans::renewal(leases.len());
-        let asking = async move { clock::within(&*clock, limit, store.renew(&leases)).await };
+        let asking = async move { clock::within(&*clock, limit, session.renew(&leases)).await };
         let task = background::spawn(asking.instrument(span.clone()));
         self.renewals.push(Box::pin(async move {
             let answers = match task.await {

@@ -1,9 +1,9 @@
-use super::MemoryStore;
+use super::MemorySession;
 use crate::env::BoxFuture;
 use crate::store::{Inspection, ListedLock, LockListing};
 use crate::types::{Error, Holder, Key, Pattern, Waiter};
 
-impl Inspection for MemoryStore {
+impl Inspection for MemorySession {
     fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
         self.step(|table, now| Ok(table.holders(key, now)))
     }

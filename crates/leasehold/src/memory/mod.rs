@@ -13,12 +13,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::env::BoxFuture;
-use crate::env::Env;
 use crate::env::clock::{self, BootInstant};
 use crate::store::{
     Admin, Attempt, Claim, Exclusion, Expiry, ForceReleaseRecord, ForcedRelease, Guarantees, Held,
     Inspection, LeaseTerms, Opened, Order, Reading, RecordKey, RecordState, RecordWrite, Records,
-    Release, Renewal, Store, WriteOutcome,
+    Release, Renewal, Session, SessionContext, Store, WriteOutcome,
 };
 use crate::types::{Error, Fence, Key, Wait};
 use record_table::RecordTable;
@@ -26,8 +25,8 @@ use table::Table;
 
 /// A store within one process, for tests and examples.
 ///
-/// Clones grant the same locks. Leases expire by the clock of its [`Env`]. The store serves waiters
-/// in the order in which they began to wait.
+/// Clones grant the same locks. Leases expire by the clock of the [client](crate::ClientBuilder::env). The store
+/// serves waiters in the order in which they began to wait.
 ///
 /// # Examples
 ///
@@ -38,8 +37,14 @@ use table::Table;
 /// ```
 #[derive(Clone, Default)]
 pub struct MemoryStore {
-    env: Env,
     data: Arc<Mutex<Data>>,
+}
+
+/// The locks as one client sees them, by its clock.
+#[derive(Debug)]
+struct MemorySession {
+    store: MemoryStore,
+    context: SessionContext,
 }
 
 #[derive(Debug, Default)]
@@ -49,17 +54,9 @@ struct Data {
 }
 
 impl MemoryStore {
-    /// Returns an empty store on the system's clock.
+    /// Returns an empty store.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Returns an empty store with the clock and random numbers of `env`.
-    pub fn with_env(env: Env) -> Self {
-        Self {
-            env,
-            data: Arc::default(),
-        }
     }
 
     /// Forgets everything, including fences.
@@ -78,13 +75,19 @@ impl MemoryStore {
         // Every change under the mutex is a single step; a panic elsewhere leaves it whole.
         self.data.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Runs a step of the table at the store's current time.
+impl MemorySession {
+    fn now(&self) -> BootInstant {
+        self.context.env().clock.now()
+    }
+
+    /// Runs a step of the table at the current time.
     fn step<'a, T: Send + 'a>(
         &'a self,
         step: impl FnOnce(&mut Table, BootInstant) -> T + Send + 'a,
     ) -> BoxFuture<'a, T> {
-        Box::pin(async move { step(&mut self.data().table, self.env.clock.now()) })
+        Box::pin(async move { step(&mut self.store.data().table, self.now()) })
     }
 
     fn record<'a, T: Send + 'a>(
@@ -93,8 +96,8 @@ impl MemoryStore {
         step: impl FnOnce(&mut RecordState<BootInstant>, BootInstant) -> T + Send + 'a,
     ) -> BoxFuture<'a, Result<T, Error>> {
         Box::pin(async move {
-            let now = self.env.clock.now();
-            let records = &mut self.data().records;
+            let now = self.now();
+            let records = &mut self.store.data().records;
             Ok(records.with(&record.key, now, |slot| step(slot, now)))
         })
     }
@@ -117,6 +120,15 @@ impl Store for MemoryStore {
         LeaseTerms::single()
     }
 
+    fn open(&self, context: SessionContext) -> Arc<dyn Session> {
+        Arc::new(MemorySession {
+            store: self.clone(),
+            context,
+        })
+    }
+}
+
+impl Session for MemorySession {
     fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
         self.step(|table, now| table.acquire(claim, now))
     }
@@ -131,10 +143,11 @@ impl Store for MemoryStore {
 
     fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let clock = &*self.env.clock;
-            let outlook = self.data().table.outlook(claim, clock.now());
+            let env = self.context.env();
+            let clock = &*env.clock;
+            let outlook = self.store.data().table.outlook(claim, clock.now());
             let Some((notify, until)) = outlook.filter(|_| claim.wait == Wait::Queued) else {
-                return self.env.poll_pause().await;
+                return env.poll_pause().await;
             };
             match until {
                 // The lock may become free without a notification.
@@ -145,8 +158,8 @@ impl Store for MemoryStore {
     }
 
     fn leave(&self, claim: &Claim) {
-        let now = self.env.clock.now();
-        self.data().table.leave(claim, now);
+        let now = self.now();
+        self.store.data().table.leave(claim, now);
     }
 
     fn inspection(&self) -> Option<&dyn Inspection> {
@@ -162,7 +175,7 @@ impl Store for MemoryStore {
     }
 }
 
-impl Admin for MemoryStore {
+impl Admin for MemorySession {
     fn break_lease<'a>(
         &'a self,
         key: &'a Key,
@@ -179,7 +192,7 @@ impl Admin for MemoryStore {
     }
 }
 
-impl Records for MemoryStore {
+impl Records for MemorySession {
     fn open_record<'a>(
         &'a self,
         record: &'a RecordKey,

@@ -32,6 +32,11 @@ pub fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) 
     tokio::spawn(task)
 }
 
+/// Starts `task` on `runtime`.
+pub(crate) fn spawn_on(runtime: &Handle, task: impl Future<Output = ()> + Send + 'static) {
+    drop(runtime.spawn(task));
+}
+
 /// Runs `work`, which may block on files, on a thread where that harms nobody.
 ///
 /// # Errors
@@ -115,6 +120,11 @@ impl Background {
             spawner: Arc::new(spawner),
             owner,
         }
+    }
+
+    /// Returns where its tasks run.
+    pub(crate) fn handle(&self) -> &Handle {
+        self.owner.handle()
     }
 
     /// Starts `task`; once the thread has ended it is dropped instead, with all it holds.

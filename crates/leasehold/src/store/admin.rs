@@ -2,7 +2,7 @@ use super::force_release::{ForceReleaseRecord, ForcedRelease};
 use crate::env::BoxFuture;
 use crate::types::{Error, Key};
 
-/// Breaks a lock for an operator: an optional part of a [`Store`](crate::store::Store).
+/// Breaks a lock for an operator: an optional part of a [`Session`](crate::store::Session).
 ///
 /// Locks of a store can be broken exactly if it has this trait.
 pub trait Admin: Send + Sync {

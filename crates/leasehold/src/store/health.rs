@@ -5,7 +5,7 @@ use super::member_record::MemberRecord;
 use crate::env::BoxFuture;
 use crate::types::{Error, MemberFailure, MemberId};
 
-/// Shows the state of each member: an optional part of a [`Store`](crate::store::Store) that consists of members.
+/// Shows the state of each member: an optional part of a [`Session`](crate::store::Session) that consists of members.
 pub trait Health: Send + Sync {
     /// Asks every member and returns its state, in the order in which the members were given. A member
     /// that does not answer is no error; its state says so. For diagnostics and monitoring.

@@ -2,7 +2,7 @@ use super::lock_listing::LockListing;
 use crate::env::BoxFuture;
 use crate::types::{Error, Holder, Key, Pattern, Waiter};
 
-/// Shows holders, waiters and held locks: an optional part of a [`Store`](crate::store::Store).
+/// Shows holders, waiters and held locks: an optional part of a [`Session`](crate::store::Session).
 ///
 /// The answers are for people and monitoring. An answer may be outdated when it arrives.
 pub trait Inspection: Send + Sync {

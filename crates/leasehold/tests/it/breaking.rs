@@ -5,8 +5,7 @@ use std::time::Duration;
 use leasehold::clock::within;
 use leasehold::store::background;
 use leasehold::store::{
-    Admin as _, Attempt, ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, Held, Renewal,
-    Store,
+    Attempt, ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, Held, Renewal,
 };
 use leasehold::{Effect, ErrorKind, Fence, Guard, LostReason, Mode};
 use leasehold_testkit::Fault;
@@ -154,23 +153,25 @@ async fn immediate_force_release_grants_a_waiter() {
 async fn force_release_record_is_kept_a_week() {
     let fixture = Fixture::new();
     let claim = claim(&fixture, "x");
-    let store = &fixture.memory;
+    let store = &fixture.apart;
+    let admin = store.admin().unwrap();
     let Attempt::Granted(grant) = store.acquire(&claim).await.unwrap() else {
         panic!("a free lock")
     };
     let by = (*claim.client).clone();
     let record = ForceReleaseRecord::new(claim.owner, grant.fence, by, fixture.env.clock.wall());
-    store.break_lease(&claim.key, &record).await.unwrap();
+    admin.break_lease(&claim.key, &record).await.unwrap();
     fixture.pass(ForceReleaseRecord::KEPT - TTL).await;
-    assert_eq!(store.last_break(&claim.key).await.unwrap(), Some(record));
+    assert_eq!(admin.last_break(&claim.key).await.unwrap(), Some(record));
     fixture.pass(TTL * 2).await;
-    assert_eq!(store.last_break(&claim.key).await.unwrap(), None);
+    assert_eq!(admin.last_break(&claim.key).await.unwrap(), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn store_remembers_sixteen_force_releases() {
     let fixture = Fixture::new();
-    let store = &fixture.memory;
+    let store = &fixture.apart;
+    let admin = store.admin().unwrap();
     let mut leases = Vec::new();
     for _ in 0..20 {
         let claim = claim(&fixture, "x");
@@ -181,7 +182,7 @@ async fn store_remembers_sixteen_force_releases() {
         let now = fixture.env.clock.wall();
         let mut record = ForceReleaseRecord::new(claim.owner, grant.fence, by, now);
         record.at_once = true;
-        let broken = store.break_lease(&claim.key, &record).await.unwrap();
+        let broken = admin.break_lease(&claim.key, &record).await.unwrap();
         assert!(broken.existed);
         leases.push(Held {
             claim: claim.into(),

@@ -3,9 +3,10 @@ use std::time::Duration;
 
 use leasehold::clock::BootInstant;
 use leasehold::env::Env;
-use leasehold::store::{Claim, ClientInfo, Owner, Store};
-use leasehold::{Client, Key, MemoryStore};
+use leasehold::store::{Claim, ClientInfo, Owner, Session, SessionContext, Store, Waiter};
+use leasehold::{Client, Holder, Key, MemoryStore};
 use leasehold_testkit::{FaultyStore, StoreCall, virtual_ambient};
+use tokio::runtime::Handle;
 
 /// A client on virtual time, and the store behind it.
 pub(crate) struct Fixture {
@@ -13,6 +14,8 @@ pub(crate) struct Fixture {
     pub(crate) store: FaultyStore,
     /// The store behind `store`, which has the data.
     pub(crate) memory: MemoryStore,
+    /// Another client's session of `memory`.
+    pub(crate) apart: Arc<dyn Session>,
     pub(crate) client: Client,
 }
 
@@ -24,12 +27,13 @@ pub(crate) const MARGIN: Duration = Duration::from_millis(3_002);
 impl Fixture {
     pub(crate) fn new() -> Self {
         let env = virtual_ambient(1);
-        let memory = MemoryStore::with_env(env.clone());
-        let store = FaultyStore::new(memory.clone(), env.clone());
+        let memory = MemoryStore::new();
+        let store = FaultyStore::new(memory.clone());
         let client = client(store.clone(), &env);
         Self {
-            env,
             store,
+            apart: session(&memory, &env),
+            env,
             memory,
             client,
         }
@@ -42,8 +46,20 @@ impl Fixture {
 
     /// A client that reaches the same locks in a way of its own.
     pub(crate) fn client_apart(&self) -> (Client, FaultyStore) {
-        let store = FaultyStore::new(self.memory.clone(), self.env.clone());
+        let store = FaultyStore::new(self.memory.clone());
         (client(store.clone(), &self.env), store)
+    }
+
+    /// Returns the holders, as the memory store knows them.
+    pub(crate) async fn holders(&self, key: &Key) -> Vec<Holder> {
+        let inspection = self.apart.inspection().expect("inspection");
+        inspection.holders(key).await.expect("an answer")
+    }
+
+    /// Returns the waiters, as the memory store knows them.
+    pub(crate) async fn waiters(&self, key: &Key) -> Vec<Waiter> {
+        let inspection = self.apart.inspection().expect("inspection");
+        inspection.waiters(key).await.expect("an answer")
     }
 
     pub(crate) fn now(&self) -> BootInstant {
@@ -89,6 +105,12 @@ pub(crate) fn client(store: impl Into<Arc<dyn Store>>, env: &Env) -> Client {
         .env(env.clone())
         .on_current_runtime()
         .build()
+}
+
+/// Opens a session of a client that does nothing else.
+pub(crate) fn session(store: &MemoryStore, env: &Env) -> Arc<dyn Session> {
+    let info = Arc::new(ClientInfo::of_this_process(env, None));
+    store.open(SessionContext::new(env.clone(), info, Handle::current()))
 }
 
 /// A claim of a client that does nothing else.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold::store::{Attempt, Claim, Inspection as _, Permits, Store};
+use leasehold::store::{Attempt, Claim, Permits};
 use leasehold::{Client, Error, ErrorKind, Fence, Guard, Key, Mode, Semaphore};
 use tokio::task::JoinHandle;
 
@@ -100,8 +100,8 @@ fn key() -> Key {
 
 async fn assert_nothing_left(fixture: &Fixture) {
     fixture.settle().await;
-    assert_eq!(fixture.memory.waiters(&key()).await.expect("an answer"), []);
-    assert_eq!(fixture.memory.holders(&key()).await.expect("an answer"), []);
+    assert_eq!(fixture.waiters(&key()).await, []);
+    assert_eq!(fixture.holders(&key()).await, []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -188,7 +188,7 @@ async fn held_by_the_dead(fixture: &Fixture, permits: u32) -> Vec<Claim> {
     let mut held = Vec::new();
     for _ in count.slots() {
         let claim = claim(fixture, NAME).with_mode(Mode::Permit(count));
-        let granted = fixture.memory.acquire(&claim).await;
+        let granted = fixture.apart.acquire(&claim).await;
         assert!(matches!(granted, Ok(Attempt::Granted(_))), "{granted:?}");
         held.push(claim);
     }

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Waker};
 
-use leasehold::store::{Claim, Renewal, Store};
+use leasehold::store::{Claim, Renewal};
 use leasehold::{LostReason, Mode};
 
 use crate::flock::flock_gets;

@@ -12,7 +12,7 @@ use crate::helper::Helper;
 use crate::store_fixture::{
     StoreFixture, TIMEOUT, block_on, claim, client, granted, key, permit, queued, released,
 };
-use crate::waiting::{Waiting, by_notifications_alone, open_files, watches};
+use crate::waiting::{Waiting, by_notifications_alone, notifications_alone, open_files, watches};
 use leasehold_testkit::servers::until;
 
 impl StoreFixture {
@@ -33,7 +33,7 @@ impl StoreFixture {
 async fn each_of_the_most_permits_is_granted() {
     const MAX: u32 = Permits::MAX;
     let fixture = StoreFixture::new();
-    assert!(fixture.store.guarantees().permits);
+    assert!(fixture.store.files.guarantees().permits);
     let holders: Vec<_> = (0..MAX).map(|_| fixture.wants(permit(MAX))).collect();
     let mut fences = Vec::new();
     for claim in &holders {
@@ -152,7 +152,9 @@ async fn all_modes_succeed_by_notifications_alone() {
         let inside = Arc::new(AtomicU32::new(0));
         let mut work = Vec::new();
         for mode in stores.iter().flat_map(|_| modes) {
-            let client = Client::new(stores[work.len() / 4].clone());
+            let client = Client::builder(stores[work.len() / 4].clone())
+                .env(notifications_alone())
+                .build();
             let (lock, inside) = (client.lock("deploy").mode(mode), inside.clone());
             work.push(tokio::spawn(async move {
                 // Three bytes, one for each kind of holder.

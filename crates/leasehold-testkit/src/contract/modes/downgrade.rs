@@ -1,12 +1,10 @@
-use std::sync::Arc;
-
-use leasehold::store::{Renewal, Store};
+use leasehold::store::Renewal;
 use leasehold::{Client, ErrorKind, Mode, ReleaseOutcome};
 
-use crate::contract::fixture::{Fixture, LONG, busy, granted, held, released};
+use crate::contract::fixture::{Fixture, LONG, OpenStore, busy, granted, held, released};
 use crate::contract::waiting::crowd::Crowd;
 
-fn shares(store: &Arc<dyn Store>) -> bool {
+fn shares(store: &OpenStore) -> bool {
     store.guarantees().shared
 }
 

@@ -1,12 +1,13 @@
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use futures_util::future::join_all;
-use leasehold::store::{Attempt, Claim, Permits, Store};
+use leasehold::store::{Attempt, Claim, Permits};
 use leasehold::{Effect, Error, ErrorKind, Fence, Key, Mode};
 
-use crate::contract::fixture::{Fixture, LONG, busy, expires, granted, now, released, short_ttl};
+use crate::contract::fixture::{
+    Fixture, LONG, OpenStore, busy, expires, granted, now, released, short_ttl,
+};
 use crate::contract::waiting::crowd::Crowd;
 
 pub(in crate::contract) const THREE: u32 = 3;
@@ -27,7 +28,7 @@ fn wants_of(fixture: &Fixture, key: &Key, count: u32) -> Claim {
 }
 
 /// Returns whether the store offers permits. If not, checks that the store says so.
-async fn offers(fixture: &Fixture, store: &Arc<dyn Store>) -> bool {
+async fn offers(fixture: &Fixture, store: &OpenStore) -> bool {
     if store.guarantees().permits {
         return true;
     }
@@ -38,24 +39,24 @@ async fn offers(fixture: &Fixture, store: &Arc<dyn Store>) -> bool {
     false
 }
 
-async fn try_permit(store: &Arc<dyn Store>, claim: Claim) -> Option<(Claim, Fence)> {
+async fn try_permit(store: &OpenStore, claim: Claim) -> Option<(Claim, Fence)> {
     match store.acquire(&claim).await.expect("an answer") {
         Attempt::Granted(grant) => Some((claim, grant.fence)),
         Attempt::Busy(_) => None,
     }
 }
 
-async fn has_permit(fixture: &Fixture, store: &Arc<dyn Store>, key: &Key) -> (Claim, Fence) {
+async fn has_permit(fixture: &Fixture, store: &OpenStore, key: &Key) -> (Claim, Fence) {
     let granted = try_permit(store, wants(fixture, key)).await;
     granted.expect("a free permit")
 }
 
-async fn is_full(fixture: &Fixture, store: &Arc<dyn Store>, key: &Key) {
+async fn is_full(fixture: &Fixture, store: &OpenStore, key: &Key) {
     let granted = try_permit(store, wants(fixture, key)).await;
     assert!(granted.is_none(), "one too many: {granted:?}");
 }
 
-async fn refused(store: &Arc<dyn Store>, claim: &Claim) -> Error {
+async fn refused(store: &OpenStore, claim: &Claim) -> Error {
     store.acquire(claim).await.expect_err("a refusal")
 }
 

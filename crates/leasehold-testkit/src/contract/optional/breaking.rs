@@ -1,12 +1,11 @@
-use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::{Claim, ForceReleaseRecord, ForcedRelease, Release, Renewal, Store};
+use leasehold::store::{Claim, ForceReleaseRecord, ForcedRelease, Release, Renewal};
 use leasehold::{Fence, LostReason, Mode};
 
 use crate::contract::fixture::{
-    Fixture, LONG, TIMEOUT, admin, busy, granted, granted_in_time, held, inspection, now, released,
-    short_ttl,
+    Fixture, LONG, OpenStore, TIMEOUT, admin, busy, granted, granted_in_time, held, inspection,
+    now, released, short_ttl,
 };
 use crate::contract::waiting::crowd::Crowd;
 
@@ -21,23 +20,19 @@ fn at_once(fixture: &Fixture, claim: &Claim, fence: Fence) -> ForceReleaseRecord
     record
 }
 
-async fn broken(
-    store: &Arc<dyn Store>,
-    claim: &Claim,
-    record: &ForceReleaseRecord,
-) -> ForcedRelease {
+async fn broken(store: &OpenStore, claim: &Claim, record: &ForceReleaseRecord) -> ForcedRelease {
     let broken = admin(store).break_lease(&claim.key, record).await;
     let broken = broken.expect("an answer");
     assert!(broken.existed, "the lease existed: {broken:?}");
     broken
 }
 
-async fn renewal(store: &Arc<dyn Store>, claim: &Claim, fence: Fence) -> Renewal {
+async fn renewal(store: &OpenStore, claim: &Claim, fence: Fence) -> Renewal {
     let mut answers = store.renew(&[held(claim, fence)]).await;
     answers.pop().expect("one answer")
 }
 
-async fn is_told(store: &Arc<dyn Store>, claim: &Claim, fence: Fence) {
+async fn is_told(store: &OpenStore, claim: &Claim, fence: Fence) {
     let answer = renewal(store, claim, fence).await;
     assert!(
         matches!(answer, Renewal::Lost(LostReason::Broken)),

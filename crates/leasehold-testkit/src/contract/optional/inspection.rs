@@ -7,7 +7,7 @@ pub(crate) async fn h1_holders_are_named_while_they_hold(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     let nobody = inspection(&other).holders(&key).await.expect("an answer");
     assert!(nobody.is_empty(), "{nobody:?}");
-    let claim = fixture.claim(&key, LONG);
+    let claim = fixture.claim_of(store.client(), &key, LONG);
     granted(&store, &claim).await;
     let holders = inspection(&other).holders(&key).await.expect("an answer");
     let [holder] = holders.as_slice() else {
@@ -66,7 +66,9 @@ pub(crate) async fn h4_listing_names_the_held_locks_that_match(fixture: &Fixture
     let keys = names
         .iter()
         .map(|name| Key::new(name).expect("a valid name"));
-    let claims: Vec<_> = keys.map(|key| fixture.claim(&key, LONG)).collect();
+    let claims: Vec<_> = keys
+        .map(|key| fixture.claim_of(store.client(), &key, LONG))
+        .collect();
     for claim in &claims {
         granted(&store, claim).await;
     }

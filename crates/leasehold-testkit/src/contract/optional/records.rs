@@ -1,19 +1,18 @@
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use leasehold::store::{
-    Opened, Pattern, RecordKey, RecordWrite, Records, Store, Version, WriteOutcome, Written,
+    Opened, Pattern, RecordKey, RecordWrite, Records, Version, WriteOutcome, Written,
 };
 use leasehold::{Effect, Fence, Key};
 
 use crate::contract::fixture::{
-    Fixture, LONG, TIMEOUT, busy, granted, inspection, now, released, until,
+    Fixture, LONG, OpenStore, TIMEOUT, busy, granted, inspection, now, released, until,
 };
 
 /// What a test writes must be there until its end.
 const KEPT: Duration = LONG;
 
-fn records(store: &Arc<dyn Store>) -> &dyn Records {
+fn records(store: &OpenStore) -> &dyn Records {
     store.records().expect("a store that keeps records")
 }
 
@@ -21,7 +20,7 @@ fn fence(number: u64) -> Fence {
     Fence::new(number).expect("a fence")
 }
 
-async fn opened(store: &Arc<dyn Store>, key: &Key, number: u64) -> Opened {
+async fn opened(store: &OpenStore, key: &Key, number: u64) -> Opened {
     let record = RecordKey::new(key.clone());
     let opened = records(store).open_record(&record, fence(number)).await;
     opened.expect("an answer")
@@ -31,7 +30,7 @@ async fn opened(store: &Arc<dyn Store>, key: &Key, number: u64) -> Opened {
 /// `greatest` late. Then the writer learns only that the effect is unknown.
 async fn shut_out(
     fixture: &Fixture,
-    store: &Arc<dyn Store>,
+    store: &OpenStore,
     key: &Key,
     (number, step): (u64, u32),
     greatest: u64,
@@ -48,7 +47,7 @@ async fn shut_out(
 }
 
 /// Opens the record, which must succeed, and returns its value.
-async fn found(store: &Arc<dyn Store>, key: &Key, number: u64) -> Option<(Version, Vec<u8>)> {
+async fn found(store: &OpenStore, key: &Key, number: u64) -> Option<(Version, Vec<u8>)> {
     match opened(store, key, number).await {
         Opened::Open(reading) => reading.written.map(plain),
         Opened::Superseded(greatest) => panic!("{key}: {number} should get in, not {greatest}"),
@@ -56,7 +55,7 @@ async fn found(store: &Arc<dyn Store>, key: &Key, number: u64) -> Option<(Versio
 }
 
 async fn wrote(
-    store: &Arc<dyn Store>,
+    store: &OpenStore,
     key: &Key,
     (number, step): (u64, u32),
     text: &str,
@@ -65,7 +64,7 @@ async fn wrote(
 }
 
 async fn wrote_for(
-    store: &Arc<dyn Store>,
+    store: &OpenStore,
     key: &Key,
     version: Version,
     text: &str,
@@ -77,7 +76,7 @@ async fn wrote_for(
     wrote.expect("an answer")
 }
 
-async fn read(store: &Arc<dyn Store>, key: &Key) -> Option<(Version, Vec<u8>)> {
+async fn read(store: &OpenStore, key: &Key) -> Option<(Version, Vec<u8>)> {
     let reading = records(store)
         .read_record(&RecordKey::new(key.clone()))
         .await;
@@ -236,7 +235,7 @@ pub(crate) async fn p4_value_ends_with_its_retention(fixture: &Fixture) {
 /// Waits until a reader finds no value. Until the retention is over, all members have it.
 async fn until_gone(
     fixture: &Fixture,
-    store: &Arc<dyn Store>,
+    store: &OpenStore,
     key: &Key,
     (began, retention): (Instant, Duration),
 ) {

@@ -1,14 +1,13 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, select};
-use leasehold::store::{Order, Store};
+use leasehold::store::Order;
 use leasehold::{Client, Key, Lock};
 
-use crate::contract::fixture::{Fixture, LONG, TIMEOUT, now, until};
+use crate::contract::fixture::{Fixture, LONG, OpenStore, TIMEOUT, now, until};
 
 /// How long a store reserves a lock at least for a waiter whose turn it is.
 const RESERVATION: Duration = Duration::from_secs(1);
@@ -17,7 +16,7 @@ const RESERVATION: Duration = Duration::from_secs(1);
 pub(in crate::contract) struct Crowd<'a> {
     pub(in crate::contract) fixture: &'a Fixture,
     /// For inspection only.
-    pub(in crate::contract) store: Arc<dyn Store>,
+    pub(in crate::contract) store: OpenStore,
     pub(in crate::contract) clients: Vec<Client>,
 }
 
@@ -41,7 +40,7 @@ impl<'a> Crowd<'a> {
         }
         #[expect(clippy::print_stderr, reason = "says which test has nothing to test")]
         {
-            let store = crowd.store.to_string();
+            let store = crowd.store.store().to_string();
             eprintln!("{store} is {order:?}: {} is left out", fixture.name());
         }
         None

@@ -5,9 +5,9 @@ use leasehold::store::{
 };
 use leasehold::{Error, ErrorKind, Holder, Key};
 
-use super::FaultyStore;
+use super::FaultySession;
 
-impl Inspection for FaultyStore {
+impl Inspection for FaultySession {
     fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
         let key = key.clone();
         self.ask(move |inner| Box::pin(async move { of(inner.inspection())?.holders(&key).await }))
@@ -30,7 +30,7 @@ impl Inspection for FaultyStore {
     }
 }
 
-impl Admin for FaultyStore {
+impl Admin for FaultySession {
     fn break_lease<'a>(
         &'a self,
         key: &'a Key,

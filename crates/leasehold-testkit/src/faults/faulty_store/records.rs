@@ -1,10 +1,10 @@
 use leasehold::store::{BoxFuture, Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome};
 use leasehold::{Error, Fence};
 
-use super::FaultyStore;
+use super::FaultySession;
 use super::optional::of;
 
-impl Records for FaultyStore {
+impl Records for FaultySession {
     fn open_record<'a>(
         &'a self,
         record: &'a RecordKey,

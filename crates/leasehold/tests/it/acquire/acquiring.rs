@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use leasehold::store::Inspection as _;
 use leasehold::{Effect, ErrorKind, Mode};
 use leasehold_testkit::{Fault, StoreCall};
 
@@ -251,12 +250,11 @@ fn closing_a_client_frees_a_cancelled_attempt() {
     use std::future::Future;
     use std::task::{Context, Poll, Waker};
 
-    use leasehold::env::Env;
     use leasehold::{Client, MemoryStore};
     use leasehold_testkit::FaultyStore;
 
-    let member = MemoryStore::with_env(Env::default());
-    let slow = FaultyStore::new(member.clone(), Env::default());
+    let member = MemoryStore::new();
+    let slow = FaultyStore::new(member.clone());
     slow.set(Fault::Slow(Duration::from_millis(20)));
     let client = Client::new(slow.clone());
     let mut asking = Box::pin(client.lock("x").try_acquire());
@@ -264,8 +262,8 @@ fn closing_a_client_frees_a_cancelled_attempt() {
         .as_mut()
         .poll(&mut Context::from_waker(Waker::noop()));
     assert!(matches!(first, Poll::Pending));
-    let key = leasehold::Key::new("x").unwrap();
-    let is_free = || pollster::block_on(member.holders(&key)).unwrap().is_empty();
+    let seen = Client::new(member);
+    let is_free = || pollster::block_on(seen.holders("x")).unwrap().is_empty();
     while is_free() {
         std::thread::yield_now();
     }

@@ -269,7 +269,7 @@ async fn announcement_is_retried_until_the_store_answers() {
     let fixture = Fixture::new();
     // More requests than these are a storm.
     let fuse = CrashInjector::at(200, true);
-    let way = FaultyStore::new(fixture.memory.clone(), fixture.env.clone());
+    let way = FaultyStore::new(fixture.memory.clone());
     let way = way.with_fuse(fuse.clone());
     let stormy = client(way.clone(), &fixture.env);
     let guard = stormy.lock("x").ttl(TTL).acquire().await.unwrap();

@@ -162,7 +162,7 @@ async fn old_handle_does_not_affect_the_next_holder() {
 async fn handle_of_another_store_is_refused_there() {
     let fixture = Fixture::new();
     let handle = handle(&fixture.client).await;
-    let store = FaultyStore::new(MemoryStore::new(), fixture.env.clone());
+    let store = FaultyStore::new(MemoryStore::new());
     let elsewhere = client(store.called("elsewhere"), &fixture.env);
     let renewed = elsewhere.renew(&handle).await.map(drop);
     let released = elsewhere.release(&handle).await.map(drop);

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use leasehold::blocking;
-use leasehold::env::Env;
 use leasehold::store::background;
 use leasehold::{Client, Effect, ErrorKind, MemoryStore, ReleaseOutcome};
 use leasehold_testkit::{Fault, FaultyStore};
@@ -55,7 +54,7 @@ async fn passed_deadline_without_answers_is_reported() {
 /// A client with a thread of its own, of a store that answers later than a client that is dropped waits.
 fn client_of_a_slow_store() -> (Client, FaultyStore) {
     let store = MemoryStore::new();
-    let slow = FaultyStore::new(store, Env::default());
+    let slow = FaultyStore::new(store);
     (Client::new(slow.clone()), slow)
 }
 
@@ -90,7 +89,7 @@ async fn closing_a_client_waits_for_its_releases() {
 
 #[test]
 fn closing_a_client_ends_with_its_limit() {
-    let store = FaultyStore::new(MemoryStore::new(), Env::default());
+    let store = FaultyStore::new(MemoryStore::new());
     let client = blocking::Client::new(store.clone());
     let guard = client.lock("x").try_acquire().unwrap().unwrap();
     store.set(Fault::Frozen);

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::Store as _;
 use leasehold::{ErrorKind, Guard, LostReason, ReleaseOutcome};
 use leasehold_testkit::StoreCall;
 
@@ -22,7 +21,7 @@ async fn delete(fixture: &Fixture, name: &str) {
             _ => None,
         });
     let claim = claims.expect("a claim");
-    fixture.store.release(&claim).await.expect("an answer");
+    fixture.apart.release(&claim).await.expect("an answer");
 }
 
 #[tokio::test(start_paused = true)]

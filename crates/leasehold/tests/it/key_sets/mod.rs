@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold::clock::within;
-use leasehold::store::{Inspection as _, Wait, background};
+use leasehold::store::{Wait, background};
 use leasehold::{Client, ErrorKind, Guard, Key, Mode, ReleaseOutcome};
 use leasehold_testkit::{Fault, StoreCall};
 use tokio::task::JoinHandle;
@@ -33,16 +33,8 @@ async fn assert_nothing_left(fixture: &Fixture, names: &[&str]) {
     fixture.pass(Duration::from_millis(20)).await;
     for name in names {
         let key = Key::new(name).expect("a valid name");
-        assert_eq!(
-            fixture.memory.holders(&key).await.expect("an answer"),
-            [],
-            "{name}"
-        );
-        assert_eq!(
-            fixture.memory.waiters(&key).await.expect("an answer"),
-            [],
-            "{name}"
-        );
+        assert_eq!(fixture.holders(&key).await, [], "{name}");
+        assert_eq!(fixture.waiters(&key).await, [], "{name}");
     }
 }
 

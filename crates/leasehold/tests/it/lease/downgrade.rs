@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use leasehold::store::{Attempt, Inspection as _, Owner, Store};
+use leasehold::store::{Attempt, Owner};
 use leasehold::{Client, Effect, Guard, GuardState, Key, LostReason, Mode, ReleaseOutcome};
 use leasehold_testkit::{Fault, StoreCall};
 
@@ -31,7 +31,7 @@ fn key() -> Key {
 
 /// In which mode `owner` holds the lock.
 async fn mode(fixture: &Fixture, owner: Owner) -> Option<Mode> {
-    let holders = fixture.memory.holders(&key()).await.expect("an answer");
+    let holders = fixture.holders(&key()).await;
     let own = holders.iter().find(|it| it.owner == Some(owner));
     own.map(|it| it.mode)
 }
@@ -129,7 +129,7 @@ async fn at_no_moment_could_a_writer_enter() {
     let mut answered = None;
     let mut downgrading = Box::pin(guard.downgrade());
     for _ in 0..50 {
-        let answer = fixture.memory.acquire(&claim(&fixture, "x")).await;
+        let answer = fixture.apart.acquire(&claim(&fixture, "x")).await;
         assert!(matches!(answer, Ok(Attempt::Busy(_))), "{answer:?}");
         seen.insert(mode(&fixture, guard.owner()).await);
         tokio::select! {
@@ -279,5 +279,5 @@ async fn release_during_a_downgrade_leaves_nothing() {
     guard.release().await.unwrap();
     fixture.store.set(Fault::None);
     fixture.pass(Duration::from_secs(2)).await;
-    assert_eq!(fixture.memory.holders(&key()).await.unwrap(), []);
+    assert_eq!(fixture.holders(&key()).await, []);
 }

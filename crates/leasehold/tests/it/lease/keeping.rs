@@ -176,7 +176,7 @@ async fn deleted_lease_is_lost_at_the_next_renewal() {
     let guard = fixture.client.lock("x").acquire().await.unwrap();
     let thief = fixture.other_client();
     // Frees the lock behind the holder's back, as an operator's DEL would.
-    use leasehold::store::Store;
+
     let claim = fixture
         .store
         .calls()
@@ -185,7 +185,7 @@ async fn deleted_lease_is_lost_at_the_next_renewal() {
             StoreCall::Acquire(claim) => Some(claim),
             _ => None,
         });
-    fixture.store.release(&claim.unwrap()).await.unwrap();
+    fixture.apart.release(&claim.unwrap()).await.unwrap();
     let stolen = thief.lock("x").acquire().await.unwrap();
     assert!(stolen.fence() > guard.fence());
     assert_eq!(guard.lost().await, LostReason::Taken);

@@ -27,7 +27,7 @@ impl CallersFixture {
     pub(crate) fn new() -> Self {
         let env = virtual_ambient(1);
         Self {
-            memory: MemoryStore::with_env(env.clone()),
+            memory: MemoryStore::new(),
             env,
             ran: Arc::default(),
         }
@@ -38,7 +38,7 @@ impl CallersFixture {
     }
 
     pub(crate) fn caller_with(&self, fuse: Option<&CrashInjector>) -> Caller {
-        let mut way = FaultyStore::new(self.memory.clone(), self.env.clone());
+        let mut way = FaultyStore::new(self.memory.clone());
         if let Some(fuse) = fuse {
             way = way.with_fuse(fuse.clone());
         }

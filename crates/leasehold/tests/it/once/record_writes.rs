@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use leasehold::clock::within;
-use leasehold::store::{RecordKey, Store as _};
+use leasehold::store::RecordKey;
 use leasehold::{Effect, ErrorKind, Fence, Guard, HeldRecord, Key, Once};
 use leasehold_testkit::Fault;
 
 use super::callers::{Caller, CallersFixture};
-use crate::fixture::TTL;
+use crate::fixture::{TTL, session};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const SECOND: Duration = Duration::from_secs(1);
@@ -32,7 +32,8 @@ async fn found(caller: &Caller) -> Vec<u8> {
 /// Opens the record with a greater fence.
 async fn open_beside(fixture: &CallersFixture) {
     let record = RecordKey::new(Key::new("pay/17").expect("a key"));
-    let records = fixture.memory.records().expect("records");
+    let session = session(&fixture.memory, &fixture.env);
+    let records = session.records().expect("records");
     let opened = records.open_record(&record, Fence::MAX).await;
     opened.expect("an answer");
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leasehold::store::{
     Attempt, BoxFuture, Claim, Held, LeaseTerms, Opened, Reading, RecordKey, RecordWrite, Records,
-    Release, Renewal, Store, WriteOutcome,
+    Release, Renewal, Session, SessionContext, Store, WriteOutcome,
 };
 use leasehold::{Error, Fence, Guarantees, MemoryStore};
 
@@ -20,9 +20,15 @@ struct Minority {
     is_settled: Arc<AtomicBool>,
 }
 
-impl Minority {
+#[derive(Debug)]
+struct MinoritySession {
+    store: Minority,
+    inner: Arc<dyn Session>,
+}
+
+impl MinoritySession {
     fn shown(&self, mut reading: Reading) -> Reading {
-        reading.settled &= self.is_settled.load(Ordering::Relaxed);
+        reading.settled &= self.store.is_settled.load(Ordering::Relaxed);
         reading
     }
 
@@ -46,6 +52,15 @@ impl Store for Minority {
         self.inner.terms()
     }
 
+    fn open(&self, context: SessionContext) -> Arc<dyn Session> {
+        Arc::new(MinoritySession {
+            store: self.clone(),
+            inner: self.inner.open(context),
+        })
+    }
+}
+
+impl Session for MinoritySession {
     fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
         self.inner.acquire(claim)
     }
@@ -67,7 +82,7 @@ impl Store for Minority {
     }
 }
 
-impl Records for Minority {
+impl Records for MinoritySession {
     fn open_record<'a>(
         &'a self,
         record: &'a RecordKey,
@@ -87,7 +102,7 @@ impl Records for Minority {
         record: &'a RecordKey,
         write: &'a RecordWrite,
     ) -> BoxFuture<'a, Result<WriteOutcome, Error>> {
-        self.is_settled.store(true, Ordering::Relaxed);
+        self.store.is_settled.store(true, Ordering::Relaxed);
         self.records().write_record(record, write)
     }
 

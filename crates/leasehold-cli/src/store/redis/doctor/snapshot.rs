@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use leasehold::store::{
-    Health, MemberHealth, MemberId, MemberRecord, MemberSet, MemberStatus, requests_run_in,
+    MemberHealth, MemberId, MemberRecord, MemberSet, MemberStatus, requests_run_in,
 };
-use leasehold::{Error, Once};
+use leasehold::{Client, Error, Once};
 use leasehold_redis::{Examination, Need, RedisMember, RedisStore};
 
 use crate::config::Addresses;
@@ -53,7 +53,7 @@ impl Snapshot {
         let health = if is_uninitialized {
             Vec::new()
         } else {
-            Health::members(&store).await
+            Client::new(store.clone()).health().await?
         };
         let servers = store.member_ids().cloned().zip(examined).enumerate();
         let servers = servers.map(|(place, (id, found))| {

@@ -1,0 +1,208 @@
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use super::{Admin, Attempt, Claim, Health, Held, Inspection, Records, Release, Renewal};
+use crate::env::{BoxFuture, Env};
+use crate::runtime::background;
+use crate::types::{ClientInfo, Error};
+
+/// The locks of one client at a [`Store`](super::Store). It owns the connections.
+///
+/// The client calls every method inside the runtime of its background thread, possibly on the thread of a
+/// caller. No method may block that thread, and each future may be dropped at any await point. The client
+/// waits for [`flush`](Self::flush), and then drops the session. In a forked child it calls nothing.
+///
+/// A session must implement `acquire`, `renew`, `release` and `wait`. [`Inspection`], [`Admin`], [`Records`]
+/// and [`Health`] are optional traits, which it returns if it has them.
+pub trait Session: fmt::Debug + Send + Sync + 'static {
+    /// Makes one attempt to take the lock. Never waits for a holder.
+    ///
+    /// All attempts of one wait in the queue have the same owner. An owner that may have been released never
+    /// asks again, because a late release would free its later lease. So the client continues with another
+    /// owner after an attempt whose effect is unknown, and after each attempt outside of the queue. A store that
+    /// releases an owner within a wait continues with another one, and
+    /// [names it in the grant](super::Grant::owner).
+    ///
+    /// # Contract
+    ///
+    /// - **A1** While an exclusive claim holds, the store grants no other claim on its key. While a
+    ///   shared claim holds, it grants no exclusive one. Different keys do not affect each other.
+    /// - **A8** Claims on permits hold together if they name the same number of permits: at most that
+    ///   many claims, each with its own permit and fence. The store chooses the permit. Meanwhile, a
+    ///   claim in another mode is busy, and a claim with another number of permits fails with
+    ///   [`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer), whether or not a permit is free.
+    ///   If `guarantees` offers no permits, the store refuses such a claim as unsupported.
+    /// - **A2** Shared claims on one key hold together, each with its own fence, if `guarantees` offers
+    ///   shared mode. Otherwise the store refuses a shared claim as unsupported.
+    /// - **A3** The store answers `Granted` to another attempt by the same owner while its claim holds.
+    /// - **A4** A grant's fence is greater than every fence granted for the key before, in every
+    ///   process and across restarts, and greater than the `proposal` of the claim that holds.
+    /// - **A5** The store returns `Busy` at once, and leaves nothing held.
+    /// - **A6** If leases expire, the lock is free again once the claim's TTL is over without a renewal.
+    ///   If they end with the process, the lock is free once the process is gone.
+    ///
+    /// # Errors
+    ///
+    /// `effect` is `Unknown` if the claim may hold; the caller then releases it.
+    ///
+    /// # Cancel safety
+    ///
+    /// - **A7** May be dropped at any await point; a `release` of the same claim afterwards leaves
+    ///   nothing held, however far the attempt had got.
+    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>>;
+
+    /// Renews each lease for its whole TTL. Answers in the order of `leases`.
+    ///
+    /// # Contract
+    ///
+    /// - **R1** `Renewed` means that the lease still existed: a renewal never takes a free lock, nor a
+    ///   lock that another owner holds.
+    /// - **R2** Each lease has its own answer. A lease that is lost, or broken in any way, does not
+    ///   change the answers of the others.
+    /// - **R3** A lease renewed in time outlives its first TTL.
+    /// - **R4** A shared claim whose owner holds the lock exclusively makes it shared. The answer is
+    ///   `Renewed`, and no writer can enter in between. A release of the shared claim frees the lock in
+    ///   either mode.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; each lease may or may not have been renewed.
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>>;
+
+    /// Frees the lock if exactly this claim holds it.
+    ///
+    /// # Contract
+    ///
+    /// - **F1** Afterwards, the store can grant the lock at once.
+    /// - **F2** A claim that does not hold is `WasLost`, and the current holder keeps the lock: a late or
+    ///   repeated release is harmless.
+    /// - **F3** A release never overtakes the claim's own earlier attempt.
+    ///
+    /// # Errors
+    ///
+    /// `effect` is `Unknown` if the lock may or may not have been freed. The store keeps trying by itself
+    /// if it can; the TTL frees the lock at the latest.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; the lease is then freed or lasts until its TTL.
+    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>>;
+
+    /// Stops everything that the store does for the lease of `claim`, such as repairs, and leaves the
+    /// lease to end by itself. The client calls it instead of [`release`](Self::release) when a lock
+    /// stays held after its guard: for a [`Handle`](crate::Handle), or for a [lock
+    /// delay](crate::Lock::lock_delay) after a loss. A store that only acts when it is asked ignores it.
+    fn detach(&self, claim: &Claim) {
+        let _ = claim;
+    }
+
+    /// Resolves once the store has tried to free everything that earlier calls left to the background. A
+    /// client waits for it before it ends.
+    ///
+    /// # Contract
+    ///
+    /// - **F4** Afterwards, no place that answers still holds what was released.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    fn flush(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Resolves when another attempt for `claim`, which was just answered `Busy`, is worthwhile.
+    ///
+    /// # Contract
+    ///
+    /// - **W1** May resolve without reason, but not in a busy loop.
+    /// - **W2** Resolves within a bounded time after the lock became free.
+    ///
+    /// - **W3** If `guarantees` says first come, first served: after a release, the store grants the lock
+    ///   to the claims in the queue in the order in which they began to wait, and to no other claim
+    ///   before them. It skips waiters that have ended.
+    /// - **W5** If `guarantees` offers shared mode, a waiting exclusive claim keeps out later claims that
+    ///   share the lock or want a permit. Only two kinds of claim may come before it: those that already
+    ///   waited while another writer held the lock, and those that go ahead of the queue. An endless
+    ///   stream of readers or writers does not keep the others waiting without end.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time; the claim's wait goes on until [`leave`](Self::leave).
+    fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()>;
+
+    /// Ends the wait that `claim` belongs to, granted or not. Work that takes messages continues in the
+    /// background; [`flush`](Self::flush) waits for it.
+    ///
+    /// # Contract
+    ///
+    /// - **W4** If the store answers, the wait is soon in no queue, and nothing is reserved for it. The
+    ///   store passes on what was reserved.
+    fn leave(&self, claim: &Claim) {
+        let _ = claim;
+    }
+
+    /// Returns how to see holders, waiters and held locks; `None` if the store cannot show them.
+    fn inspection(&self) -> Option<&dyn Inspection> {
+        None
+    }
+
+    /// Returns how an operator breaks a lock; `None` if a lock cannot be taken from its holder.
+    fn admin(&self) -> Option<&dyn Admin> {
+        None
+    }
+
+    /// Returns the values that the store keeps next to locks; `None` if it keeps none.
+    fn records(&self) -> Option<&dyn Records> {
+        None
+    }
+
+    /// Returns how to see the members of the store; `None` if it has no members.
+    fn health(&self) -> Option<&dyn Health> {
+        None
+    }
+}
+
+/// What a [`Session`] gets from its client.
+#[derive(Clone, Debug)]
+pub struct SessionContext {
+    env: Env,
+    client: Arc<ClientInfo>,
+    /// `None` if the thread of the client could not be started. The client then calls nothing.
+    runtime: Option<Handle>,
+}
+
+impl SessionContext {
+    /// Returns the context of `client`, whose tasks run on `runtime`.
+    pub fn new(env: Env, client: Arc<ClientInfo>, runtime: Handle) -> Self {
+        Self::of_client(env, client, Some(runtime))
+    }
+
+    pub(crate) fn of_client(env: Env, client: Arc<ClientInfo>, runtime: Option<Handle>) -> Self {
+        Self {
+            env,
+            client,
+            runtime,
+        }
+    }
+
+    /// Returns the clock and the random numbers to use.
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// Returns the client, which the store shows to people who inspect its locks.
+    pub fn client(&self) -> &Arc<ClientInfo> {
+        &self.client
+    }
+
+    /// Runs `task` on the background thread of the client. The task must not keep the session alive. It ends
+    /// at the latest with the thread.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        if let Some(runtime) = &self.runtime {
+            background::spawn_on(runtime, task);
+        }
+    }
+}
