@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::env::{Env, SystemEntropy};
-use leasehold::store::{Attempt, Claim, ClientInfo, Owner, SessionContext, Store, Wait};
+use leasehold::store::{
+    AcquireError, Claim, ClientInfo, Owner, Progress, Report, SessionContext, Store, Wait,
+};
 use leasehold::{Client, Key, Lock};
 use leasehold_file::FileStore;
 use tokio::runtime::Handle;
@@ -136,13 +138,15 @@ async fn tries_while_held(directory: &Path, waits: bool) -> Result<Vec<u32>, Fai
         }
         let (store, tries) = (store.clone(), tries.clone());
         waiters.spawn(async move {
-            while let Attempt::Busy(_) = store.acquire(&claim).await? {
+            let claim = Arc::new(claim.waiting(true));
+            let progress = Progress::heard_by(Arc::new(move |_: &Report| {
                 tries[waiter].fetch_add(1, Ordering::Relaxed);
-                store.wait(&claim).await;
+            }));
+            match store.acquire(&claim, &progress).await {
+                Ok(_) => store.release(&claim).await,
+                Err(AcquireError::Failed(error)) => Err(error),
+                Err(AcquireError::Busy(busy)) => unreachable!("it waits: {busy:?}"),
             }
-            store.leave(&claim);
-            store.flush().await;
-            store.release(&claim).await
         });
     }
     SystemClock.sleep_until(SystemClock.now() + HELD).await;

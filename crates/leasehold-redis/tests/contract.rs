@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::store::{
-    Attempt, BoxFuture, Busy, Claim, Grant, Held, LeaseTerms, Release, Renewal, Session,
-    SessionContext, Store, Term,
+    AcquireError, BoxFuture, Busy, Claim, Grant, Held, LeaseTerms, Progress, Release, Renewal,
+    Session, SessionContext, Store, Term,
 };
 use leasehold::{Error, Fence, Guarantees, Key};
 use leasehold_redis::RedisStore;
@@ -96,14 +96,18 @@ impl Store for SingleServer {
 }
 
 impl Session for SingleServer {
-    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
+    fn acquire<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        _: &'a Progress,
+    ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         let owner = claim.owner.to_string();
         let command = ["SET", claim.key.as_str(), &owner, "NX", "PX", "60000"];
         let reply = lock(&self.0)[self.1].command(&command);
         let fence = Fence::new(1).expect("a fence");
         let answer = match reply {
-            Reply::Status(_) => Ok(Attempt::Granted(Grant::new(fence, minute()))),
-            _ => Ok(Attempt::Busy(Busy::default())),
+            Reply::Status(_) => Ok(Grant::new(fence, minute())),
+            _ => Err(AcquireError::Busy(Busy::default())),
         };
         Box::pin(ready(answer))
     }
@@ -117,10 +121,6 @@ impl Session for SingleServer {
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
         lock(&self.0)[self.1].command(&["DEL", claim.key.as_str()]);
         Box::pin(ready(Ok(Release::Released)))
-    }
-
-    fn wait<'a>(&'a self, _: &'a Claim) -> BoxFuture<'a, ()> {
-        Box::pin(ready(()))
     }
 }
 

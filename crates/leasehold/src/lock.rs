@@ -130,8 +130,7 @@ impl Lock {
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time. The attempt then finishes in the background, which frees the lock if
-    /// it was granted.
+    /// May be dropped at any time. The lock is then released in the background, if it was granted.
     #[doc(alias = "try_lock")]
     pub fn try_acquire(&self) -> impl Future<Output = Result<Option<Guard>, Error>> + Send + use<> {
         let lock = self.clone();
@@ -154,8 +153,8 @@ impl Lock {
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time. Nothing stays queued. An attempt in progress finishes in the
-    /// background, which frees the lock if it was granted.
+    /// May be dropped at any time. Nothing stays queued, and the lock is released in the background, if it was
+    /// granted.
     ///
     /// Poll the future or drop it. If it is kept without being polled, the client does not renew a lease
     /// that the store grants meanwhile: the lease ends with its TTL, and the next poll tries again.
@@ -178,6 +177,7 @@ impl Lock {
         let key = self.key.clone()?;
         self.check().map_err(|error| error.with_key(&key))?;
         Acquisition {
+            began: self.client.now(),
             context: Arc::clone(&self.client.context),
             client: Arc::downgrade(&self.client),
             span: spans::acquire(&key, self.mode),

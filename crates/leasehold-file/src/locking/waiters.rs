@@ -1,18 +1,18 @@
 //! The waiters for locks, between their attempts.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
+use leasehold::Mode;
 use leasehold::clock::within;
 use leasehold::env::Env;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::kernel::listener::{Listener, Watch};
 use crate::kernel::lock_file;
-use crate::locking::table::ClaimId;
 use crate::locking::writer_yield::WriterYield;
 
 /// A lock file that a waiter keeps open from one attempt to the next. If it closed the file after
@@ -31,7 +31,9 @@ pub(crate) struct KeptOpen {
 /// The waiters of one store.
 #[derive(Debug)]
 pub(crate) struct Waiters {
-    kept: Mutex<HashMap<ClaimId, KeptOpen>>,
+    room: Arc<Semaphore>,
+    /// Only for writers, which need their file to announce that they wait.
+    room_of_writers: Arc<Semaphore>,
     /// Made by the first wait.
     listener: Mutex<Option<Arc<Listener>>>,
     start: fn() -> io::Result<Listener>,
@@ -72,7 +74,8 @@ impl Waiters {
 
     fn with(start: fn() -> io::Result<Listener>) -> Self {
         Self {
-            kept: Mutex::default(),
+            room: Arc::new(Semaphore::new(ROOM)),
+            room_of_writers: Arc::new(Semaphore::new(ROOM_OF_WRITERS)),
             listener: Mutex::default(),
             start,
             warned: Once::new(),
@@ -85,58 +88,34 @@ impl Waiters {
         watched.map_err(|error| self.warn_once(&error)).ok()
     }
 
-    /// Returns what `waiter` keeps open, to use in its next attempt or to close.
-    pub(crate) fn take(&self, waiter: &ClaimId) -> Option<KeptOpen> {
-        locked(&self.kept).remove(waiter)
+    /// Returns the right of a waiter to keep a file open until it drops the right. `None` if there are too many: a
+    /// process may only have a limited number of files open, and the other waiters can take turns without it.
+    pub(crate) fn room(&self, mode: Mode) -> Option<OwnedSemaphorePermit> {
+        let of = |room: &Arc<Semaphore>| Arc::clone(room).try_acquire_owned().ok();
+        let is_writer = mode == Mode::Exclusive;
+        of(&self.room).or_else(|| of(&self.room_of_writers).filter(|_| is_writer))
     }
 
-    /// Keeps a file open for `waiter`. Beyond [`KEPT_FILES_MAX`] waiters, it is closed instead: a process may
-    /// only have a limited number of files open, and the other waiters can take turns without it. A
-    /// writer needs its file to announce that it waits, so its file takes the place of another's.
-    pub(crate) fn keep(&self, waiter: ClaimId, open: KeptOpen) {
-        let mut kept = locked(&self.kept);
-        if kept.len() >= KEPT_FILES_MAX {
-            let mut others = kept.iter().filter(|(_, it)| !it.is_announced);
-            let other = others.next().map(|(other, _)| other.clone());
-            match other.filter(|_| open.is_announced) {
-                Some(other) => drop(kept.remove(&other)),
-                None => return,
-            }
-        }
-        kept.insert(waiter, open);
-    }
-
-    /// Resolves when another attempt of `waiter` is worth making.
-    pub(crate) async fn wait(&self, waiter: &ClaimId, env: &Env) {
+    /// Resolves when another attempt of a waiter is worth making, which may keep a file open.
+    pub(crate) async fn wait(&self, open: &mut Option<KeptOpen>, env: &Env) {
         let clock = &*env.clock;
-        let floor = env.random_span(POLL_FLOOR[0], POLL_FLOOR[1]);
-        let listening = self.watch_of(waiter, |watch| {
-            (
-                watch.listening(),
-                watch.retry_timer.without_notification(clock.now(), floor),
-            )
-        });
-        let Some((mut listening, until)) = listening else {
+        let Some(watch) = open.as_mut().and_then(|open| open.watch.as_mut()) else {
             return env.poll_pause().await;
         };
+        let floor = env.random_span(POLL_FLOOR[0], POLL_FLOOR[1]);
+        let until = watch.retry_timer.without_notification(clock.now(), floor);
+        let mut listening = watch.listening();
         match within(clock, until, listening.changed()).await {
             None => {}
             Some(Ok(())) => {
-                let notified = |watch: &mut Watch| watch.retry_timer.notified(clock.now());
-                if let Some(at) = self.watch_of(waiter, notified) {
-                    clock.sleep_until(at).await;
-                }
+                let at = watch.retry_timer.notified(clock.now());
+                clock.sleep_until(at).await;
             }
             Some(Err(error)) => {
                 self.warn_once(&error);
                 env.poll_pause().await;
             }
         }
-    }
-
-    fn watch_of<T>(&self, waiter: &ClaimId, look: impl FnOnce(&mut Watch) -> T) -> Option<T> {
-        let mut kept = locked(&self.kept);
-        kept.get_mut(waiter)?.watch.as_mut().map(look)
     }
 
     fn listener(&self) -> io::Result<Arc<Listener>> {
@@ -163,8 +142,11 @@ fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A quarter of the files that a process may usually have open.
-const KEPT_FILES_MAX: usize = 256;
+/// How many files the waiters of a process keep open. With those of [`ROOM_OF_WRITERS`], this is a quarter of the files
+/// that a process may usually have open.
+const ROOM: usize = 192;
+
+const ROOM_OF_WRITERS: usize = 64;
 
 /// How long a waiter without notifications waits until it tries all the same.
 const POLL_FLOOR: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
@@ -173,10 +155,12 @@ const POLL_FLOOR: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2
 mod tests {
     use leasehold::clock::WallTime;
     use leasehold::env::SystemEntropy;
+    use std::task::Poll;
+
+    use leasehold::Key;
     use leasehold::store::{
-        Attempt, Claim, ClientId, ClientInfo, Owner, Session, SessionContext, Store as _, Wait,
+        Claim, ClientId, ClientInfo, Owner, Progress, Session, SessionContext, Store as _, Wait,
     };
-    use leasehold::{Key, Mode};
 
     use super::*;
     use crate::directory::{Directory, Rules};
@@ -188,12 +172,14 @@ mod tests {
         let owner = || Owner::random(id, &SystemEntropy);
         let key = Key::new("deploy").unwrap();
         let (ttl, proposal) = (Duration::from_secs(1), WallTime::from_micros(1));
-        Claim::new(key, owner(), ttl, proposal, Arc::new(client)).with_wait(Wait::Queued)
+        Claim::new(key, owner(), ttl, proposal, Arc::new(client))
+            .with_wait(Wait::Queued)
+            .waiting(true)
     }
 
-    fn store(dir: &Path, waits: Waiters) -> FileStore {
+    fn store(dir: &Path, waiters: Waiters) -> FileStore {
         let directory = Directory::prepare(dir, Rules::default()).unwrap();
-        FileStore::new(directory, waits)
+        FileStore::new(directory, waiters)
     }
 
     fn session(store: &FileStore) -> Arc<dyn Session> {
@@ -205,115 +191,73 @@ mod tests {
         ))
     }
 
-    /// Waiters in rounds of [`Session::wait`]. After three of them, `holder` releases.
-    async fn takes_turns(session: &dyn Session, holder: &Claim, waiter: &Claim) {
-        for tries in 0.. {
-            if tries == 3 {
-                session.release(holder).await.unwrap();
-            }
-            match session.acquire(waiter).await.unwrap() {
-                Attempt::Granted(_) if tries >= 3 => break,
-                Attempt::Busy(_) => session.wait(waiter).await,
-                granted @ Attempt::Granted(_) => panic!("beside its holder: {granted:?}"),
-            }
-        }
-        session.leave(waiter);
-        session.flush().await;
-        session.release(waiter).await.unwrap();
+    /// Waits while `holder` has the lock. `seen` sees the wait after it was refused.
+    async fn waits(session: &Arc<dyn Session>, holder: Claim, seen: impl FnOnce()) {
+        let (holder, waiter) = (Arc::new(holder), Arc::new(waiter()));
+        let progress = Progress::new();
+        session.acquire(&holder, &progress).await.unwrap();
+        let mut waiting = session.acquire(&waiter, &progress);
+        std::future::poll_fn(|context| match waiting.as_mut().poll(context) {
+            Poll::Ready(answer) => panic!("beside its holder: {answer:?}"),
+            Poll::Pending if progress.last().is_some() => Poll::Ready(()),
+            Poll::Pending => Poll::Pending,
+        })
+        .await;
+        seen();
+        session.release(&holder).await.unwrap();
+        waiting.await.unwrap();
+        session.release(&waiter).await.unwrap();
+    }
+
+    fn room(waiters: &Waiters) -> usize {
+        waiters.room.available_permits()
     }
 
     #[tokio::test]
     async fn waiters_poll_when_inotify_is_exhausted() {
         let none_left = || Err(nix::errno::Errno::EMFILE.into());
-        for waits in [Waiters::with(none_left), Waiters::polling()] {
+        for waiters in [Waiters::with(none_left), Waiters::polling()] {
             let dir = tempfile::tempdir().unwrap();
-            let store = store(dir.path(), waits);
+            let store = store(dir.path(), waiters);
             let session = session(&store);
             for _ in 0..2 {
-                let (holder, waiter) = (waiter(), waiter());
-                assert!(matches!(
-                    session.acquire(&holder).await.unwrap(),
-                    Attempt::Granted(_)
-                ));
-                assert!(matches!(
-                    session.acquire(&waiter).await.unwrap(),
-                    Attempt::Busy(_)
-                ));
-                assert!(store.waits().warned.is_completed());
-                // Its file stays open all the same: a close could notify others.
-                let kept = |waits: &Waiters| locked(&waits.kept).len();
-                assert_eq!(kept(store.waits()), 1);
-                takes_turns(&*session, &holder, &waiter).await;
-                assert_eq!(kept(store.waits()), 0);
+                waits(&session, waiter(), || {
+                    assert!(store.waiters().warned.is_completed());
+                    // Its file stays open all the same: a close could notify others.
+                    assert_eq!(room(store.waiters()), ROOM - 1);
+                })
+                .await;
+                assert_eq!(room(store.waiters()), ROOM);
             }
         }
     }
 
-    #[tokio::test]
-    async fn notifications_resume_when_inotify_has_room() {
-        static FULL: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(true);
-        let dir = tempfile::tempdir().unwrap();
-        let waits = Waiters::with(|| {
-            if FULL.load(std::sync::atomic::Ordering::SeqCst) {
-                return Err(nix::errno::Errno::EMFILE.into());
-            }
-            Listener::start()
-        });
-        let (store, holder, waiter) = (store(dir.path(), waits), waiter(), waiter());
-        let session = session(&store);
-        session.acquire(&holder).await.unwrap();
-        let id = ClaimId::of(&waiter);
-        session.acquire(&waiter).await.unwrap();
-        assert!(store.waits().watch_of(&id, |_| ()).is_none());
-        FULL.store(false, std::sync::atomic::Ordering::SeqCst);
-        session.acquire(&waiter).await.unwrap();
-        assert!(store.waits().watch_of(&id, |_| ()).is_some());
-        takes_turns(&*session, &holder, &waiter).await;
+    #[test]
+    fn writers_have_room_of_their_own() {
+        let waiters = Waiters::notified();
+        let rooms =
+            |mode, count| -> Vec<_> { (0..count).map_while(|_| waiters.room(mode)).collect() };
+        let readers = rooms(Mode::Shared, ROOM);
+        assert_eq!(readers.len(), ROOM);
+        assert!(waiters.room(Mode::Shared).is_none());
+        let writers = rooms(Mode::Exclusive, ROOM);
+        assert_eq!(writers.len(), ROOM_OF_WRITERS);
+        drop(readers);
+        assert!(waiters.room(Mode::Shared).is_some());
     }
 
     #[tokio::test]
-    async fn waiters_beyond_the_file_limit_poll() {
+    async fn waiter_without_room_gets_the_lock() {
         let dir = tempfile::tempdir().unwrap();
         let store = store(dir.path(), Waiters::notified());
-        let session = session(&store);
-        let holder = waiter();
-        session.acquire(&holder).await.unwrap();
-        let waiters: Vec<_> = (0..=KEPT_FILES_MAX).map(|_| waiter()).collect();
-        for waiter in &waiters {
-            assert!(matches!(
-                session.acquire(waiter).await.unwrap(),
-                Attempt::Busy(_)
-            ));
-        }
-        assert_eq!(locked(&store.waits().kept).len(), KEPT_FILES_MAX);
-        // These waiting writers keep readers out. A reader that they keep out makes room for another
-        // writer.
-        let readers = [
-            waiter().with_mode(Mode::Shared),
-            waiter().with_mode(Mode::Shared),
-        ];
-        let is_kept = |claim: &Claim| {
-            let id = ClaimId::of(claim);
-            locked(&store.waits().kept).contains_key(&id)
-        };
-        assert!(
-            waiters[..KEPT_FILES_MAX].iter().all(is_kept) && !is_kept(&waiters[KEPT_FILES_MAX])
-        );
-        session.acquire(&readers[0]).await.unwrap();
-        assert!(!is_kept(&readers[0]));
-        session.leave(&waiters[0]);
-        session.flush().await;
-        for reader in &readers {
-            session.acquire(reader).await.unwrap();
-        }
-        assert!(is_kept(&readers[0]) && !is_kept(&readers[1]));
-        session.acquire(&waiters[KEPT_FILES_MAX]).await.unwrap();
-        assert!(is_kept(&waiters[KEPT_FILES_MAX]) && !is_kept(&readers[0]));
-        takes_turns(&*session, &holder, &waiters[KEPT_FILES_MAX]).await;
-        for waiter in waiters.iter().chain(&readers) {
-            session.leave(waiter);
-            session.flush().await;
-        }
-        assert!(locked(&store.waits().kept).is_empty());
+        let most = u32::try_from(ROOM).unwrap();
+        let _room = store.waiters().room.try_acquire_many(most).unwrap();
+        let writers = u32::try_from(ROOM_OF_WRITERS).unwrap();
+        let _others = store
+            .waiters()
+            .room_of_writers
+            .try_acquire_many(writers)
+            .unwrap();
+        waits(&session(&store), waiter(), || {}).await;
     }
 }

@@ -43,7 +43,7 @@ pub struct FileStore(Arc<Inner>);
 struct Inner {
     directory: Arc<Directory>,
     table: Arc<Table>,
-    waits: Arc<Waiters>,
+    waiters: Arc<Waiters>,
 }
 
 impl FileStore {
@@ -63,17 +63,17 @@ impl FileStore {
         Some(file.into())
     }
 
-    pub(crate) fn new(directory: Directory, waits: Waiters) -> Self {
+    pub(crate) fn new(directory: Directory, waiters: Waiters) -> Self {
         Self(Arc::new(Inner {
             directory: Arc::new(directory),
             table: Arc::default(),
-            waits: Arc::new(waits),
+            waiters: Arc::new(waiters),
         }))
     }
 
     #[cfg(test)]
-    pub(crate) fn waits(&self) -> &Waiters {
-        &self.0.waits
+    pub(crate) fn waiters(&self) -> &Waiters {
+        &self.0.waiters
     }
 
     pub(crate) fn directory(&self) -> &Arc<Directory> {
@@ -105,7 +105,10 @@ impl Store for FileStore {
     }
 
     fn open(&self, context: SessionContext) -> Arc<dyn Session> {
-        Arc::new(FileSession::new(self.clone(), context))
+        Arc::new(FileSession {
+            store: self.clone(),
+            context,
+        })
     }
 }
 

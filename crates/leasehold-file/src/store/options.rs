@@ -98,12 +98,12 @@ impl FileStoreOptions {
 
     fn open_with(self, path: &Path, private: bool) -> Result<FileStore, Error> {
         let directory = Directory::prepare(path, self.rules(private))?;
-        let waits = if directory.file_system().is_local() {
+        let waiters = if directory.file_system().is_local() {
             Waiters::notified()
         } else {
             Waiters::polling()
         };
-        Ok(FileStore::new(directory, waits))
+        Ok(FileStore::new(directory, waiters))
     }
 }
 

@@ -1,63 +1,65 @@
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::background::{blocking, spawn};
+use leasehold::store::background::blocking;
 use leasehold::store::{
-    Attempt, BoxFuture, Claim, Grant, Held, Inspection, Records, Release, Renewal, Session,
-    SessionContext, Term, Wait,
+    AcquireError, BoxFuture, Busy, Claim, Grant, Held, Inspection, Progress, Records, Release,
+    Renewal, Session, SessionContext, Term, Wait,
 };
-use leasehold::{Error, ErrorKind};
-use tokio_util::task::TaskTracker;
+use leasehold::{Error, ErrorKind, Fence};
 
 use super::{FileStore, Inner, renewal};
 use crate::locking::attempt::{self, AttemptProgress, Stage};
 use crate::locking::table::ClaimId;
+use crate::locking::waiters::KeptOpen;
 
 /// The locks of one client.
 #[derive(Debug)]
 pub(super) struct FileSession {
     pub(super) store: FileStore,
     pub(super) context: SessionContext,
-    /// The waiters that are about to leave.
-    leaving: TaskTracker,
 }
 
 impl FileSession {
-    pub(super) fn new(store: FileStore, context: SessionContext) -> Self {
-        let leaving = TaskTracker::new();
-        // It only counts; once closed, it can be waited for whenever it is empty.
-        leaving.close();
-        Self {
-            store,
-            context,
-            leaving,
+    async fn take(&self, claim: &Arc<Claim>, progress: &Progress) -> Result<Grant, AcquireError> {
+        let (waiters, env) = (&self.store.0.waiters, self.context.env());
+        let (mut open, mut room) = (None, None);
+        loop {
+            match self.attempt(claim, open.take()).await? {
+                Tried::Granted(fence) => {
+                    return Ok(Grant::new(fence, Term::endless(env.clock.now())));
+                }
+                Tried::Busy(busy, _) if !claim.waits => return Err(AcquireError::Busy(busy)),
+                Tried::Busy(busy, kept) => {
+                    progress.busy(busy);
+                    if claim.wait == Wait::Queued {
+                        room = room.or_else(|| waiters.room(claim.mode));
+                        open = room.is_some().then_some(kept);
+                    }
+                }
+            }
+            waiters.wait(&mut open, env).await;
         }
     }
 
-    async fn attempt(&self, claim: &Claim) -> Result<Attempt, Error> {
+    async fn attempt(&self, claim: &Arc<Claim>, open: Option<KeptOpen>) -> Result<Tried, Error> {
         let Inner {
             directory,
             table,
-            waits,
+            waiters,
         } = &*self.store.0;
-        let env = self.context.env();
-        let (id, is_wait) = (ClaimId::of(claim), claim.wait == Wait::Queued);
+        let clock = &self.context.env().clock;
+        let id = ClaimId::of(claim);
         let mut guard = table.lock_claim(&id).await;
-        if let Some(fence) = self.still_held(&id, claim).await? {
-            return Ok(Attempt::Granted(Grant::new(
-                fence,
-                Term::endless(env.clock.now()),
-            )));
-        }
-        let kept = is_wait.then(|| waits.take(&id)).flatten();
-        let give_up = env.clock.now() + PATIENCE_WITH_OTHERS;
-        let mut stage = Stage::Try(kept);
+        let give_up = clock.now() + PATIENCE_WITH_OTHERS;
+        let mut stage = Stage::Try(open);
         loop {
-            let (directory, wanted) = (directory.clone(), claim.clone());
-            let waits = is_wait.then(|| waits.clone());
-            let now = env.clock.now();
+            let (directory, wanted) = (directory.clone(), Arc::clone(claim));
+            let watchers = (claim.wait == Wait::Queued).then(|| waiters.clone());
+            let now = clock.now();
             let work = move || {
-                let watch = |path: &Path| waits.as_ref()?.watch(path);
+                let watch = |path: &Path| watchers.as_ref()?.watch(path);
                 attempt::go_on(&directory, &wanted, stage, now, watch)
             };
             // If this future is dropped, the work goes on, and its result is dropped, which frees
@@ -65,53 +67,21 @@ impl FileSession {
             let (step, back) = blocking(move || (work(), guard)).await?;
             guard = back;
             match step? {
-                AttemptProgress::Busy(busy, open) => {
-                    if is_wait {
-                        self.store.0.waits.keep(id, open);
-                    }
-                    return Ok(Attempt::Busy(busy));
-                }
+                AttemptProgress::Busy(busy, open) => return Ok(Tried::Busy(busy, open)),
                 AttemptProgress::Granted(lock) => {
                     let fence = lock.fence;
                     table.keep(id, lock);
-                    return Ok(Attempt::Granted(Grant::new(
-                        fence,
-                        Term::endless(env.clock.now()),
-                    )));
+                    return Ok(Tried::Granted(fence));
                 }
-                AttemptProgress::Later(next) if env.clock.now() < give_up => stage = next,
+                AttemptProgress::Later(next) if clock.now() < give_up => stage = next,
                 AttemptProgress::Later(_) => {
                     return Err(others_are_stuck(&self.store.lock_file(&claim.key)));
                 }
             }
             let [least, most] = PAUSE_FOR_OTHERS;
-            let soon = env.clock.now() + env.random_span(least, most);
-            env.clock.sleep_until(soon).await;
+            let soon = clock.now() + self.context.env().random_span(least, most);
+            clock.sleep_until(soon).await;
         }
-    }
-
-    /// The fence of a claim that holds already: a resend of what was granted.
-    async fn still_held(
-        &self,
-        id: &ClaimId,
-        claim: &Claim,
-    ) -> Result<Option<leasehold::Fence>, Error> {
-        let Some(held) = self.store.0.table.held(id) else {
-            return Ok(None);
-        };
-        if held.mode != claim.mode {
-            let message = format!(
-                "this attempt holds the lock in {} mode: {} mode needs an attempt of its own",
-                held.mode, claim.mode
-            );
-            return Err(Error::new(ErrorKind::InvalidInput, message));
-        }
-        let fence = held.fence;
-        if blocking(move || held.still_excludes()).await?? {
-            return Ok(Some(fence));
-        }
-        self.store.0.table.remove(id);
-        Ok(None)
     }
 
     async fn free(&self, claim: &Claim) -> Result<Release, Error> {
@@ -135,9 +105,26 @@ impl FileSession {
     }
 }
 
+/// The end of one attempt.
+enum Tried {
+    Granted(Fence),
+    /// A waiter may keep the file open.
+    Busy(Busy, KeptOpen),
+}
+
 impl Session for FileSession {
-    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
-        Box::pin(async move { self.attempt(claim).await.map_err(self.store.at(&claim.key)) })
+    fn acquire<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        progress: &'a Progress,
+    ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
+        Box::pin(async move {
+            let taken = self.take(claim, progress).await;
+            taken.map_err(|error| match error {
+                AcquireError::Failed(error) => self.store.at(&claim.key)(error).into(),
+                busy @ AcquireError::Busy(_) => busy,
+            })
+        })
     }
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
@@ -150,36 +137,6 @@ impl Session for FileSession {
 
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
         Box::pin(async move { self.free(claim).await.map_err(self.store.at(&claim.key)) })
-    }
-
-    fn flush(&self) -> BoxFuture<'_, ()> {
-        // A release is over when it is answered.
-        Box::pin(self.leaving.wait())
-    }
-
-    fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            let (waits, env) = (&self.store.0.waits, self.context.env());
-            match claim.wait {
-                Wait::Queued => waits.wait(&ClaimId::of(claim), env).await,
-                Wait::None | Wait::Barging => env.poll_pause().await,
-            }
-        })
-    }
-
-    fn leave(&self, claim: &Claim) {
-        if claim.wait != Wait::Queued {
-            return;
-        }
-        let waiter = ClaimId::of(claim);
-        let (table, waits) = (self.store.0.table.clone(), self.store.0.waits.clone());
-        spawn(self.leaving.track_future(async move {
-            // An attempt that was broken off may still be about to keep something.
-            let guard = table.lock_claim(&waiter).await;
-            if let Some(kept) = waits.take(&waiter) {
-                let _ = blocking(move || (drop(kept), guard)).await;
-            }
-        }));
     }
 
     fn inspection(&self) -> Option<&dyn Inspection> {

@@ -2,7 +2,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::ScopedJoinHandle;
 
-use leasehold::store::{Attempt, Renewal};
+use leasehold::store::{AcquireError, Renewal};
 
 use crate::store_fixture::{StoreFixture, block_on, claim, client, held, wall};
 
@@ -38,8 +38,10 @@ async fn contend(fixture: &StoreFixture, inside: &AtomicU32) {
     let (mut granted, mut last) = (0, 0);
     while granted < 100 {
         let claim = claim(&client, "deploy", wall());
-        let Attempt::Granted(grant) = store.acquire(&claim).await.unwrap() else {
-            continue;
+        let grant = match store.acquire(&claim).await {
+            Ok(grant) => grant,
+            Err(AcquireError::Busy(_)) => continue,
+            Err(AcquireError::Failed(error)) => panic!("{error}"),
         };
         granted += 1;
         let others = inside.fetch_add(1, Ordering::SeqCst);

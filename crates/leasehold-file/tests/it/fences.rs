@@ -1,6 +1,4 @@
-use std::fs;
-
-use leasehold::{ErrorKind, Fence, Mode};
+use leasehold::{ErrorKind, Fence};
 
 use crate::store_fixture::StoreFixture;
 
@@ -14,25 +12,6 @@ async fn fences_exceed_the_last_and_the_proposal() {
     assert_eq!(fixture.pass("deploy", 0).await, 1003);
     assert_eq!(fixture.pass("deploy", 5000).await, 5001);
     assert_eq!(fixture.pass("other", 0).await, 1);
-}
-
-#[tokio::test]
-async fn a_resend_is_granted_the_same_fence() {
-    let fixture = StoreFixture::new();
-    let (claim, first) = fixture.take("deploy", 7).await;
-    assert_eq!(fixture.granted(&claim).await, first);
-    let other_mode = claim.clone().with_mode(Mode::Shared);
-    let error = fixture.refused(&other_mode).await;
-    assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    let text = error.to_string();
-    assert!(text.contains("needs an attempt of its own"), "{text}");
-    fixture.released(&claim).await;
-    assert_eq!(fixture.pass("deploy", 0).await, first.get() + 1);
-    // Another client has the file that replaced a removed one.
-    fixture.granted(&claim).await;
-    fs::remove_file(fixture.lock_file("deploy")).unwrap();
-    fixture.take("deploy", 100).await;
-    fixture.busy(&claim).await;
 }
 
 #[tokio::test]

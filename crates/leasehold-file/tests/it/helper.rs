@@ -6,13 +6,13 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
-use leasehold::store::Attempt;
-use leasehold::{Error, Fence, Mode};
+use leasehold::store::{AcquireError, Grant};
+use leasehold::{Fence, Mode};
 use leasehold_file::FileStore;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 
-use crate::store_fixture::{self, OpenStore, StoreFixture};
+use crate::store_fixture::{self, OpenStore, StoppedWait, StoreFixture};
 
 /// A running helper. Dropping it kills it.
 pub(crate) struct Helper {
@@ -141,7 +141,7 @@ fn a_helper_obeys() {
 #[expect(clippy::print_stdout, reason = "it answers through a pipe")]
 fn obey() {
     let client = store_fixture::client();
-    let mut taken = Vec::new();
+    let (mut taken, mut waiting) = (Vec::new(), None);
     store_fixture::block_on(async {
         for line in std::io::stdin().lines() {
             let line = line.unwrap();
@@ -157,21 +157,18 @@ fn obey() {
                             taken.push((store, claim));
                             attempt
                         }
-                        Err(error) => Err(error),
+                        Err(error) => Err(error.into()),
                     };
                     answer_to(attempt)
                 }
                 // It asks for the exclusive lock, is refused, and waits until it is killed or has to leave.
                 ["wait", dir, name] => {
-                    let claim = store_fixture::queued(&store_fixture::claim(&client, name, 0));
-                    let store = OpenStore::at(dir);
-                    store_fixture::busy(&store, &claim).await;
-                    taken.push((store, claim));
+                    let claim = store_fixture::claim(&client, name, 0);
+                    waiting = Some(StoppedWait::begin(&OpenStore::at(dir), &claim).await);
                     "waiting".into()
                 }
                 ["leave"] => {
-                    let (store, claim) = taken.pop().unwrap();
-                    store_fixture::leave(&store, &claim).await;
+                    waiting.take().unwrap().leave().await;
                     "left".into()
                 }
                 ["downgrade"] => {
@@ -202,11 +199,11 @@ fn obey() {
     });
 }
 
-fn answer_to(attempt: Result<Attempt, Error>) -> String {
-    match attempt {
-        Ok(Attempt::Granted(grant)) => format!("granted {}", grant.fence),
-        Ok(Attempt::Busy(_)) => "busy".into(),
-        Err(error) => format!("error {:?} {error}", error.kind()),
+fn answer_to(answer: Result<Grant, AcquireError>) -> String {
+    match answer {
+        Ok(grant) => format!("granted {}", grant.fence),
+        Err(AcquireError::Busy(_)) => "busy".into(),
+        Err(AcquireError::Failed(error)) => format!("error {:?} {error}", error.kind()),
     }
 }
 

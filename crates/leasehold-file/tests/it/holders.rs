@@ -2,7 +2,7 @@ use std::fs::{self, File};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leasehold::Mode;
-use leasehold::store::{Attempt, Pattern};
+use leasehold::store::{AcquireError, Pattern};
 
 use crate::helper::Helper;
 use crate::store_fixture::{StoreFixture, key, permit};
@@ -15,8 +15,8 @@ async fn holder_and_its_fence_are_named() {
     let shown = other.holders(&key("deploy")).await.unwrap();
     let shown: Vec<_> = shown.iter().map(|it| (it.owner, it.fence)).collect();
     assert_eq!(shown, [(Some(claim.owner), Some(fence))]);
-    let busy = other.acquire(&fixture.writer()).await.unwrap();
-    assert!(matches!(busy, Attempt::Busy(busy) if busy.holder == Some(claim.owner)));
+    let busy = other.acquire(&fixture.writer()).await;
+    assert!(matches!(busy, Err(AcquireError::Busy(busy)) if busy.holder == Some(claim.owner)));
 }
 
 #[tokio::test]

@@ -1,13 +1,15 @@
+use std::future::poll_fn;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::task::Poll;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use leasehold::clock::WallTime;
+use leasehold::clock::{Clock, SystemClock, WallTime, within};
 use leasehold::env::{Env, SystemEntropy};
 use leasehold::store::{
-    Attempt, Claim, ClientInfo, Held, LockListing, Owner, Pattern, Permits, Release, Renewal,
-    Session, SessionContext, Store, Wait,
+    AcquireError, BoxFuture, Claim, ClientInfo, Grant, Held, LockListing, Owner, Pattern, Permits,
+    Progress, Release, Renewal, Session, SessionContext, Store, Wait,
 };
 use leasehold::{Error, Fence, Holder, Key, Mode};
 use leasehold_file::FileStore;
@@ -31,6 +33,26 @@ impl OpenStore {
         let context = SessionContext::new(env, client(), runtime());
         let session = Store::open(&files, context);
         Self { files, session }
+    }
+
+    /// Asks for the lock, or waits for it.
+    pub(crate) fn acquire<'a>(
+        &'a self,
+        claim: &Claim,
+    ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
+        let claim = Arc::new(claim.clone());
+        Box::pin(async move { self.session.acquire(&claim, &Progress::new()).await })
+    }
+
+    /// The same, with reports to `progress`.
+    pub(crate) async fn acquire_with(
+        &self,
+        claim: &Claim,
+        progress: &Progress,
+    ) -> Result<Grant, AcquireError> {
+        self.session
+            .acquire(&Arc::new(claim.clone()), progress)
+            .await
     }
 
     pub(crate) async fn holders(&self, key: &Key) -> Result<Vec<Holder>, Error> {
@@ -57,6 +79,48 @@ impl Deref for OpenStore {
 
     fn deref(&self) -> &Self::Target {
         &*self.session
+    }
+}
+
+/// A wait that was refused, and that nobody polls until it goes on, as if its process were stopped.
+pub(crate) struct StoppedWait {
+    claim: Claim,
+    store: OpenStore,
+    waiting: BoxFuture<'static, Result<Grant, AcquireError>>,
+}
+
+impl StoppedWait {
+    pub(crate) async fn begin(store: &OpenStore, claim: &Claim) -> Self {
+        let (store, claim, progress) = (store.clone(), queued(claim), Arc::new(Progress::new()));
+        let (asked, wanted, seen) = (store.clone(), claim.clone(), Arc::clone(&progress));
+        let mut waiting: BoxFuture<'static, _> =
+            Box::pin(async move { asked.acquire_with(&wanted, &seen).await });
+        poll_fn(|context| match waiting.as_mut().poll(context) {
+            Poll::Ready(answer) => panic!("not refused: {answer:?}"),
+            Poll::Pending if progress.last().is_some() => Poll::Ready(()),
+            Poll::Pending => Poll::Pending,
+        })
+        .await;
+        Self {
+            claim,
+            store,
+            waiting,
+        }
+    }
+
+    /// Waits on until the lock is granted. Returns the claim and its fence.
+    pub(crate) async fn go_on(self) -> (Claim, Fence) {
+        let end = SystemClock.now() + TIMEOUT;
+        let granted = within(&SystemClock, end, self.waiting).await;
+        let grant = granted.expect("an answer").expect("the lock");
+        (self.claim, grant.fence)
+    }
+
+    /// Ends the wait.
+    pub(crate) async fn leave(self) {
+        drop(self.waiting);
+        let left = self.store.release(&self.claim).await;
+        assert_eq!(left.unwrap(), Release::WasLost);
     }
 }
 
@@ -129,7 +193,10 @@ impl StoreFixture {
 
     /// Checks that the claim fails, and returns the error.
     pub(crate) async fn refused(&self, claim: &Claim) -> Error {
-        self.store.acquire(claim).await.unwrap_err()
+        match self.store.acquire(claim).await {
+            Err(AcquireError::Failed(error)) => error,
+            other => panic!("not refused: {other:?}"),
+        }
     }
 
     pub(crate) async fn released(&self, claim: &Claim) {
@@ -183,9 +250,9 @@ pub(crate) fn claim(client: &Arc<ClientInfo>, name: &str, proposal: u64) -> Clai
     )
 }
 
-/// The same claim as the attempt of a wait.
+/// The same claim, which waits.
 pub(crate) fn queued(claim: &Claim) -> Claim {
-    claim.clone().with_wait(Wait::Queued)
+    claim.clone().with_wait(Wait::Queued).waiting(true)
 }
 
 pub(crate) fn held(claim: &Claim, fence: Fence) -> Held {
@@ -197,37 +264,26 @@ pub(crate) fn held(claim: &Claim, fence: Fence) -> Held {
 
 pub(crate) async fn granted(store: &OpenStore, claim: &Claim) -> Fence {
     match store.acquire(claim).await {
-        Ok(Attempt::Granted(grant)) => grant.fence,
+        Ok(grant) => grant.fence,
         other => panic!("not granted: {other:?}"),
     }
 }
 
 pub(crate) async fn busy(store: &OpenStore, claim: &Claim) {
     let attempt = store.acquire(claim).await;
-    assert!(matches!(attempt, Ok(Attempt::Busy(_))), "{attempt:?}");
+    assert!(matches!(attempt, Err(AcquireError::Busy(_))), "{attempt:?}");
 }
 
 pub(crate) async fn released(store: &OpenStore, claim: &Claim) {
     assert_eq!(store.release(claim).await.unwrap(), Release::Released);
 }
 
-/// Asks until the lock is granted.
+/// Waits until the lock is granted.
 pub(crate) async fn wait_for(store: &OpenStore, claim: &Claim) -> Fence {
-    let give_up = Instant::now() + TIMEOUT;
-    loop {
-        match store.acquire(claim).await {
-            Ok(Attempt::Granted(grant)) => return grant.fence,
-            Ok(Attempt::Busy(busy)) if Instant::now() > give_up => panic!("still {busy:?}"),
-            Ok(Attempt::Busy(_)) => store.wait(claim).await,
-            Err(error) => panic!("{error}"),
-        }
-    }
-}
-
-/// Ends the wait of `claim`.
-pub(crate) async fn leave(store: &OpenStore, claim: &Claim) {
-    store.leave(claim);
-    store.flush().await;
+    let waiter = queued(claim);
+    let end = SystemClock.now() + TIMEOUT;
+    let granted = within(&SystemClock, end, store.acquire(&waiter)).await;
+    granted.expect("an answer").expect("the lock").fence
 }
 
 pub(crate) fn wall() -> u64 {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime, within};
 use leasehold::env::Env;
-use leasehold::store::{Attempt, BoxFuture, Claim};
+use leasehold::store::{BoxFuture, Claim, Progress, Report};
 use leasehold::{Client, Fence, Mode};
 use leasehold_file::FileStore;
 use leasehold_testkit::servers::until;
@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use crate::flock::Flock;
 use crate::helper::Helper;
 use crate::store_fixture::{
-    OpenStore, StoreFixture, TIMEOUT, granted, leave, permit, queued, released, wall,
+    OpenStore, StoreFixture, TIMEOUT, granted, permit, queued, released, wall,
 };
 
 /// On this clock, a waiter without notifications waits indefinitely.
@@ -58,7 +58,7 @@ pub(crate) fn notifications_alone() -> Env {
     }
 }
 
-/// A waiter in the background, which leaves once the lock was granted.
+/// A waiter in the background, whose refused attempts are counted.
 pub(crate) struct Waiting {
     granted: JoinHandle<Fence>,
     attempts: Arc<AtomicU32>,
@@ -69,17 +69,10 @@ impl Waiting {
         let attempts = Arc::new(AtomicU32::new(0));
         let (store, claim, counted) = (store.clone(), claim.clone(), attempts.clone());
         let granted = tokio::spawn(async move {
-            loop {
-                let attempt = store.acquire(&claim).await.unwrap();
+            let progress = Progress::heard_by(Arc::new(move |_: &Report| {
                 counted.fetch_add(1, Ordering::SeqCst);
-                match attempt {
-                    Attempt::Granted(grant) => {
-                        leave(&store, &claim).await;
-                        return grant.fence;
-                    }
-                    Attempt::Busy(_) => store.wait(&claim).await,
-                }
-            }
+            }));
+            store.acquire_with(&claim, &progress).await.unwrap().fence
         });
         Self { granted, attempts }
     }
@@ -261,7 +254,7 @@ async fn dropped_waiter_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn leaving_waits_for_a_cancelled_attempt() {
+async fn release_waits_for_a_cancelled_attempt() {
     let fixture = StoreFixture::new();
     let path = fixture.lock_file("deploy");
     fixture.take("deploy", 0).await;
@@ -269,7 +262,7 @@ async fn leaving_waits_for_a_cancelled_attempt() {
         let waiter = queued(&fixture.writer());
         let attempt = fixture.store.acquire(&waiter);
         drop(within(&SystemClock, SystemClock.now(), attempt).await);
-        leave(&fixture.store, &waiter).await;
+        fixture.store.release(&waiter).await.unwrap();
         assert_eq!((open_files(&path), watches(&path)), (1, 0));
     }
 }

@@ -8,7 +8,6 @@ mod session;
 mod settings;
 mod setup;
 mod views;
-mod wait_queue;
 
 use std::fmt;
 use std::time::Duration;

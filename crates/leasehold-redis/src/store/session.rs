@@ -1,17 +1,15 @@
-use std::future::ready;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use leasehold::Error;
 use leasehold::store::{
-    Admin, Attempt, BoxFuture, Claim, Health, Held, Inspection, Records, Release, Renewal, Session,
-    SessionContext, Wait,
+    AcquireError, Admin, BoxFuture, Claim, Grant, Health, Held, Inspection, Owner, Progress,
+    Records, Release, Renewal, Session, SessionContext, Wait,
 };
 use leasehold::telemetry::{HandOvers, MemberGauges};
-use leasehold_quorum::{Acquired, Outcome, ReleaseMode};
+use leasehold::{Effect, Error};
+use leasehold_quorum::{Outcome, ReleaseMode};
 
 use super::RedisStore;
 use super::errors::unexpected;
-use super::wait_queue::{WaitQueue, attempt, told};
 use crate::driver::{Driver, DriverConfig};
 
 /// The locks of one client. The first request opens the connections, and they close with the session.
@@ -23,7 +21,6 @@ pub(super) struct RedisSession {
     /// Locked while the driver is opened. The metric of the members' states, until the driver has it.
     gauges: Mutex<Option<MemberGauges>>,
     pub(super) hand_overs: HandOvers,
-    pub(super) waits: WaitQueue,
 }
 
 impl RedisSession {
@@ -35,7 +32,6 @@ impl RedisSession {
             store,
             context,
             driver: OnceLock::new(),
-            waits: WaitQueue::default(),
         }
     }
 
@@ -62,6 +58,60 @@ impl RedisSession {
         Ok(self.driver.get_or_init(|| driver))
     }
 
+    /// Waits in the queues of the members. The engine goes on through an outage. If the future is dropped, the engine
+    /// gives back what it has.
+    async fn queue(&self, claim: &Arc<Claim>, progress: &Progress) -> Result<Grant, AcquireError> {
+        let mut call = self.driver()?.acquire(Arc::clone(claim));
+        loop {
+            match call.event().await {
+                Ok(outcome) => return self.answer(outcome),
+                Err(leasehold_quorum::Progress::Busy(busy)) => progress.busy(busy),
+                Err(leasehold_quorum::Progress::Unavailable(error)) => {
+                    debug_assert_ne!(error.effect(), Effect::Unknown);
+                    progress.unavailable(self.store.in_order(error));
+                }
+            }
+        }
+    }
+
+    /// Waits outside of the queues. A refused attempt may still be given back, so the next one has another owner.
+    async fn poll(&self, claim: &Arc<Claim>, progress: &Progress) -> Result<Grant, AcquireError> {
+        let env = self.context.env();
+        let mut next = Arc::clone(claim);
+        loop {
+            match self.ask(Arc::clone(&next)).await {
+                Ok(grant) => return Ok(grant.owned_by(next.owner)),
+                Err(AcquireError::Busy(busy)) => progress.busy(busy),
+                Err(failed) => return Err(failed),
+            }
+            env.poll_pause().await;
+            let owner = Owner::at(claim.owner.client(), env.clock.wall(), &*env.entropy);
+            next = Arc::new(Claim::clone(claim).with_owner(owner));
+        }
+    }
+
+    async fn ask(&self, claim: Arc<Claim>) -> Result<Grant, AcquireError> {
+        self.answer(self.driver()?.acquire(claim).await)
+    }
+
+    fn answer(&self, outcome: Outcome) -> Result<Grant, AcquireError> {
+        match outcome {
+            Outcome::Acquired(acquired) => {
+                if let Some(notified_at) = acquired.notified_at {
+                    let took = self.context.env().clock.now().since(notified_at);
+                    self.hand_overs.took(took);
+                }
+                Ok(Grant::new(acquired.fence, acquired.term).owned_by(acquired.owner))
+            }
+            Outcome::Busy(busy) => Err(AcquireError::Busy(busy)),
+            Outcome::Failed(error) => Err(self.store.in_order(error).into()),
+            Outcome::Renewed(_)
+            | Outcome::Released(_)
+            | Outcome::Record(_)
+            | Outcome::Health(_) => Err(unexpected().into()),
+        }
+    }
+
     /// Returns the connections if a request opened them.
     fn opened(&self) -> Option<&Driver> {
         self.driver.get()
@@ -69,45 +119,16 @@ impl RedisSession {
 }
 
 impl Session for RedisSession {
-    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
+    fn acquire<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        progress: &'a Progress,
+    ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         Box::pin(async move {
-            let in_order = |error| self.store.in_order(error);
-            let event = match self.waits.get(claim.owner) {
-                Some(wait) => {
-                    let clock = &*self.context.env().clock;
-                    // Before the caller gives up.
-                    let end = clock.now() + claim.limit() / 2;
-                    let event = wait.attempt(clock, end).await;
-                    if event.is_ok() {
-                        self.waits.end(claim.owner);
-                    }
-                    event
-                }
-                None => {
-                    let mut call = self.driver()?.acquire(Arc::new(claim.clone()));
-                    if !matches!(claim.wait, Wait::Queued) {
-                        return attempt(call.await).map_err(in_order);
-                    }
-                    let event = call.event().await;
-                    if let Err(progress) = &event {
-                        self.waits.begin(claim.owner, call, progress.clone());
-                    }
-                    event
-                }
-            };
-            match event {
-                Ok(outcome) => {
-                    if let Outcome::Acquired(Acquired {
-                        notified_at: Some(notified_at),
-                        ..
-                    }) = &outcome
-                    {
-                        let took = self.context.env().clock.now().since(*notified_at);
-                        self.hand_overs.took(took);
-                    }
-                    attempt(outcome).map_err(in_order)
-                }
-                Err(progress) => told(progress).map_err(in_order),
+            match claim.waits {
+                true if claim.wait == Wait::Queued => self.queue(claim, progress).await,
+                true => self.poll(claim, progress).await,
+                false => self.ask(Arc::clone(claim)).await,
             }
         })
     }
@@ -135,7 +156,6 @@ impl Session for RedisSession {
 
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
         Box::pin(async move {
-            self.waits.end(claim.owner);
             let release = self
                 .driver()?
                 .release(Arc::new(claim.clone()), ReleaseMode::HandOver);
@@ -159,18 +179,6 @@ impl Session for RedisSession {
                 driver.flush().await;
             }
         })
-    }
-
-    fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
-        match self.waits.get(claim.owner) {
-            Some(wait) => Box::pin(async move { wait.changed().await }),
-            None if matches!(claim.wait, Wait::Queued) => Box::pin(ready(())),
-            None => Box::pin(self.context.env().poll_pause()),
-        }
-    }
-
-    fn leave(&self, claim: &Claim) {
-        self.waits.end(claim.owner);
     }
 
     fn inspection(&self) -> Option<&dyn Inspection> {

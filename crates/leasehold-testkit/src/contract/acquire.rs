@@ -1,10 +1,10 @@
 use std::collections::HashSet;
 
 use futures_util::future::join_all;
-use leasehold::store::Attempt;
+use leasehold::store::AcquireError;
 use leasehold::{ErrorKind, Fence, Guard, Mode};
 
-use super::fixture::{Fixture, LONG, TIMEOUT, busy, granted, now, released};
+use super::fixture::{Fixture, LONG, TIMEOUT, busy, granted, now, refusal, released};
 use super::waiting::crowd::Crowd;
 
 pub(crate) async fn a1_an_exclusive_claim_excludes_all_others(fixture: &Fixture) {
@@ -41,7 +41,7 @@ pub(crate) async fn a2_shared_claims_hold_together_or_are_refused(fixture: &Fixt
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     let (one, two) = (fixture.shared(&key, LONG), fixture.shared(&key, LONG));
     if !store.guarantees().shared {
-        let refusal = store.acquire(&one).await.expect_err("a refusal");
+        let refusal = refusal(&store, &one).await;
         assert_eq!(refusal.kind(), ErrorKind::Unsupported, "{refusal}");
         return;
     }
@@ -62,7 +62,7 @@ pub(crate) async fn a2_shared_claims_hold_together_or_are_refused(fixture: &Fixt
 pub(crate) async fn a2_a_shared_claim_excludes_exclusive_ones(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
     if !store.guarantees().shared {
-        assert!(store.acquire(&fixture.shared(&key, LONG)).await.is_err());
+        refusal(&store, &fixture.shared(&key, LONG)).await;
         return;
     }
     let reader = fixture.shared(&key, LONG);
@@ -79,7 +79,7 @@ pub(crate) async fn a2_concurrent_readers_have_distinct_fences(fixture: &Fixture
     const READERS: usize = 12;
     if !fixture.open().guarantees().shared {
         let reader = fixture.shared(&fixture.key(), LONG);
-        assert!(fixture.open().acquire(&reader).await.is_err());
+        refusal(&fixture.open(), &reader).await;
         return;
     }
     let (crowd, key) = (Crowd::new(fixture, 4), fixture.key());
@@ -98,22 +98,6 @@ pub(crate) async fn a2_concurrent_readers_have_distinct_fences(fixture: &Fixture
     writer.release().await.expect("a release");
 }
 
-pub(crate) async fn a3_the_same_owner_is_granted_again(fixture: &Fixture) {
-    let (store, key) = (fixture.open(), fixture.key());
-    let claim = fixture.claim(&key, LONG);
-    let first = granted(&store, &claim).await;
-    let again = granted(&store, &claim).await;
-    assert!(
-        again >= first,
-        "a resend never goes back: {first} then {again}"
-    );
-    busy(&store, &fixture.claim(&key, LONG)).await;
-    released(&store, &claim).await;
-    let next = fixture.claim(&key, LONG);
-    assert!(granted(&store, &next).await > again);
-    released(&store, &next).await;
-}
-
 pub(crate) async fn a5_busy_answer_leaves_nothing(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
     let holder = fixture.claim(&key, LONG);
@@ -122,7 +106,7 @@ pub(crate) async fn a5_busy_answer_leaves_nothing(fixture: &Fixture) {
     for claim in &refused {
         let asked = now();
         let answer = store.acquire(claim).await;
-        assert!(matches!(answer, Ok(Attempt::Busy(_))), "{answer:?}");
+        assert!(matches!(answer, Err(AcquireError::Busy(_))), "{answer:?}");
         assert!(
             asked.elapsed() < TIMEOUT,
             "busy does not wait for the holder"

@@ -56,7 +56,6 @@ pub(super) const CHECKS: &[Check] = checks! {
         a2_shared_claims_hold_together_or_are_refused,
         a2_a_shared_claim_excludes_exclusive_ones,
         a2_concurrent_readers_have_distinct_fences,
-        a3_the_same_owner_is_granted_again,
         a5_busy_answer_leaves_nothing,
     }
     permits, Nothing []::{
@@ -90,6 +89,7 @@ pub(super) const CHECKS: &[Check] = checks! {
     cancellation, Nothing []::{
         a7_dropped_attempt_leaves_nothing,
         a7_dropped_acquisition_leaves_nothing,
+        a7_dropped_wait_leaves_nothing,
         f3_a_release_never_overtakes_its_own_attempt,
     }
     renew, Nothing []::{
@@ -118,8 +118,8 @@ pub(super) const CHECKS: &[Check] = checks! {
         f4_released_lock_is_free_after_flush,
     }
     wait, Nothing []::{
-        w1_waiting_is_no_busy_loop,
-        w2_waiter_gets_a_freed_lock,
+        w1_freed_lock_is_granted_to_the_waiter,
+        w2_busy_lock_is_reported,
     }
     queue, Nothing [Inspection]::{
         w3_waiters_are_served_in_arrival_order,

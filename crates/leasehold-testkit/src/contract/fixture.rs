@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use leasehold::clock::WallTime;
 use leasehold::env::Env;
 use leasehold::store::{
-    Admin, Attempt, Claim, ClientInfo, Expiry, Held, Inspection, LeaseTerms, Owner, Release,
-    Session, SessionContext, Store,
+    AcquireError, Admin, Claim, ClientInfo, Expiry, Grant, Held, Inspection, LeaseTerms, Owner,
+    Progress, Release, Session, SessionContext, Store,
 };
-use leasehold::{Fence, Guarantees, Key, Mode};
+use leasehold::{Error, Fence, Guarantees, Key, Mode};
 use tokio::runtime::Handle;
 
 use super::worker::Worker;
@@ -124,6 +124,21 @@ impl OpenStore {
         &self.store
     }
 
+    /// Takes the lock with reports to `progress`.
+    pub(crate) async fn acquire_with(
+        &self,
+        claim: &Claim,
+        progress: &Progress,
+    ) -> Result<Grant, AcquireError> {
+        let claim = Arc::new(claim.clone());
+        self.session.acquire(&claim, progress).await
+    }
+
+    /// Takes the lock.
+    pub(crate) async fn acquire(&self, claim: &Claim) -> Result<Grant, AcquireError> {
+        self.acquire_with(claim, &Progress::new()).await
+    }
+
     pub(crate) fn guarantees(&self) -> Guarantees {
         self.store.guarantees()
     }
@@ -159,15 +174,23 @@ pub(crate) async fn until(fixture: &Fixture, what: &str, condition: impl AsyncFn
 /// Returns the fence of a claim, which must be granted.
 pub(crate) async fn granted(store: &OpenStore, claim: &Claim) -> Fence {
     match store.acquire(claim).await {
-        Ok(Attempt::Granted(grant)) => grant.fence,
+        Ok(grant) => grant.fence,
         other => panic!("{} should be granted: {other:?}", claim.key),
+    }
+}
+
+/// Returns why the store refuses a claim.
+pub(crate) async fn refusal(store: &OpenStore, claim: &Claim) -> Error {
+    match store.acquire(claim).await {
+        Err(AcquireError::Failed(error)) => error,
+        other => panic!("{} should be refused: {other:?}", claim.key),
     }
 }
 
 /// Checks that the answer to a claim is busy.
 pub(crate) async fn busy(store: &OpenStore, claim: &Claim) {
     match store.acquire(claim).await {
-        Ok(Attempt::Busy(_)) => {}
+        Err(AcquireError::Busy(_)) => {}
         other => panic!("{} should be busy: {other:?}", claim.key),
     }
 }
@@ -191,14 +214,14 @@ pub(crate) async fn granted_in_time(
     loop {
         let claim = fixture.claim(key, LONG);
         let answer = store.acquire(&claim).await;
-        if matches!(answer, Ok(Attempt::Granted(_))) {
+        if answer.is_ok() {
             return (claim, began.elapsed());
         }
         assert!(
             began.elapsed() < TIMEOUT,
             "{key} is still not free: {answer:?}"
         );
-        store.wait(&claim).await;
+        fixture.pause().await;
     }
 }
 

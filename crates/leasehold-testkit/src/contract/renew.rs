@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::store::{Attempt, Renewal};
+use leasehold::store::{AcquireError, Renewal};
 use leasehold::{Client, LostReason};
 
 use super::fixture::{
@@ -97,14 +97,14 @@ async fn outlived_its_first_ttl(fixture: &Fixture, store: &OpenStore) -> bool {
         }
         renewed = sent;
         let other = store.acquire(&fixture.claim(&key, ttl)).await;
-        if !matches!(other, Ok(Attempt::Busy(_))) {
+        if !matches!(other, Err(AcquireError::Busy(_))) {
             assert!(
                 renewed.elapsed() > ttl.mul_f64(0.9),
                 "granted too early: {other:?}"
             );
             return false;
         }
-        store.wait(&claim).await;
+        fixture.pause().await;
     }
     released(store, &claim).await;
     true
@@ -135,7 +135,7 @@ pub(crate) async fn r3_guard_outlives_its_first_ttl(fixture: &Fixture) {
         assert!(moved > first, "a renewal moves the deadline forward");
         while asked.elapsed() < ttl {
             assert!(guard.is_valid());
-            store.wait(&fixture.claim(&key, ttl)).await;
+            fixture.pause().await;
         }
     }
     assert!(guard.is_valid());

@@ -8,8 +8,8 @@ use std::time::Duration;
 use leasehold::clock;
 use leasehold::store::background;
 use leasehold::store::{
-    Admin, Attempt, BoxFuture, Claim, Held, Inspection, LeaseTerms, Records, Release, Renewal,
-    Session, SessionContext, Store,
+    AcquireError, Admin, BoxFuture, Claim, Grant, Held, Inspection, LeaseTerms, Progress, Records,
+    Release, Renewal, Session, SessionContext, Store,
 };
 use leasehold::{Error, ErrorKind, Guarantees};
 use tokio::sync::watch;
@@ -66,8 +66,6 @@ pub enum StoreCall {
     Renew(Claim),
     /// `release`.
     Release(Claim),
-    /// `leave`.
-    Leave(Claim),
 }
 
 impl FaultyStore {
@@ -179,12 +177,55 @@ impl FaultySession {
         };
         Box::pin(async move {
             let answer = clock::within(&*clock, clock.now() + LIMIT, answering).await;
-            answer.unwrap_or_else(|| {
-                let error = Error::new(ErrorKind::Unreachable, "no answer in time");
-                Err(error.with_store(name).with_unknown_effect())
-            })
+            answer.unwrap_or_else(|| Err(too_late(name)))
         })
     }
+}
+
+impl FaultySession {
+    /// Waits for the lock. A fault that begins meanwhile breaks the wait off, or holds up its answer.
+    async fn wait(&self, claim: &Arc<Claim>, progress: &Progress) -> Result<Grant, AcquireError> {
+        let (mut fault, env) = (self.store.fault.subscribe(), self.context.env());
+        let (name, clock) = (self.store.to_string(), &*env.clock);
+        let mut waiting = self.inner.acquire(claim, progress);
+        loop {
+            let faulty = fault.wait_for(|fault| !matches!(fault, Fault::None));
+            let current = tokio::select! {
+                biased;
+                current = faulty => current.map_or(Fault::None, |current| *current),
+                answer = &mut waiting => return answer,
+            };
+            match current {
+                Fault::None | Fault::Slow(_) | Fault::Late(_) | Fault::Jittery(_) => {
+                    let answer = waiting.await;
+                    if let Fault::Slow(span) | Fault::Late(span) | Fault::Jittery(span) = current {
+                        clock.sleep_until(clock.now() + span).await;
+                    }
+                    return answer;
+                }
+                Fault::Frozen => {
+                    let thawed = fault.wait_for(|fault| *fault != Fault::Frozen);
+                    if clock::within(clock, clock.now() + LIMIT, thawed)
+                        .await
+                        .is_none()
+                    {
+                        return Err(too_late(name).into());
+                    }
+                }
+                Fault::Unreachable => return Err(unreachable(&name).with_unknown_effect().into()),
+                Fault::NotReady => {
+                    let error = unreachable(&name).with_not_ready();
+                    return Err(error.with_unknown_effect().into());
+                }
+                Fault::Panics => panic!("{name} was told to panic"),
+            }
+        }
+    }
+}
+
+fn too_late(name: String) -> Error {
+    let error = Error::new(ErrorKind::Unreachable, "no answer in time");
+    error.with_store(name).with_unknown_effect()
 }
 
 /// How long the store waits for an answer: every store has such a limit.
@@ -222,12 +263,25 @@ impl Store for FaultyStore {
 }
 
 impl Session for FaultySession {
-    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
-        self.store.note(StoreCall::Acquire(claim.clone()));
-        let claim = claim.clone();
-        let asking =
-            self.through(move |inner| Box::pin(async move { inner.acquire(&claim).await }));
-        Box::pin(async move { asking.await? })
+    fn acquire<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        progress: &'a Progress,
+    ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
+        self.store.note(StoreCall::Acquire((**claim).clone()));
+        let first = Arc::new((**claim).clone().waiting(false));
+        let asking = self.through(move |inner| {
+            Box::pin(async move { inner.acquire(&first, &Progress::new()).await })
+        });
+        Box::pin(async move {
+            match asking.await? {
+                Err(AcquireError::Busy(busy)) if claim.waits => {
+                    progress.busy(busy);
+                    self.wait(claim, progress).await
+                }
+                answer => answer,
+            }
+        })
     }
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
@@ -259,15 +313,6 @@ impl Session for FaultySession {
 
     fn flush(&self) -> BoxFuture<'_, ()> {
         self.inner.flush()
-    }
-
-    fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
-        self.inner.wait(claim)
-    }
-
-    fn leave(&self, claim: &Claim) {
-        self.store.note(StoreCall::Leave(claim.clone()));
-        self.inner.leave(claim);
     }
 
     fn inspection(&self) -> Option<&dyn Inspection> {

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leasehold::clock::BootInstant;
 use leasehold::store::{
-    Attempt, BoxFuture, Busy, Claim, Exclusion, Expiry, Grant, Held, LeaseTerms, Order, Owner,
-    Release, Renewal, Session, SessionContext, Store, Term,
+    AcquireError, BoxFuture, Busy, Claim, Exclusion, Expiry, Grant, Held, LeaseTerms, Order, Owner,
+    Progress, Release, Renewal, Session, SessionContext, Store, Term, poll_until,
 };
 use leasehold::{Error, ErrorKind, Fence, Guarantees, Key, LostReason, Mode};
 
@@ -48,30 +49,24 @@ impl MinimalSession {
         self.context.env().clock.now()
     }
 
-    fn try_acquire(&self, claim: &Claim) -> Result<Attempt, Error> {
+    fn try_acquire(&self, claim: &Claim) -> Result<Grant, AcquireError> {
         if claim.mode != Mode::Exclusive {
             let text = format!("{} mode is not offered", claim.mode);
-            return Err(Error::new(ErrorKind::Unsupported, text).with_key(&claim.key));
+            let error = Error::new(ErrorKind::Unsupported, text);
+            return Err(error.with_key(&claim.key).into());
         }
         let (now, mut locks) = (self.now(), self.store.locks());
         let last = locks.get(&claim.key);
-        let fence = match last.and_then(|lock| lock.current(now).map(|lease| (lease, lock.fence))) {
-            Some((lease, _)) if lease.owner != claim.owner => {
-                return Ok(Attempt::Busy(Busy::by(Some(lease.owner))));
-            }
-            // The client repeated its attempt.
-            Some((_, fence)) => fence,
-            None => next_fence(last.map(|lock| lock.fence), claim)?,
-        };
+        if let Some(lease) = last.and_then(|lock| lock.current(now)) {
+            return Err(AcquireError::Busy(Busy::by(Some(lease.owner))));
+        }
+        let fence = next_fence(last.map(|lock| lock.fence), claim)?;
         let lease = Some(Lease {
             owner: claim.owner,
             end: now + claim.ttl,
         });
         locks.insert(claim.key.clone(), Lock { fence, lease });
-        Ok(Attempt::Granted(Grant::new(
-            fence,
-            Term::new(now, claim.ttl),
-        )))
+        Ok(Grant::new(fence, Term::new(now, claim.ttl)))
     }
 
     fn renew_one(&self, held: &Held) -> Renewal {
@@ -148,8 +143,14 @@ impl Store for MinimalStore {
 }
 
 impl Session for MinimalSession {
-    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
-        Box::pin(async move { self.try_acquire(claim) })
+    fn acquire<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        progress: &'a Progress,
+    ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
+        let attempt = || ready(self.try_acquire(claim));
+        let pause = || self.context.env().poll_pause();
+        Box::pin(poll_until(claim, progress, attempt, pause))
     }
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
@@ -158,9 +159,5 @@ impl Session for MinimalSession {
 
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
         Box::pin(async move { Ok(self.free(claim)) })
-    }
-
-    fn wait<'a>(&'a self, _claim: &'a Claim) -> BoxFuture<'a, ()> {
-        Box::pin(self.context.env().poll_pause())
     }
 }

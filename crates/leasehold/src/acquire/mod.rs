@@ -1,9 +1,9 @@
-//! One call of `acquire`: its attempts, the waits between them, and what ends them.
+//! One call of `acquire`: what it asks the store, and what ends it.
 
 mod acquisition;
+mod attempt;
 mod backoff;
 mod granted;
-mod wait_policy;
+mod hearing;
 
-pub(crate) use acquisition::Acquisition;
-pub(crate) use wait_policy::WaitPolicy;
+pub(crate) use acquisition::{Acquisition, WaitPolicy};

@@ -12,7 +12,7 @@ use super::held_lease::HeldLease;
 use super::new_leases::NewLeases;
 use super::renewer::{Renewer, RenewerCommand};
 use crate::env::clock::{self, BootInstant};
-use crate::runtime::background::{Background, Process, Running};
+use crate::runtime::background::{Background, Process, Running, Within};
 use crate::store::Release;
 use crate::telemetry::{HoldEnd, HoldMeter, ReleaseEnd, spans};
 use crate::types::{Error, ErrorKind, forked};
@@ -86,6 +86,16 @@ impl ClientCore {
     ) -> Result<Running<T>, Error> {
         let task = self.context.shutdown_tracker.track_future(task);
         Ok(self.engine()?.background.run(task))
+    }
+
+    /// Returns a future that runs `task` where it is polled, and drops it when it is dropped. The thread of a dropped
+    /// client ends only after both, so the task must not keep the client alive.
+    pub(crate) fn within<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Result<Within<T>, Error> {
+        let task = self.context.shutdown_tracker.track_future(task);
+        Ok(self.engine()?.background.within(task))
     }
 
     /// Resolves after `span`, on any executor. Dropping the future leaves nothing running.

@@ -14,7 +14,7 @@
 //! | name | type | unit | label in addition to `store` | what it measures |
 //! |---|---|---|---|---|
 //! | `leasehold_acquire_wait_seconds` | histogram | seconds | `outcome`: `granted`, `busy`, `timeout`, `cancelled`, `unavailable`, `refused` | from the call of `acquire` or `try_acquire` to its outcome |
-//! | `leasehold_attempts_total` | counter | 1 | `outcome`: `granted`, `busy`, `failed`, `unknown`, `cut_off` | requests to the store for a lock; one call may send many |
+//! | `leasehold_attempts_total` | counter | 1 | `outcome`: `granted`, `busy`, `failed`, `unknown`, `cut_off` | attempts to take a lock; a wait is one, until the store fails |
 //! | `leasehold_contended_total` | counter | 1 | none | calls that found the lock held by another owner at least once |
 //! | `leasehold_hand_over_seconds` | histogram | seconds | none | from a server's first notification that it is the waiter's turn to its grant |
 //! | `leasehold_held` | gauge | 1 | none | locks and permits that are held now, including those in doubt; shares of a guard are one |

@@ -15,11 +15,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::env::BoxFuture;
 use crate::env::clock::{self, BootInstant};
 use crate::store::{
-    Admin, Attempt, Claim, Exclusion, Expiry, ForceReleaseRecord, ForcedRelease, Guarantees, Held,
-    Inspection, LeaseTerms, Opened, Order, Reading, RecordKey, RecordState, RecordWrite, Records,
-    Release, Renewal, Session, SessionContext, Store, WriteOutcome,
+    AcquireError, Admin, Claim, Exclusion, Expiry, ForceReleaseRecord, ForcedRelease, Grant,
+    Guarantees, Held, Inspection, LeaseTerms, Opened, Order, Progress, Reading, RecordKey,
+    RecordState, RecordWrite, Records, Release, Renewal, Session, SessionContext, Store,
+    WriteOutcome, poll_until,
 };
-use crate::types::{Error, Fence, Key, Wait};
+use crate::types::{Error, Fence, Key};
 use record_table::RecordTable;
 use table::Table;
 
@@ -90,6 +91,21 @@ impl MemorySession {
         Box::pin(async move { step(&mut self.store.data().table, self.now()) })
     }
 
+    /// Resolves when it may be the claim's turn.
+    async fn wait(&self, claim: &Claim) {
+        let env = self.context.env();
+        let clock = &*env.clock;
+        let outlook = self.store.data().table.outlook(claim, clock.now());
+        match outlook {
+            // The lock may become free without a notification.
+            Some((notify, Some(until))) => {
+                clock::within(clock, until, notify.notified()).await;
+            }
+            Some((notify, None)) => notify.notified().await,
+            None => env.poll_pause().await,
+        }
+    }
+
     fn record<'a, T: Send + 'a>(
         &'a self,
         record: &'a RecordKey,
@@ -129,8 +145,13 @@ impl Store for MemoryStore {
 }
 
 impl Session for MemorySession {
-    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
-        self.step(|table, now| table.acquire(claim, now))
+    fn acquire<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        progress: &'a Progress,
+    ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
+        let attempt = || self.step(|table, now| table.acquire(claim, now));
+        Box::pin(poll_until(claim, progress, attempt, || self.wait(claim)))
     }
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
@@ -139,27 +160,6 @@ impl Session for MemorySession {
 
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
         self.step(|table, now| Ok(table.release(claim, now)))
-    }
-
-    fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            let env = self.context.env();
-            let clock = &*env.clock;
-            let outlook = self.store.data().table.outlook(claim, clock.now());
-            let Some((notify, until)) = outlook.filter(|_| claim.wait == Wait::Queued) else {
-                return env.poll_pause().await;
-            };
-            match until {
-                // The lock may become free without a notification.
-                Some(until) => drop(clock::within(clock, until, notify.notified()).await),
-                None => notify.notified().await,
-            }
-        })
-    }
-
-    fn leave(&self, claim: &Claim) {
-        let now = self.now();
-        self.store.data().table.leave(claim, now);
     }
 
     fn inspection(&self) -> Option<&dyn Inspection> {

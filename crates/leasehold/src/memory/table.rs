@@ -10,7 +10,7 @@ use super::breaks::Breaks;
 use super::entries::{Entry, Lease};
 use crate::env::clock::BootInstant;
 use crate::store::{
-    Attempt, Busy, Claim, ForceReleaseRecord, ForcedRelease, Grant, Held, LostReason, Release,
+    AcquireError, Busy, Claim, ForceReleaseRecord, ForcedRelease, Grant, Held, LostReason, Release,
     Renewal, Term,
 };
 use crate::types::{
@@ -37,7 +37,11 @@ pub(super) struct Lock {
 const NOTIFIED_MAX: Duration = Duration::from_secs(1);
 
 impl Table {
-    pub(super) fn acquire(&mut self, claim: &Claim, now: BootInstant) -> Result<Attempt, Error> {
+    pub(super) fn acquire(
+        &mut self,
+        claim: &Claim,
+        now: BootInstant,
+    ) -> Result<Grant, AcquireError> {
         self.change(&claim.key, now, |lock| lock.acquire(claim, now))
     }
 
@@ -47,13 +51,6 @@ impl Table {
 
     pub(super) fn release(&mut self, claim: &Claim, now: BootInstant) -> Release {
         self.change(&claim.key, now, |lock| lock.release(claim))
-    }
-
-    /// Removes the waiter from the queue.
-    pub(super) fn leave(&mut self, claim: &Claim, now: BootInstant) {
-        if self.locks.contains_key(&claim.key) {
-            self.change(&claim.key, now, |lock| lock.dequeue(claim.owner));
-        }
     }
 
     /// Returns the waiter's notification, and when the lock may become free without one.
@@ -143,20 +140,14 @@ impl Lock {
         self.differs(claim.mode) || (self.lets_in(claim) && self.is_turn(claim, place))
     }
 
-    fn acquire(&mut self, claim: &Claim, now: BootInstant) -> Result<Attempt, Error> {
-        if let Some(lease) = self.lease_of(claim.owner) {
-            return Ok(Attempt::Granted(Grant::new(
-                lease.fence,
-                Term::new(now, lease.end.since(now)),
-            )));
-        }
+    fn acquire(&mut self, claim: &Claim, now: BootInstant) -> Result<Grant, AcquireError> {
         if let Err(error) = self.check_permits(claim) {
             self.dequeue(claim.owner);
-            return Err(error);
+            return Err(error.into());
         }
         let place = self.place(claim, now);
         if !self.lets_in(claim) || !self.is_turn(claim, place) {
-            return Ok(Attempt::Busy(self.busy(claim, place, now)));
+            return Err(AcquireError::Busy(self.busy(claim, place, now)));
         }
         self.dequeue(claim.owner);
         let fence = self.next_fence(claim)?;
@@ -167,10 +158,7 @@ impl Lock {
             end: now + claim.ttl,
             broken: false,
         });
-        Ok(Attempt::Granted(Grant::new(
-            fence,
-            Term::new(now, claim.ttl),
-        )))
+        Ok(Grant::new(fence, Term::new(now, claim.ttl)))
     }
 
     /// Returns how many waiters are ahead of `claim`, after adding it to the queue if it queues.
@@ -220,6 +208,7 @@ impl Lock {
     }
 
     fn release(&mut self, claim: &Claim) -> Release {
+        self.dequeue(claim.owner);
         let before = self.leases.len();
         self.leases
             .retain(|lease| lease.claim.owner != claim.owner || lease.broken);

@@ -7,7 +7,7 @@ mod thread_runtime;
 
 pub use process::Process;
 pub use running::has_several_threads;
-pub(crate) use running::{Running, detached, is_detached};
+pub(crate) use running::{Running, Within};
 use running::{Spawner, Task, poll_within};
 pub use thread_runtime::ThreadRuntime;
 
@@ -142,6 +142,17 @@ impl Background {
             task: Some(Box::pin(task)),
             spawner: Arc::clone(&self.spawner),
         }
+    }
+
+    /// Returns `task` as a future that runs it where it is polled, on any executor, and drops it when it is dropped.
+    pub(crate) fn within<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Within<T> {
+        Within(Running {
+            task: Some(Box::pin(task)),
+            spawner: Arc::clone(&self.spawner),
+        })
     }
 
     /// Runs `task` where the returned future is polled, on any executor. It is dropped with the future.

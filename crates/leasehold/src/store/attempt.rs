@@ -3,13 +3,19 @@ use std::time::Duration;
 use crate::env::clock::BootInstant;
 use crate::types::{Error, Fence, LostReason, Owner};
 
-/// A store's answer to a claim. Busy is a normal answer, not an error.
+/// Why a session did not take a lock.
 #[derive(Clone, Debug)]
-pub enum Attempt {
-    /// The claim holds.
-    Granted(Grant),
-    /// Another owner holds the lock.
+pub enum AcquireError {
+    /// Another owner holds the lock, or comes first, and the claim does not wait.
     Busy(Busy),
+    /// Anything else. If the [effect](Error::effect) is unknown, the claim may hold, or be queued.
+    Failed(Error),
+}
+
+impl From<Error> for AcquireError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
 }
 
 /// A grant: the claim took effect at the store at some moment between the request and this answer.

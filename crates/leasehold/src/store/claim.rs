@@ -33,6 +33,8 @@ pub struct Claim {
     pub client: Arc<ClientInfo>,
     /// Whether the attempt is part of a wait, and how the wait continues if the lock is held.
     pub wait: Wait,
+    /// Whether the claim waits for the lock.
+    pub waits: bool,
     /// Whether a renewal may restore the lease on members that forgot it while a majority has it. False
     /// if another process could free the lease meanwhile, because the restored lease would come after the
     /// release.
@@ -61,6 +63,7 @@ impl Claim {
             proposal,
             client,
             wait: Wait::None,
+            waits: false,
             repairs: true,
         }
     }
@@ -69,6 +72,13 @@ impl Claim {
     #[must_use]
     pub fn with_wait(mut self, wait: Wait) -> Self {
         self.wait = wait;
+        self
+    }
+
+    /// The same claim, which waits for the lock or not.
+    #[must_use]
+    pub fn waiting(mut self, waits: bool) -> Self {
+        self.waits = waits;
         self
     }
 

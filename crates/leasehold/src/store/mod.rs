@@ -14,6 +14,7 @@ mod inspection;
 mod lock_listing;
 mod member;
 mod member_record;
+mod progress;
 mod record_state;
 mod records;
 mod session;
@@ -25,7 +26,7 @@ pub use crate::types::{
     PermitSlot, PermitSlots, Permits, Ticket, Wait, Waiter, is_printable, printable,
 };
 pub use admin::Admin;
-pub use attempt::{Attempt, Busy, Grant, Release, Renewal, Term};
+pub use attempt::{AcquireError, Busy, Grant, Release, Renewal, Term};
 pub use claim::{Claim, Held};
 pub use force_release::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForcedRelease};
 pub use guarantees::{Exclusion, Expiry, Guarantees, LeaseTerms, Order};
@@ -36,6 +37,7 @@ pub use member::{FenceConfirmation, Incarnation, MemberStatus, Sample};
 pub use member_record::{
     DataGeneration, Epoch, MemberRecord, MemberRecordEdit, MemberSet, Observation, RunId,
 };
+pub use progress::{Listener, Progress, Report, poll_until};
 pub use record_state::{KeptValue, RecordState};
 pub use records::{
     Opened, RECORD_MEMORY, Reading, RecordKey, RecordWrite, Records, Version, WriteOutcome, Written,

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use super::{Admin, Attempt, Claim, Health, Held, Inspection, Records, Release, Renewal};
+use super::{
+    AcquireError, Admin, Claim, Grant, Health, Held, Inspection, Progress, Records, Release,
+    Renewal,
+};
 use crate::env::{BoxFuture, Env};
 use crate::runtime::background;
 use crate::types::{ClientInfo, Error};
@@ -15,44 +18,61 @@ use crate::types::{ClientInfo, Error};
 /// caller. No method may block that thread, and each future may be dropped at any await point. The client
 /// waits for [`flush`](Self::flush), and then drops the session. In a forked child it calls nothing.
 ///
-/// A session must implement `acquire`, `renew`, `release` and `wait`. [`Inspection`], [`Admin`], [`Records`]
+/// A session must implement `acquire`, `renew` and `release`. [`Inspection`], [`Admin`], [`Records`]
 /// and [`Health`] are optional traits, which it returns if it has them.
 pub trait Session: fmt::Debug + Send + Sync + 'static {
-    /// Makes one attempt to take the lock. Never waits for a holder.
+    /// Takes the lock, and waits for it if `claim.waits`. Reports to `progress` what it learns meanwhile.
     ///
-    /// All attempts of one wait in the queue have the same owner. An owner that may have been released never
-    /// asks again, because a late release would free its later lease. So the client continues with another
-    /// owner after an attempt whose effect is unknown, and after each attempt outside of the queue. A store that
-    /// releases an owner within a wait continues with another one, and
-    /// [names it in the grant](super::Grant::owner).
+    /// Each call has a new owner, so that nothing late of an earlier call can look like this one. A session that
+    /// releases an owner within a wait continues with another one, and [names it in the grant](Grant::owner).
     ///
     /// # Contract
     ///
     /// - **A1** While an exclusive claim holds, the store grants no other claim on its key. While a
     ///   shared claim holds, it grants no exclusive one. Different keys do not affect each other.
+    /// - **A2** Shared claims on one key hold together, each with its own fence, if `guarantees` offers
+    ///   shared mode. Otherwise the store refuses a shared claim as unsupported.
     /// - **A8** Claims on permits hold together if they name the same number of permits: at most that
     ///   many claims, each with its own permit and fence. The store chooses the permit. Meanwhile, a
     ///   claim in another mode is busy, and a claim with another number of permits fails with
     ///   [`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer), whether or not a permit is free.
     ///   If `guarantees` offers no permits, the store refuses such a claim as unsupported.
-    /// - **A2** Shared claims on one key hold together, each with its own fence, if `guarantees` offers
-    ///   shared mode. Otherwise the store refuses a shared claim as unsupported.
-    /// - **A3** The store answers `Granted` to another attempt by the same owner while its claim holds.
     /// - **A4** A grant's fence is greater than every fence granted for the key before, in every
     ///   process and across restarts, and greater than the `proposal` of the claim that holds.
-    /// - **A5** The store returns `Busy` at once, and leaves nothing held.
+    /// - **A5** A claim that does not wait is answered [`AcquireError::Busy`] at once if the lock is not free for it,
+    ///   and leaves nothing held. A claim that waits is never answered `Busy`.
     /// - **A6** If leases expire, the lock is free again once the claim's TTL is over without a renewal.
     ///   If they end with the process, the lock is free once the process is gone.
     ///
+    /// If the claim waits:
+    ///
+    /// - **W1** It is granted within a bounded time after the lock became free for it. Without news, the session asks
+    ///   no more often than [`Env::poll_pause`] does.
+    /// - **W2** `progress` has a first report within [`Claim::limit`], and a new one when a report of `Busy` changed. A
+    ///   store that does not answer is unavailable once a request took that long; the session goes on, or fails with an
+    ///   unknown effect.
+    /// - **W3** If `guarantees` says first come, first served: after a release, the store grants the lock
+    ///   to the claims in the queue in the order in which they began to wait, and to no other claim
+    ///   before them. It skips waiters that have ended.
+    /// - **W5** If `guarantees` offers shared mode, a waiting exclusive claim keeps out later claims that
+    ///   share the lock or want a permit. Only two kinds of claim may come before it: those that already
+    ///   waited while another writer held the lock, and those that go ahead of the queue. An endless
+    ///   stream of readers or writers does not keep the others waiting without end.
+    ///
     /// # Errors
     ///
-    /// `effect` is `Unknown` if the claim may hold; the caller then releases it.
+    /// `effect` is `Unknown` if the claim may hold or wait; the client then releases it, and may begin anew with another
+    /// owner. Otherwise nothing of the claim is left, not even a place in a queue.
     ///
     /// # Cancel safety
     ///
     /// - **A7** May be dropped at any await point; a `release` of the same claim afterwards leaves
-    ///   nothing held, however far the attempt had got.
-    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>>;
+    ///   nothing held, reserved or queued, however far the attempt had got.
+    fn acquire<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        progress: &'a Progress,
+    ) -> BoxFuture<'a, Result<Grant, AcquireError>>;
 
     /// Renews each lease for its whole TTL. Answers in the order of `leases`.
     ///
@@ -72,7 +92,7 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     /// May be dropped at any time; each lease may or may not have been renewed.
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>>;
 
-    /// Frees the lock if exactly this claim holds it.
+    /// Frees whatever the owner of the claim has: the lock, a reservation, or a place in a queue.
     ///
     /// # Contract
     ///
@@ -80,6 +100,8 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     /// - **F2** A claim that does not hold is `WasLost`, and the current holder keeps the lock: a late or
     ///   repeated release is harmless.
     /// - **F3** A release never overtakes the claim's own earlier attempt.
+    /// - **W4** If the store answers, a released wait is soon in no queue, and nothing is reserved for it. The
+    ///   store passes on what was reserved.
     ///
     /// # Errors
     ///
@@ -111,37 +133,6 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     /// May be dropped at any time.
     fn flush(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
-    }
-
-    /// Resolves when another attempt for `claim`, which was just answered `Busy`, is worthwhile.
-    ///
-    /// # Contract
-    ///
-    /// - **W1** May resolve without reason, but not in a busy loop.
-    /// - **W2** Resolves within a bounded time after the lock became free.
-    ///
-    /// - **W3** If `guarantees` says first come, first served: after a release, the store grants the lock
-    ///   to the claims in the queue in the order in which they began to wait, and to no other claim
-    ///   before them. It skips waiters that have ended.
-    /// - **W5** If `guarantees` offers shared mode, a waiting exclusive claim keeps out later claims that
-    ///   share the lock or want a permit. Only two kinds of claim may come before it: those that already
-    ///   waited while another writer held the lock, and those that go ahead of the queue. An endless
-    ///   stream of readers or writers does not keep the others waiting without end.
-    ///
-    /// # Cancel safety
-    ///
-    /// May be dropped at any time; the claim's wait goes on until [`leave`](Self::leave).
-    fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()>;
-
-    /// Ends the wait that `claim` belongs to, granted or not. Work that takes messages continues in the
-    /// background; [`flush`](Self::flush) waits for it.
-    ///
-    /// # Contract
-    ///
-    /// - **W4** If the store answers, the wait is soon in no queue, and nothing is reserved for it. The
-    ///   store passes on what was reserved.
-    fn leave(&self, claim: &Claim) {
-        let _ = claim;
     }
 
     /// Returns how to see holders, waiters and held locks; `None` if the store cannot show them.

@@ -1,7 +1,7 @@
 //! The values of labels, and the results that they stand for.
 
-use crate::store::{Attempt, LostReason, Release, Renewal};
-use crate::types::{Effect, Error};
+use crate::store::{LostReason, Release, Renewal};
+use crate::types::Error;
 
 /// All values of one label, each with its word.
 pub(crate) trait LabelValue: Copy + 'static {
@@ -119,25 +119,13 @@ labels! {
 }
 
 impl WaitEnd {
-    pub(crate) fn of<G>(answer: &Result<Option<G>, Error>, is_heard: bool) -> Self {
+    pub(crate) fn of<G>(answer: &Result<Option<G>, Error>) -> Self {
         match answer {
-            _ if !is_heard => Self::Cancelled,
             Ok(Some(_)) => Self::Granted,
             Ok(None) => Self::Busy,
             Err(error) if error.is_busy() => Self::TimedOut,
             Err(error) if error.is_retryable() => Self::Unavailable,
             Err(_) => Self::Refused,
-        }
-    }
-}
-
-impl AttemptEnd {
-    pub(crate) fn of(answer: &Result<Attempt, Error>) -> Self {
-        match answer {
-            Ok(Attempt::Granted(_)) => Self::Granted,
-            Ok(Attempt::Busy(_)) => Self::Busy,
-            Err(error) if error.effect() == Effect::Unknown => Self::Unknown,
-            Err(_) => Self::Failed,
         }
     }
 }

@@ -39,12 +39,12 @@ pub const ACQUIRE_WAIT: Metric = Metric {
     description: "From the call of acquire or try_acquire to its outcome",
 };
 
-/// How many requests for locks went to stores.
+/// How many attempts to take a lock there were. A wait is one attempt, until it fails.
 pub const ATTEMPTS: Metric = Metric {
     name: "leasehold_attempts_total",
     kind: MetricKind::Counter,
     label: Some(("outcome", AttemptEnd::VALUES)),
-    description: "Attempts to take a lock: times that the store was asked",
+    description: "Attempts to take a lock. A wait is one, unless the store fails in it",
 };
 
 /// How many calls found their lock busy.

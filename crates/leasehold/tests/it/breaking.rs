@@ -4,13 +4,11 @@ use std::time::Duration;
 
 use leasehold::clock::within;
 use leasehold::store::background;
-use leasehold::store::{
-    Attempt, ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, Held, Renewal,
-};
+use leasehold::store::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, Held, Renewal};
 use leasehold::{Effect, ErrorKind, Fence, Guard, LostReason, Mode};
 use leasehold_testkit::Fault;
 
-use crate::fixture::{Fixture, TTL, claim};
+use crate::fixture::{Fixture, TTL, attempt, claim};
 
 /// Why this guard is lost, which it is within a TTL.
 async fn lost(fixture: &Fixture, guard: &Guard) -> LostReason {
@@ -155,9 +153,7 @@ async fn force_release_record_is_kept_a_week() {
     let claim = claim(&fixture, "x");
     let store = &fixture.apart;
     let admin = store.admin().unwrap();
-    let Attempt::Granted(grant) = store.acquire(&claim).await.unwrap() else {
-        panic!("a free lock")
-    };
+    let grant = attempt(&**store, &claim).await.unwrap();
     let by = (*claim.client).clone();
     let record = ForceReleaseRecord::new(claim.owner, grant.fence, by, fixture.env.clock.wall());
     admin.break_lease(&claim.key, &record).await.unwrap();
@@ -175,9 +171,7 @@ async fn store_remembers_sixteen_force_releases() {
     let mut leases = Vec::new();
     for _ in 0..20 {
         let claim = claim(&fixture, "x");
-        let Attempt::Granted(grant) = store.acquire(&claim).await.unwrap() else {
-            panic!("a free lock")
-        };
+        let grant = attempt(&**store, &claim).await.unwrap();
         let by = (*claim.client).clone();
         let now = fixture.env.clock.wall();
         let mut record = ForceReleaseRecord::new(claim.owner, grant.fence, by, now);

@@ -3,7 +3,9 @@ use std::time::Duration;
 
 use leasehold::clock::BootInstant;
 use leasehold::env::Env;
-use leasehold::store::{Claim, ClientInfo, Owner, Session, SessionContext, Store, Waiter};
+use leasehold::store::{
+    AcquireError, Claim, ClientInfo, Grant, Owner, Progress, Session, SessionContext, Store, Waiter,
+};
 use leasehold::{Client, Holder, Key, MemoryStore};
 use leasehold_testkit::{FaultyStore, StoreCall, virtual_ambient};
 use tokio::runtime::Handle;
@@ -111,6 +113,12 @@ pub(crate) fn client(store: impl Into<Arc<dyn Store>>, env: &Env) -> Client {
 pub(crate) fn session(store: &MemoryStore, env: &Env) -> Arc<dyn Session> {
     let info = Arc::new(ClientInfo::of_this_process(env, None));
     store.open(SessionContext::new(env.clone(), info, Handle::current()))
+}
+
+/// Asks for the lock without a client.
+pub(crate) async fn attempt(session: &dyn Session, claim: &Claim) -> Result<Grant, AcquireError> {
+    let claim = Arc::new(claim.clone());
+    session.acquire(&claim, &Progress::new()).await
 }
 
 /// A claim of a client that does nothing else.

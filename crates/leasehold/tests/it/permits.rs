@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold::store::{Attempt, Claim, Permits};
+use leasehold::store::{Claim, Permits};
 use leasehold::{Client, Error, ErrorKind, Fence, Guard, Key, Mode, Semaphore};
 use tokio::task::JoinHandle;
 
-use crate::fixture::{Fixture, TTL, claim};
+use crate::fixture::{Fixture, TTL, attempt, claim};
 
 const NAME: &str = "workers";
 
@@ -188,8 +188,8 @@ async fn held_by_the_dead(fixture: &Fixture, permits: u32) -> Vec<Claim> {
     let mut held = Vec::new();
     for _ in count.slots() {
         let claim = claim(fixture, NAME).with_mode(Mode::Permit(count));
-        let granted = fixture.apart.acquire(&claim).await;
-        assert!(matches!(granted, Ok(Attempt::Granted(_))), "{granted:?}");
+        let granted = attempt(&*fixture.apart, &claim).await;
+        assert!(granted.is_ok(), "{granted:?}");
         held.push(claim);
     }
     held

@@ -108,13 +108,12 @@ fn no_writer_gets_in_between() {
     let downgrades = async {
         let mut renewals = Vec::new();
         for _ in 0..200 {
-            let claim = queued(&fixture.writer());
+            let claim = fixture.writer();
             let fence = wait_for(&fixture.store, &claim).await;
             is_held.store(true, Ordering::SeqCst);
             renewals.push(fixture.renewal(&shared(&claim), fence).await);
             is_held.store(false, Ordering::SeqCst);
             fixture.released(&claim).await;
-            fixture.store.leave(&claim);
         }
         renewals
     };

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
 use leasehold::clock::{Clock, SystemClock, within};
-use leasehold::store::{Attempt, Permits, Store};
+use leasehold::store::{AcquireError, Permits, Store};
 use leasehold::{Client, ErrorKind, Mode};
 
 use crate::helper::Helper;
@@ -42,7 +42,8 @@ async fn each_of_the_most_permits_is_granted() {
     }
     assert!(fences.is_sorted_by(|before, after| before < after));
     let refused = fixture.store.acquire(&fixture.wants(permit(MAX))).await;
-    assert!(matches!(refused, Ok(Attempt::Busy(busy)) if busy.holder == Some(holders[0].owner)));
+    let holder = Some(holders[0].owner);
+    assert!(matches!(refused, Err(AcquireError::Busy(busy)) if busy.holder == holder));
     for claim in &holders {
         fixture.released(claim).await;
     }
@@ -122,9 +123,11 @@ fn concurrent_claims_fill_all_permits() {
                 let claim = claim(&client, "deploy", 0).with_mode(mode);
                 barrier.wait();
                 match store.acquire(&claim).await {
-                    Ok(Attempt::Granted(_)) => drop(won.fetch_add(1, Ordering::SeqCst)),
-                    Ok(Attempt::Busy(_)) => {}
-                    Err(error) => assert_eq!(error.kind(), ErrorKind::PermitsDiffer, "{error}"),
+                    Ok(_) => drop(won.fetch_add(1, Ordering::SeqCst)),
+                    Err(AcquireError::Busy(_)) => {}
+                    Err(AcquireError::Failed(error)) => {
+                        assert_eq!(error.kind(), ErrorKind::PermitsDiffer, "{error}");
+                    }
                 }
                 // No holder releases before all have tried.
                 barrier.wait();

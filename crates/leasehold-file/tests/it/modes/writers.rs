@@ -5,7 +5,7 @@ use leasehold::{ErrorKind, Mode};
 
 use crate::helper::Helper;
 use crate::store_fixture::{
-    StoreFixture, busy, granted, leave, permit, queued, released, wait_for,
+    StoppedWait, StoreFixture, busy, granted, permit, queued, released, wait_for,
 };
 use crate::waiting::{Waiting, by_notifications_alone};
 
@@ -18,10 +18,8 @@ impl StoreFixture {
     }
 
     /// A writer of this process that was refused, and has not tried again.
-    async fn writer_that_waits(&self) -> Claim {
-        let writer = queued(&self.writer());
-        self.busy(&writer).await;
-        writer
+    async fn writer_that_waits(&self) -> StoppedWait {
+        StoppedWait::begin(&self.store, &self.writer()).await
     }
 
     /// A writer of another process that waits for the lock.
@@ -42,19 +40,16 @@ async fn sharing_claims_yield_to_a_waiting_writer() {
         let writer = fixture.writer_that_waits().await;
         for store in [&fixture.store, &other] {
             busy(store, &fixture.wants(mode)).await;
-            let waiter = queued(&fixture.wants(mode));
-            busy(store, &waiter).await;
-            leave(store, &waiter).await;
+            let waiter = StoppedWait::begin(store, &fixture.wants(mode)).await;
+            waiter.leave().await;
             // A claim that goes ahead of waiters does so here too.
             let ahead = fixture.wants(mode).with_wait(Wait::Barging);
             granted(store, &ahead).await;
             released(store, &ahead).await;
         }
-        // Asking again is no second claim.
-        fixture.granted(&holder).await;
         fixture.released(&holder).await;
         fixture.busy(&fixture.wants(mode)).await;
-        fixture.granted(&writer).await;
+        let (writer, _) = writer.go_on().await;
         fixture.released(&writer).await;
         fixture.shared_by(mode).await;
     }
@@ -70,7 +65,7 @@ async fn non_waiting_writer_blocks_no_reader() {
         fixture.shared_by(Mode::Shared).await;
     }
     let writer = fixture.writer_that_waits().await;
-    leave(&fixture.store, &writer).await;
+    writer.leave().await;
     fixture.shared_by(Mode::Shared).await;
 }
 
@@ -94,7 +89,7 @@ async fn end_of_waiting_writer_wakes_yielding_readers() {
         }
         let writer = fixture.writer_that_waits().await;
         let waiting = Waiting::start_until_quiet(&store, &queued(&fixture.wants(mode)));
-        leave(&fixture.store, &writer).await;
+        writer.leave().await;
         waiting.granted().await;
     }
 }
@@ -105,10 +100,10 @@ async fn stopped_writer_is_passed_over() {
     for mode in [Mode::Shared, permit(2)] {
         let fixture = StoreFixture::new();
         let holder = fixture.shared_by(mode).await;
-        fixture.writer_that_waits().await;
+        let _writer = fixture.writer_that_waits().await;
         fixture.released(&holder).await;
         fixture.busy(&fixture.wants(mode)).await;
-        wait_for(&fixture.store, &queued(&fixture.wants(mode))).await;
+        wait_for(&fixture.store, &fixture.wants(mode)).await;
         // The next claim yields as before.
         fixture.busy(&fixture.wants(mode)).await;
     }
@@ -120,7 +115,7 @@ async fn waiting_writer_that_shares_lets_others_in() {
     let holder = fixture.shared_by(Mode::Shared).await;
     let writer = fixture.writer_that_waits().await;
     fixture.released(&holder).await;
-    let fence = fixture.granted(&writer).await;
+    let (writer, fence) = writer.go_on().await;
     let shared = writer.clone().with_mode(Mode::Shared);
     let renewed = fixture.renewal(&shared, fence).await;
     assert!(matches!(renewed, Renewal::Renewed(_)), "{renewed:?}");
@@ -147,21 +142,22 @@ async fn reader_yields_to_one_writer_only() {
         for comes_first in [true, false] {
             let fixture = StoreFixture::new();
             let (holder, _) = fixture.take("deploy", 0).await;
-            let waiter = queued(&fixture.wants(mode));
-            if comes_first {
-                fixture.busy(&waiter).await;
-            }
+            let waits = async || StoppedWait::begin(&fixture.store, &fixture.wants(mode)).await;
+            let early = match comes_first {
+                true => Some(waits().await),
+                false => None,
+            };
             let writer = fixture.writer_that_waits().await;
-            if !comes_first {
-                fixture.busy(&waiter).await;
-            }
+            let waiter = match early {
+                Some(waiter) => waiter,
+                None => waits().await,
+            };
             fixture.released(&holder).await;
             fixture.busy(&fixture.wants(mode)).await;
-            fixture.granted(&waiter).await;
-            leave(&fixture.store, &waiter).await;
-            fixture.busy(&writer).await;
-            fixture.released(&waiter).await;
-            fixture.granted(&writer).await;
+            let (reader, _) = waiter.go_on().await;
+            fixture.busy(&fixture.writer()).await;
+            fixture.released(&reader).await;
+            writer.go_on().await;
         }
     }
 }

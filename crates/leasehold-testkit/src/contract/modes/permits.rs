@@ -2,11 +2,11 @@ use std::cell::Cell;
 use std::collections::HashSet;
 
 use futures_util::future::join_all;
-use leasehold::store::{Attempt, Claim, Permits};
-use leasehold::{Effect, Error, ErrorKind, Fence, Key, Mode};
+use leasehold::store::{AcquireError, Claim, Permits};
+use leasehold::{Effect, ErrorKind, Fence, Key, Mode};
 
 use crate::contract::fixture::{
-    Fixture, LONG, OpenStore, busy, expires, granted, now, released, short_ttl,
+    Fixture, LONG, OpenStore, busy, expires, granted, now, refusal, released, short_ttl,
 };
 use crate::contract::waiting::crowd::Crowd;
 
@@ -32,17 +32,17 @@ async fn offers(fixture: &Fixture, store: &OpenStore) -> bool {
     if store.guarantees().permits {
         return true;
     }
-    let refused = store.acquire(&wants(fixture, &fixture.key())).await;
-    let error = refused.expect_err("a refusal");
+    let error = refusal(store, &wants(fixture, &fixture.key())).await;
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     assert_eq!(error.effect(), Effect::None, "{error}");
     false
 }
 
 async fn try_permit(store: &OpenStore, claim: Claim) -> Option<(Claim, Fence)> {
-    match store.acquire(&claim).await.expect("an answer") {
-        Attempt::Granted(grant) => Some((claim, grant.fence)),
-        Attempt::Busy(_) => None,
+    match store.acquire(&claim).await {
+        Ok(grant) => Some((claim, grant.fence)),
+        Err(AcquireError::Busy(_)) => None,
+        Err(AcquireError::Failed(error)) => panic!("no answer: {error}"),
     }
 }
 
@@ -54,10 +54,6 @@ async fn has_permit(fixture: &Fixture, store: &OpenStore, key: &Key) -> (Claim, 
 async fn is_full(fixture: &Fixture, store: &OpenStore, key: &Key) {
     let granted = try_permit(store, wants(fixture, key)).await;
     assert!(granted.is_none(), "one too many: {granted:?}");
-}
-
-async fn refused(store: &OpenStore, claim: &Claim) -> Error {
-    store.acquire(claim).await.expect_err("a refusal")
 }
 
 pub(crate) async fn a8_each_permit_has_one_holder(fixture: &Fixture) {
@@ -120,7 +116,7 @@ pub(crate) async fn a8_differing_permit_count_is_refused(fixture: &Fixture) {
     let mut held = vec![has_permit(fixture, &store, &key).await.0];
     for _ in 0..2 {
         for count in [1, 2, 4] {
-            let error = refused(&store, &wants_of(fixture, &key, count)).await;
+            let error = refusal(&store, &wants_of(fixture, &key, count)).await;
             assert_eq!(error.kind(), ErrorKind::PermitsDiffer, "{error}");
             assert!(!error.is_retryable(), "{error}");
             let text = error.to_string();
@@ -140,7 +136,7 @@ pub(crate) async fn a8_differing_permit_count_is_refused(fixture: &Fixture) {
     let (only, _) = try_permit(&store, wants_of(fixture, &key, 1))
         .await
         .expect("none is held: the number may change");
-    let error = refused(&store, &wants(fixture, &key)).await;
+    let error = refusal(&store, &wants(fixture, &key)).await;
     assert_eq!(error.kind(), ErrorKind::PermitsDiffer, "{error}");
     released(&store, &only).await;
 }

@@ -1,41 +1,45 @@
-use std::time::Duration;
+use leasehold::Key;
+use leasehold::store::{Claim, Progress, Report, Wait};
 
-use leasehold::Client;
+use crate::contract::fixture::{Fixture, LONG, granted, released, until};
 
-use crate::contract::fixture::{Fixture, LONG, TIMEOUT, granted, now, released};
-
-pub(crate) async fn w1_waiting_is_no_busy_loop(fixture: &Fixture) {
-    let (store, key) = (fixture.open(), fixture.key());
-    let holder = fixture.claim(&key, LONG);
-    granted(&store, &holder).await;
-    let waiter = fixture.claim(&key, LONG);
-    let began = now();
-    for _ in 0..10 {
-        store.wait(&waiter).await;
-    }
-    let waited = began.elapsed();
-    assert!(
-        waited >= Duration::from_millis(50),
-        "ten waits for a held lock took {waited:?}"
-    );
-    released(&store, &holder).await;
+fn waiting(fixture: &Fixture, key: &Key) -> Claim {
+    let claim = fixture.claim(key, LONG);
+    claim.with_wait(Wait::Queued).waiting(true)
 }
 
-pub(crate) async fn w2_waiter_gets_a_freed_lock(fixture: &Fixture) {
-    let (store, client, key) = (fixture.open(), Client::new(fixture.open()), fixture.key());
+pub(crate) async fn w1_freed_lock_is_granted_to_the_waiter(fixture: &Fixture) {
+    let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     let holder = fixture.claim(&key, LONG);
     granted(&store, &holder).await;
-    let lock = client.lock(&key).ttl(LONG).wait(TIMEOUT);
-    let waiting = lock.acquire();
+    let (waiter, progress) = (waiting(fixture, &key), Progress::new());
     let freeing = async {
-        // Waits for several rounds, so that the waiter has been refused before.
-        for _ in 0..5 {
-            store.wait(&holder).await;
-        }
+        // Only after the waiter has been refused.
+        until(fixture, "a report", async || progress.last().is_some()).await;
         released(&store, &holder).await;
     };
-    let (guard, ()) = futures_util::join!(waiting, freeing);
-    let guard = guard.expect("granted once it was free");
-    assert!(guard.is_valid());
-    guard.release().await.expect("a release");
+    let (grant, ()) = futures_util::join!(other.acquire_with(&waiter, &progress), freeing);
+    let grant = grant.expect("granted once it was free");
+    let owner = grant.owner.unwrap_or(waiter.owner);
+    released(&other, &waiter.with_owner(owner)).await;
+}
+
+pub(crate) async fn w2_busy_lock_is_reported(fixture: &Fixture) {
+    let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
+    let holder = fixture.claim(&key, LONG);
+    granted(&store, &holder).await;
+    let (waiter, progress) = (waiting(fixture, &key), Progress::new());
+    let reported = until(fixture, "a report", async || progress.last().is_some());
+    tokio::select! {
+        answer = other.acquire_with(&waiter, &progress) => panic!("beside its holder: {answer:?}"),
+        () = reported => {}
+    }
+    let Some(Report::Busy(busy)) = progress.last() else {
+        panic!("{:?}", progress.last());
+    };
+    let is_holder = busy.holder.is_none_or(|owner| owner == holder.owner);
+    assert!(is_holder, "{busy:?}");
+    // It held nothing.
+    let _ = other.release(&waiter).await;
+    released(&store, &holder).await;
 }

@@ -67,8 +67,6 @@ impl<T: Send + 'static> Future for Running<T> {
         // A store may always answer at once. A caller that asks in a loop must not keep other tasks from
         // running.
         let budget = ready!(coop::poll_proceed(context));
-        // The task that polls this may be detached itself.
-        let _reset = Reset(&IS_DETACHED, IS_DETACHED.replace(false));
         let polled = poll_within(&spawner.runtime, running.as_mut(), context);
         if polled.is_ready() {
             budget.made_progress();
@@ -88,11 +86,32 @@ impl<T: Send + 'static> Drop for Running<T> {
             std::mem::forget(task);
         } else {
             let mut task = task;
-            let rest = poll_fn(move |context| {
-                let _reset = Reset(&IS_DETACHED, IS_DETACHED.replace(true));
+            self.spawner.spawn(Box::pin(poll_fn(move |context| {
                 task.as_mut().poll(context).map(drop)
-            });
-            self.spawner.spawn(Box::pin(rest));
+            })));
+        }
+    }
+}
+
+/// A task that its caller polls, and that ends when the caller drops it. Its drop may start tasks on the background
+/// thread.
+pub(crate) struct Within<T: Send + 'static>(pub(super) Running<T>);
+
+impl<T: Send + 'static> Future for Within<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        Pin::new(&mut self.0).poll(context)
+    }
+}
+
+impl<T: Send + 'static> Drop for Within<T> {
+    fn drop(&mut self) {
+        let Running { task, spawner } = &mut self.0;
+        // A forked child forgets it.
+        if spawner.process.is_current() {
+            let _entered = spawner.runtime.enter();
+            drop(task.take());
         }
     }
 }
@@ -100,9 +119,6 @@ impl<T: Send + 'static> Drop for Running<T> {
 thread_local! {
     /// Whether the caller that polls a task within another runtime has several threads.
     static CALLER_HAS_THREADS: Cell<Option<bool>> = const { Cell::new(None) };
-
-    /// Whether the caller dropped the task that is being polled.
-    static IS_DETACHED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Sets a value of the thread back when it is dropped.
@@ -112,22 +128,6 @@ impl<T: Copy> Drop for Reset<T> {
     fn drop(&mut self) {
         self.0.set(self.1);
     }
-}
-
-/// Returns whether the caller of the task that is being polled dropped it, so that the background thread
-/// finishes it.
-pub(crate) fn is_detached() -> bool {
-    IS_DETACHED.get()
-}
-
-/// Resolves when the caller of the task dropped it.
-pub(crate) async fn detached() {
-    // The background thread polls a task that it takes over.
-    poll_fn(|_| match is_detached() {
-        true => Poll::Ready(()),
-        false => Poll::Pending,
-    })
-    .await;
 }
 
 /// Returns whether the tasks of the runtime that polls the caller run on several threads.
@@ -190,31 +190,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn task_learns_that_it_was_dropped() {
+    async fn dropped_call_ends() {
         let background = Background::start().unwrap();
-        let (done, outcome) = oneshot::channel();
-        let mut running = Box::pin(background.run(async {
-            detached().await;
-            let _ = done.send(is_detached());
+        let (alive, ended) = oneshot::channel::<()>();
+        let mut call = Box::pin(background.within(async {
+            let _alive = alive;
+            std::future::pending::<()>().await;
         }));
-        assert!(futures_util::poll!(&mut running).is_pending());
-        drop(running);
-        assert!(outcome.await.unwrap());
-        assert!(!is_detached());
-    }
-
-    #[tokio::test]
-    async fn detached_task_is_the_caller_of_its_own_tasks() {
-        let background = Arc::new(Background::start().unwrap());
-        let (done, outcome) = oneshot::channel();
-        let inner = background.run(async { is_detached() });
-        let mut outer = Box::pin(background.run(async {
-            detached().await;
-            let _ = done.send(inner.await);
-        }));
-        assert!(futures_util::poll!(&mut outer).is_pending());
-        drop(outer);
-        assert!(!outcome.await.unwrap());
+        assert!(futures_util::poll!(&mut call).is_pending());
+        drop(call);
+        assert!(ended.await.is_err());
     }
 
     #[tokio::test(flavor = "multi_thread")]

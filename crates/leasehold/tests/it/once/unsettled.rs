@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leasehold::store::{
-    Attempt, BoxFuture, Claim, Held, LeaseTerms, Opened, Reading, RecordKey, RecordWrite, Records,
-    Release, Renewal, Session, SessionContext, Store, WriteOutcome,
+    AcquireError, BoxFuture, Claim, Grant, Held, LeaseTerms, Opened, Progress, Reading, RecordKey,
+    RecordWrite, Records, Release, Renewal, Session, SessionContext, Store, WriteOutcome,
 };
 use leasehold::{Error, Fence, Guarantees, MemoryStore};
 
@@ -61,8 +61,12 @@ impl Store for Minority {
 }
 
 impl Session for MinoritySession {
-    fn acquire<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Attempt, Error>> {
-        self.inner.acquire(claim)
+    fn acquire<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        progress: &'a Progress,
+    ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
+        self.inner.acquire(claim, progress)
     }
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
@@ -71,10 +75,6 @@ impl Session for MinoritySession {
 
     fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
         self.inner.release(claim)
-    }
-
-    fn wait<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, ()> {
-        self.inner.wait(claim)
     }
 
     fn records(&self) -> Option<&dyn Records> {

@@ -110,10 +110,9 @@ async fn acquire_span_is_a_child_of_the_callers() {
 
 fn owners(fixture: &Fixture) -> BTreeSet<Owner> {
     let owners = fixture.store.calls().into_iter().map(|call| match call {
-        StoreCall::Acquire(claim)
-        | StoreCall::Renew(claim)
-        | StoreCall::Release(claim)
-        | StoreCall::Leave(claim) => claim.owner,
+        StoreCall::Acquire(claim) | StoreCall::Renew(claim) | StoreCall::Release(claim) => {
+            claim.owner
+        }
     });
     owners.collect()
 }

@@ -1,0 +1,56 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use super::Acquisition;
+use crate::env::clock::BootInstant;
+use crate::lease::ClientContext;
+use crate::store::{Listener, Report};
+
+/// What one call hears from the store while it waits.
+pub(super) struct Hearing {
+    context: Arc<ClientContext>,
+    ttl: Duration,
+    was_refused: AtomicBool,
+    /// Only the first answer extends the wait, so that a member that never recovers cannot extend it without end.
+    outage_end: OnceLock<BootInstant>,
+}
+
+impl Hearing {
+    pub(super) fn new(acquisition: &Acquisition) -> Arc<Self> {
+        Arc::new(Self {
+            context: Arc::clone(&acquisition.context),
+            ttl: acquisition.ttl,
+            was_refused: AtomicBool::new(false),
+            outage_end: OnceLock::new(),
+        })
+    }
+
+    /// Returns how long to ask a store that has never answered, if its members said when they will have a vote: one
+    /// TTL from then on.
+    pub(super) fn outage_end(&self) -> Option<BootInstant> {
+        self.outage_end.get().copied()
+    }
+}
+
+impl Listener for Hearing {
+    fn heard(&self, report: &Report) {
+        match report {
+            Report::Busy(_) => {
+                if !self.was_refused.swap(true, Ordering::Relaxed) {
+                    self.context.metrics.contended();
+                }
+                self.context.answered();
+            }
+            Report::Unavailable(error) => {
+                if error.is_not_ready() {
+                    self.context.answered();
+                }
+                if let Some(after) = error.eligible_after() {
+                    let end = self.context.now() + self.ttl + after;
+                    self.outage_end.get_or_init(|| end);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{AcquireError, Busy, Claim, Grant};
+use crate::types::Error;
+
+/// What a [`Session`](super::Session) reports while it takes a lock. A client reads the last report when the wait ends,
+/// so a store may report as often as it learns something.
+pub struct Progress {
+    last: Mutex<Option<Report>>,
+    listener: Option<Arc<dyn Listener>>,
+}
+
+/// What a store learned about a lock that it cannot grant yet.
+#[derive(Clone, Debug)]
+pub enum Report {
+    /// The store answered: another owner holds the lock, or comes first.
+    Busy(Busy),
+    /// The store does not answer at present, or cannot decide.
+    Unavailable(Error),
+}
+
+/// Hears each report at once, on the thread that reports. It must not block.
+pub trait Listener: Send + Sync {
+    /// A report came.
+    fn heard(&self, report: &Report);
+}
+
+impl<F: Fn(&Report) + Send + Sync> Listener for F {
+    fn heard(&self, report: &Report) {
+        self(report);
+    }
+}
+
+impl Progress {
+    /// Returns a place for reports, for tools that use a session without a client.
+    #[expect(clippy::new_without_default, reason = "a default says nothing here")]
+    pub fn new() -> Self {
+        Self {
+            last: Mutex::default(),
+            listener: None,
+        }
+    }
+
+    /// Returns a place for reports, of which `listener` hears.
+    pub fn heard_by(listener: Arc<dyn Listener>) -> Self {
+        Self {
+            last: Mutex::default(),
+            listener: Some(listener),
+        }
+    }
+
+    /// The store answered: another owner holds the lock, or comes first.
+    pub fn busy(&self, busy: Busy) {
+        self.report(Report::Busy(busy));
+    }
+
+    /// The store does not answer at present, or cannot decide. The session goes on by itself.
+    pub fn unavailable(&self, error: Error) {
+        self.report(Report::Unavailable(error));
+    }
+
+    /// Returns the last report.
+    pub fn last(&self) -> Option<Report> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.clone()
+    }
+
+    fn report(&self, report: Report) {
+        if let Some(listener) = &self.listener {
+            listener.heard(&report);
+        }
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+    }
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Progress").finish_non_exhaustive()
+    }
+}
+
+/// Waits at a store that cannot wait itself: makes `attempt` again, after `pause`, while the lock is busy and the claim
+/// waits.
+///
+/// # Errors
+///
+/// The first error of an attempt.
+///
+/// # Cancel safety
+///
+/// Dropping the future drops the attempt or the pause under way.
+pub async fn poll_until<A, P>(
+    claim: &Claim,
+    progress: &Progress,
+    mut attempt: impl FnMut() -> A,
+    mut pause: impl FnMut() -> P,
+) -> Result<Grant, AcquireError>
+where
+    A: Future<Output = Result<Grant, AcquireError>>,
+    P: Future<Output = ()>,
+{
+    loop {
+        match attempt().await {
+            Err(AcquireError::Busy(busy)) if claim.waits => progress.busy(busy),
+            answer => return answer,
+        }
+        pause().await;
+    }
+}
