@@ -24,9 +24,9 @@ pub(super) struct FileSession {
 impl FileSession {
     async fn take(&self, claim: &Arc<Claim>, progress: &Progress) -> Result<Grant, AcquireError> {
         let (waiters, env) = (&self.store.0.waiters, self.context.env());
-        let (mut open, mut room) = (None, None);
+        let (mut next, mut open, mut room) = (Arc::clone(claim), None, None);
         loop {
-            match self.attempt(claim, open.take()).await? {
+            match self.attempt(&next, open.take()).await? {
                 Tried::Granted(fence) => {
                     return Ok(Grant::new(fence, Term::endless(env.clock.now())));
                 }
@@ -40,6 +40,7 @@ impl FileSession {
                 }
             }
             waiters.wait(&mut open, env).await;
+            next = Arc::new(Claim::clone(claim).proposed_at(env.clock.wall()));
         }
     }
 

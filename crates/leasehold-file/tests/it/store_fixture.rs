@@ -82,7 +82,7 @@ impl Deref for OpenStore {
     }
 }
 
-/// A wait that was refused, and that nobody polls until it goes on, as if its process were stopped.
+/// A wait that was refused, and that no task polls until it goes on, as if its process were stopped.
 pub(crate) struct StoppedWait {
     claim: Claim,
     store: OpenStore,

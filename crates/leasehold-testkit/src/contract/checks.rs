@@ -60,7 +60,6 @@ pub(super) const CHECKS: &[Check] = checks! {
     }
     permits, Nothing []::{
         a8_each_permit_has_one_holder,
-        a8_an_owner_has_one_permit,
         a8_differing_permit_count_is_refused,
         a8_permits_exclude_other_modes,
         a8_leases_that_end_let_as_many_in,
@@ -118,6 +117,7 @@ pub(super) const CHECKS: &[Check] = checks! {
         f4_released_lock_is_free_after_flush,
     }
     wait, Nothing []::{
+        a4_fence_of_a_waiter_exceeds_the_clock,
         w1_freed_lock_is_granted_to_the_waiter,
         w2_busy_lock_is_reported,
     }

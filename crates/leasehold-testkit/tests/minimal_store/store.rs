@@ -148,9 +148,11 @@ impl Session for MinimalSession {
         claim: &'a Arc<Claim>,
         progress: &'a Progress,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
-        let attempt = || ready(self.try_acquire(claim));
-        let pause = || self.context.env().poll_pause();
-        Box::pin(poll_until(claim, progress, attempt, pause))
+        let env = self.context.env();
+        let attempt = |claim: Arc<Claim>| ready(self.try_acquire(&claim));
+        Box::pin(poll_until(env, claim, progress, attempt, || {
+            env.poll_pause()
+        }))
     }
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {

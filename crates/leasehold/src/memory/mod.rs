@@ -150,8 +150,15 @@ impl Session for MemorySession {
         claim: &'a Arc<Claim>,
         progress: &'a Progress,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
-        let attempt = || self.step(|table, now| table.acquire(claim, now));
-        Box::pin(poll_until(claim, progress, attempt, || self.wait(claim)))
+        let attempt = |claim: Arc<Claim>| self.step(move |table, now| table.acquire(&claim, now));
+        let pause = || self.wait(claim);
+        Box::pin(poll_until(
+            self.context.env(),
+            claim,
+            progress,
+            attempt,
+            pause,
+        ))
     }
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {

@@ -25,7 +25,7 @@ pub struct Claim {
     /// unclean end. A store need not treat it specially: it uses `ttl` for the life of a lease, and
     /// [`Claim::usable_ttl`] for the time limits of requests.
     pub delay: Duration,
-    /// The client's wall clock when the attempt began. A store grants a fence greater than this and
+    /// The client's wall clock when the attempt began, or when a wait tried again. A store grants a fence greater than this and
     /// greater than every fence it granted before, which preserves the order of fences even after the
     /// loss of a counter.
     pub proposal: WallTime,
@@ -99,6 +99,13 @@ impl Claim {
     /// [`Claim::LIMIT_MAX`]. The client discards a later answer, because too little of the lease is left.
     pub fn limit(&self) -> Duration {
         (self.usable_ttl() / 3).min(Self::LIMIT_MAX)
+    }
+
+    /// The same claim, tried again at `now`. A counter of fences may have been lost since the wait began.
+    #[must_use]
+    pub fn proposed_at(mut self, now: WallTime) -> Self {
+        self.proposal = self.proposal.max(now);
+        self
     }
 
     /// The same claim of another owner.

@@ -3,6 +3,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{AcquireError, Busy, Claim, Grant};
+use crate::env::Env;
 use crate::types::Error;
 
 /// What a [`Session`](super::Session) reports while it takes a lock. A client reads the last report when the wait ends,
@@ -43,7 +44,7 @@ impl Progress {
         }
     }
 
-    /// Returns a place for reports, of which `listener` hears.
+    /// Returns a place for reports. `listener` hears each of them.
     pub fn heard_by(listener: Arc<dyn Listener>) -> Self {
         Self {
             last: Mutex::default(),
@@ -82,7 +83,7 @@ impl fmt::Debug for Progress {
 }
 
 /// Waits at a store that cannot wait itself: makes `attempt` again, after `pause`, while the lock is busy and the claim
-/// waits.
+/// waits. Each attempt has a claim with the current time as its proposal.
 ///
 /// # Errors
 ///
@@ -92,20 +93,23 @@ impl fmt::Debug for Progress {
 ///
 /// Dropping the future drops the attempt or the pause under way.
 pub async fn poll_until<A, P>(
-    claim: &Claim,
+    env: &Env,
+    claim: &Arc<Claim>,
     progress: &Progress,
-    mut attempt: impl FnMut() -> A,
+    mut attempt: impl FnMut(Arc<Claim>) -> A,
     mut pause: impl FnMut() -> P,
 ) -> Result<Grant, AcquireError>
 where
     A: Future<Output = Result<Grant, AcquireError>>,
     P: Future<Output = ()>,
 {
+    let mut next = Arc::clone(claim);
     loop {
-        match attempt().await {
+        match attempt(next).await {
             Err(AcquireError::Busy(busy)) if claim.waits => progress.busy(busy),
             answer => return answer,
         }
         pause().await;
+        next = Arc::new(Claim::clone(claim).proposed_at(env.clock.wall()));
     }
 }

@@ -38,7 +38,8 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     ///   [`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer), whether or not a permit is free.
     ///   If `guarantees` offers no permits, the store refuses such a claim as unsupported.
     /// - **A4** A grant's fence is greater than every fence granted for the key before, in every
-    ///   process and across restarts, and greater than the `proposal` of the claim that holds.
+    ///   process and across restarts, and greater than the `proposal` of the claim that holds. A wait proposes the wall
+    ///   clock of its last request.
     /// - **A5** A claim that does not wait is answered [`AcquireError::Busy`] at once if the lock is not free for it,
     ///   and leaves nothing held. A claim that waits is never answered `Busy`.
     /// - **A6** If leases expire, the lock is free again once the claim's TTL is over without a renewal.
@@ -92,7 +93,7 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     /// May be dropped at any time; each lease may or may not have been renewed.
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>>;
 
-    /// Frees whatever the owner of the claim has: the lock, a reservation, or a place in a queue.
+    /// Frees the lock, the reservation, or the place in a queue that belongs to the owner of the claim.
     ///
     /// # Contract
     ///

@@ -88,26 +88,6 @@ pub(crate) async fn a8_each_permit_has_one_holder(fixture: &Fixture) {
     released(&store, &writer).await;
 }
 
-pub(crate) async fn a8_an_owner_has_one_permit(fixture: &Fixture) {
-    let (store, key) = (fixture.open(), fixture.key());
-    if !offers(fixture, &store).await {
-        return;
-    }
-    let (one, fence) = has_permit(fixture, &store, &key).await;
-    assert!(granted(&store, &one).await >= fence, "a resend");
-    let others = [(); 2].map(|()| wants(fixture, &key));
-    for claim in &others {
-        granted(&store, claim).await;
-    }
-    is_full(fixture, &store, &key).await;
-    released(&store, &one).await;
-    let next = has_permit(fixture, &store, &key).await.0;
-    is_full(fixture, &store, &key).await;
-    for claim in others.iter().chain([&next]) {
-        released(&store, claim).await;
-    }
-}
-
 pub(crate) async fn a8_differing_permit_count_is_refused(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
     if !offers(fixture, &store).await {

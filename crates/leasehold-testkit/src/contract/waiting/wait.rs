@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use leasehold::Key;
 use leasehold::store::{Claim, Progress, Report, Wait};
 
@@ -42,4 +44,28 @@ pub(crate) async fn w2_busy_lock_is_reported(fixture: &Fixture) {
     // It held nothing.
     let _ = other.release(&waiter).await;
     released(&store, &holder).await;
+}
+
+/// The counter of fences may be lost while a claim waits.
+pub(crate) async fn a4_fence_of_a_waiter_exceeds_the_clock(fixture: &Fixture) {
+    const WAITED: Duration = Duration::from_millis(1_500);
+    let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
+    let holder = fixture.claim(&key, LONG);
+    granted(&store, &holder).await;
+    let (waiter, progress) = (waiting(fixture, &key), Progress::new());
+    let freeing = async {
+        until(fixture, "a report", async || progress.last().is_some()).await;
+        until(fixture, "a while", async || {
+            fixture.wall().distance(waiter.proposal) > WAITED
+        })
+        .await;
+        let freed = fixture.wall();
+        released(&store, &holder).await;
+        freed
+    };
+    let (grant, freed) = futures_util::join!(other.acquire_with(&waiter, &progress), freeing);
+    let grant = grant.expect("granted once it was free");
+    assert!(grant.fence.get() > freed.as_micros(), "{grant:?}");
+    let owner = grant.owner.unwrap_or(waiter.owner);
+    released(&other, &waiter.with_owner(owner)).await;
 }
