@@ -31,7 +31,7 @@ impl Engine {
     ) {
         let former = self.by_owner.get(&claim.owner).copied();
         let former = former.and_then(|id| self.forget(id));
-        let has_waited = former.as_ref().is_none_or(|it| it.ticket.is_some());
+        let has_waited = former.as_ref().is_none_or(|it| it.reported_busy.is_some());
         if mode == ReleaseMode::Detach {
             if let Some(former) = former {
                 self.leave_other_queues(now, &former);
