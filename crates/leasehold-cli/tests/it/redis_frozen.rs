@@ -121,27 +121,35 @@ fn until_nothing_is_left(servers: &RedisSet) {
     }
 }
 
-/// The kernel has what a process wrote to a frozen server, and the server executes it later.
+/// The kernel has what a process wrote to a frozen server, and the server executes it later. The holder's first request
+/// frees nothing there while the other process waits.
 #[test]
 fn thawed_server_has_nothing_of_ended_processes() {
-    let (sandbox, servers) = Sandbox::on_quorum(5);
-    sandbox.gate("gate");
-    // Longer than the test waits.
-    let holder = sandbox.start(&sh("run --ttl 60s x", "echo $$ > pid; read line < gate"));
-    sandbox.pid_in("pid");
-    let waiter = sandbox.start("run --ttl 60s x true");
-    for server in servers.iter() {
-        until("lock and waiter", || left_at(server).len() == 2);
+    for waiter_ends_first in [true, false] {
+        let (sandbox, servers) = Sandbox::on_quorum(5);
+        sandbox.gate("gate");
+        // Longer than the test waits.
+        let holder = sandbox.start(&sh("run --ttl 60s x", "echo $$ > pid; read line < gate"));
+        sandbox.pid_in("pid");
+        let waiter = sandbox.start("run --ttl 60s x true");
+        for server in servers.iter() {
+            until("lock and waiter", || left_at(server).len() == 2);
+        }
+        servers[1].freeze();
+        servers[3].freeze();
+        if waiter_ends_first {
+            waiter.signal(Signal::SIGTERM);
+            assert_eq!(waiter.wait().code(), 143);
+            sandbox.open_gate("gate");
+        } else {
+            sandbox.open_gate("gate");
+            waiter.wait().succeeds();
+        }
+        holder.wait().succeeds();
+        servers[1].thaw();
+        servers[3].thaw();
+        until_nothing_is_left(&servers);
     }
-    servers[1].freeze();
-    servers[3].freeze();
-    waiter.signal(Signal::SIGTERM);
-    assert_eq!(waiter.wait().code(), 143);
-    sandbox.open_gate("gate");
-    holder.wait().succeeds();
-    servers[1].thaw();
-    servers[3].thaw();
-    until_nothing_is_left(&servers);
 }
 
 #[test]
