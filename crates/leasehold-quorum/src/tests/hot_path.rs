@@ -76,6 +76,21 @@ fn release_of_a_waiter_stops_plain_commands() {
     assert_eq!(fixture.kinds(0), ["acquire"]);
 }
 
+/// Otherwise a lock that is taken again and again would never get plain commands back.
+#[test]
+fn release_without_a_wait_keeps_plain_commands() {
+    let mut fixture = Fixture::new(1);
+    let (claim, id) = fixture.wait_unanswered();
+    fixture.reply(0, granted(7));
+    fixture.acquired(id).expect("a lease");
+    fixture.pass_without_timers(1_001);
+    fixture.release(&claim);
+    assert_eq!(fixture.kinds(0), ["free"]);
+    fixture.reply(0, released(true));
+    fixture.attempt();
+    assert_eq!(fixture.kinds(0), ["try"]);
+}
+
 #[test]
 fn new_client_sends_no_plain_commands() {
     let mut fixture = Fixture::disconnected(3);
@@ -104,7 +119,7 @@ fn readers_permits_and_barging_use_the_script() {
     let claims = [
         fixture.claim(false).with_mode(Mode::Shared),
         fixture.claim(false).with_mode(permits),
-        fixture.claim(false).with_wait(Wait::Barging),
+        fixture.claim(false).barging(true),
     ];
     for claim in claims {
         fixture.acquire(&Arc::new(claim));

@@ -70,7 +70,6 @@ fn failed_round_gives_back_with_the_ticket() {
     assert!(fixture.outcome(id).is_none());
 }
 
-/// Otherwise fences come out of order.
 /// Otherwise the caller would hear nothing until the waiter is the oldest of its client, and give up.
 #[test]
 fn failed_round_reports_the_wait() {
@@ -84,6 +83,7 @@ fn failed_round_reports_the_wait() {
     assert_eq!(busy.place, Some(4));
 }
 
+/// Otherwise fences come out of order.
 #[test]
 fn reply_from_before_the_give_back_is_void() {
     let mut fixture = Fixture::new(3);
@@ -111,7 +111,6 @@ fn round_waits_longer_after_each_failure() {
     }
 }
 
-/// An attempt without a ticket does not try again.
 #[test]
 fn ttl_out_of_bounds_sends_nothing() {
     let mut fixture = Fixture::new(3);
@@ -125,6 +124,7 @@ fn ttl_out_of_bounds_sends_nothing() {
     assert!((0..3).all(|member| fixture.sent(member).is_empty()));
 }
 
+/// An attempt without a ticket does not try again.
 #[test]
 fn failed_attempt_ends_the_call() {
     let mut fixture = Fixture::new(3);
