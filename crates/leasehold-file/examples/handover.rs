@@ -11,7 +11,7 @@ use std::time::Duration;
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::env::{Env, SystemEntropy};
 use leasehold::store::{
-    AcquireError, Claim, ClientInfo, Owner, Progress, Report, SessionContext, Store, Wait,
+    AcquireError, Claim, ClientInfo, Owner, Progress, Report, SessionContext, Store,
 };
 use leasehold::{Client, Key, Lock};
 use leasehold_file::FileStore;
@@ -132,13 +132,12 @@ async fn tries_while_held(directory: &Path, waits: bool) -> Result<Vec<u32>, Fai
     for waiter in 0..WAITERS {
         let owner = || Owner::random(info.id, &SystemEntropy);
         let (key, ttl) = (Key::new(KEY)?, Duration::from_secs(30));
-        let mut claim = Claim::new(key, owner(), ttl, SystemClock.wall(), info.clone());
-        if waits {
-            claim = claim.with_wait(Wait::Queued);
-        }
+        let claim = Claim::new(key, owner(), ttl, SystemClock.wall(), info.clone());
+        // Ahead of the queue, it polls.
+        let claim = claim.waiting(true).barging(!waits);
         let (store, tries) = (store.clone(), tries.clone());
         waiters.spawn(async move {
-            let claim = Arc::new(claim.waiting(true));
+            let claim = Arc::new(claim);
             let progress = Progress::heard_by(Arc::new(move |_: &Report| {
                 tries[waiter].fetch_add(1, Ordering::Relaxed);
             }));

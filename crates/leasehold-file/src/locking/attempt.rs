@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use leasehold::clock::BootInstant;
-use leasehold::store::{Busy, Claim, Wait};
+use leasehold::store::{Busy, Claim};
 use leasehold::{Error, ErrorKind, Fence, Mode};
 
 use crate::directory::Directory;
@@ -146,7 +146,7 @@ fn take(
 
 /// Returns whether `claim` shares the lock and yields to a waiting writer.
 fn yields(open: &mut KeptOpen, claim: &Claim, now: BootInstant) -> io::Result<bool> {
-    if claim.mode == Mode::Exclusive || claim.wait == Wait::Barging {
+    if claim.mode == Mode::Exclusive || claim.barges {
         return Ok(false);
     }
     Ok(occupancy::is_writer_waiting(&open.file)?
@@ -157,8 +157,7 @@ fn yields(open: &mut KeptOpen, claim: &Claim, now: BootInstant) -> io::Result<bo
 
 /// Keeps out later claims that share the lock, while `claim` waits for the exclusive lock.
 fn announce(open: &mut KeptOpen, claim: &Claim) -> io::Result<()> {
-    let waits = claim.wait == Wait::Queued;
-    if claim.mode == Mode::Exclusive && waits && !open.is_announced {
+    if claim.mode == Mode::Exclusive && claim.is_queued() && !open.is_announced {
         occupancy::announce_writer(&open.file)?;
         open.is_announced = true;
     }

@@ -159,7 +159,7 @@ mod tests {
 
     use leasehold::Key;
     use leasehold::store::{
-        Claim, ClientId, ClientInfo, Owner, Progress, Session, SessionContext, Store as _, Wait,
+        Claim, ClientId, ClientInfo, Owner, Progress, Session, SessionContext, Store as _,
     };
 
     use super::*;
@@ -172,9 +172,7 @@ mod tests {
         let owner = || Owner::random(id, &SystemEntropy);
         let key = Key::new("deploy").unwrap();
         let (ttl, proposal) = (Duration::from_secs(1), WallTime::from_micros(1));
-        Claim::new(key, owner(), ttl, proposal, Arc::new(client))
-            .with_wait(Wait::Queued)
-            .waiting(true)
+        Claim::new(key, owner(), ttl, proposal, Arc::new(client)).waiting(true)
     }
 
     fn store(dir: &Path, waiters: Waiters) -> FileStore {

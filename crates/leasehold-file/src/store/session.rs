@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::store::background::blocking;
 use leasehold::store::{
     AcquireError, BoxFuture, Busy, Claim, Grant, Held, Inspection, Progress, Records, Release,
-    Renewal, Session, SessionContext, Term, Wait,
+    Renewal, Session, SessionContext, Term,
 };
 use leasehold::{Error, ErrorKind, Fence};
 
@@ -33,7 +33,7 @@ impl FileSession {
                 Tried::Busy(busy, _) if !claim.waits => return Err(AcquireError::Busy(busy)),
                 Tried::Busy(busy, kept) => {
                     progress.busy(busy);
-                    if claim.wait == Wait::Queued {
+                    if claim.is_queued() {
                         room = room.or_else(|| waiters.room(claim.mode));
                         open = room.is_some().then_some(kept);
                     }
@@ -57,7 +57,7 @@ impl FileSession {
         let mut stage = Stage::Try(open);
         loop {
             let (directory, wanted) = (directory.clone(), Arc::clone(claim));
-            let watchers = (claim.wait == Wait::Queued).then(|| waiters.clone());
+            let watchers = claim.is_queued().then(|| waiters.clone());
             let now = clock.now();
             let work = move || {
                 let watch = |path: &Path| watchers.as_ref()?.watch(path);

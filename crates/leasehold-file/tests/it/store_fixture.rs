@@ -9,7 +9,7 @@ use leasehold::clock::{Clock, SystemClock, WallTime, within};
 use leasehold::env::{Env, SystemEntropy};
 use leasehold::store::{
     AcquireError, BoxFuture, Claim, ClientInfo, Grant, Held, LockListing, Owner, Pattern, Permits,
-    Progress, Release, Renewal, Session, SessionContext, Store, Wait,
+    Progress, Release, Renewal, Session, SessionContext, Store,
 };
 use leasehold::{Error, Fence, Holder, Key, Mode};
 use leasehold_file::FileStore;
@@ -252,7 +252,7 @@ pub(crate) fn claim(client: &Arc<ClientInfo>, name: &str, proposal: u64) -> Clai
 
 /// The same claim, which waits.
 pub(crate) fn queued(claim: &Claim) -> Claim {
-    claim.clone().with_wait(Wait::Queued).waiting(true)
+    claim.clone().waiting(true)
 }
 
 pub(crate) fn held(claim: &Claim, fence: Fence) -> Held {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::Wait;
 use leasehold::{Error, ErrorKind, Fence};
 
 use super::state::{ClaimState, Phase, round_timeout};
@@ -162,18 +161,18 @@ impl Engine {
             };
             return Some((request, false));
         }
-        let queue = match claim.wait {
-            Wait::None => request::Place::None,
-            Wait::Barging => request::Place::Barging,
-            Wait::Queued => {
-                if acquisition.ticket.is_none() {
-                    let drawn = self.membership.ticket(now.instant, claim.owner)?;
-                    acquisition.ticket = Some(drawn.since.as_micros());
-                    self.waiters.add(&claim.key, drawn.since.as_micros(), id);
-                    self.heartbeat.keep_up(now.instant);
-                }
-                request::Place::Ticket(acquisition.ticket?)
+        let queue = if claim.barges {
+            request::Place::Barging
+        } else if !claim.waits {
+            request::Place::None
+        } else {
+            if acquisition.ticket.is_none() {
+                let drawn = self.membership.ticket(now.instant, claim.owner)?;
+                acquisition.ticket = Some(drawn.since.as_micros());
+                self.waiters.add(&claim.key, drawn.since.as_micros(), id);
+                self.heartbeat.keep_up(now.instant);
             }
+            request::Place::Ticket(acquisition.ticket?)
         };
         // The refused plain commands raised the counter to the proposal.
         let proposal = proposal + u64::from(member_state.tried);
@@ -201,7 +200,7 @@ impl Engine {
         acquisition.phase == Phase::Asking
             && acquisition.is_exclusive()
             && acquisition.ticket.is_none()
-            && acquisition.claim.wait != Wait::Barging
+            && !acquisition.claim.barges
             && !member_state.tried
             && (is_settled || state.knows(key))
             && !state.scripts_only

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::store::{Busy, Claim, Incarnation, PermitSlot, Wait};
+use leasehold::store::{Busy, Claim, Incarnation, PermitSlot};
 use leasehold::{Effect, Error, Fence, Mode};
 
 use crate::ballot::Ballot;
@@ -122,7 +122,7 @@ impl Acquisition {
     }
 
     pub(crate) fn is_queued(&self) -> bool {
-        matches!(self.claim.wait, Wait::Queued)
+        self.claim.is_queued()
     }
 
     pub(crate) fn is_exclusive(&self) -> bool {

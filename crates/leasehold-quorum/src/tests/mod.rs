@@ -20,7 +20,7 @@ use leasehold::clock::{BootInstant, WallTime};
 use leasehold::env::Entropy;
 use leasehold::store::{
     Busy, Claim, ClientId, ClientInfo, FenceConfirmation, Incarnation, MemberId, MemberSet,
-    MemberStatus, Owner, PermitSlot, Permits, RunId, Sample, Wait,
+    MemberStatus, Owner, PermitSlot, Permits, RunId, Sample,
 };
 use leasehold::{Error, ErrorKind, Fence, Key, Mode};
 
@@ -173,10 +173,7 @@ impl Fixture {
         let owner = Owner::at(self.client.id, self.now().wall, &*self.entropy);
         let key = Key::new("lock").unwrap();
         let claim = Claim::new(key, owner, TTL, self.now().wall, Arc::clone(&self.client));
-        match wait {
-            true => claim.with_wait(Wait::Queued),
-            false => claim,
-        }
+        claim.waiting(wait)
     }
 
     pub(super) fn start(&mut self, operation: Operation) -> OperationId {

@@ -183,7 +183,7 @@ fn late_grant_joins_the_lease() {
 #[test]
 fn barging_claim_asks_once_ahead_of_the_queue() {
     let mut fixture = Fixture::new(3);
-    let claim = Arc::new(fixture.claim(false).with_wait(Wait::Barging));
+    let claim = Arc::new(fixture.claim(false).barging(true));
     let id = fixture.acquire(&claim);
     let [Request::Acquire { place, .. }] = fixture.sent(0)[..] else {
         panic!("{:?}", fixture.sent(0));

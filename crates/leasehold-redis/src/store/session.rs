@@ -2,7 +2,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use leasehold::store::{
     AcquireError, Admin, BoxFuture, Claim, Grant, Health, Held, Inspection, Owner, Progress,
-    Records, Release, Renewal, Session, SessionContext, Wait,
+    Records, Release, Renewal, Session, SessionContext,
 };
 use leasehold::telemetry::{HandOvers, MemberGauges};
 use leasehold::{Effect, Error};
@@ -125,10 +125,12 @@ impl Session for RedisSession {
         progress: &'a Progress,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         Box::pin(async move {
-            match claim.waits {
-                true if claim.wait == Wait::Queued => self.queue(claim, progress).await,
-                true => self.poll(claim, progress).await,
-                false => self.ask(Arc::clone(claim)).await,
+            if claim.is_queued() {
+                self.queue(claim, progress).await
+            } else if claim.waits {
+                self.poll(claim, progress).await
+            } else {
+                self.ask(Arc::clone(claim)).await
             }
         })
     }

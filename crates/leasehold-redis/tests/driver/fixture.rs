@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold::Key;
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
 use leasehold::env::{Env, SystemEntropy};
-use leasehold::store::{BoxFuture, Claim, ClientInfo, Owner, Wait};
+use leasehold::store::{BoxFuture, Claim, ClientInfo, Owner};
 use leasehold_quorum::{Acquired, Outcome, ReleaseMode};
 use leasehold_redis::driver::{Driver, DriverConfig};
 use leasehold_testkit::servers::{RedisSet, Reply};
@@ -59,7 +59,7 @@ impl Client {
         let owner = Owner::at(self.info.id, now, &SystemEntropy);
         let key = Key::new(key).expect("a key");
         let claim = Claim::new(key, owner, TTL, now, Arc::clone(&self.info));
-        Arc::new(claim.with_wait(Wait::Queued))
+        Arc::new(claim.waiting(true))
     }
 
     pub(crate) async fn acquire(&self, key: &str) -> (Arc<Claim>, Acquired) {

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use leasehold::Effect;
 use leasehold::store::PermitSlot;
-use leasehold::store::{Claim, Owner, Release, Renewal, Wait as QueueMode};
+use leasehold::store::{Claim, Owner, Release, Renewal};
 use leasehold::{Error, Mode};
 use leasehold_quorum::{Acquired, Operation, Outcome, ReleaseMode};
 
@@ -107,11 +107,8 @@ impl Simulation {
         let claim = Claim::new(key, owner, ttl, now.wall, Arc::clone(&it.info))
             .with_mode(mode)
             .with_delay(Duration::from_micros(delay))
-            .with_wait(match manner {
-                Manner::Queued => QueueMode::Queued,
-                Manner::Barging => QueueMode::Barging,
-                Manner::Try | Manner::Foreign => QueueMode::None,
-            });
+            .waiting(manner == Manner::Queued)
+            .barging(manner == Manner::Barging);
         let claim = Arc::new(claim);
         let ttl = term + delay;
         self.add(What::Asked(Asked {

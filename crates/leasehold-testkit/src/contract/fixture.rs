@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use leasehold::clock::WallTime;
+use leasehold::clock::{Clock as _, SystemClock, WallTime, within};
 use leasehold::env::Env;
 use leasehold::store::{
     AcquireError, Admin, Claim, ClientInfo, Expiry, Grant, Held, Inspection, LeaseTerms, Owner,
@@ -131,7 +131,9 @@ impl OpenStore {
         progress: &Progress,
     ) -> Result<Grant, AcquireError> {
         let claim = Arc::new(claim.clone());
-        self.session.acquire(&claim, progress).await
+        let asking = self.session.acquire(&claim, progress);
+        let answer = within(&SystemClock, SystemClock.now() + TIMEOUT, asking).await;
+        answer.unwrap_or_else(|| panic!("{}: no answer within {TIMEOUT:?}", claim.key))
     }
 
     /// Takes the lock.

@@ -6,7 +6,7 @@ use tracing::{Instrument as _, Span};
 
 use super::attempt::Attempt;
 use super::backoff;
-use super::hearing::Hearing;
+use super::call_state::CallState;
 use crate::env::clock::BootInstant;
 use crate::guard::Guard;
 use crate::lease::ClientContext;
@@ -14,7 +14,7 @@ use crate::lease::ClientCore;
 use crate::runtime::background::Within;
 use crate::store::{AcquireError, Claim, Expiry, Progress, Report};
 use crate::telemetry::{WaitEnd, spans};
-use crate::types::{Error, ErrorKind, Key, Mode, Owner, Wait};
+use crate::types::{Error, ErrorKind, Key, Mode, Owner};
 
 /// One call of `acquire` or `try_acquire`. The caller's future runs it. If the caller drops it, the attempt ends, and
 /// what it may have taken is released in the background.
@@ -73,11 +73,11 @@ impl Acquisition {
     }
 
     async fn attempts(&self) -> Answer {
-        let hearing = Hearing::new(self);
-        let progress = Progress::heard_by(Arc::<Hearing>::clone(&hearing));
+        let state = CallState::new(self);
+        let progress = Progress::heard_by(Arc::<CallState>::clone(&state));
         for failures in 0.. {
             let attempt = Attempt::begin(self);
-            let answer = self.in_time(&hearing, attempt.ask(&progress)).await;
+            let answer = self.in_time(&state, attempt.ask(&progress)).await;
             let error = match answer {
                 Some(answer) => match attempt.end(answer) {
                     Ok(guard) => return Ok(Some(guard)),
@@ -97,7 +97,7 @@ impl Acquisition {
             let random = self.context.env.entropy.next_u64();
             let until = self.context.now() + backoff::pause_after(failures, random);
             let pause = self.context.env.clock.sleep_until(until);
-            if self.in_time(&hearing, pause).await.is_none() {
+            if self.in_time(&state, pause).await.is_none() {
                 return self.give_up(&progress);
             }
         }
@@ -105,9 +105,9 @@ impl Acquisition {
     }
 
     /// Runs `work` until the time of this call is up.
-    async fn in_time<T>(&self, hearing: &Hearing, work: impl Future<Output = T>) -> Option<T> {
+    async fn in_time<T>(&self, state: &CallState, work: impl Future<Output = T>) -> Option<T> {
         let over = async {
-            while let Some(end) = self.end(hearing) {
+            while let Some(end) = self.end(state) {
                 if end <= self.context.now() {
                     return;
                 }
@@ -124,11 +124,11 @@ impl Acquisition {
 
     /// Returns the end of this call. A store that has never answered this client may have a wrong address: it gets
     /// one TTL, or one from when its members say that they will have a vote.
-    fn end(&self, hearing: &Hearing) -> Option<BootInstant> {
+    fn end(&self, state: &CallState) -> Option<BootInstant> {
         match self.wait_policy {
             WaitPolicy::Wait(Some(wait)) if !wait.is_zero() => Some(self.began + wait),
             WaitPolicy::Wait(None) if self.context.was_answered() => None,
-            WaitPolicy::Wait(None) => Some(hearing.outage_end().unwrap_or(self.began + self.ttl)),
+            WaitPolicy::Wait(None) => Some(state.outage_end().unwrap_or(self.began + self.ttl)),
             WaitPolicy::OneAttempt | WaitPolicy::Wait(Some(_)) => {
                 let expires = self.context.guarantees.expiry != Expiry::WithProcess;
                 expires.then(|| self.began + self.limit())
@@ -154,16 +154,11 @@ impl Acquisition {
         let wall = env.clock.wall();
         let owner = Owner::at(self.context.info.id, wall, &*env.entropy);
         let info = Arc::clone(&self.context.info);
-        let wait = match self.waits() {
-            _ if self.barging => Wait::Barging,
-            true => Wait::Queued,
-            false => Wait::None,
-        };
         let claim = Claim::new(self.key.clone(), owner, self.ttl, wall, info)
             .with_delay(self.delay)
             .with_mode(self.mode)
-            .with_wait(wait)
-            .waiting(self.waits());
+            .waiting(self.waits())
+            .barging(self.barging);
         Arc::new(claim)
     }
 

@@ -3,7 +3,7 @@
 mod acquisition;
 mod attempt;
 mod backoff;
+mod call_state;
 mod granted;
-mod hearing;
 
 pub(crate) use acquisition::{Acquisition, WaitPolicy};

@@ -102,7 +102,7 @@ impl ClientCore {
     pub(crate) async fn pause(&self, span: Duration) -> Result<(), Error> {
         let clock = &self.context.env.clock;
         let rest = clock.sleep_until(self.now() + span);
-        self.engine()?.background.with(rest).await;
+        self.engine()?.background.within(rest).await;
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use crate::store::{
     Renewal, Term,
 };
 use crate::types::{
-    Error, ErrorKind, Fence, Holder, Key, Mode, Owner, PermitSlots, Permits, Wait, Waiter,
+    Error, ErrorKind, Fence, Holder, Key, Mode, Owner, PermitSlots, Permits, Waiter,
 };
 
 #[derive(Debug, Default)]
@@ -163,27 +163,27 @@ impl Lock {
 
     /// Returns how many waiters are ahead of `claim`, after adding it to the queue if it queues.
     fn place(&mut self, claim: &Claim, now: BootInstant) -> usize {
-        match claim.wait {
-            Wait::Barging => 0,
-            Wait::None => self.queue.len(),
-            Wait::Queued => {
-                let mut entries = self.queue.iter_mut();
-                let at = entries.position(|it| it.claim.owner == claim.owner);
-                let Some(place) = at else {
-                    self.queue.push(Entry {
-                        claim: claim.clone(),
-                        notify: Arc::default(),
-                        notified_at: None,
-                    });
-                    return self.queue.len() - 1;
-                };
-                // The waiter came. If others were faster, it is notified again.
-                let entry = &mut self.queue[place];
-                entry.claim = claim.clone();
-                entry.notified_at = entry.notified_at.map(|_| now);
-                place
-            }
+        if claim.barges {
+            return 0;
         }
+        if !claim.waits {
+            return self.queue.len();
+        }
+        let mut entries = self.queue.iter_mut();
+        let at = entries.position(|it| it.claim.owner == claim.owner);
+        let Some(place) = at else {
+            self.queue.push(Entry {
+                claim: claim.clone(),
+                notify: Arc::default(),
+                notified_at: None,
+            });
+            return self.queue.len() - 1;
+        };
+        // The waiter came. If others were faster, it is notified again.
+        let entry = &mut self.queue[place];
+        entry.claim = claim.clone();
+        entry.notified_at = entry.notified_at.map(|_| now);
+        place
     }
 
     /// Renews a lease, or makes it shared. A late message of the exclusive claim finds a shared lease
@@ -304,7 +304,7 @@ impl Lock {
         };
         let mut busy = Busy::by(lease.map(|lease| lease.claim.owner));
         busy.remaining = lease.map(|lease| lease.end.since(now));
-        busy.place = (claim.wait == Wait::Queued).then_some(place as u64 + 1);
+        busy.place = claim.is_queued().then_some(place as u64 + 1);
         busy
     }
 

@@ -5,7 +5,7 @@ use super::table::Table;
 use crate::env::clock::{BootInstant, WallTime};
 use crate::env::{Env, SystemEntropy};
 use crate::store::{AcquireError, Busy, Claim, Held, Release};
-use crate::types::{ClientInfo, ErrorKind, Key, Mode, Owner, Permits, Wait};
+use crate::types::{ClientInfo, ErrorKind, Key, Mode, Owner, Permits};
 
 const TTL: Duration = Duration::from_secs(30);
 
@@ -13,17 +13,15 @@ fn at(millis: u64) -> BootInstant {
     BootInstant::from_nanos(millis * 1_000_000)
 }
 
-fn claim(mode: Mode, wait: Wait) -> Claim {
+fn claim(mode: Mode) -> Claim {
     let client = ClientInfo::of_this_process(&Env::default(), None);
     let owner = Owner::random(client.id, &SystemEntropy);
     let (key, proposal) = (Key::new("x").unwrap(), WallTime::from_micros(1));
-    Claim::new(key, owner, TTL, proposal, Arc::new(client))
-        .with_mode(mode)
-        .with_wait(wait)
+    Claim::new(key, owner, TTL, proposal, Arc::new(client)).with_mode(mode)
 }
 
 fn waits(mode: Mode) -> Claim {
-    claim(mode, Wait::Queued)
+    claim(mode).waiting(true)
 }
 
 fn permit(count: u32) -> Mode {
@@ -50,7 +48,7 @@ fn waiters_are_served_in_order() {
     assert_eq!(busy(&mut table, &second, at(2)).place, Some(2));
     assert_eq!(table.release(&holder, at(3)), Release::Released);
     busy(&mut table, &second, at(4));
-    busy(&mut table, &claim(Mode::Exclusive, Wait::None), at(4));
+    busy(&mut table, &claim(Mode::Exclusive), at(4));
     assert!(is_granted(&mut table, &first, at(5)));
     table.release(&first, at(6));
     assert!(is_granted(&mut table, &second, at(7)));
@@ -80,7 +78,7 @@ fn waiting_writer_keeps_later_readers_out() {
     busy(&mut table, &late, at(2));
     assert!(is_granted(
         &mut table,
-        &claim(Mode::Shared, Wait::Barging),
+        &claim(Mode::Shared).barging(true),
         at(3)
     ));
     table.release(&writer, at(4));
@@ -130,7 +128,7 @@ fn waiter_for_another_number_is_in_nobodys_way() {
     table.release(&holder, at(3));
     assert!(is_granted(
         &mut table,
-        &claim(permit(2), Wait::Barging),
+        &claim(permit(2)).barging(true),
         at(4)
     ));
     assert!(is_granted(&mut table, &next, at(5)));

@@ -8,11 +8,10 @@ mod thread_runtime;
 pub use process::Process;
 pub use running::has_several_threads;
 pub(crate) use running::{Running, Within};
-use running::{Spawner, Task, poll_within};
+use running::{Spawner, Task};
 pub use thread_runtime::ThreadRuntime;
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::future::Future;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
@@ -153,13 +152,6 @@ impl Background {
             task: Some(Box::pin(task)),
             spawner: Arc::clone(&self.spawner),
         })
-    }
-
-    /// Runs `task` where the returned future is polled, on any executor. It is dropped with the future.
-    pub(crate) async fn with<T>(&self, task: impl Future<Output = T>) -> T {
-        let mut task = pin!(task);
-        let runtime = &self.spawner.runtime;
-        poll_fn(|context| poll_within(runtime, task.as_mut(), context)).await
     }
 
     /// Ends the thread once `shutdown_tracker` is over. Never waits for it.

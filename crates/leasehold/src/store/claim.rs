@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::env::clock::WallTime;
-use crate::types::{ClientInfo, Fence, Key, Mode, Owner, PermitSlot, Wait};
+use crate::types::{ClientInfo, Fence, Key, Mode, Owner, PermitSlot};
 
 /// What one attempt asks of a store: this key, for this owner, in this mode, for this long.
 ///
@@ -31,10 +31,11 @@ pub struct Claim {
     pub proposal: WallTime,
     /// The client that asks, shown to people who inspect the lock.
     pub client: Arc<ClientInfo>,
-    /// Whether the attempt is part of a wait, and how the wait continues if the lock is held.
-    pub wait: Wait,
-    /// Whether the claim waits for the lock.
+    /// Whether the claim waits for the lock. The owner is then the waiter in the queue, unless the claim barges.
     pub waits: bool,
+    /// Whether the claim goes ahead of the queue: it takes a free lock even if the lock is reserved for a waiter, and
+    /// has no place itself.
+    pub barges: bool,
     /// Whether a renewal may restore the lease on members that forgot it while a majority has it. False
     /// if another process could free the lease meanwhile, because the restored lease would come after the
     /// release.
@@ -62,17 +63,10 @@ impl Claim {
             delay: Duration::ZERO,
             proposal,
             client,
-            wait: Wait::None,
             waits: false,
+            barges: false,
             repairs: true,
         }
-    }
-
-    /// The same claim as part of a wait.
-    #[must_use]
-    pub fn with_wait(mut self, wait: Wait) -> Self {
-        self.wait = wait;
-        self
     }
 
     /// The same claim, which waits for the lock or not.
@@ -80,6 +74,18 @@ impl Claim {
     pub fn waiting(mut self, waits: bool) -> Self {
         self.waits = waits;
         self
+    }
+
+    /// The same claim, which goes ahead of the queue or not.
+    #[must_use]
+    pub fn barging(mut self, barges: bool) -> Self {
+        self.barges = barges;
+        self
+    }
+
+    /// Returns whether the claim waits in the queue.
+    pub fn is_queued(&self) -> bool {
+        self.waits && !self.barges
     }
 
     /// The same claim, whose lease lives for another `delay` that guards do not use.

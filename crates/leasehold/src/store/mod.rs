@@ -23,7 +23,7 @@ pub use crate::env::BoxFuture;
 pub use crate::runtime::background;
 pub use crate::types::{
     ClientId, ClientInfo, LostReason, MemberFailure, MemberId, NotAnOwner, Owner, Pattern,
-    PermitSlot, PermitSlots, Permits, Ticket, Wait, Waiter, is_printable, printable,
+    PermitSlot, PermitSlots, Permits, Ticket, Waiter, is_printable, printable,
 };
 pub use admin::Admin;
 pub use attempt::{AcquireError, Busy, Grant, Release, Renewal, Term};

@@ -33,6 +33,6 @@ pub use pattern::Pattern;
 pub use permits::{PermitSlot, PermitSlots, Permits};
 pub(crate) use printable::unprintable;
 pub use printable::{is_printable, printable};
-pub use queue::{Ticket, Wait, Waiter};
+pub use queue::{Ticket, Waiter};
 #[cfg(feature = "serde")]
 pub(crate) use serde_text::{parse_text, serialize_as_text};

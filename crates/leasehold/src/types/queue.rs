@@ -14,18 +14,6 @@ pub struct Ticket {
     pub waiter: Owner,
 }
 
-/// How an attempt waits if the lock is held.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wait {
-    /// It does not wait, or waits without a place in the queue.
-    #[default]
-    None,
-    /// In the queue. The owner of the claim is the waiter.
-    Queued,
-    /// Ahead of the queue: it takes a free lock even if the lock is reserved for a waiter.
-    Barging,
-}
-
 /// A waiter for a lock, with what the store knows of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

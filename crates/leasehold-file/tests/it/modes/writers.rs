@@ -1,6 +1,6 @@
 //! Writers that wait, and claims that yield to them.
 
-use leasehold::store::{Claim, Renewal, Wait};
+use leasehold::store::{Claim, Renewal};
 use leasehold::{ErrorKind, Mode};
 
 use crate::helper::Helper;
@@ -43,7 +43,7 @@ async fn sharing_claims_yield_to_a_waiting_writer() {
             let waiter = StoppedWait::begin(store, &fixture.wants(mode)).await;
             waiter.leave().await;
             // A claim that goes ahead of waiters does so here too.
-            let ahead = fixture.wants(mode).with_wait(Wait::Barging);
+            let ahead = fixture.wants(mode).barging(true);
             granted(store, &ahead).await;
             released(store, &ahead).await;
         }
@@ -59,8 +59,8 @@ async fn sharing_claims_yield_to_a_waiting_writer() {
 async fn non_waiting_writer_blocks_no_reader() {
     let fixture = StoreFixture::new();
     fixture.shared_by(Mode::Shared).await;
-    for wait in [Wait::None, Wait::Barging] {
-        let writer = fixture.wants(Mode::Exclusive).with_wait(wait);
+    for barges in [false, true] {
+        let writer = fixture.wants(Mode::Exclusive).barging(barges);
         fixture.busy(&writer).await;
         fixture.shared_by(Mode::Shared).await;
     }

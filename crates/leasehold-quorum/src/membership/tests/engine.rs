@@ -1,6 +1,6 @@
 //! The same rules, seen through the whole engine.
 
-use leasehold::store::{Renewal, Wait};
+use leasehold::store::Renewal;
 
 use super::fixture::{Fixture, TTL, claim};
 use super::*;
@@ -164,7 +164,7 @@ fn waiter_without_votes_asks_for_no_lock() {
     fixture.pass(SECOND);
     (0..3).for_each(|member| fixture.got[member].clear());
     let waiter = claim();
-    let claim = Arc::new(waiter.with_wait(Wait::Queued));
+    let claim = Arc::new(waiter.waiting(true));
     let id = fixture.start(Operation::Acquire(claim));
     let reason = "m0, m1: it restarted, lost data, or is new (no vote for 60s)";
     let told = fixture.progress.last().expect("an answer at once");

@@ -1,13 +1,12 @@
 use std::time::Duration;
 
 use leasehold::Key;
-use leasehold::store::{Claim, Progress, Report, Wait};
+use leasehold::store::{Claim, Progress, Release, Report};
 
 use crate::contract::fixture::{Fixture, LONG, granted, released, until};
 
 fn waiting(fixture: &Fixture, key: &Key) -> Claim {
-    let claim = fixture.claim(key, LONG);
-    claim.with_wait(Wait::Queued).waiting(true)
+    fixture.claim(key, LONG).waiting(true)
 }
 
 pub(crate) async fn w1_freed_lock_is_granted_to_the_waiter(fixture: &Fixture) {
@@ -41,8 +40,8 @@ pub(crate) async fn w2_busy_lock_is_reported(fixture: &Fixture) {
     };
     let is_holder = busy.holder.is_none_or(|owner| owner == holder.owner);
     assert!(is_holder, "{busy:?}");
-    // It held nothing.
-    let _ = other.release(&waiter).await;
+    let left = other.release(&waiter).await;
+    assert!(matches!(left, Ok(Release::WasLost)), "{left:?}");
     released(&store, &holder).await;
 }
 

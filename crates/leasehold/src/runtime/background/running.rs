@@ -1,12 +1,11 @@
 //! Runs tasks where their callers poll.
 
 use std::cell::Cell;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
-use std::thread::LocalKey;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::mpsc::UnboundedSender;
@@ -81,14 +80,12 @@ impl<T: Send + 'static> Drop for Running<T> {
         let Some(task) = self.task.take() else {
             return;
         };
-        if !self.spawner.process.is_current() {
+        if self.spawner.process.is_current() {
+            self.spawner
+                .spawn(Box::pin(async move { drop(task.await) }));
+        } else {
             // A forked child has no thread, and may never get a mutex of its copy.
             std::mem::forget(task);
-        } else {
-            let mut task = task;
-            self.spawner.spawn(Box::pin(poll_fn(move |context| {
-                task.as_mut().poll(context).map(drop)
-            })));
         }
     }
 }
@@ -108,7 +105,7 @@ impl<T: Send + 'static> Future for Within<T> {
 impl<T: Send + 'static> Drop for Within<T> {
     fn drop(&mut self) {
         let Running { task, spawner } = &mut self.0;
-        // A forked child forgets it.
+        // A forked child forgets the task, like that of `Running`.
         if spawner.process.is_current() {
             let _entered = spawner.runtime.enter();
             drop(task.take());
@@ -121,12 +118,12 @@ thread_local! {
     static CALLER_HAS_THREADS: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
-/// Sets a value of the thread back when it is dropped.
-struct Reset<T: Copy + 'static>(&'static LocalKey<Cell<T>>, T);
+/// Sets [`CALLER_HAS_THREADS`] back when it is dropped.
+struct Reset(Option<bool>);
 
-impl<T: Copy> Drop for Reset<T> {
+impl Drop for Reset {
     fn drop(&mut self) {
-        self.0.set(self.1);
+        CALLER_HAS_THREADS.set(self.0);
     }
 }
 
@@ -145,8 +142,7 @@ pub(super) fn poll_within<T>(
     context: &mut Context<'_>,
 ) -> Poll<T> {
     let several = has_several_threads();
-    let before = CALLER_HAS_THREADS.replace(Some(several));
-    let _reset = Reset(&CALLER_HAS_THREADS, before);
+    let _reset = Reset(CALLER_HAS_THREADS.replace(Some(several)));
     let _entered = runtime.enter();
     task.poll(context)
 }
@@ -169,7 +165,7 @@ mod tests {
         let background = Background::start().unwrap();
         let here = std::thread::current().name().map(str::to_owned);
         assert_eq!(pollster::block_on(background.run(thread_name())), here);
-        assert_eq!(pollster::block_on(background.with(thread_name())), here);
+        assert_eq!(pollster::block_on(background.within(thread_name())), here);
         let several = background.run(async { has_several_threads() });
         assert!(!pollster::block_on(several));
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold::clock::within;
-use leasehold::store::{Wait, background};
+use leasehold::store::background;
 use leasehold::{Client, ErrorKind, Guard, Key, Mode, ReleaseOutcome};
 use leasehold_testkit::{Fault, StoreCall};
 use tokio::task::JoinHandle;
@@ -115,7 +115,7 @@ async fn set_of_one_waits_like_its_lock() {
     let waiting = start(fixture.other_client().lock_all(["a", "a"]).acquire());
     fixture.settle().await;
     let calls = fixture.store.calls().split_off(before);
-    let as_a_lock = matches!(&calls[0], StoreCall::Acquire(claim) if claim.wait != Wait::None);
+    let as_a_lock = matches!(&calls[0], StoreCall::Acquire(claim) if claim.waits);
     assert!(
         as_a_lock,
         "its first attempt is part of the wait: {calls:?}"

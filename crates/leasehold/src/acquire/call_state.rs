@@ -7,8 +7,8 @@ use crate::env::clock::BootInstant;
 use crate::lease::ClientContext;
 use crate::store::{Listener, Report};
 
-/// What one call hears from the store while it waits.
-pub(super) struct Hearing {
+/// What the store has reported to one call of `acquire` so far.
+pub(super) struct CallState {
     context: Arc<ClientContext>,
     ttl: Duration,
     was_refused: AtomicBool,
@@ -16,7 +16,7 @@ pub(super) struct Hearing {
     outage_end: OnceLock<BootInstant>,
 }
 
-impl Hearing {
+impl CallState {
     pub(super) fn new(acquisition: &Acquisition) -> Arc<Self> {
         Arc::new(Self {
             context: Arc::clone(&acquisition.context),
@@ -33,7 +33,7 @@ impl Hearing {
     }
 }
 
-impl Listener for Hearing {
+impl Listener for CallState {
     fn heard(&self, report: &Report) {
         match report {
             Report::Busy(_) => {
