@@ -19,7 +19,7 @@ impl Client {
     /// # Errors
     ///
     /// An invalid name. [`ErrorKind::Unsupported`] if the store cannot take a lock from its holder (see
-    /// [`Store::admin`](crate::store::Store::admin)), or if several clients hold it together. The
+    /// [`Session::admin`](crate::store::Session::admin)), or if several clients hold it together. The
     /// effect is `Unknown` if its holder has made it shared in the meantime; the holder then loses its
     /// share. A store that does not answer; the effect is `Unknown` if the lock may be broken. On a quorum
     /// a majority must carry out the break. Calling again is fine.
