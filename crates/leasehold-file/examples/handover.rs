@@ -10,9 +10,7 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::env::{Env, SystemEntropy};
-use leasehold::store::{
-    AcquireError, Claim, ClientInfo, Owner, Progress, Report, SessionContext, Store,
-};
+use leasehold::store::{AcquireError, Claim, Owner, Progress, Report, SessionContext, Store};
 use leasehold::{Client, Key, Lock};
 use leasehold_file::FileStore;
 use tokio::runtime::Handle;
@@ -124,7 +122,7 @@ fn start(way: &str, directory: &Path) -> Result<(Child, ChildStdin), Failure> {
 async fn tries_while_held(directory: &Path, waits: bool) -> Result<Vec<u32>, Failure> {
     let lock = Client::new(FileStore::open(directory)?).lock(KEY);
     let guard = lock.acquire().await?;
-    let info = Arc::new(ClientInfo::of_this_process(&Env::default(), None));
+    let info = Arc::new(Env::default().this_process(None));
     let context = SessionContext::new(Env::default(), info.clone(), Handle::current());
     let store = Store::open(&FileStore::open(directory)?, context);
     let tries: Arc<[AtomicU32; WAITERS]> = Arc::default();

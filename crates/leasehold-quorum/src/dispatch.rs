@@ -1,7 +1,7 @@
 //! Passes replies and losses to the parts of the engine that sent the requests, and sends the requests of
 //! these parts.
 
-use leasehold::{Error, ErrorKind};
+use leasehold_types::{Error, ErrorKind};
 
 use crate::engine::{BACKGROUND_LIMIT, Engine, Now};
 use crate::member::{Answered, Task};

@@ -3,10 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::HashMap;
-use leasehold::Error;
-use leasehold::clock::{BootInstant, WallTime};
-use leasehold::env::Entropy;
-use leasehold::store::{Claim, ClientInfo, MemberSet, Owner};
+use leasehold_types::{BootInstant, Claim, ClientInfo, Entropy, Error, MemberSet, Owner, WallTime};
 
 use crate::acquire::state::Acquisition;
 use crate::member::{Answered, Member, Task, late};
@@ -340,7 +337,7 @@ impl Engine {
     pub(crate) fn lease_of(claim: &Arc<Claim>) -> Lease {
         Lease {
             claim: Arc::clone(claim),
-            fence: leasehold::Fence::MAX,
+            fence: leasehold_types::Fence::MAX,
             slot: None,
         }
     }

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::store::MemberFailure;
-use leasehold::{Error, ErrorKind};
+use leasehold_types::{Error, ErrorKind, MemberFailure};
 
 use crate::ballot::majority;
 
@@ -87,7 +86,7 @@ fn eligible_after(total: usize, failures: &[MemberFailure]) -> Option<Duration> 
 
 #[cfg(test)]
 mod tests {
-    use leasehold::store::MemberId;
+    use leasehold_types::MemberId;
 
     use super::*;
 

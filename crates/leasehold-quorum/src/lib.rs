@@ -52,6 +52,8 @@ mod request;
 pub mod setup;
 mod tally;
 #[cfg(test)]
+mod test_values;
+#[cfg(test)]
 mod tests;
 mod trust;
 pub mod views;

@@ -2,9 +2,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use foldhash::HashMap;
-use leasehold::clock::BootInstant;
-use leasehold::store::Incarnation;
-use leasehold::{Error, Key};
+use leasehold_types::{BootInstant, Error, Incarnation, Key};
 
 use crate::operation::OperationId;
 use crate::request::{Lease, RequestId};
@@ -58,7 +56,7 @@ pub(crate) enum Task {
     /// An attempt of an operation at this member, by its number.
     Attempt(OperationId, u32),
     /// Confirms a fence at the member.
-    Confirm(OperationId, leasehold::Fence),
+    Confirm(OperationId, leasehold_types::Fence),
     /// Releases a lease. The successor's attempt is part of the request.
     Release {
         lease: Lease,
@@ -249,5 +247,5 @@ impl Member {
 /// Returns the error of a request that reached its limit.
 pub(crate) fn late(limit: Duration) -> Error {
     let text = format!("no answer within {limit:?}");
-    Error::new(leasehold::ErrorKind::Unreachable, text).with_unknown_effect()
+    Error::new(leasehold_types::ErrorKind::Unreachable, text).with_unknown_effect()
 }

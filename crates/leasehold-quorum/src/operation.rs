@@ -1,10 +1,9 @@
 use std::sync::Arc;
 
-use leasehold::clock::BootInstant;
-use leasehold::store::{
-    Busy, Claim, Held, MemberHealth, Owner, PermitSlot, RecordKey, Release, Renewal, Term,
+use leasehold_types::{
+    BootInstant, Busy, Claim, Error, Fence, Held, MemberHealth, Owner, PermitSlot, RecordKey,
+    Release, Renewal, Term,
 };
-use leasehold::{Error, Fence};
 
 use crate::record::action::{RecordAction, RecordAnswer};
 

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use leasehold::store::{Busy, MemberStatus, Owner, PermitSlot, Sample};
-use leasehold::{Error, Fence, Key, LostReason, Mode};
+use leasehold_types::{
+    Busy, Error, Fence, Key, LostReason, MemberStatus, Mode, Owner, PermitSlot, Sample,
+};
 
 use crate::record::action::RecordAnswer;
 use crate::request::RequestId;
@@ -36,7 +37,7 @@ pub enum Reply {
     /// The answers to a heartbeat, in the order of its waiters.
     Waiting(Vec<Refusal>),
     /// The answer to [`Request::ConfirmFence`](crate::Request::ConfirmFence).
-    Confirmed(leasehold::store::FenceConfirmation),
+    Confirmed(leasehold_types::FenceConfirmation),
     /// The answers to a repair: whether each lease was restored.
     Repaired(Vec<bool>),
     /// The answer to [`Request::Record`](crate::Request::Record).

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::{Claim, DataGeneration, MemberId, MemberRecordEdit, Owner, PermitSlot};
-use leasehold::{Fence, Key};
+use leasehold_types::{
+    Claim, DataGeneration, Fence, Key, MemberId, MemberRecordEdit, Owner, PermitSlot,
+};
 
 use crate::record::action::RecordAction;
 

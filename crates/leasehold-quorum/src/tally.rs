@@ -1,7 +1,7 @@
 //! Whether a lease was renewed or freed. Decides from the members' votes alone.
 
 use crate::ballot::majority;
-use leasehold::LostReason;
+use leasehold_types::LostReason;
 
 /// One member's vote on one lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

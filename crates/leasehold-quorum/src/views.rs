@@ -3,11 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use leasehold::store::{
-    ForceReleaseRecord, ForcedRelease, ListedLock, LockListing, MemberFailure, MemberId,
-    Visibility, Waiter,
+use leasehold_types::{
+    Error, ErrorKind, ForceReleaseRecord, ForcedRelease, Holder, Key, ListedLock, LockListing,
+    MemberFailure, MemberId, Visibility, Waiter,
 };
-use leasehold::{Error, ErrorKind, Holder, Key};
 
 use crate::ballot::majority;
 use crate::errors::too_few;

@@ -1,13 +1,12 @@
 use std::time::Duration;
 
-use leasehold::Mode;
-use leasehold::env::SystemEntropy;
-use leasehold::store::{ClientId, Owner};
+use crate::test_values::RandomEntropy;
+use leasehold_types::{ClientId, Mode, Owner};
 
 use super::*;
 
 fn owner() -> Owner {
-    Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy)
+    Owner::random(ClientId::random(&RandomEntropy), &RandomEntropy)
 }
 
 fn held(owner: Owner, remaining: u64) -> Holder {

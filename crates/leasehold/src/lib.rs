@@ -102,11 +102,12 @@ pub use election::{Election, Leader, LeaderChange, LeaderWatch, Leadership};
 pub use fencing::{FenceGate, Fenced};
 pub use guard::{Guard, GuardState, ReleaseOutcome};
 pub use handle::Handle;
+#[doc(inline)]
+pub use leasehold_types::{Effect, Error, ErrorKind, Fence, Holder, Key, LostReason, Mode};
 pub use lock::Lock;
 pub use memory::MemoryStore;
 pub use multi::{GuardSet, LockSet, Semaphore};
 pub use once::{Once, OnceResult, OnceRun, OnceStart};
 pub use record::{HeldRecord, Record};
 #[doc(inline)]
-pub use store::{Guarantees, LostReason};
-pub use types::{Effect, Error, ErrorKind, Fence, Holder, Key, Mode};
+pub use store::Guarantees;

@@ -2,9 +2,10 @@ use crate::step::{answer, cargo};
 use crate::workspace::Workspace;
 
 /// What each crate may depend on in this workspace, apart from its tests.
-const LAYERS: [(&str, &[&str]); 7] = [
-    ("leasehold", &[]),
-    ("leasehold-quorum", &["leasehold"]),
+const LAYERS: [(&str, &[&str]); 8] = [
+    ("leasehold-types", &[]),
+    ("leasehold", &["leasehold-types"]),
+    ("leasehold-quorum", &["leasehold-types"]),
     ("leasehold-file", &["leasehold"]),
     ("leasehold-redis", &["leasehold", "leasehold-quorum"]),
     ("leasehold-testkit", &["leasehold"]),
@@ -15,9 +16,10 @@ const LAYERS: [(&str, &[&str]); 7] = [
     ),
 ];
 
-/// Crates with all of their dependencies: the engine does no I/O, and xtask builds quickly.
-const CLOSED: [(&str, &[&str]); 2] = [
-    ("leasehold-quorum", &["leasehold", "foldhash"]),
+/// Crates with all of their dependencies: the engine does no I/O, and its tests and xtask build quickly.
+const CLOSED: [(&str, &[&str]); 3] = [
+    ("leasehold-types", &["serde"]),
+    ("leasehold-quorum", &["leasehold-types", "foldhash"]),
     ("xtask", &[]),
 ];
 
@@ -82,7 +84,8 @@ mod tests {
         }
         for (of, on) in [
             ("leasehold", "leasehold-file"),
-            ("leasehold-quorum", "tokio"),
+            ("leasehold-quorum", "leasehold"),
+            ("leasehold-types", "tokio"),
             ("leasehold-redis", "leasehold-testkit"),
             ("xtask", "serde"),
         ] {

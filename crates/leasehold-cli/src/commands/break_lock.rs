@@ -167,11 +167,11 @@ mod tests {
     use leasehold::Fence;
     use leasehold::clock::WallTime;
     use leasehold::env::{Env, SystemEntropy};
-    use leasehold::store::{ClientInfo, Owner};
+    use leasehold::store::Owner;
     use std::time::Duration;
 
     fn told(members: usize, of: usize) -> String {
-        let by = ClientInfo::of_this_process(&Env::default(), None);
+        let by = Env::default().this_process(None);
         let owner = Owner::random(by.id, &SystemEntropy);
         let fence = Fence::new(12).unwrap();
         let record = ForceReleaseRecord::new(owner, fence, by, WallTime::from_micros(0));

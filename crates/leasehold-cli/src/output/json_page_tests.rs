@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use leasehold::clock::WallTime;
 use leasehold::env::{Env, SystemEntropy};
-use leasehold::store::{ClientInfo, ForceReleaseRecord, Owner};
+use leasehold::store::{ForceReleaseRecord, Owner};
 use leasehold::{Client, Error, ErrorKind, Fence, LeaderChange, MemoryStore};
 use serde_json::Value;
 
@@ -113,7 +113,7 @@ fn page_names_every_event_and_field() {
         .unwrap()
         .block_on(client.lock_all(["x"]).acquire());
     let guards = guards.unwrap();
-    let by = ClientInfo::of_this_process(&Env::default(), None);
+    let by = Env::default().this_process(None);
     let (owner, at) = (
         Owner::random(by.id, &SystemEntropy),
         WallTime::from_micros(1),

@@ -108,13 +108,13 @@ mod tests {
 
     use leasehold::clock::{WallTime, within};
     use leasehold::env::{Env, SystemEntropy};
-    use leasehold::store::{ClientId, ClientInfo};
+    use leasehold::store::ClientId;
 
     use super::*;
 
     fn id() -> ClaimId {
         let id = ClientId::random(&SystemEntropy);
-        let client = ClientInfo::of_this_process(&Env::default(), None);
+        let client = Env::default().this_process(None);
         ClaimId::of(&Claim::new(
             Key::new("deploy").unwrap(),
             Owner::random(id, &SystemEntropy),

@@ -158,9 +158,7 @@ mod tests {
     use std::task::Poll;
 
     use leasehold::Key;
-    use leasehold::store::{
-        Claim, ClientId, ClientInfo, Owner, Progress, Session, SessionContext, Store as _,
-    };
+    use leasehold::store::{Claim, ClientId, Owner, Progress, Session, SessionContext, Store as _};
 
     use super::*;
     use crate::directory::{Directory, Rules};
@@ -168,7 +166,7 @@ mod tests {
 
     fn waiter() -> Claim {
         let id = ClientId::random(&SystemEntropy);
-        let client = ClientInfo::of_this_process(&Env::default(), None);
+        let client = Env::default().this_process(None);
         let owner = || Owner::random(id, &SystemEntropy);
         let key = Key::new("deploy").unwrap();
         let (ttl, proposal) = (Duration::from_secs(1), WallTime::from_micros(1));
@@ -181,7 +179,7 @@ mod tests {
     }
 
     fn session(store: &FileStore) -> Arc<dyn Session> {
-        let client = Arc::new(ClientInfo::of_this_process(&Env::default(), None));
+        let client = Arc::new(Env::default().this_process(None));
         store.open(SessionContext::new(
             Env::default(),
             client,

@@ -228,7 +228,7 @@ fn runtime() -> Handle {
 }
 
 pub(crate) fn client() -> Arc<ClientInfo> {
-    Arc::new(ClientInfo::of_this_process(&Env::default(), None))
+    Arc::new(Env::default().this_process(None))
 }
 
 pub(crate) fn key(name: &str) -> Key {

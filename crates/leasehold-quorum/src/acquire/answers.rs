@@ -1,7 +1,6 @@
 //! Takes in what members answer to acquisitions.
 
-use leasehold::store::{FenceConfirmation, PermitSlot};
-use leasehold::{Error, ErrorKind, Fence};
+use leasehold_types::{Error, ErrorKind, Fence, FenceConfirmation, PermitSlot};
 
 use super::state::{ClaimState, Granted, MemberState, Phase};
 use crate::ballot::Vote;

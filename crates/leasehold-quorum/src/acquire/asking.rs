@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{Error, ErrorKind, Fence};
+use leasehold_types::{Error, ErrorKind, Fence};
 
 use super::state::{ClaimState, Phase, round_timeout};
 use crate::ballot::Vote;
@@ -114,7 +114,7 @@ impl Engine {
         let term = acquisition.claim.usable_ttl();
         let limit = match acquisition.is_queued() && self.members.len() > 1 {
             true => round_timeout(self.round_trip(), acquisition.failures),
-            false => (term / 3).min(leasehold::store::Claim::LIMIT_MAX),
+            false => (term / 3).min(leasehold_types::Claim::LIMIT_MAX),
         };
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;

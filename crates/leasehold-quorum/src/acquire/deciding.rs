@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::{MemberFailure, PermitSlot};
-use leasehold::{Error, ErrorKind, Fence};
+use leasehold_types::{Error, ErrorKind, Fence, MemberFailure, PermitSlot};
 
 use super::state::{ClaimState, MemberState, Phase};
 use crate::ballot::{Decision, majority};

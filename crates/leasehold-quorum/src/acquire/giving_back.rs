@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::Error;
-use leasehold::store::{Busy, Claim, Owner};
+use leasehold_types::{Busy, Claim, Error, Owner};
 
 use super::state::{ClaimState, round_timeout};
 use crate::ballot::majority;

@@ -12,9 +12,7 @@ pub(crate) mod state;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::clock::BootInstant;
-use leasehold::store::{Claim, Held};
-use leasehold::{Error, ErrorKind};
+use leasehold_types::{BootInstant, Claim, Error, ErrorKind, Held};
 
 use crate::ballot::majority;
 use crate::engine::{Engine, Now};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::clock::BootInstant;
-use leasehold::store::{Busy, Claim, Incarnation, PermitSlot};
-use leasehold::{Effect, Error, Fence, Mode};
+use leasehold_types::{
+    BootInstant, Busy, Claim, Effect, Error, Fence, Incarnation, Mode, PermitSlot,
+};
 
 use crate::ballot::Ballot;
 use crate::members::Members;

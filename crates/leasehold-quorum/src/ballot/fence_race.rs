@@ -1,4 +1,4 @@
-use leasehold::Fence;
+use leasehold_types::Fence;
 
 /// How a claim that is granted together with others gets a fence of its own.
 ///

@@ -11,8 +11,7 @@ mod fence_race;
 use std::cmp::Ordering;
 
 use fence_race::FenceRace;
-use leasehold::Fence;
-use leasehold::store::FenceConfirmation;
+use leasehold_types::{Fence, FenceConfirmation};
 
 /// One member's vote on the claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

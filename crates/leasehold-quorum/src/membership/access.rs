@@ -1,8 +1,6 @@
 //! Which members may be asked, and which operations wait for.
 
-use leasehold::clock::BootInstant;
-use leasehold::store::{MemberFailure, MemberId};
-use leasehold::{Error, ErrorKind};
+use leasehold_types::{BootInstant, Error, ErrorKind, MemberFailure, MemberId};
 
 use super::{Connection, Membership};
 use crate::ballot::majority;

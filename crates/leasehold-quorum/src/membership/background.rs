@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::clock::BootInstant;
-use leasehold::store::{DataGeneration, MemberStatus};
-use leasehold::{Error, ErrorKind};
+use leasehold_types::{BootInstant, DataGeneration, Error, ErrorKind, MemberStatus};
 
 use super::{Asked, Connection, MemberEvent, Membership};
 use crate::reply::Reply;

@@ -1,7 +1,6 @@
 use std::time::Duration;
 
-use leasehold::Error;
-use leasehold::clock::BootInstant;
+use leasehold_types::{BootInstant, Error};
 
 /// What changed at a member. The driver writes it to the log.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::clock::BootInstant;
+use leasehold_types::BootInstant;
 
 /// How long a client waits for the first connections to its members.
 ///

@@ -1,8 +1,6 @@
 //! The state of a member, from a fresh request.
 
-use leasehold::clock::BootInstant;
-use leasehold::store::MemberHealth;
-use leasehold::{Error, ErrorKind};
+use leasehold_types::{BootInstant, Error, ErrorKind, MemberHealth};
 
 use super::{Connection, Membership};
 use crate::request::Request;

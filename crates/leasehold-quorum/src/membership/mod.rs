@@ -16,10 +16,9 @@ mod votes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use leasehold::clock::BootInstant;
-use leasehold::env::Entropy;
-use leasehold::store::{MemberId, MemberSet, Owner, RunId, Sample, Ticket};
-use leasehold::{Error, ErrorKind};
+use leasehold_types::{
+    BootInstant, Entropy, Error, ErrorKind, MemberId, MemberSet, Owner, RunId, Sample, Ticket,
+};
 
 use crate::request::Request;
 use crate::trust::{Interval, Learned, Trust, UntrustedReason};

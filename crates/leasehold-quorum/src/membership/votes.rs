@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::Error;
-use leasehold::clock::BootInstant;
-use leasehold::store::{Claim, Incarnation, MemberFailure, Term};
+use leasehold_types::{BootInstant, Claim, Error, Incarnation, MemberFailure, Term};
 
 use super::{MemberEvent, Membership};
 use crate::request::Request;

@@ -1,5 +1,4 @@
-use leasehold::Fence;
-use leasehold::store::{Opened, Reading, RecordWrite, WriteOutcome};
+use leasehold_types::{Fence, Opened, Reading, RecordWrite, WriteOutcome};
 
 /// What a client does with a record.
 #[derive(Clone, Debug)]

@@ -12,8 +12,7 @@ mod rounds;
 
 use std::time::Duration;
 
-use leasehold::store::RecordKey;
-use leasehold::{Error, ErrorKind};
+use leasehold_types::{Error, ErrorKind, RecordKey};
 
 use crate::engine::{Engine, Now};
 use crate::member::{Answered, Task};

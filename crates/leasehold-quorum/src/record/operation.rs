@@ -1,6 +1,5 @@
 use foldhash::HashMap;
-use leasehold::clock::BootInstant;
-use leasehold::store::RecordKey;
+use leasehold_types::{BootInstant, RecordKey};
 
 use super::action::RecordAction;
 use super::rounds::Round;

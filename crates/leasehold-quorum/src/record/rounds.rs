@@ -1,7 +1,8 @@
 //! What follows from the members' answers about a record.
 
-use leasehold::store::{MemberFailure, Opened, Reading, WriteOutcome, Written};
-use leasehold::{Effect, Error, ErrorKind, Fence};
+use leasehold_types::{
+    Effect, Error, ErrorKind, Fence, MemberFailure, Opened, Reading, WriteOutcome, Written,
+};
 
 use super::action::{RecordAction, RecordAnswer};
 use crate::ballot::majority;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::store::{MemberId, RecordWrite, Version};
+use leasehold_types::{MemberId, RecordWrite, Version};
 
 use super::*;
 

@@ -5,8 +5,7 @@ pub(crate) mod state;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::{Claim, MemberFailure};
-use leasehold::{Error, ErrorKind, Mode};
+use leasehold_types::{Claim, Error, ErrorKind, MemberFailure, Mode};
 
 use crate::acquire::HOT_PAUSE;
 use crate::acquire::state::{Acquisition, Phase};
@@ -36,7 +35,7 @@ impl Engine {
             if let Some(former) = former {
                 self.leave_other_queues(now, &former);
             }
-            let freed = leasehold::store::Release::Released;
+            let freed = leasehold_types::Release::Released;
             return self.finish(id, Outcome::Released(freed));
         }
         if has_waited {
@@ -287,7 +286,9 @@ impl Engine {
         let vote = match reply {
             Reply::Released { freed: true, .. } => LeaseVote::Valid,
             // The lease had ended, or belonged to another owner by then.
-            Reply::Released { freed: false, .. } => LeaseVote::Lost(leasehold::LostReason::Gone),
+            Reply::Released { freed: false, .. } => {
+                LeaseVote::Lost(leasehold_types::LostReason::Gone)
+            }
             Reply::Failed(error) => {
                 let obstacle = self.membership.obstacle(now.instant, member);
                 let id = self.membership.id(member).clone();
@@ -307,8 +308,8 @@ impl Engine {
         };
         let outcome = match release.tally.verdict() {
             Verdict::Open => None,
-            Verdict::Valid => Some(Outcome::Released(leasehold::store::Release::Released)),
-            Verdict::Lost(_) => Some(Outcome::Released(leasehold::store::Release::WasLost)),
+            Verdict::Valid => Some(Outcome::Released(leasehold_types::Release::Released)),
+            Verdict::Lost(_) => Some(Outcome::Released(leasehold_types::Release::WasLost)),
             Verdict::Unknown => {
                 let failures = std::mem::take(&mut release.failures);
                 let error = too_few(self.members.len(), release.open, failures);

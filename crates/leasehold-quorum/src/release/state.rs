@@ -1,7 +1,6 @@
 use std::sync::Arc;
 
-use leasehold::clock::BootInstant;
-use leasehold::store::{Claim, MemberFailure};
+use leasehold_types::{BootInstant, Claim, MemberFailure};
 
 use crate::members::Members;
 use crate::tally::Tally;

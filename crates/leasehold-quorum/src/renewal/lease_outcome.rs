@@ -1,5 +1,4 @@
-use leasehold::store::{Claim, MemberFailure, MemberId, Renewal, Term};
-use leasehold::{LostReason, Mode};
+use leasehold_types::{Claim, LostReason, MemberFailure, MemberId, Mode, Renewal, Term};
 
 use crate::errors::too_few;
 use crate::reply::LeaseState;

@@ -11,9 +11,10 @@ mod tests;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use leasehold::clock::BootInstant;
-use leasehold::store::{Claim, Held, Incarnation, MemberFailure, MemberId, Owner, Renewal};
-use leasehold::{Error, ErrorKind};
+use leasehold_types::{
+    BootInstant, Claim, Error, ErrorKind, Held, Incarnation, MemberFailure, MemberId, Owner,
+    Renewal,
+};
 
 use crate::member::RenewalTask;
 use crate::members::Members;

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use leasehold::Error;
-use leasehold::env::Entropy;
-use leasehold::store::{MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus};
+use leasehold_types::{
+    Entropy, Error, MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus,
+};
 
 use super::{MemberAnswer, draw, not_yet, refuse, stated_set};
 use crate::trust::{difference, old_enough, wait_of};

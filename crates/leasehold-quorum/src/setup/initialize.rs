@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use leasehold::env::Entropy;
-use leasehold::store::{MemberFailure, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus};
-use leasehold::{Error, ErrorKind};
+use leasehold_types::{
+    Entropy, Error, ErrorKind, MemberFailure, MemberRecord, MemberRecordEdit, MemberSet,
+    MemberStatus,
+};
 
 use super::{MemberAnswer, draw, trust_of};
 use crate::trust::{RecordStep, UntrustedReason, wait_of};

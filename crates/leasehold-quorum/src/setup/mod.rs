@@ -10,10 +10,10 @@ mod replacement;
 #[cfg(test)]
 mod tests;
 
-use leasehold::clock::BootInstant;
-use leasehold::env::Entropy;
-use leasehold::store::{DataGeneration, MemberId, MemberRecord, MemberSet, MemberStatus};
-use leasehold::{Error, ErrorKind, Key};
+use leasehold_types::{
+    BootInstant, DataGeneration, Entropy, Error, ErrorKind, Key, MemberId, MemberRecord, MemberSet,
+    MemberStatus,
+};
 
 use crate::trust::{Interval, Trust};
 

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use leasehold::env::Entropy;
-use leasehold::store::{
-    DataGeneration, MemberFailure, MemberId, MemberRecord, MemberRecordEdit, MemberSet,
+use leasehold_types::{
+    DataGeneration, Entropy, Error, ErrorKind, MemberFailure, MemberId, MemberRecord,
+    MemberRecordEdit, MemberSet,
 };
-use leasehold::{Error, ErrorKind};
 
 use super::{MemberAnswer, refuse, trust_of};
 use crate::trust::{Trust, UntrustedReason};

@@ -1,8 +1,8 @@
 //! How an operator moves a member to another server, under the same id.
 
-use leasehold::env::Entropy;
-use leasehold::store::{MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus};
-use leasehold::{Error, ErrorKind};
+use leasehold_types::{
+    Entropy, Error, ErrorKind, MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus,
+};
 
 use super::{MemberAnswer, check_member, readmission, refuse};
 use crate::ballot::majority;

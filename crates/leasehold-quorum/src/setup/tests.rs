@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leasehold::clock::WallTime;
-use leasehold::env::SystemEntropy;
-use leasehold::store::{MemberRecord, MemberRecordEdit, RunId};
+use crate::test_values::RandomEntropy;
+use leasehold_types::{MemberRecord, MemberRecordEdit, RunId, WallTime};
 
 use super::*;
 
@@ -52,7 +51,7 @@ fn member_record(set: &MemberSet, generation: u64, run: RunId) -> MemberRecord {
         set: set.clone(),
         generation,
         changed: long_ago,
-        data_generation: DataGeneration::random(&SystemEntropy),
+        data_generation: DataGeneration::random(&RandomEntropy),
         since: long_ago,
         run,
         durable: false,
@@ -80,7 +79,7 @@ fn holding(id: &str) -> MemberAnswer {
 }
 
 fn first(answers: &[MemberAnswer]) -> Result<Vec<MemberRecordEdit>, Error> {
-    first_records(&three(), answers, &SystemEntropy)
+    first_records(&three(), answers, &RandomEntropy)
 }
 
 fn edits(
@@ -88,7 +87,7 @@ fn edits(
     new: &MemberSet,
     answers: &[MemberAnswer],
 ) -> Result<Vec<Option<MemberRecordEdit>>, Error> {
-    Change::new(old, new, answers)?.edits(answers, &SystemEntropy)
+    Change::new(old, new, answers)?.edits(answers, &RandomEntropy)
 }
 
 /// Adds `d`.
@@ -103,7 +102,7 @@ fn grown(changed: MemberAnswer) -> Error {
 }
 
 fn readmit(answers: &[MemberAnswer]) -> Result<Option<MemberRecordEdit>, Error> {
-    readmission(&three(), &MemberId::new("a"), answers, &SystemEntropy)
+    readmission(&three(), &MemberId::new("a"), answers, &RandomEntropy)
 }
 
 fn assert_says(error: &Error, text: &str) {
@@ -125,13 +124,13 @@ fn initialization_gives_each_member_a_record() {
 fn completion_confirms_each_first_record() {
     let set = three();
     let answers = ["a", "b", "c"].map(|id| member(id, &set, 0));
-    let edits = completion(&set, &answers, &SystemEntropy).unwrap();
+    let edits = completion(&set, &answers, &RandomEntropy).unwrap();
     let written: Vec<_> = edits
         .iter()
         .map(|(at, edit)| (*at, edit.generation))
         .collect();
     assert_eq!(written, [(0, 1), (1, 1), (2, 1)]);
-    let error = completion(&set, &[silent("a")], &SystemEntropy).unwrap_err();
+    let error = completion(&set, &[silent("a")], &RandomEntropy).unwrap_err();
     assert_says(&error, "no answer");
 }
 
@@ -172,7 +171,7 @@ fn granted_locks_need_the_operators_statement() {
 #[test]
 fn member_that_lost_its_data_is_not_new() {
     let [mut a, b, c] = ["a", "b", "c"].map(|id| formed(id, 600, false));
-    let observation = leasehold::store::Observation {
+    let observation = leasehold_types::Observation {
         data_generation: b.member_record().unwrap().data_generation,
         at: WallTime::from_micros(NOW),
         changed: true,
@@ -242,7 +241,7 @@ fn change_keeps_the_limits_of_the_members() {
     let answers = [a, b, c, empty("d")];
     let change = Change::new(&three(), &four(), &answers).unwrap();
     assert_eq!(change.new_set(), &new);
-    let edits = change.edits(&answers, &SystemEntropy).unwrap();
+    let edits = change.edits(&answers, &RandomEntropy).unwrap();
     assert!(edits.iter().flatten().all(|edit| edit.set == new));
     // An interrupted change is continued.
     let [a, b, c, d] = ["a", "b", "c", "d"].map(|id| member(id, &new, 2));
@@ -375,7 +374,7 @@ fn readmission_refuses_strangers_silence_and_contradictions() {
 fn replacement_needs_a_majority_of_the_others() {
     let set = three();
     let replace = |answers: &[MemberAnswer]| {
-        replacement(&three(), &MemberId::new("a"), answers, &SystemEntropy)
+        replacement(&three(), &MemberId::new("a"), answers, &RandomEntropy)
     };
     let [b, c] = ["b", "c"].map(|id| member(id, &set, 2));
     let edit = replace(&[empty("a"), b.clone(), c.clone()]).unwrap();

@@ -1,6 +1,6 @@
 //! Health checks that ask all members.
 
-use leasehold::store::MemberHealth;
+use leasehold_types::MemberHealth;
 
 use super::*;
 

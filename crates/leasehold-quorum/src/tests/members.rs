@@ -134,7 +134,7 @@ fn attempt_fails_at_once_without_connections() {
         panic!("no failure");
     };
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
-    assert_eq!(error.effect(), leasehold::Effect::None);
+    assert_eq!(error.effect(), leasehold_types::Effect::None);
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn burst_of_attempts_and_releases_is_sent_whole() {
             assert!(fixture.outcome(id).is_none(), "it has no answer yet");
             (0..members).for_each(|member| drop(fixture.reply(member, released(true))));
             let outcome = fixture.outcome(id);
-            let freed = leasehold::store::Release::Released;
+            let freed = leasehold_types::Release::Released;
             assert!(matches!(outcome, Some(Outcome::Released(it)) if it == freed));
         }
     }
@@ -365,7 +365,7 @@ fn only_the_first_attempt_waits_for_connections() {
 fn renewal_of_a_new_client_waits_for_connections() {
     let mut fixture = Fixture::disconnected(3);
     let claim = Arc::new(fixture.claim(false));
-    let held = leasehold::store::Held {
+    let held = leasehold_types::Held {
         claim,
         fence: fence(7),
     };
@@ -379,7 +379,7 @@ fn renewal_of_a_new_client_waits_for_connections() {
     };
     assert!(matches!(
         renewals[..],
-        [leasehold::store::Renewal::Renewed(_)]
+        [leasehold_types::Renewal::Renewed(_)]
     ));
     fixture.pass(30);
     fixture.connect(2);

@@ -16,13 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use leasehold::clock::{BootInstant, WallTime};
-use leasehold::env::Entropy;
-use leasehold::store::{
-    Busy, Claim, ClientId, ClientInfo, FenceConfirmation, Incarnation, MemberId, MemberSet,
-    MemberStatus, Owner, PermitSlot, Permits, RunId, Sample,
+use leasehold_types::{
+    BootInstant, Busy, Claim, ClientId, ClientInfo, Entropy, Error, ErrorKind, Fence,
+    FenceConfirmation, Incarnation, Key, MemberId, MemberSet, MemberStatus, Mode, Owner,
+    PermitSlot, Permits, RunId, Sample, WallTime,
 };
-use leasehold::{Error, ErrorKind, Fence, Key, Mode};
 
 use crate::*;
 use rounds::refused;

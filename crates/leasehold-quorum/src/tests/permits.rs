@@ -104,7 +104,7 @@ fn renewal_names_the_permit_of_the_lease() {
     let (claim, id) = start(&mut fixture, false);
     (0..3).for_each(|member| drop(fixture.reply(member, granted_slot(2))));
     let fence = fixture.acquired(id).expect("a permit").fence;
-    let held = leasehold::store::Held { claim, fence };
+    let held = leasehold_types::Held { claim, fence };
     fixture.start(Operation::Renew(vec![held]));
     let [Request::Renew(leases)] = fixture.sent(1)[..] else {
         panic!("{:?}", fixture.sent(1));

@@ -1,6 +1,6 @@
 //! Records: opened, written and read at a majority.
 
-use leasehold::store::{Opened, Reading, RecordKey, RecordWrite, Version, WriteOutcome, Written};
+use leasehold_types::{Opened, Reading, RecordKey, RecordWrite, Version, WriteOutcome, Written};
 
 use super::*;
 
@@ -93,7 +93,7 @@ fn minority_of_answers_is_no_quorum() {
     let (kind, effect) = (error.kind(), error.effect());
     assert_eq!(
         (kind, effect),
-        (ErrorKind::NoQuorum, leasehold::Effect::Unknown)
+        (ErrorKind::NoQuorum, leasehold_types::Effect::Unknown)
     );
     // The read does not wait for members that are known to be gone.
     let id = read(&mut fixture);

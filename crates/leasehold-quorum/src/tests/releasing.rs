@@ -28,7 +28,7 @@ fn majority_decides_a_release() {
     let outcome = fixture.outcome(id);
     assert!(matches!(
         outcome,
-        Some(Outcome::Released(leasehold::store::Release::Released))
+        Some(Outcome::Released(leasehold_types::Release::Released))
     ));
     assert!(!fixture.engine.is_idle());
     fixture.reply(2, released(true));
@@ -63,7 +63,7 @@ fn lease_that_a_majority_lost_was_lost() {
     let outcome = fixture.outcome(id);
     assert!(matches!(
         outcome,
-        Some(Outcome::Released(leasehold::store::Release::WasLost))
+        Some(Outcome::Released(leasehold_types::Release::WasLost))
     ));
 }
 
@@ -342,13 +342,13 @@ fn detached_lease_stays_at_a_repaired_member() {
     repairs.repairs = true;
     fixture.reply(1, busy(1));
     fixture.reply_all(&[0, 2], &granted(7));
-    let held = leasehold::store::Held {
+    let held = leasehold_types::Held {
         claim: Arc::clone(&claim),
         fence: fence(7),
     };
     fixture.start(Operation::Renew(vec![held]));
     fixture.reply_all(&[0, 2], &Reply::Renewed(vec![LeaseState::Renewed]));
-    let gone = LeaseState::Lost(leasehold::LostReason::Gone);
+    let gone = LeaseState::Lost(leasehold_types::LostReason::Gone);
     fixture.reply(1, Reply::Renewed(vec![gone]));
     assert_eq!(fixture.kinds(1), ["repair"]);
     fixture.reply(1, Reply::Repaired(vec![true]));

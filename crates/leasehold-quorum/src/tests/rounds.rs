@@ -150,7 +150,7 @@ fn attempt_fails_without_answers_of_a_majority() {
         panic!("no failure");
     };
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
-    assert_eq!(error.effect(), leasehold::Effect::Unknown);
+    assert_eq!(error.effect(), leasehold_types::Effect::Unknown);
     assert_eq!(error.members().len(), 2);
     for member in 0..3 {
         assert_eq!(fixture.kinds(member).last(), Some(&"release"), "{member}");

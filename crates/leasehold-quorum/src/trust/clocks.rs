@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::ballot::majority;
 use crate::trust::untrusted::{ClockFault, Skew, UntrustedReason};
-use leasehold::clock::{BootInstant, WallTime};
+use leasehold_types::{BootInstant, WallTime};
 
 /// A member's clock, read at some moment between two instants of this client.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use crate::trust::untrusted::{Forgetting, UntrustedReason};
-use leasehold::clock::{BootInstant, WallTime};
-use leasehold::store::{DataGeneration, MemberRecord};
-use leasehold::store::{MemberId, MemberStatus};
+use leasehold_types::{
+    BootInstant, DataGeneration, MemberId, MemberRecord, MemberStatus, WallTime,
+};
 
 /// What a member reported about itself, and when the report arrived.
 #[derive(Clone, Debug)]

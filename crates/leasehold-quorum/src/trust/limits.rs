@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use leasehold::clock::BootInstant;
-use leasehold::store::{Claim, MemberRecord, MemberSet, Term};
-use leasehold::{Error, ErrorKind};
+use leasehold_types::{BootInstant, Claim, Error, ErrorKind, MemberRecord, MemberSet, Term};
 
 use super::Trust;
 use crate::ballot::majority;

@@ -3,8 +3,7 @@ use std::time::Duration;
 use crate::ballot::majority;
 use crate::trust::Trust;
 use crate::trust::data_generations::Known;
-use leasehold::store::MemberId;
-use leasehold::store::{DataGeneration, MemberRecord, MemberRecordEdit};
+use leasehold_types::{DataGeneration, MemberId, MemberRecord, MemberRecordEdit};
 
 /// What a client has to do about the members' records.
 #[derive(Clone, Debug, PartialEq, Eq)]

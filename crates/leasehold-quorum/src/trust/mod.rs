@@ -16,9 +16,9 @@ mod untrusted;
 
 use std::time::Duration;
 
-use leasehold::clock::{BootInstant, WallTime};
-use leasehold::store::{Incarnation, MemberId, MemberStatus, Sample};
-use leasehold::store::{MemberRecord, MemberSet};
+use leasehold_types::{
+    BootInstant, Incarnation, MemberId, MemberRecord, MemberSet, MemberStatus, Sample, WallTime,
+};
 
 pub(crate) use clocks::Reading;
 pub(crate) use data_generations::{old_enough, wait_of};

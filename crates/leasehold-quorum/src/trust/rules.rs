@@ -5,7 +5,7 @@ pub enum TrustRules {
     /// Their answers do not count until they are safe again.
     Enforced,
     /// The client only logs it. A server that forgets its locks grants them twice, so the quorum promises
-    /// [`Exclusion::EveryMember`](leasehold::store::Exclusion::EveryMember). Members of another quorum are refused
+    /// `Exclusion::EveryMember`. Members of another quorum are refused
     /// all the same.
     Logged,
 }

@@ -1,10 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use leasehold::clock::BootInstant;
-use leasehold::store::MemberSet;
-use leasehold::store::{MemberFailure, MemberId};
-use leasehold::{Error, ErrorKind};
+use leasehold_types::{BootInstant, Error, ErrorKind, MemberFailure, MemberId, MemberSet};
 
 /// Why a member's answers do not count.
 #[derive(Clone, Debug, PartialEq, Eq)]

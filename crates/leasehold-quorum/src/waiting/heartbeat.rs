@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leasehold::store::Claim;
+use leasehold_types::Claim;
 
 use super::waiters::HEARTBEAT_EVERY;
 use crate::acquire::state::{ClaimState, Phase};

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::clock::{BootInstant, WallTime};
-use leasehold::store::Owner;
-use leasehold::store::Ticket;
+use leasehold_types::{BootInstant, Owner, Ticket, WallTime};
 
 /// What is known about the members' clocks, and the last ticket drawn.
 #[derive(Debug)]
@@ -70,15 +68,15 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::env::SystemEntropy;
-    use leasehold::store::ClientId;
+    use crate::test_values::RandomEntropy;
+    use leasehold_types::ClientId;
 
     fn at(millis: u64) -> BootInstant {
         BootInstant::from_nanos(millis * 1_000_000)
     }
 
     fn drawn(tickets: &mut Tickets, now: u64) -> Option<u64> {
-        let waiter = Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy);
+        let waiter = Owner::random(ClientId::random(&RandomEntropy), &RandomEntropy);
         Some(tickets.draw(waiter, at(now))?.since.as_micros())
     }
 

@@ -2,8 +2,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use foldhash::HashMap;
-use leasehold::Key;
-use leasehold::clock::BootInstant;
+use leasehold_types::{BootInstant, Key};
 
 use crate::operation::OperationId;
 

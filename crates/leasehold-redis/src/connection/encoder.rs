@@ -56,7 +56,7 @@ mod tests {
     use leasehold::Key;
     use leasehold::clock::WallTime;
     use leasehold::env::Env;
-    use leasehold::store::{Claim, ClientId, ClientInfo, Owner};
+    use leasehold::store::{Claim, ClientId, Owner};
 
     use super::*;
 
@@ -73,7 +73,7 @@ mod tests {
     }
 
     fn free(key: &str) -> Request {
-        let info = ClientInfo::of_this_process(&Env::default(), None);
+        let info = Env::default().this_process(None);
         let info = Arc::new(info);
         let owner = format!("{}.{:032x}", client(), key.len());
         let owner: Owner = owner.parse().unwrap();

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     fn registration() -> Registration {
-        let client = ClientInfo::of_this_process(&Env::default(), None);
+        let client = Env::default().this_process(None);
         Registration::new(Arc::new(client))
     }
 

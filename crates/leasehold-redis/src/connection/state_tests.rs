@@ -14,7 +14,7 @@ use crate::resp::CommandWriter;
 const START: BootInstant = BootInstant::from_nanos(0);
 
 fn client() -> Arc<ClientInfo> {
-    Arc::new(ClientInfo::of_this_process(&Env::default(), None))
+    Arc::new(Env::default().this_process(None))
 }
 
 fn connected() -> Connection {

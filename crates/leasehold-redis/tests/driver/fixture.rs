@@ -38,7 +38,7 @@ impl Client {
     }
 
     fn with(urls: Vec<String>, env: Env) -> Self {
-        let info = Arc::new(ClientInfo::of_this_process(&env, None));
+        let info = Arc::new(env.this_process(None));
         let config = DriverConfig {
             gauges: None,
             urls,

@@ -4,8 +4,8 @@ use std::time::Duration;
 use leasehold::clock::{Clock, SystemClock};
 use leasehold::env::{Env, SystemEntropy};
 use leasehold::store::{
-    ClientInfo, DataGeneration, MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus,
-    Permits, Session, SessionContext, Store as _,
+    DataGeneration, MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus, Permits,
+    Session, SessionContext, Store as _,
 };
 use leasehold::{Client, Error, Guard, Key, Mode};
 use leasehold_redis::{RedisMember, RedisStore};
@@ -38,7 +38,7 @@ pub(crate) fn session(server: &RedisServer) -> Arc<dyn Session> {
 
 pub(crate) fn session_at(url: &str) -> Arc<dyn Session> {
     let env = Env::default();
-    let info = Arc::new(ClientInfo::of_this_process(&env, None));
+    let info = Arc::new(env.this_process(None));
     store_at(url).open(SessionContext::new(env, info, Handle::current()))
 }
 

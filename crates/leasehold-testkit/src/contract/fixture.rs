@@ -89,7 +89,7 @@ impl Fixture {
 
     /// Returns a new client.
     pub(crate) fn client(&self) -> Arc<ClientInfo> {
-        let info = ClientInfo::of_this_process(&self.env, Some("contract".into()));
+        let info = self.env.this_process(Some("contract".into()));
         Arc::new(info)
     }
 

@@ -109,14 +109,14 @@ mod tests {
     use super::*;
     use crate::env::clock::WallTime;
     use crate::env::{Env, SystemEntropy};
-    use crate::types::{ClientId, ClientInfo, Fence, Owner};
+    use crate::types::{ClientId, Fence, Owner};
 
     /// A leader that wrote its `step`th value.
     fn seen(fence: u64, step: u32, value: &str) -> Seen {
         let fence = Fence::new(fence).unwrap();
         let leader = Leader {
             owner: Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy),
-            client: Some(ClientInfo::of_this_process(&Env::default(), None)),
+            client: Some(Env::default().this_process(None)),
             fence,
             value: value.into(),
             since: WallTime::from_micros(0),

@@ -4,12 +4,14 @@ mod boxed;
 pub mod clock;
 
 pub use boxed::BoxFuture;
+#[doc(inline)]
+pub use leasehold_types::Entropy;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use self::clock::{Clock, SystemClock};
+use crate::types::{ClientId, ClientInfo};
 
 /// The environment of the code: a clock and a source of random numbers. Tests replace both.
 #[derive(Clone, Debug)]
@@ -32,6 +34,23 @@ impl Env {
         let pause = self.random_span(Duration::from_millis(10), Duration::from_millis(50));
         self.clock.sleep_until(self.clock.now() + pause).await;
     }
+
+    /// Describes a new client in the calling process. `program` defaults to the executable's name.
+    pub fn this_process(&self, program: Option<String>) -> ClientInfo {
+        let host = nix::unistd::gethostname().map_or_else(
+            |_| "unknown".into(),
+            |name| name.to_string_lossy().into_owned(),
+        );
+        let executable = || {
+            let path = std::env::current_exe().ok()?;
+            Some(path.file_name()?.to_string_lossy().into_owned())
+        };
+        let program = program
+            .or_else(executable)
+            .unwrap_or_else(|| "unknown".into());
+        let id = ClientId::random(&*self.entropy);
+        ClientInfo::new(id, host, std::process::id(), program, self.clock.wall())
+    }
 }
 
 impl Default for Env {
@@ -42,12 +61,6 @@ impl Default for Env {
             entropy: Arc::new(SystemEntropy),
         }
     }
-}
-
-/// A source of random numbers.
-pub trait Entropy: fmt::Debug + Send + Sync + 'static {
-    /// Returns 64 unpredictable bits (or, in a simulation, the next bits of its seed).
-    fn next_u64(&self) -> u64;
 }
 
 /// The operating system's cryptographic random numbers, through one generator per thread.

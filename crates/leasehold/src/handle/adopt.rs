@@ -188,10 +188,8 @@ fn take_up(core: &Arc<ClientCore>, handle: &Handle) -> Result<Arc<HeldLease>, Er
     }
     leases_stand(context).map_err(|error| error.with_key(&handle.key))?;
     // A store shows the process that acquired the lock as the holder, also from now on.
-    let client = ClientInfo {
-        id: handle.owner.client(),
-        ..(*context.info).clone()
-    };
+    let mut client = ClientInfo::clone(&context.info);
+    client.id = handle.owner.client();
     let wall = context.env.clock.wall();
     let (key, owner) = (handle.key.clone(), handle.owner);
     let claim = Claim::new(key, owner, handle.ttl, wall, Arc::new(client))

@@ -58,7 +58,19 @@ impl Handle {
 
 // The text is a secret, as that of `Handle::reveal` is.
 #[cfg(feature = "serde")]
-crate::types::serialize_as_text!(Handle, Handle::reveal);
+impl serde::Serialize for Handle {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.reveal())
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Handle {
+    fn deserialize<D: serde::Deserializer<'de>>(text: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(text)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
 
 impl FromStr for Handle {
     type Err = Error;

@@ -5,7 +5,7 @@ use super::table::Table;
 use crate::env::clock::{BootInstant, WallTime};
 use crate::env::{Env, SystemEntropy};
 use crate::store::{AcquireError, Busy, Claim, Held, Release};
-use crate::types::{ClientInfo, ErrorKind, Key, Mode, Owner, Permits};
+use crate::types::{ErrorKind, Key, Mode, Owner, Permits};
 
 const TTL: Duration = Duration::from_secs(30);
 
@@ -14,7 +14,7 @@ fn at(millis: u64) -> BootInstant {
 }
 
 fn claim(mode: Mode) -> Claim {
-    let client = ClientInfo::of_this_process(&Env::default(), None);
+    let client = Env::default().this_process(None);
     let owner = Owner::random(client.id, &SystemEntropy);
     let (key, proposal) = (Key::new("x").unwrap(), WallTime::from_micros(1));
     Claim::new(key, owner, TTL, proposal, Arc::new(client)).with_mode(mode)

@@ -1,4 +1,4 @@
-use super::force_release::{ForceReleaseRecord, ForcedRelease};
+use super::{ForceReleaseRecord, ForcedRelease};
 use crate::env::BoxFuture;
 use crate::types::{Error, Key};
 

@@ -1,4 +1,4 @@
-use super::lock_listing::LockListing;
+use super::LockListing;
 use crate::env::BoxFuture;
 use crate::types::{Error, Holder, Key, Pattern, Waiter};
 

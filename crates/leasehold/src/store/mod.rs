@@ -5,15 +5,9 @@
 //! to operators.
 
 mod admin;
-mod attempt;
-mod claim;
-mod force_release;
 mod guarantees;
 mod health;
 mod inspection;
-mod lock_listing;
-mod member;
-mod member_record;
 mod progress;
 mod record_state;
 mod records;
@@ -21,27 +15,23 @@ mod session;
 
 pub use crate::env::BoxFuture;
 pub use crate::runtime::background;
-pub use crate::types::{
-    ClientId, ClientInfo, LostReason, MemberFailure, MemberId, NotAnOwner, Owner, Pattern,
-    PermitSlot, PermitSlots, Permits, Ticket, Waiter, is_printable, printable,
-};
 pub use admin::Admin;
-pub use attempt::{AcquireError, Busy, Grant, Release, Renewal, Term};
-pub use claim::{Claim, Held};
-pub use force_release::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForcedRelease};
 pub use guarantees::{Exclusion, Expiry, Guarantees, LeaseTerms, Order};
-pub use health::{Health, MemberHealth, requests_run_in};
+pub use health::Health;
 pub use inspection::Inspection;
-pub use lock_listing::{ListedLock, LockListing, Visibility};
-pub use member::{FenceConfirmation, Incarnation, MemberStatus, Sample};
-pub use member_record::{
-    DataGeneration, Epoch, MemberRecord, MemberRecordEdit, MemberSet, Observation, RunId,
+#[doc(inline)]
+pub use leasehold_types::{
+    AcquireError, Busy, Claim, ClientId, ClientInfo, DataGeneration, Epoch, FenceConfirmation,
+    ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForcedRelease, Grant, Held, Incarnation,
+    ListedLock, LockListing, LostReason, MemberFailure, MemberHealth, MemberId, MemberRecord,
+    MemberRecordEdit, MemberSet, MemberStatus, NotAnOwner, Observation, Opened, Owner, Pattern,
+    PermitSlot, PermitSlots, Permits, RECORD_MEMORY, Reading, RecordKey, RecordWrite, Release,
+    Renewal, RunId, Sample, Term, Ticket, Version, Visibility, Waiter, WriteOutcome, Written,
+    is_printable, printable, requests_run_in,
 };
 pub use progress::{Listener, Progress, Report, poll_until};
 pub use record_state::{KeptValue, RecordState};
-pub use records::{
-    Opened, RECORD_MEMORY, Reading, RecordKey, RecordWrite, Records, Version, WriteOutcome, Written,
-};
+pub use records::Records;
 pub use session::{Session, SessionContext};
 
 use std::fmt;

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::records::{Opened, RECORD_MEMORY, Reading, RecordWrite, Version, WriteOutcome, Written};
+use super::{Opened, RECORD_MEMORY, Reading, RecordWrite, Version, WriteOutcome, Written};
 use crate::env::clock::Moment;
 use crate::types::Fence;
 

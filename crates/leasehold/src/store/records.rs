@@ -1,9 +1,6 @@
-use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
-
+use super::{Opened, Reading, RecordKey, RecordWrite, WriteOutcome};
 use crate::env::BoxFuture;
-use crate::types::{Error, ErrorKind, Fence, Key};
+use crate::types::{Error, Fence};
 
 /// The part of a store that keeps *records*: a small value for each key, which only a fence can write.
 ///
@@ -11,7 +8,7 @@ use crate::types::{Error, ErrorKind, Fence, Key};
 /// no effect. A holder of a lock thus leaves a record for the next one. A record needs no lease to be safe;
 /// it makes progress because one holder writes at a time.
 ///
-/// A [`Version`] orders the writes: by fence, then by the writer's own step.
+/// A [`Version`](super::Version) orders the writes: by fence, then by the writer's own step.
 ///
 /// # Contract
 ///
@@ -22,7 +19,7 @@ use crate::types::{Error, ErrorKind, Fence, Key};
 /// - **P3** The same fence can open the record again, and write it with the same step or a later one. An
 ///   earlier step that comes late is superseded by its own fence, and changes nothing.
 /// - **P4** A value ends when its retention is over, by the store's clock, and not before; each write
-///   starts it again. The record shuts out smaller fences for longer than that: for [`RECORD_MEMORY`] after
+///   starts it again. The record shuts out smaller fences for longer than that: for [`RECORD_MEMORY`](super::RECORD_MEMORY) after
 ///   the last opening or write.
 /// - **P5** Reading changes nothing: a holder that could write before can do so afterwards.
 /// - **P6** A record is not a lock. Neither `holders` nor `list` shows it. Grants, renewals and releases of
@@ -69,186 +66,4 @@ pub trait Records: Send + Sync {
     ///
     /// May be dropped at any time.
     fn read_record<'a>(&'a self, record: &'a RecordKey) -> BoxFuture<'a, Result<Reading, Error>>;
-}
-
-/// The shortest time for which a store remembers the fence that opened a record, even if nothing is
-/// written: as long as it remembers a key's fences.
-pub const RECORD_MEMORY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-
-/// Identifies a record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RecordKey {
-    /// The key of the lock whose fences write it.
-    pub key: Key,
-    /// How long values are kept in a record that must outlive restarts and lost disks. On a quorum, only
-    /// members count that keep what they acknowledged across a restart, and that have lost nothing for that
-    /// long. Other stores ignore it.
-    pub lasting: Option<Duration>,
-}
-
-impl RecordKey {
-    /// The record of `key`, on all members that count.
-    pub fn new(key: Key) -> Self {
-        Self { key, lasting: None }
-    }
-}
-
-/// The position of a write among all writes of its record: by fence, and for the same fence by step. Each
-/// fence belongs to one writer, which counts its steps from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version {
-    /// The fence of the writer.
-    pub fence: Fence,
-    /// The number of this write among those of its writer.
-    pub step: u32,
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.fence, self.step)
-    }
-}
-
-/// A value to write.
-#[derive(Clone)]
-pub struct RecordWrite {
-    /// The position among all writes.
-    pub version: Version,
-    /// The value.
-    pub bytes: Arc<[u8]>,
-    /// How long the store keeps it.
-    pub retention: Duration,
-}
-
-impl RecordWrite {
-    /// The maximum size of a value, in bytes.
-    pub const BYTES_MAX: usize = 1 << 20;
-    /// The shortest time for which a value is kept.
-    pub const RETENTION_MIN: Duration = Duration::from_secs(1);
-    /// The longest time for which a value is kept: ten years.
-    pub const RETENTION_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
-
-    /// Returns the write, if its values obey the rules.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`], which names the value and the rule.
-    pub fn new(
-        version: Version,
-        bytes: impl Into<Arc<[u8]>>,
-        retention: Duration,
-    ) -> Result<Self, Error> {
-        let bytes = bytes.into();
-        Self::check(&bytes, retention)?;
-        Ok(Self {
-            version,
-            bytes,
-            retention,
-        })
-    }
-
-    pub(crate) fn check(bytes: &[u8], retention: Duration) -> Result<(), Error> {
-        let refuse = |text: String| Err(Error::new(ErrorKind::InvalidInput, text));
-        if bytes.len() > Self::BYTES_MAX {
-            return refuse(format!(
-                "the record has {} bytes; the maximum is {}",
-                bytes.len(),
-                Self::BYTES_MAX
-            ));
-        }
-        if !(Self::RETENTION_MIN..=Self::RETENTION_MAX).contains(&retention) {
-            return refuse(format!(
-                "a retention of {retention:?}: it must be from {:?} to {:?}",
-                Self::RETENTION_MIN,
-                Self::RETENTION_MAX
-            ));
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for RecordWrite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecordWrite")
-            .field("version", &self.version)
-            .field("bytes", &self.bytes.len())
-            .field("retention", &self.retention)
-            .finish()
-    }
-}
-
-/// The value of a record. `Debug` omits its bytes: they may be anyone's data.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Written {
-    /// The fence and the step of its writer.
-    pub version: Version,
-    /// The value.
-    pub bytes: Arc<[u8]>,
-    /// How much longer the store keeps it, counted from the time of the request.
-    pub remaining: Duration,
-}
-
-impl Written {
-    /// Returns the value that was written with `version`.
-    pub fn new(version: Version, bytes: impl Into<Arc<[u8]>>, remaining: Duration) -> Self {
-        Self {
-            version,
-            bytes: bytes.into(),
-            remaining,
-        }
-    }
-}
-
-impl fmt::Debug for Written {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Written")
-            .field("version", &self.version)
-            .field("bytes", &self.bytes.len())
-            .field("remaining", &self.remaining)
-            .finish()
-    }
-}
-
-/// The result of reading a record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Reading {
-    /// The value with the greatest version that was found; `None` if the record is empty.
-    pub written: Option<Written>,
-    /// Whether every later reader finds this value, unless a greater version writes. On a quorum, a value
-    /// that fewer than a majority of the members have is not settled: it may yet be forgotten, or the next
-    /// holder may adopt it. Always true if no value was found: if a majority has none, none is committed. A
-    /// member that was not asked, or not waited for, may still have a value that is not settled.
-    pub settled: bool,
-}
-
-impl Reading {
-    /// Returns the answer of a single store, which is always settled.
-    pub fn settled(written: Option<Written>) -> Self {
-        Self {
-            written,
-            settled: true,
-        }
-    }
-}
-
-/// The outcome of opening a record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Opened {
-    /// Smaller fences are shut out, and this is the current value. Before a caller relies on a value that
-    /// is not settled, it must write it again with its own fence.
-    Open(Reading),
-    /// A greater fence, this one, has opened or written the record.
-    Superseded(Fence),
-}
-
-/// The outcome of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteOutcome {
-    /// The value is written.
-    Written,
-    /// A greater version, of this fence, was there: nothing was written, on any member.
-    Superseded(Fence),
 }

@@ -162,7 +162,8 @@ impl Loss {
             LostReason::Broken => Self::Broken,
             LostReason::MaxHold => Self::MaxHold,
             LostReason::GivenUp => Self::GivenUp,
-            LostReason::Forked => return None,
+            // `Forked`. A further reason needs a label.
+            _ => return None,
         })
     }
 }

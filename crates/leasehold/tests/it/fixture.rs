@@ -4,7 +4,7 @@ use std::time::Duration;
 use leasehold::clock::BootInstant;
 use leasehold::env::Env;
 use leasehold::store::{
-    AcquireError, Claim, ClientInfo, Grant, Owner, Progress, Session, SessionContext, Store, Waiter,
+    AcquireError, Claim, Grant, Owner, Progress, Session, SessionContext, Store, Waiter,
 };
 use leasehold::{Client, Holder, Key, MemoryStore};
 use leasehold_testkit::{FaultyStore, StoreCall, virtual_ambient};
@@ -111,7 +111,7 @@ pub(crate) fn client(store: impl Into<Arc<dyn Store>>, env: &Env) -> Client {
 
 /// Opens a session of a client that does nothing else.
 pub(crate) fn session(store: &MemoryStore, env: &Env) -> Arc<dyn Session> {
-    let info = Arc::new(ClientInfo::of_this_process(env, None));
+    let info = Arc::new(env.this_process(None));
     store.open(SessionContext::new(env.clone(), info, Handle::current()))
 }
 
@@ -123,7 +123,7 @@ pub(crate) async fn attempt(session: &dyn Session, claim: &Claim) -> Result<Gran
 
 /// A claim of a client that does nothing else.
 pub(crate) fn claim(fixture: &Fixture, name: &str) -> Claim {
-    let info = ClientInfo::of_this_process(&fixture.env, None);
+    let info = fixture.env.this_process(None);
     let wall = fixture.env.clock.wall();
     let owner = Owner::at(info.id, wall, &*fixture.env.entropy);
     let key = Key::new(name).expect("a valid name");

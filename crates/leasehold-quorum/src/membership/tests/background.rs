@@ -54,7 +54,7 @@ fn silent_member_is_closed_until_its_status() {
 #[test]
 fn unknown_member_is_pending_until_it_answers() {
     let mut quorum = TestQuorum::bare(3);
-    let mut client = Membership::new(set(3), true, false, Arc::new(SystemEntropy));
+    let mut client = Membership::new(set(3), true, false, Arc::new(RandomEntropy));
     let access = |client: &mut Membership, quorum: &TestQuorum| {
         client.access(quorum.ours(), 0, quorum.ours())
     };
@@ -72,7 +72,7 @@ fn unknown_member_is_pending_until_it_answers() {
 #[test]
 fn read_only_client_writes_no_records() {
     let mut quorum = TestQuorum::bare(3);
-    let mut client = Membership::new(set(3), true, true, Arc::new(SystemEntropy));
+    let mut client = Membership::new(set(3), true, true, Arc::new(RandomEntropy));
     (0..3).for_each(|member| client.connected(quorum.ours(), member));
     quorum.settle(&mut client);
     assert!(
@@ -223,9 +223,9 @@ fn ticket_is_the_lower_median_of_the_clocks() {
     let (mut quorum, mut client) = TestQuorum::new(3);
     quorum.servers[2].ahead = Duration::from_millis(100);
     quorum.reconnect(&mut client, 2);
-    let owner = leasehold::store::Owner::random(
-        leasehold::store::ClientId::random(&SystemEntropy),
-        &SystemEntropy,
+    let owner = leasehold_types::Owner::random(
+        leasehold_types::ClientId::random(&RandomEntropy),
+        &RandomEntropy,
     );
     let true_time = quorum.now.as_micros() as u64;
     let ticket = client.ticket(quorum.ours(), owner).unwrap();

@@ -1,6 +1,6 @@
 //! The same rules, seen through the whole engine.
 
-use leasehold::store::Renewal;
+use leasehold_types::Renewal;
 
 use super::fixture::{Fixture, TTL, claim};
 use super::*;

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use leasehold::clock::WallTime;
-use leasehold::store::{Claim, ClientId, ClientInfo, Held, Owner, Renewal};
-use leasehold::{Fence, Key, LostReason, env::Env};
+use leasehold_types::{Claim, Fence, Held, LostReason, Owner, Renewal, WallTime};
 
 use super::records::Kept;
 use super::*;
@@ -56,7 +54,7 @@ impl Fixture {
             set: set(members),
             enforced,
             read_only: false,
-            entropy: Arc::new(SystemEntropy),
+            entropy: Arc::new(RandomEntropy),
         };
         let servers = quorum.servers.len();
         Self {
@@ -199,7 +197,7 @@ impl Fixture {
                     self.quorum.forget(member);
                 }
                 self.counters[member] = self.counters[member].max(fence.get());
-                Reply::Confirmed(leasehold::store::FenceConfirmation::Confirmed)
+                Reply::Confirmed(leasehold_types::FenceConfirmation::Confirmed)
             }
             Request::Record(_, action) => Reply::Record(self.records[member].answer(&action)),
             Request::Heartbeat(waits) => {
@@ -264,9 +262,5 @@ impl Fixture {
 }
 
 pub(super) fn claim() -> Claim {
-    let env = Env::default();
-    let info = Arc::new(ClientInfo::of_this_process(&env, None));
-    let owner = Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy);
-    let wall = env.clock.wall();
-    Claim::new(Key::new("x").unwrap(), owner, TTL, wall, info)
+    crate::test_values::claim(TTL)
 }

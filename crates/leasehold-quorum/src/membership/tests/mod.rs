@@ -9,13 +9,11 @@ mod votes;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::clock::{BootInstant, WallTime};
-use leasehold::env::SystemEntropy;
-use leasehold::store::{
-    DataGeneration, Epoch, Incarnation, MemberId, MemberRecord, MemberRecordEdit, MemberSet,
-    MemberStatus, Observation, RunId, Sample,
+use crate::test_values::RandomEntropy;
+use leasehold_types::{
+    BootInstant, DataGeneration, Epoch, Error, ErrorKind, Incarnation, MemberId, MemberRecord,
+    MemberRecordEdit, MemberSet, MemberStatus, Observation, RunId, Sample, WallTime,
 };
-use leasehold::{Error, ErrorKind};
 
 use super::{Access, MemberEvent, Membership};
 use crate::reply::Reply;
@@ -92,7 +90,7 @@ impl TestQuorum {
 
     /// A client that connected to all members of `set`.
     fn client(&mut self, set: MemberSet, enforced: bool) -> Membership {
-        let mut client = Membership::new(set, enforced, false, Arc::new(SystemEntropy));
+        let mut client = Membership::new(set, enforced, false, Arc::new(RandomEntropy));
         for member in 0..client.len() {
             client.connected(self.ours(), member);
         }

@@ -1,7 +1,8 @@
 //! Records that outlive restarts: which members may accept a value, and which may report that there is none.
 
-use leasehold::store::{Opened, Reading, RecordKey, RecordWrite, Version, WriteOutcome, Written};
-use leasehold::{Fence, Key};
+use leasehold_types::{
+    Fence, Key, Opened, Reading, RecordKey, RecordWrite, Version, WriteOutcome, Written,
+};
 
 use super::fixture::Fixture;
 use super::*;
@@ -120,7 +121,7 @@ fn young_member_has_no_vote_on_records() {
     let error = open(&mut fixture, 9).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
     let error = write(&mut fixture, 9).unwrap_err();
-    assert_eq!(error.effect(), leasehold::Effect::Unknown);
+    assert_eq!(error.effect(), leasehold_types::Effect::Unknown);
     fixture.connect(0);
     let found = read(&mut fixture).unwrap();
     assert!(found.written.is_some() && !found.settled);

@@ -32,7 +32,7 @@ fn new_servers_have_a_vote_at_once() {
 #[test]
 fn quorum_is_initialized_when_the_last_member_answers() {
     let mut quorum = TestQuorum::bare(3);
-    let mut client = Membership::new(set(3), true, false, Arc::new(SystemEntropy));
+    let mut client = Membership::new(set(3), true, false, Arc::new(RandomEntropy));
     for member in [0, 1] {
         client.connected(quorum.ours(), member);
     }
@@ -200,7 +200,7 @@ fn silent_peer_does_not_delay_a_restarted_member() {
 
 #[test]
 fn vote_of_an_unknown_member_is_no_news() {
-    let mut client = Membership::new(set(3), true, false, Arc::new(SystemEntropy));
+    let mut client = Membership::new(set(3), true, false, Arc::new(RandomEntropy));
     let now = TestQuorum::bare(3).ours();
     assert_eq!(client.counts(0, now, None), Err(UntrustedReason::Unknown));
     assert!(events(&mut client).is_empty());
@@ -212,7 +212,7 @@ fn empty_member_waits_until_a_silent_one_answers() {
     quorum.pass(&mut client, 11 * SECOND);
     quorum.restart(1, false);
     quorum.servers[2].mute = true;
-    let mut cold = Membership::new(set(3), true, false, Arc::new(SystemEntropy));
+    let mut cold = Membership::new(set(3), true, false, Arc::new(RandomEntropy));
     for member in 0..3 {
         cold.connected(quorum.ours(), member);
     }

@@ -3,9 +3,7 @@ mod repairs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::env::{Env, SystemEntropy};
-use leasehold::store::{ClientId, ClientInfo, Owner, PermitSlot, Permits};
-use leasehold::{Key, LostReason, Mode};
+use leasehold_types::{LostReason, Mode, PermitSlot, Permits};
 
 use super::*;
 use crate::membership::tests::TestQuorum;
@@ -124,17 +122,13 @@ impl Fixture {
 }
 
 fn claim() -> Claim {
-    let env = Env::default();
-    let info = Arc::new(ClientInfo::of_this_process(&env, None));
-    let owner = Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy);
-    let key = Key::new("x").unwrap();
-    Claim::new(key, owner, TTL, env.clock.wall(), info)
+    crate::test_values::claim(TTL)
 }
 
 fn held(claim: Claim) -> Held {
     Held {
         claim: Arc::new(claim),
-        fence: leasehold::Fence::new(7).unwrap(),
+        fence: leasehold_types::Fence::new(7).unwrap(),
     }
 }
 
@@ -198,7 +192,7 @@ fn member_without_a_vote_cannot_renew() {
         panic!("two members of three cannot decide");
     };
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
-    assert_eq!(error.effect(), leasehold::Effect::Unknown);
+    assert_eq!(error.effect(), leasehold_types::Effect::Unknown);
     assert!(error.eligible_after() > Some(Duration::from_secs(59)));
     let text = "m1: it restarted, lost data, or is new (no vote for 61s)";
     assert!(error.to_string().contains(text), "{error}");

@@ -1,12 +1,9 @@
 //! The limits of a quorum, which a client learns from its members.
 
-use std::sync::Arc;
-
-use leasehold::env::{Env, SystemEntropy};
-use leasehold::store::{Claim, ClientInfo, Owner};
-use leasehold::{ErrorKind, Key};
+use leasehold_types::ErrorKind;
 
 use super::*;
+use crate::test_values::claim;
 
 const LONG: Duration = Duration::from_secs(600);
 const STRICT: Duration = Duration::from_millis(50);
@@ -19,13 +16,6 @@ fn stating(strict: &[usize], max_ttl: Duration, tolerance: Duration) -> Fixture 
         record.set = MemberSet::new(ids(3), max_ttl, tolerance);
     }
     fixture
-}
-
-fn claim(ttl: Duration) -> Claim {
-    let key = Key::new("x").unwrap();
-    let info = ClientInfo::of_this_process(&Env::default(), None);
-    let owner = Owner::random(info.id, &SystemEntropy);
-    Claim::new(key, owner, ttl, WallTime::from_micros(1), Arc::new(info))
 }
 
 #[test]

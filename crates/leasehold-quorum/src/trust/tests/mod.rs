@@ -11,8 +11,9 @@ mod rollback;
 use super::*;
 use crate::trust::member_records::RecordStep;
 use crate::trust::untrusted::{ClockFault, Forgetting};
-use leasehold::clock::WallTime;
-use leasehold::store::{DataGeneration, MemberRecord, MemberRecordEdit, Observation, RunId};
+use leasehold_types::{
+    DataGeneration, MemberRecord, MemberRecordEdit, Observation, RunId, WallTime,
+};
 
 const MAX_TTL: Duration = Duration::from_secs(60);
 const TOLERANCE: Duration = Duration::from_millis(250);

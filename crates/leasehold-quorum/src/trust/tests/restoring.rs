@@ -2,11 +2,11 @@
 
 use super::quorums::{client_of, set_of, with_another_set};
 use super::*;
-use leasehold::env::SystemEntropy;
+use crate::test_values::RandomEntropy;
 
 /// Returns what the client would do about the records. New data generations have their own names.
 fn steps(client: &Trust) -> Vec<RecordStep> {
-    client.member_record_steps(&mut || DataGeneration::random(&SystemEntropy))
+    client.member_record_steps(&mut || DataGeneration::random(&RandomEntropy))
 }
 
 fn record_of(fixture: &Fixture, member: usize) -> Option<(MemberSet, u64)> {

@@ -12,7 +12,7 @@ use super::member_id::MemberId;
 /// The reason for a failed call.
 ///
 /// `Display` prints one line of text without credentials. Programs use [`kind`](Self::kind) and the
-/// predicates. A held lock is no error for [`try_acquire`](crate::Lock::try_acquire); it is one only if a
+/// predicates. A held lock is no error for `Lock::try_acquire`; it is one only if a
 /// wait ran out.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
@@ -61,9 +61,10 @@ impl Error {
     }
 
     /// Returns the error of a guard that is no longer valid, for this reason.
-    pub(crate) fn lost(reason: LostReason) -> Self {
+    pub fn lost(reason: LostReason) -> Self {
         if reason == LostReason::Forked {
-            return forked();
+            let text = "this process is a forked child: open a client of its own after the fork";
+            return Self::new(ErrorKind::Forked, text);
         }
         let error = Self::new(ErrorKind::Lost, format!("lost: {reason}"));
         error.edit(|inner| inner.lost_reason = Some(reason))
@@ -303,14 +304,6 @@ impl fmt::Display for MemberFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.id, self.reason())
     }
-}
-
-/// Returns the error of every call in a forked child of the process that owns the client.
-pub(crate) fn forked() -> Error {
-    Error::new(
-        ErrorKind::Forked,
-        "this process is a forked child: open a client of its own after the fork",
-    )
 }
 
 #[cfg(test)]

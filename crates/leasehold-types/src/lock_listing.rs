@@ -1,4 +1,4 @@
-use crate::types::{Holder, Key, MemberFailure};
+use crate::{Holder, Key, MemberFailure};
 
 /// The held locks found by one pass over a whole store. The pass takes time and is no snapshot: it may
 /// see a lock that changes hands meanwhile before or after the change.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 /// The name of a lock, checked once and then trusted.
 ///
 /// A key is 1 to [`Key::MAX_BYTES`] bytes of UTF-8 that are all
-/// [printable](crate::store::is_printable): no control characters, and none that change the direction of the text.
+/// [printable](crate::is_printable): no control characters, and none that change the direction of the text.
 /// It does not begin with `leasehold:`, which stores use for their own records. Keys are case-sensitive and not normalized: two
 /// keys are the same lock exactly if their bytes are equal.
 ///

@@ -5,7 +5,7 @@ use super::client_info::ClientInfo;
 use super::fence::Fence;
 use super::mode::Mode;
 use super::owner::Owner;
-use crate::env::clock::WallTime;
+use crate::instants::WallTime;
 
 /// One holder of a lock, with what the store knows of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Holder {
     /// Sets `since` to the time of the grant, if the fence shows it. An owner contains only the instant
     /// at which its wait began. Its fence is the time of its grant, unless another client's clock is
     /// ahead. A fence that is much later than the start of the wait says nothing.
-    pub(crate) fn count_from_grant(&mut self) {
+    pub fn count_from_grant(&mut self) {
         let (Some(since), Some(fence)) = (self.since, self.fence) else {
             return;
         };

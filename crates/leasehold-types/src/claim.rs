@@ -1,8 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::env::clock::WallTime;
-use crate::types::{ClientInfo, Fence, Key, Mode, Owner, PermitSlot};
+use crate::instants::WallTime;
+use crate::{ClientInfo, Fence, Key, Mode, Owner, PermitSlot};
 
 /// What one attempt asks of a store: this key, for this owner, in this mode, for this long.
 ///

@@ -2,8 +2,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::env::clock::WallTime;
-use crate::types::{ClientInfo, Error, ErrorKind, Fence, Holder, Owner, unprintable};
+use crate::instants::WallTime;
+use crate::printable::unprintable;
+use crate::{ClientInfo, Error, ErrorKind, Fence, Holder, Owner};
 
 /// How an operator breaks a lock, and what the record of the break says.
 ///
@@ -37,7 +38,7 @@ impl ForceRelease {
 
     /// Frees the lock at once, and passes it on as after a release. The holder may continue until its
     /// next renewal; meanwhile only a check of fences protects the resource. The break also cuts off a
-    /// lock delay ([`Lock::lock_delay`](crate::Lock::lock_delay)).
+    /// lock delay (`Lock::lock_delay`).
     pub fn at_once() -> Self {
         Self {
             at_once: true,
@@ -50,7 +51,7 @@ impl ForceRelease {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`] if the text is empty, is longer than [`ForceRelease::TEXT_MAX`], or contains
-    /// characters that are not [printable](crate::store::is_printable).
+    /// characters that are not [printable](crate::is_printable).
     pub fn by_user(mut self, user: impl Into<String>) -> Result<Self, Error> {
         self.user = Some(checked("user", user.into())?);
         Ok(self)
@@ -67,7 +68,7 @@ impl ForceRelease {
     }
 
     /// Returns the record of this break, by the client `by` at the instant `at`.
-    pub(crate) fn record(
+    pub fn record(
         self,
         owner: Owner,
         fence: Fence,
@@ -175,7 +176,7 @@ impl ForcedRelease {
     }
 }
 
-/// The answer of [`Client::break_lock`](crate::Client::break_lock). Another holder is a normal answer,
+/// The answer of `Client::break_lock`. Another holder is a normal answer,
 /// and means that the call changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForceReleaseOutcome {

@@ -1,8 +1,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::env::Entropy;
-use crate::env::clock::WallTime;
+use crate::entropy::Entropy;
+use crate::instants::WallTime;
 
 /// The random identity of one client: one process's connection to its locks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,11 +78,12 @@ impl Owner {
     }
 
     /// Returns its two numbers: the client's id and the nonce.
-    pub(crate) fn to_bits(self) -> (u64, u128) {
+    pub fn to_bits(self) -> (u64, u128) {
         (self.client.0, self.nonce)
     }
 
-    pub(crate) fn from_bits((client, nonce): (u64, u128)) -> Self {
+    /// Returns the owner with these two numbers.
+    pub fn from_bits((client, nonce): (u64, u128)) -> Self {
         let client = ClientId(client);
         Self { client, nonce }
     }
@@ -176,11 +177,11 @@ fn is_lower_hex(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::env::SystemEntropy;
+    use crate::entropy::tests::RandomEntropy;
 
     #[test]
     fn an_owner_survives_its_text_form() {
-        let owner = Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy);
+        let owner = Owner::random(ClientId::random(&RandomEntropy), &RandomEntropy);
         let text = owner.to_string();
         assert_eq!(text.len(), 16 + 1 + 32);
         assert_eq!(text.parse(), Ok(owner));
@@ -192,8 +193,8 @@ mod tests {
     #[test]
     fn owner_names_the_instant_of_its_attempt() {
         let at = WallTime::from_micros(1_795_000_000_123_456);
-        let client = ClientId::random(&SystemEntropy);
-        let draw = || Owner::at(client, at, &SystemEntropy);
+        let client = ClientId::random(&RandomEntropy);
+        let draw = || Owner::at(client, at, &RandomEntropy);
         assert_eq!((draw().since(), draw().client()), (at, client));
         assert_eq!(draw().to_string().parse::<Owner>().unwrap().since(), at);
         assert_ne!(draw(), draw());

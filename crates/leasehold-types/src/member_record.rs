@@ -3,9 +3,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::env::Entropy;
-use crate::env::clock::WallTime;
-use crate::types::MemberId;
+use crate::MemberId;
+use crate::entropy::Entropy;
+use crate::instants::WallTime;
 
 /// The configuration of a quorum: its members, and the limits that all its clients agree on. Clients
 /// write it to the [`MemberRecord`] of every member, so that clients with different configurations notice it.
@@ -286,7 +286,7 @@ pub struct MemberRecordEdit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::env::SystemEntropy;
+    use crate::entropy::tests::RandomEntropy;
 
     #[test]
     fn member_order_does_not_matter_for_equality() {
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn later_name_continues_only_its_own_span() {
-        let drawn = DataGeneration::random(&SystemEntropy);
+        let drawn = DataGeneration::random(&RandomEntropy);
         let [data_generation, next, last, other] = [
             "0123456789abcde0",
             "0123456789abcde1",
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn data_generation_is_read_as_written() {
-        let data_generation = DataGeneration::random(&SystemEntropy);
+        let data_generation = DataGeneration::random(&RandomEntropy);
         assert_eq!(
             DataGeneration::parse(&data_generation.to_string()),
             Some(data_generation)

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use crate::env::clock::BootInstant;
-use crate::types::{Error, Fence, LostReason, Owner};
+use crate::instants::BootInstant;
+use crate::{Error, Fence, LostReason, Owner};
 
 /// Why a session did not take a lock.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ impl Term {
     }
 
     /// Servers count a TTL in whole milliseconds.
-    pub(crate) const RESOLUTION: Duration = Duration::from_millis(2);
+    pub const RESOLUTION: Duration = Duration::from_millis(2);
 
     /// Returns the deadline of a guard whose lease was asked for with `ttl` and `delay`, the last part of the lease that
     /// guards do not use. It also lies a tenth of the TTL and 2 ms before the end, because clocks run at different

@@ -10,7 +10,7 @@ use serde::ser::{Serialize, Serializer};
 use super::fence::Fence;
 use super::key::Key;
 use super::owner::{ClientId, Owner};
-use crate::env::clock::WallTime;
+use crate::instants::WallTime;
 
 /// Implements both traits of serde by the text form of a type.
 macro_rules! serialize_as_text {
@@ -23,15 +23,14 @@ macro_rules! serialize_as_text {
 
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(text: D) -> Result<Self, D::Error> {
-                $crate::types::parse_text(text)
+                parse_text(text)
             }
         }
     };
 }
-pub(crate) use serialize_as_text;
 
 /// Reads a text, and parses it. The error is that of the type.
-pub(crate) fn parse_text<'de, T, D>(text: D) -> Result<T, D::Error>
+fn parse_text<'de, T, D>(text: D) -> Result<T, D::Error>
 where
     T: FromStr<Err: Display>,
     D: Deserializer<'de>,
@@ -73,7 +72,7 @@ impl<'de> Deserialize<'de> for WallTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::ClientInfo;
+    use crate::ClientInfo;
 
     #[test]
     fn values_survive_json() {

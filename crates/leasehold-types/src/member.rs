@@ -3,8 +3,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::member_record::{Epoch, MemberRecord, RunId};
-use crate::env::clock::WallTime;
-use crate::types::Fence;
+use crate::Fence;
+use crate::instants::WallTime;
 
 /// A member's answer to the request to raise its counter to a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

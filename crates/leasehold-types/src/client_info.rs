@@ -2,18 +2,17 @@ use std::fmt;
 
 use super::owner::ClientId;
 use super::printable::is_printable;
-use crate::env::Env;
-use crate::env::clock::WallTime;
+use crate::instants::WallTime;
 
 /// The identity of a client, written next to the locks it holds so that people can find it.
 ///
 /// A lock keeps the identity of the client that acquired it, as long as the lease: a process that renews
-/// the lease by its [handle](crate::Handle) does not replace it.
+/// the lease by its handle does not replace it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ClientInfo {
-    /// The client's random identity. Every [`Owner`](crate::store::Owner) that it draws begins with it.
+    /// The client's random identity. Every [`Owner`](crate::Owner) that it draws begins with it.
     pub id: ClientId,
     /// The name of the client's machine.
     pub host: String,
@@ -52,23 +51,6 @@ impl ClientInfo {
             label: None,
             command: None,
         }
-    }
-
-    /// Describes a new client in the calling process. `program` defaults to the executable's name.
-    pub fn of_this_process(env: &Env, program: Option<String>) -> Self {
-        let host = nix::unistd::gethostname().map_or_else(
-            |_| "unknown".into(),
-            |name| name.to_string_lossy().into_owned(),
-        );
-        let executable = || {
-            let path = std::env::current_exe().ok()?;
-            Some(path.file_name()?.to_string_lossy().into_owned())
-        };
-        let program = program
-            .or_else(executable)
-            .unwrap_or_else(|| "unknown".into());
-        let id = ClientId::random(&*env.entropy);
-        Self::new(id, host, std::process::id(), program, env.clock.wall())
     }
 
     /// Sets the user. Like the other texts it is escaped and cut; an empty text is none.
@@ -130,10 +112,10 @@ fn shown(text: &str, bytes_max: usize) -> Option<Box<str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::env::SystemEntropy;
+    use crate::entropy::tests::RandomEntropy;
 
     fn client() -> ClientInfo {
-        let id = ClientId::random(&SystemEntropy);
+        let id = ClientId::random(&RandomEntropy);
         ClientInfo::new(
             id,
             "web-1".into(),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 ///
 /// Pass it to the resource that the lock protects, and let the resource refuse anything smaller than the
 /// greatest fence it has seen. A holder that was paused past its deadline can then do no harm.
-/// [`manual::fencing`](crate::manual::fencing) describes how. Fences of different keys must not be
+/// `manual::fencing` describes how. Fences of different keys must not be
 /// compared.
 #[doc(alias = "fencing token")]
 #[doc(alias = "token")]

@@ -18,7 +18,7 @@ pub enum LostReason {
     Broken,
     /// The longest hold time that the caller allowed (`max_hold`) is over.
     MaxHold,
-    /// Its holder [gave it up](crate::Guard::give_up).
+    /// Its holder gave it up (`Guard::give_up`).
     GivenUp,
     /// The caller is a forked child of the process that holds the guard.
     Forked,

@@ -3,7 +3,7 @@ use std::fmt;
 use super::client_info::ClientInfo;
 use super::mode::Mode;
 use super::owner::Owner;
-use crate::env::clock::WallTime;
+use crate::instants::WallTime;
 
 /// A place in a key's queue. Smaller tickets come first, on every member alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
