@@ -1,123 +1,270 @@
-//! Passes replies and losses to the parts of the engine that sent the requests, and sends the requests of
-//! these parts.
+//! Passes replies and losses to the operations that sent the requests.
 
-use leasehold_types::{Error, ErrorKind};
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::engine::{BACKGROUND_LIMIT, Engine, Now};
+use leasehold_types::{Claim, Error, ErrorKind};
+
+use crate::acquire::Acquisition;
+use crate::engine::Engine;
 use crate::member::{Answered, Task};
-use crate::operation::Outcome;
-use crate::reply::Reply;
-use crate::request::Request;
+use crate::net::Net;
+use crate::operation::{OperationId, Outcome, ReleaseMode};
+use crate::operations::Next;
+use crate::record::RecordOperation;
+use crate::release::{Release, Sending, send_dequeue};
+use crate::reply::{Notification, Reply};
+use crate::request::Lease;
+use crate::waiting::heartbeat;
 
 impl Engine {
-    pub(crate) fn dispatch(&mut self, now: Now, from: &Answered, task: Task, reply: Reply) {
-        let member = from.member;
+    /// Passes an event to an acquisition, and releases what it gives back.
+    pub(crate) fn acquisition(
+        &mut self,
+        id: OperationId,
+        event: impl FnOnce(&mut Acquisition, &mut Net) -> Next,
+    ) {
+        let net = &mut self.net;
+        self.acquisitions.handle(id, |it| event(it, net));
+        self.send_given_back();
+    }
+
+    /// Sends the releases of rounds that were given back.
+    pub(crate) fn send_given_back(&mut self) {
+        if self.net.given_back.is_empty() {
+            return;
+        }
+        for back in std::mem::take(&mut self.net.given_back) {
+            let mut sending = Sending::rest(back.lease);
+            sending.requeue = back.requeue;
+            // A member that takes no requests gets it later.
+            let _ = sending.send(&mut self.net, &mut self.acquisitions, back.member);
+        }
+    }
+
+    /// Begins to take a lock.
+    pub(crate) fn start_acquire(&mut self, id: OperationId, claim: Arc<Claim>) {
+        let net = &mut self.net;
+        // Without the members' limits, the TTL is checked once they are known.
+        if let Err(error) = net.membership.check_ttl(&claim) {
+            return net.finish(id, Outcome::Failed(error));
+        }
+        let owner = claim.owner;
+        let acquisition = Acquisition::begin(net, id, claim);
+        // The same owner asks again: its earlier attempt becomes part of this one.
+        if let Some(former) = net.owners.insert(owner, id)
+            && let Some(mut former) = self.acquisitions.remove(former)
+        {
+            former.forget(net);
+        }
+        self.acquisitions
+            .start(id, acquisition, |it| it.advance(net));
+        self.send_given_back();
+    }
+
+    /// Begins to release a lease, or leaves it alone.
+    pub(crate) fn start_release(&mut self, id: OperationId, claim: Arc<Claim>, mode: ReleaseMode) {
+        let net = &mut self.net;
+        let former = net.owners.get(&claim.owner).copied();
+        let mut former = former.and_then(|id| self.acquisitions.remove(id));
+        if let Some(former) = &mut former {
+            former.forget(net);
+        }
+        if mode == ReleaseMode::Detach {
+            // The other members would keep the entry until its turn.
+            if let Some(former) = former {
+                for member in former.other_queues() {
+                    send_dequeue(net, member, Arc::clone(&former.claim));
+                }
+            }
+            let freed = leasehold_types::Release::Released;
+            return net.finish(id, Outcome::Released(freed));
+        }
+        let has_waited = former.is_none_or(|it| it.has_waited());
+        let release = Release::new(net, id, claim, has_waited);
+        let others = &mut self.acquisitions;
+        self.releases
+            .start(id, release, |it| it.advance(net, others));
+    }
+
+    /// Sends the releases that a member could not receive before.
+    pub(crate) fn send_owed(&mut self, member: usize) {
+        let now = self.net.now.instant;
+        let is_silent = !self.net.membership.is_reachable(member);
+        while let Some(lease) = self.net.members[member].pop_owed(now, is_silent) {
+            self.send_rest(member, lease);
+        }
+    }
+
+    /// Sends a release whose answer no operation counts.
+    pub(crate) fn send_rest(&mut self, member: usize, lease: Lease) {
+        // A member that takes no requests gets it later.
+        let _ = Sending::rest(lease).send(&mut self.net, &mut self.acquisitions, member);
+    }
+
+    /// Sends the heartbeats of this second, while this client has waiters.
+    pub(crate) fn send_heartbeats(&mut self) {
+        self.net.heartbeat.stop();
+        if self.net.waiters.is_empty() {
+            return;
+        }
+        self.net.heartbeat.keep_up(self.net.now.instant);
+        self.resume_acquisitions();
+        for member in 0..self.net.members.len() {
+            heartbeat::send(&mut self.net, &self.acquisitions, member);
+        }
+    }
+
+    /// Continues the acquisitions without a majority, after something changed at a member.
+    fn resume_acquisitions(&mut self) {
+        for id in self.acquisitions.ids(Acquisition::is_asking) {
+            self.acquisition(id, Acquisition::resume);
+        }
+    }
+
+    pub(crate) fn dispatch(&mut self, from: &Answered, task: Task, reply: Reply) {
+        let (member, net) = (from.member, &mut self.net);
         match task {
-            Task::Background => self.membership.handle_reply(now.instant, member, reply),
+            Task::Background => net.membership.handle_reply(net.now.instant, member, reply),
             Task::MovePermit | Task::Dequeue => {}
-            Task::Renewal(task) => {
-                if !from.late {
-                    let asked = (member, task, from.sent);
-                    let (data, membership) = (&from.incarnation, &mut self.membership);
-                    self.renewals
-                        .handle_reply(now.instant, asked, data, reply, membership);
+            Task::Attempt(id, number) => {
+                self.acquisition(id, |it, net| it.answered(net, from, number, reply));
+            }
+            Task::Confirm(id, fence) => {
+                self.acquisition(id, |it, net| it.confirmed(net, from, fence, reply));
+            }
+            Task::Heartbeat(waits) => {
+                let Reply::Waiting(answers) = reply else {
+                    return;
+                };
+                for (id, answer) in waits.into_iter().zip(answers) {
+                    self.acquisition(id, |it, net| it.heard(net, member, answer));
                 }
             }
-            Task::Attempt(id, number) => self.take_attempt(now, from, id, number, reply),
-            Task::Confirm(id, fence) => self.take_confirmation(now, from, id, fence, reply),
-            Task::Record(id) => {
-                if !from.late {
-                    self.take_record(now, from, id, reply);
-                }
+            Task::Renewal(task) if !from.late => self.renewals.answered(net, from, task, reply),
+            Task::Record(id) if !from.late => {
+                self.records.handle(id, |it| it.answered(net, from, reply));
             }
-            Task::Heartbeat(waits) => self.take_heartbeat(now, member, waits, reply),
+            Task::Renewal(_) | Task::Record(_) => {}
             Task::Release {
-                lease, operation, ..
-            } if matches!(reply, Reply::Contended) => {
-                let operation = operation.filter(|_| !from.late);
-                self.handle_contended(now, member, lease, operation);
-            }
-            Task::Release {
+                lease,
                 operation,
                 successor,
-                ..
             } => {
-                let got = match &reply {
-                    Reply::Released { successor, .. } => *successor,
-                    _ => None,
-                };
-                if let Some((id, number)) = successor {
-                    self.take_succession(now, from, id, number, got);
-                }
-                if let Some(id) = operation.filter(|_| !from.late) {
-                    self.handle_release_reply(now, from, id, reply);
+                let operation = operation.filter(|_| !from.late);
+                match reply {
+                    Reply::Contended => self.take_contended(member, lease, operation),
+                    reply => self.take_release(from, operation, successor, reply),
                 }
             }
         }
     }
 
+    /// The lease could not be freed alone: another client waits, and the release may begin a gap.
+    fn take_contended(&mut self, member: usize, lease: Lease, operation: Option<OperationId>) {
+        let (net, others) = (&mut self.net, &mut self.acquisitions);
+        net.waiters.note_busy(&lease.claim.key, net.now.instant);
+        match operation {
+            Some(id) => self
+                .releases
+                .handle(id, |it| it.contended(net, others, member)),
+            None => self.send_rest(member, lease),
+        }
+    }
+
+    fn take_release(
+        &mut self,
+        from: &Answered,
+        operation: Option<OperationId>,
+        successor: Option<(OperationId, u32)>,
+        reply: Reply,
+    ) {
+        if let Some((id, number)) = successor {
+            let got = match &reply {
+                Reply::Released { successor, .. } => *successor,
+                _ => None,
+            };
+            self.acquisition(id, |it, net| it.succeeded(net, from, number, got));
+        }
+        if let Some(id) = operation {
+            let net = &mut self.net;
+            self.releases.handle(id, |it| it.answered(net, from, reply));
+        }
+    }
+
     /// A request has no reply, or has none in time.
-    pub(crate) fn lose(&mut self, now: Now, member: usize, task: Task, error: Error) {
+    pub(crate) fn lose(&mut self, member: usize, task: Task, error: Error) {
+        let net = &mut self.net;
         match task {
-            Task::Attempt(id, number) => self.lose_attempt(now, member, id, number, error),
-            Task::Confirm(id, fence) => self.lose_confirmation(now, member, id, fence, error),
-            Task::Record(id) => self.lose_record(member, id, error),
-            Task::Renewal(task) => {
-                let membership = &mut self.membership;
-                self.renewals
-                    .handle_loss(now.instant, member, task, error, membership);
+            Task::Attempt(id, number) => {
+                self.acquisition(id, |it, net| it.lost(net, member, number, error));
             }
+            Task::Confirm(id, fence) => {
+                self.acquisition(id, |it, net| it.unconfirmed(net, member, fence));
+            }
+            Task::Record(id) => self.records.handle(id, |it| it.lost(net, member, error)),
+            Task::Renewal(task) => self.renewals.lost(net, member, task, error),
             Task::Release {
                 operation,
                 successor,
                 ..
             } => {
                 if let Some((id, number)) = successor {
-                    self.lose_attempt(now, member, id, number, error.clone());
+                    let error = error.clone();
+                    self.acquisition(id, |it, net| it.lost(net, member, number, error));
                 }
                 if let Some(id) = operation {
-                    self.count_release(now, member, id, Reply::Failed(error));
+                    let net = &mut self.net;
+                    self.releases.handle(id, |it| it.lost(net, member, error));
                 }
             }
             Task::Heartbeat(_) | Task::MovePermit | Task::Dequeue | Task::Background => {}
         }
     }
 
-    /// Sends the requests of the engine's parts, and continues what waits for members.
-    pub(crate) fn run_pending(&mut self, now: Now) {
+    /// A member notified a waiter that this client does not have. Its entry may have been left behind, so it
+    /// leaves the queue. A message is only a hint, which anyone may publish, so no lease ends.
+    pub(crate) fn dequeue_unknown(&mut self, member: usize, notification: Notification) {
+        let Notification { key, waiter, mode } = notification;
+        let own = self.client.as_ref().filter(|it| it.id == waiter.client());
+        let Some(client) = own.cloned() else {
+            return;
+        };
+        let now = self.net.now.wall;
+        let claim = Claim::new(key, waiter, DEQUEUE_TERM, now, client).with_mode(mode);
+        send_dequeue(&mut self.net, member, Arc::new(claim));
+    }
+
+    /// Sends the requests of the membership, and continues what waits for members.
+    pub(crate) fn run_pending(&mut self) {
         loop {
-            self.send_background(now);
-            if self.membership.take_changed(now.instant) {
-                self.renewals.resume(now.instant, &mut self.membership);
-                self.resume_releases(now);
-                self.resume_records(now);
-                self.advance_health_checks(now);
-                self.resume_all(now);
+            let net = &mut self.net;
+            net.send_background();
+            while let Some((member, owner)) = net.repaired.pop() {
+                if let Some(id) = net.owners.get(&owner) {
+                    self.acquisitions.handle(*id, |it| it.doubt(member));
+                }
+            }
+            if net.membership.take_changed(net.now.instant) {
+                self.renewals.resume(net);
+                let others = &mut self.acquisitions;
+                self.releases
+                    .handle_all(Release::is_waiting, |it| it.advance(net, others));
+                self.records
+                    .handle_all(RecordOperation::is_waiting, |it| it.advance(net));
+                self.health_checks
+                    .handle_all(|_| true, |it| it.advance(net));
+                self.resume_acquisitions();
                 continue;
             }
-            let Some((member, task)) = self.unsent.pop_front() else {
+            let Some((member, task)) = net.pop_unsent() else {
                 break;
             };
             let error = Error::new(ErrorKind::Unreachable, "not connected");
-            self.lose(now, member, task, error);
-        }
-        while let Some((id, outcome)) = self.renewals.poll_outcome() {
-            self.finish(id, Outcome::Renewed(outcome));
-        }
-    }
-
-    fn send_background(&mut self, now: Now) {
-        while let Some((member, request)) = self.membership.poll_request() {
-            self.send(now, member, Task::Background, request, BACKGROUND_LIMIT);
-        }
-        while let Some((member, task, request)) = self.renewals.poll_request() {
-            let limit = request
-                .usable_ttl()
-                .map_or(BACKGROUND_LIMIT, |ttl| self.limit_of(ttl));
-            if let Request::Repair(leases) = &request {
-                self.doubt(member, leases);
-            }
-            self.send(now, member, Task::Renewal(task), request, limit);
+            self.lose(member, task, error);
         }
     }
 }
+
+/// An entry that was left behind has no lease. This only limits the time of the request.
+const DEQUEUE_TERM: Duration = Duration::from_secs(1);

@@ -1,20 +1,22 @@
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
-use foldhash::HashMap;
-use leasehold_types::{BootInstant, Claim, ClientInfo, Entropy, Error, MemberSet, Owner, WallTime};
+use leasehold_types::{
+    BootInstant, Claim, ClientInfo, Entropy, Error, Held, MemberSet, Owner, WallTime,
+};
 
-use crate::acquire::state::Acquisition;
+use crate::acquire::Acquisition;
+use crate::health::HealthCheck;
 use crate::member::{Answered, Member, Task, late};
-use crate::membership::{MemberEvent, Membership};
-use crate::operation::{Operation, OperationId, Outcome, Progress};
-use crate::record::operation::Records;
-use crate::release::state::Release;
+use crate::membership::MemberEvent;
+use crate::net::{Net, Timer};
+use crate::operation::{Event, Operation, OperationId};
+use crate::operations::Operations;
+use crate::record::RecordOperation;
+use crate::release::Release;
 use crate::renewal::Renewals;
 use crate::reply::{BatchReply, Notification, Reply};
-use crate::request::{Lease, Request, RequestId};
-use crate::waiting::waiters::{Heartbeat, Waiters};
+use crate::request::{Request, RequestId};
+use crate::waiting::heartbeat;
 
 /// The present instant, by the client's two clocks.
 #[derive(Clone, Copy, Debug)]
@@ -44,128 +46,113 @@ pub struct Config {
 /// return `None`.
 #[derive(Debug)]
 pub struct Engine {
-    pub(crate) membership: Membership,
-    pub(crate) members: Vec<Member>,
-    pub(crate) acquisitions: HashMap<OperationId, Acquisition>,
-    /// The acquisition of each owner: a wait, or a lease that is held.
-    pub(crate) by_owner: HashMap<Owner, OperationId>,
-    pub(crate) waiters: Waiters,
-    pub(crate) releases: HashMap<OperationId, Release>,
+    pub(crate) net: Net,
+    pub(crate) acquisitions: Operations<Acquisition>,
+    pub(crate) releases: Operations<Release>,
     pub(crate) renewals: Renewals,
-    pub(crate) records: Records,
-    /// The health checks that wait for statuses, and when they began.
-    pub(crate) health_checks: BTreeMap<OperationId, BootInstant>,
-    pub(crate) heartbeat: Heartbeat,
-    /// When to look at operations again.
-    timers: BTreeSet<(BootInstant, OperationId)>,
-    transmits: VecDeque<(usize, RequestId, Request)>,
-    /// Requests to members that are not connected.
-    pub(crate) unsent: VecDeque<(usize, Task)>,
-    events: VecDeque<(OperationId, Result<Outcome, Progress>)>,
-    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) records: Operations<RecordOperation>,
+    pub(crate) health_checks: Operations<HealthCheck>,
     /// The client, as its first operation names it.
     pub(crate) client: Option<Arc<ClientInfo>>,
-    next_request: u64,
 }
 
 impl Engine {
     /// Returns an engine whose members are not connected yet, in the order of `config.set.ids`.
     pub fn new(config: Config) -> Self {
-        let Config {
-            set,
-            enforced,
-            read_only,
-            entropy,
-        } = config;
         Self {
-            members: set.ids.iter().map(|_| Member::default()).collect(),
-            membership: Membership::new(set, enforced, read_only, Arc::clone(&entropy)),
-            acquisitions: HashMap::default(),
-            by_owner: HashMap::default(),
-            waiters: Waiters::default(),
-            releases: HashMap::default(),
+            net: Net::new(config),
+            acquisitions: Operations::default(),
+            releases: Operations::default(),
             renewals: Renewals::default(),
-            records: Records::default(),
-            health_checks: BTreeMap::new(),
-            heartbeat: Heartbeat::default(),
-            timers: BTreeSet::new(),
-            transmits: VecDeque::new(),
-            unsent: VecDeque::new(),
-            events: VecDeque::new(),
-            entropy,
+            records: Operations::default(),
+            health_checks: Operations::default(),
             client: None,
-            next_request: 0,
         }
     }
 
     /// Begins an operation. The caller chooses its id, which must not have been used before.
     pub fn start(&mut self, now: Now, id: OperationId, operation: Operation) {
-        self.membership.begin(now.instant);
+        self.net.now = now;
+        self.net.membership.begin(now.instant);
         match operation {
             Operation::Acquire(claim) => {
                 self.client.get_or_insert_with(|| Arc::clone(&claim.client));
-                self.start_acquire(now, id, claim);
+                self.start_acquire(id, claim);
             }
             Operation::Renew(leases) => {
                 let leases = self.with_permits(leases);
-                let instant = now.instant;
-                self.renewals
-                    .start(instant, id, leases, &mut self.membership);
+                self.renewals.start(&mut self.net, id, leases);
             }
             Operation::Release(claim, mode) => {
-                self.renewals.end(now.instant, &claim, mode);
-                self.start_release(now, id, claim, mode);
+                self.renewals.end(&mut self.net, &claim, mode);
+                self.start_release(id, claim, mode);
             }
-            Operation::Record(record, action) => self.start_record(now, id, record, action),
-            Operation::Health => self.start_health_check(now, id),
+            Operation::Record(record, action) => {
+                let operation = RecordOperation::new(&self.net, id, record, action);
+                let net = &mut self.net;
+                self.records.start(id, operation, |it| it.advance(net));
+            }
+            Operation::Health => {
+                let check = HealthCheck::new(&mut self.net, id);
+                let net = &mut self.net;
+                self.health_checks.start(id, check, |it| it.advance(net));
+            }
         }
-        self.run_pending(now);
+        self.run_pending();
     }
 
     /// Ends an operation early; no outcome follows. The engine releases in the background what an
     /// acquisition may have left behind. A renewal or a release continues.
     pub fn cancel(&mut self, now: Now, id: OperationId) {
-        self.cancel_acquire(now, id);
-        self.cancel_record(id);
-        self.cancel_health_check(id);
-        self.run_pending(now);
+        self.net.now = now;
+        self.acquisition(id, Acquisition::cancel);
+        if let Some(operation) = self.records.remove(id) {
+            operation.cancel(&mut self.net);
+        }
+        if let Some(check) = self.health_checks.remove(id) {
+            check.cancel(&mut self.net);
+        }
+        self.run_pending();
     }
 
     /// Says whether the member knows the [plain commands](Request::TryAcquire). The default is that it
     /// does. Call this before [`Engine::handle_connect`].
     pub fn allow_plain_commands(&mut self, member: usize, allowed: bool) {
-        self.members[member].scripts_only = !allowed;
+        self.net.members[member].scripts_only = !allowed;
     }
 
     /// The driver connected to the member, authenticated, and listens for notifications.
     pub fn handle_connect(&mut self, now: Now, member: usize) {
-        self.members[member].connected = Some(now.instant);
-        self.membership.connected(now.instant, member);
-        if self.heartbeat.is_due_to_any() {
-            self.send_heartbeat(now, member);
+        self.net.now = now;
+        self.net.members[member].connected = Some(now.instant);
+        self.net.membership.connected(now.instant, member);
+        if self.net.heartbeat.is_due_to_any() {
+            heartbeat::send(&mut self.net, &self.acquisitions, member);
         }
-        self.send_owed(now, member);
-        self.run_pending(now);
+        self.send_owed(member);
+        self.run_pending();
     }
 
     /// Takes in the replies to a batch.
     pub fn handle_replies(&mut self, now: Now, member: usize, batch: BatchReply) {
+        self.net.now = now;
         let BatchReply { sample, replies } = batch;
-        self.members[member].replies_from(&sample.incarnation);
+        self.net.members[member].replies_from(&sample.incarnation);
         let mut is_read = false;
         for (id, reply) in replies {
-            let Some(flight) = self.members[member].answered(id, now.instant) else {
+            let Some(flight) = self.net.members[member].answered(id, now.instant) else {
                 continue;
             };
             // Before a waiter that was released may ask again.
-            self.send_owed(now, member);
+            self.send_owed(member);
             if !std::mem::replace(&mut is_read, true) {
                 let instant = now.instant;
-                self.membership
+                self.net
+                    .membership
                     .sample(instant, member, flight.sent, &sample);
             }
             if !matches!(reply, Reply::Failed(_)) && !flight.late {
-                self.membership.answered(member, reply.grants());
+                self.net.membership.answered(member, reply.grants());
             }
             let from = Answered {
                 member,
@@ -173,175 +160,139 @@ impl Engine {
                 incarnation: sample.incarnation.clone(),
                 late: flight.late,
             };
-            self.dispatch(now, &from, flight.task, reply);
+            self.dispatch(&from, flight.task, reply);
         }
-        self.run_pending(now);
+        self.run_pending();
     }
 
     /// Takes in a notification.
     pub fn handle_notification(&mut self, now: Now, member: usize, notification: Notification) {
-        match self.by_owner.get(&notification.waiter) {
-            Some(id) => self.take_turn(now, member, *id),
-            None => self.dequeue_unknown(now, member, notification),
+        self.net.now = now;
+        match self.net.owners.get(&notification.waiter).copied() {
+            Some(id) => self.acquisition(id, |it, net| it.notified(net, member)),
+            None => self.dequeue_unknown(member, notification),
         }
-        self.run_pending(now);
+        self.run_pending();
     }
 
     /// The connection broke or could not be opened. Requests without a reply may have taken effect.
     pub fn handle_disconnect(&mut self, now: Now, member: usize, error: Error) {
-        let flights = self.members[member].disconnect();
-        self.membership
+        self.net.now = now;
+        let flights = self.net.members[member].disconnect();
+        self.net
+            .membership
             .disconnected(now.instant, member, error.clone());
-        self.transmits.retain(|(to, ..)| *to != member);
+        self.net.drop_transmits(member);
         let lost = error.with_unknown_effect();
         for flight in flights {
             if let Task::Release { lease, .. } = &flight.task {
-                self.members[member].owe(lease.clone(), now.instant);
+                self.net.members[member].owe(lease.clone(), now.instant);
             }
             if !flight.late {
-                self.lose(now, member, flight.task, lost.clone());
+                self.lose(member, flight.task, lost.clone());
             }
         }
-        self.disconnect_waits(member);
-        self.run_pending(now);
+        for acquisition in self.acquisitions.values_mut() {
+            acquisition.disconnected(member);
+        }
+        self.run_pending();
     }
 
     /// Handles timers that are due. Call it at [`Engine::next_timeout`] or later.
     pub fn handle_timeout(&mut self, now: Now) {
-        for member in 0..self.members.len() {
-            for (task, sent, limit) in self.members[member].expire(now.instant) {
+        self.net.now = now;
+        for member in 0..self.net.members.len() {
+            for (task, sent, limit) in self.net.members[member].expire(now.instant) {
                 if !matches!(task, Task::Background) {
-                    self.membership
+                    self.net
+                        .membership
                         .silent(now.instant, member, sent, &late(limit));
                 }
-                self.lose(now, member, task, late(limit));
+                self.lose(member, task, late(limit));
             }
         }
-        self.membership.handle_timeout(now.instant);
-        self.renewals.handle_timeout(now.instant);
-        while let Some((at, id)) = self
-            .timers
-            .first()
-            .copied()
-            .filter(|it| it.0 <= now.instant)
-        {
-            self.timers.remove(&(at, id));
-            // The id does not say what kind of operation it is. Each of these ignores the others' ids.
-            self.wake(now, id);
-            self.advance_release(now, id);
-            self.advance_record(now, id);
-            self.advance_health_checks(now);
+        self.net.membership.handle_timeout(now.instant);
+        while let Some(timer) = self.net.pop_timer() {
+            let net = &mut self.net;
+            match timer {
+                Timer::Acquire(id) => {
+                    self.acquisition(id, Acquisition::wake);
+                    self.acquisition(id, Acquisition::ask_due);
+                }
+                Timer::Release(id) => {
+                    let others = &mut self.acquisitions;
+                    self.releases.handle(id, |it| it.wake(net, others));
+                }
+                Timer::Record(id) => self.records.handle(id, |it| it.wake(net)),
+                Timer::Health(id) => self.health_checks.handle(id, |it| it.wake(net)),
+                Timer::Repairs => self.renewals.wake(net),
+            }
         }
-        if self.heartbeat.is_due(now.instant) {
-            self.send_heartbeats(now);
+        if self.net.heartbeat.is_due(now.instant) {
+            self.send_heartbeats();
         }
-        self.run_pending(now);
+        self.run_pending();
     }
 
     /// Returns the next request to send. The driver calls this until it returns `None`.
     pub fn poll_transmit(&mut self) -> Option<(usize, RequestId, Request)> {
-        self.transmits.pop_front()
+        self.net.pop_transmit()
     }
 
     /// Returns the next event of an operation. The driver calls this until it returns `None`.
-    pub fn poll_event(&mut self) -> Option<(OperationId, Result<Outcome, Progress>)> {
-        self.events.pop_front()
+    pub fn poll_event(&mut self) -> Option<(OperationId, Event)> {
+        self.net.pop_event()
     }
 
     /// Returns the next news of a member, for logs and metrics.
     pub fn poll_member_event(&mut self) -> Option<MemberEvent> {
-        self.membership.poll_event()
+        self.net.membership.poll_event()
     }
 
     /// Returns when [`Engine::handle_timeout`] is due.
     pub fn next_timeout(&self) -> Option<BootInstant> {
-        let members = self.members.iter().filter_map(Member::next_timeout);
-        let others = [
-            self.membership.next_timeout(),
-            self.renewals.next_timeout(),
-            self.timers.first().map(|(at, _)| *at),
-            self.heartbeat.next(),
-        ];
-        members.chain(others.into_iter().flatten()).min()
+        self.net.next_timeout()
     }
 
     /// Returns the owner of an acquisition. It changes when a waiter gives a round back.
     pub fn owner_of(&self, id: OperationId) -> Option<Owner> {
-        Some(self.acquisitions.get(&id)?.claim.owner)
+        Some(self.acquisitions.get(id)?.claim.owner)
     }
 
     /// Returns whether the engine has nothing left to send or to wait for at members that are connected.
     pub fn is_idle(&self) -> bool {
         let quiet = |member: &Member| member.connected.is_none() || member.is_idle();
-        self.has_no_output() && self.releases.is_empty() && self.members.iter().all(quiet)
+        self.net.has_no_output() && self.releases.is_empty() && self.net.members.iter().all(quiet)
+    }
+    /// Returns whether a majority decided each release, and the driver has all requests. What is left is the
+    /// replies of members that are slow.
+    pub fn is_decided(&self) -> bool {
+        self.net.has_no_output() && self.releases.values().all(Release::is_decided)
     }
 
-    pub(crate) fn has_no_output(&self) -> bool {
-        self.transmits.is_empty()
-    }
-
-    pub(crate) fn send(
-        &mut self,
-        now: Now,
-        member: usize,
-        task: Task,
-        request: Request,
-        limit: Duration,
-    ) {
-        if self.members[member].connected.is_none() {
-            return self.unsent.push_back((member, task));
-        }
-        let id = RequestId(self.next_request);
-        self.next_request += 1;
-        self.members[member].push(id, task, now.instant, limit);
-        self.transmits.push_back((member, id, request));
-    }
-
-    pub(crate) fn progress(&mut self, id: OperationId, progress: Progress) {
-        self.events.push_back((id, Err(progress)));
-    }
-
-    pub(crate) fn finish(&mut self, id: OperationId, outcome: Outcome) {
-        self.events.push_back((id, Ok(outcome)));
-    }
-
-    /// Forgets the events of an operation that was cancelled.
-    pub(crate) fn drop_events(&mut self, id: OperationId) {
-        self.events.retain(|(it, _)| *it != id);
-    }
-
-    pub(crate) fn set_timer(
-        &mut self,
-        id: OperationId,
-        old: Option<BootInstant>,
-        new: Option<BootInstant>,
-    ) {
-        if let Some(old) = old {
-            self.timers.remove(&(old, id));
-        }
-        if let Some(new) = new {
-            self.timers.insert((new, id));
+    /// Sends the releases again that members have not answered. The client may end before they do, and the first
+    /// request of a release may change nothing and ask for another one.
+    pub fn repeat_releases(&mut self, now: Now) {
+        self.net.now = now;
+        for member in 0..self.net.members.len() {
+            for lease in self.net.members[member].releasing() {
+                self.send_rest(member, lease);
+            }
         }
     }
 
-    /// How long one member may take to answer a request about a lease of this TTL.
-    pub(crate) fn limit_of(&self, ttl: Duration) -> Duration {
-        if self.members.len() == 1 {
-            (ttl / 3).min(Claim::LIMIT_MAX)
-        } else {
-            (ttl / 20).clamp(Duration::from_millis(50), Duration::from_secs(1))
+    /// Names the permit of each lease, as members granted it.
+    fn with_permits(&self, mut leases: Vec<Held>) -> Vec<Held> {
+        let unnamed =
+            |held: &&mut Held| held.claim.mode.permits().is_some() && held.claim.slot.is_none();
+        for held in leases.iter_mut().filter(unnamed) {
+            let id = self.net.owners.get(&held.claim.owner);
+            let acquisition = id.and_then(|id| self.acquisitions.get(*id));
+            if let Some(slot) = acquisition.and_then(Acquisition::commonest_slot) {
+                let claim = Claim::clone(&held.claim);
+                held.claim = Arc::new(claim.with_slot(slot));
+            }
         }
-    }
-
-    /// Names the lease of a claim in a release, which does not send the fence.
-    pub(crate) fn lease_of(claim: &Arc<Claim>) -> Lease {
-        Lease {
-            claim: Arc::clone(claim),
-            fence: leasehold_types::Fence::MAX,
-            slot: None,
-        }
+        leases
     }
 }
-
-/// How long a member may take for requests that concern no lease.
-pub(crate) const BACKGROUND_LIMIT: Duration = Duration::from_secs(1);

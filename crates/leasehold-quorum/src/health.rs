@@ -2,47 +2,60 @@
 
 use std::time::Duration;
 
-use crate::engine::{Engine, Now};
+use leasehold_types::BootInstant;
+
+use crate::net::{Net, Timer};
 use crate::operation::{OperationId, Outcome};
+use crate::operations::Next;
 
 /// How long a health check waits for a member.
 const LIMIT: Duration = Duration::from_secs(1);
 
-impl Engine {
-    pub(crate) fn start_health_check(&mut self, now: Now, id: OperationId) {
-        self.health_checks.insert(id, now.instant);
-        self.set_timer(id, None, Some(now.instant + LIMIT));
-        self.advance_health_checks(now);
+/// Asks each member for its status.
+#[derive(Debug)]
+pub(crate) struct HealthCheck {
+    id: OperationId,
+    began: BootInstant,
+    timer: Option<BootInstant>,
+}
+
+impl HealthCheck {
+    pub(crate) fn new(net: &mut Net, id: OperationId) -> Self {
+        let mut check = Self {
+            id,
+            began: net.now.instant,
+            timer: None,
+        };
+        let end = check.began + LIMIT;
+        net.set_timer(Timer::Health(id), &mut check.timer, Some(end));
+        check
     }
 
-    pub(crate) fn cancel_health_check(&mut self, id: OperationId) {
-        if let Some(began) = self.health_checks.remove(&id) {
-            self.set_timer(id, Some(began + LIMIT), None);
-        }
+    pub(crate) fn cancel(mut self, net: &mut Net) {
+        net.set_timer(Timer::Health(self.id), &mut self.timer, None);
     }
 
-    /// Asks members that were not asked yet, and ends the operations that have all the answers they need.
-    pub(crate) fn advance_health_checks(&mut self, now: Now) {
-        let running: Vec<_> = self
-            .health_checks
-            .iter()
-            .map(|(id, it)| (*id, *it))
-            .collect();
-        for (id, began) in running {
-            let is_over = began + LIMIT <= now.instant;
-            // Ask all members before the first answer decides.
-            let mut is_settled = true;
-            for member in 0..self.members.len() {
-                is_settled &= self.membership.look(now.instant, member, began);
-            }
-            if is_settled || is_over {
-                self.cancel_health_check(id);
-                let members = 0..self.members.len();
-                let health = members
-                    .map(|member| self.membership.health(now.instant, member, began))
-                    .collect();
-                self.finish(id, Outcome::Health(health));
-            }
+    /// The timer is due.
+    pub(crate) fn wake(&mut self, net: &mut Net) -> Next {
+        self.timer = None;
+        self.advance(net)
+    }
+
+    /// Asks the members that were not asked yet, and ends if it has all the answers that it needs.
+    pub(crate) fn advance(&mut self, net: &mut Net) -> Next {
+        let (now, members) = (net.now.instant, 0..net.members.len());
+        // Ask all members before the first answer decides.
+        let mut is_settled = true;
+        for member in members.clone() {
+            is_settled &= net.membership.look(now, member, self.began);
         }
+        if !is_settled && now < self.began + LIMIT {
+            return Next::Runs;
+        }
+        let health = members.map(|member| net.membership.health(now, member, self.began));
+        let health = Outcome::Health(health.collect());
+        net.set_timer(Timer::Health(self.id), &mut self.timer, None);
+        net.finish(self.id, health);
+        Next::Over
     }
 }

@@ -21,6 +21,8 @@
 //! cancel, failure, release ──► release wherever something may be left ──► each member answered
 //! ```
 //!
+//! - `engine` takes in events, and `dispatch` passes each to the operation that it concerns.
+//! - `net` is what the operations share: the servers, the clock, the output, and the timers.
 //! - `acquire` takes locks: its state, its requests, its answers, and its decisions.
 //! - `release` frees leases, ended waits, and what failed attempts left behind.
 //! - `health` asks each member for its status.
@@ -39,11 +41,14 @@ mod ballot;
 mod dispatch;
 mod engine;
 mod errors;
+mod fanout;
 mod health;
 mod member;
 mod members;
 mod membership;
+mod net;
 mod operation;
+mod operations;
 mod record;
 mod release;
 mod renewal;
@@ -61,7 +66,7 @@ mod waiting;
 
 pub use engine::{Config, Engine, Now};
 pub use membership::MemberEvent;
-pub use operation::{Acquired, Operation, OperationId, Outcome, Progress, ReleaseMode};
+pub use operation::{Acquired, Event, Operation, OperationId, Outcome, Progress, ReleaseMode};
 pub use record::action::{RecordAction, RecordAnswer};
 pub use reply::{BatchReply, LeaseState, Notification, Refusal, Reply};
 pub use request::{Lease, Place, Request, RequestId, Requeue, Successor};

@@ -38,6 +38,15 @@ pub enum ReleaseMode {
     Detach,
 }
 
+/// What an operation reports.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// It continues.
+    Progress(Progress),
+    /// It is over.
+    Done(Outcome),
+}
+
 /// An intermediate result of an operation that continues.
 #[derive(Clone, Debug)]
 pub enum Progress {

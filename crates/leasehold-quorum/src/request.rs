@@ -177,3 +177,14 @@ impl Request {
         }
     }
 }
+
+impl Lease {
+    /// Names the lease of a claim in a release, which does not send the fence.
+    pub(crate) fn of(claim: &Arc<Claim>) -> Self {
+        Self {
+            claim: Arc::clone(claim),
+            fence: Fence::MAX,
+            slot: None,
+        }
+    }
+}

@@ -48,6 +48,10 @@ impl Tally {
         }
     }
 
+    pub(crate) fn members(&self) -> usize {
+        self.members
+    }
+
     pub(crate) fn count(&mut self, vote: LeaseVote) {
         match vote {
             LeaseVote::Valid => self.valid += 1,

@@ -1,79 +1,69 @@
 //! Takes in what members answer to acquisitions.
 
+use std::sync::Arc;
+
 use leasehold_types::{Error, ErrorKind, Fence, FenceConfirmation, PermitSlot};
 
-use super::state::{ClaimState, Granted, MemberState, Phase};
+use super::state::{Acquisition, ClaimState, Granted, Phase};
 use crate::ballot::Vote;
-use crate::engine::{Engine, Now};
 use crate::member::{Answered, Task};
-use crate::operation::OperationId;
+use crate::net::Net;
+use crate::operations::Next;
 use crate::reply::{Refusal, Reply};
 use crate::request::Request;
 
-impl Engine {
-    /// Returns the state of an attempt at a member, unless the attempt was given back in the meantime.
-    fn member_state(
-        &mut self,
-        id: OperationId,
-        member: usize,
-        number: u32,
-    ) -> Option<&mut MemberState> {
-        let acquisition = self.acquisitions.get_mut(&id)?;
-        let member_state = &mut acquisition.members[member];
-        (member_state.number == number).then_some(member_state)
+impl Acquisition {
+    /// Whether an attempt at a member is the last one. Replies to those that were given back are void.
+    fn is_current(&self, member: usize, number: u32) -> bool {
+        self.members[member].number == number
     }
 
-    pub(crate) fn take_attempt(
+    /// A member answered an attempt.
+    pub(crate) fn answered(
         &mut self,
-        now: Now,
+        net: &mut Net,
         from: &Answered,
-        id: OperationId,
         number: u32,
         reply: Reply,
-    ) {
+    ) -> Next {
         let member = from.member;
-        let Some(member_state) = self.member_state(id, member, number) else {
-            return;
-        };
+        if !self.is_current(member, number) {
+            return Next::Runs;
+        }
         match reply {
-            Reply::Granted { fence, slot } => self.granted(now, id, from, Some(fence), slot),
+            Reply::Granted { fence, slot } => self.granted(net, from, Some(fence), slot),
             Reply::GrantedBehind => {
                 // The lease counts from the first request, and has no fence yet.
-                self.granted(now, id, from, None, None);
-                self.draw_fence(now, id, member, number);
-                self.set_wake(id);
-                return;
+                self.granted(net, from, None, None);
+                self.draw_fence(net, member);
+                return self.rest(net);
             }
-            Reply::Busy(refusal) => self.refused(now, id, member, refusal),
+            Reply::Busy(refusal) => self.refused(net, member, refusal),
             Reply::Failed(error) => {
-                member_state.fail(error.clone());
                 if error.is_unreachable() {
-                    self.membership.refused(member, &error);
+                    net.membership.refused(member, &error);
                 }
-                self.vote_failed(id, member, error);
+                self.vote_failed(member, error);
             }
-            _ => self.vote_failed(id, member, invalid_response()),
+            _ => self.vote_failed(member, invalid_response()),
         }
-        self.decide(now, id);
-        self.set_wake(id);
+        self.decide(net);
+        self.rest(net)
     }
 
     fn granted(
         &mut self,
-        now: Now,
-        id: OperationId,
+        net: &mut Net,
         from: &Answered,
         fence: Option<Fence>,
         slot: Option<PermitSlot>,
     ) {
         // A late grant may be the first of its round.
-        self.begin_round(now, id);
-        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
-            return;
-        };
-        let member_state = &mut acquisition.members[from.member];
+        self.begin_round(net);
+        let member = from.member;
+        let state = &mut self.members[member];
         // A fence that was drawn later belongs to the lease of the first request.
-        let without_fence = member_state.granted().filter(|it| it.fence.is_none());
+        let without_fence = state.granted().filter(|it| it.fence.is_none());
         let (sent, is_same) = match without_fence {
             Some(first) => (first.sent, first.incarnation == from.incarnation),
             None => (from.sent, true),
@@ -81,188 +71,171 @@ impl Engine {
         if !is_same {
             let text = "the member lost the lease before it drew a fence";
             let error = Error::new(ErrorKind::Unreachable, text).with_unknown_effect();
-            return self.vote_failed(id, from.member, error);
+            return self.vote_failed(member, error);
         }
-        member_state.asked = None;
-        member_state.ask_at = None;
-        member_state.uncertain = false;
-        member_state.claim = ClaimState::Granted(Granted {
+        state.asked = None;
+        state.ask_at = None;
+        state.uncertain = false;
+        state.claim = ClaimState::Granted(Granted {
             sent,
             fence,
             slot,
             incarnation: from.incarnation.clone(),
         });
-        if let (Some(fence), Some(round)) = (fence, &mut acquisition.round) {
-            round.ballot.vote(from.member, Vote::Granted(fence));
+        if let Some(fence) = fence {
+            self.vote(member, Vote::Granted(fence));
         }
         // A script has set the expiry, too.
-        self.members[from.member].expiry_is_due(&acquisition.claim.key, now.instant);
+        net.members[member].expiry_is_due(&self.claim.key, net.now.instant);
     }
 
-    fn draw_fence(&mut self, now: Now, id: OperationId, member: usize, number: u32) {
-        let Some(member_state) = self.member_state(id, member, number) else {
-            return;
-        };
-        member_state.asked = Some(now.instant);
-        let Some(acquisition) = self.acquisitions.get(&id) else {
-            return;
-        };
-        let claim = acquisition.claim.clone();
-        let limit = self.limit_of(claim.usable_ttl());
-        let request = Request::DrawFence { claim };
-        self.send(now, member, Task::Attempt(id, number), request, limit);
+    fn draw_fence(&mut self, net: &mut Net, member: usize) {
+        let state = &mut self.members[member];
+        state.asked = Some(net.now.instant);
+        let task = Task::Attempt(self.id, state.number);
+        let claim = Arc::clone(&self.claim);
+        let limit = net.limit_of(claim.usable_ttl());
+        net.send(member, task, Request::DrawFence { claim }, limit);
     }
 
-    fn refused(&mut self, now: Now, id: OperationId, member: usize, refusal: Refusal) {
-        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
-            return;
-        };
-        let (is_queued, is_asking) = (acquisition.is_queued(), acquisition.phase == Phase::Asking);
-        let member_state = &mut acquisition.members[member];
-        member_state.asked = None;
-        let was_plain = std::mem::take(&mut member_state.is_plain);
+    fn refused(&mut self, net: &mut Net, member: usize, refusal: Refusal) {
+        let now = net.now.instant;
+        let state = &mut self.members[member];
+        state.asked = None;
+        let was_plain = std::mem::take(&mut state.is_plain);
         // An earlier sending took the lease. It counts from a script that asks again, which extends it.
-        let is_own = was_plain && refusal.busy.holder == Some(acquisition.claim.owner);
-        member_state.uncertain = is_own;
-        member_state.ask_at = refusal.ask_again.map(|after| now.instant + after);
-        member_state.claim = match refusal.busy.place {
+        let is_own = was_plain && refusal.busy.holder == Some(self.claim.owner);
+        state.uncertain = is_own;
+        state.ask_at = refusal.ask_again.map(|after| now + after);
+        state.claim = match refusal.busy.place {
             Some(_) => ClaimState::Queued(refusal.busy),
             None => ClaimState::Refused(refusal.busy),
         };
-        self.waiters.note_busy(&acquisition.claim.key, now.instant);
-        if is_own || is_queued {
-            if was_plain && is_asking {
-                self.ask(now, id, member);
+        net.waiters.note_busy(&self.claim.key, now);
+        if is_own || self.is_queued() {
+            if was_plain && self.is_asking() {
+                self.ask(net, member);
             }
-        } else if let Some(round) = &mut acquisition.round {
-            round.ballot.vote(member, Vote::Busy);
+        } else {
+            self.vote(member, Vote::Busy);
         }
     }
 
     /// An attempt has no reply, or not in time. It may have taken effect.
-    pub(crate) fn lose_attempt(
-        &mut self,
-        now: Now,
-        member: usize,
-        id: OperationId,
-        number: u32,
-        error: Error,
-    ) {
-        if self.member_state(id, member, number).is_none() {
-            return;
+    pub(crate) fn lost(&mut self, net: &mut Net, member: usize, number: u32, error: Error) -> Next {
+        if !self.is_current(member, number) {
+            return Next::Runs;
         }
-        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
-            return;
-        };
-        if acquisition.is_queued() {
+        if self.is_queued() {
             // A waiter asks again once the member may be asked.
-            let member_state = &mut acquisition.members[member];
-            member_state.asked = None;
-            member_state.uncertain = true;
-            member_state.claim = ClaimState::Out;
+            let state = &mut self.members[member];
+            state.asked = None;
+            state.uncertain = true;
+            state.claim = ClaimState::Out;
         } else {
-            self.vote_failed(id, member, error);
+            self.vote_failed(member, error);
         }
-        self.decide(now, id);
-        self.set_wake(id);
+        self.decide(net);
+        self.rest(net)
     }
 
     /// A release named this waiter as its successor.
-    pub(crate) fn take_succession(
+    pub(crate) fn succeeded(
         &mut self,
-        now: Now,
+        net: &mut Net,
         from: &Answered,
-        id: OperationId,
         number: u32,
         got: Option<(Fence, Option<PermitSlot>)>,
-    ) {
-        let Some(member_state) = self.member_state(id, from.member, number) else {
-            return;
-        };
-        match got {
-            Some((fence, slot)) => self.granted(now, id, from, Some(fence), slot),
-            None => member_state.asked = None,
+    ) -> Next {
+        if !self.is_current(from.member, number) {
+            return Next::Runs;
         }
-        self.decide(now, id);
-        self.set_wake(id);
+        match got {
+            Some((fence, slot)) => self.granted(net, from, Some(fence), slot),
+            None => self.members[from.member].asked = None,
+        }
+        self.decide(net);
+        self.rest(net)
     }
 
-    pub(crate) fn take_confirmation(
+    /// A member answered a request to confirm the fence.
+    pub(crate) fn confirmed(
         &mut self,
-        now: Now,
+        net: &mut Net,
         from: &Answered,
-        id: OperationId,
         fence: Fence,
         reply: Reply,
-    ) {
-        let counts = self
-            .membership
-            .counts(from.member, from.sent, Some(&from.incarnation));
+    ) -> Next {
+        let (member, data) = (from.member, Some(&from.incarnation));
+        let counts = net.membership.counts(member, from.sent, data);
         let answer = match reply {
             Reply::Confirmed(answer) if counts.is_ok() && !from.late => Some(answer),
             _ => None,
         };
-        self.confirmed(now, from.member, id, fence, answer);
+        self.count_confirmation(net, member, fence, answer)
     }
 
-    pub(crate) fn lose_confirmation(
-        &mut self,
-        now: Now,
-        member: usize,
-        id: OperationId,
-        fence: Fence,
-        _error: Error,
-    ) {
-        self.confirmed(now, member, id, fence, None);
+    /// Such a request has no reply, or not in time.
+    pub(crate) fn unconfirmed(&mut self, net: &mut Net, member: usize, fence: Fence) -> Next {
+        self.count_confirmation(net, member, fence, None)
     }
 
-    fn confirmed(
+    fn count_confirmation(
         &mut self,
-        now: Now,
+        net: &mut Net,
         member: usize,
-        id: OperationId,
         fence: Fence,
         answer: Option<FenceConfirmation>,
-    ) {
-        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
-            return;
-        };
-        if let Some(round) = &mut acquisition.round {
+    ) -> Next {
+        if let Some(round) = &mut self.round {
             round.ballot.confirm(member, fence, answer);
         }
-        self.decide(now, id);
-        self.set_wake(id);
+        self.decide(net);
+        self.rest(net)
     }
 
     /// A member notified this waiter. A notification is only a hint, so this asks the member.
-    pub(crate) fn take_turn(&mut self, now: Now, member: usize, id: OperationId) {
-        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
-            return;
-        };
-        acquisition.notified_at.get_or_insert(now.instant);
-        let member_state = &mut acquisition.members[member];
-        if member_state.asked.is_some() {
+    pub(crate) fn notified(&mut self, net: &mut Net, member: usize) -> Next {
+        let now = net.now.instant;
+        self.notified_at.get_or_insert(now);
+        let state = &mut self.members[member];
+        if state.asked.is_some() {
             // The answer to an attempt says when to ask again. A release that named this waiter answers only a grant.
-            member_state.ask_at = Some(now.instant);
-        } else if member_state.granted().is_none() {
-            self.ask(now, id, member);
-            self.decide(now, id);
-            self.set_wake(id);
+            state.ask_at = Some(now);
+            return self.next();
         }
+        if state.granted().is_some() {
+            return self.next();
+        }
+        self.ask(net, member);
+        self.decide(net);
+        self.rest(net)
+    }
+
+    /// A member answered a heartbeat.
+    pub(crate) fn heard(&mut self, net: &mut Net, member: usize, answer: Refusal) -> Next {
+        let state = &mut self.members[member];
+        let waits = state.asked.is_none() && state.is_queued();
+        if !waits || self.phase != Phase::Asking {
+            return self.next();
+        }
+        if answer.turn || answer.busy.place.is_none() {
+            self.ask(net, member);
+        } else {
+            state.ask_at = answer.ask_again.map(|after| net.now.instant + after);
+            state.claim = ClaimState::Queued(answer.busy);
+        }
+        self.decide(net);
+        self.rest(net)
     }
 
     /// The connection broke: the member drops waiters of clients that do not listen.
-    pub(crate) fn disconnect_waits(&mut self, member: usize) {
-        for acquisition in self.acquisitions.values_mut() {
-            let member_state = &mut acquisition.members[member];
-            if matches!(
-                member_state.claim,
-                ClaimState::Queued(_) | ClaimState::Refused(_)
-            ) {
-                member_state.uncertain = true;
-                member_state.claim = ClaimState::Out;
-                member_state.ask_at = None;
-            }
+    pub(crate) fn disconnected(&mut self, member: usize) {
+        let state = &mut self.members[member];
+        if matches!(state.claim, ClaimState::Queued(_) | ClaimState::Refused(_)) {
+            state.uncertain = true;
+            state.claim = ClaimState::Out;
+            state.ask_at = None;
         }
     }
 }

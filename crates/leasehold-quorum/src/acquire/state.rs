@@ -9,43 +9,46 @@ use leasehold_types::{
 
 use crate::ballot::Ballot;
 use crate::members::Members;
+use crate::operation::OperationId;
 
-/// One call to take a lock. It lasts until everything that it left behind is released.
+/// One call to take a lock. It lasts until its lease is released, or until everything that it left behind is given
+/// back.
 #[derive(Debug)]
 pub(crate) struct Acquisition {
+    pub(crate) id: OperationId,
     pub(crate) claim: Arc<Claim>,
-    pub(crate) began: BootInstant,
-    pub(crate) phase: Phase,
+    pub(super) began: BootInstant,
+    pub(super) phase: Phase,
     /// The place in the queue, once it is drawn.
-    pub(crate) ticket: Option<u64>,
-    pub(crate) members: Vec<MemberState>,
-    pub(crate) round: Option<Round>,
+    pub(super) ticket: Option<u64>,
+    pub(super) members: Vec<MemberState>,
+    pub(super) round: Option<Round>,
     /// Whether a round began before.
-    pub(crate) had_round: bool,
+    pub(super) had_round: bool,
     /// How many rounds failed one after the other.
-    pub(crate) failures: u32,
+    pub(super) failures: u32,
     /// When to look again: at the end of the round or of a pause, or when a member asked for it.
-    pub(crate) timer: Option<BootInstant>,
+    pub(super) timer: Option<BootInstant>,
     /// The pause after a failed round: no member is asked before this.
-    pub(crate) pause: Option<BootInstant>,
+    pub(super) pause: Option<BootInstant>,
     /// The place that the last busy event reported to the driver, if there was such an event.
-    pub(crate) reported_busy: Option<Option<u64>>,
+    pub(super) reported_busy: Option<Option<u64>>,
     /// How long the attempt waits for members that are not connected yet.
-    pub(crate) awaits_until: Option<BootInstant>,
+    pub(super) awaits_until: Option<BootInstant>,
     /// When a member first notified this waiter, since the last failed round.
-    pub(crate) notified_at: Option<BootInstant>,
+    pub(super) notified_at: Option<BootInstant>,
     /// The permit that the next round prefers.
-    pub(crate) preferred: Option<PermitSlot>,
-    /// The fence of the lease, once it is held.
-    pub(crate) fence: Option<Fence>,
+    pub(super) preferred: Option<PermitSlot>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(super) enum Phase {
     /// It has no majority yet.
     Asking,
-    /// A majority granted the lease. Late grants join it.
-    Held,
+    /// A majority granted the lease, with this fence. Late grants join it.
+    Held(Fence),
+    /// It is given back, or another operation continues with the lease.
+    Over,
 }
 
 /// The state of an acquisition at one member.
@@ -101,8 +104,15 @@ pub(crate) struct Round {
 }
 
 impl Acquisition {
-    pub(crate) fn new(claim: Arc<Claim>, members: usize, began: BootInstant) -> Self {
+    pub(super) fn new(
+        id: OperationId,
+        claim: Arc<Claim>,
+        members: usize,
+        began: BootInstant,
+        preferred: Option<PermitSlot>,
+    ) -> Self {
         Self {
+            id,
             claim,
             began,
             phase: Phase::Asking,
@@ -116,20 +126,34 @@ impl Acquisition {
             reported_busy: None,
             awaits_until: None,
             notified_at: None,
-            preferred: None,
-            fence: None,
+            preferred,
         }
     }
 
-    pub(crate) fn is_queued(&self) -> bool {
+    pub(super) fn is_queued(&self) -> bool {
         self.claim.is_queued()
     }
 
-    pub(crate) fn is_exclusive(&self) -> bool {
+    pub(super) fn is_exclusive(&self) -> bool {
         self.claim.mode == Mode::Exclusive
     }
 
-    pub(crate) fn begin_round(&mut self, proposal: u64, end: BootInstant) {
+    /// Whether it waits in the queue of the member, by its last answer.
+    pub(crate) fn is_queued_at(&self, member: usize) -> bool {
+        self.members[member].is_queued()
+    }
+
+    pub(crate) fn is_asking(&self) -> bool {
+        self.phase == Phase::Asking
+    }
+
+    /// Whether it reported that another owner holds the lock.
+    pub(crate) fn has_waited(&self) -> bool {
+        self.reported_busy.is_some()
+    }
+
+    /// Returns the next round.
+    pub(super) fn new_round(&mut self, proposal: u64, end: BootInstant) -> Round {
         let members = self.members.len();
         let ballot = match self.claim.mode {
             Mode::Exclusive => Ballot::new(members),
@@ -138,11 +162,11 @@ impl Acquisition {
             }
         };
         self.had_round = true;
-        self.round = Some(Round {
+        Round {
             end: Some(end),
             proposal,
             ballot,
-        });
+        }
     }
 
     /// Whether a round has nothing left to wait for: no request is in flight, and no member granted anything.
@@ -214,6 +238,13 @@ impl Acquisition {
 }
 
 impl MemberState {
+    /// An attempt is sent. Returns its number.
+    pub(super) fn ask(&mut self, now: BootInstant) -> u32 {
+        self.number += 1;
+        self.asked = Some(now);
+        self.number
+    }
+
     pub(crate) fn refusal(&self) -> Option<&Busy> {
         match &self.claim {
             ClaimState::Queued(busy) | ClaimState::Refused(busy) => Some(busy),

@@ -7,173 +7,160 @@
 //! retention then has no vote: it may have had a value or refused a fence, and no longer knows.
 
 pub(crate) mod action;
-pub(crate) mod operation;
 mod rounds;
 
 use std::time::Duration;
 
-use leasehold_types::{Error, ErrorKind, RecordKey};
+use leasehold_types::{BootInstant, Error, ErrorKind, RecordKey};
 
-use crate::engine::{Engine, Now};
+use crate::fanout::{Contact, Fanout};
 use crate::member::{Answered, Task};
-use crate::membership::{Access, Membership};
+use crate::net::{Net, Reach, Timer};
 use crate::operation::{OperationId, Outcome};
+use crate::operations::Next;
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::trust::UntrustedReason;
 use action::RecordAction;
-use operation::RecordOperation;
 use rounds::Round;
 
 /// How long one member may take. A record may be long, and a durable member waits for its disk.
 const LIMIT: Duration = Duration::from_secs(2);
 
-impl Engine {
-    pub(crate) fn start_record(
-        &mut self,
-        now: Now,
+/// Opens, writes or reads the record of a lock.
+#[derive(Debug)]
+pub(crate) struct RecordOperation {
+    id: OperationId,
+    record: RecordKey,
+    action: RecordAction,
+    fanout: Fanout,
+    round: Round,
+    /// When members that are not connected yet are waited for no longer.
+    timer: Option<BootInstant>,
+}
+
+impl RecordOperation {
+    pub(crate) fn new(
+        net: &Net,
         id: OperationId,
         mut record: RecordKey,
         action: RecordAction,
-    ) {
-        let members = self.members.len();
+    ) -> Self {
+        let members = net.members.len();
         // A single server is used as it is.
         record.lasting = record.lasting.filter(|_| members > 1);
-        let operation = RecordOperation {
+        Self {
+            id,
             round: Round::new(&action, members),
             record,
             action,
-            began: now.instant,
-            unanswered: 0,
-            pending: (0..members).collect(),
+            fanout: Fanout::new(net),
             timer: None,
-        };
-        self.records.running.insert(id, operation);
-        self.advance_record(now, id);
-    }
-
-    /// Forgets an operation. Late replies to its requests find none.
-    pub(crate) fn cancel_record(&mut self, id: OperationId) {
-        if let Some(operation) = self.records.running.remove(&id) {
-            self.set_timer(id, operation.timer, None);
         }
     }
 
-    /// Continues the operations that wait for a member.
-    pub(crate) fn resume_records(&mut self, now: Now) {
-        let running = self.records.running.iter();
-        let waiting = running.filter(|(_, it)| !it.pending.is_empty());
-        let mut waiting: Vec<OperationId> = waiting.map(|(id, _)| *id).collect();
-        waiting.sort_unstable();
-        for id in waiting {
-            self.advance_record(now, id);
-        }
+    /// Late replies to its requests find no operation.
+    pub(crate) fn cancel(mut self, net: &mut Net) {
+        net.set_timer(Timer::Record(self.id), &mut self.timer, None);
+    }
+
+    /// Whether it waits for members that are not connected yet.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.fanout.is_waiting()
+    }
+
+    /// The timer is due.
+    pub(crate) fn wake(&mut self, net: &mut Net) -> Next {
+        self.timer = None;
+        self.advance(net)
     }
 
     /// Asks the members that can be asked by now.
-    pub(crate) fn advance_record(&mut self, now: Now, id: OperationId) {
-        let Some(operation) = self.records.running.get_mut(&id) else {
-            return;
-        };
-        let (began, pending) = (operation.began, std::mem::take(&mut operation.pending));
-        let is_lasting = operation.record.lasting.is_some();
-        let is_over = began + LIMIT <= now.instant;
-        for member in pending {
-            let access = self.membership.access(now.instant, member, began);
-            let Some(operation) = self.records.running.get_mut(&id) else {
-                return;
-            };
-            let failure = match access {
-                Access::Pending if !is_over => {
-                    operation.pending.push(member);
-                    continue;
+    pub(crate) fn advance(&mut self, net: &mut Net) -> Next {
+        let Self {
+            record,
+            action,
+            round,
+            ..
+        } = self;
+        let (id, is_lasting) = (self.id, record.lasting.is_some());
+        let began = self.fanout.began();
+        self.fanout.ask(|member| {
+            let failure = match net.reach(member, began, began + LIMIT) {
+                Reach::Later => return Contact::Later,
+                Reach::Open if is_lasting && !net.membership.is_durable(member) => {
+                    net.membership.named_failure(member, forgetful())
                 }
-                Access::Open if is_lasting && !self.membership.is_durable(member) => {
-                    self.membership.named_failure(member, forgetful())
+                Reach::Open => {
+                    let request = Request::Record(record.key.clone(), action.clone());
+                    net.send(member, Task::Record(id), request, LIMIT);
+                    return Contact::Sent;
                 }
-                Access::Open => {
-                    operation.unanswered += 1;
-                    let (key, action) = (operation.record.key.clone(), operation.action.clone());
-                    let request = Request::Record(key, action);
-                    self.send(now, member, Task::Record(id), request, LIMIT);
-                    continue;
-                }
-                Access::Pending | Access::Closed => {
-                    let obstacle = self.membership.obstacle(now.instant, member);
+                Reach::Closed(obstacle) => {
                     let no_vote = || Error::new(ErrorKind::Unreachable, "the member has no vote");
-                    obstacle.unwrap_or_else(|| self.membership.named_failure(member, no_vote()))
+                    obstacle.unwrap_or_else(|| net.membership.named_failure(member, no_vote()))
                 }
             };
-            operation.round.fail(failure);
-        }
-        self.decide_record(id);
+            round.fail(failure);
+            Contact::Failed
+        });
+        self.decide(net)
     }
 
     /// Takes in what a member answered.
-    pub(crate) fn take_record(&mut self, now: Now, from: &Answered, id: OperationId, reply: Reply) {
-        let Some(operation) = self.records.running.get_mut(&id) else {
-            return;
-        };
-        operation.unanswered -= 1;
-        let (member, membership) = (from.member, &mut self.membership);
+    pub(crate) fn answered(&mut self, net: &mut Net, from: &Answered, reply: Reply) -> Next {
+        self.fanout.answered();
+        let (now, member) = (net.now.instant, from.member);
+        let membership = &mut net.membership;
         let counts = membership.counts(member, from.sent, Some(&from.incarnation));
-        let has_no_vote = |membership: &Membership, reason: UntrustedReason| {
-            let mut failure = membership.failure(now.instant, member, &reason);
+        let has_no_vote = |reason: UntrustedReason| {
+            let mut failure = membership.failure(now, member, &reason);
             failure.error = failure.error.with_unknown_effect();
             failure
         };
         match (reply, counts) {
             (Reply::Failed(error), _) => {
-                let failure = membership.named_failure(member, error);
-                operation.round.fail(failure);
+                self.round.fail(membership.named_failure(member, error));
             }
-            (Reply::Record(_), Err(reason)) => {
-                operation.round.fail(has_no_vote(membership, reason));
-            }
+            (Reply::Record(_), Err(reason)) => self.round.fail(has_no_vote(reason)),
             (Reply::Record(answer), Ok(())) => {
-                let retention = operation.record.lasting.unwrap_or_default();
+                let retention = self.record.lasting.unwrap_or_default();
                 match membership.remembers(member, from.sent, retention) {
-                    Ok(()) => operation.round.count(answer),
-                    Err(young) => operation.round.fail(has_no_vote(membership, young)),
+                    Ok(()) => self.round.count(answer),
+                    Err(young) => self.round.fail(has_no_vote(young)),
                 }
             }
             _ => {
                 let failure = membership.named_failure(member, invalid_response());
-                operation.round.fail(failure);
+                self.round.fail(failure);
             }
         }
-        self.decide_record(id);
+        self.decide(net)
     }
 
     /// A request has no reply, or has none in time. It may have taken effect.
-    pub(crate) fn lose_record(&mut self, member: usize, id: OperationId, error: Error) {
-        let Some(operation) = self.records.running.get_mut(&id) else {
-            return;
-        };
-        operation.unanswered -= 1;
-        let failure = self.membership.named_failure(member, error);
-        operation.round.fail(failure);
-        self.decide_record(id);
+    pub(crate) fn lost(&mut self, net: &mut Net, member: usize, error: Error) -> Next {
+        self.fanout.answered();
+        self.round.fail(net.membership.named_failure(member, error));
+        self.decide(net)
     }
 
     /// Ends the operation if further answers change nothing, or if there will be none.
-    fn decide_record(&mut self, id: OperationId) {
-        let Some(operation) = self.records.running.get_mut(&id) else {
-            return;
-        };
-        let is_waiting = !operation.pending.is_empty();
-        let is_open = is_waiting || operation.unanswered > 0;
-        if is_open && !operation.round.is_decided() {
-            let timer = is_waiting.then_some(operation.began + LIMIT);
-            let old = std::mem::replace(&mut operation.timer, timer);
-            return self.set_timer(id, old, timer);
+    fn decide(&mut self, net: &mut Net) -> Next {
+        let timer = Timer::Record(self.id);
+        if !self.fanout.is_over() && !self.round.is_decided() {
+            let end = self.fanout.began() + LIMIT;
+            let end = self.fanout.is_waiting().then_some(end);
+            net.set_timer(timer, &mut self.timer, end);
+            return Next::Runs;
         }
-        let Some(operation) = self.records.running.remove(&id) else {
-            return;
-        };
-        self.set_timer(id, operation.timer, None);
-        let outcome = operation.round.outcome();
-        self.finish(id, outcome.map_or_else(Outcome::Failed, Outcome::Record));
+        net.set_timer(timer, &mut self.timer, None);
+        let outcome = self.round.outcome();
+        net.finish(
+            self.id,
+            outcome.map_or_else(Outcome::Failed, Outcome::Record),
+        );
+        Next::Over
     }
 }
 

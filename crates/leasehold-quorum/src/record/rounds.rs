@@ -59,8 +59,8 @@ impl Readings {
         }
     }
 
-    fn reading(self, members: usize) -> Reading {
-        let mut reading = Reading::settled(self.greatest);
+    fn reading(&self, members: usize) -> Reading {
+        let mut reading = Reading::settled(self.greatest.clone());
         reading.settled = reading.written.is_none() || self.same >= majority(members);
         reading
     }
@@ -120,7 +120,7 @@ impl Round {
     }
 
     /// Returns the result: from all members, unless it was decided before.
-    pub(super) fn outcome(self) -> Result<RecordAnswer, Error> {
+    pub(super) fn outcome(&self) -> Result<RecordAnswer, Error> {
         match self.kind {
             Kind::Open => self.opened().map(RecordAnswer::Opened),
             Kind::Write => self.written().map(RecordAnswer::Written),
@@ -129,19 +129,19 @@ impl Round {
     }
 
     /// A greater fence at any member shows that there is a later holder.
-    fn opened(self) -> Result<Opened, Error> {
+    fn opened(&self) -> Result<Opened, Error> {
         if self.is_decided() {
             return Ok(Opened::Open(self.found.reading(self.members)));
         }
         match self.superseded {
             Some(fence) => Ok(Opened::Superseded(fence)),
-            None => Err(too_few(self.members, 0, self.failures).with_unknown_effect()),
+            None => Err(too_few(self.members, 0, self.failures.clone()).with_unknown_effect()),
         }
     }
 
     /// If one member wrote or may have written, a later holder may find the value and complete it. The
     /// write certainly had no effect only if no member wrote.
-    fn written(self) -> Result<WriteOutcome, Error> {
+    fn written(&self) -> Result<WriteOutcome, Error> {
         if self.is_decided() {
             return Ok(WriteOutcome::Written);
         }
@@ -158,7 +158,7 @@ impl Round {
                 Err(Error::new(ErrorKind::Fenced, text).with_unknown_effect())
             }
             _ => {
-                let error = too_few(self.members, 0, self.failures);
+                let error = too_few(self.members, 0, self.failures.clone());
                 Err(match is_nowhere {
                     true => error,
                     false => error.with_unknown_effect(),
@@ -167,11 +167,11 @@ impl Round {
         }
     }
 
-    fn read(self) -> Result<Reading, Error> {
+    fn read(&self) -> Result<Reading, Error> {
         if self.is_decided() || self.found.heard >= majority(self.members) {
             return Ok(self.found.reading(self.members));
         }
-        Err(too_few(self.members, 0, self.failures))
+        Err(too_few(self.members, 0, self.failures.clone()))
     }
 }
 

@@ -8,41 +8,37 @@ mod lease_outcome;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
-use leasehold_types::{
-    BootInstant, Claim, Error, ErrorKind, Held, Incarnation, MemberFailure, MemberId, Owner,
-    Renewal,
-};
+use leasehold_types::{BootInstant, Claim, Error, ErrorKind, Held, MemberFailure, Owner, Renewal};
 
-use crate::member::RenewalTask;
-use crate::members::Members;
+use crate::fanout::{Contact, Fanout};
+use crate::member::{Answered, RenewalTask, Task};
 use crate::membership::Membership;
-use crate::operation::{OperationId, ReleaseMode};
+use crate::net::{BACKGROUND_LIMIT, Net, Timer};
+use crate::operation::{OperationId, Outcome, ReleaseMode};
+use crate::operations::{Next, Operations};
 use crate::reply::{LeaseState, Reply};
 use crate::request::{Lease, Request};
 use lease_outcome::LeaseOutcome;
 
-/// The renewals of one client that are under way.
+/// The renewals of one client that are under way, and the repairs that may still take effect.
 #[derive(Debug, Default)]
 pub(crate) struct Renewals {
-    rounds: BTreeMap<OperationId, Round>,
+    rounds: Operations<Round>,
     repairs: Vec<Repair>,
-    requests: VecDeque<(usize, RenewalTask, Request)>,
-    outcomes: VecDeque<(OperationId, Vec<Renewal>)>,
+    /// When the first repair is to be released again.
+    timer: Option<BootInstant>,
 }
 
 /// One renewal of several leases.
 #[derive(Debug)]
 struct Round {
-    began: BootInstant,
+    id: OperationId,
     leases: Vec<Lease>,
     fates: Vec<LeaseOutcome>,
-    /// How many members have not answered.
-    open: usize,
-    /// The members that are not connected for the first time yet.
-    pending: Members,
+    fanout: Fanout,
     /// Whether the outcome was returned.
     is_decided: bool,
 }
@@ -62,111 +58,70 @@ struct Repair {
 impl Renewals {
     /// Renews leases. A member that may not be asked counts as failed. A new client waits for the first
     /// connections.
-    pub(crate) fn start(
-        &mut self,
-        now: BootInstant,
-        id: OperationId,
-        leases: Vec<Held>,
-        membership: &mut Membership,
-    ) {
+    pub(crate) fn start(&mut self, net: &mut Net, id: OperationId, leases: Vec<Held>) {
         for held in &leases {
             // Only the latest renewal knows the mode in which the lease is held.
             self.repair_no_more(held.claim.owner);
         }
-        self.rounds
-            .insert(id, Round::new(now, leases, membership.len()));
-        self.ask_pending(now, id, membership);
+        let (round, repairs) = (Round::new(net, id, leases), &mut self.repairs);
+        self.rounds.start(id, round, |it| it.ask(net, repairs));
     }
 
     /// Continues the renewals that wait for a member.
-    pub(crate) fn resume(&mut self, now: BootInstant, membership: &mut Membership) {
-        let waiting = self.rounds.iter();
-        let waiting = waiting.filter(|(_, round)| !round.pending.is_empty());
-        let waiting: Vec<OperationId> = waiting.map(|(id, _)| *id).collect();
-        for id in waiting {
-            self.ask_pending(now, id, membership);
-        }
+    pub(crate) fn resume(&mut self, net: &mut Net) {
+        let repairs = &mut self.repairs;
+        self.rounds
+            .handle_all(|it| it.fanout.is_waiting(), |it| it.ask(net, repairs));
     }
 
-    /// Asks the members that can be asked by now.
-    fn ask_pending(&mut self, now: BootInstant, id: OperationId, membership: &mut Membership) {
-        let Some(round) = self.rounds.get_mut(&id) else {
-            return;
-        };
-        for member in std::mem::take(&mut round.pending).iter() {
-            if membership.is_awaited(now, member) {
-                round.pending.insert(member);
-                continue;
-            }
-            match obstacle(now, member, membership) {
-                None => {
-                    round.open += 1;
-                    let request = Request::Renew(round.leases.clone());
-                    self.requests
-                        .push_back((member, RenewalTask::Renew(id), request));
-                }
-                Some(failure) => round.fail(&failure),
-            }
-        }
-        self.advance(now, id, membership);
-    }
-
-    /// Takes in the reply to a request that was sent at `sent`. `data` identifies the data that answered it.
-    pub(crate) fn handle_reply(
+    /// Takes in the reply to a request.
+    pub(crate) fn answered(
         &mut self,
-        now: BootInstant,
-        (member, task, sent): (usize, RenewalTask, BootInstant),
-        data: &Incarnation,
+        net: &mut Net,
+        from: &Answered,
+        task: RenewalTask,
         reply: Reply,
-        membership: &mut Membership,
     ) {
         match (task, reply) {
             (RenewalTask::Renew(id), Reply::Renewed(states)) => {
-                let reason = membership.counts(member, sent, Some(data)).err();
-                let doubt = reason.map(|it| membership.failure(now, member, &it));
-                if let Some(round) = self.rounds.get_mut(&id) {
-                    round.count(member, membership.id(member), states, doubt.as_ref());
-                }
-                self.advance(now, id, membership);
+                let repairs = &mut self.repairs;
+                self.rounds.handle(id, |it| {
+                    it.count(net, from, states);
+                    it.advance(net, repairs)
+                });
             }
             (RenewalTask::Renew(_), reply) => {
                 let error = match reply {
                     Reply::Failed(error) => error,
                     _ => Error::new(ErrorKind::InvalidResponse, "not the answer to a renewal"),
                 };
-                self.handle_loss(now, member, task, error, membership);
+                self.lost(net, from.member, task, error);
             }
             // If the lease has ended since, its release followed the repair on the same connection.
-            (RenewalTask::Repair(id), _) => self
-                .repairs
-                .retain(|repair| (repair.id, repair.member) != (id, member)),
+            (RenewalTask::Repair(id), _) => {
+                self.repairs
+                    .retain(|repair| (repair.id, repair.member) != (id, from.member));
+                self.set_timer(net);
+            }
             (RenewalTask::Free, _) => {}
         }
     }
 
     /// A request reached its limit, or its connection broke.
-    pub(crate) fn handle_loss(
-        &mut self,
-        now: BootInstant,
-        member: usize,
-        task: RenewalTask,
-        error: Error,
-        membership: &mut Membership,
-    ) {
+    pub(crate) fn lost(&mut self, net: &mut Net, member: usize, task: RenewalTask, error: Error) {
         match task {
             RenewalTask::Renew(id) => {
-                if let Some(round) = self.rounds.get_mut(&id) {
-                    let id = membership.id(member);
-                    let error = error.with_store(id.as_str());
-                    round.open -= 1;
-                    round.fail(&MemberFailure::new(id.clone(), error));
-                }
-                self.advance(now, id, membership);
+                let repairs = &mut self.repairs;
+                self.rounds.handle(id, |it| {
+                    it.fanout.answered();
+                    it.fail(&net.membership.named_failure(member, error));
+                    it.advance(net, repairs)
+                });
             }
             RenewalTask::Repair(id) => {
                 let lost = |it: &&mut Repair| it.id == id && it.member == member;
                 for repair in self.repairs.iter_mut().filter(lost) {
-                    repair.lost_until = Some(now + repair.claim.ttl);
+                    repair.lost_until = Some(net.now.instant + repair.claim.ttl);
                 }
             }
             RenewalTask::Free => {}
@@ -174,7 +129,8 @@ impl Renewals {
     }
 
     /// The lease is released or detached: from now on it is restored nowhere.
-    pub(crate) fn end(&mut self, now: BootInstant, claim: &Claim, mode: ReleaseMode) {
+    pub(crate) fn end(&mut self, net: &mut Net, claim: &Claim, mode: ReleaseMode) {
+        let now = net.now.instant;
         self.repair_no_more(claim.owner);
         let is_over = |repair: &Repair| match repair.lost_until {
             _ if mode == ReleaseMode::Detach => true,
@@ -188,74 +144,29 @@ impl Renewals {
                 repair.free_at = Some(now + claim.ttl.mul_f64(0.9));
             }
         }
+        self.set_timer(net);
     }
 
-    /// Handles timers that are due. Call it at [`Renewals::next_timeout`] or later.
-    pub(crate) fn handle_timeout(&mut self, now: BootInstant) {
+    /// The timer is due: releases again what late repairs may have restored.
+    pub(crate) fn wake(&mut self, net: &mut Net) {
+        self.timer = None;
+        let now = net.now.instant;
         let due = |repair: &mut Repair| repair.free_at.is_some_and(|at| at <= now);
         for Repair { member, claim, .. } in self.repairs.extract_if(.., due) {
+            let limit = net.limit_of(claim.usable_ttl());
             let request = Request::Release {
                 claim,
                 requeue: None,
                 successor: None,
             };
-            self.requests
-                .push_back((member, RenewalTask::Free, request));
+            net.send(member, Task::Renewal(RenewalTask::Free), request, limit);
         }
+        self.set_timer(net);
     }
 
-    /// Returns when [`Renewals::handle_timeout`] is due.
-    pub(crate) fn next_timeout(&self) -> Option<BootInstant> {
-        self.repairs.iter().filter_map(|it| it.free_at).min()
-    }
-
-    /// Returns the next request to send.
-    pub(crate) fn poll_request(&mut self) -> Option<(usize, RenewalTask, Request)> {
-        self.requests.pop_front()
-    }
-
-    /// Returns the next operation whose leases all have a result, in their order.
-    pub(crate) fn poll_outcome(&mut self) -> Option<(OperationId, Vec<Renewal>)> {
-        self.outcomes.pop_front()
-    }
-
-    /// Returns the outcome when it is decided. Repairs leases after the last answer.
-    fn advance(&mut self, now: BootInstant, id: OperationId, membership: &mut Membership) {
-        let Some(round) = self.rounds.get_mut(&id) else {
-            return;
-        };
-        if !round.is_decided && !round.fates.iter().any(LeaseOutcome::is_open) {
-            round.is_decided = true;
-            let renewals = round.renewals(membership);
-            self.outcomes.push_back((id, renewals));
-        }
-        if round.open > 0 || !round.pending.is_empty() {
-            return;
-        }
-        let Some(round) = self.rounds.remove(&id) else {
-            return;
-        };
-        self.repairs
-            .retain(|it| it.free_at.is_some() || it.lost_until.is_none_or(|until| now < until));
-        for member in 0..membership.len() {
-            let leases = round.to_repair(member);
-            if leases.is_empty()
-                || self.repairs.len() >= REPAIRS_MAX
-                || obstacle(now, member, membership).is_some()
-            {
-                continue;
-            }
-            self.repairs.extend(leases.iter().map(|lease| Repair {
-                id,
-                member,
-                claim: Arc::clone(&lease.claim),
-                lost_until: None,
-                free_at: None,
-            }));
-            let request = Request::Repair(leases);
-            self.requests
-                .push_back((member, RenewalTask::Repair(id), request));
-        }
+    fn set_timer(&mut self, net: &mut Net) {
+        let due = self.repairs.iter().filter_map(|it| it.free_at).min();
+        net.set_timer(Timer::Repairs, &mut self.timer, due);
     }
 
     fn repair_no_more(&mut self, owner: Owner) {
@@ -268,49 +179,103 @@ impl Renewals {
 }
 
 /// Returns why the member may not be asked. Asks it for its status if that is old.
-fn obstacle(now: BootInstant, member: usize, membership: &mut Membership) -> Option<MemberFailure> {
-    membership.access(now, member, now);
-    membership.obstacle(now, member)
+fn obstacle(net: &mut Net, member: usize) -> Option<MemberFailure> {
+    let now = net.now.instant;
+    net.membership.access(now, member, now);
+    net.membership.obstacle(now, member)
+}
+
+/// The shortest limit of requests about these leases.
+fn limit_of(net: &Net, leases: &[Lease]) -> Duration {
+    let ttl = leases.iter().map(|lease| lease.claim.usable_ttl()).min();
+    ttl.map_or(BACKGROUND_LIMIT, |ttl| net.limit_of(ttl))
 }
 
 impl Round {
-    fn new(now: BootInstant, leases: Vec<Held>, members: usize) -> Self {
+    fn new(net: &Net, id: OperationId, leases: Vec<Held>) -> Self {
         let lease = |held: Held| Lease {
             slot: held.claim.slot,
             claim: held.claim,
             fence: held.fence,
         };
         let leases: Vec<Lease> = leases.into_iter().map(lease).collect();
+        let fate = |lease: &Lease| LeaseOutcome::new(&lease.claim, net.members.len());
         Self {
-            began: now,
-            fates: leases
-                .iter()
-                .map(|it| LeaseOutcome::new(&it.claim, members))
-                .collect(),
+            id,
+            fates: leases.iter().map(fate).collect(),
             leases,
-            open: 0,
-            pending: Members::first(members),
+            fanout: Fanout::new(net),
             is_decided: false,
         }
     }
 
+    /// Asks the members that can be asked by now.
+    fn ask(&mut self, net: &mut Net, repairs: &mut Vec<Repair>) -> Next {
+        let Self { leases, fates, .. } = self;
+        let (task, limit) = (RenewalTask::Renew(self.id), limit_of(net, leases));
+        self.fanout.ask(|member| {
+            if net.membership.is_awaited(net.now.instant, member) {
+                return Contact::Later;
+            }
+            if let Some(failure) = obstacle(net, member) {
+                fates.iter_mut().for_each(|it| it.fail(failure.clone()));
+                return Contact::Failed;
+            }
+            let request = Request::Renew(leases.clone());
+            net.send(member, Task::Renewal(task), request, limit);
+            Contact::Sent
+        });
+        self.advance(net, repairs)
+    }
+
     /// Takes in a member's answers, in the order of the leases.
-    fn count(
-        &mut self,
-        member: usize,
-        id: &MemberId,
-        states: Vec<LeaseState>,
-        doubt: Option<&MemberFailure>,
-    ) {
-        self.open -= 1;
+    fn count(&mut self, net: &mut Net, from: &Answered, states: Vec<LeaseState>) {
+        self.fanout.answered();
+        let (member, membership) = (from.member, &mut net.membership);
+        let reason = membership.counts(member, from.sent, Some(&from.incarnation));
+        let doubt = reason.err();
+        let doubt = doubt.map(|it| membership.failure(net.now.instant, member, &it));
         let mut states = states.into_iter();
         for fate in &mut self.fates {
             let state = states.next().unwrap_or_else(|| {
                 let text = "not one answer per lease";
                 LeaseState::Failed(Error::new(ErrorKind::InvalidResponse, text))
             });
-            fate.count(member, id, state, doubt);
+            fate.count(member, membership.id(member), state, doubt.as_ref());
         }
+    }
+
+    /// Returns the outcome when it is decided. Repairs leases after the last answer.
+    fn advance(&mut self, net: &mut Net, repairs: &mut Vec<Repair>) -> Next {
+        if !self.is_decided && !self.fates.iter().any(LeaseOutcome::is_open) {
+            self.is_decided = true;
+            let renewals = self.renewals(&net.membership);
+            net.finish(self.id, Outcome::Renewed(renewals));
+        }
+        if !self.fanout.is_over() {
+            return Next::Runs;
+        }
+        let now = net.now.instant;
+        repairs.retain(|it| it.free_at.is_some() || it.lost_until.is_none_or(|until| now < until));
+        for member in 0..net.members.len() {
+            let leases = self.to_repair(member);
+            if leases.is_empty() || repairs.len() >= REPAIRS_MAX || obstacle(net, member).is_some()
+            {
+                continue;
+            }
+            repairs.extend(leases.iter().map(|lease| Repair {
+                id: self.id,
+                member,
+                claim: Arc::clone(&lease.claim),
+                lost_until: None,
+                free_at: None,
+            }));
+            let owners = leases.iter().map(|lease| (member, lease.claim.owner));
+            net.repaired.extend(owners);
+            let (task, limit) = (RenewalTask::Repair(self.id), limit_of(net, &leases));
+            net.send(member, Task::Renewal(task), Request::Repair(leases), limit);
+        }
+        Next::Over
     }
 
     fn fail(&mut self, failure: &MemberFailure) {
@@ -326,7 +291,7 @@ impl Round {
         let renewal = |(lease, fate): (&Lease, &LeaseOutcome)| {
             let claim = &lease.claim;
             match (
-                fate.renewal(membership.term(claim, self.began)),
+                fate.renewal(membership.term(claim, self.fanout.began())),
                 membership.check_ttl(claim),
             ) {
                 (Renewal::Renewed(_), Err(error)) => Renewal::Unknown(error.with_unknown_effect()),

@@ -41,7 +41,7 @@ impl Entropy for Counter {
 pub(super) struct Fixture {
     pub(super) engine: Engine,
     started: u64,
-    pub(super) events: VecDeque<(OperationId, Result<Outcome, Progress>)>,
+    pub(super) events: VecDeque<(OperationId, Event)>,
     /// Requests without a reply, by member.
     sent: Vec<VecDeque<(RequestId, Request)>>,
     /// Members that do not answer status requests and heartbeats.
@@ -205,7 +205,7 @@ impl Fixture {
     /// Starts a wait of a claim for which there is no hot path.
     pub(super) fn wait_unanswered(&mut self) -> (Arc<Claim>, OperationId) {
         let key = Key::new("lock").unwrap();
-        self.engine.waiters.note_busy(&key, self.now().instant);
+        self.engine.net.waiters.note_busy(&key, self.now().instant);
         let claim = Arc::new(self.claim(true));
         let id = self.acquire(&claim);
         (claim, id)
@@ -271,10 +271,12 @@ impl Fixture {
 
     /// The results of an operation so far, without its progress.
     pub(super) fn outcome(&mut self, id: OperationId) -> Option<Outcome> {
-        let of =
-            |(it, event): &(OperationId, Result<Outcome, Progress>)| *it == id && event.is_ok();
+        let of = |(it, event): &(OperationId, Event)| *it == id && matches!(event, Event::Done(_));
         let place = self.events.iter().position(of)?;
-        self.events.remove(place)?.1.ok()
+        match self.events.remove(place)?.1 {
+            Event::Done(outcome) => Some(outcome),
+            Event::Progress(_) => None,
+        }
     }
 
     pub(super) fn acquired(&mut self, id: OperationId) -> Option<Acquired> {
@@ -285,13 +287,14 @@ impl Fixture {
     }
 
     pub(super) fn progress(&mut self) -> Vec<Progress> {
-        let events = std::mem::take(&mut self.events).into_iter();
-        let (progress, rest): (VecDeque<_>, _) = events.partition(|(_, event)| event.is_err());
-        self.events = rest;
+        let mut progress = Vec::new();
+        for (id, event) in std::mem::take(&mut self.events) {
+            match event {
+                Event::Progress(news) => progress.push(news),
+                Event::Done(_) => self.events.push_back((id, event)),
+            }
+        }
         progress
-            .into_iter()
-            .filter_map(|(_, it)| it.err())
-            .collect()
     }
 }
 

@@ -9,7 +9,7 @@ impl Fixture {
     /// Returns the present owner of the wait that a claim began.
     pub(super) fn owner_now(&self, claim: &Claim) -> Owner {
         let began = |owner: &&Owner| owner.since() == claim.owner.since();
-        let by_owner = &self.engine.by_owner;
+        let by_owner = &self.engine.net.owners;
         match by_owner.contains_key(&claim.owner) {
             true => claim.owner,
             false => by_owner.keys().find(began).copied().unwrap_or(claim.owner),

@@ -92,6 +92,7 @@ fn heartbeat_for_many_locks_comes_in_parts() {
         claim.key = Key::new(format!("lock {number}")).unwrap();
         fixture
             .engine
+            .net
             .waiters
             .note_busy(&claim.key, fixture.now().instant);
         fixture.acquire(&Arc::new(claim));

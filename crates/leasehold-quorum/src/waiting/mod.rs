@@ -1,5 +1,5 @@
 //! The waiters of this client: those of each lock, their tickets, and their heartbeats.
 
-mod heartbeat;
+pub(crate) mod heartbeat;
 pub(crate) mod tickets;
 pub(crate) mod waiters;

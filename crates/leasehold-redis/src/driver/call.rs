@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use leasehold::{Error, ErrorKind};
-use leasehold_quorum::{Operation, OperationId, Outcome, Progress};
+use leasehold_quorum::{Event, Operation, OperationId, Outcome};
 
 use super::shared::{Advance, Shared, Side};
 
@@ -51,18 +51,18 @@ impl Call {
     /// # Cancel safety
     ///
     /// Dropping the future loses no event.
-    pub async fn event(&mut self) -> Result<Outcome, Progress> {
+    pub async fn event(&mut self) -> Event {
         poll_fn(|context| self.poll_event(context)).await
     }
 
-    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Result<Outcome, Progress>> {
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Event> {
         let (id, advance) = match &mut self.state {
             CallState::Failed(error) => {
                 let error = error.take().unwrap_or_else(closed);
-                return Poll::Ready(Ok(Outcome::Failed(error)));
+                return Poll::Ready(Event::Done(Outcome::Failed(error)));
             }
             CallState::Open { id, advance } => (*id, advance),
-            CallState::Ended => return Poll::Ready(Ok(Outcome::Failed(closed()))),
+            CallState::Ended => return Poll::Ready(Event::Done(Outcome::Failed(closed()))),
         };
         match advance {
             // The other tasks that are ready now append first.
@@ -75,10 +75,10 @@ impl Call {
             Advance::ByAnother => {}
         }
         let event = match self.shared.poll_event(id, context.waker()) {
-            Poll::Ready(event) => event.unwrap_or_else(|| Ok(Outcome::Failed(closed()))),
+            Poll::Ready(event) => event.unwrap_or_else(|| Event::Done(Outcome::Failed(closed()))),
             Poll::Pending => return Poll::Pending,
         };
-        if event.is_ok() {
+        if matches!(event, Event::Done(_)) {
             self.state = CallState::Ended;
         }
         Poll::Ready(event)
@@ -101,8 +101,8 @@ impl Future for Call {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
         loop {
             match self.poll_event(context) {
-                Poll::Ready(Ok(outcome)) => return Poll::Ready(outcome),
-                Poll::Ready(Err(_)) => {}
+                Poll::Ready(Event::Done(outcome)) => return Poll::Ready(outcome),
+                Poll::Ready(Event::Progress(_)) => {}
                 Poll::Pending => return Poll::Pending,
             }
         }

@@ -7,12 +7,12 @@ use futures_util::task::AtomicWaker;
 use leasehold::clock::Clock;
 use leasehold::store::MemberId;
 use leasehold::store::background::{self, Process};
-use leasehold_quorum::{MemberEvent, Now, Operation, OperationId};
+use leasehold_quorum::{Event, MemberEvent, Now, Operation, OperationId};
 use tokio::sync::{Notify, watch};
 
 use super::member_events;
 use super::state::State;
-use super::submissions::{Event, Submissions};
+use super::submissions::Submissions;
 use crate::connection::state::Batch;
 
 /// What the I/O thread and the futures of callers share.

@@ -3,9 +3,7 @@ use std::task::Waker;
 use leasehold::Error;
 use leasehold::clock::BootInstant;
 use leasehold::telemetry::MemberGauges;
-use leasehold_quorum::{
-    BatchReply, Engine, LeaseState, MemberEvent, Now, OperationId, Outcome, Progress, Reply,
-};
+use leasehold_quorum::{BatchReply, Engine, LeaseState, MemberEvent, Now, OperationId, Reply};
 
 use super::member_events;
 use super::submissions::Submission;
@@ -27,7 +25,7 @@ pub(super) struct State {
     /// What callers asked for, while it is carried out.
     pub(super) submissions: Vec<Submission>,
     /// Events that no caller knows yet.
-    pub(super) events: Vec<(OperationId, Result<Outcome, Progress>)>,
+    pub(super) events: Vec<(OperationId, leasehold_quorum::Event)>,
     /// The metric of the members' states.
     gauges: Option<MemberGauges>,
     /// What to write to the log when the mutex is free again.

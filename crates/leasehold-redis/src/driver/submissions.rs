@@ -2,7 +2,7 @@ use foldhash::HashMap;
 use std::task::{Poll, Waker};
 
 use leasehold::clock::BootInstant;
-use leasehold_quorum::{Operation, OperationId, Outcome, Progress};
+use leasehold_quorum::{Event, Operation, OperationId, Outcome, Progress};
 
 /// The operations that callers submit, and what they get. Its mutex is held for a moment only, and never while the
 /// engine works.
@@ -26,9 +26,6 @@ pub(super) enum Submission {
     Start(OperationId, Operation),
     Cancel(OperationId),
 }
-
-/// An intermediate result, or the outcome.
-pub(super) type Event = Result<Outcome, Progress>;
 
 /// An operation that a future waits for.
 #[derive(Debug, Default)]
@@ -84,11 +81,11 @@ impl Submissions {
             return Poll::Ready(None);
         };
         if let Some(progress) = call.progress.take() {
-            return Poll::Ready(Some(Err(progress)));
+            return Poll::Ready(Some(Event::Progress(progress)));
         }
         if let Some(outcome) = call.outcome.take() {
             self.calls.remove(&id);
-            return Poll::Ready(Some(Ok(outcome)));
+            return Poll::Ready(Some(Event::Done(outcome)));
         }
         if self.ended {
             return Poll::Ready(None);
@@ -110,8 +107,8 @@ impl Submissions {
             // An operation without a call was cancelled: the engine undoes it.
             if let Some(call) = self.calls.get_mut(&id) {
                 match event {
-                    Ok(outcome) => call.outcome = Some(outcome),
-                    Err(progress) => call.progress = Some(progress),
+                    Event::Done(outcome) => call.outcome = Some(outcome),
+                    Event::Progress(progress) => call.progress = Some(progress),
                 }
                 wakers.extend(call.waker.take());
             }
@@ -157,11 +154,22 @@ mod tests {
         let mut submissions = Submissions::new();
         let id = submissions.start(Operation::Health).unwrap();
         let busy = Progress::Busy(Busy::by(None));
-        let events = [Err(busy), Ok(Outcome::Health(Vec::new()))];
+        let events = [
+            Event::Progress(busy),
+            Event::Done(Outcome::Health(Vec::new())),
+        ];
         submissions.deliver(events.map(|event| (id, event)).into_iter(), &mut Vec::new());
         let mut next = || submissions.poll(id, Waker::noop());
-        assert!(matches!(next(), Poll::Ready(Some(Err(Progress::Busy(_))))));
-        assert!(matches!(next(), Poll::Ready(Some(Ok(Outcome::Health(_))))));
+        let progress = next();
+        assert!(matches!(
+            progress,
+            Poll::Ready(Some(Event::Progress(Progress::Busy(_))))
+        ));
+        let outcome = next();
+        assert!(matches!(
+            outcome,
+            Poll::Ready(Some(Event::Done(Outcome::Health(_))))
+        ));
         assert!(matches!(next(), Poll::Ready(None)));
     }
 }

@@ -6,7 +6,7 @@ use leasehold::store::{
 };
 use leasehold::telemetry::{HandOvers, MemberGauges};
 use leasehold::{Effect, Error};
-use leasehold_quorum::{Outcome, ReleaseMode};
+use leasehold_quorum::{Event, Outcome, ReleaseMode};
 
 use super::RedisStore;
 use super::errors::unexpected;
@@ -64,9 +64,9 @@ impl RedisSession {
         let mut call = self.driver()?.acquire(Arc::clone(claim));
         loop {
             match call.event().await {
-                Ok(outcome) => return self.answer(outcome),
-                Err(leasehold_quorum::Progress::Busy(busy)) => progress.busy(busy),
-                Err(leasehold_quorum::Progress::Unavailable(error)) => {
+                Event::Done(outcome) => return self.answer(outcome),
+                Event::Progress(leasehold_quorum::Progress::Busy(busy)) => progress.busy(busy),
+                Event::Progress(leasehold_quorum::Progress::Unavailable(error)) => {
                     debug_assert_ne!(error.effect(), Effect::Unknown);
                     progress.unavailable(self.store.in_order(error));
                 }

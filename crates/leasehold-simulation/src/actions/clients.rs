@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold::store::ClientInfo;
 use leasehold::store::{ClientId, MemberId, MemberSet};
-use leasehold_quorum::{Config, Engine, MemberEvent};
+use leasehold_quorum::{Config, Engine, Event, MemberEvent};
 use leasehold_redis::codec::Codec;
 
 use crate::faults::FaultKind;
@@ -105,11 +105,13 @@ impl Simulation {
         }
         while let Some((id, event)) = self.clients[client].engine.poll_event() {
             match event {
-                Ok(outcome) => match self.clients[client].operations.remove(&id) {
+                Event::Done(outcome) => match self.clients[client].operations.remove(&id) {
                     Some(purpose) => self.conclude(client, purpose, outcome),
                     None => self.note(|| format!("outcome of no operation: {outcome:?}")),
                 },
-                Err(progress) => self.note(|| format!("client {client}: {id:?} {progress:?}")),
+                Event::Progress(progress) => {
+                    self.note(|| format!("client {client}: {id:?} {progress:?}"));
+                }
             }
         }
         self.collect_requests(client);

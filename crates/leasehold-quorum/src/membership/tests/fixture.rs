@@ -7,7 +7,7 @@ use leasehold_types::{Claim, Fence, Held, LostReason, Owner, Renewal, WallTime};
 use super::records::Kept;
 use super::*;
 use crate::{
-    BatchReply, Config, Engine, LeaseState, Now, Operation, OperationId, Outcome, Progress,
+    BatchReply, Config, Engine, Event, LeaseState, Now, Operation, OperationId, Outcome, Progress,
     ReleaseMode, RequestId,
 };
 
@@ -122,9 +122,11 @@ impl Fixture {
     pub(super) fn collect(&mut self) {
         while let Some((id, event)) = self.engine.poll_event() {
             match event {
-                Ok(outcome) => drop(self.outcomes.insert(id, outcome)),
-                Err(Progress::Unavailable(error)) => self.progress.push(error.to_string()),
-                Err(Progress::Busy(_)) => {}
+                Event::Done(outcome) => drop(self.outcomes.insert(id, outcome)),
+                Event::Progress(Progress::Unavailable(error)) => {
+                    self.progress.push(error.to_string());
+                }
+                Event::Progress(Progress::Busy(_)) => {}
             }
         }
         while let Some(event) = self.engine.poll_member_event() {

@@ -9,6 +9,8 @@ mod votes;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::Config;
+use crate::net::Net;
 use crate::test_values::RandomEntropy;
 use leasehold_types::{
     BootInstant, DataGeneration, Epoch, Error, ErrorKind, Incarnation, MemberId, MemberRecord,
@@ -86,6 +88,22 @@ impl TestQuorum {
         quorum.now += 1000 * SECOND;
         let client = quorum.client(set(count), true);
         (quorum, client)
+    }
+
+    /// The same, with everything that the client's operations share.
+    pub(crate) fn with_net(count: usize) -> (Self, Net) {
+        let (quorum, membership) = Self::new(count);
+        let mut net = Net::new(Config {
+            set: set(count),
+            enforced: true,
+            read_only: false,
+            entropy: Arc::new(RandomEntropy),
+        });
+        net.membership = membership;
+        for member in &mut net.members {
+            member.connected = Some(quorum.ours());
+        }
+        (quorum, net)
     }
 
     /// A client that connected to all members of `set`.

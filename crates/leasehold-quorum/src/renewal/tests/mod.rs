@@ -7,6 +7,7 @@ use leasehold_types::{LostReason, Mode, PermitSlot, Permits};
 
 use super::*;
 use crate::membership::tests::TestQuorum;
+use crate::operation::Event;
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -18,33 +19,46 @@ use LeaseState::Renewed as STANDS;
 /// A client of three members with a vote.
 struct Fixture {
     quorum: TestQuorum,
-    membership: Membership,
+    net: Net,
     renewals: Renewals,
     sent: Vec<(usize, RenewalTask, Request)>,
 }
 
 impl Fixture {
     fn new() -> Self {
-        let (quorum, membership) = TestQuorum::new(3);
+        Self::of(3)
+    }
+
+    fn of(members: usize) -> Self {
+        let (quorum, net) = TestQuorum::with_net(members);
         Self {
             quorum,
-            membership,
+            net,
             renewals: Renewals::default(),
             sent: Vec::new(),
         }
     }
 
+    /// What the client's operations share, at the present instant.
+    fn net(&mut self) -> &mut Net {
+        self.net.now.instant = self.quorum.ours();
+        &mut self.net
+    }
+
     fn start(&mut self, id: u64, leases: &[&Held]) {
         let leases = leases.iter().copied().cloned().collect();
-        let now = self.quorum.ours();
-        let id = OperationId(id);
-        self.renewals.start(now, id, leases, &mut self.membership);
+        self.net();
+        self.renewals.start(&mut self.net, OperationId(id), leases);
         self.poll();
     }
 
     fn poll(&mut self) {
-        while let Some(sent) = self.renewals.poll_request() {
-            self.sent.push(sent);
+        while let Some((member, id, request)) = self.net.pop_transmit() {
+            let flight = self.net.members[member].answered(id, self.quorum.ours());
+            let Some(Task::Renewal(task)) = flight.map(|it| it.task) else {
+                panic!("{request:?}");
+            };
+            self.sent.push((member, task, request));
         }
     }
 
@@ -65,20 +79,22 @@ impl Fixture {
         };
         let sample = self.quorum.sample(member);
         let now = self.quorum.ours();
-        self.membership.sample(now, member, sent, &sample);
-        let request = (member, task, sent);
-        let data = &sample.incarnation;
-        self.renewals
-            .handle_reply(now, request, data, reply, &mut self.membership);
+        self.net().membership.sample(now, member, sent, &sample);
+        let from = Answered {
+            member,
+            sent,
+            incarnation: sample.incarnation,
+            late: false,
+        };
+        self.renewals.answered(&mut self.net, &from, task, reply);
         self.poll();
     }
 
     fn lose(&mut self, member: usize) {
         let (task, _) = self.take(member);
         let error = Error::new(ErrorKind::Unreachable, "no answer within 50ms");
-        let now = self.quorum.ours();
-        self.renewals
-            .handle_loss(now, member, task, error, &mut self.membership);
+        self.net();
+        self.renewals.lost(&mut self.net, member, task, error);
         self.poll();
     }
 
@@ -89,11 +105,19 @@ impl Fixture {
     }
 
     fn end(&mut self, held: &Held, mode: ReleaseMode) {
-        self.renewals.end(self.quorum.ours(), &held.claim, mode);
+        self.net();
+        self.renewals.end(&mut self.net, &held.claim, mode);
+    }
+
+    fn renewals(&mut self) -> Option<Vec<Renewal>> {
+        match self.net.pop_event()?.1 {
+            Event::Done(Outcome::Renewed(renewals)) => Some(renewals),
+            other => panic!("{other:?}"),
+        }
     }
 
     fn outcome(&mut self) -> Option<Vec<String>> {
-        let (_, renewals) = self.renewals.poll_outcome()?;
+        let renewals = self.renewals()?;
         let text = |renewal| match renewal {
             Renewal::Renewed(_) => "renewed".to_owned(),
             Renewal::Lost(reason) => format!("lost: {reason:?}"),
@@ -166,7 +190,7 @@ fn excluded_member_counts_as_failed() {
     let mut fixture = Fixture::new();
     let now = fixture.quorum.ours();
     let error = Error::new(ErrorKind::Unreachable, "connection refused");
-    fixture.membership.disconnected(now, 1, error);
+    fixture.net.membership.disconnected(now, 1, error);
     fixture.start(1, &[&held(claim())]);
     assert_eq!(fixture.sent.len(), 2);
     fixture.answer(0, &[STANDS]);
@@ -181,13 +205,13 @@ fn member_without_a_vote_cannot_renew() {
     let mut fixture = Fixture::new();
     let lease = held(claim());
     fixture.quorum.restart(1, false);
-    fixture.quorum.reconnect(&mut fixture.membership, 1);
+    fixture.quorum.reconnect(&mut fixture.net.membership, 1);
     assert_eq!(fixture.renew(&lease, [STANDS, STANDS, STANDS]), "renewed");
     fixture.start(2, &[&lease]);
     fixture.answer(0, &[STANDS]);
     fixture.answer(1, &[STANDS]);
     fixture.lose(2);
-    let (_, mut renewals) = fixture.renewals.poll_outcome().unwrap();
+    let mut renewals = fixture.renewals().unwrap();
     let Renewal::Unknown(error) = renewals.remove(0) else {
         panic!("two members of three cannot decide");
     };
@@ -215,13 +239,13 @@ fn refused_member_is_looked_at_with_each_renewal() {
     let mut fixture = Fixture::new();
     let (theirs, ours) = (TestQuorum::new(4).0, TestQuorum::new(3).0);
     fixture.quorum.take_data(1, &theirs);
-    fixture.quorum.reconnect(&mut fixture.membership, 1);
+    fixture.quorum.reconnect(&mut fixture.net.membership, 1);
     fixture.quorum.take_data(1, &ours);
     let lease = held(claim());
     fixture.quorum.now += Duration::from_millis(1);
     fixture.start(1, &[&lease]);
     assert_eq!(fixture.sent.len(), 2);
-    fixture.quorum.settle(&mut fixture.membership);
+    fixture.quorum.settle(&mut fixture.net.membership);
     fixture.start(2, &[&lease]);
     assert_eq!(fixture.sent.len(), 2 + 3);
 }

@@ -33,7 +33,7 @@ fn lease_is_repaired_at_trusted_members() {
 
     let mut fixture = Fixture::new();
     fixture.quorum.restart(1, false);
-    fixture.quorum.reconnect(&mut fixture.membership, 1);
+    fixture.quorum.reconnect(&mut fixture.net.membership, 1);
     fixture.renew(&held(claim()), [STANDS, GONE, STANDS]);
     assert!(fixture.repairs().is_empty(), "it would not count");
 }
@@ -45,7 +45,7 @@ fn closed_member_is_not_asked_to_repair() {
     fixture.answer(1, &[GONE]);
     let error = Error::new(ErrorKind::Unreachable, "connection reset");
     let now = fixture.quorum.ours();
-    fixture.membership.disconnected(now, 1, error);
+    fixture.net.membership.disconnected(now, 1, error);
     fixture.answer(0, &[STANDS]);
     fixture.answer(2, &[STANDS]);
     assert!(fixture.repairs().is_empty());
@@ -54,23 +54,16 @@ fn closed_member_is_not_asked_to_repair() {
 
 #[test]
 fn break_that_reached_a_minority_is_not_undone() {
-    let (mut quorum, mut membership) = TestQuorum::new(5);
-    let mut renewals = Renewals::default();
-    let (now, id) = (quorum.ours(), OperationId(1));
-    renewals.start(now, id, vec![held(claim())], &mut membership);
-    quorum.now += Duration::from_millis(1);
-    for state in [STANDS, STANDS, STANDS, GONE, BROKEN] {
-        let (member, task, _) = renewals.poll_request().unwrap();
-        let data = quorum.sample(member).incarnation;
-        let reply = Reply::Renewed(vec![state]);
-        let request = (member, task, now);
-        renewals.handle_reply(quorum.ours(), request, &data, reply, &mut membership);
+    let mut fixture = Fixture::of(5);
+    fixture.start(1, &[&held(claim())]);
+    for (member, state) in [STANDS, STANDS, STANDS, GONE, BROKEN]
+        .into_iter()
+        .enumerate()
+    {
+        fixture.answer(member, &[state]);
     }
-    assert!(matches!(
-        renewals.poll_outcome().unwrap().1[..],
-        [Renewal::Renewed(_)]
-    ));
-    assert!(renewals.poll_request().is_none());
+    assert_eq!(fixture.outcome().unwrap(), ["renewed"]);
+    assert!(fixture.sent.is_empty());
 }
 
 #[test]
@@ -83,7 +76,7 @@ fn lease_that_ended_is_not_repaired() {
         fixture.end(&lease, mode);
         fixture.answer(2, &[GONE]);
         assert!(fixture.repairs().is_empty());
-        assert!(fixture.renewals.next_timeout().is_none());
+        assert!(fixture.renewals.timer.is_none());
     }
 }
 
@@ -107,12 +100,13 @@ fn lost_repair_is_followed_by_a_release() {
     let (mut fixture, lease) = (Fixture::new(), held(claim()));
     fixture.renew(&lease, [STANDS, GONE, STANDS]);
     fixture.lose(1);
-    assert!(fixture.is_idle() && fixture.renewals.next_timeout().is_none());
+    assert!(fixture.is_idle() && fixture.renewals.timer.is_none());
     fixture.quorum.now += Duration::from_secs(1);
     fixture.end(&lease, ReleaseMode::HandOver);
-    let due = fixture.renewals.next_timeout().unwrap();
+    let due = fixture.renewals.timer.unwrap();
     assert_eq!(due.since(fixture.quorum.ours()), TTL.mul_f64(0.9));
-    fixture.renewals.handle_timeout(due);
+    fixture.net.now.instant = due;
+    fixture.renewals.wake(&mut fixture.net);
     fixture.poll();
     let (task, request) = fixture.take(1);
     assert_eq!(task, RenewalTask::Free);
@@ -120,7 +114,7 @@ fn lost_repair_is_followed_by_a_release() {
         panic!("{request:?}");
     };
     assert_eq!(claim.owner, lease.claim.owner);
-    assert!(fixture.renewals.next_timeout().is_none());
+    assert!(fixture.renewals.timer.is_none());
 }
 
 #[test]
@@ -129,7 +123,7 @@ fn repair_lost_after_the_release_is_released_again() {
     fixture.renew(&lease, [STANDS, GONE, STANDS]);
     fixture.end(&lease, ReleaseMode::HandOver);
     fixture.lose(1);
-    assert!(fixture.renewals.next_timeout().is_some());
+    assert!(fixture.renewals.timer.is_some());
 }
 
 #[test]
@@ -138,7 +132,7 @@ fn lease_is_not_released_again_without_need() {
         let (mut fixture, lease) = (Fixture::new(), held(claim()));
         fixture.renew(&lease, [STANDS, GONE, STANDS]);
         change(&mut fixture, &lease);
-        fixture.renewals.next_timeout()
+        fixture.renewals.timer
     };
     let answered = |fixture: &mut Fixture, lease: &Held| {
         fixture.answer(1, &[]);

@@ -1,0 +1,255 @@
+//! What the operations of one client share: its servers, the clock, what goes out, and the timers.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use foldhash::HashMap;
+use leasehold_types::{BootInstant, Claim, Entropy, MemberFailure, Owner, WallTime};
+
+use crate::acquire::GivenBack;
+use crate::ballot::majority;
+use crate::engine::{Config, Now};
+use crate::member::{Member, Task};
+use crate::membership::{Access, Membership};
+use crate::operation::{Event, OperationId, Outcome, Progress};
+use crate::request::{Request, RequestId};
+use crate::waiting::waiters::{HEARTBEAT_EVERY, Heartbeat, Waiters};
+
+/// The servers of one client, its clock, its output, and its timers.
+#[derive(Debug)]
+pub(crate) struct Net {
+    /// The present instant. The engine sets it at each event.
+    pub(crate) now: Now,
+    pub(crate) membership: Membership,
+    pub(crate) members: Vec<Member>,
+    pub(crate) waiters: Waiters,
+    pub(crate) heartbeat: Heartbeat,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    timers: BTreeSet<(BootInstant, Timer)>,
+    transmits: VecDeque<(usize, RequestId, Request)>,
+    /// Requests to members that are not connected.
+    unsent: VecDeque<(usize, Task)>,
+    events: VecDeque<(OperationId, Event)>,
+    /// The acquisition of each owner: a wait, or a lease that is held.
+    pub(crate) owners: HashMap<Owner, OperationId>,
+    /// The rounds that acquisitions give back.
+    pub(crate) given_back: Vec<GivenBack>,
+    /// The leases that are being repaired, each with the member that may have it from now on.
+    pub(crate) repaired: Vec<(usize, Owner)>,
+    next_request: u64,
+}
+
+/// What a timer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// Wakes an acquisition.
+    Acquire(OperationId),
+    /// Ends the wait of a release for members that are not connected yet.
+    Release(OperationId),
+    /// Ends the wait of a record operation for such members.
+    Record(OperationId),
+    /// Ends a health check.
+    Health(OperationId),
+    /// Releases what late repairs may have restored.
+    Repairs,
+}
+
+/// Whether a member may be asked.
+#[derive(Debug)]
+pub(crate) enum Reach {
+    Open,
+    /// Not yet: its status is not known.
+    Later,
+    /// No, with the reason, if it has one.
+    Closed(Option<MemberFailure>),
+}
+
+/// How long a member may take for requests that concern no lease.
+pub(crate) const BACKGROUND_LIMIT: Duration = Duration::from_secs(1);
+
+impl Net {
+    pub(crate) fn new(config: Config) -> Self {
+        let Config {
+            set,
+            enforced,
+            read_only,
+            entropy,
+        } = config;
+        Self {
+            now: Now {
+                instant: BootInstant::from_nanos(0),
+                wall: WallTime::from_micros(0),
+            },
+            members: set.ids.iter().map(|_| Member::default()).collect(),
+            membership: Membership::new(set, enforced, read_only, Arc::clone(&entropy)),
+            waiters: Waiters::default(),
+            heartbeat: Heartbeat::default(),
+            entropy,
+            timers: BTreeSet::new(),
+            transmits: VecDeque::new(),
+            unsent: VecDeque::new(),
+            events: VecDeque::new(),
+            owners: HashMap::default(),
+            given_back: Vec::new(),
+            repaired: Vec::new(),
+            next_request: 0,
+        }
+    }
+
+    pub(crate) fn send(&mut self, member: usize, task: Task, request: Request, limit: Duration) {
+        if self.members[member].connected.is_none() {
+            return self.unsent.push_back((member, task));
+        }
+        let id = RequestId(self.next_request);
+        self.next_request += 1;
+        self.members[member].push(id, task, self.now.instant, limit);
+        self.transmits.push_back((member, id, request));
+    }
+
+    /// Sends the requests of the membership.
+    pub(crate) fn send_background(&mut self) {
+        while let Some((member, request)) = self.membership.poll_request() {
+            self.send(member, Task::Background, request, BACKGROUND_LIMIT);
+        }
+    }
+
+    /// Sends the presence of this client ahead of its first waiter.
+    pub(crate) fn send_presence(&mut self, member: usize) {
+        let (now, state) = (self.now.instant, &mut self.members[member]);
+        let is_recent = |last: BootInstant| now.since(last) < HEARTBEAT_EVERY;
+        if state.connected.is_some() && !state.heartbeat.is_some_and(is_recent) {
+            state.heartbeat = Some(now);
+            let (task, request) = (Task::Heartbeat(Vec::new()), Request::Heartbeat(Vec::new()));
+            self.send(member, task, request, HEARTBEAT_EVERY);
+        }
+    }
+
+    /// Whether a release can be sent to the member now.
+    pub(crate) fn takes_release(&self, member: usize) -> bool {
+        let is_silent = !self.membership.is_reachable(member);
+        self.members[member].takes_release(is_silent)
+    }
+
+    /// Takes a request that was not sent, because its member is not connected.
+    pub(crate) fn pop_unsent(&mut self) -> Option<(usize, Task)> {
+        self.unsent.pop_front()
+    }
+
+    pub(crate) fn pop_transmit(&mut self) -> Option<(usize, RequestId, Request)> {
+        self.transmits.pop_front()
+    }
+
+    /// Forgets what the driver has not sent to a member whose connection broke.
+    pub(crate) fn drop_transmits(&mut self, member: usize) {
+        self.transmits.retain(|(to, ..)| *to != member);
+    }
+
+    pub(crate) fn has_no_output(&self) -> bool {
+        self.transmits.is_empty()
+    }
+
+    pub(crate) fn pop_event(&mut self) -> Option<(OperationId, Event)> {
+        self.events.pop_front()
+    }
+
+    pub(crate) fn progress(&mut self, id: OperationId, progress: Progress) {
+        self.events.push_back((id, Event::Progress(progress)));
+    }
+
+    pub(crate) fn finish(&mut self, id: OperationId, outcome: Outcome) {
+        self.events.push_back((id, Event::Done(outcome)));
+    }
+
+    /// Forgets the events of an operation that was cancelled.
+    pub(crate) fn drop_events(&mut self, id: OperationId) {
+        self.events.retain(|(it, _)| *it != id);
+    }
+
+    /// Sets a timer that was set to `known`, and notes there when it is due.
+    pub(crate) fn set_timer(
+        &mut self,
+        timer: Timer,
+        known: &mut Option<BootInstant>,
+        due: Option<BootInstant>,
+    ) {
+        if *known == due {
+            return;
+        }
+        if let Some(old) = known {
+            self.timers.remove(&(*old, timer));
+        }
+        if let Some(due) = due {
+            self.timers.insert((due, timer));
+        }
+        *known = due;
+    }
+
+    /// Takes a timer that is due.
+    pub(crate) fn pop_timer(&mut self) -> Option<Timer> {
+        let (at, timer) = *self.timers.first()?;
+        if at > self.now.instant {
+            return None;
+        }
+        self.timers.pop_first();
+        Some(timer)
+    }
+
+    /// Returns when the engine has to look again.
+    pub(crate) fn next_timeout(&self) -> Option<BootInstant> {
+        let members = self.members.iter().filter_map(Member::next_timeout);
+        let others = [
+            self.membership.next_timeout(),
+            self.timers.first().map(|(at, _)| *at),
+            self.heartbeat.next(),
+        ];
+        members.chain(others.into_iter().flatten()).min()
+    }
+
+    /// How long one member may take to answer a request about a lease of this TTL.
+    pub(crate) fn limit_of(&self, ttl: Duration) -> Duration {
+        if self.members.len() == 1 {
+            (ttl / 3).min(Claim::LIMIT_MAX)
+        } else {
+            (ttl / 20).clamp(Duration::from_millis(50), Duration::from_secs(1))
+        }
+    }
+
+    /// Returns whether an operation that began at `began` may ask the member. After `end` it waits for no status.
+    pub(crate) fn reach(&mut self, member: usize, began: BootInstant, end: BootInstant) -> Reach {
+        let now = self.now.instant;
+        match self.membership.access(now, member, began) {
+            Access::Open => Reach::Open,
+            Access::Pending if now < end => Reach::Later,
+            Access::Pending | Access::Closed => {
+                Reach::Closed(self.membership.obstacle(now, member))
+            }
+        }
+    }
+
+    /// Whether a majority of members may be asked for locks and would have a vote.
+    pub(crate) fn has_majority(&mut self, began: BootInstant) -> bool {
+        let (now, members) = (self.now.instant, self.members.len());
+        let membership = &mut self.membership;
+        let mut has_vote = |member: &usize| {
+            membership.access(now, *member, began) == Access::Open
+                && membership.lacks_vote(now, *member).is_none()
+        };
+        (0..members).filter(|it| has_vote(it)).count() >= majority(members)
+    }
+
+    /// The round trip to the slowest member of the fastest majority.
+    pub(crate) fn round_trip(&self) -> Duration {
+        let known = self.members.iter().filter_map(Member::round_trip);
+        let mut known: Vec<Duration> = known.collect();
+        known.sort_unstable();
+        let slowest = known.get(majority(self.members.len()) - 1).copied();
+        slowest.unwrap_or(Duration::from_millis(50))
+    }
+
+    /// Returns a random part of a span, from a tenth of it on.
+    pub(crate) fn random_part(&self, span: Duration) -> Duration {
+        let random = self.entropy.next_u64() as f64 / u64::MAX as f64;
+        span.mul_f64(0.1 + 0.9 * random)
+    }
+}
