@@ -136,9 +136,10 @@ async fn tries_while_held(directory: &Path, waits: bool) -> Result<Vec<u32>, Fai
         let (store, tries) = (store.clone(), tries.clone());
         waiters.spawn(async move {
             let claim = Arc::new(claim);
-            let progress = Progress::heard_by(Arc::new(move |_: &Report| {
+            let count = |_: &Report| {
                 tries[waiter].fetch_add(1, Ordering::Relaxed);
-            }));
+            };
+            let progress = Progress::heard_by(&count);
             match store.acquire(&claim, &progress).await {
                 Ok(_) => store.release(&claim).await,
                 Err(AcquireError::Failed(error)) => Err(error),

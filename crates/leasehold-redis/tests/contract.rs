@@ -99,7 +99,7 @@ impl Session for SingleServer {
     fn acquire<'a>(
         &'a self,
         claim: &'a Arc<Claim>,
-        _: &'a Progress,
+        _: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         let owner = claim.owner.to_string();
         let command = ["SET", claim.key.as_str(), &owner, "NX", "PX", "60000"];
@@ -118,7 +118,7 @@ impl Session for SingleServer {
         ))
     }
 
-    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
+    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>> {
         lock(&self.0)[self.1].command(&["DEL", claim.key.as_str()]);
         Box::pin(ready(Ok(Release::Released)))
     }

@@ -43,6 +43,7 @@ impl Grant {
 
     /// The same grant, whose lease belongs to `owner`.
     #[must_use]
+    #[inline]
     pub fn owned_by(mut self, owner: Owner) -> Self {
         self.owner = Some(owner);
         self
@@ -73,12 +74,14 @@ impl Term {
     /// Returns the deadline of a guard whose lease was asked for with `ttl` and `delay`, the last part of the lease that
     /// guards do not use. It also lies a tenth of the TTL and 2 ms before the end, because clocks run at different
     /// rates.
+    #[inline]
     pub fn deadline(&self, ttl: Duration, delay: Duration) -> Option<BootInstant> {
         let unused = delay + ttl / 10 + Self::RESOLUTION;
         Some(self.since + self.ttl?.saturating_sub(unused))
     }
 
     /// Returns the term of a lease that does not end by itself.
+    #[inline]
     pub fn endless(since: BootInstant) -> Self {
         Self { since, ttl: None }
     }

@@ -71,6 +71,7 @@ impl Claim {
 
     /// The same claim, which waits for the lock or not.
     #[must_use]
+    #[inline]
     pub fn waiting(mut self, waits: bool) -> Self {
         self.waits = waits;
         self
@@ -78,18 +79,21 @@ impl Claim {
 
     /// The same claim, which goes ahead of the queue or not.
     #[must_use]
+    #[inline]
     pub fn barging(mut self, barges: bool) -> Self {
         self.barges = barges;
         self
     }
 
     /// Returns whether the claim waits in the queue.
+    #[inline]
     pub fn is_queued(&self) -> bool {
         self.waits && !self.barges
     }
 
     /// The same claim, whose lease lives for another `delay` that guards do not use.
     #[must_use]
+    #[inline]
     pub fn with_delay(mut self, delay: Duration) -> Self {
         self.ttl = self.usable_ttl() + delay;
         self.delay = delay;
@@ -97,12 +101,14 @@ impl Claim {
     }
 
     /// Returns the part of the lease's life that guards use: all but the delay.
+    #[inline]
     pub fn usable_ttl(&self) -> Duration {
         self.ttl.saturating_sub(self.delay)
     }
 
     /// Returns how long the attempt may take: a third of the [usable TTL](Self::usable_ttl), at most
     /// [`Claim::LIMIT_MAX`]. The client discards a later answer, because too little of the lease is left.
+    #[inline]
     pub fn limit(&self) -> Duration {
         (self.usable_ttl() / 3).min(Self::LIMIT_MAX)
     }
@@ -137,6 +143,7 @@ impl Claim {
 
     /// The same claim in another mode.
     #[must_use]
+    #[inline]
     pub fn with_mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self

@@ -11,16 +11,19 @@ pub struct BootInstant(u64);
 
 impl BootInstant {
     /// Returns the instant `nanos` nanoseconds after the machine's boot.
+    #[inline]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
     /// Returns the nanoseconds since the machine's boot.
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
     /// Returns how long ago `earlier` was, or zero if it is later.
+    #[inline]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -29,6 +32,7 @@ impl BootInstant {
 impl Add<Duration> for BootInstant {
     type Output = Self;
 
+    #[inline]
     fn add(self, span: Duration) -> Self {
         Self(
             self.0
@@ -40,6 +44,7 @@ impl Add<Duration> for BootInstant {
 impl Sub<Duration> for BootInstant {
     type Output = Self;
 
+    #[inline]
     fn sub(self, span: Duration) -> Self {
         Self(
             self.0
@@ -61,11 +66,13 @@ pub struct WallTime(u64);
 
 impl WallTime {
     /// Returns the reading `micros` microseconds after 1970 began.
+    #[inline]
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
 
     /// Returns the microseconds since 1970 began.
+    #[inline]
     pub const fn as_micros(self) -> u64 {
         self.0
     }

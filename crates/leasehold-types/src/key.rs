@@ -28,6 +28,7 @@ impl Key {
     pub const RESERVED_PREFIX: &'static str = "leasehold:";
 
     /// Returns the name as it was given.
+    #[inline]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -73,6 +73,7 @@ impl Owner {
     }
 
     /// Returns the client that drew the owner.
+    #[inline]
     pub fn client(self) -> ClientId {
         self.client
     }
@@ -92,6 +93,7 @@ impl Owner {
 impl Owner {
     /// Returns the [text form](fmt::Display), for messages. Each message carries an owner, and generic
     /// formatting takes several times as long.
+    #[inline]
     pub fn to_ascii(self) -> [u8; 49] {
         let mut text = [b'.'; CLIENT_DIGITS + 1 + NONCE_DIGITS];
         text[..CLIENT_DIGITS].copy_from_slice(&hex(self.client.0));

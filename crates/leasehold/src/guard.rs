@@ -8,7 +8,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::env::clock::BootInstant;
 use crate::lease::{ClientCore, HeldLease};
-use crate::runtime::background::Running;
 use crate::store::{LostReason, Release};
 use crate::types::{Error, ErrorKind, Fence, Key, Mode, Owner, forked};
 
@@ -43,15 +42,14 @@ use crate::types::{Error, ErrorKind, Fence, Key, Mode, Owner, forked};
 #[must_use = "if unused the lock is freed at once"]
 #[clippy::has_significant_drop]
 pub struct Guard {
-    /// Dropping the last reference frees the lock.
-    pub(crate) hold: Arc<Hold>,
+    pub(crate) hold: Hold,
 }
 
-/// The hold that all shares of one guard have in common.
+/// A right to a lease. Dropping the last one of a lease frees the lock.
 pub(crate) struct Hold {
     pub(crate) held_lease: Arc<HeldLease>,
     pub(crate) client: Arc<ClientCore>,
-    pub(crate) freed: bool,
+    has_left: bool,
 }
 
 /// The state of a [`Guard`].
@@ -81,11 +79,7 @@ pub enum ReleaseOutcome {
 impl Guard {
     pub(crate) fn new(held_lease: Arc<HeldLease>, client: Arc<ClientCore>) -> Self {
         Self {
-            hold: Arc::new(Hold {
-                held_lease,
-                client,
-                freed: false,
-            }),
+            hold: Hold::new(held_lease, client),
         }
     }
 
@@ -285,9 +279,11 @@ impl Guard {
     /// ```
     #[doc(alias = "share")]
     pub fn reenter(&self) -> Self {
-        Self {
-            hold: Arc::clone(&self.hold),
-        }
+        self.held_lease().enter();
+        Self::new(
+            Arc::clone(&self.hold.held_lease),
+            Arc::clone(&self.hold.client),
+        )
     }
 
     /// Frees the lock and returns the outcome. If the lock was [reentered](Self::reenter), only the last
@@ -307,15 +303,7 @@ impl Guard {
         if self.hold.client.is_forked() {
             return Err(forked());
         }
-        let Some(mut hold) = Arc::into_inner(self.hold) else {
-            return Ok(ReleaseOutcome::StillHeld);
-        };
-        hold.freed = true;
-        // The client must live until the answer arrives: this hold may be the last to keep it alive.
-        match hold.client.free(&hold.held_lease)?.await? {
-            Release::Released => Ok(ReleaseOutcome::Released),
-            Release::WasLost => Ok(ReleaseOutcome::WasLost),
-        }
+        self.hold.release().await
     }
 
     pub(crate) fn check_now(&self) -> Result<(), LostReason> {
@@ -333,16 +321,44 @@ impl Guard {
         Error::lost(reason).with_key(self.key())
     }
 
-    pub(crate) fn held_lease(&self) -> &HeldLease {
+    pub(crate) fn held_lease(&self) -> &Arc<HeldLease> {
         &self.hold.held_lease
+    }
+}
+
+impl Hold {
+    pub(crate) fn new(held_lease: Arc<HeldLease>, client: Arc<ClientCore>) -> Self {
+        Self {
+            held_lease,
+            client,
+            has_left: false,
+        }
+    }
+
+    /// Frees the lock, unless others hold it. Must not be called in a forked child.
+    pub(crate) async fn release(mut self) -> Result<ReleaseOutcome, Error> {
+        if !self.leave() {
+            return Ok(ReleaseOutcome::StillHeld);
+        }
+        // The client lives until the answer arrives: this hold may be the last to keep it alive.
+        match self.client.release(&self.held_lease).await? {
+            Release::Released => Ok(ReleaseOutcome::Released),
+            Release::WasLost => Ok(ReleaseOutcome::WasLost),
+        }
+    }
+
+    /// Ends the hold. Returns whether it was the last one of its lease.
+    pub(crate) fn leave(&mut self) -> bool {
+        self.has_left = true;
+        self.held_lease.leave()
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        if !self.freed && !self.client.is_forked() {
+        if !self.has_left && !self.client.is_forked() && self.leave() {
             // Begin at once, so that a later attempt of this client comes after the release.
-            let _ = self.client.free(&self.held_lease).map(Running::begin);
+            self.client.release_in_background(&self.held_lease);
         }
     }
 }

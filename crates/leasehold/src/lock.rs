@@ -2,11 +2,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::acquire::{Acquisition, WaitPolicy};
+use crate::acquire::{Acquisition, LockOptions, WaitPolicy};
 use crate::guard::Guard;
 use crate::lease::ClientCore;
-use crate::store::Expiry;
-use crate::telemetry::spans;
 use crate::types::{Error, ErrorKind, Key, Mode};
 
 /// A lock to acquire: a name and how to hold it. Acquiring it returns a [`Guard`].
@@ -31,28 +29,18 @@ use crate::types::{Error, ErrorKind, Key, Mode};
 pub struct Lock {
     client: Arc<ClientCore>,
     key: Result<Key, Error>,
-    ttl: Duration,
-    lock_delay: Duration,
-    wait: Option<Duration>,
-    max_hold: Option<Duration>,
-    mode: Mode,
-    barging: bool,
+    options: LockOptions,
 }
 
 impl Lock {
     /// The default TTL.
-    pub const DEFAULT_TTL: Duration = Duration::from_secs(30);
+    pub const DEFAULT_TTL: Duration = LockOptions::DEFAULT_TTL;
 
     pub(crate) fn new(client: Arc<ClientCore>, key: Result<Key, Error>) -> Self {
         Self {
             client,
             key,
-            ttl: Self::DEFAULT_TTL,
-            lock_delay: Duration::ZERO,
-            wait: None,
-            max_hold: None,
-            mode: Mode::Exclusive,
-            barging: false,
+            options: LockOptions::default(),
         }
     }
 
@@ -64,7 +52,7 @@ impl Lock {
     #[doc(alias = "expiry")]
     #[doc(alias = "lease time")]
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = ttl;
+        self.options.ttl = ttl;
         self
     }
 
@@ -86,7 +74,7 @@ impl Lock {
     /// delay is unsupported.
     #[doc(alias = "cooldown")]
     pub fn lock_delay(mut self, span: Duration) -> Self {
-        self.lock_delay = span;
+        self.options.lock_delay = span;
         self
     }
 
@@ -95,21 +83,21 @@ impl Lock {
     #[doc(alias = "timeout")]
     #[doc(alias = "block")]
     pub fn wait(mut self, wait: Duration) -> Self {
-        self.wait = Some(wait);
+        self.options.wait = Some(wait);
         self
     }
 
     /// Sets the maximum hold time. The guard is lost after it, even if its holder is alive. Default: no
     /// limit.
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
-        self.max_hold = Some(max_hold);
+        self.options.max_hold = Some(max_hold);
         self
     }
 
     /// Sets the mode: exclusive ([`Mode::Exclusive`], the default), shared ([`Mode::Shared`]), or with
     /// one of several permits ([`Mode::Permit`]).
     pub fn mode(mut self, mode: Mode) -> Self {
-        self.mode = mode;
+        self.options.mode = mode;
         self
     }
 
@@ -118,7 +106,7 @@ impl Lock {
     /// Default: no. For the rare case that cannot wait its turn; it delays the waiters. Has no effect
     /// where the store grants locks in no order.
     pub fn barging(mut self, barging: bool) -> Self {
-        self.barging = barging;
+        self.options.barging = barging;
         self
     }
 
@@ -133,8 +121,12 @@ impl Lock {
     /// May be dropped at any time. The lock is then released in the background, if it was granted.
     #[doc(alias = "try_lock")]
     pub fn try_acquire(&self) -> impl Future<Output = Result<Option<Guard>, Error>> + Send + use<> {
-        let lock = self.clone();
-        async move { lock.start(WaitPolicy::OneAttempt)?.await }
+        let Self {
+            client,
+            key,
+            options,
+        } = self.clone();
+        async move { Acquisition::run(client, key?, options, WaitPolicy::OneAttempt).await }
     }
 
     /// Acquires the lock, waiting for its holders. [`Guarantees::order`](crate::Guarantees::order) says
@@ -161,99 +153,17 @@ impl Lock {
     #[doc(alias = "lock")]
     #[doc(alias = "obtain")]
     pub fn acquire(&self) -> impl Future<Output = Result<Guard, Error>> + Send + use<> {
-        let lock = self.clone();
+        let Self {
+            client,
+            key,
+            options,
+        } = self.clone();
         async move {
-            match lock.start(WaitPolicy::Wait(lock.wait))?.await? {
+            let wait = WaitPolicy::Wait(options.wait);
+            match Acquisition::run(client, key?, options, wait).await? {
                 Some(guard) => Ok(guard),
                 None => Err(Error::new(ErrorKind::Busy, "another client holds the lock")),
             }
         }
-    }
-
-    fn start(
-        &self,
-        wait_policy: WaitPolicy,
-    ) -> Result<impl Future<Output = Result<Option<Guard>, Error>> + Send + use<>, Error> {
-        let key = self.key.clone()?;
-        self.check().map_err(|error| error.with_key(&key))?;
-        Acquisition {
-            began: self.client.now(),
-            context: Arc::clone(&self.client.context),
-            client: Arc::downgrade(&self.client),
-            span: spans::acquire(&key, self.mode),
-            key,
-            mode: self.mode,
-            ttl: self.ttl,
-            delay: self.lock_delay,
-            max_hold: self.max_hold,
-            wait_policy,
-            barging: self.barging,
-        }
-        .start(&self.client)
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        let context = &self.client.context;
-        let (store, guarantees) = (&context.store, context.guarantees);
-        // Checked even if leases do not expire, so that the same settings work on every store.
-        let terms = context.terms;
-        if self.ttl < terms.ttl_min || self.ttl > terms.ttl_max {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                format!(
-                    "TTL {:?} is out of bounds; {} allows {:?} to {:?}",
-                    self.ttl, store, terms.ttl_min, terms.ttl_max
-                ),
-            ));
-        }
-        self.check_delay()?;
-        if self.max_hold.is_some_and(|span| span.is_zero()) {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                "max_hold is zero, so the guard would be lost at once; use a longer time",
-            ));
-        }
-        if self.mode == Mode::Shared && !guarantees.shared {
-            return Err(Error::new(
-                ErrorKind::Unsupported,
-                format!("{store} does not support shared locks"),
-            ));
-        }
-        if matches!(self.mode, Mode::Permit(_)) && !guarantees.permits {
-            return Err(Error::new(
-                ErrorKind::Unsupported,
-                format!("{store} does not support permits"),
-            ));
-        }
-        Ok(())
-    }
-
-    fn check_delay(&self) -> Result<(), Error> {
-        let context = &self.client.context;
-        let store = &context.store;
-        if self.lock_delay.is_zero() {
-            return Ok(());
-        }
-        if context.guarantees.expiry == Expiry::WithProcess {
-            return Err(Error::new(
-                ErrorKind::Unsupported,
-                format!(
-                    "lock_delay {:?} is not supported by {}, where a lock ends with its process",
-                    self.lock_delay, store
-                ),
-            ));
-        }
-        let longest = context.terms.ttl_max;
-        // The TTL alone is within the bounds.
-        if self.lock_delay > longest.saturating_sub(self.ttl) {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                format!(
-                    "TTL {:?} and lock_delay {:?} are too long; {} allows at most {longest:?} together",
-                    self.ttl, self.lock_delay, store
-                ),
-            ));
-        }
-        Ok(())
     }
 }

@@ -22,7 +22,11 @@ pub(super) struct FileSession {
 }
 
 impl FileSession {
-    async fn take(&self, claim: &Arc<Claim>, progress: &Progress) -> Result<Grant, AcquireError> {
+    async fn take(
+        &self,
+        claim: &Arc<Claim>,
+        progress: &Progress<'_>,
+    ) -> Result<Grant, AcquireError> {
         let (waiters, env) = (&self.store.0.waiters, self.context.env());
         let (mut next, mut open, mut room) = (Arc::clone(claim), None, None);
         loop {
@@ -117,10 +121,10 @@ impl Session for FileSession {
     fn acquire<'a>(
         &'a self,
         claim: &'a Arc<Claim>,
-        progress: &'a Progress,
+        progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         Box::pin(async move {
-            let taken = self.take(claim, progress).await;
+            let taken = self.context.in_runtime(self.take(claim, progress)).await;
             taken.map_err(|error| match error {
                 AcquireError::Failed(error) => self.store.at(&claim.key)(error).into(),
                 busy @ AcquireError::Busy(_) => busy,
@@ -136,7 +140,7 @@ impl Session for FileSession {
         ))
     }
 
-    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
+    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>> {
         Box::pin(async move { self.free(claim).await.map_err(self.store.at(&claim.key)) })
     }
 

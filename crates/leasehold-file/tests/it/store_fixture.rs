@@ -48,11 +48,15 @@ impl OpenStore {
     pub(crate) async fn acquire_with(
         &self,
         claim: &Claim,
-        progress: &Progress,
+        progress: &Progress<'_>,
     ) -> Result<Grant, AcquireError> {
         self.session
             .acquire(&Arc::new(claim.clone()), progress)
             .await
+    }
+
+    pub(crate) async fn release(&self, claim: &Claim) -> Result<Release, Error> {
+        self.session.release(&Arc::new(claim.clone())).await
     }
 
     pub(crate) async fn holders(&self, key: &Key) -> Result<Vec<Holder>, Error> {

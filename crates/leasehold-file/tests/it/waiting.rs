@@ -69,9 +69,10 @@ impl Waiting {
         let attempts = Arc::new(AtomicU32::new(0));
         let (store, claim, counted) = (store.clone(), claim.clone(), attempts.clone());
         let granted = tokio::spawn(async move {
-            let progress = Progress::heard_by(Arc::new(move |_: &Report| {
+            let count = |_: &Report| {
                 counted.fetch_add(1, Ordering::SeqCst);
-            }));
+            };
+            let progress = Progress::heard_by(&count);
             store.acquire_with(&claim, &progress).await.unwrap().fence
         });
         Self { granted, attempts }

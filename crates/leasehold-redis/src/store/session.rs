@@ -60,7 +60,11 @@ impl RedisSession {
 
     /// Waits in the queues of the members. The engine goes on through an outage. If the future is dropped, the engine
     /// gives back what it has.
-    async fn queue(&self, claim: &Arc<Claim>, progress: &Progress) -> Result<Grant, AcquireError> {
+    async fn queue(
+        &self,
+        claim: &Arc<Claim>,
+        progress: &Progress<'_>,
+    ) -> Result<Grant, AcquireError> {
         let mut call = self.driver()?.acquire(Arc::clone(claim));
         loop {
             match call.event().await {
@@ -75,7 +79,11 @@ impl RedisSession {
     }
 
     /// Waits outside of the queues. A refused attempt may still be given back, so the next one has another owner.
-    async fn poll(&self, claim: &Arc<Claim>, progress: &Progress) -> Result<Grant, AcquireError> {
+    async fn poll(
+        &self,
+        claim: &Arc<Claim>,
+        progress: &Progress<'_>,
+    ) -> Result<Grant, AcquireError> {
         let env = self.context.env();
         let mut next = Arc::clone(claim);
         loop {
@@ -84,7 +92,7 @@ impl RedisSession {
                 Err(AcquireError::Busy(busy)) => progress.busy(busy),
                 Err(failed) => return Err(failed),
             }
-            env.poll_pause().await;
+            self.context.in_runtime(env.poll_pause()).await;
             let owner = Owner::at(claim.owner.client(), env.clock.wall(), &*env.entropy);
             next = Arc::new(Claim::clone(claim).with_owner(owner));
         }
@@ -122,7 +130,7 @@ impl Session for RedisSession {
     fn acquire<'a>(
         &'a self,
         claim: &'a Arc<Claim>,
-        progress: &'a Progress,
+        progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         Box::pin(async move {
             if claim.is_queued() {
@@ -156,11 +164,11 @@ impl Session for RedisSession {
         })
     }
 
-    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
+    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>> {
         Box::pin(async move {
             let release = self
                 .driver()?
-                .release(Arc::new(claim.clone()), ReleaseMode::HandOver);
+                .release(Arc::clone(claim), ReleaseMode::HandOver);
             match release.await {
                 Outcome::Released(release) => Ok(release),
                 Outcome::Failed(error) => Err(self.store.in_order(error)),
@@ -169,9 +177,9 @@ impl Session for RedisSession {
         })
     }
 
-    fn detach(&self, claim: &Claim) {
+    fn detach(&self, claim: &Arc<Claim>) {
         if let Some(driver) = self.opened() {
-            drop(driver.release(Arc::new(claim.clone()), ReleaseMode::Detach));
+            drop(driver.release(Arc::clone(claim), ReleaseMode::Detach));
         }
     }
 

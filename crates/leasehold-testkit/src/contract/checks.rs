@@ -7,7 +7,7 @@ use super::fixture::Fixture;
 use super::modes::{downgrade, permits, writers};
 use super::optional::{breaking, inspection, records};
 use super::waiting::{queue, wait};
-use super::{acquire, cancellation, contention, expiry, fencing, release, renew, store};
+use super::{acquire, cancellation, contention, expiry, fencing, release, renew, runtime, store};
 use crate::harness::Optional;
 
 /// One test of the contract.
@@ -90,6 +90,9 @@ pub(super) const CHECKS: &[Check] = checks! {
         a7_dropped_acquisition_leaves_nothing,
         a7_dropped_wait_leaves_nothing,
         f3_a_release_never_overtakes_its_own_attempt,
+    }
+    runtime, Nothing []::{
+        a9_waiter_needs_no_runtime,
     }
     renew, Nothing []::{
         r1_renewing_never_takes_a_lock,

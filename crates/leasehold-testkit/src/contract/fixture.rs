@@ -124,11 +124,15 @@ impl OpenStore {
         &self.store
     }
 
+    pub(crate) fn session(&self) -> Arc<dyn Session> {
+        Arc::clone(&self.session)
+    }
+
     /// Takes the lock with reports to `progress`.
     pub(crate) async fn acquire_with(
         &self,
         claim: &Claim,
-        progress: &Progress,
+        progress: &Progress<'_>,
     ) -> Result<Grant, AcquireError> {
         let claim = Arc::new(claim.clone());
         let asking = self.session.acquire(&claim, progress);
@@ -139,6 +143,11 @@ impl OpenStore {
     /// Takes the lock.
     pub(crate) async fn acquire(&self, claim: &Claim) -> Result<Grant, AcquireError> {
         self.acquire_with(claim, &Progress::new()).await
+    }
+
+    /// Frees the lock.
+    pub(crate) async fn release(&self, claim: &Claim) -> Result<Release, Error> {
+        self.session.release(&Arc::new(claim.clone())).await
     }
 
     pub(crate) fn guarantees(&self) -> Guarantees {

@@ -25,6 +25,7 @@ mod optional;
 mod release;
 mod renew;
 mod run;
+mod runtime;
 mod store;
 mod waiting;
 mod worker;

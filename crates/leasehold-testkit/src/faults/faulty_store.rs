@@ -184,7 +184,11 @@ impl FaultySession {
 
 impl FaultySession {
     /// Waits for the lock. A fault that begins meanwhile breaks the wait off, or holds up its answer.
-    async fn wait(&self, claim: &Arc<Claim>, progress: &Progress) -> Result<Grant, AcquireError> {
+    async fn wait(
+        &self,
+        claim: &Arc<Claim>,
+        progress: &Progress<'_>,
+    ) -> Result<Grant, AcquireError> {
         let (mut fault, env) = (self.store.fault.subscribe(), self.context.env());
         let (name, clock) = (self.store.to_string(), &*env.clock);
         let mut waiting = self.inner.acquire(claim, progress);
@@ -266,14 +270,14 @@ impl Session for FaultySession {
     fn acquire<'a>(
         &'a self,
         claim: &'a Arc<Claim>,
-        progress: &'a Progress,
+        progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         self.store.note(StoreCall::Acquire((**claim).clone()));
         let first = Arc::new((**claim).clone().waiting(false));
         let asking = self.through(move |inner| {
             Box::pin(async move { inner.acquire(&first, &Progress::new()).await })
         });
-        Box::pin(async move {
+        Box::pin(self.context.in_runtime(async move {
             match asking.await? {
                 Err(AcquireError::Busy(busy)) if claim.waits => {
                     progress.busy(busy);
@@ -281,7 +285,7 @@ impl Session for FaultySession {
                 }
                 answer => answer,
             }
-        })
+        }))
     }
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
@@ -299,15 +303,15 @@ impl Session for FaultySession {
         })
     }
 
-    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
-        self.store.note(StoreCall::Release(claim.clone()));
-        let claim = claim.clone();
+    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>> {
+        self.store.note(StoreCall::Release((**claim).clone()));
+        let claim = Arc::clone(claim);
         let asking =
             self.through(move |inner| Box::pin(async move { inner.release(&claim).await }));
-        Box::pin(async move { asking.await? })
+        Box::pin(self.context.in_runtime(async move { asking.await? }))
     }
 
-    fn detach(&self, claim: &Claim) {
+    fn detach(&self, claim: &Arc<Claim>) {
         self.inner.detach(claim);
     }
 

@@ -146,20 +146,19 @@ impl Session for MinimalSession {
     fn acquire<'a>(
         &'a self,
         claim: &'a Arc<Claim>,
-        progress: &'a Progress,
+        progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         let env = self.context.env();
         let attempt = |claim: Arc<Claim>| ready(self.try_acquire(&claim));
-        Box::pin(poll_until(env, claim, progress, attempt, || {
-            env.poll_pause()
-        }))
+        let pause = || self.context.in_runtime(env.poll_pause());
+        Box::pin(poll_until(env, claim, progress, attempt, pause))
     }
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
         Box::pin(async move { leases.iter().map(|held| self.renew_one(held)).collect() })
     }
 
-    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
+    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>> {
         Box::pin(async move { Ok(self.free(claim)) })
     }
 }

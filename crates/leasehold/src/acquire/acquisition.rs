@@ -1,39 +1,31 @@
-use std::future::{Future, pending};
-use std::sync::{Arc, Weak};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
+use tokio::task::coop;
 use tracing::{Instrument as _, Span};
 
 use super::attempt::Attempt;
 use super::backoff;
 use super::call_state::CallState;
+use super::options::LockOptions;
 use crate::env::clock::BootInstant;
 use crate::guard::Guard;
-use crate::lease::ClientContext;
-use crate::lease::ClientCore;
-use crate::runtime::background::Within;
-use crate::store::{AcquireError, Claim, Expiry, Progress, Report};
+use crate::lease::{ClientContext, ClientCore};
+use crate::store::{AcquireError, Expiry, Progress, Report};
 use crate::telemetry::{WaitEnd, spans};
-use crate::types::{Error, ErrorKind, Key, Mode, Owner};
+use crate::types::{Error, ErrorKind, Key};
 
 /// One call of `acquire` or `try_acquire`. The caller's future runs it. If the caller drops it, the attempt ends, and
 /// what it may have taken is released in the background.
 pub(crate) struct Acquisition {
-    pub(crate) context: Arc<ClientContext>,
-    /// Only for the guard: an attempt must not keep alive the client that waits for it.
-    pub(crate) client: Weak<ClientCore>,
-    pub(crate) key: Key,
-    pub(crate) mode: Mode,
-    pub(crate) ttl: Duration,
-    /// How much longer the lease lives at the store than the guard uses it.
-    pub(crate) delay: Duration,
-    pub(crate) max_hold: Option<Duration>,
-    pub(crate) wait_policy: WaitPolicy,
-    /// Whether to acquire ahead of the queue.
-    pub(crate) barging: bool,
-    pub(crate) began: BootInstant,
-    /// Created in the caller's context, so that the caller's span is its parent.
-    pub(crate) span: Span,
+    pub(super) client: Arc<ClientCore>,
+    pub(super) key: Key,
+    pub(super) options: LockOptions,
+    wait_policy: WaitPolicy,
+    began: BootInstant,
 }
 
 /// How long an acquisition continues.
@@ -49,128 +41,143 @@ pub(crate) enum WaitPolicy {
 pub(crate) type Answer = Result<Option<Guard>, Error>;
 
 impl Acquisition {
-    pub(crate) fn start(self, client: &ClientCore) -> Result<Within<Answer>, Error> {
-        let span = self.span.clone();
-        let running = self.run();
-        // Without a subscriber, the task needs no room for a span.
+    /// Takes the lock `key`.
+    pub(crate) async fn run(
+        client: Arc<ClientCore>,
+        key: Key,
+        options: LockOptions,
+        wait_policy: WaitPolicy,
+    ) -> Answer {
+        let checked = options.check(&client.context);
+        checked.map_err(|error| error.with_key(&key))?;
+        client.check_running()?;
+        // A store may always answer at once. A caller that asks in a loop must not keep other tasks from running.
+        coop::consume_budget().await;
+        // Created in the caller's context, so that the caller's span is its parent.
+        let span = spans::acquire(&key, options.mode);
+        let acquisition = Self {
+            began: client.now(),
+            client,
+            key,
+            options,
+            wait_policy,
+        };
         if span.is_disabled() {
-            client.within(running)
-        } else {
-            client.within(running.instrument(span))
+            return acquisition.measured(Span::none()).await;
         }
+        let client = Arc::clone(&acquisition.client);
+        let traced = acquisition.measured(span.clone()).instrument(span);
+        client.call(Box::pin(traced)).await
     }
 
-    async fn run(self) -> Answer {
+    async fn measured(self, span: Span) -> Answer {
         let mut wait = MeasuredWait {
-            acquisition: &self,
+            client: &self.client,
+            began: self.began,
+            span,
             end: None,
         };
-        let outcome = self.attempts().await;
+        let (answer, now) = self.attempts().await;
         // Records the wait before the caller sees the outcome, so that the caller already finds it counted.
-        wait.end = Some(WaitEnd::of(&outcome));
+        wait.end = Some((WaitEnd::of(&answer), now));
         drop(wait);
-        outcome
+        answer
     }
 
-    async fn attempts(&self) -> Answer {
-        let state = CallState::new(self);
-        let progress = Progress::heard_by(Arc::<CallState>::clone(&state));
+    /// Returns the answer, and when it was there.
+    async fn attempts(&self) -> (Answer, BootInstant) {
+        let state = CallState::new(&self.client.context, self.options.ttl);
+        let progress = Progress::heard_by(&state);
         for failures in 0.. {
             let attempt = Attempt::begin(self);
-            let answer = self.in_time(&state, attempt.ask(&progress)).await;
+            let asking = self.client.call(attempt.ask(&progress));
+            let answer = self.in_time(&state, asking).await;
+            let now = self.client.now();
             let error = match answer {
-                Some(answer) => match attempt.end(answer) {
-                    Ok(guard) => return Ok(Some(guard)),
+                Some(answer) => match attempt.end(answer, now) {
+                    Ok(guard) => return (Ok(Some(guard)), now),
                     Err(AcquireError::Busy(busy)) => {
                         progress.busy(busy);
-                        return self.give_up(&progress);
+                        return (self.give_up(&progress, now), now);
                     }
                     Err(AcquireError::Failed(error)) => error,
                 },
                 // The attempt may have taken effect a moment ago. It is released now.
-                None => return self.give_up(&progress).map_err(Error::with_unknown_effect),
+                None => {
+                    let answer = self.give_up(&progress, now);
+                    return (answer.map_err(Error::with_unknown_effect), now);
+                }
             };
             progress.unavailable(error.clone());
             if !self.waits() || !error.is_retryable() {
-                return Err(error.with_key(&self.key));
+                return (Err(error.with_key(&self.key)), now);
             }
-            let random = self.context.env.entropy.next_u64();
-            let until = self.context.now() + backoff::pause_after(failures, random);
-            let pause = self.context.env.clock.sleep_until(until);
+            let until = now + backoff::pause_after(failures, self.context().env.entropy.next_u64());
+            let pause = self.client.sleep_until(until);
             if self.in_time(&state, pause).await.is_none() {
-                return self.give_up(&progress);
+                let now = self.client.now();
+                return (self.give_up(&progress, now), now);
             }
         }
         unreachable!("the loop has no other end")
     }
 
-    /// Runs `work` until the time of this call is up.
-    async fn in_time<T>(&self, state: &CallState, work: impl Future<Output = T>) -> Option<T> {
-        let over = async {
+    /// Runs `work` until the time of this call is up. Work that ends at once needs no timer.
+    async fn in_time<T>(&self, state: &CallState<'_>, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = pin!(work);
+        let mut over = pin!(async {
             while let Some(end) = self.end(state) {
-                if end <= self.context.now() {
+                if end <= self.client.now() {
                     return;
                 }
-                self.context.env.clock.sleep_until(end).await;
+                self.client.sleep_until(end).await;
             }
-            pending::<()>().await;
-        };
-        tokio::select! {
-            biased;
-            output = work => Some(output),
-            () = over => None,
-        }
+            std::future::pending::<()>().await;
+        });
+        poll_fn(|context| match work.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending => over.as_mut().poll(context).map(|()| None),
+        })
+        .await
     }
 
     /// Returns the end of this call. A store that has never answered this client may have a wrong address: it gets
     /// one TTL, or one from when its members say that they will have a vote.
-    fn end(&self, state: &CallState) -> Option<BootInstant> {
+    fn end(&self, state: &CallState<'_>) -> Option<BootInstant> {
+        let context = self.context();
         match self.wait_policy {
             WaitPolicy::Wait(Some(wait)) if !wait.is_zero() => Some(self.began + wait),
-            WaitPolicy::Wait(None) if self.context.was_answered() => None,
-            WaitPolicy::Wait(None) => Some(state.outage_end().unwrap_or(self.began + self.ttl)),
+            WaitPolicy::Wait(None) if context.was_answered() => None,
+            WaitPolicy::Wait(None) => {
+                Some(state.outage_end().unwrap_or(self.began + self.options.ttl))
+            }
             WaitPolicy::OneAttempt | WaitPolicy::Wait(Some(_)) => {
-                let expires = self.context.guarantees.expiry != Expiry::WithProcess;
-                expires.then(|| self.began + self.limit())
+                let expires = context.guarantees.expiry != Expiry::WithProcess;
+                expires.then(|| self.began + self.options.request_limit())
             }
         }
     }
 
-    /// Returns how long one request may take. Later, too little of the lease would be left.
-    fn limit(&self) -> Duration {
-        (self.ttl / 3).min(Claim::LIMIT_MAX)
-    }
-
-    fn waits(&self) -> bool {
+    pub(super) fn waits(&self) -> bool {
         match self.wait_policy {
             WaitPolicy::OneAttempt => false,
             WaitPolicy::Wait(wait) => wait != Some(Duration::ZERO),
         }
     }
 
-    /// Returns the claim of a new owner.
-    pub(super) fn claim(&self) -> Arc<Claim> {
-        let env = &self.context.env;
-        let wall = env.clock.wall();
-        let owner = Owner::at(self.context.info.id, wall, &*env.entropy);
-        let info = Arc::clone(&self.context.info);
-        let claim = Claim::new(self.key.clone(), owner, self.ttl, wall, info)
-            .with_delay(self.delay)
-            .with_mode(self.mode)
-            .waiting(self.waits())
-            .barging(self.barging);
-        Arc::new(claim)
+    pub(super) fn context(&self) -> &Arc<ClientContext> {
+        &self.client.context
     }
 
     pub(super) fn too_late(&self) -> Error {
-        let text = format!("no answer within {:?}", self.limit());
+        let text = format!("no answer within {:?}", self.options.request_limit());
         Error::new(ErrorKind::Unreachable, text)
-            .with_store(self.context.store.to_string())
+            .with_store(self.context().store.to_string())
             .with_unknown_effect()
     }
 
     /// Returns the result of a call that ends without an answer.
-    fn give_up(&self, progress: &Progress) -> Answer {
+    fn give_up(&self, progress: &Progress<'_>, now: BootInstant) -> Answer {
         match (progress.last(), self.wait_policy) {
             (Some(Report::Busy(_)), WaitPolicy::OneAttempt) => Ok(None),
             (Some(Report::Busy(busy)), WaitPolicy::Wait(_)) => {
@@ -178,14 +185,14 @@ impl Acquisition {
                     Some(owner) => format!("client {}", owner.client()),
                     None => "another client".into(),
                 };
-                let waited = self.context.now().since(self.began);
+                let waited = now.since(self.began);
                 let text = format!("still held by {holder} after {waited:.1?}");
                 Err(Error::new(ErrorKind::Busy, text).with_key(&self.key))
             }
             (Some(Report::Unavailable(error)), _) => Err(error.with_key(&self.key)),
             (None, WaitPolicy::Wait(Some(wait))) if !wait.is_zero() => {
                 let error = Error::new(ErrorKind::Unreachable, "no answer within the wait")
-                    .with_store(self.context.store.to_string())
+                    .with_store(self.context().store.to_string())
                     .with_unknown_effect();
                 Err(error.with_key(&self.key))
             }
@@ -196,21 +203,24 @@ impl Acquisition {
 
 /// Records how long a call took, and how it ended. A call that its caller drops was cancelled.
 struct MeasuredWait<'a> {
-    acquisition: &'a Acquisition,
-    end: Option<WaitEnd>,
+    client: &'a ClientCore,
+    began: BootInstant,
+    span: Span,
+    end: Option<(WaitEnd, BootInstant)>,
 }
 
 impl Drop for MeasuredWait<'_> {
     fn drop(&mut self) {
-        let Acquisition {
-            context,
-            began,
-            span,
-            ..
-        } = self.acquisition;
-        let end = self.end.unwrap_or(WaitEnd::Cancelled);
-        let waited = context.now().since(*began);
-        context.metrics.waited(end, waited);
-        spans::acquired(span, end, waited);
+        let (end, now) = match self.end {
+            Some(ended) => ended,
+            // A forked child records nothing.
+            None if self.client.is_forked() => return,
+            None => (WaitEnd::Cancelled, self.client.now()),
+        };
+        let waited = now.since(self.began);
+        self.client.context.metrics.waited(end, waited);
+        if !self.span.is_disabled() {
+            spans::acquired(&self.span, end, waited);
+        }
     }
 }

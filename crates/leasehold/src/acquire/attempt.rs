@@ -1,11 +1,14 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Acquisition;
+use crate::env::BoxFuture;
+use crate::env::clock::BootInstant;
 use crate::guard::Guard;
-use crate::lease::ClientContext;
+use crate::lease::{HeldLease, Lease, LeaseTimes};
 use crate::store::{AcquireError, Claim, Grant, Progress};
-use crate::telemetry::AttemptEnd;
-use crate::types::{Effect, Error, ErrorKind};
+use crate::telemetry::{AttemptEnd, HoldMeter};
+use crate::types::{Effect, Owner};
 
 /// One call of [`Session::acquire`](crate::store::Session::acquire), with an owner of its own. Unless a guard takes the
 /// lease over, dropping it releases in the background what the attempt has or may have.
@@ -24,25 +27,36 @@ enum MayHave {
 
 impl<'a> Attempt<'a> {
     pub(super) fn begin(acquisition: &'a Acquisition) -> Self {
+        let (context, options) = (acquisition.context(), &acquisition.options);
+        let wall = context.env.clock.wall();
+        let owner = Owner::at(context.info.id, wall, &*context.env.entropy);
+        let (key, info) = (acquisition.key.clone(), Arc::clone(&context.info));
+        let ttl = options.ttl + options.lock_delay;
+        let mut claim = Claim::new(key, owner, ttl, wall, info);
+        claim.mode = options.mode;
+        claim.delay = options.lock_delay;
+        claim.waits = acquisition.waits();
+        claim.barges = options.barging;
         Self {
             acquisition,
-            claim: acquisition.claim(),
+            claim: Arc::new(claim),
             end: None,
         }
     }
 
     pub(super) fn ask<'p>(
-        &self,
-        progress: &'p Progress,
-    ) -> impl Future<Output = Result<Grant, AcquireError>> + Send + use<'a, 'p> {
-        let (session, claim) = (&self.acquisition.context.session, Arc::clone(&self.claim));
-        async move { session.acquire(&claim, progress).await }
+        &'p self,
+        progress: &'p Progress<'p>,
+    ) -> BoxFuture<'p, Result<Grant, AcquireError>> {
+        let session = &self.acquisition.context().session;
+        session.acquire(&self.claim, progress)
     }
 
-    /// Takes in the answer of the store. A grant becomes a guard, unless too little of the lease is left.
+    /// Takes in the answer of the store at `now`. A grant becomes a guard, unless too little of the lease is left.
     pub(super) fn end(
         mut self,
         answer: Result<Grant, AcquireError>,
+        now: BootInstant,
     ) -> Result<Guard, AcquireError> {
         let grant = match answer {
             Ok(grant) => grant,
@@ -61,37 +75,56 @@ impl<'a> Attempt<'a> {
         if let Some(owner) = grant.owner.filter(|owner| *owner != self.claim.owner) {
             self.claim = Arc::new(Claim::clone(&self.claim).with_owner(owner));
         }
-        let age = self.acquisition.context.now().since(grant.term.since);
+        let age = now.since(grant.term.since);
         let is_late = grant.term.ttl.is_some() && age >= self.claim.usable_ttl() / 3;
         if is_late {
             self.end = Some((AttemptEnd::Unknown, MayHave::Lease));
             return Err(AcquireError::Failed(self.acquisition.too_late()));
         }
-        self.end = Some((AttemptEnd::Granted, MayHave::Lease));
-        let Some(guard) = self.acquisition.guard(&self.claim, &grant) else {
-            let error = Error::new(ErrorKind::Closed, "the client is being dropped");
-            return Err(AcquireError::Failed(error));
-        };
-        self.acquisition.context.answered();
+        self.acquisition.context().answered();
         self.end = Some((AttemptEnd::Granted, MayHave::Nothing));
-        Ok(guard)
+        Ok(self.guard(&grant))
+    }
+
+    fn guard(&self, grant: &Grant) -> Guard {
+        let Acquisition {
+            client, options, ..
+        } = self.acquisition;
+        let times = LeaseTimes {
+            ttl: options.ttl,
+            delay: options.lock_delay,
+            max_hold: options.max_hold,
+        };
+        let spread = client
+            .context
+            .env
+            .random_span(Duration::ZERO, times.spread());
+        let lease = Lease::granted(times, grant.term, spread);
+        let (id, claim) = (client.next_lease_id(), Arc::clone(&self.claim));
+        let meter = HoldMeter::begin(&client.context.metrics, grant.term.since);
+        let held_lease = HeldLease::new(id, claim, grant.fence, lease).measured_by(meter);
+        let held_lease = Arc::new(held_lease);
+        client.keep(&held_lease);
+        Guard::new(held_lease, Arc::clone(client))
     }
 }
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
-        let context = &self.acquisition.context;
-        let (end, may_have) = self.end.unwrap_or((AttemptEnd::CutOff, MayHave::Lease));
-        context.metrics.attempted(end);
+        let client = &self.acquisition.client;
+        let (end, may_have) = match self.end {
+            Some(ended) => ended,
+            // The lease is the parent's.
+            None if client.is_forked() => return,
+            None => (AttemptEnd::CutOff, MayHave::Lease),
+        };
+        client.context.metrics.attempted(end);
         if may_have == MayHave::Lease {
-            let (context, claim) = (Arc::clone(context), Arc::clone(&self.claim));
-            let freeing = async move { free(&context, &claim).await };
-            self.acquisition.context.clean_up(freeing);
+            let (context, claim) = (Arc::clone(&client.context), Arc::clone(&self.claim));
+            client.clean_up(async move {
+                let outcome = context.session.release(&claim).await;
+                tracing::debug!(key = %claim.key, ?outcome, "freed an attempt that was not used");
+            });
         }
     }
-}
-
-async fn free(context: &ClientContext, claim: &Claim) {
-    let outcome = context.session.release(claim).await;
-    tracing::debug!(key = %claim.key, ?outcome, "freed an attempt that was not used");
 }

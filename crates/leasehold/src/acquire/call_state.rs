@@ -1,29 +1,28 @@
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::Acquisition;
 use crate::env::clock::BootInstant;
 use crate::lease::ClientContext;
 use crate::store::{Listener, Report};
 
 /// What the store has reported to one call of `acquire` so far.
-pub(super) struct CallState {
-    context: Arc<ClientContext>,
+pub(super) struct CallState<'a> {
+    context: &'a ClientContext,
     ttl: Duration,
     was_refused: AtomicBool,
     /// Only the first answer extends the wait, so that a member that never recovers cannot extend it without end.
     outage_end: OnceLock<BootInstant>,
 }
 
-impl CallState {
-    pub(super) fn new(acquisition: &Acquisition) -> Arc<Self> {
-        Arc::new(Self {
-            context: Arc::clone(&acquisition.context),
-            ttl: acquisition.ttl,
+impl<'a> CallState<'a> {
+    pub(super) fn new(context: &'a ClientContext, ttl: Duration) -> Self {
+        Self {
+            context,
+            ttl,
             was_refused: AtomicBool::new(false),
             outage_end: OnceLock::new(),
-        })
+        }
     }
 
     /// Returns how long to ask a store that has never answered, if its members said when they will have a vote: one
@@ -33,7 +32,7 @@ impl CallState {
     }
 }
 
-impl Listener for CallState {
+impl Listener for CallState<'_> {
     fn heard(&self, report: &Report) {
         match report {
             Report::Busy(_) => {

@@ -4,6 +4,7 @@ mod acquisition;
 mod attempt;
 mod backoff;
 mod call_state;
-mod granted;
+mod options;
 
 pub(crate) use acquisition::{Acquisition, WaitPolicy};
+pub(crate) use options::LockOptions;

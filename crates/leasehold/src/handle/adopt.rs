@@ -7,11 +7,11 @@ use std::time::Duration;
 use super::Handle;
 use crate::client::Client;
 use crate::env::clock::{self, WallTime};
-use crate::guard::{Guard, ReleaseOutcome};
+use crate::guard::{Guard, Hold, ReleaseOutcome};
 use crate::lease::{ClientContext, ClientCore, HeldLease};
-use crate::store::{Claim, Expiry, Held, LostReason, Release, Renewal};
-use crate::telemetry::RenewalEnd;
-use crate::types::{ClientInfo, Error, ErrorKind, forked};
+use crate::store::{Claim, Expiry, Held, LostReason, Renewal};
+use crate::telemetry::{HoldMeter, RenewalEnd};
+use crate::types::{ClientInfo, Error, ErrorKind};
 
 impl Client {
     /// Renews the lease of a handle once, and returns a new handle with the new deadline. The old handle
@@ -84,7 +84,8 @@ impl Client {
         let renewal = confirmed(&core, handle.clone());
         async move {
             let held_lease = renewal?.await?;
-            core.keep(&held_lease, core.now());
+            held_lease.measure(HoldMeter::begin(&core.context.metrics, core.now()));
+            core.keep(&held_lease);
             Ok(Guard::new(held_lease, core))
         }
     }
@@ -107,29 +108,20 @@ impl Client {
         handle: &Handle,
     ) -> impl Future<Output = Result<ReleaseOutcome, Error>> + Send + use<> {
         let core = Arc::clone(self.core());
-        let freeing = begin_freeing(&core, handle);
+        let hold = take_up(&core, handle).map(|held_lease| {
+            if !handle.is_of_this_boot() {
+                held_lease.lose(LostReason::Paused, core.now());
+            }
+            Hold::new(held_lease, Arc::clone(&core))
+        });
         let misdirected = handle.misdirected(&*core.context.store);
         async move {
-            let outcome = freeing?.await;
-            drop(core);
-            match (outcome?, misdirected) {
-                (Release::Released, _) => Ok(ReleaseOutcome::Released),
-                (Release::WasLost, None) => Ok(ReleaseOutcome::WasLost),
-                (Release::WasLost, Some(error)) => Err(error),
+            match (hold?.release().await?, misdirected) {
+                (ReleaseOutcome::WasLost, Some(error)) => Err(error),
+                (outcome, _) => Ok(outcome),
             }
         }
     }
-}
-
-fn begin_freeing(
-    core: &Arc<ClientCore>,
-    handle: &Handle,
-) -> Result<impl Future<Output = Result<Release, Error>> + Send + use<>, Error> {
-    let held_lease = take_up(core, handle)?;
-    if !handle.is_of_this_boot() {
-        held_lease.lose(LostReason::Paused, core.now());
-    }
-    core.free(&held_lease)
 }
 
 pub(crate) fn renew(
@@ -183,9 +175,7 @@ pub(crate) fn leases_stand(context: &ClientContext) -> Result<(), Error> {
 /// Returns the lease of `handle` as this client sees it: with its old deadline, and not renewed.
 fn take_up(core: &Arc<ClientCore>, handle: &Handle) -> Result<Arc<HeldLease>, Error> {
     let context = &core.context;
-    if core.is_forked() {
-        return Err(forked());
-    }
+    core.check_running()?;
     leases_stand(context).map_err(|error| error.with_key(&handle.key))?;
     // A store shows the process that acquired the lock as the holder, also from now on.
     let mut client = ClientInfo::clone(&context.info);

@@ -30,11 +30,12 @@ impl Guard {
             let error = Error::new(ErrorKind::Io, text).with_source(error);
             error.with_key(&key)
         })?;
-        let Some(mut hold) = Arc::into_inner(self.hold) else {
+        let mut hold = self.hold;
+        if !hold.held_lease.has_one_guard() {
             let text =
                 "other shares of the guard still hold the lock: no handle is made of one of them";
             return refused(ErrorKind::InvalidInput, text.to_owned());
-        };
+        }
         client.let_go(&hold.held_lease)?;
         let Some(handle) = Handle::of(&hold.held_lease, boot, &*client.context.store) else {
             return refused(
@@ -42,7 +43,7 @@ impl Guard {
                 "the lock has no deadline".to_owned(),
             );
         };
-        hold.freed = true;
+        hold.leave();
         Ok(handle)
     }
 }

@@ -1,4 +1,3 @@
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +7,6 @@ use tracing::Span;
 
 use crate::env::Env;
 use crate::env::clock::BootInstant;
-use crate::runtime::background;
 use crate::store::{
     Admin, Guarantees, Inspection, LeaseTerms, Records, Session, SessionContext, Store,
 };
@@ -99,11 +97,6 @@ impl ClientContext {
     pub(crate) fn released(&self, end: ReleaseEnd, span: &Span) {
         self.metrics.released(end);
         spans::released(span, end);
-    }
-
-    /// Starts a task on the background thread, which finishes it even after the client is dropped.
-    pub(crate) fn clean_up(&self, task: impl Future<Output = ()> + Send + 'static) {
-        background::spawn(self.shutdown_tracker.track_future(task));
     }
 
     /// Resolves once all tasks in progress have ended and the store has tried its remaining work.

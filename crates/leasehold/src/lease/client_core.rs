@@ -5,16 +5,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use tracing::Instrument as _;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+use tracing::{Instrument as _, Span};
 
 use super::client_context::ClientContext;
 use super::held_lease::HeldLease;
 use super::new_leases::NewLeases;
 use super::renewer::{Renewer, RenewerCommand};
+use crate::env::BoxFuture;
 use crate::env::clock::{self, BootInstant};
-use crate::runtime::background::{Background, Process, Running, Within};
-use crate::store::Release;
-use crate::telemetry::{HoldEnd, HoldMeter, ReleaseEnd, spans};
+use crate::runtime::background::{Background, Call, Process, Running};
+use crate::store::{Claim, Release};
+use crate::telemetry::{HoldEnd, ReleaseEnd, spans};
 use crate::types::{Error, ErrorKind, forked};
 
 /// The state that a client's locks and guards share.
@@ -88,21 +90,30 @@ impl ClientCore {
         Ok(self.engine()?.background.run(task))
     }
 
-    /// Returns a future that runs `task` where it is polled, and drops it when it is dropped. The thread of a dropped
-    /// client ends only after both, so the task must not keep the client alive.
-    pub(crate) fn within<T: Send + 'static>(
-        &self,
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> Result<Within<T>, Error> {
-        let task = self.context.shutdown_tracker.track_future(task);
-        Ok(self.engine()?.background.within(task))
+    /// Fails in a forked child, and if the thread could not be started.
+    pub(crate) fn check_running(&self) -> Result<(), Error> {
+        self.engine().map(drop)
+    }
+
+    /// Polls `future` where the caller polls, and drops it when it is dropped. In a forked child it is forgotten
+    /// instead: it may need a mutex that a thread of the parent held.
+    pub(crate) fn call<'a, T>(&'a self, future: BoxFuture<'a, T>) -> Call<'a, T> {
+        Call::new(future, &self.process)
+    }
+
+    /// Resolves once the clock has reached `deadline`, on any executor.
+    pub(crate) async fn sleep_until(&self, deadline: BootInstant) {
+        let sleep = self.context.env.clock.sleep_until(deadline);
+        match self.inherited_engine() {
+            Ok(engine) => self.call(sleep).within(engine.background.handle()).await,
+            Err(_) => self.call(sleep).await,
+        }
     }
 
     /// Resolves after `span`, on any executor. Dropping the future leaves nothing running.
     pub(crate) async fn pause(&self, span: Duration) -> Result<(), Error> {
-        let clock = &self.context.env.clock;
-        let rest = clock.sleep_until(self.now() + span);
-        self.engine()?.background.within(rest).await;
+        self.check_running()?;
+        self.sleep_until(self.now() + span).await;
         Ok(())
     }
 
@@ -127,9 +138,8 @@ impl ClientCore {
         self.held_leases.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Starts renewing the lease, and marks it lost at its deadline. It has been held since `since`.
-    pub(crate) fn keep(&self, held_lease: &Arc<HeldLease>, since: BootInstant) {
-        held_lease.measure(HoldMeter::begin(&self.context.metrics, since));
+    /// Starts renewing the lease, and marks it lost at its deadline.
+    pub(crate) fn keep(&self, held_lease: &Arc<HeldLease>) {
         // No attempt begins in a forked child.
         if let Ok(engine) = self.inherited_engine()
             && engine.new_leases.add(Arc::clone(held_lease))
@@ -140,13 +150,12 @@ impl ClientCore {
     }
 
     /// Renews the lease in shared mode from now on.
-    pub(crate) async fn downgrade(&self, held_lease: &HeldLease) -> Result<(), Error> {
+    pub(crate) async fn downgrade(&self, held_lease: &Arc<HeldLease>) -> Result<(), Error> {
         let (asking, outcome) = oneshot::channel();
         let engine = self.engine()?;
         held_lease.downgrade();
-        let _ = engine
-            .commands
-            .send(RenewerCommand::Downgrade(held_lease.id, asking));
+        let command = RenewerCommand::Downgrade(Arc::clone(held_lease), asking);
+        let _ = engine.commands.send(command);
         outcome.await.unwrap_or_else(|_| {
             let text = "the lease is kept no more";
             Err(Error::new(ErrorKind::Closed, text).with_unknown_effect())
@@ -157,7 +166,7 @@ impl ClientCore {
     pub(crate) fn let_go(&self, held_lease: &HeldLease) -> Result<(), Error> {
         let engine = self.engine()?;
         held_lease.ended(HoldEnd::HandedOn, self.now());
-        if engine.new_leases.remove(held_lease.id).is_none() {
+        if !engine.new_leases.remove(held_lease) {
             let _ = engine.commands.send(RenewerCommand::Forget(held_lease.id));
         }
         let session = Arc::clone(&self.context.session);
@@ -167,51 +176,130 @@ impl ClientCore {
         Ok(())
     }
 
-    /// Stops renewing and frees the lock. After an unclean end of a lock with a delay, the lease ends by
-    /// itself instead. Must not be called in a forked child.
-    pub(crate) fn free(
-        &self,
-        held_lease: &HeldLease,
-    ) -> Result<Running<Result<Release, Error>>, Error> {
-        let engine = self.inherited_engine()?;
-        let id = held_lease.id;
+    /// Starts a task on the background thread, which finishes it even after the client is dropped. Does nothing in a
+    /// forked child.
+    pub(crate) fn clean_up(&self, task: impl Future<Output = ()> + Send + 'static) {
+        if let Ok(engine) = self.engine() {
+            let task = self.context.shutdown_tracker.track_future(task);
+            engine.background.spawn(task);
+        }
+    }
+
+    /// Stops renewing and frees the lock. After an unclean end of a lock with a delay, the lease ends by itself
+    /// instead. If the future is dropped, the background thread frees the lock. Must not be called in a forked child.
+    pub(crate) async fn release(&self, held_lease: &HeldLease) -> Result<Release, Error> {
+        let release = self.begin_release(held_lease);
+        if release.stays_closed {
+            return Ok(release.leave_closed(&self.context));
+        }
+        let mut unfinished = UnfinishedRelease {
+            client: self,
+            release: Some((release, self.context.shutdown_tracker.token())),
+        };
+        let outcome = match &unfinished.release {
+            Some((release, _)) => {
+                let freeing = self.context.session.release(&release.claim);
+                self.call(release.traced(freeing)).await
+            }
+            None => unreachable!("only its end takes it out"),
+        };
+        if let Some((release, _tracked)) = unfinished.release.take() {
+            release.end(&self.context, &outcome);
+        }
+        outcome
+    }
+
+    /// The same, on the background thread. It begins at once, so that a later attempt of this client comes after it.
+    pub(crate) fn release_in_background(&self, held_lease: &HeldLease) {
+        let release = self.begin_release(held_lease);
+        if let Ok(engine) = self.inherited_engine() {
+            let freeing = release.run(Arc::clone(&self.context));
+            let freeing = self.context.shutdown_tracker.track_future(freeing);
+            engine.background.run(freeing).begin();
+        }
+    }
+
+    fn begin_release(&self, held_lease: &HeldLease) -> LockRelease {
         // Most leases are released before the renewer takes them over.
-        let is_kept = engine.new_leases.remove(id).is_none();
-        let commands = is_kept.then(|| engine.commands.clone());
-        let context = Arc::clone(&self.context);
-        let claim = Arc::clone(held_lease.claim());
+        if let Ok(engine) = self.inherited_engine()
+            && !engine.new_leases.remove(held_lease)
+        {
+            let _ = engine.commands.send(RenewerCommand::Forget(held_lease.id));
+        }
         let now = self.now();
         let stays_closed = held_lease.stays_closed(now);
         held_lease.ended(HoldEnd::Released, now);
-        let span = spans::release(&claim.key);
-        let around = span.clone();
-        let freeing = async move {
-            if let Some(commands) = commands {
-                let _ = commands.send(RenewerCommand::Forget(id));
-            }
-            if stays_closed {
-                tracing::warn!(key = %claim.key, delay = ?claim.delay, "not released, because it was lost");
-                context.session.detach(&claim);
-                context.released(ReleaseEnd::LeftClosed, &span);
-                return Ok(Release::WasLost);
-            }
-            let outcome = context.session.release(&claim).await;
-            context.released(ReleaseEnd::of(&outcome), &span);
-            tracing::debug!(key = %claim.key, ?outcome, "release");
-            outcome
-        };
-        let shutdown_tracker = &self.context.shutdown_tracker;
-        // Without a subscriber, the task needs no room for a span.
-        Ok(if around.is_disabled() {
-            engine
-                .background
-                .run(shutdown_tracker.track_future(freeing))
+        let claim = Arc::clone(held_lease.claim());
+        LockRelease {
+            span: spans::release(&claim.key),
+            claim,
+            stays_closed,
+        }
+    }
+}
+
+/// The release of a lock that is no longer renewed.
+struct LockRelease {
+    claim: Arc<Claim>,
+    /// Whether the lock was lost and has a delay.
+    stays_closed: bool,
+    span: Span,
+}
+
+impl LockRelease {
+    fn leave_closed(&self, context: &ClientContext) -> Release {
+        let _entered = self.span.enter();
+        let (key, delay) = (&self.claim.key, self.claim.delay);
+        tracing::warn!(%key, ?delay, "not released, because it was lost");
+        context.session.detach(&self.claim);
+        context.released(ReleaseEnd::LeftClosed, &self.span);
+        Release::WasLost
+    }
+
+    async fn run(self, context: Arc<ClientContext>) {
+        if self.stays_closed {
+            self.leave_closed(&context);
+            return;
+        }
+        let freeing = context.session.release(&self.claim);
+        let outcome = self.traced(freeing).await;
+        self.end(&context, &outcome);
+    }
+
+    /// Without a subscriber, the future needs no room for a span.
+    fn traced<'a, T: 'a>(&self, freeing: BoxFuture<'a, T>) -> BoxFuture<'a, T> {
+        if self.span.is_disabled() {
+            freeing
         } else {
-            let freeing = freeing.instrument(around);
-            engine
-                .background
-                .run(shutdown_tracker.track_future(freeing))
-        })
+            Box::pin(freeing.instrument(self.span.clone()))
+        }
+    }
+
+    fn end(&self, context: &ClientContext, outcome: &Result<Release, Error>) {
+        context.released(ReleaseEnd::of(outcome), &self.span);
+        let _entered = self.span.enter();
+        tracing::debug!(key = %self.claim.key, ?outcome, "release");
+    }
+}
+
+/// Releases the lock on the background thread, if the caller drops its future: a repeated release is harmless.
+struct UnfinishedRelease<'a> {
+    client: &'a ClientCore,
+    /// `None` once the store has answered.
+    release: Option<(LockRelease, TaskTrackerToken)>,
+}
+
+impl Drop for UnfinishedRelease<'_> {
+    fn drop(&mut self) {
+        let Some((release, tracked)) = self.release.take() else {
+            return;
+        };
+        if self.client.is_forked() {
+            std::mem::forget((release, tracked));
+            return;
+        }
+        let context = Arc::clone(&self.client.context);
+        self.client.clean_up(release.run(context));
     }
 }
 

@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::watch;
@@ -18,6 +18,10 @@ use crate::types::{Fence, Mode};
 #[derive(Debug)]
 pub(crate) struct HeldLease {
     pub(crate) id: u64,
+    /// Its position among the [new leases](super::new_leases::NewLeases), while it is one.
+    position: AtomicUsize,
+    /// How many guards hold it.
+    guards: AtomicUsize,
     granted: Arc<Claim>,
     /// The claim in shared mode, from the call of `downgrade` on. It is never unset, because a request
     /// that was sent may have taken effect.
@@ -42,6 +46,8 @@ impl HeldLease {
     pub(crate) fn new(id: u64, granted: Arc<Claim>, fence: Fence, lease: Lease) -> Self {
         Self {
             id,
+            position: AtomicUsize::new(usize::MAX),
+            guards: AtomicUsize::new(1),
             granted,
             downgraded: OnceLock::new(),
             fence,
@@ -56,9 +62,40 @@ impl HeldLease {
         }
     }
 
+    /// Only under the mutex of the new leases.
+    pub(super) fn set_position(&self, position: usize) {
+        self.position.store(position, Ordering::Relaxed);
+    }
+
+    pub(super) fn position(&self) -> usize {
+        self.position.load(Ordering::Relaxed)
+    }
+
+    /// Counts another guard.
+    pub(crate) fn enter(&self) {
+        self.guards.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ends a guard. Returns whether it was the last one.
+    pub(crate) fn leave(&self) -> bool {
+        // What other guards did comes before the release.
+        self.guards.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// Returns whether the caller has the only guard.
+    pub(crate) fn has_one_guard(&self) -> bool {
+        self.guards.load(Ordering::Acquire) == 1
+    }
+
     /// Starts to measure how long the lease is held, unless a meter already does.
     pub(crate) fn measure(&self, meter: HoldMeter) {
         self.meter.get_or_init(|| meter);
+    }
+
+    /// The same, for a lease that no other thread sees yet.
+    pub(crate) fn measured_by(mut self, meter: HoldMeter) -> Self {
+        self.meter = meter.into();
+        self
     }
 
     /// Records that the holder releases the lease or gives it up at `now`. Its renewals end.

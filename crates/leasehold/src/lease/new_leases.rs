@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::held_lease::HeldLease;
@@ -11,7 +10,10 @@ pub(crate) struct NewLeases(Mutex<Entries>);
 
 #[derive(Debug, Default)]
 struct Entries {
-    held_leases: BTreeMap<u64, Arc<HeldLease>>,
+    /// Each lease knows its position.
+    held_leases: Vec<Option<Arc<HeldLease>>>,
+    /// The positions without a lease.
+    free: Vec<usize>,
     /// Nothing is due for any of them before this.
     due: Option<BootInstant>,
 }
@@ -21,32 +23,47 @@ impl NewLeases {
     /// something is due earlier than it knows.
     pub(crate) fn add(&self, held_lease: Arc<HeldLease>) -> bool {
         let first = held_lease.next_event();
-        let mut young = self.young();
-        young.held_leases.insert(held_lease.id, held_lease);
-        let is_sooner = first.is_some_and(|first| young.due.is_none_or(|due| first < due));
+        let mut entries = self.entries();
+        let position = entries.free.pop().unwrap_or(entries.held_leases.len());
+        held_lease.set_position(position);
+        match entries.held_leases.get_mut(position) {
+            Some(free) => *free = Some(held_lease),
+            None => entries.held_leases.push(Some(held_lease)),
+        }
+        let is_sooner = first.is_some_and(|first| entries.due.is_none_or(|due| first < due));
         if is_sooner {
-            young.due = first;
+            entries.due = first;
         }
         is_sooner
     }
 
-    /// Removes the lease and returns it; `None` if it is not here, or no longer here.
-    pub(crate) fn remove(&self, id: u64) -> Option<Arc<HeldLease>> {
-        self.young().held_leases.remove(&id)
+    /// Removes the lease. Returns `false` if it is not here, or no longer here.
+    pub(crate) fn remove(&self, held_lease: &HeldLease) -> bool {
+        let position = held_lease.position();
+        let mut entries = self.entries();
+        let Some(entry) = entries.held_leases.get_mut(position) else {
+            return false;
+        };
+        // The renewer may have taken it over, and another lease may have its position.
+        let removed = entry.take_if(|entry| entry.id == held_lease.id);
+        if removed.is_some() {
+            entries.free.push(position);
+        }
+        removed.is_some()
     }
 
     /// Returns when the renewer must [take over](Self::take_all) the remaining leases at the latest.
     pub(crate) fn due(&self) -> Option<BootInstant> {
-        self.young().due
+        self.entries().due
     }
 
     /// Removes and returns all leases.
-    pub(crate) fn take_all(&self) -> Vec<Arc<HeldLease>> {
-        let young = std::mem::take(&mut *self.young());
-        young.held_leases.into_values().collect()
+    pub(crate) fn take_all(&self) -> impl Iterator<Item = Arc<HeldLease>> + use<> {
+        let entries = std::mem::take(&mut *self.entries());
+        entries.held_leases.into_iter().flatten()
     }
 
-    fn young(&self) -> MutexGuard<'_, Entries> {
+    fn entries(&self) -> MutexGuard<'_, Entries> {
         // Every change under the mutex is a single step; a panic elsewhere leaves it whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

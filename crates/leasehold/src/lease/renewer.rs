@@ -26,7 +26,7 @@ pub(crate) enum RenewerCommand {
     Look,
     /// Renew this lease at once in shared mode, and report the outcome. A sender that is dropped without
     /// one means that the lease is no longer kept.
-    Downgrade(u64, Downgrading),
+    Downgrade(Arc<HeldLease>, Downgrading),
     /// The guard is gone: stop renewing.
     Forget(u64),
 }
@@ -120,7 +120,7 @@ impl Renewer {
                 command = self.commands.recv() => match command {
                     // The loop sets the alarm again.
                     Some(RenewerCommand::Look) => {}
-                    Some(RenewerCommand::Downgrade(id, asking)) => self.downgrade(id, asking),
+                    Some(RenewerCommand::Downgrade(lease, asking)) => self.downgrade(lease, asking),
                     Some(RenewerCommand::Forget(id)) => self.forget(id),
                     None => return,
                 },
@@ -142,10 +142,10 @@ impl Renewer {
         self.kept.insert(id, kept);
     }
 
-    fn downgrade(&mut self, id: u64, asking: Downgrading) {
-        let now = self.env.clock.now();
-        if let Some(lease) = self.new_leases.remove(id) {
-            self.keep(lease);
+    fn downgrade(&mut self, lease: Arc<HeldLease>, asking: Downgrading) {
+        let (id, now) = (lease.id, self.env.clock.now());
+        if self.new_leases.remove(&lease) {
+            self.keep(Arc::clone(&lease));
         }
         let Some(kept) = self.kept.get_mut(&id) else {
             return;

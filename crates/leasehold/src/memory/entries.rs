@@ -8,7 +8,7 @@ use crate::types::{Fence, Holder, PermitSlot, Ticket, Waiter};
 
 #[derive(Debug)]
 pub(super) struct Lease {
-    pub(super) claim: Claim,
+    pub(super) claim: Arc<Claim>,
     pub(super) fence: Fence,
     /// The permit, in [`Mode::Permit`](crate::Mode::Permit).
     pub(super) slot: Option<PermitSlot>,
@@ -20,7 +20,7 @@ pub(super) struct Lease {
 /// A waiter.
 #[derive(Debug)]
 pub(super) struct Entry {
-    pub(super) claim: Claim,
+    pub(super) claim: Arc<Claim>,
     pub(super) notify: Arc<Notify>,
     /// When the waiter was notified, if the lock is free for it. A waiter that does not come is dropped.
     pub(super) notified_at: Option<BootInstant>,

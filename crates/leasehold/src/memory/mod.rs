@@ -148,10 +148,10 @@ impl Session for MemorySession {
     fn acquire<'a>(
         &'a self,
         claim: &'a Arc<Claim>,
-        progress: &'a Progress,
+        progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         let attempt = |claim: Arc<Claim>| self.step(move |table, now| table.acquire(&claim, now));
-        let pause = || self.wait(claim);
+        let pause = || self.context.in_runtime(self.wait(claim));
         Box::pin(poll_until(
             self.context.env(),
             claim,
@@ -165,7 +165,7 @@ impl Session for MemorySession {
         self.step(|table, now| leases.iter().map(|held| table.renew(held, now)).collect())
     }
 
-    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
+    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>> {
         self.step(|table, now| Ok(table.release(claim, now)))
     }
 

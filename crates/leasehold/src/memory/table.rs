@@ -39,7 +39,7 @@ const NOTIFIED_MAX: Duration = Duration::from_secs(1);
 impl Table {
     pub(super) fn acquire(
         &mut self,
-        claim: &Claim,
+        claim: &Arc<Claim>,
         now: BootInstant,
     ) -> Result<Grant, AcquireError> {
         self.change(&claim.key, now, |lock| lock.acquire(claim, now))
@@ -140,7 +140,7 @@ impl Lock {
         self.differs(claim.mode) || (self.lets_in(claim) && self.is_turn(claim, place))
     }
 
-    fn acquire(&mut self, claim: &Claim, now: BootInstant) -> Result<Grant, AcquireError> {
+    fn acquire(&mut self, claim: &Arc<Claim>, now: BootInstant) -> Result<Grant, AcquireError> {
         if let Err(error) = self.check_permits(claim) {
             self.dequeue(claim.owner);
             return Err(error.into());
@@ -152,9 +152,12 @@ impl Lock {
         self.dequeue(claim.owner);
         let fence = self.next_fence(claim)?;
         self.leases.push(Lease {
-            claim: claim.clone(),
+            claim: Arc::clone(claim),
             fence,
-            slot: self.free_permits(claim.mode).iter().next(),
+            slot: claim
+                .mode
+                .permits()
+                .and_then(|_| self.free_permits(claim.mode).iter().next()),
             end: now + claim.ttl,
             broken: false,
         });
@@ -162,18 +165,19 @@ impl Lock {
     }
 
     /// Returns how many waiters are ahead of `claim`, after adding it to the queue if it queues.
-    fn place(&mut self, claim: &Claim, now: BootInstant) -> usize {
+    fn place(&mut self, claim: &Arc<Claim>, now: BootInstant) -> usize {
         if claim.barges {
             return 0;
         }
-        if !claim.waits {
+        let is_free = self.queue.is_empty() && self.lets_in(claim);
+        if !claim.waits || is_free {
             return self.queue.len();
         }
         let mut entries = self.queue.iter_mut();
         let at = entries.position(|it| it.claim.owner == claim.owner);
         let Some(place) = at else {
             self.queue.push(Entry {
-                claim: claim.clone(),
+                claim: Arc::clone(claim),
                 notify: Arc::default(),
                 notified_at: None,
             });
@@ -181,7 +185,7 @@ impl Lock {
         };
         // The waiter came. If others were faster, it is notified again.
         let entry = &mut self.queue[place];
-        entry.claim = claim.clone();
+        entry.claim = Arc::clone(claim);
         entry.notified_at = entry.notified_at.map(|_| now);
         place
     }
@@ -202,7 +206,10 @@ impl Lock {
         if lease.claim.mode != claim.mode && !downgrades {
             return Renewal::Lost(LostReason::Taken);
         }
-        (lease.claim.mode, lease.fence) = (claim.mode, lease.fence.max(*fence));
+        if downgrades {
+            Arc::make_mut(&mut lease.claim).mode = claim.mode;
+        }
+        lease.fence = lease.fence.max(*fence);
         lease.end = lease.end.max(now + claim.ttl);
         Renewal::Renewed(Term::new(now, claim.ttl))
     }

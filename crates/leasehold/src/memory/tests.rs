@@ -29,11 +29,11 @@ fn permit(count: u32) -> Mode {
 }
 
 fn is_granted(table: &mut Table, claim: &Claim, now: BootInstant) -> bool {
-    table.acquire(claim, now).is_ok()
+    table.acquire(&Arc::new(claim.clone()), now).is_ok()
 }
 
 fn busy(table: &mut Table, claim: &Claim, now: BootInstant) -> Busy {
-    match table.acquire(claim, now) {
+    match table.acquire(&Arc::new(claim.clone()), now) {
         Err(AcquireError::Busy(busy)) => busy,
         other => panic!("{other:?}"),
     }
@@ -89,7 +89,7 @@ fn waiting_writer_keeps_later_readers_out() {
 fn downgrade_lets_waiting_readers_in() {
     let mut table = Table::default();
     let (writer, reader) = (waits(Mode::Exclusive), waits(Mode::Shared));
-    let Ok(grant) = table.acquire(&writer, at(0)) else {
+    let Ok(grant) = table.acquire(&Arc::new(writer.clone()), at(0)) else {
         panic!("a free lock")
     };
     busy(&mut table, &reader, at(1));
@@ -111,7 +111,7 @@ fn permits_are_given_to_as_many_waiters() {
     table.release(&one, at(3));
     busy(&mut table, &four, at(4));
     assert!(is_granted(&mut table, &three, at(5)));
-    let Err(AcquireError::Failed(error)) = table.acquire(&waits(permit(3)), at(6)) else {
+    let Err(AcquireError::Failed(error)) = table.acquire(&Arc::new(waits(permit(3))), at(6)) else {
         panic!("another number of permits")
     };
     assert_eq!(error.kind(), ErrorKind::PermitsDiffer);
@@ -132,6 +132,6 @@ fn waiter_for_another_number_is_in_nobodys_way() {
         at(4)
     ));
     assert!(is_granted(&mut table, &next, at(5)));
-    assert!(table.acquire(&differs, at(6)).is_err());
+    assert!(table.acquire(&Arc::new(differs.clone()), at(6)).is_err());
     assert!(table.waiters(&holder.key, at(6)).is_empty());
 }

@@ -1,13 +1,15 @@
 //! The only file that starts threads and tasks.
 
+mod call;
 mod file_threads;
 mod process;
 mod running;
 mod thread_runtime;
 
+pub(crate) use call::{Call, within};
 pub use process::Process;
+pub(crate) use running::Running;
 pub use running::has_several_threads;
-pub(crate) use running::{Running, Within};
 use running::{Spawner, Task};
 pub use thread_runtime::ThreadRuntime;
 
@@ -141,17 +143,6 @@ impl Background {
             task: Some(Box::pin(task)),
             spawner: Arc::clone(&self.spawner),
         }
-    }
-
-    /// Returns `task` as a future that runs it where it is polled, on any executor, and drops it when it is dropped.
-    pub(crate) fn within<T: Send + 'static>(
-        &self,
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> Within<T> {
-        Within(Running {
-            task: Some(Box::pin(task)),
-            spawner: Arc::clone(&self.spawner),
-        })
     }
 
     /// Ends the thread once `shutdown_tracker` is over. Never waits for it.

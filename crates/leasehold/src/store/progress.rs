@@ -8,9 +8,9 @@ use crate::types::Error;
 
 /// What a [`Session`](super::Session) reports while it takes a lock. A client reads the last report when the wait ends,
 /// so a store may report as often as it learns something.
-pub struct Progress {
+pub struct Progress<'a> {
     last: Mutex<Option<Report>>,
-    listener: Option<Arc<dyn Listener>>,
+    listener: Option<&'a dyn Listener>,
 }
 
 /// What a store learned about a lock that it cannot grant yet.
@@ -34,7 +34,7 @@ impl<F: Fn(&Report) + Send + Sync> Listener for F {
     }
 }
 
-impl Progress {
+impl<'a> Progress<'a> {
     /// Returns a place for reports, for tools that use a session without a client.
     #[expect(clippy::new_without_default, reason = "a default says nothing here")]
     pub fn new() -> Self {
@@ -45,7 +45,7 @@ impl Progress {
     }
 
     /// Returns a place for reports. `listener` hears each of them.
-    pub fn heard_by(listener: Arc<dyn Listener>) -> Self {
+    pub fn heard_by(listener: &'a dyn Listener) -> Self {
         Self {
             last: Mutex::default(),
             listener: Some(listener),
@@ -69,14 +69,14 @@ impl Progress {
     }
 
     fn report(&self, report: Report) {
-        if let Some(listener) = &self.listener {
+        if let Some(listener) = self.listener {
             listener.heard(&report);
         }
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
     }
 }
 
-impl fmt::Debug for Progress {
+impl fmt::Debug for Progress<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Progress").finish_non_exhaustive()
     }
@@ -95,7 +95,7 @@ impl fmt::Debug for Progress {
 pub async fn poll_until<A, P>(
     env: &Env,
     claim: &Arc<Claim>,
-    progress: &Progress,
+    progress: &Progress<'_>,
     mut attempt: impl FnMut(Arc<Claim>) -> A,
     mut pause: impl FnMut() -> P,
 ) -> Result<Grant, AcquireError>

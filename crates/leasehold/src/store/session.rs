@@ -14,9 +14,11 @@ use crate::types::{ClientInfo, Error};
 
 /// The locks of one client at a [`Store`](super::Store). It owns the connections.
 ///
-/// The client calls every method inside the runtime of its background thread, possibly on the thread of a
-/// caller. No method may block that thread, and each future may be dropped at any await point. The client
-/// waits for [`flush`](Self::flush), and then drops the session. In a forked child it calls nothing.
+/// The client polls the futures of [`acquire`](Self::acquire) and [`release`](Self::release) where its caller polls,
+/// perhaps outside of a tokio runtime: what needs one runs in [`SessionContext::in_runtime`]. The other futures are polled
+/// inside the runtime of the client's background thread, possibly on the thread of a caller. No method may block that
+/// thread, and each future may be dropped at any await point. The client waits for [`flush`](Self::flush), and then drops
+/// the session. In a forked child it calls nothing.
 ///
 /// A session must implement `acquire`, `renew` and `release`. [`Inspection`], [`Admin`], [`Records`]
 /// and [`Health`] are optional traits, which it returns if it has them.
@@ -69,10 +71,11 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     ///
     /// - **A7** May be dropped at any await point; a `release` of the same claim afterwards leaves
     ///   nothing held, reserved or queued, however far the attempt had got.
+    /// - **A9** The caller may poll it, and a `release`, outside of a tokio runtime.
     fn acquire<'a>(
         &'a self,
         claim: &'a Arc<Claim>,
-        progress: &'a Progress,
+        progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>>;
 
     /// Renews each lease for its whole TTL. Answers in the order of `leases`.
@@ -112,13 +115,13 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     /// # Cancel safety
     ///
     /// May be dropped at any time; the lease is then freed or lasts until its TTL.
-    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>>;
+    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>>;
 
     /// Stops everything that the store does for the lease of `claim`, such as repairs, and leaves the
     /// lease to end by itself. The client calls it instead of [`release`](Self::release) when a lock
     /// stays held after its guard: for a [`Handle`](crate::Handle), or for a [lock
     /// delay](crate::Lock::lock_delay) after a loss. A store that only acts when it is asked ignores it.
-    fn detach(&self, claim: &Claim) {
+    fn detach(&self, claim: &Arc<Claim>) {
         let _ = claim;
     }
 
@@ -188,6 +191,15 @@ impl SessionContext {
     /// Returns the client, which the store shows to people who inspect its locks.
     pub fn client(&self) -> &Arc<ClientInfo> {
         &self.client
+    }
+
+    /// Polls `future` where the caller polls, within the runtime of the client's background thread. Timers and
+    /// sockets of tokio need a runtime, and so does the `sleep_until` of a [`Clock`](crate::clock::Clock).
+    pub async fn in_runtime<F: Future>(&self, future: F) -> F::Output {
+        match &self.runtime {
+            Some(runtime) => background::within(runtime, future).await,
+            None => future.await,
+        }
     }
 
     /// Runs `task` on the background thread of the client. The task must not keep the session alive. It ends

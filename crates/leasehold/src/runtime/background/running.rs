@@ -90,29 +90,6 @@ impl<T: Send + 'static> Drop for Running<T> {
     }
 }
 
-/// A task that its caller polls, and that ends when the caller drops it. Its drop may start tasks on the background
-/// thread.
-pub(crate) struct Within<T: Send + 'static>(pub(super) Running<T>);
-
-impl<T: Send + 'static> Future for Within<T> {
-    type Output = T;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        Pin::new(&mut self.0).poll(context)
-    }
-}
-
-impl<T: Send + 'static> Drop for Within<T> {
-    fn drop(&mut self) {
-        let Running { task, spawner } = &mut self.0;
-        // A forked child forgets the task, like that of `Running`.
-        if spawner.process.is_current() {
-            let _entered = spawner.runtime.enter();
-            drop(task.take());
-        }
-    }
-}
-
 thread_local! {
     /// Whether the caller that polls a task within another runtime has several threads.
     static CALLER_HAS_THREADS: Cell<Option<bool>> = const { Cell::new(None) };
@@ -165,7 +142,6 @@ mod tests {
         let background = Background::start().unwrap();
         let here = std::thread::current().name().map(str::to_owned);
         assert_eq!(pollster::block_on(background.run(thread_name())), here);
-        assert_eq!(pollster::block_on(background.within(thread_name())), here);
         let several = background.run(async { has_several_threads() });
         assert!(!pollster::block_on(several));
     }
@@ -183,19 +159,6 @@ mod tests {
         drop(running);
         begin.send(()).unwrap();
         assert_eq!(outcome.await.unwrap().as_deref(), Some("leasehold"));
-    }
-
-    #[tokio::test]
-    async fn dropped_call_ends() {
-        let background = Background::start().unwrap();
-        let (alive, ended) = oneshot::channel::<()>();
-        let mut call = Box::pin(background.within(async {
-            let _alive = alive;
-            std::future::pending::<()>().await;
-        }));
-        assert!(futures_util::poll!(&mut call).is_pending());
-        drop(call);
-        assert!(ended.await.is_err());
     }
 
     #[tokio::test(flavor = "multi_thread")]

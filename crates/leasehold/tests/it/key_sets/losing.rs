@@ -21,7 +21,11 @@ async fn delete(fixture: &Fixture, name: &str) {
             _ => None,
         });
     let claim = claims.expect("a claim");
-    fixture.apart.release(&claim).await.expect("an answer");
+    fixture
+        .apart
+        .release(&Arc::new(claim))
+        .await
+        .expect("an answer");
 }
 
 #[tokio::test(start_paused = true)]

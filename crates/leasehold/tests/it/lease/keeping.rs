@@ -1,5 +1,6 @@
 //! The renewer: renewal, doubt, and deadlines that fire by themselves.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::{Effect, ErrorKind, GuardState, LostReason, ReleaseOutcome};
@@ -185,7 +186,11 @@ async fn deleted_lease_is_lost_at_the_next_renewal() {
             StoreCall::Acquire(claim) => Some(claim),
             _ => None,
         });
-    fixture.apart.release(&claim.unwrap()).await.unwrap();
+    fixture
+        .apart
+        .release(&Arc::new(claim.unwrap()))
+        .await
+        .unwrap();
     let stolen = thief.lock("x").acquire().await.unwrap();
     assert!(stolen.fence() > guard.fence());
     assert_eq!(guard.lost().await, LostReason::Taken);

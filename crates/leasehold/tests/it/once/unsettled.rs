@@ -64,7 +64,7 @@ impl Session for MinoritySession {
     fn acquire<'a>(
         &'a self,
         claim: &'a Arc<Claim>,
-        progress: &'a Progress,
+        progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         self.inner.acquire(claim, progress)
     }
@@ -73,7 +73,7 @@ impl Session for MinoritySession {
         self.inner.renew(leases)
     }
 
-    fn release<'a>(&'a self, claim: &'a Claim) -> BoxFuture<'a, Result<Release, Error>> {
+    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>> {
         self.inner.release(claim)
     }
 

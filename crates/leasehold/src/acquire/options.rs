@@ -1,0 +1,104 @@
+use std::time::Duration;
+
+use crate::lease::ClientContext;
+use crate::store::{Claim, Expiry};
+use crate::types::{Error, ErrorKind, Mode};
+
+/// How to acquire and hold a lock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LockOptions {
+    pub(crate) ttl: Duration,
+    /// How much longer the lease lives at the store than the guard uses it.
+    pub(crate) lock_delay: Duration,
+    pub(crate) wait: Option<Duration>,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) mode: Mode,
+    /// Whether to acquire ahead of the queue.
+    pub(crate) barging: bool,
+}
+
+impl LockOptions {
+    pub(crate) const DEFAULT_TTL: Duration = Duration::from_secs(30);
+
+    /// Returns how long one request may take. Later, too little of the lease would be left.
+    pub(super) fn request_limit(&self) -> Duration {
+        (self.ttl / 3).min(Claim::LIMIT_MAX)
+    }
+
+    /// Fails if the store does not offer this.
+    pub(super) fn check(&self, context: &ClientContext) -> Result<(), Error> {
+        let (store, guarantees) = (&context.store, context.guarantees);
+        // Checked even if leases do not expire, so that the same settings work on every store.
+        let terms = context.terms;
+        if self.ttl < terms.ttl_min || self.ttl > terms.ttl_max {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!(
+                    "TTL {:?} is out of bounds; {} allows {:?} to {:?}",
+                    self.ttl, store, terms.ttl_min, terms.ttl_max
+                ),
+            ));
+        }
+        self.check_delay(context)?;
+        if self.max_hold.is_some_and(|span| span.is_zero()) {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                "max_hold is zero, so the guard would be lost at once; use a longer time",
+            ));
+        }
+        if self.mode == Mode::Shared && !guarantees.shared {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("{store} does not support shared locks"),
+            ));
+        }
+        if matches!(self.mode, Mode::Permit(_)) && !guarantees.permits {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("{store} does not support permits"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_delay(&self, context: &ClientContext) -> Result<(), Error> {
+        let store = &context.store;
+        if self.lock_delay.is_zero() {
+            return Ok(());
+        }
+        if context.guarantees.expiry == Expiry::WithProcess {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                format!(
+                    "lock_delay {:?} is not supported by {}, where a lock ends with its process",
+                    self.lock_delay, store
+                ),
+            ));
+        }
+        let longest = context.terms.ttl_max;
+        // The TTL alone is within the bounds.
+        if self.lock_delay > longest.saturating_sub(self.ttl) {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                format!(
+                    "TTL {:?} and lock_delay {:?} are too long; {} allows at most {longest:?} together",
+                    self.ttl, self.lock_delay, store
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Default for LockOptions {
+    fn default() -> Self {
+        Self {
+            ttl: Self::DEFAULT_TTL,
+            lock_delay: Duration::ZERO,
+            wait: None,
+            max_hold: None,
+            mode: Mode::Exclusive,
+            barging: false,
+        }
+    }
+}
