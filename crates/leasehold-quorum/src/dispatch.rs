@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_types::{Claim, Error, ErrorKind};
 
-use crate::acquire::Acquisition;
+use crate::acquire::{Acquiring, Acquisition};
 use crate::engine::Engine;
 use crate::member::{Answered, Task};
 use crate::net::Net;
@@ -25,7 +25,8 @@ impl Engine {
         event: impl FnOnce(&mut Acquisition, &mut Net) -> Next,
     ) {
         let net = &mut self.net;
-        self.acquisitions.handle(id, |it| event(it, net));
+        self.acquisitions
+            .handle(id, |it| event(it.ordinary(net), net));
         self.send_given_back();
     }
 
@@ -50,15 +51,14 @@ impl Engine {
             return net.finish(id, Outcome::Failed(error));
         }
         let owner = claim.owner;
-        let acquisition = Acquisition::begin(net, id, claim);
+        let acquisition = Acquiring::begin(net, id, claim);
         // The same owner asks again: its earlier attempt becomes part of this one.
         if let Some(former) = net.owners.insert(owner, id)
             && let Some(mut former) = self.acquisitions.remove(former)
         {
             former.forget(net);
         }
-        self.acquisitions
-            .start(id, acquisition, |it| it.advance(net));
+        self.acquisitions.start(id, acquisition, |it| it.start(net));
         self.send_given_back();
     }
 
@@ -72,7 +72,8 @@ impl Engine {
         }
         if mode == ReleaseMode::Detach {
             // The other members would keep the entry until its turn.
-            if let Some(former) = former {
+            if let Some(former) = &mut former {
+                let former = former.ordinary(net);
                 for member in former.other_queues() {
                     send_dequeue(net, member, Arc::clone(&former.claim));
                 }
@@ -80,7 +81,8 @@ impl Engine {
             let freed = leasehold_types::Release::Released;
             return net.finish(id, Outcome::Released(freed));
         }
-        let has_waited = former.is_none_or(|it| it.has_waited());
+        let has_waited =
+            former.is_none_or(|it| it.as_ordinary().is_some_and(Acquisition::has_waited));
         let release = Release::new(net, id, claim, has_waited);
         let others = &mut self.acquisitions;
         self.releases
@@ -117,7 +119,7 @@ impl Engine {
 
     /// Continues the acquisitions without a majority, after something changed at a member.
     fn resume_acquisitions(&mut self) {
-        for id in self.acquisitions.ids(Acquisition::is_asking) {
+        for id in self.acquisitions.ids(Acquiring::is_asking) {
             self.acquisition(id, Acquisition::resume);
         }
     }
@@ -128,7 +130,9 @@ impl Engine {
             Task::Background => net.membership.handle_reply(net.now.instant, member, reply),
             Task::MovePermit | Task::Dequeue => {}
             Task::Attempt(id, number) => {
-                self.acquisition(id, |it, net| it.answered(net, from, number, reply));
+                self.acquisitions
+                    .handle(id, |it| it.answered(net, from, number, reply));
+                self.send_given_back();
             }
             Task::Confirm(id, fence) => {
                 self.acquisition(id, |it, net| it.confirmed(net, from, fence, reply));
@@ -242,7 +246,8 @@ impl Engine {
             net.send_background();
             while let Some((member, owner)) = net.repaired.pop() {
                 if let Some(id) = net.owners.get(&owner) {
-                    self.acquisitions.handle(*id, |it| it.doubt(member));
+                    self.acquisitions
+                        .handle(*id, |it| it.ordinary(net).doubt(member));
                 }
             }
             if net.membership.take_changed(net.now.instant) {

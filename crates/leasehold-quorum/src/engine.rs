@@ -4,7 +4,7 @@ use leasehold_types::{
     BootInstant, Claim, ClientInfo, Entropy, Error, Held, MemberSet, Owner, WallTime,
 };
 
-use crate::acquire::Acquisition;
+use crate::acquire::{Acquiring, Acquisition};
 use crate::health::HealthCheck;
 use crate::member::{Answered, Member, Task, late};
 use crate::membership::MemberEvent;
@@ -47,7 +47,7 @@ pub struct Config {
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) net: Net,
-    pub(crate) acquisitions: Operations<Acquisition>,
+    pub(crate) acquisitions: Operations<Acquiring>,
     pub(crate) releases: Operations<Release>,
     pub(crate) renewals: Renewals,
     pub(crate) records: Operations<RecordOperation>,
@@ -256,7 +256,7 @@ impl Engine {
 
     /// Returns the owner of an acquisition. It changes when a waiter gives a round back.
     pub fn owner_of(&self, id: OperationId) -> Option<Owner> {
-        Some(self.acquisitions.get(id)?.claim.owner)
+        Some(self.acquisitions.get(id)?.claim().owner)
     }
 
     /// Returns whether the engine has nothing left to send or to wait for at members that are connected.
@@ -287,7 +287,7 @@ impl Engine {
             |held: &&mut Held| held.claim.mode.permits().is_some() && held.claim.slot.is_none();
         for held in leases.iter_mut().filter(unnamed) {
             let id = self.net.owners.get(&held.claim.owner);
-            let acquisition = id.and_then(|id| self.acquisitions.get(*id));
+            let acquisition = id.and_then(|id| self.acquisitions.get(*id)?.as_ordinary());
             if let Some(slot) = acquisition.and_then(Acquisition::commonest_slot) {
                 let claim = Claim::clone(&held.claim);
                 held.claim = Arc::new(claim.with_slot(slot));

@@ -5,7 +5,7 @@ use leasehold_types::BootInstant;
 use crate::members::Members;
 use crate::net::Net;
 
-/// The members that one operation asks.
+/// The members of one operation, and its open requests.
 #[derive(Debug)]
 pub(crate) struct Fanout {
     /// When the operation began.
@@ -16,7 +16,7 @@ pub(crate) struct Fanout {
     open: usize,
 }
 
-/// What became of the attempt to ask a member.
+/// The result of asking one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contact {
     /// A request is on its way.

@@ -97,6 +97,9 @@ pub(crate) struct Answered {
     pub(crate) late: bool,
 }
 
+/// After a busy answer, and in its first second, a client uses no plain commands.
+pub(crate) const HOT_PAUSE: Duration = Duration::from_secs(1);
+
 /// The greatest number of releases that are owed to one member. Leases end by themselves.
 const OWED_MAX: usize = 10_000;
 
@@ -213,9 +216,12 @@ impl Member {
         }
     }
 
-    /// Returns whether this connection asked for the lock before.
-    pub(crate) fn knows(&self, key: &Key) -> bool {
-        self.expiries.contains_key(key)
+    /// Whether plain commands may take a lock for which no client waits. In the first second of a connection they may
+    /// only if it asked for the lock before.
+    pub(crate) fn takes_plain_commands(&self, key: &Key, now: BootInstant) -> bool {
+        let is_old = |since| now.since(since) >= HOT_PAUSE;
+        !self.scripts_only
+            && (self.connected.is_some_and(is_old) || self.expiries.contains_key(key))
     }
 
     pub(crate) fn round_trip(&self) -> Option<Duration> {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::HashMap;
-use leasehold_types::{BootInstant, Claim, Entropy, MemberFailure, Owner, WallTime};
+use leasehold_types::{BootInstant, Claim, Entropy, Key, MemberFailure, Owner, WallTime};
 
 use crate::acquire::GivenBack;
 use crate::ballot::majority;
 use crate::engine::{Config, Now};
-use crate::member::{Member, Task};
+use crate::member::{HOT_PAUSE, Member, Task};
 use crate::membership::{Access, Membership};
 use crate::operation::{Event, OperationId, Outcome, Progress};
 use crate::request::{Request, RequestId};
@@ -35,9 +35,12 @@ pub(crate) struct Net {
     pub(crate) owners: HashMap<Owner, OperationId>,
     /// The rounds that acquisitions give back.
     pub(crate) given_back: Vec<GivenBack>,
-    /// The leases that are being repaired, each with the member that may have it from now on.
+    /// Members that may have the lease of this owner from now on, because it is repaired there.
     pub(crate) repaired: Vec<(usize, Owner)>,
     next_request: u64,
+    /// Takes each lock in the ordinary way, for a comparison.
+    #[cfg(test)]
+    pub(crate) never_plain: bool,
 }
 
 /// What a timer is for.
@@ -94,6 +97,8 @@ impl Net {
             given_back: Vec::new(),
             repaired: Vec::new(),
             next_request: 0,
+            #[cfg(test)]
+            never_plain: false,
         }
     }
 
@@ -212,6 +217,18 @@ impl Net {
             (ttl / 3).min(Claim::LIMIT_MAX)
         } else {
             (ttl / 20).clamp(Duration::from_millis(50), Duration::from_secs(1))
+        }
+    }
+
+    /// Whether no client is known to wait for the lock.
+    pub(crate) fn has_no_known_waiters(&self, key: &Key) -> bool {
+        !self.waiters.was_busy(key, self.now.instant, HOT_PAUSE)
+    }
+
+    /// The acquisition is over: the owner no longer leads to it.
+    pub(crate) fn forget_owner(&mut self, owner: Owner, id: OperationId) {
+        if self.owners.get(&owner) == Some(&id) {
+            self.owners.remove(&owner);
         }
     }
 

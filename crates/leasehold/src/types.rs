@@ -1,4 +1,4 @@
-//! The values of `leasehold-types`, under the name by which this crate imports them.
+//! The values of `leasehold-types`, by the name that the modules of this crate import.
 
 pub(crate) use leasehold_types::*;
 

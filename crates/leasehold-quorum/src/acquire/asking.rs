@@ -7,6 +7,7 @@ use leasehold_types::{Claim, Error, ErrorKind, Fence};
 
 use super::state::{Acquisition, ClaimState, Phase, round_timeout};
 use crate::ballot::Vote;
+use crate::member::HOT_PAUSE;
 use crate::member::Task;
 use crate::membership::Access;
 use crate::net::Net;
@@ -87,11 +88,8 @@ impl Acquisition {
             return;
         }
         let now = net.now;
-        let limit = match self.is_queued() && net.members.len() > 1 {
-            true => round_timeout(net.round_trip(), self.failures),
-            false => (self.claim.usable_ttl() / 3).min(Claim::LIMIT_MAX),
-        };
-        let first = self.claim.owner.since().as_micros() + 1;
+        let limit = round_limit(net, &self.claim, self.failures);
+        let first = first_proposal(&self.claim);
         // Counters may have been lost since the wait began.
         let is_new = !self.had_round && now.instant.since(self.began) < HOT_PAUSE;
         let proposal = match is_new {
@@ -122,7 +120,7 @@ impl Acquisition {
             (None, Phase::Asking | Phase::Over) => 0,
         };
         // The holder's fence shows in its owner.
-        if self.may_be_hot(net, member) && proposal == claim.owner.since().as_micros() + 1 {
+        if self.may_be_hot(net, member) && proposal == first_proposal(&claim) {
             let expire = net.members[member].expiry_is_due(&claim.key, net.now.instant);
             let request = Request::TryAcquire {
                 claim,
@@ -167,16 +165,13 @@ impl Acquisition {
     /// foreign clients. In its first second it therefore asks for each lock with a script first.
     fn may_be_hot(&self, net: &Net, member: usize) -> bool {
         let (now, key) = (net.now.instant, &self.claim.key);
-        let connection = &net.members[member];
-        let is_old = |since| now.since(since) >= HOT_PAUSE;
         self.is_asking()
             && self.is_exclusive()
             && self.ticket.is_none()
             && !self.claim.barges
             && !self.members[member].tried
-            && (connection.connected.is_some_and(is_old) || connection.knows(key))
-            && !connection.scripts_only
-            && !net.waiters.was_busy(key, now, HOT_PAUSE)
+            && net.members[member].takes_plain_commands(key, now)
+            && net.has_no_known_waiters(key)
     }
 
     pub(super) fn confirm(&mut self, net: &mut Net, member: usize, fence: Fence) {
@@ -225,5 +220,15 @@ impl Acquisition {
     }
 }
 
-/// After a busy answer, and in its first second, a client uses no plain commands.
-pub(crate) const HOT_PAUSE: Duration = Duration::from_secs(1);
+/// How long a round may take after that many failures.
+pub(super) fn round_limit(net: &Net, claim: &Claim, failures: u32) -> Duration {
+    match claim.is_queued() && net.members.len() > 1 {
+        true => round_timeout(net.round_trip(), failures),
+        false => (claim.usable_ttl() / 3).min(Claim::LIMIT_MAX),
+    }
+}
+
+/// The proposal of the first round. People see the fence in the owner.
+pub(super) fn first_proposal(claim: &Claim) -> u64 {
+    claim.owner.since().as_micros() + 1
+}

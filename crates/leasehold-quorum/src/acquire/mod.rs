@@ -1,12 +1,13 @@
 //! Takes locks: asks members, waits in their queues, and gives back grants that did not become a majority.
 //!
 //! `state` holds what is known, `asking` sends requests, `answers` takes in replies, `deciding` draws the
-//! conclusions, and `giving_back` undoes rounds. This file begins and ends acquisitions and wakes them up.
+//! conclusions, and `giving_back` undoes rounds. `plain` is the small form of an acquisition for a free lock. This file begins and ends acquisitions and wakes them up.
 
 mod answers;
 mod asking;
 mod deciding;
 mod giving_back;
+mod plain;
 pub(crate) mod state;
 
 use std::sync::Arc;
@@ -17,9 +18,9 @@ use crate::net::{Net, Timer};
 use crate::operation::OperationId;
 use crate::operations::Next;
 
-pub(crate) use asking::HOT_PAUSE;
 pub(crate) use giving_back::GivenBack;
 use giving_back::Then;
+pub(crate) use plain::Acquiring;
 pub(crate) use state::Acquisition;
 use state::{ClaimState, MemberState, Phase};
 
@@ -82,10 +83,7 @@ impl Acquisition {
         self.phase = Phase::Over;
         net.set_timer(Timer::Acquire(self.id), &mut self.timer, None);
         net.waiters.remove(&self.claim.key, self.ticket, self.id);
-        let owner = self.claim.owner;
-        if net.owners.get(&owner) == Some(&self.id) {
-            net.owners.remove(&owner);
-        }
+        net.forget_owner(self.claim.owner, self.id);
     }
 
     /// The timer is due: ends what has reached its end. [`ask_due`](Self::ask_due) follows.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leasehold_types::{Claim, Error, ErrorKind, LostReason, MemberFailure, Mode};
 
-use crate::acquire::{Acquisition, HOT_PAUSE};
+use crate::acquire::Acquiring;
 use crate::errors::too_few;
 use crate::fanout::{Contact, Fanout};
 use crate::member::{Answered, Task};
@@ -39,9 +39,8 @@ impl Release {
             // Others may wait still, and the release may begin a gap.
             net.waiters.note_busy(&claim.key, now);
         }
-        let contended = has_waited
-            || claim.mode != Mode::Exclusive
-            || net.waiters.was_busy(&claim.key, now, HOT_PAUSE);
+        let contended =
+            has_waited || claim.mode != Mode::Exclusive || !net.has_no_known_waiters(&claim.key);
         Self {
             id,
             claim,
@@ -55,13 +54,13 @@ impl Release {
     }
 
     /// The timer is due.
-    pub(crate) fn wake(&mut self, net: &mut Net, others: &mut Operations<Acquisition>) -> Next {
+    pub(crate) fn wake(&mut self, net: &mut Net, others: &mut Operations<Acquiring>) -> Next {
         self.timer = None;
         self.advance(net, others)
     }
 
     /// Sends a release to the members that can be asked by now.
-    pub(crate) fn advance(&mut self, net: &mut Net, others: &mut Operations<Acquisition>) -> Next {
+    pub(crate) fn advance(&mut self, net: &mut Net, others: &mut Operations<Acquiring>) -> Next {
         let (began, now) = (self.fanout.began(), net.now.instant);
         let end = began + net.limit_of(self.claim.usable_ttl());
         let (tally, failures) = (&mut self.tally, &mut self.failures);
@@ -109,7 +108,7 @@ impl Release {
     pub(crate) fn contended(
         &mut self,
         net: &mut Net,
-        others: &mut Operations<Acquisition>,
+        others: &mut Operations<Acquiring>,
         member: usize,
     ) -> Next {
         self.contended = true;
@@ -218,7 +217,7 @@ impl Sending {
     pub(crate) fn send(
         self,
         net: &mut Net,
-        others: &mut Operations<Acquisition>,
+        others: &mut Operations<Acquiring>,
         member: usize,
     ) -> Result<(), Error> {
         let Self {
@@ -262,16 +261,19 @@ impl Sending {
 /// client that cannot use it.
 fn reserve_successor(
     net: &mut Net,
-    others: &mut Operations<Acquisition>,
+    others: &mut Operations<Acquiring>,
     member: usize,
     claim: &Claim,
 ) -> Option<((OperationId, u32), Successor)> {
-    let may_succeed = |id: &OperationId| others.get(*id).is_some_and(|it| it.may_succeed(member));
+    let may_succeed = |id: &OperationId| {
+        let waiter = others.get(*id).and_then(Acquiring::as_ordinary);
+        waiter.is_some_and(|it| it.may_succeed(member))
+    };
     let id = net.waiters.of(&claim.key).find(may_succeed)?;
     if !net.has_majority(net.now.instant) {
         return None;
     }
-    others.get_mut(id)?.succeed(net, member)
+    others.get_mut(id)?.ordinary(net).succeed(net, member)
 }
 
 /// Ends a wait at a member that takes requests, and leaves a lease of its owner alone.

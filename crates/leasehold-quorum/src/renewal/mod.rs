@@ -28,7 +28,7 @@ use lease_outcome::LeaseOutcome;
 pub(crate) struct Renewals {
     rounds: Operations<Round>,
     repairs: Vec<Repair>,
-    /// When the first repair is to be released again.
+    /// When the first repair is released again.
     timer: Option<BootInstant>,
 }
 

@@ -6,6 +6,7 @@ mod hot_path;
 mod members;
 mod owners;
 mod permits;
+mod plain;
 mod records;
 mod releasing;
 mod rounds;

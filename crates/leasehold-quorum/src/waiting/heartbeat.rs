@@ -5,7 +5,7 @@ use std::sync::Arc;
 use leasehold_types::Claim;
 
 use super::waiters::HEARTBEAT_EVERY;
-use crate::acquire::Acquisition;
+use crate::acquire::Acquiring;
 use crate::member::Task;
 use crate::membership::Access;
 use crate::net::Net;
@@ -17,13 +17,13 @@ use crate::request::Request;
 const LOCKS_AT_ONCE: usize = 64;
 
 /// Sends a heartbeat to a member: it asks about the oldest waiter of each lock there.
-pub(crate) fn send(net: &mut Net, acquisitions: &Operations<Acquisition>, member: usize) {
+pub(crate) fn send(net: &mut Net, acquisitions: &Operations<Acquiring>, member: usize) {
     let now = net.now.instant;
     if net.membership.access(now, member, now) != Access::Open {
         return;
     }
     let queued = |id: OperationId| {
-        let acquisition = acquisitions.get(id)?;
+        let acquisition = acquisitions.get(id)?.as_ordinary()?;
         let is_queued = acquisition.is_queued_at(member);
         is_queued.then(|| (id, Arc::clone(&acquisition.claim)))
     };

@@ -1,0 +1,258 @@
+//! The usual case: a lock that is simply free, taken by plain commands.
+
+use std::sync::Arc;
+
+use leasehold_types::{BootInstant, Claim, Fence, Incarnation, Mode};
+
+use super::asking::{first_proposal, round_limit};
+use super::state::{Acquisition, ClaimState, Granted, Phase};
+use crate::ballot::{Vote, majority};
+use crate::member::{Answered, Task};
+use crate::membership::Access;
+use crate::net::{Net, Timer};
+use crate::operation::{Acquired, OperationId, Outcome};
+use crate::operations::Next;
+use crate::reply::Reply;
+use crate::request::Request;
+
+/// An acquisition, in one of two forms.
+#[derive(Debug)]
+pub(crate) enum Acquiring {
+    Plain(Plain),
+    Ordinary(Box<Acquisition>),
+}
+
+/// All members were asked at one instant, with plain commands and the same proposal, and those that answered granted
+/// it. Anything else makes it an ordinary acquisition, which takes in the event.
+#[derive(Debug)]
+pub(crate) struct Plain {
+    id: OperationId,
+    claim: Arc<Claim>,
+    /// Proposed to each member.
+    fence: Fence,
+    began: BootInstant,
+    /// When the round of a waiter ends.
+    end: BootInstant,
+    timer: Option<BootInstant>,
+    /// The data of each member that granted the lease.
+    granted: [Option<Incarnation>; MEMBERS_MAX],
+    is_held: bool,
+}
+
+/// The greatest quorum that has a usual case.
+const MEMBERS_MAX: usize = 5;
+
+/// The number of the attempt at each member.
+const NUMBER: u32 = 1;
+
+impl Acquiring {
+    pub(crate) fn begin(net: &mut Net, id: OperationId, claim: Arc<Claim>) -> Self {
+        match Plain::begin(net, id, &claim) {
+            Some(plain) => Self::Plain(plain),
+            None => Self::Ordinary(Box::new(Acquisition::begin(net, id, claim))),
+        }
+    }
+
+    /// Asks the members, unless that is done.
+    pub(crate) fn start(&mut self, net: &mut Net) -> Next {
+        match self {
+            Self::Plain(_) => Next::Runs,
+            Self::Ordinary(it) => it.advance(net),
+        }
+    }
+
+    /// A member answered an attempt.
+    pub(crate) fn answered(
+        &mut self,
+        net: &mut Net,
+        from: &Answered,
+        number: u32,
+        reply: Reply,
+    ) -> Next {
+        if let Self::Plain(plain) = self
+            && plain.granted(net, from, &reply)
+        {
+            return Next::Runs;
+        }
+        self.ordinary(net).answered(net, from, number, reply)
+    }
+
+    /// Makes the acquisition an ordinary one: something unusual happened.
+    pub(crate) fn ordinary(&mut self, net: &Net) -> &mut Acquisition {
+        if let Self::Plain(plain) = self {
+            *self = Self::Ordinary(Box::new(plain.to_ordinary(net.members.len())));
+        }
+        match self {
+            Self::Ordinary(it) => it,
+            Self::Plain(_) => unreachable!("it was made ordinary"),
+        }
+    }
+
+    /// Returns the ordinary acquisition, if it is one. In the usual case nothing is queued anywhere.
+    pub(crate) fn as_ordinary(&self) -> Option<&Acquisition> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Ordinary(it) => Some(it),
+        }
+    }
+
+    pub(crate) fn claim(&self) -> &Arc<Claim> {
+        match self {
+            Self::Plain(it) => &it.claim,
+            Self::Ordinary(it) => &it.claim,
+        }
+    }
+
+    /// Whether it has no majority yet.
+    pub(crate) fn is_asking(&self) -> bool {
+        match self {
+            Self::Plain(it) => !it.is_held,
+            Self::Ordinary(it) => it.is_asking(),
+        }
+    }
+
+    /// The connection broke.
+    pub(crate) fn disconnected(&mut self, member: usize) {
+        if let Self::Ordinary(it) = self {
+            it.disconnected(member);
+        }
+    }
+
+    /// Ends the acquisition. From now on, nothing finds it.
+    pub(crate) fn forget(&mut self, net: &mut Net) {
+        match self {
+            Self::Plain(it) => it.forget(net),
+            Self::Ordinary(it) => it.forget(net),
+        }
+    }
+}
+
+impl Plain {
+    /// Asks all members, if this is the usual case.
+    fn begin(net: &mut Net, id: OperationId, claim: &Arc<Claim>) -> Option<Self> {
+        #[cfg(test)]
+        if net.never_plain {
+            return None;
+        }
+        let (now, members) = (net.now.instant, net.members.len());
+        let is_usual = members <= MEMBERS_MAX
+            && claim.mode == Mode::Exclusive
+            && !claim.barges
+            && net.has_no_known_waiters(&claim.key)
+            && (0..members).all(|member| {
+                net.members[member].takes_plain_commands(&claim.key, now)
+                    && net.membership.access(now, member, now) == Access::Open
+            })
+            && (!claim.waits || net.has_majority(now));
+        let fence = Fence::new(first_proposal(claim)).filter(|_| is_usual)?;
+        let mut plain = Self {
+            id,
+            claim: Arc::clone(claim),
+            fence,
+            began: now,
+            end: now + round_limit(net, claim, 0),
+            timer: None,
+            granted: [const { None }; MEMBERS_MAX],
+            is_held: false,
+        };
+        let limit = net.limit_of(claim.usable_ttl());
+        for member in 0..members {
+            let request = Request::TryAcquire {
+                claim: Arc::clone(claim),
+                proposal: fence.get(),
+                expire: net.members[member].expiry_is_due(&claim.key, now),
+            };
+            net.send(member, Task::Attempt(id, NUMBER), request, limit);
+        }
+        if claim.waits {
+            net.set_timer(Timer::Acquire(id), &mut plain.timer, Some(plain.end));
+        }
+        Some(plain)
+    }
+
+    /// Takes in a grant, and returns whether that was all.
+    fn granted(&mut self, net: &mut Net, from: &Answered, reply: &Reply) -> bool {
+        if !matches!(reply, Reply::Granted { fence, .. } if *fence == self.fence) {
+            return false;
+        }
+        let (now, members) = (net.now.instant, net.members.len());
+        if self.is_held {
+            self.granted[from.member] = Some(from.incarnation.clone());
+            return true;
+        }
+        let others = self.granted.iter().flatten().count();
+        if others + 1 < majority(members) {
+            self.granted[from.member] = Some(from.incarnation.clone());
+            return true;
+        }
+        let usable = self.claim.usable_ttl();
+        let is_late = self.began + (usable - usable / 10) <= now;
+        let is_decided = !is_late
+            && net.membership.check_ttl(&self.claim).is_ok()
+            && self.counts(net, from.member, &from.incarnation)
+            && (0..members).all(|member| {
+                let data = self.granted[member].as_ref();
+                data.is_none_or(|data| self.counts(net, member, data))
+                    && net.membership.access(now, member, self.began) != Access::Pending
+            });
+        if is_decided {
+            self.granted[from.member] = Some(from.incarnation.clone());
+            self.hold(net);
+        }
+        is_decided
+    }
+
+    fn counts(&self, net: &mut Net, member: usize, data: &Incarnation) -> bool {
+        net.membership
+            .counts(member, self.began, Some(data))
+            .is_ok()
+    }
+
+    fn hold(&mut self, net: &mut Net) {
+        self.is_held = true;
+        net.set_timer(Timer::Acquire(self.id), &mut self.timer, None);
+        let acquired = Acquired {
+            owner: self.claim.owner,
+            fence: self.fence,
+            slot: None,
+            term: net.membership.term(&self.claim, self.began),
+            notified_at: None,
+        };
+        net.finish(self.id, Outcome::Acquired(acquired));
+    }
+
+    /// Returns the ordinary form.
+    fn to_ordinary(&self, members: usize) -> Acquisition {
+        let (claim, fence) = (Arc::clone(&self.claim), self.fence);
+        let slot = claim.slot;
+        let mut ordinary = Acquisition::new(self.id, claim, members, self.began, slot);
+        let mut round = ordinary.new_round(fence.get(), self.end);
+        for (member, state) in ordinary.members.iter_mut().enumerate() {
+            state.ask(self.began);
+            state.is_plain = true;
+            state.tried = true;
+            if let Some(incarnation) = self.granted[member].clone() {
+                state.asked = None;
+                state.claim = ClaimState::Granted(Granted {
+                    sent: self.began,
+                    fence: Some(fence),
+                    slot: None,
+                    incarnation,
+                });
+                round.ballot.vote(member, Vote::Granted(fence));
+            }
+        }
+        ordinary.timer = self.timer;
+        match self.is_held {
+            true => ordinary.phase = Phase::Held(fence),
+            false => ordinary.round = Some(round),
+        }
+        ordinary
+    }
+
+    /// The acquisition ends. From now on, nothing finds it.
+    fn forget(&mut self, net: &mut Net) {
+        net.set_timer(Timer::Acquire(self.id), &mut self.timer, None);
+        net.forget_owner(self.claim.owner, self.id);
+    }
+}
