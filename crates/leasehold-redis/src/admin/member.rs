@@ -68,7 +68,7 @@ impl RedisMember {
         })
     }
 
-    /// Returns the members at `urls`, which share one I/O thread.
+    /// Returns the members at `urls`, which share one thread.
     pub(crate) fn sharing_thread(urls: &[String], env: &Env) -> Result<Vec<Self>, Error> {
         let urls = parse_all(urls)?;
         for url in &urls {

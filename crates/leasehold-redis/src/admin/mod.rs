@@ -14,7 +14,7 @@ pub use examine::{
     Examination, KeyCensus, MissingRight, Need, Persistence, ServerFacts, Transport,
 };
 pub use member::RedisMember;
-pub(crate) use server::Server;
+pub(crate) use server::{Server, Servers};
 
 /// Reads replies as those to questions about locks, for the fuzz target.
 #[cfg(any(test, fuzzing))]

@@ -13,11 +13,11 @@ use crate::resp::{CommandWriter, Value};
 use crate::scripts::Script;
 use crate::url::{Login, RedisUrl};
 
-/// Servers that share one I/O thread, which starts with the first request.
+/// Servers whose connections belong to one driver, which starts with the first request.
 pub(crate) struct Servers {
     urls: Vec<RedisUrl>,
     env: Env,
-    driver: OnceLock<Driver>,
+    driver: OnceLock<Arc<Driver>>,
 }
 
 /// One of several servers.
@@ -50,18 +50,44 @@ impl Servers {
         (0..count).map(server).collect()
     }
 
+    /// Returns the same servers in the same order, on the connections of a client.
+    pub(crate) fn on<'a>(
+        driver: &Arc<Driver>,
+        servers: impl Iterator<Item = &'a Server>,
+    ) -> Vec<Server> {
+        let mut servers: Vec<Server> = servers.cloned().collect();
+        let of = |id: &MemberId| servers.iter().find(|server| server.id() == id);
+        let found: Vec<&Server> = driver.members().iter().filter_map(of).collect();
+        let Some(first) = found.first() else {
+            return servers;
+        };
+        let all = Arc::new(Self {
+            urls: found.iter().map(|server| server.url().clone()).collect(),
+            env: first.env().clone(),
+            driver: Arc::clone(driver).into(),
+        });
+        for server in &mut servers {
+            let number = all.urls.iter().position(|url| url.id == *server.id());
+            *server = Server {
+                all: Arc::clone(&all),
+                number: number.unwrap_or_default(),
+            };
+        }
+        servers
+    }
+
     fn driver(&self) -> Result<&Driver, Error> {
         if let Some(driver) = self.driver.get() {
             return Ok(driver);
         }
         let driver = Driver::without_engine(self.urls.clone(), &self.env)?;
         // If another thread was faster, this driver is dropped.
-        Ok(self.driver.get_or_init(|| driver))
+        Ok(self.driver.get_or_init(|| Arc::new(driver)))
     }
 }
 
 impl Server {
-    /// Returns a server with an I/O thread of its own.
+    /// Returns a server with a thread of its own.
     pub(crate) fn new(url: RedisUrl, env: Env) -> Self {
         let all = Servers {
             urls: vec![url],

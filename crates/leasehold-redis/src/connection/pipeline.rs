@@ -1,4 +1,5 @@
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 
 use leasehold::store::{RunId, Sample};
@@ -8,7 +9,7 @@ use leasehold_quorum::{BatchReply, Notification, Reply, Request, RequestId};
 use super::encoder::Encoder;
 use super::raw_request::{RawRequest, RawRequestId};
 use super::silence::Silence;
-use super::socket::WriteHalf;
+use super::socket::Socket;
 use crate::codec::{
     Codec, Decoded, SAMPLE_COMMANDS, Sampler, encode_sample, read_notification, script_of,
 };
@@ -22,9 +23,14 @@ pub(crate) struct Pipeline {
     sampler: Option<Sampler>,
     /// The scripts that were loaded on this connection.
     loaded: Vec<&'static Script>,
-    /// `None` if only the I/O thread can write.
-    pub(crate) half: Option<Arc<WriteHalf>>,
-    pub(crate) output: Vec<u8>,
+    socket: Arc<Socket>,
+    /// The bytes to write. The kernel has the first `written` of them.
+    output: Vec<u8>,
+    written: usize,
+    /// The length of `output` up to the end of the last batch.
+    batched: usize,
+    /// Whether an encrypted socket may keep bytes.
+    is_unflushed: bool,
     awaited: VecDeque<PendingReply>,
     /// The replies so far to the first command of `awaited`.
     values: Vec<Value>,
@@ -33,6 +39,9 @@ pub(crate) struct Pipeline {
     notifications: Vec<Notification>,
     pub(crate) silence: Silence,
 }
+
+/// The most memory that is kept for the next batch.
+const KEPT_ROOM: usize = 64 * 1024;
 
 /// Replies that have yet to arrive, in the order of the commands.
 #[derive(Debug)]
@@ -70,12 +79,15 @@ pub(crate) enum Event {
 
 impl Pipeline {
     /// Returns a new connection.
-    pub(crate) fn new(sampler: Option<Sampler>, half: Option<WriteHalf>) -> Self {
+    pub(crate) fn new(sampler: Option<Sampler>, socket: Arc<Socket>) -> Self {
         Self {
             sampler,
             loaded: Vec::new(),
-            half: half.map(Arc::new),
+            socket,
             output: Vec::new(),
+            written: 0,
+            batched: 0,
+            is_unflushed: false,
             awaited: VecDeque::new(),
             values: Vec::new(),
             batch: Vec::new(),
@@ -105,13 +117,52 @@ impl Pipeline {
         self.awaited.push_back(PendingReply::Ignored(commands));
     }
 
-    /// Ends the batch with a sample. Returns its bytes. `spare` becomes the next buffer.
-    pub(crate) fn take_batch(&mut self, spare: Vec<u8>) -> Vec<u8> {
+    /// Returns whether the kernel has yet to take something.
+    pub(crate) fn has_output(&self) -> bool {
+        !self.output.is_empty() || self.is_unflushed
+    }
+
+    /// Ends the batch, and writes what the kernel takes at once. Returns whether that was all.
+    ///
+    /// # Errors
+    ///
+    /// If the connection cannot be used further.
+    pub(crate) fn write(&mut self) -> io::Result<bool> {
+        self.end_batch();
+        let written = self.write_rest();
+        match written {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            written => written?,
+        }
+        self.output.clear();
+        self.output.shrink_to(KEPT_ROOM);
+        (self.written, self.batched) = (0, 0);
+        Ok(true)
+    }
+
+    /// Adds a sample to the requests since the last one.
+    fn end_batch(&mut self) {
+        if self.output.len() == self.batched {
+            return;
+        }
         if self.sampler.is_some() {
             encode_sample(&mut self.output);
             self.awaited.push_back(PendingReply::Sample);
         }
-        std::mem::replace(&mut self.output, spare)
+        self.batched = self.output.len();
+    }
+
+    fn write_rest(&mut self) -> io::Result<()> {
+        while self.written < self.output.len() {
+            self.is_unflushed = true;
+            match self.socket.write(&self.output[self.written..])? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                count => self.written += count,
+            }
+        }
+        self.socket.flush()?;
+        self.is_unflushed = false;
+        Ok(())
     }
 
     /// Takes in values that the server sent, and passes on what they mean.
@@ -241,7 +292,7 @@ impl Pipeline {
                 if let (Some(sampler), [time, epoch]) = (&mut self.sampler, self.values.as_slice())
                 {
                     let sample = sampler.read(time, epoch)?;
-                    self.end_batch(sample, handle);
+                    self.hand_on(sample, handle);
                 }
             }
             Some(PendingReply::Ignored(_)) | None => {}
@@ -297,7 +348,7 @@ impl Pipeline {
         values
     }
 
-    fn end_batch(&mut self, sample: Sample, handle: &mut impl FnMut(Event)) {
+    fn hand_on(&mut self, sample: Sample, handle: &mut impl FnMut(Event)) {
         if !self.batch.is_empty() {
             // The next batch probably has as many.
             let room = Vec::with_capacity(self.batch.len());

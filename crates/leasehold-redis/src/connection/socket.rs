@@ -1,6 +1,8 @@
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -8,14 +10,15 @@ use leasehold::store::background::blocking;
 use leasehold::{Error, ErrorKind};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream, tcp, unix};
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::ClientConnection;
 
 use super::tls::{self, Tls};
 use crate::resp::{ParseError, Parser};
 use crate::url::{Address, RedisUrl};
 
-/// A stream of bytes to a server. The I/O thread owns it.
+/// A stream of bytes to a server, while it logs in. It belongs to the runtime that opens it.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Tcp(TcpStream),
@@ -23,24 +26,18 @@ pub(crate) enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// The half of a stream that the I/O thread reads. With TLS it writes, too.
+/// A connection to a server, which any thread may read and write. It belongs to no runtime and never blocks.
 #[derive(Debug)]
-pub(crate) enum ReadHalf {
-    Tcp(tcp::OwnedReadHalf),
-    Unix(unix::OwnedReadHalf),
-    Tls(Box<TlsStream<TcpStream>>),
+pub(crate) struct Socket {
+    plain: PlainSocket,
+    /// The encryption, if there is one.
+    tls: Option<Mutex<ClientConnection>>,
 }
 
-/// The half of a plain stream that any thread may write to, one at a time.
-///
-/// `None` if it is closed.
 #[derive(Debug)]
-pub(crate) struct WriteHalf(Option<Half>);
-
-#[derive(Debug)]
-enum Half {
-    Tcp(tcp::OwnedWriteHalf),
-    Unix(unix::OwnedWriteHalf),
+enum PlainSocket {
+    Tcp(std::net::TcpStream),
+    Unix(std::os::unix::net::UnixStream),
 }
 
 /// The longest time that the server's kernel may leave data unacknowledged. It ends half-open
@@ -78,22 +75,17 @@ impl Stream {
         }
     }
 
-    /// Splits the stream, so that other threads can write to it if it is a plain one.
-    pub(crate) fn split(self) -> (ReadHalf, Option<WriteHalf>) {
-        match self {
-            Self::Tcp(stream) => {
-                let (read, write) = stream.into_split();
-                (ReadHalf::Tcp(read), Some(WriteHalf(Some(Half::Tcp(write)))))
+    /// Returns the socket, which no longer belongs to the runtime.
+    pub(crate) fn into_socket(self) -> io::Result<Socket> {
+        let (plain, tls) = match self {
+            Self::Tcp(stream) => (PlainSocket::Tcp(stream.into_std()?), None),
+            Self::Unix(stream) => (PlainSocket::Unix(stream.into_std()?), None),
+            Self::Tls(stream) => {
+                let (stream, tls) = stream.into_inner();
+                (PlainSocket::Tcp(stream.into_std()?), Some(Mutex::new(tls)))
             }
-            Self::Unix(stream) => {
-                let (read, write) = stream.into_split();
-                (
-                    ReadHalf::Unix(read),
-                    Some(WriteHalf(Some(Half::Unix(write)))),
-                )
-            }
-            Self::Tls(stream) => (ReadHalf::Tls(stream), None),
-        }
+        };
+        Ok(Socket { plain, tls })
     }
 }
 
@@ -165,81 +157,122 @@ impl AsyncWrite for Stream {
     }
 }
 
-impl ReadHalf {
-    /// Reads into `room`. Returns the number of bytes, which is 0 at the end of the stream.
-    pub(crate) fn poll_read(
-        &mut self,
-        context: &mut Context<'_>,
-        room: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        let mut room = ReadBuf::new(room);
-        let read = match self {
-            Self::Tcp(stream) => Pin::new(stream).poll_read(context, &mut room),
-            Self::Unix(stream) => Pin::new(stream).poll_read(context, &mut room),
-            Self::Tls(stream) => Pin::new(stream).poll_read(context, &mut room),
+impl Socket {
+    /// Reads into `room` what has arrived. Returns the number of bytes, which is 0 at the end of the stream.
+    pub(crate) fn read(&self, room: &mut [u8]) -> io::Result<usize> {
+        let Some(tls) = &self.tls else {
+            return (&self.plain).read(room);
         };
-        read.map_ok(|()| room.filled().len())
+        let mut tls = tls.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match tls.reader().read(room) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+            if tls.read_tls(&mut &self.plain)? == 0 {
+                return Ok(0);
+            }
+            let processed = tls.process_new_packets();
+            // The peer may want an answer, or the reason why this side ends the connection.
+            let _ = self.flush_tls(&mut tls);
+            processed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        }
+    }
+
+    /// Returns whether a read that filled less than its room has left nothing to read.
+    pub(crate) fn is_drained_by_short_read(&self) -> bool {
+        self.tls.is_none()
+    }
+
+    /// Writes what fits into the kernel's buffer. An encrypted socket also keeps some bytes until
+    /// [`flush`](Self::flush).
+    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(tls) = &self.tls else {
+            return (&self.plain).write(bytes);
+        };
+        let mut tls = tls.lock().unwrap_or_else(PoisonError::into_inner);
+        self.flush_tls(&mut tls)?;
+        tls.writer().write(bytes)
+    }
+
+    /// Hands to the kernel what an encrypted socket keeps.
+    pub(crate) fn flush(&self) -> io::Result<()> {
+        match &self.tls {
+            Some(tls) => self.flush_tls(&mut tls.lock().unwrap_or_else(PoisonError::into_inner)),
+            None => Ok(()),
+        }
+    }
+
+    fn flush_tls(&self, tls: &mut ClientConnection) -> io::Result<()> {
+        while tls.wants_write() {
+            if tls.write_tls(&mut &self.plain)? == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+        }
+        Ok(())
     }
 
     /// Makes the close that follows drop what is not delivered. After an ordinary close the kernel goes on
     /// sending, and an attempt that was given up could take the lock seconds later. The end of the process is an
     /// ordinary close: what the client wrote last, such as a release, still arrives.
     pub(crate) fn abort(&self) {
-        let stream: &TcpStream = match self {
-            Self::Tcp(stream) => stream.as_ref(),
-            Self::Tls(stream) => stream.get_ref().0,
+        let PlainSocket::Tcp(stream) = &self.plain else {
             // A socket of this machine has no data on its way.
-            Self::Unix(_) => return,
+            return;
         };
-        if let Err(error) = stream.set_zero_linger() {
+        if let Err(error) = SockRef::from(stream).set_linger(Some(Duration::ZERO)) {
             tracing::debug!(%error, "the close of the connection does not drop what is on its way");
         }
     }
 
-    /// The encrypted stream, if it is one.
-    pub(crate) fn encrypted(&mut self) -> Option<&mut TlsStream<TcpStream>> {
-        match self {
-            Self::Tls(stream) => Some(stream),
-            Self::Tcp(_) | Self::Unix(_) => None,
-        }
-    }
-}
-
-impl WriteHalf {
-    /// A half that takes nothing.
+    /// Returns two sockets that are connected with each other.
     #[cfg(test)]
-    pub(crate) fn closed() -> Self {
-        Self(None)
+    pub(crate) fn pair() -> [Self; 2] {
+        let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
+        [one, other].map(|stream| {
+            stream.set_nonblocking(true).unwrap();
+            Self {
+                plain: PlainSocket::Unix(stream),
+                tls: None,
+            }
+        })
     }
+}
 
-    /// Writes what fits into the kernel's buffer.
-    pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        match &self.0 {
-            Some(Half::Tcp(stream)) => stream.try_write(bytes),
-            Some(Half::Unix(stream)) => stream.try_write(bytes),
-            None => Err(io::ErrorKind::BrokenPipe.into()),
-        }
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
     }
+}
 
-    /// Waits until the kernel's buffer has room. Only the I/O thread may call this.
-    pub(crate) fn poll_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &self.0 {
-            Some(Half::Tcp(stream)) => stream.as_ref().poll_write_ready(context),
-            Some(Half::Unix(stream)) => stream.as_ref().poll_write_ready(context),
-            None => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.plain {
+            PlainSocket::Tcp(stream) => stream.as_fd(),
+            PlainSocket::Unix(stream) => stream.as_fd(),
         }
     }
 }
 
-impl Drop for WriteHalf {
-    fn drop(&mut self) {
-        // An ordinary drop would end the stream in order, and what was written would still arrive after
-        // `ReadHalf::abort`.
-        match self.0.take() {
-            Some(Half::Tcp(stream)) => stream.forget(),
-            Some(Half::Unix(stream)) => stream.forget(),
-            None => {}
+impl io::Read for &PlainSocket {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        match self {
+            PlainSocket::Tcp(stream) => (&mut &*stream).read(room),
+            PlainSocket::Unix(stream) => (&mut &*stream).read(room),
         }
+    }
+}
+
+impl io::Write for &PlainSocket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            PlainSocket::Tcp(stream) => (&mut &*stream).write(bytes),
+            PlainSocket::Unix(stream) => (&mut &*stream).write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -282,16 +315,15 @@ mod tests {
         let url = RedisUrl::parse(&format!("redis://127.0.0.1:{port}")).unwrap();
         let opened = Stream::open(&url, &Tls::new(None).unwrap()).await;
         let (mut served, _) = server.accept().await.unwrap();
-        let (read, write) = opened.unwrap().split();
-        let write = write.unwrap();
+        let socket = opened.unwrap().into_socket().unwrap();
         let mut written = 0;
-        while let Ok(count) = write.try_write(&[b'x'; 4_096]) {
+        while let Ok(count) = socket.write(&[b'x'; 4_096]) {
             written += count;
         }
         if aborts {
-            read.abort();
+            socket.abort();
         }
-        drop((read, write));
+        drop(socket);
         let mut got = Vec::new();
         // The end may be a reset.
         let _ = served.read_to_end(&mut got).await;

@@ -1,3 +1,4 @@
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,20 +18,59 @@ fn client() -> Arc<ClientInfo> {
     Arc::new(Env::default().this_process(None))
 }
 
-fn connected() -> Connection {
-    connected_by(None)
+/// A connection, and the socket of its server.
+struct Connected {
+    connection: Connection,
+    server: Socket,
 }
 
-fn connected_by(half: Option<WriteHalf>) -> Connection {
+impl Connected {
+    fn connect(&mut self, run: &str) {
+        let [socket, server] = Socket::pair();
+        self.connection.connect(RunId::new(run), Arc::new(socket));
+        self.server = server;
+    }
+
+    /// Writes the next batch. Returns what the server gets.
+    fn batch(&mut self) -> String {
+        assert!(self.connection.write().unwrap());
+        self.delivered()
+    }
+
+    fn delivered(&mut self) -> String {
+        let mut bytes = vec![0; 1 << 20];
+        let count = self.server.read(&mut bytes).unwrap_or(0);
+        bytes.truncate(count);
+        String::from_utf8(bytes).unwrap()
+    }
+}
+
+impl Deref for Connected {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self.connection
+    }
+}
+
+impl DerefMut for Connected {
+    fn deref_mut(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+}
+
+fn connected() -> Connected {
     let client = client();
     let codec = Codec {
         prefix: String::new(),
         user: "ann".into(),
         client: client.id,
     };
-    let mut connection = Connection::new(codec, Some(client));
-    connection.connect(RunId::new("run"), half);
-    connection
+    let [_, server] = Socket::pair();
+    let connection = Connection::new(codec, Some(client));
+    let mut connected = Connected { connection, server };
+    connected.connect("run");
+    connected
 }
 
 fn push(connection: &mut Connection, id: u64, request: Request) -> bool {
@@ -64,15 +104,6 @@ fn raw_request(id: u64) -> RawRequest {
         bytes,
         script: Some(script),
     }
-}
-
-/// Returns the bytes of the next batch as text.
-fn batch(connection: &mut Connection) -> String {
-    let mut batch = connection.take_for_task(0).expect("a batch");
-    let text = String::from_utf8(batch.bytes.clone()).unwrap();
-    batch.written = batch.bytes.len();
-    connection.finish(batch);
-    text
 }
 
 fn bytes(text: &str) -> Value {
@@ -115,7 +146,7 @@ fn script_is_loaded_before_its_first_use() {
     let mut connection = connected();
     for (id, loads) in [(1, 1), (2, 0)] {
         push(&mut connection, id, release(owner()));
-        let written = batch(&mut connection);
+        let written = connection.batch();
         assert_eq!(written.matches("\r\nLOAD\r\n").count(), loads);
         assert_eq!(written.matches("EVALSHA").count(), 1);
         let loaded = (0..loads).map(|_| bytes("sha"));
@@ -123,16 +154,16 @@ fn script_is_loaded_before_its_first_use() {
         assert_eq!(receive(&mut connection, replies).unwrap(), ["1 replies"]);
         assert!(!connection.is_busy());
     }
-    connection.connect(RunId::new("next"), None);
+    connection.connect("next");
     push(&mut connection, 3, release(owner()));
-    assert!(batch(&mut connection).contains("\r\nLOAD\r\n"));
+    assert!(connection.batch().contains("\r\nLOAD\r\n"));
 }
 
 #[test]
 fn forgotten_script_ends_the_connection() {
     let mut connection = connected();
     push(&mut connection, 1, release(owner()));
-    batch(&mut connection);
+    connection.batch();
     let unknown = Value::error("NOSCRIPT", "No matching script");
     let error = receive(&mut connection, [bytes("sha"), unknown]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unreachable);
@@ -142,7 +173,7 @@ fn forgotten_script_ends_the_connection() {
 fn user_without_the_right_to_load_is_told() {
     let mut connection = connected();
     connection.ask(raw_request(1));
-    batch(&mut connection);
+    connection.batch();
     let refused = Value::error("NOPERM", "no permissions to run the 'script|load' command");
     let unknown = Value::error("NOSCRIPT", "No matching script");
     let events = receive(&mut connection, [refused, unknown]).unwrap();
@@ -154,7 +185,7 @@ fn notification_follows_the_replies_before_it() {
     let mut connection = connected();
     push(&mut connection, 1, release(owner()));
     push(&mut connection, 2, release(owner()));
-    batch(&mut connection);
+    connection.batch();
     let early = receive(&mut connection, [turn(owner()), bytes("sha")]).unwrap();
     assert_eq!(early, ["notification"]);
     let within = receive(&mut connection, [released(), turn(owner()), released()]).unwrap();
@@ -167,7 +198,7 @@ fn notification_follows_the_replies_before_it() {
 fn replies_in_pieces_make_one_batch() {
     let mut connection = connected();
     push(&mut connection, 1, release(owner()));
-    batch(&mut connection);
+    connection.batch();
     let [time, epoch] = sample();
     for value in [bytes("sha"), released(), time] {
         assert!(receive(&mut connection, [value]).unwrap().is_empty());
@@ -210,9 +241,9 @@ fn questions_wait_for_a_connection() {
     assert!(matches!(failed[..], [(RawRequestId(1), effect)] if effect != Effect::Unknown));
     connection.ask(raw_request(2));
     connection.ask(raw_request(3));
-    connection.connect(RunId::new("next"), None);
+    connection.connect("next");
     connection.ask_pending(|id| id == RawRequestId(3));
-    assert_eq!(batch(&mut connection).matches("EVALSHA").count(), 1);
+    assert_eq!(connection.batch().matches("EVALSHA").count(), 1);
 }
 
 #[test]
@@ -220,7 +251,7 @@ fn forgotten_script_is_loaded_for_the_next_question() {
     let mut connection = connected();
     for id in [1, 2] {
         connection.ask(raw_request(id));
-        assert!(batch(&mut connection).contains("LOAD"));
+        assert!(connection.batch().contains("LOAD"));
         let unknown = Value::error("NOSCRIPT", "No matching script");
         let events = receive(&mut connection, [bytes("sha"), unknown]).unwrap();
         assert!(events[0].contains("NOSCRIPT"), "{events:?}");
@@ -229,49 +260,35 @@ fn forgotten_script_is_loaded_for_the_next_question() {
 }
 
 #[test]
-fn second_batch_waits_for_the_first_one() {
+fn full_socket_keeps_the_order_of_requests() {
     let mut connection = connected();
-    push(&mut connection, 1, Request::Status);
-    let mut first = connection.take_for_task(0).expect("a batch");
-    push(&mut connection, 2, Request::Status);
-    assert!(connection.take_for_task(0).is_none());
-    first.written = 1;
-    connection.finish(first);
-    let mut rest = connection.take_for_task(0).expect("the rest");
-    assert_eq!(rest.written, 1);
-    rest.written = rest.bytes.len();
-    connection.finish(rest);
-    assert!(
-        connection
-            .take_for_task(0)
-            .is_some_and(|second| second.written == 0)
-    );
+    let mut pushed = 0;
+    while connection.write().unwrap() {
+        pushed += 1;
+        push(&mut connection, pushed, Request::Status);
+    }
+    push(&mut connection, pushed + 1, Request::Status);
+    let mut delivered = connection.delivered();
+    while connection.has_output() {
+        let _ = connection.write().unwrap();
+        delivered += &connection.delivered();
+    }
+    let mut other = connected();
+    let mut expected = String::new();
+    for id in 1..=pushed + 1 {
+        push(&mut other, id, Request::Status);
+        expected += &other.batch();
+    }
+    assert!(delivered == expected, "{} bytes", delivered.len());
 }
 
 #[test]
-fn task_writes_what_follows_a_rest() {
-    let mut connection = connected_by(Some(WriteHalf::closed()));
-    push(&mut connection, 1, Request::Status);
-    let first = connection.take(0).expect("a batch");
-    push(&mut connection, 2, Request::Status);
-    assert!(connection.take(0).is_none(), "two writers");
-    connection.finish(first);
-    let mut rest = connection.take_for_task(0).expect("the rest");
-    rest.written = rest.bytes.len();
-    connection.finish(rest);
-    // No other thread learns that the rest is written.
-    assert!(connection.take_for_task(0).is_some());
-}
-
-#[test]
-fn batch_of_an_earlier_connection_is_dropped() {
+fn closed_socket_ends_the_connection() {
     let mut connection = connected();
+    let [_, other] = Socket::pair();
+    connection.server = other;
     push(&mut connection, 1, Request::Status);
-    let batch = connection.take_for_task(0).expect("a batch");
-    disconnect(&mut connection);
-    assert!(connection.is_writing());
-    connection.finish(batch);
-    assert!(!connection.is_writing() && connection.take_for_task(0).is_none());
+    connection.write().unwrap_err();
 }
 
 #[test]
@@ -296,12 +313,12 @@ fn client_registers_before_its_first_attempt() {
         (true, 1, true),
     ] {
         if is_new {
-            connection.connect(RunId::new("next"), None);
+            connection.connect("next");
         }
         let now = START + Duration::from_secs(60 * minutes);
         connection.receive(now, &mut Vec::new(), |_| {}).unwrap();
         connection.push(now, &mut Encoder::default(), RequestId(1), attempt.clone());
-        let written = batch(&mut connection);
+        let written = connection.batch();
         let record = written.find("HSET");
         assert_eq!(record.is_some(), is_said, "{written}");
         assert!(record < written.find("\r\nSET\r\n"), "{written}");

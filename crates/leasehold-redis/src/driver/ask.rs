@@ -123,7 +123,6 @@ impl Driver {
             return Ok(Vec::new());
         }
         let (sender, answer) = oneshot::channel();
-        // Raw requests are rare, so the thread may write.
         if self.shared.is_closed() {
             return Err(call::closed());
         }
@@ -138,7 +137,7 @@ impl Driver {
             state.ask(member, request);
         });
         // It may be waiting for a raw request before it connects.
-        self.shared.task(member).waker.wake();
+        self.shared.connection(member).wake();
         let answer = answer.await.unwrap_or_else(|_| Err(call::closed()));
         answer.map_err(|error| error.with_store(self.members()[member].as_str()))
     }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use leasehold::{Error, ErrorKind};
 use leasehold_quorum::{Event, Operation, OperationId, Outcome};
 
-use super::shared::{Advance, Shared, Side};
+use super::shared::{Advance, Shared};
 
 /// An operation that is under way.
 ///
@@ -89,7 +89,7 @@ impl Call {
             && *advance == Advance::Now
         {
             *advance = Advance::ByAnother;
-            self.shared.advance(Side::Caller);
+            self.shared.advance();
         }
     }
 }
@@ -111,7 +111,7 @@ impl Future for Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // If this future was to advance the driver, the thread does it instead.
+        // If this future was to advance the driver, the task of the client's thread does it instead.
         if let CallState::Open { id, .. } = self.state
             && !self.shared.is_forked()
         {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::Error;
 use leasehold::clock::Clock;
 use leasehold::env::Env;
-use leasehold::store::{ClientId, ClientInfo, MemberId, MemberSet};
+use leasehold::store::{ClientId, ClientInfo, MemberId, MemberSet, SessionContext};
 use leasehold::telemetry::MemberGauges;
 use leasehold_quorum::Config;
 
@@ -16,7 +16,7 @@ use crate::connection::connector::Connector;
 use crate::connection::state::Connection;
 use crate::url::{Login, RedisUrl, parse_all};
 
-/// What a [`Driver`](super::Driver) connects to, and for which client.
+/// What a [`Driver`](super::Driver) connects to.
 pub struct DriverConfig {
     /// The metric of the members' states.
     pub gauges: Option<MemberGauges>,
@@ -30,10 +30,6 @@ pub struct DriverConfig {
     pub enforced: bool,
     /// Whether nothing is written to the members: for tools that only read.
     pub read_only: bool,
-    /// The client.
-    pub client: Arc<ClientInfo>,
-    /// The clock and the random numbers.
-    pub env: Env,
 }
 
 /// What a driver is made of.
@@ -48,7 +44,8 @@ pub(super) struct Parts {
 
 impl DriverConfig {
     /// Checks the URLs, and sorts the members by their ids, as the engine numbers them.
-    pub(super) fn into_parts(self) -> Result<Parts, Error> {
+    pub(super) fn into_parts(self, context: &SessionContext) -> Result<Parts, Error> {
+        let env = context.env();
         let mut urls = parse_all(&self.urls)?;
         urls.sort_by(|one, other| one.id.cmp(&other.id));
         let ids = urls.iter().map(|url| url.id.clone());
@@ -56,9 +53,9 @@ impl DriverConfig {
             set: MemberSet::new(ids, self.max_ttl, self.clock_tolerance),
             enforced: self.enforced,
             read_only: self.read_only,
-            entropy: Arc::clone(&self.env.entropy),
+            entropy: Arc::clone(&env.entropy),
         };
-        let mut parts = Parts::new(urls, Some(&self.client), &self.env)?;
+        let mut parts = Parts::new(urls, Some(context.client()), env)?;
         if !self.read_only && !self.enforced {
             parts.refuse_eviction();
         }

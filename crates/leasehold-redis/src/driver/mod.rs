@@ -1,18 +1,15 @@
 //! Drives the engine of `leasehold-quorum` for one client: owns the connections to all members.
 //!
-//! One thread per client reads all connections, keeps the only timer, and opens connections again.
-//! Futures of callers submit operations to a list. One thread at a time takes the whole list, carries it out in
-//! the engine, and writes the requests. The choice of that thread decides about the speed:
+//! The client's thread opens the connections and keeps the only timer. Futures of callers submit operations to a list.
+//! One thread at a time takes the whole list, carries it out in the engine, and writes the requests:
 //!
-//! - A caller does it at once if no other caller waits for an operation.
-//! - On a runtime with several threads the first caller of a batch yields once. The other ready tasks
-//!   submit their operations, and one write to each member sends all.
-//! - Elsewhere a caller does it at once if no server has yet to reply. Otherwise the thread does it.
-//! - If the engine is busy with something else, the thread does it: no caller waits for the engine.
-//! - Encrypted connections are written by the thread.
+//! - A caller does it at once if no other call is open.
+//! - Otherwise the first caller of a batch yields once, so that the other ready tasks submit their operations, and
+//!   one write to each member sends all. The 32nd caller of a batch does it at once, so that the server can begin.
+//! - If the engine is busy, the thread that has it takes the list again: no caller waits for the engine.
+//! - If no caller is polled, the client's thread does it within 10 ms.
 //!
-//! No thread writes while it holds a mutex. A future that is dropped leaves the work to the thread. Each
-//! batch ends with a sample of the server's clock and of the epoch of its record.
+//! [`reading`] says who reads. Each batch ends with a sample of the server's clock and of the epoch of its record.
 
 mod ask;
 mod call;
@@ -20,6 +17,7 @@ mod config;
 mod connection_task;
 mod flush;
 mod member_events;
+mod reading;
 mod shared;
 mod state;
 mod submissions;
@@ -30,54 +28,59 @@ use std::sync::Arc;
 
 use leasehold::Error;
 use leasehold::env::Env;
-use leasehold::store::{Claim, Held, MemberId, RecordKey};
+use leasehold::store::{Claim, Held, MemberId, RecordKey, SessionContext};
 use leasehold_quorum::{Engine, Operation, RecordAction, ReleaseMode};
 
 pub use call::Call;
 pub use config::DriverConfig;
 use config::Parts;
+use connection_task::ConnectionTask;
 use shared::Shared;
 use state::State;
 
 use crate::codec::Codec;
+use crate::connection::state::Connection;
 use crate::url::RedisUrl;
 
 /// All connections of one client, and the engine that they serve.
 ///
-/// Dropping it does not wait: the thread finishes what is under way and ends by itself.
+/// Dropping it does not wait: the client's thread finishes what is under way.
 pub struct Driver {
     shared: Arc<Shared>,
     codecs: Vec<Codec>,
 }
 
 impl Driver {
-    /// Starts the I/O thread, which connects to all members.
+    /// Connects to all members. The work runs on the thread of the client.
     ///
     /// # Errors
     ///
-    /// If a URL or the set of them breaks a rule, or the system has no room for a thread.
-    pub fn open(config: DriverConfig) -> Result<Self, Error> {
-        let parts = config.into_parts()?;
-        Self::start_thread(parts)
+    /// If a URL or the set of them breaks a rule.
+    pub fn open(config: DriverConfig, context: &SessionContext) -> Result<Self, Error> {
+        let (driver, tasks) = Self::new(config.into_parts(context)?);
+        context.spawn(thread::run(Arc::clone(&driver.shared), tasks));
+        Ok(driver)
     }
 
-    /// Starts the I/O thread of a driver without an engine. It connects to a member when a caller asks it
-    /// something, and tells the servers nothing else.
+    /// Starts a thread and a driver without an engine. It connects to a member when a caller asks it something, and
+    /// tells the servers nothing else.
+    ///
+    /// # Errors
+    ///
+    /// If a URL breaks a rule, or the system has no room for a thread.
     pub(crate) fn without_engine(urls: Vec<RedisUrl>, env: &Env) -> Result<Self, Error> {
-        Self::start_thread(Parts::new(urls, None, env)?)
+        let (driver, tasks) = Self::new(Parts::new(urls, None, env)?);
+        thread::start(Arc::clone(&driver.shared), tasks)?;
+        Ok(driver)
     }
 
-    fn start_thread(parts: Parts) -> Result<Self, Error> {
+    fn new(parts: Parts) -> (Self, Vec<ConnectionTask>) {
         let engine = parts.engine.map(Engine::new);
-        let codecs = parts
-            .connections
-            .iter()
-            .map(|connection| connection.codec().clone());
+        let codecs = parts.connections.iter().map(Connection::codec).cloned();
         let codecs = codecs.collect();
         let state = State::new(engine, parts.connections, parts.gauges);
         let shared = Arc::new(Shared::new(parts.clock, parts.members, state));
-        thread::start(Arc::clone(&shared), parts.tasks)?;
-        Ok(Self { shared, codecs })
+        (Self { shared, codecs }, parts.tasks)
     }
 
     /// The members, in the order of their numbers.
@@ -122,7 +125,7 @@ impl Driver {
         }
     }
 
-    /// Lets no further operation begin, waits for those under way, and ends the thread.
+    /// Lets no further operation begin, waits for those under way, and closes the connections.
     pub async fn close(&self) {
         if !self.shared.is_forked() {
             self.begin_close();

@@ -1,23 +1,25 @@
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::task::{Poll, Waker};
-use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
 use leasehold::clock::Clock;
 use leasehold::store::MemberId;
 use leasehold::store::background::{self, Process};
 use leasehold_quorum::{Event, MemberEvent, Now, Operation, OperationId};
+use tokio::runtime;
 use tokio::sync::{Notify, watch};
 
 use super::member_events;
+use super::reading::{Reading, read_for_callers};
 use super::state::State;
 use super::submissions::Submissions;
-use crate::connection::state::Batch;
+use crate::connection::socket::broken;
 
-/// What the I/O thread and the futures of callers share.
+/// What the task of the client's thread and the futures of callers share.
 ///
-/// A thread that holds the mutex of `submissions` never waits for that of `state`.
+/// A thread takes these mutexes in the order `state`, `submissions`, and `state`, [`Reading::member`].
 #[derive(Debug)]
 pub(super) struct Shared {
     clock: Arc<dyn Clock>,
@@ -26,29 +28,18 @@ pub(super) struct Shared {
     process: Process,
     submissions: Mutex<Submissions>,
     state: Mutex<State>,
-    /// Whether a server has yet to reply, as a hint.
-    is_busy: AtomicBool,
-    /// Wakes the I/O thread: to write, to set its timer, or to end.
-    pub(super) thread: Notify,
-    /// Wakes the task of each connection.
-    tasks: Vec<TaskSignal>,
-    ended: watch::Sender<bool>,
-}
-
-/// Wakes the task of a connection, which writes what other threads cannot.
-#[derive(Debug, Default)]
-pub(super) struct TaskSignal {
-    pub(super) waker: AtomicWaker,
+    pub(super) reading: Reading,
+    /// Another thread wants to advance the driver while one does.
     is_due: AtomicBool,
-}
-
-/// A thread that advances the driver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    /// A future of a caller.
-    Caller,
-    /// The I/O thread.
-    Thread,
+    /// Whether the task of the client's thread looks at everything soon.
+    pub(super) is_watched: AtomicBool,
+    /// The runtime of the client's thread.
+    pub(super) own_runtime: OnceLock<runtime::Id>,
+    /// Wakes the task of the client's thread: to set its timer, to watch, or to end.
+    pub(super) thread: Notify,
+    /// Wakes what keeps each connection open.
+    connections: Vec<AtomicWaker>,
+    ended: watch::Sender<bool>,
 }
 
 /// Whether a caller advances the driver itself, and when.
@@ -62,28 +53,23 @@ pub(super) enum Advance {
     AfterYield,
 }
 
-/// How long others wait for the caller that is to advance the driver.
-const ADVANCE_MAX: Duration = Duration::from_millis(5);
-
-/// How many batches a caller writes to a member before the thread goes on.
-const CALLER_ROUNDS: usize = 2;
+/// With this many operations, a batch is long enough: the server can begin.
+const BATCH: usize = 32;
 
 impl Shared {
     pub(super) fn new(clock: Arc<dyn Clock>, members: Vec<MemberId>, state: State) -> Self {
-        let tasks = state
-            .connections
-            .iter()
-            .map(|_| TaskSignal::default())
-            .collect();
         Self {
             clock,
-            members,
             process: Process::current(),
             submissions: Mutex::new(Submissions::new()),
             state: Mutex::new(state),
-            is_busy: AtomicBool::new(false),
+            reading: Reading::new(members.len()),
+            is_due: AtomicBool::new(false),
+            is_watched: AtomicBool::new(false),
+            own_runtime: OnceLock::new(),
             thread: Notify::new(),
-            tasks,
+            connections: members.iter().map(|_| AtomicWaker::new()).collect(),
+            members,
             ended: watch::Sender::new(false),
         }
     }
@@ -104,39 +90,38 @@ impl Shared {
         }
     }
 
-    /// Takes an operation of a caller. Returns its number, and whether the caller has to carry it out. `None` if
-    /// the driver is closed.
-    ///
-    /// | another caller carries it out | servers owe replies | the caller's runtime | this caller |
-    /// |---|---|---|---|
-    /// | yes, for at most 5 ms | yes | any | leaves it to that caller, or to the thread at the last reply |
-    /// | no, and no other call is open | any | any | at once |
-    /// | otherwise | any | several threads | after a yield |
-    /// | no | no | one thread | at once |
-    /// | otherwise | any | one thread | wakes the I/O thread |
-    pub(super) fn start(&self, operation: Operation) -> Option<(OperationId, Advance)> {
-        let now = self.clock.now();
+    /// Takes an operation of a caller. Returns its number, and when the caller has to advance the driver: at once if
+    /// no other call is open or the batch is long enough, and otherwise the first caller of a batch does it after it
+    /// yielded. `None` if the driver is closed.
+    pub(super) fn start(self: &Arc<Self>, operation: Operation) -> Option<(OperationId, Advance)> {
         let mut submissions = self.submissions();
         let id = submissions.start(operation)?;
-        let since = submissions.advancing_since;
-        submissions.advancing_since = since.or(Some(now));
-        let is_alone = submissions.is_single();
+        let (length, is_alone) = (submissions.len(), submissions.is_single());
         drop(submissions);
-        let is_busy = self.is_busy.load(Ordering::Relaxed);
-        let advance = match since {
-            // If that caller is never polled, the thread takes over with the last reply.
-            Some(since) if is_busy && now.since(since) <= ADVANCE_MAX => Advance::ByAnother,
-            // No other call would add a submission.
-            None if is_alone => Advance::Now,
-            _ if background::has_several_threads() => Advance::AfterYield,
-            None if !is_busy => Advance::Now,
-            // On a single thread each wake-up polls one task, and each batch would be one operation.
-            _ => {
-                self.thread.notify_one();
-                Advance::ByAnother
-            }
+        let advance = match length {
+            _ if is_alone => Advance::Now,
+            1 => Advance::AfterYield,
+            BATCH => Advance::Now,
+            _ => Advance::ByAnother,
         };
+        if !self.is_watched.load(Ordering::Acquire) {
+            // If that caller is never polled, the thread takes over.
+            self.thread.notify_one();
+        }
+        self.read_here();
         Some((id, advance))
+    }
+
+    /// Lets a task of the caller's runtime wait for replies, unless one does already.
+    fn read_here(self: &Arc<Self>) {
+        if self.reading.turn_of_thread().is_some()
+            && let Some(own) = self.own_runtime.get()
+            && let Some(turn) = self.reading.begin_turn_of_caller(*own)
+        {
+            drop(background::spawn(read_for_callers(Arc::clone(self), turn)));
+            // It gives up its registrations.
+            self.thread.notify_one();
+        }
     }
 
     /// The future of an operation is gone, before it took the outcome.
@@ -150,81 +135,107 @@ impl Shared {
         self.submissions().poll(id, waker)
     }
 
-    /// Changes the state, and wakes the futures that wait for the change. The I/O thread writes what came of
-    /// it.
+    /// Changes the state, and carries out what follows.
     pub(super) fn update<T>(&self, change: impl FnOnce(&mut State, Now) -> T) -> T {
         let mut state = self.lock();
         let now = self.now();
         let result = change(&mut state, now);
-        let has_output = state.has_output();
-        self.publish(state, now);
-        if has_output {
-            self.thread.notify_one();
-        }
+        self.advance_from(state, now);
         result
     }
 
-    /// Carries out what callers asked for, and writes all batches that this thread may write. The I/O thread
-    /// goes on with what a caller leaves.
-    pub(super) fn advance(&self, side: Side) {
-        let mut state = match side {
-            Side::Thread => self.lock(),
-            Side::Caller => match self.state.try_lock() {
-                Ok(state) => state,
-                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                // To wait for the engine would cost more.
-                Err(TryLockError::WouldBlock) => return self.thread.notify_one(),
-            },
-        };
-        let mut batches: Vec<Batch> = Vec::new();
-        let mut rounds = 0;
+    /// Takes in what arrived, carries out what callers asked for, and writes to the members.
+    pub(super) fn advance(&self) {
         loop {
-            for batch in batches.drain(..) {
-                let member = batch.member;
-                state.connections[member].finish(batch);
-                if !state.connections[member].is_open() {
-                    // Its task waits for the end of this write before it connects again.
-                    self.tasks[member].wake();
+            match self.state.try_lock() {
+                Ok(state) => return self.advance_from(state, self.now()),
+                Err(TryLockError::Poisoned(poisoned)) => {
+                    return self.advance_from(poisoned.into_inner(), self.now());
                 }
+                Err(TryLockError::WouldBlock) => {}
             }
-            let now = self.now();
-            let is_over = side == Side::Caller && rounds == CALLER_ROUNDS;
-            if !is_over {
-                self.submissions().take(&mut state.submissions);
-                state.carry_out(now);
-                state.take_batches(&mut batches);
-            }
-            let is_left = is_over && state.has_output();
-            self.publish(state, now);
-            if is_left {
-                self.thread.notify_one();
-            }
-            if batches.is_empty() {
+            // The thread that has the state looks at this after it freed the state. If it did so before, this
+            // thread gets the state now.
+            if self.is_due.swap(true, Ordering::SeqCst) {
                 return;
             }
-            batches.iter_mut().for_each(Batch::write);
-            rounds += 1;
-            state = self.lock();
         }
+    }
+
+    /// Advances the driver. Writing within the mutex costs less than letting others in: they add operations without it,
+    /// and no write blocks.
+    fn advance_from<'a>(&'a self, mut state: MutexGuard<'a, State>, mut now: Now) {
+        loop {
+            self.is_due.store(false, Ordering::SeqCst);
+            self.receive(&mut state, now);
+            self.submissions().take(&mut state.submissions);
+            state.carry_out(now);
+            self.write(&mut state);
+            self.publish(state, now);
+            if !self.is_due.load(Ordering::SeqCst) {
+                return;
+            }
+            state = match self.state.try_lock() {
+                Err(TryLockError::WouldBlock) => return,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Ok(state) => state,
+            };
+            now = self.now();
+        }
+    }
+
+    /// Writes what the kernel takes at once.
+    fn write(&self, state: &mut State) {
+        for (member, connection) in state.connections.iter_mut().enumerate() {
+            match connection.write() {
+                Ok(true) => {}
+                Ok(false) => self.reading.blocked(member),
+                Err(error) => self.fail(member, &error),
+            }
+        }
+    }
+
+    /// Hands what arrived to the engine.
+    fn receive(&self, state: &mut State, now: Now) {
+        for member in 0..self.members.len() {
+            let mut incoming = self.reading.member(member);
+            let Some(incoming) = &mut *incoming else {
+                continue;
+            };
+            if !incoming.values().is_empty()
+                && let Err(error) = state.receive(now, member, incoming.values())
+            {
+                incoming.fail(error);
+            }
+            if incoming.has_ended() {
+                self.connections[member].wake();
+            }
+        }
+    }
+
+    /// The connection cannot be written further.
+    fn fail(&self, member: usize, error: &io::Error) {
+        if let Some(incoming) = &mut *self.reading.member(member) {
+            incoming.end(broken(error));
+        }
+        self.connections[member].wake();
     }
 
     /// Frees the state, and wakes the futures that wait for what changed.
     fn publish(&self, mut state: MutexGuard<'_, State>, now: Now) {
-        for (signal, connection) in self.tasks.iter().zip(&mut state.connections) {
+        for (waker, connection) in self.connections.iter().zip(&mut state.connections) {
             connection.watch(now.instant);
-            if connection.needs_task() || connection.is_silent().is_some() {
-                signal.wake();
+            if connection.is_silent().is_some() {
+                waker.wake();
             }
         }
         let mut wakers = Vec::with_capacity(state.events.len());
-        let is_busy = state.is_busy();
         let mut submissions = self.submissions();
         submissions.deliver(state.events.drain(..), &mut wakers);
-        let is_forgotten = !is_busy && !submissions.is_empty();
         let is_end = submissions.is_closed() && state.is_idle();
         drop(submissions);
         state.take_flushing(&mut wakers);
-        let wakes_thread = advance_timer(&mut state) | is_forgotten | is_end;
+        let wakes_thread = advance_timer(&mut state) | is_end;
         let member_events = state.take_member_events();
         for event in &member_events {
             if let MemberEvent::Suspended { span, .. } = event {
@@ -232,7 +243,6 @@ impl Shared {
                 self.clock.was_paused(*span);
             }
         }
-        self.is_busy.store(is_busy, Ordering::Relaxed);
         drop(state);
         for event in member_events {
             member_events::log(&self.members, now.instant, event);
@@ -261,14 +271,15 @@ impl Shared {
         submissions.is_closed() && submissions.is_empty() && state.is_idle()
     }
 
-    /// Resolves when another thread or future has something for the I/O thread.
-    pub(super) async fn notified(&self) {
-        self.thread.notified().await;
+    /// Returns whether a member owes replies, or a caller has yet to advance the driver.
+    pub(super) fn is_busy(&self) -> bool {
+        let state = self.lock();
+        state.is_busy() || !self.submissions().is_empty()
     }
 
-    /// The signal of a connection's task.
-    pub(super) fn task(&self, member: usize) -> &TaskSignal {
-        &self.tasks[member]
+    /// Wakes what keeps a connection open.
+    pub(super) fn connection(&self, member: usize) -> &AtomicWaker {
+        &self.connections[member]
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -281,7 +292,7 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The I/O thread ended.
+    /// The task of the client's thread ended.
     pub(super) fn end(&self) {
         let mut state = self.lock();
         state.end();
@@ -289,30 +300,24 @@ impl Shared {
         state.take_flushing(&mut wakers);
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
+        (0..self.members.len()).for_each(|member| self.reading.close(member));
         self.ended.send_replace(true);
+        self.reading.wake();
     }
 
-    /// Resolves when the I/O thread has ended.
+    /// Returns whether the task of the client's thread has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        *self.ended.borrow()
+    }
+
+    /// Resolves when the task of the client's thread has ended.
     pub(super) async fn ended(&self) {
         // It cannot fail, since the sender is alive.
         let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
     }
 }
 
-impl TaskSignal {
-    /// Wakes the task to write.
-    pub(super) fn wake(&self) {
-        self.is_due.store(true, Ordering::Release);
-        self.waker.wake();
-    }
-
-    /// Returns whether the task was woken to write since the last call.
-    pub(super) fn take(&self) -> bool {
-        self.is_due.load(Ordering::Relaxed) && self.is_due.swap(false, Ordering::AcqRel)
-    }
-}
-
-/// Returns whether the I/O thread has to wake up earlier than it is about to.
+/// Returns whether the client's thread has to wake up earlier than it is about to.
 fn advance_timer(state: &mut State) -> bool {
     let Some(next) = state.next_timeout() else {
         return false;

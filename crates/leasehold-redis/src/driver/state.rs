@@ -11,7 +11,7 @@ use crate::codec::is_read_only;
 use crate::connection::encoder::Encoder;
 use crate::connection::pipeline::Event;
 use crate::connection::raw_request::{RawRequest, RawRequests};
-use crate::connection::state::{Batch, Connection};
+use crate::connection::state::Connection;
 use crate::resp::Value;
 
 /// Everything that the threads of a client share, behind one mutex.
@@ -30,7 +30,7 @@ pub(super) struct State {
     gauges: Option<MemberGauges>,
     /// What to write to the log when the mutex is free again.
     member_events: Vec<MemberEvent>,
-    /// When the I/O thread wakes up by itself; `None`: not at all.
+    /// When the client's thread wakes up by itself; `None`: not at all.
     pub(super) timer: Option<BootInstant>,
     /// The thread ended.
     ended: bool,
@@ -154,17 +154,9 @@ impl State {
         }
     }
 
-    /// Takes the batches that any thread may write.
-    pub(super) fn take_batches(&mut self, batches: &mut Vec<Batch>) {
-        for (member, connection) in self.connections.iter_mut().enumerate() {
-            batches.extend(connection.take(member));
-        }
-    }
-
-    /// Returns whether there is a batch that any thread may write.
-    pub(super) fn has_output(&self) -> bool {
-        let waits = |connection: &Connection| connection.has_output() && !connection.needs_task();
-        self.connections.iter().any(waits)
+    /// Returns whether the kernel has yet to take something.
+    fn has_output(&self) -> bool {
+        self.connections.iter().any(Connection::has_output)
     }
 
     /// Returns whether nothing is left to do at members that answer, or the thread ended.
@@ -176,10 +168,8 @@ impl State {
     /// Returns whether all that is left is the replies of members that are slow: the kernel has all requests, and
     /// delivers them even after the process has ended.
     pub(super) fn is_handed_over(&self) -> bool {
-        let is_written =
-            |connection: &Connection| !connection.has_output() && !connection.is_writing();
         let is_decided = self.engine.as_ref().is_none_or(Engine::is_decided);
-        is_decided && self.connections.iter().all(is_written)
+        is_decided && !self.has_output()
     }
 
     /// Sends the releases again that members have not answered.
@@ -188,11 +178,6 @@ impl State {
             engine.repeat_releases(now);
         }
         self.pump(now);
-    }
-
-    /// Returns whether a future waits until nothing is left to do.
-    pub(super) fn is_flushing(&self) -> bool {
-        !self.flushing.is_empty()
     }
 
     /// Wakes `waker` when nothing is left to do, or only replies.
@@ -216,6 +201,7 @@ impl State {
     pub(super) fn end(&mut self) {
         self.ended = true;
         self.raw_requests.clear();
+        self.connections.iter_mut().for_each(Connection::close);
     }
 
     /// Adds the futures that wait until nothing is left to do, if that is so or only replies are left.

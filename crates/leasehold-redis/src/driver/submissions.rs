@@ -1,8 +1,7 @@
-use foldhash::HashMap;
 use std::task::{Poll, Waker};
 
-use leasehold::clock::BootInstant;
 use leasehold_quorum::{Event, Operation, OperationId, Outcome, Progress};
+use slab::Slab;
 
 /// The operations that callers submit, and what they get. Its mutex is held for a moment only, and never while the
 /// engine works.
@@ -11,9 +10,8 @@ pub(super) struct Submissions {
     last: u64,
     /// What no thread took yet, the oldest first.
     open: Vec<Submission>,
-    calls: HashMap<OperationId, PendingCall>,
-    /// Since when a future or the I/O thread is to carry out what is open.
-    pub(super) advancing_since: Option<BootInstant>,
+    /// The open calls. The last bits of an id are the place here.
+    calls: Slab<PendingCall>,
     /// No further operation begins, and the thread ends when all is done.
     closing: bool,
     /// The thread ended.
@@ -27,9 +25,13 @@ pub(super) enum Submission {
     Cancel(OperationId),
 }
 
+/// How many bits of an id are the place of its call.
+const PLACE_BITS: u32 = 24;
+
 /// An operation that a future waits for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct PendingCall {
+    id: OperationId,
     waker: Option<Waker>,
     /// The newest intermediate result that the future has not seen.
     progress: Option<Progress>,
@@ -41,8 +43,7 @@ impl Submissions {
         Self {
             last: 0,
             open: Vec::new(),
-            calls: HashMap::default(),
-            advancing_since: None,
+            calls: Slab::new(),
             closing: false,
             ended: false,
         }
@@ -50,26 +51,43 @@ impl Submissions {
 
     /// Asks for an operation. `None` if the driver is closed.
     pub(super) fn start(&mut self, operation: Operation) -> Option<OperationId> {
-        if self.is_closed() {
+        let place = self.calls.vacant_key() as u64;
+        // Nobody has memory for more calls.
+        if self.is_closed() || place >> PLACE_BITS != 0 {
             return None;
         }
         self.last += 1;
-        let id = OperationId(self.last);
-        self.calls.insert(id, PendingCall::default());
+        let id = OperationId(self.last << PLACE_BITS | place);
+        self.calls.insert(PendingCall {
+            id,
+            waker: None,
+            progress: None,
+            outcome: None,
+        });
         self.open.push(Submission::Start(id, operation));
         Some(id)
     }
 
     /// The future of an operation is gone, before it took the outcome.
     pub(super) fn cancel(&mut self, id: OperationId) {
-        self.calls.remove(&id);
+        self.end_call(id);
         self.open.push(Submission::Cancel(id));
+    }
+
+    fn call(&mut self, id: OperationId) -> Option<&mut PendingCall> {
+        let call = self.calls.get_mut(place_of(id))?;
+        (call.id == id).then_some(call)
+    }
+
+    fn end_call(&mut self, id: OperationId) {
+        if self.call(id).is_some() {
+            self.calls.remove(place_of(id));
+        }
     }
 
     /// Takes what is open. `room` becomes the room for what comes next.
     pub(super) fn take(&mut self, room: &mut Vec<Submission>) {
         debug_assert!(room.is_empty(), "{room:?}");
-        self.advancing_since = None;
         std::mem::swap(&mut self.open, room);
     }
 
@@ -77,17 +95,18 @@ impl Submissions {
     /// woken when there is one. An outcome does not hide the intermediate result before it: the caller counts
     /// how many calls found the lock held.
     pub(super) fn poll(&mut self, id: OperationId, waker: &Waker) -> Poll<Option<Event>> {
-        let Some(call) = self.calls.get_mut(&id) else {
+        let ended = self.ended;
+        let Some(call) = self.call(id) else {
             return Poll::Ready(None);
         };
         if let Some(progress) = call.progress.take() {
             return Poll::Ready(Some(Event::Progress(progress)));
         }
         if let Some(outcome) = call.outcome.take() {
-            self.calls.remove(&id);
+            self.end_call(id);
             return Poll::Ready(Some(Event::Done(outcome)));
         }
-        if self.ended {
+        if ended {
             return Poll::Ready(None);
         }
         match &mut call.waker {
@@ -105,7 +124,7 @@ impl Submissions {
     ) {
         for (id, event) in events {
             // An operation without a call was cancelled: the engine undoes it.
-            if let Some(call) = self.calls.get_mut(&id) {
+            if let Some(call) = self.call(id) {
                 match event {
                     Event::Done(outcome) => call.outcome = Some(outcome),
                     Event::Progress(progress) => call.progress = Some(progress),
@@ -130,7 +149,12 @@ impl Submissions {
         self.calls.len() == 1
     }
 
-    /// Returns whether something is open.
+    /// Returns how many submissions no thread took yet.
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Returns whether nothing is open.
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
@@ -138,9 +162,13 @@ impl Submissions {
     /// The thread ended. Returns the futures that wait.
     pub(super) fn end(&mut self) -> Vec<Waker> {
         self.ended = true;
-        let calls = self.calls.values_mut();
-        calls.filter_map(|call| call.waker.take()).collect()
+        let calls = self.calls.iter_mut();
+        calls.filter_map(|(_, call)| call.waker.take()).collect()
     }
+}
+
+fn place_of(id: OperationId) -> usize {
+    (id.0 & ((1 << PLACE_BITS) - 1)) as usize
 }
 
 #[cfg(test)]

@@ -1,48 +1,65 @@
-//! The I/O thread of a client: the only place of the driver that starts a thread or tasks.
+//! What the client's thread does for the driver. It is the only place of the driver that starts a thread or tasks.
 
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use leasehold::Error;
 use leasehold::clock::BootInstant;
 use leasehold::store::background::ThreadRuntime;
 use leasehold::store::{BoxFuture, background};
+use tokio::runtime::Handle;
 
 use super::connection_task::ConnectionTask;
-use super::shared::{Shared, Side};
+use super::shared::Shared;
 
-/// Starts the thread, which keeps the connections of `tasks` open until the driver is closed and has nothing left
-/// to do.
+/// How long a reply, or an operation of a caller that is not polled, waits for this thread.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Starts a thread that does the work, for callers that are no client.
 pub(super) fn start(shared: Arc<Shared>, tasks: Vec<ConnectionTask>) -> Result<(), Error> {
     let runtime = ThreadRuntime::new()?;
-    background::thread("leasehold-io", move || {
-        let end = End(Arc::clone(&shared));
-        runtime.block_on(run(&shared, tasks));
-        drop(runtime);
-        drop(end);
-    })
+    let work = run(shared, tasks);
+    background::thread("leasehold-redis", move || runtime.block_on(work))
 }
 
-/// Tells all callers that the thread ended, also if it panicked.
+/// Keeps the connections of `tasks` open until the driver is closed and has nothing left to do. Dropping this closes
+/// them.
+pub(super) fn run(
+    shared: Arc<Shared>,
+    tasks: Vec<ConnectionTask>,
+) -> impl Future<Output = ()> + Send + 'static {
+    let end = End(shared);
+    async move {
+        let shared = &end.0;
+        // The first call of this function is the first that runs on the thread.
+        let _ = shared.own_runtime.set(Handle::current().id());
+        let keep = |task: ConnectionTask| task.keep(Arc::clone(shared));
+        let mut connections: FuturesUnordered<_> = tasks.into_iter().map(keep).collect();
+        let mut timer = Timer::default();
+        let mut watch = Watch::default();
+        while let Some(deadline) = turn(shared) {
+            tokio::select! {
+                biased;
+                () = shared.thread.notified() => {}
+                _ = connections.next() => {}
+                () = read(shared) => {}
+                () = watch.run(shared) => {}
+                () = timer.reach(shared, deadline) => {}
+            }
+        }
+    }
+}
+
+/// Tells all callers that the work ended, also if it panicked.
 struct End(Arc<Shared>);
 
 impl Drop for End {
     fn drop(&mut self) {
         self.0.end();
-    }
-}
-
-async fn run(shared: &Arc<Shared>, tasks: Vec<ConnectionTask>) {
-    for task in tasks {
-        drop(background::spawn(task.keep(Arc::clone(shared))));
-    }
-    let mut timer = Timer::default();
-    while let Some(deadline) = turn(shared) {
-        tokio::select! {
-            biased;
-            () = shared.notified() => {}
-            () = timer.reach(shared, deadline) => {}
-        }
     }
 }
 
@@ -58,9 +75,66 @@ fn turn(shared: &Shared) -> Option<BootInstant> {
         state.timer = state.timer.or_else(|| state.next_timeout());
         state.timer
     });
-    shared.advance(Side::Thread);
     let never = BootInstant::from_nanos(u64::MAX);
     (!shared.is_done()).then(|| deadline.unwrap_or(never))
+}
+
+/// Waits for the sockets for as long as no task of a caller does. It resolves with each change.
+async fn read(shared: &Shared) {
+    match shared.reading.turn_of_thread() {
+        Some(turn) => poll_fn(|context| shared.poll_reading(turn, context)).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Looks regularly for what others should have done, while there is something to do.
+#[derive(Default)]
+struct Watch {
+    tick: Option<BoxFuture<'static, ()>>,
+    polls: u64,
+    /// How many times in a row the task that should read did not.
+    missed: u32,
+}
+
+/// A busy machine delays a task by some ticks. Longer, and its runtime is blocked or idle.
+const MISSED_MAX: u32 = 5;
+
+impl Watch {
+    async fn run(&mut self, shared: &Shared) {
+        if self.tick.is_none() {
+            shared.is_watched.store(true, Ordering::SeqCst);
+            if !shared.is_busy() {
+                shared.is_watched.store(false, Ordering::SeqCst);
+                if !shared.is_busy() {
+                    return std::future::pending().await;
+                }
+                shared.is_watched.store(true, Ordering::SeqCst);
+            }
+            self.tick = Some(tick());
+        }
+        if let Some(tick) = &mut self.tick {
+            tick.await;
+        }
+        self.tick = None;
+        let polls = shared.reading.polls();
+        let is_stuck = std::mem::replace(&mut self.polls, polls) == polls;
+        self.missed = match shared.read_now() && is_stuck {
+            true => self.missed + 1,
+            false => 0,
+        };
+        if self.missed >= MISSED_MAX {
+            self.missed = 0;
+            shared.reading.end_turn_of_caller();
+        }
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it bounds a delay and no lease depends on it; clocks of tests may have no timers"
+)]
+fn tick() -> BoxFuture<'static, ()> {
+    Box::pin(tokio::time::sleep(TICK))
 }
 
 /// Sleeps until a deadline that seldom changes.

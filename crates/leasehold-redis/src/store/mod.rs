@@ -26,7 +26,7 @@ use crate::admin::Server;
 pub struct RedisStore {
     urls: Vec<String>,
     env: Env,
-    /// The members for everything except locks, on connections of their own.
+    /// The members, for tools and for clients without locks. They have connections of their own.
     members: Vec<RedisMember>,
     /// The members' ids, and the limits of a quorum that this store initializes.
     set: MemberSet,

@@ -10,6 +10,7 @@ use leasehold_quorum::{Event, Outcome, ReleaseMode};
 
 use super::RedisStore;
 use super::errors::unexpected;
+use crate::admin::{Server, Servers};
 use crate::driver::{Driver, DriverConfig};
 
 /// The locks of one client. The first request opens the connections, and they close with the session.
@@ -17,10 +18,18 @@ use crate::driver::{Driver, DriverConfig};
 pub(super) struct RedisSession {
     pub(super) store: RedisStore,
     pub(super) context: SessionContext,
-    driver: OnceLock<Driver>,
-    /// Locked while the driver is opened. The metric of the members' states, until the driver has it.
+    opened: OnceLock<Opened>,
+    /// Locked while the connections are opened. The metric of the members' states, until the driver has it.
     gauges: Mutex<Option<MemberGauges>>,
     pub(super) hand_overs: HandOvers,
+}
+
+/// The connections of a client.
+#[derive(Debug)]
+struct Opened {
+    driver: Arc<Driver>,
+    /// The members, in the order of the store.
+    servers: Vec<Server>,
 }
 
 impl RedisSession {
@@ -31,31 +40,32 @@ impl RedisSession {
             hand_overs: HandOvers::new(&name),
             store,
             context,
-            driver: OnceLock::new(),
+            opened: OnceLock::new(),
         }
     }
 
     /// Returns the connections, which the first call opens.
     pub(super) fn driver(&self) -> Result<&Driver, Error> {
-        if let Some(driver) = self.driver.get() {
+        if let Some(driver) = self.opened() {
             return Ok(driver);
         }
         let mut gauges = self.gauges.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(driver) = self.driver.get() {
+        if let Some(driver) = self.opened() {
             return Ok(driver);
         }
         let store = &self.store;
-        let driver = Driver::open(DriverConfig {
+        let config = DriverConfig {
             gauges: gauges.take(),
             urls: store.urls.clone(),
             max_ttl: store.set.max_ttl,
             clock_tolerance: store.set.clock_tolerance,
             enforced: store.enforced,
             read_only: store.read_only,
-            client: Arc::clone(self.context.client()),
-            env: self.context.env().clone(),
-        })?;
-        Ok(self.driver.get_or_init(|| driver))
+        };
+        let driver = Arc::new(Driver::open(config, &self.context)?);
+        let servers = Servers::on(&driver, store.servers());
+        let opened = Opened { driver, servers };
+        Ok(&self.opened.get_or_init(|| opened).driver)
     }
 
     /// Waits in the queues of the members. The engine goes on through an outage. If the future is dropped, the engine
@@ -122,7 +132,15 @@ impl RedisSession {
 
     /// Returns the connections if a request opened them.
     fn opened(&self) -> Option<&Driver> {
-        self.driver.get()
+        Some(&self.opened.get()?.driver)
+    }
+
+    /// Returns the members, in the order of the store. A client that only looks does not become one of their clients.
+    pub(super) fn servers(&self) -> Vec<&Server> {
+        match self.opened.get() {
+            Some(opened) => opened.servers.iter().collect(),
+            None => self.store.servers().collect(),
+        }
     }
 }
 

@@ -23,8 +23,8 @@ impl RedisSession {
         let clock = &*self.context.env().clock;
         let began = clock.now();
         let mut asked: FuturesUnordered<_> = self
-            .store
             .servers()
+            .into_iter()
             .enumerate()
             .map(|(place, server)| {
                 let answer = ask(server);

@@ -6,15 +6,18 @@ use std::time::Duration;
 use leasehold::Key;
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
 use leasehold::env::{Env, SystemEntropy};
-use leasehold::store::{BoxFuture, Claim, ClientInfo, Owner};
+use leasehold::store::background::{self, ThreadRuntime};
+use leasehold::store::{BoxFuture, Claim, ClientInfo, Owner, SessionContext};
 use leasehold_quorum::{Acquired, Outcome, ReleaseMode};
 use leasehold_redis::driver::{Driver, DriverConfig};
 use leasehold_testkit::servers::{RedisSet, Reply};
+use tokio::sync::oneshot;
 
 /// A client of some servers.
 pub(crate) struct Client {
     pub(crate) driver: Driver,
     info: Arc<ClientInfo>,
+    _stop: oneshot::Sender<()>,
 }
 
 pub(crate) const TTL: Duration = Duration::from_secs(60);
@@ -46,11 +49,17 @@ impl Client {
             clock_tolerance: Duration::from_secs(1),
             enforced: false,
             read_only: false,
-            client: Arc::clone(&info),
-            env,
         };
-        let driver = Driver::open(config).expect("a driver");
-        Self { driver, info }
+        let runtime = ThreadRuntime::new().expect("a runtime");
+        let context = SessionContext::new(env, Arc::clone(&info), runtime.handle().clone());
+        let driver = Driver::open(config, &context).expect("a driver");
+        let (stop, stopped) = oneshot::channel();
+        background::thread("client", move || drop(runtime.block_on(stopped))).expect("a thread");
+        Self {
+            driver,
+            info,
+            _stop: stop,
+        }
     }
 
     /// A claim that waits in the queue.

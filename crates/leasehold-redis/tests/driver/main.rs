@@ -4,3 +4,4 @@ mod cancelling;
 mod cycles;
 mod fixture;
 mod outages;
+mod reading;

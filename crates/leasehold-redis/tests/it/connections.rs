@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::{Clock, SystemClock, within};
-use leasehold::store::Store;
+use leasehold::store::{Pattern, Store};
 use leasehold::{Client, Effect, ErrorKind};
 use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply, until};
@@ -66,6 +66,34 @@ async fn many_callers_share_one_connection() {
     drop(locks);
     let ended = "the connection ends with the client";
     eventually(ended, async || (connections(&server) == 0).then_some(())).await;
+}
+
+#[tokio::test]
+async fn views_and_records_share_the_connection() {
+    let (server, locks) = start();
+    let guard = hold(&locks, "deploy").await;
+    locks.holders("deploy").await.unwrap();
+    locks.waiters("deploy").await.unwrap();
+    let all = Pattern::new("*").unwrap();
+    locks.list_locks(&all, 10).await.unwrap();
+    let record = guard.record();
+    record
+        .write(*b"value", Duration::from_secs(60))
+        .await
+        .unwrap();
+    assert_eq!(connections(&server), 1);
+}
+
+#[tokio::test]
+async fn client_that_only_looks_is_no_client_of_the_server() {
+    let (server, locks) = start();
+    let all = Pattern::new("*").unwrap();
+    locks.list_locks(&all, 10).await.unwrap();
+    let Reply::Array(written) = server.command(&["KEYS", "*"]) else {
+        panic!("no keys")
+    };
+    assert_eq!(written, []);
+    assert_eq!(connections(&server), 1);
 }
 
 #[tokio::test]

@@ -1,0 +1,331 @@
+//! Reads the connections of a driver, and notices when the kernel takes more bytes.
+//!
+//! One task at a time waits for the sockets. It runs on the runtime of the callers, so that no thread has to wake
+//! another one for a reply. The task of the client's thread does it for callers without a runtime. It also helps if
+//! the other task does not get to run.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use futures_util::task::AtomicWaker;
+use leasehold::Error;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::runtime::Handle;
+
+use super::shared::Shared;
+use crate::connection::socket::{Socket, broken, unreadable};
+use crate::resp::{Parser, Value};
+
+/// What arrives from all members, and which task waits for it.
+#[derive(Debug)]
+pub(super) struct Reading {
+    members: Vec<Mutex<Option<Incoming>>>,
+    /// Whether a socket has bytes that the kernel did not take.
+    is_blocked: Vec<AtomicBool>,
+    /// The task that waits. Each change has a new number; odd ones are tasks of callers.
+    turn: AtomicU64,
+    /// Wakes that task if a connection is new or gone.
+    waker: AtomicWaker,
+    /// How often that task ran.
+    polls: AtomicU64,
+    /// Whether tasks of callers can wait for sockets at all.
+    is_for_callers: AtomicBool,
+}
+
+/// What arrives on one connection.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    socket: Arc<Socket>,
+    parser: Parser,
+    values: Vec<Value>,
+    /// Why the connection cannot be used further.
+    error: Option<Error>,
+    /// The registration at a runtime, and the turn that made it.
+    registered: Option<(u64, AsyncFd<Arc<Socket>>)>,
+}
+
+impl Reading {
+    pub(super) fn new(members: usize) -> Self {
+        Self {
+            members: (0..members).map(|_| Mutex::default()).collect(),
+            is_blocked: (0..members).map(|_| AtomicBool::new(false)).collect(),
+            turn: AtomicU64::new(0),
+            waker: AtomicWaker::new(),
+            polls: AtomicU64::new(0),
+            is_for_callers: AtomicBool::new(true),
+        }
+    }
+
+    /// Locks what arrives from a member. A thread that holds it does not wait for the driver's state.
+    pub(super) fn member(&self, member: usize) -> MutexGuard<'_, Option<Incoming>> {
+        let incoming = self.members[member].lock();
+        incoming.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to read a connection. `parser` may have bytes of it.
+    pub(super) fn open(&self, member: usize, socket: Arc<Socket>, parser: Parser) {
+        self.is_blocked[member].store(false, Ordering::Relaxed);
+        *self.member(member) = Some(Incoming {
+            socket,
+            parser,
+            values: Vec::new(),
+            error: None,
+            registered: None,
+        });
+        self.waker.wake();
+    }
+
+    /// Ends the reading of a connection. Nothing here keeps its socket open.
+    pub(super) fn close(&self, member: usize) {
+        drop(self.member(member).take());
+    }
+
+    /// Returns why the connection ended, if it did.
+    pub(super) fn error(&self, member: usize) -> Option<Error> {
+        self.member(member).as_mut()?.error.take()
+    }
+
+    /// The kernel does not take all bytes for a member.
+    pub(super) fn blocked(&self, member: usize) {
+        self.is_blocked[member].store(true, Ordering::Release);
+        self.waker.wake();
+    }
+
+    /// Returns how often the task that waits has run.
+    pub(super) fn polls(&self) -> u64 {
+        self.polls.load(Ordering::Relaxed)
+    }
+
+    /// Returns the turn of the client's thread, if its task waits.
+    pub(super) fn turn_of_thread(&self) -> Option<u64> {
+        let turn = self.turn.load(Ordering::Acquire);
+        turn.is_multiple_of(2).then_some(turn)
+    }
+
+    /// Lets a task of the caller's runtime wait, unless another one does. Returns its turn.
+    pub(super) fn begin_turn_of_caller(&self, own: tokio::runtime::Id) -> Option<u64> {
+        let turn = self.turn_of_thread()?;
+        if !self.is_for_callers.load(Ordering::Relaxed) || Handle::try_current().ok()?.id() == own {
+            return None;
+        }
+        let began = self
+            .turn
+            .compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed);
+        began.ok().map(|turn| turn + 1)
+    }
+
+    /// Gives the turn back to the task of the client's thread, unless that has it already.
+    pub(super) fn end_turn(&self, turn: u64) {
+        let _ = self
+            .turn
+            .compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// Takes the turn from the task of a caller.
+    pub(super) fn end_turn_of_caller(&self) {
+        let turn = self.turn.load(Ordering::Acquire);
+        if !turn.is_multiple_of(2) {
+            self.end_turn(turn);
+        }
+    }
+
+    /// Wakes the task that waits.
+    pub(super) fn wake(&self) {
+        self.waker.wake();
+    }
+
+    /// Ends this turn for good if the runtime does not offer I/O.
+    fn refuse_callers(&self) {
+        self.is_for_callers.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    /// Hands everything that arrives to the engine, for as long as it is this turn.
+    pub(super) fn poll_reading(&self, turn: u64, context: &mut Context<'_>) -> Poll<()> {
+        let reading = &self.reading;
+        if reading.turn.load(Ordering::Acquire) != turn {
+            return Poll::Ready(());
+        }
+        reading.waker.register(context.waker());
+        if self.has_ended() {
+            return Poll::Ready(());
+        }
+        reading.polls.fetch_add(1, Ordering::Relaxed);
+        let mut is_any = false;
+        for member in 0..reading.members.len() {
+            is_any |= match &mut *reading.member(member) {
+                Some(incoming) => {
+                    let is_blocked = &reading.is_blocked[member];
+                    let is_new = incoming.register(turn);
+                    let is_writable = is_blocked.load(Ordering::Acquire)
+                        && incoming.poll_writable(context)
+                        && is_blocked.swap(false, Ordering::AcqRel);
+                    incoming.poll_read(context) || is_new || is_writable
+                }
+                None => false,
+            };
+        }
+        if is_any {
+            self.advance();
+        }
+        Poll::Pending
+    }
+
+    /// Hands everything that has arrived to the engine, without waiting. Returns whether there was something.
+    pub(super) fn read_now(&self) -> bool {
+        let reading = &self.reading;
+        let mut is_any = false;
+        for member in 0..reading.members.len() {
+            reading.is_blocked[member].store(false, Ordering::Release);
+            if let Some(incoming) = &mut *reading.member(member) {
+                is_any |= incoming.read();
+            }
+        }
+        self.advance();
+        is_any
+    }
+}
+
+impl Incoming {
+    /// Waits for the socket on the runtime that polls the caller, from now on. Returns whether this is new.
+    fn register(&mut self, turn: u64) -> bool {
+        if self.registered.as_ref().is_some_and(|(of, _)| *of == turn) {
+            return false;
+        }
+        // One runtime at a time has the socket.
+        self.registered = None;
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        #[expect(
+            deprecated,
+            reason = "its successor is unsafe, for descriptors that change; that of a socket never does"
+        )]
+        let registered = AsyncFd::with_interest(Arc::clone(&self.socket), interest);
+        match registered {
+            Ok(registered) => self.registered = Some((turn, registered)),
+            Err(error) => self.end(broken(&error)),
+        }
+        // There may be bytes that came before.
+        self.read();
+        true
+    }
+
+    /// Reads all that has arrived. Otherwise the task is woken when something does. Returns whether there was
+    /// something.
+    fn poll_read(&mut self, context: &mut Context<'_>) -> bool {
+        let mut is_any = false;
+        while self.error.is_none()
+            && let Some((_, registered)) = &self.registered
+            && let Poll::Ready(ready) = registered.poll_read_ready(context)
+        {
+            match ready {
+                // A reset of the readiness keeps what arrives from here on.
+                Ok(mut ready) => ready.clear_ready(),
+                Err(error) => {
+                    self.end(broken(&error));
+                    return true;
+                }
+            }
+            is_any |= self.read();
+        }
+        is_any
+    }
+
+    fn poll_writable(&mut self, context: &mut Context<'_>) -> bool {
+        let Some((_, registered)) = &self.registered else {
+            return false;
+        };
+        match registered.poll_write_ready(context) {
+            Poll::Ready(Ok(mut ready)) => {
+                ready.clear_ready();
+                true
+            }
+            Poll::Ready(Err(_)) => true,
+            Poll::Pending => false,
+        }
+    }
+
+    /// Reads all that has arrived. Returns whether there was something.
+    fn read(&mut self) -> bool {
+        let mut is_any = self.parse();
+        while self.error.is_none() {
+            let room = self.parser.room();
+            let length = room.len();
+            match self.socket.read(room) {
+                Ok(0) => self.end(broken(&io::ErrorKind::UnexpectedEof.into())),
+                Ok(count) => {
+                    self.parser.filled(count);
+                    is_any |= self.parse();
+                    if count < length && self.socket.is_drained_by_short_read() {
+                        return true;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return is_any,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => self.end(broken(&error)),
+            }
+        }
+        true
+    }
+
+    fn parse(&mut self) -> bool {
+        loop {
+            match self.parser.next_value() {
+                Ok(Some(value)) => self.values.push(value),
+                Ok(None) => return !self.values.is_empty(),
+                Err(error) => {
+                    self.end(unreadable(error));
+                    return true;
+                }
+            }
+        }
+    }
+
+    /// The values that nobody took yet.
+    pub(super) fn values(&mut self) -> &mut Vec<Value> {
+        &mut self.values
+    }
+
+    /// The server says why the connection cannot be used further. This counts more than how the connection ended.
+    pub(super) fn fail(&mut self, error: Error) {
+        self.error = Some(error);
+    }
+
+    /// The connection cannot be used further. The first reason counts.
+    pub(super) fn end(&mut self, error: Error) {
+        self.error.get_or_insert(error);
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.error.is_some()
+    }
+}
+
+/// Waits for the sockets on the runtime of a caller.
+pub(super) fn read_for_callers(
+    shared: Arc<Shared>,
+    turn: u64,
+) -> impl Future<Output = ()> + Send + 'static {
+    let turn = TurnOfCaller { shared, turn };
+    async move { poll_fn(|context| turn.shared.poll_reading(turn.turn, context)).await }
+}
+
+/// Gives the turn back, also if the runtime ends or has no I/O.
+struct TurnOfCaller {
+    shared: Arc<Shared>,
+    turn: u64,
+}
+
+impl Drop for TurnOfCaller {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.shared.reading.refuse_callers();
+        }
+        self.shared.reading.end_turn(self.turn);
+        self.shared.thread.notify_one();
+    }
+}
