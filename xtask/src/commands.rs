@@ -64,7 +64,8 @@ pub(crate) fn faults(workspace: &Workspace, arguments: &[String]) -> Result<(), 
 /// Runs Redis servers until Ctrl-C, to try things out by hand.
 pub(crate) fn servers(workspace: &Workspace, arguments: &[String]) -> Result<(), String> {
     setup::run(workspace, &["redis-py", "postgres"].map(str::to_owned))?;
-    let words = "run --quiet --package leasehold-testkit --bin leasehold-servers --";
+    let words =
+        "run --quiet --package leasehold-testkit --features internal --bin leasehold-servers --";
     with_servers(workspace, words, arguments)
 }
 

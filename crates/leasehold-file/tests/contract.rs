@@ -11,13 +11,14 @@ use leasehold_testkit::contract;
 use leasehold_testkit::harness::{Harness, Optional, Suite};
 use tempfile::TempDir;
 
+const SUITES: &[Suite] = &[Suite::new("file", || {
+    Arc::new(Folder(tempfile::tempdir().expect("a folder")))
+})
+.in_other_processes(|address| open(Path::new(address)))
+.without(&[Optional::Admin, Optional::Health])];
+
 fn main() -> ExitCode {
-    contract::main(&[Suite {
-        name: "file",
-        start: || Arc::new(Folder(tempfile::tempdir().expect("a folder"))),
-        open_at: Some(|address| open(Path::new(address))),
-        without: &[Optional::Admin, Optional::Health],
-    }])
+    contract::main(SUITES)
 }
 
 fn open(folder: &Path) -> Arc<dyn Store> {
@@ -36,16 +37,8 @@ impl Harness for Folder {
         self.0.path().to_str().expect("a path in UTF-8").to_owned()
     }
 
-    fn places(&self) -> Vec<Arc<dyn Store>> {
-        vec![self.open()]
-    }
-
     fn forget(&self, key: &Key) {
         let store = FileStore::open(self.0.path()).expect("a folder of locks");
         std::fs::remove_file(store.lock_file(key)).expect("a lock file");
-    }
-
-    fn secrets(&self) -> Vec<String> {
-        Vec::new()
     }
 }

@@ -14,22 +14,17 @@ use leasehold::store::{
 use leasehold::{Error, Fence, Guarantees, Key};
 use leasehold_redis::RedisStore;
 use leasehold_testkit::contract;
+use leasehold_testkit::faults::Proxy;
 use leasehold_testkit::harness::{Harness, Suite};
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply};
 
 const SUITES: &[Suite] = &[
-    Suite {
-        name: "redis",
-        start: || Servers::start(1),
-        open_at: Some(open),
-        without: &[],
-    },
-    Suite {
-        name: "redis_quorum",
-        start: || Servers::start(5),
-        open_at: Some(open),
-        without: &[],
-    },
+    Suite::new("redis", || Servers::start(1))
+        .in_other_processes(open)
+        .behind_proxies(|| Servers::behind_proxies(1)),
+    Suite::new("redis_quorum", || Servers::start(5))
+        .in_other_processes(open)
+        .behind_proxies(|| Servers::behind_proxies(3)),
 ];
 
 const PASSWORD: &str = "contract-secret";
@@ -39,21 +34,44 @@ fn main() -> ExitCode {
 }
 
 #[derive(Debug)]
-struct Servers(Arc<Mutex<RedisSet>>);
+struct Servers {
+    set: Arc<Mutex<RedisSet>>,
+    proxies: Vec<Proxy>,
+}
 
 impl Servers {
     fn start(count: usize) -> Arc<dyn Harness> {
-        let settings = RedisServer::builder().password(PASSWORD);
-        let set = RedisSet::start_each(count, &settings);
-        if count >= 3 {
-            form(&set);
-        }
-        Arc::new(Self(Arc::new(Mutex::new(set))))
+        let set = Arc::new(Mutex::new(start(count)));
+        let proxies = Vec::new();
+        Arc::new(Self { set, proxies })
+    }
+
+    fn behind_proxies(count: usize) -> Arc<dyn Harness> {
+        let set = start(count);
+        let proxies = set.iter().map(|server| Proxy::to(server.port())).collect();
+        let set = Arc::new(Mutex::new(set));
+        Arc::new(Self { set, proxies })
     }
 
     fn set(&self) -> MutexGuard<'_, RedisSet> {
-        lock(&self.0)
+        lock(&self.set)
     }
+}
+
+fn start(count: usize) -> RedisSet {
+    let settings = RedisServer::builder().password(PASSWORD);
+    let set = RedisSet::start_each(count, &settings);
+    if count >= 3 {
+        form(&set);
+    }
+    set
+}
+
+/// Returns the URLs of the servers, at other ports if there are proxies. The members of a quorum are known by their
+/// names.
+fn urls(ports: impl Iterator<Item = u16>) -> String {
+    let url = |(number, port)| format!("redis://:{PASSWORD}@127.0.0.1:{port}?id=m{number}");
+    ports.enumerate().map(url).collect::<Vec<_>>().join(",")
 }
 
 fn lock(set: &Mutex<RedisSet>) -> MutexGuard<'_, RedisSet> {
@@ -136,22 +154,27 @@ fn form(set: &RedisSet) {
         .build()
         .expect("a runtime");
     // The clients learn this limit, which is not their default.
-    let store = store(&set.urls().join(",")).clock_tolerance(Duration::from_millis(100));
+    let store =
+        store(&urls(set.iter().map(RedisServer::port))).clock_tolerance(Duration::from_millis(100));
     let formed = runtime.block_on(store.init());
     formed.unwrap_or_else(|error| panic!("{error}"));
 }
 
 impl Harness for Servers {
     fn open(&self) -> Arc<dyn Store> {
-        open(&self.address())
+        if self.proxies.is_empty() {
+            return open(&self.address());
+        }
+        open(&urls(self.proxies.iter().map(Proxy::port)))
     }
 
     fn address(&self) -> String {
-        self.set().urls().join(",")
+        urls(self.set().iter().map(RedisServer::port))
     }
 
     fn places(&self) -> Vec<Arc<dyn Store>> {
-        let place = |number| Arc::new(SingleServer(Arc::clone(&self.0), number)) as Arc<dyn Store>;
+        let place =
+            |number| Arc::new(SingleServer(Arc::clone(&self.set), number)) as Arc<dyn Store>;
         (0..self.set().len()).map(place).collect()
     }
 
@@ -167,5 +190,9 @@ impl Harness for Servers {
 
     fn secrets(&self) -> Vec<String> {
         vec![PASSWORD.into()]
+    }
+
+    fn network(&self) -> &[Proxy] {
+        &self.proxies
     }
 }

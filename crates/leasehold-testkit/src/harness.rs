@@ -1,48 +1,101 @@
+//! What the contract suite needs from the tests of a store.
+
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use leasehold::Key;
 use leasehold::store::{Session, Store};
 
+use crate::faults::Proxy;
+
 /// One store as the contract suite sees it: a set of locks. This process and others can open them again and
 /// again, and the suite can break them from outside.
 ///
-/// It lives as long as the suite runs. Dropping it stops the servers and removes their files. The suite
-/// never calls the methods that it says it cannot offer.
+/// It lives as long as the tests that use it. Dropping it stops the servers and removes their files.
 pub trait Harness: Debug + Send + Sync {
     /// Opens the locks again, as another process would. The store shares no connection or table with stores
     /// opened before.
     fn open(&self) -> Arc<dyn Store>;
 
-    /// Returns what another process passes to [`Suite::open_at`] to reach the same locks.
-    fn address(&self) -> String;
-
-    /// Returns the stores that grant the locks, one by one: the members of a quorum, or the store itself.
-    fn places(&self) -> Vec<Arc<dyn Store>>;
-
     /// Removes every trace of `key` behind the store's back, including its fence counter.
     fn forget(&self, key: &Key);
 
+    /// Returns what another process passes to [`OpenAt`] to reach the same locks. Only called if the suite is
+    /// [open to other processes](Suite::in_other_processes).
+    fn address(&self) -> String {
+        panic!("the locks of this process have no address")
+    }
+
+    /// Returns the stores that grant the locks, one by one: the members of a quorum, or the store itself.
+    fn places(&self) -> Vec<Arc<dyn Store>> {
+        vec![self.open()]
+    }
+
     /// Returns words that no description and no error may contain.
-    fn secrets(&self) -> Vec<String>;
+    fn secrets(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns the network between the stores that `open` returns and their servers: one proxy for each server. The
+    /// suite breaks it if the harness was started for [that](Suite::behind_proxies).
+    fn network(&self) -> &[Proxy] {
+        &[]
+    }
 }
 
 /// A store that must keep the contract, and how its tests reach it.
 #[derive(Clone, Copy, Debug)]
 pub struct Suite {
-    /// The store's name, which all its tests begin with.
-    pub name: &'static str,
-    /// Sets the store up. Called once, before its first test.
-    pub start: fn() -> Arc<dyn Harness>,
-    /// Opens a store by its [`Harness::address`] in another process; `None` for locks that exist in only
-    /// one process.
-    pub open_at: Option<OpenAt>,
-    /// The optional traits that the store does not have. The suite checks that they are absent, and
-    /// ignores their tests; it checks that all others are present.
-    pub without: &'static [Optional],
+    pub(crate) name: &'static str,
+    pub(crate) start: Start,
+    pub(crate) open_at: Option<OpenAt>,
+    pub(crate) start_behind_proxies: Option<Start>,
+    pub(crate) without: &'static [Optional],
 }
 
+/// Sets up a store.
+pub type Start = fn() -> Arc<dyn Harness>;
+
+/// Opens a store by its [`Harness::address`].
+pub type OpenAt = fn(&str) -> Arc<dyn Store>;
+
 impl Suite {
+    /// Returns the suite of a store. All its tests begin with `name`. `start` sets the store up, once, before the first
+    /// test.
+    pub const fn new(name: &'static str, start: Start) -> Self {
+        Self {
+            name,
+            start,
+            open_at: None,
+            start_behind_proxies: None,
+            without: &[],
+        }
+    }
+
+    /// The same suite, with tests that use the locks from several processes. `open_at` opens the store there. Only locks
+    /// that exist in one process do without.
+    #[must_use]
+    pub const fn in_other_processes(mut self, open_at: OpenAt) -> Self {
+        self.open_at = Some(open_at);
+        self
+    }
+
+    /// The same suite, with tests that break the network. `start` sets up a store whose servers are behind
+    /// [proxies](Harness::network). Each of these tests starts its own. Only stores without a server do without.
+    #[must_use]
+    pub const fn behind_proxies(mut self, start: Start) -> Self {
+        self.start_behind_proxies = Some(start);
+        self
+    }
+
+    /// The same suite of a store that lacks these optional traits. The suite checks that they are absent, and ignores
+    /// their tests. It checks that all others are present.
+    #[must_use]
+    pub const fn without(mut self, absent: &'static [Optional]) -> Self {
+        self.without = absent;
+        self
+    }
+
     /// Whether the store has this optional trait.
     pub(crate) fn offers(&self, part: Optional) -> bool {
         !self.without.contains(&part)
@@ -86,6 +139,3 @@ impl Optional {
         }
     }
 }
-
-/// Opens a store by its address.
-pub type OpenAt = fn(&str) -> Arc<dyn Store>;

@@ -1,20 +1,30 @@
-//! Real servers, the contract suite and faults for the tests of Leasehold.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod contract;
 pub mod faults;
-/// What the contract suite needs from a store's tests.
 pub mod harness;
+#[cfg(feature = "internal")]
+#[doc(hidden)]
 pub mod servers;
+#[cfg(feature = "internal")]
+#[doc(hidden)]
 pub mod telemetry;
 
+#[cfg(feature = "internal")]
 mod fuzz_seeds;
+#[cfg(feature = "internal")]
 mod processes;
 mod virtual_time;
 
-pub use faults::{CrashInjector, Fault, FaultyStore, StoreCall};
-pub use fuzz_seeds::feed_seeds;
-pub use processes::{reset_ignored_signals, start_on_terminal, written_on};
+#[cfg(feature = "internal")]
+#[doc(hidden)]
+pub use {
+    faults::{CrashInjector, Fault, FaultyStore, StoreCall},
+    fuzz_seeds::feed_seeds,
+    processes::{reset_ignored_signals, start_on_terminal, written_on},
+};
+
 pub use virtual_time::{SeededEntropy, VirtualClock, virtual_ambient};
 
 /// Compiles the README's examples as tests of this crate, which may depend on all stores.

@@ -1,5 +1,5 @@
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, WallTime};
@@ -104,9 +104,4 @@ pub fn virtual_ambient(seed: u64) -> Env {
         clock: Arc::new(VirtualClock::new()),
         entropy: Arc::new(SeededEntropy::new(seed)),
     }
-}
-
-/// Returns the value behind a mutex, even after a test panicked while holding it.
-pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
 use leasehold::clock::{Clock, SystemClock};
-use leasehold_testkit::faults::{NetworkFault, Proxy};
+use leasehold_testkit::faults::{Cut, NetworkFault, Proxy};
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply, RespConnection, until};
 
 fn pong() -> Reply {
@@ -111,6 +111,88 @@ fn slow_answers_delay_replies_only() {
         assert_eq!(reply, Reply::Status("OK".into()));
         assert!(after >= delay, "answered after {after:?}");
     });
+}
+
+/// Returns the answer to a request during a fault, which ends when `condition` holds.
+fn during(fault: NetworkFault, condition: impl Fn(&RedisServer, &Proxy) -> bool) -> Reply {
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.port());
+    let mut connection = RespConnection::open(proxy.port()).expect("a connection");
+    connection.call(&["PING"]).expect("an answer");
+    proxy.set(fault);
+    std::thread::scope(|scope| {
+        let answer = scope.spawn(move || {
+            let reply = connection.call(&["SET", "k", "v"]).expect("an answer");
+            (reply, SystemClock.now())
+        });
+        until("the request is on its way", || condition(&server, &proxy));
+        let cleared = SystemClock.now();
+        proxy.set(NetworkFault::None);
+        let (reply, answered) = answer.join().expect("an answer");
+        assert!(answered >= cleared, "answered during the fault");
+        reply
+    })
+}
+
+fn has_value(server: &RedisServer) -> bool {
+    server.command(&["GET", "k"]) == Reply::Bulk("v".into())
+}
+
+#[test]
+fn mute_server_answers_when_the_fault_clears() {
+    let reply = during(NetworkFault::Mute, |server, _| has_value(server));
+    assert_eq!(reply, Reply::Status("OK".into()));
+}
+
+#[test]
+fn frozen_path_delivers_when_the_fault_clears() {
+    let reply = during(NetworkFault::Frozen, |server, proxy| {
+        proxy.requests() == 2 && !has_value(server)
+    });
+    assert_eq!(reply, Reply::Status("OK".into()));
+}
+
+#[test]
+fn slow_request_outlives_its_connection() {
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.port());
+    let delay = Duration::from_millis(300);
+    proxy.set(NetworkFault::SlowRequests(delay));
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, proxy.port())).unwrap();
+    let sent = SystemClock.now();
+    stream.write_all(b"SET k v\r\n").unwrap();
+    drop(stream);
+    until("the request arrives", || has_value(&server));
+    assert!(SystemClock.now().since(sent) >= delay);
+}
+
+#[test]
+fn cut_request_never_arrives() {
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.port());
+    let mut connection = RespConnection::open(proxy.port()).unwrap();
+    proxy.cut_at(2, Cut::BeforeRequest);
+    assert_eq!(connection.call(&["PING"]).unwrap(), pong());
+    assert!(connection.call(&["SET", "k", "v"]).is_err());
+    assert!(proxy.has_cut());
+    until("the server sees the end", || server_clients(&server) == 0);
+    assert!(!has_value(&server));
+    assert_eq!(proxy.requests(), 2);
+    let mut again = RespConnection::open(proxy.port()).unwrap();
+    assert_eq!(again.call(&["PING"]).unwrap(), pong());
+}
+
+#[test]
+fn cut_answer_is_lost_but_carried_out() {
+    let server = RedisServer::start();
+    let proxy = Proxy::to(server.port());
+    let mut connection = RespConnection::open(proxy.port()).unwrap();
+    proxy.cut_at(1, Cut::BeforeAnswer);
+    assert!(connection.call(&["SET", "k", "v"]).is_err());
+    assert!(proxy.has_cut());
+    assert!(has_value(&server));
+    proxy.cut_at(1, Cut::BeforeAnswer);
+    assert!(!proxy.has_cut(), "no further request came");
 }
 
 #[test]

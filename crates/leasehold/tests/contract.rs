@@ -8,13 +8,11 @@ use leasehold::{Key, MemoryStore};
 use leasehold_testkit::contract;
 use leasehold_testkit::harness::{Harness, Optional, Suite};
 
+const SUITES: &[Suite] =
+    &[Suite::new("memory", || Arc::new(Memory(MemoryStore::new()))).without(&[Optional::Health])];
+
 fn main() -> ExitCode {
-    contract::main(&[Suite {
-        name: "memory",
-        start: || Arc::new(Memory(MemoryStore::new())),
-        open_at: None,
-        without: &[Optional::Health],
-    }])
+    contract::main(SUITES)
 }
 
 #[derive(Debug)]
@@ -25,19 +23,7 @@ impl Harness for Memory {
         self.0.clone().into()
     }
 
-    fn address(&self) -> String {
-        panic!("the locks of this process have no address")
-    }
-
-    fn places(&self) -> Vec<Arc<dyn Store>> {
-        vec![self.open()]
-    }
-
     fn forget(&self, key: &Key) {
         self.0.forget(key);
-    }
-
-    fn secrets(&self) -> Vec<String> {
-        Vec::new()
     }
 }

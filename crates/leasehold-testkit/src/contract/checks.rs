@@ -6,8 +6,10 @@ use std::pin::Pin;
 use super::fixture::Fixture;
 use super::modes::{downgrade, permits, writers};
 use super::optional::{breaking, inspection, records};
-use super::waiting::{queue, wait};
-use super::{acquire, cancellation, contention, expiry, fencing, release, renew, runtime, store};
+use super::waiting::{idle, outage, queue, wait};
+use super::{
+    acquire, cancellation, contention, expiry, fencing, network, release, renew, runtime, store,
+};
 use crate::harness::Optional;
 
 /// One test of the contract.
@@ -24,6 +26,10 @@ pub(super) struct Check {
 pub(super) enum Needs {
     Nothing,
     Processes,
+    /// The test breaks the network, so it has servers of its own.
+    Network,
+    /// The test counts requests, if the store has servers.
+    Counts,
 }
 
 /// Lists checks by their names, so that a test always has the name of its function.
@@ -123,6 +129,19 @@ pub(super) const CHECKS: &[Check] = checks! {
         a4_fence_of_a_waiter_exceeds_the_clock,
         w1_freed_lock_is_granted_to_the_waiter,
         w2_busy_lock_is_reported,
+    }
+    idle, Counts []::{
+        w1_idle_wait_asks_rarely,
+    }
+    outage, Network []::{
+        w2_frozen_server_is_reported_and_survived,
+    }
+    network, Network []::{
+        a7_attempt_in_a_broken_network_leaves_nothing,
+        a11_lease_counts_from_its_request,
+        a10_cut_attempt_leaves_what_it_says,
+        f3_attempt_that_arrives_after_its_release_is_void,
+        f4_cut_release_frees_the_lock,
     }
     queue, Nothing [Inspection]::{
         w3_waiters_are_served_in_arrival_order,

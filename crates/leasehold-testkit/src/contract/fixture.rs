@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use leasehold::clock::{Clock as _, SystemClock, WallTime, within};
 use leasehold::env::Env;
 use leasehold::store::{
-    AcquireError, Admin, Claim, ClientInfo, Expiry, Grant, Held, Inspection, LeaseTerms, Owner,
-    Progress, Release, Session, SessionContext, Store,
+    AcquireError, Admin, BoxFuture, Claim, ClientInfo, Expiry, Grant, Held, Inspection, LeaseTerms,
+    Owner, Progress, Release, Session, SessionContext, Store,
 };
 use leasehold::{Error, Fence, Guarantees, Key, Mode};
 use tokio::runtime::Handle;
 
 use super::worker::Worker;
+use crate::faults::{NetworkFault, Proxy};
 use crate::harness::{Harness, Suite};
 
 /// What one test works with: keys of its own, and clients that ask for them.
@@ -61,8 +62,13 @@ impl Fixture {
 
     /// Opens a session of a new client.
     pub(crate) fn session_of(&self, store: Arc<dyn Store>) -> OpenStore {
+        self.session_in(store, self.env.clone())
+    }
+
+    /// Opens a session of a new client, with its own clock.
+    pub(crate) fn session_in(&self, store: Arc<dyn Store>, env: Env) -> OpenStore {
         let client = self.client();
-        let context = SessionContext::new(self.env.clone(), Arc::clone(&client), Handle::current());
+        let context = SessionContext::new(env, Arc::clone(&client), Handle::current());
         let session = store.open(context);
         OpenStore {
             store,
@@ -108,6 +114,18 @@ impl Fixture {
         self.claim(key, ttl).with_mode(Mode::Shared)
     }
 
+    /// Sets the fault of every path to a server.
+    pub(crate) fn set_network(&self, fault: NetworkFault) {
+        for proxy in self.harness.network() {
+            proxy.set(fault);
+        }
+    }
+
+    /// Returns how many requests the servers were sent.
+    pub(crate) fn requests(&self) -> u64 {
+        self.harness.network().iter().map(Proxy::requests).sum()
+    }
+
     /// Starts another process that holds `key`. Also returns its fence.
     pub(crate) fn worker(&self, key: &Key, ttl: Duration) -> (Worker, u64) {
         Worker::holding(self.suite.name, &self.harness.address(), key.as_str(), ttl)
@@ -126,6 +144,15 @@ impl OpenStore {
 
     pub(crate) fn session(&self) -> Arc<dyn Session> {
         Arc::clone(&self.session)
+    }
+
+    /// Takes the lock with reports to `progress`, for as long as the caller polls.
+    pub(crate) fn acquire_in_session<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        progress: &'a Progress<'a>,
+    ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
+        self.session.acquire(claim, progress)
     }
 
     /// Takes the lock with reports to `progress`.

@@ -2,16 +2,7 @@
 //! named test, run by every store.
 //!
 //! [`Suite::without`] names the optional traits that a store does not have. The output lists the tests
-//! of these traits as ignored.
-//!
-//! A store's whole test file is a [`Suite`] and a call of [`main`]:
-//!
-//! ```no_run
-//! # use leasehold_testkit::{contract, harness::Suite};
-//! fn run(suites: &'static [Suite]) -> std::process::ExitCode {
-//!     contract::main(suites)
-//! }
-//! ```
+//! of these traits as ignored. A store's whole test file is a [`Suite`] and a call of [`main`].
 
 mod acquire;
 mod cancellation;
@@ -21,12 +12,13 @@ mod expiry;
 mod fencing;
 mod fixture;
 mod modes;
+mod network;
 mod optional;
 mod release;
 mod renew;
-mod run;
 mod runtime;
 mod store;
+mod trials;
 mod waiting;
 mod worker;
 
@@ -36,14 +28,20 @@ use std::sync::Arc;
 use libtest_mimic::Arguments;
 
 use crate::harness::Suite;
-use run::{Started, trials};
+use trials::{Started, trials};
 
-/// Runs the contract for each suite, as the `main` of a test program without the usual harness.
+/// Runs the contract for each suite, as the `main` of a test program without the usual harness. The arguments of the
+/// program choose tests, as those of any test program do.
 pub fn main(suites: &'static [Suite]) -> ExitCode {
+    run(suites, std::env::args())
+}
+
+/// Does the same with these arguments; the first is the name of the program.
+pub fn run(suites: &'static [Suite], arguments: impl IntoIterator<Item = String>) -> ExitCode {
     if worker::run_if_worker(suites) {
         return ExitCode::SUCCESS;
     }
-    let mut args = Arguments::from_args();
+    let mut args = Arguments::from_iter(arguments);
     // Most of the tests wait for a lease to end, and use no core.
     args.test_threads.get_or_insert(4);
     let started: Vec<Arc<Started>> = suites

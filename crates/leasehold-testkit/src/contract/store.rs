@@ -41,6 +41,8 @@ pub(crate) async fn s2_guarantees_and_terms_never_change(fixture: &Fixture) {
     // Otherwise a suite could avoid tests by claiming less of its store than is true.
     let one_process = before.0.exclusion == Exclusion::Process;
     assert_eq!(fixture.suite.open_at.is_none(), one_process);
+    let one_machine = one_process || before.0.exclusion == Exclusion::Kernel;
+    assert_eq!(fixture.suite.start_behind_proxies.is_none(), one_machine);
 }
 
 pub(crate) async fn s4_optional_traits_are_those_the_suite_names(fixture: &Fixture) {

@@ -2,7 +2,7 @@ mod optional;
 mod records;
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use leasehold::clock;
@@ -15,7 +15,6 @@ use leasehold::{Error, ErrorKind, Guarantees};
 use tokio::sync::watch;
 
 use super::crash_injector::{CrashInjector, RequestOutcome};
-use crate::virtual_time::lock;
 
 /// The fault of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,6 +224,11 @@ impl FaultySession {
             }
         }
     }
+}
+
+/// Returns the value behind a mutex, even after a test panicked while holding it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn too_late(name: String) -> Error {

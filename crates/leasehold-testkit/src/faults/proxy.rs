@@ -17,11 +17,28 @@ pub enum NetworkFault {
     None,
     /// Passes requests on immediately, and delays each answer by this span.
     SlowAnswers(Duration),
+    /// Delays each request by this span, and with it all that its connection sends later. A request arrives
+    /// even if its client closes the connection meanwhile.
+    SlowRequests(Duration),
+    /// Passes requests on immediately, and holds each answer back until the fault clears.
+    Mute,
+    /// Holds everything back on both sides until the fault clears, as a server that was stopped does. Requests
+    /// arrive then even if their client closed the connection meanwhile.
+    Frozen,
     /// Swallows everything that either side sends, and notifies neither, as a router that forgot a
     /// connection does. A connection that lost something stays dead when the fault clears.
     HalfOpen,
     /// Resets the open connections, and new ones immediately.
     Refusing,
+}
+
+/// The moment at which a [`Proxy`] cuts a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Before the request reaches the server.
+    BeforeRequest,
+    /// After the server carried the request out: before its answer reaches the client.
+    BeforeAnswer,
 }
 
 /// A network path to one server on the loopback interface. A test decides on the fault. Dropping the
@@ -47,6 +64,9 @@ struct State {
     /// The connections whose requests are held back, until the server has run them.
     held: HashMap<u64, Arc<Connection>>,
     opened: u64,
+    requests: u64,
+    /// The number of the request that is cut.
+    cut: Option<(u64, Cut)>,
     ended: bool,
 }
 
@@ -58,6 +78,8 @@ struct Connection {
     dead: AtomicBool,
     /// What the client sends is held back.
     held: AtomicBool,
+    /// The next answer is lost, and the connection with it.
+    is_cut_at_answer: AtomicBool,
 }
 
 impl Proxy {
@@ -78,6 +100,8 @@ impl Proxy {
             open: HashMap::new(),
             held: HashMap::new(),
             opened: 0,
+            requests: 0,
+            cut: None,
             ended: false,
         };
         let path = Arc::new(Path {
@@ -118,6 +142,24 @@ impl Proxy {
         for connection in open.values() {
             connection.reset();
         }
+        self.path.changed.notify_all();
+    }
+
+    /// Resets the connection of a later request, once: the next request has number 1. A request is what a client
+    /// sends at once, on any connection.
+    pub fn cut_at(&self, request: u64, cut: Cut) {
+        let mut state = self.path.state();
+        state.cut = Some((state.requests + request, cut));
+    }
+
+    /// Ends the wait for the request that [`cut_at`](Self::cut_at) named. Returns whether it has come.
+    pub fn has_cut(&self) -> bool {
+        self.path.state().cut.take().is_none()
+    }
+
+    /// Returns how many requests the clients sent so far: how often bytes came from them.
+    pub fn requests(&self) -> u64 {
+        self.path.state().requests
     }
 
     /// Returns whether an open connection lost something.
@@ -137,7 +179,15 @@ impl Proxy {
         state.held = state.open.clone();
     }
 
-    /// Passes on what was held back on connections that their clients closed, and closes them at the server.
+    /// Closes the connections whose requests are held back, at their clients only. The requests are still on the way.
+    pub fn close_held(&self) {
+        for connection in self.path.state().held.values() {
+            // The client may have closed it.
+            let _ = connection.client.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Passes on what was held back. Connections that their clients closed are then closed at the server, too.
     pub fn deliver_requests(&self) {
         for connection in self.path.state().held.values() {
             connection.held.store(false, Ordering::SeqCst);
@@ -145,7 +195,7 @@ impl Proxy {
         self.path.changed.notify_all();
     }
 
-    /// Returns whether requests are held back that the server has not run yet.
+    /// Returns whether a connection whose requests were held back is still open at the server.
     pub fn holds_requests(&self) -> bool {
         !self.path.state().held.is_empty()
     }
@@ -191,6 +241,7 @@ impl Path {
             server,
             dead: AtomicBool::new(false),
             held: AtomicBool::new(false),
+            is_cut_at_answer: AtomicBool::new(false),
         });
         let id = {
             let mut state = self.state();
@@ -201,17 +252,11 @@ impl Path {
         };
         let (path, requests) = (Arc::clone(self), Arc::clone(&connection));
         Builder::new().spawn(move || {
-            let mut kept = Vec::new();
-            path.carry(&requests, &requests.client, |bytes, _| {
-                kept.extend_from_slice(bytes);
-                if requests.held.load(Ordering::SeqCst) {
-                    return Ok(());
-                }
-                (&requests.server).write_all(&std::mem::take(&mut kept))
+            path.carry(&requests, &requests.client, |bytes, fault| {
+                path.receive(&requests, fault)?;
+                (&requests.server).write_all(bytes)
             });
             path.wait_while_held(&requests);
-            // The server may have closed the connection.
-            let _ = (&requests.server).write_all(&kept);
             requests.close(&requests.server);
             if path.state().held.contains_key(&id) {
                 // The server closes the connection when it has run everything.
@@ -224,6 +269,9 @@ impl Path {
         let (path, reading) = (Arc::clone(self), Arc::clone(&connection));
         Builder::new().spawn(move || {
             path.carry(&reading, &reading.server, |bytes, fault| {
+                if reading.is_cut_at_answer.load(Ordering::SeqCst) {
+                    return path.reset(&reading);
+                }
                 let delay = match fault {
                     NetworkFault::SlowAnswers(delay) => delay,
                     _ => Duration::ZERO,
@@ -235,7 +283,10 @@ impl Path {
         let path = Arc::clone(self);
         Builder::new().spawn(move || {
             for (at, bytes) in due {
-                path.wait_until(at);
+                path.wait_until(at, &connection);
+                path.wait_while(&connection, |state| {
+                    matches!(state.fault, NetworkFault::Mute | NetworkFault::Frozen)
+                });
                 let lost = connection.dead.load(Ordering::SeqCst);
                 if !lost && (&connection.client).write_all(&bytes).is_err() {
                     break;
@@ -270,19 +321,57 @@ impl Path {
         }
     }
 
+    /// Counts a request, and holds it up or cuts it as the test wants.
+    fn receive(&self, connection: &Connection, fault: NetworkFault) -> io::Result<()> {
+        let cut = {
+            let mut state = self.state();
+            state.requests += 1;
+            let number = state.requests;
+            state.cut.take_if(|(request, _)| *request <= number)
+        };
+        match cut {
+            Some((_, Cut::BeforeRequest)) => return self.reset(connection),
+            Some((_, Cut::BeforeAnswer)) => {
+                connection.is_cut_at_answer.store(true, Ordering::SeqCst);
+            }
+            None => {}
+        }
+        if let NetworkFault::SlowRequests(span) = fault {
+            self.wait_until(SystemClock.now() + span, connection);
+        }
+        self.wait_while(connection, |state| state.fault == NetworkFault::Frozen);
+        self.wait_while_held(connection);
+        if connection.dead.load(Ordering::SeqCst) {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        Ok(())
+    }
+
+    /// Resets a connection, whose threads then end.
+    fn reset(&self, connection: &Connection) -> io::Result<()> {
+        connection.reset();
+        self.changed.notify_all();
+        Err(io::ErrorKind::ConnectionReset.into())
+    }
+
     /// Waits until the requests of a connection may pass, or for the end of the proxy.
     fn wait_while_held(&self, connection: &Connection) {
+        self.wait_while(connection, |_| connection.held.load(Ordering::SeqCst));
+    }
+
+    /// Waits until `holds` is false, or for the end of the connection or the proxy.
+    fn wait_while(&self, connection: &Connection, holds: impl Fn(&State) -> bool) {
         let mut state = self.state();
-        while !state.ended && connection.held.load(Ordering::SeqCst) {
+        while !state.ended && !connection.dead.load(Ordering::SeqCst) && holds(&state) {
             let waited = self.changed.wait(state);
             state = waited.unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Waits for `due`, or for the end of the proxy.
-    fn wait_until(&self, due: BootInstant) {
+    /// Waits for `due`, or for the end of the connection or the proxy.
+    fn wait_until(&self, due: BootInstant, connection: &Connection) {
         let mut state = self.state();
-        while !state.ended {
+        while !state.ended && !connection.dead.load(Ordering::SeqCst) {
             let left = due.since(SystemClock.now());
             if left.is_zero() {
                 return;

@@ -1,4 +1,4 @@
-//! A store with only the required methods keeps the contract. It is a template for new stores.
+//! A store with only the required methods keeps the contract.
 
 mod store;
 
@@ -12,14 +12,11 @@ use leasehold_testkit::harness::{Harness, Optional, Suite};
 
 use store::MinimalStore;
 
+const SUITES: &[Suite] =
+    &[Suite::new("minimal", || Arc::new(Minimal::default())).without(&Optional::ALL)];
+
 fn main() -> ExitCode {
-    contract::main(&[Suite {
-        name: "minimal",
-        start: || Arc::new(Minimal::default()),
-        // The locks live in one process; another process cannot reach them.
-        open_at: None,
-        without: &Optional::ALL,
-    }])
+    contract::main(SUITES)
 }
 
 #[derive(Debug, Default)]
@@ -30,19 +27,7 @@ impl Harness for Minimal {
         Arc::new(self.0.clone())
     }
 
-    fn address(&self) -> String {
-        panic!("the locks of this process have no address")
-    }
-
-    fn places(&self) -> Vec<Arc<dyn Store>> {
-        vec![self.open()]
-    }
-
     fn forget(&self, key: &Key) {
         self.0.locks().remove(key);
-    }
-
-    fn secrets(&self) -> Vec<String> {
-        Vec::new()
     }
 }

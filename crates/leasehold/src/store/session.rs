@@ -46,6 +46,8 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     ///   and leaves nothing held. A claim that waits is never answered `Busy`.
     /// - **A6** If leases expire, the lock is free again once the claim's TTL is over without a renewal.
     ///   If they end with the process, the lock is free once the process is gone.
+    /// - **A11** The [term](Grant::term) of a grant begins before the request was sent that the store answers. A server that
+    ///   notifies a waiter of its turn does not say when the lease began, so the session then asks again.
     ///
     /// If the claim waits:
     ///
@@ -64,8 +66,8 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// `effect` is `Unknown` if the claim may hold or wait; the client then releases it, and may begin anew with another
-    /// owner. Otherwise nothing of the claim is left, not even a place in a queue.
+    /// - **A10** `effect` is `Unknown` if the claim may hold or wait; the client then releases it, and may begin anew with
+    ///   another owner. Otherwise nothing of the claim is left, not even a place in a queue.
     ///
     /// # Cancel safety
     ///

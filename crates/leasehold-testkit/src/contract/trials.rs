@@ -29,9 +29,10 @@ pub(super) fn trials(started: &Arc<Started>) -> impl Iterator<Item = Trial> {
     let started = Arc::clone(started);
     let suite = started.suite;
     let asked = move |check: &&Check| match check.needs {
-        Needs::Nothing => true,
+        Needs::Nothing | Needs::Counts => true,
         // `s2` checks that the suite tells the truth.
         Needs::Processes => suite.open_at.is_some(),
+        Needs::Network => suite.start_behind_proxies.is_some(),
     };
     CHECKS.iter().filter(asked).map(move |check| {
         let started = Arc::clone(&started);
@@ -43,7 +44,10 @@ pub(super) fn trials(started: &Arc<Started>) -> impl Iterator<Item = Trial> {
                 .with_ignored_flag(true);
         }
         Trial::test(name, move || {
-            let harness = Arc::clone(started.harness.get_or_init(suite.start));
+            let harness = match suite.start_behind_proxies {
+                Some(start) if matches!(check.needs, Needs::Network | Needs::Counts) => start(),
+                _ => Arc::clone(started.harness.get_or_init(suite.start)),
+            };
             let fixture = Fixture::new(suite, check.name, harness);
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()

@@ -1,0 +1,165 @@
+//! The obligations while the network fails.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::Effect;
+use leasehold::clock::{Clock as _, SystemClock, within};
+use leasehold::store::{AcquireError, Claim, Grant, Progress};
+
+use super::cancellation::MANY;
+use super::fixture::{
+    Fixture, LONG, OpenStore, TIMEOUT, free, granted, granted_in_time, released, until,
+};
+use crate::faults::{Cut, NetworkFault, Proxy};
+
+/// Longer than any request needs on the same machine.
+const DELAY: Duration = Duration::from_millis(300);
+
+pub(crate) async fn a7_attempt_in_a_broken_network_leaves_nothing(fixture: &Fixture) {
+    let faults = [
+        NetworkFault::Mute,
+        NetworkFault::Frozen,
+        NetworkFault::HalfOpen,
+        NetworkFault::SlowRequests(DELAY),
+    ];
+    for fault in faults {
+        for waits in [false, true] {
+            let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
+            // Connects before the network breaks.
+            free(fixture, &store, &fixture.key()).await;
+            let holder = fixture.claim(&key, LONG);
+            if waits {
+                granted(&other, &holder).await;
+            }
+            fixture.set_network(fault);
+            let claim = Arc::new(fixture.claim(&key, LONG).waiting(waits));
+            let progress = Progress::new();
+            // Drops the attempt while its request is on the way, or while it waits.
+            let pause = SystemClock.sleep_until(SystemClock.now() + DELAY / 2);
+            tokio::select! {
+                _ = store.acquire_in_session(&claim, &progress) => {}
+                () = pause => {}
+            }
+            fixture.set_network(NetworkFault::None);
+            in_time("a release", store.release(&claim)).await;
+            if waits {
+                in_time("a release", other.release(&holder)).await;
+            }
+            let observer = fixture.open();
+            let (next, _) = granted_in_time(fixture, &observer, &key).await;
+            released(&observer, &next).await;
+        }
+    }
+}
+
+pub(crate) async fn a11_lease_counts_from_its_request(fixture: &Fixture) {
+    let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
+    for store in [&store, &other] {
+        free(fixture, store, &fixture.key()).await;
+    }
+    let is_old = |grant: &Grant| {
+        let age = SystemClock.now().since(grant.term.since);
+        assert!(age >= DELAY.mul_f64(0.95), "{age:?} old: {grant:?}");
+    };
+    fixture.set_network(NetworkFault::SlowAnswers(DELAY));
+    let first = fixture.claim(&key, LONG);
+    is_old(&store.acquire(&first).await.expect("the lock"));
+    let (waiter, progress) = (fixture.claim(&key, LONG).waiting(true), Progress::new());
+    let freeing = async {
+        until(fixture, "a report", async || progress.last().is_some()).await;
+        released(&store, &first).await;
+    };
+    let granting = async {
+        let grant = other.acquire_with(&waiter, &progress).await;
+        let grant = grant.expect("granted once it was free");
+        is_old(&grant);
+        grant
+    };
+    let (grant, ()) = futures_util::join!(granting, freeing);
+    let owner = grant.owner.unwrap_or(waiter.owner);
+    released(&other, &waiter.with_owner(owner)).await;
+}
+
+pub(crate) async fn a10_cut_attempt_leaves_what_it_says(fixture: &Fixture) {
+    for cut in [Cut::BeforeRequest, Cut::BeforeAnswer] {
+        cut_each_request(fixture, cut, async |store, claim, cut_now| {
+            cut_now();
+            match store.acquire(claim).await {
+                Err(AcquireError::Failed(error)) if error.effect() == Effect::None => {}
+                Ok(_) | Err(AcquireError::Failed(_)) => {
+                    in_time("a release", store.release(claim)).await;
+                }
+                Err(busy) => panic!("{busy:?}"),
+            }
+        })
+        .await;
+    }
+}
+
+pub(crate) async fn f4_cut_release_frees_the_lock(fixture: &Fixture) {
+    for cut in [Cut::BeforeRequest, Cut::BeforeAnswer] {
+        cut_each_request(fixture, cut, async |store, claim, cut_now| {
+            granted(store, claim).await;
+            cut_now();
+            in_time("a release", store.release(claim)).await;
+            in_time("a flush", store.flush()).await;
+        })
+        .await;
+    }
+}
+
+/// Repeats `work` on a lock of its own and cuts another one of its requests each time, until it has no more. Each
+/// time the lock is then free.
+async fn cut_each_request(
+    fixture: &Fixture,
+    cut: Cut,
+    work: impl AsyncFn(&OpenStore, &Claim, &dyn Fn()),
+) {
+    let network = fixture.harness.network();
+    let observer = fixture.open();
+    for request in 1..MANY as u64 {
+        let (store, key) = (fixture.open(), fixture.key());
+        let cut_now = || network.iter().for_each(|proxy| proxy.cut_at(request, cut));
+        work(&store, &fixture.claim(&key, LONG), &cut_now).await;
+        let was_cut = network.iter().map(Proxy::has_cut).fold(false, |a, b| a | b);
+        let (next, _) = granted_in_time(fixture, &observer, &key).await;
+        released(&observer, &next).await;
+        if !was_cut {
+            assert!(request > 1, "nothing was sent");
+            return;
+        }
+    }
+    panic!("still sending after {MANY} requests");
+}
+
+pub(crate) async fn f3_attempt_that_arrives_after_its_release_is_void(fixture: &Fixture) {
+    let (store, key) = (fixture.open(), fixture.key());
+    free(fixture, &store, &fixture.key()).await;
+    let network = fixture.harness.network();
+    network.iter().for_each(Proxy::hold_requests);
+    let (claim, sent) = (Arc::new(fixture.claim(&key, LONG)), fixture.requests());
+    let progress = Progress::new();
+    tokio::select! {
+        answer = store.acquire_in_session(&claim, &progress) => panic!("{answer:?}"),
+        () = until(fixture, "a request", async || fixture.requests() > sent) => {}
+    }
+    // The release takes another connection. Only one that was answered promises anything.
+    network.iter().for_each(Proxy::close_held);
+    until(fixture, "a release", async || {
+        store.release(&claim).await.is_ok()
+    })
+    .await;
+    network.iter().for_each(Proxy::deliver_requests);
+    until(fixture, "the request has arrived", async || {
+        !network.iter().any(Proxy::holds_requests)
+    })
+    .await;
+    free(fixture, &fixture.open(), &key).await;
+}
+
+/// Waits for something whose outcome does not matter.
+async fn in_time(what: &str, work: impl Future) {
+    let ended = within(&SystemClock, SystemClock.now() + TIMEOUT, work).await;
+    assert!(ended.is_some(), "{what}: not within {TIMEOUT:?}");
+}

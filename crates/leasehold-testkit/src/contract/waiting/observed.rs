@@ -1,0 +1,115 @@
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use leasehold::store::{
+    AcquireError, BoxFuture, Claim, Grant, Held, LeaseTerms, Progress, Release, Renewal, Report,
+    Session, SessionContext, Store,
+};
+use leasehold::{Error, Guarantees};
+
+/// A store whose reports a test can see.
+#[derive(Clone, Debug)]
+pub(super) struct Observed {
+    inner: Arc<dyn Store>,
+    reports: Reports,
+}
+
+/// The reports of a store, including the errors that end an attempt.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reports(Arc<Mutex<Option<Report>>>);
+
+#[derive(Debug)]
+struct ObservedSession {
+    inner: Arc<dyn Session>,
+    reports: Reports,
+}
+
+impl Observed {
+    pub(super) fn new(inner: Arc<dyn Store>) -> Self {
+        let reports = Reports::default();
+        Self { inner, reports }
+    }
+
+    pub(super) fn reports(&self) -> Reports {
+        self.reports.clone()
+    }
+}
+
+impl Reports {
+    pub(super) fn last(&self) -> Option<Report> {
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.clone()
+    }
+
+    fn note(&self, report: Report) {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Some(report);
+    }
+}
+
+impl fmt::Display for Observed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl From<Observed> for Arc<dyn Store> {
+    fn from(store: Observed) -> Self {
+        Arc::new(store)
+    }
+}
+
+impl Store for Observed {
+    fn guarantees(&self) -> Guarantees {
+        self.inner.guarantees()
+    }
+
+    fn terms(&self) -> LeaseTerms {
+        self.inner.terms()
+    }
+
+    fn open(&self, context: SessionContext) -> Arc<dyn Session> {
+        Arc::new(ObservedSession {
+            inner: self.inner.open(context),
+            reports: self.reports.clone(),
+        })
+    }
+}
+
+impl Session for ObservedSession {
+    fn acquire<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        _: &'a Progress<'a>,
+    ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
+        let reports = self.reports.clone();
+        Box::pin(async move {
+            let heard = reports.clone();
+            let listener = move |report: &Report| heard.note(report.clone());
+            let answer = self
+                .inner
+                .acquire(claim, &Progress::heard_by(&listener))
+                .await;
+            if let Err(AcquireError::Failed(error)) = &answer {
+                reports.note(Report::Unavailable(error.clone()));
+            }
+            answer
+        })
+    }
+
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+        self.inner.renew(leases)
+    }
+
+    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>> {
+        self.inner.release(claim)
+    }
+
+    fn detach(&self, claim: &Arc<Claim>) {
+        self.inner.detach(claim);
+    }
+
+    fn flush(&self) -> BoxFuture<'_, ()> {
+        self.inner.flush()
+    }
+}

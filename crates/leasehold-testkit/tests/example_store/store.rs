@@ -1,0 +1,276 @@
+//! A whole store on a network, as a template: a session with one connection, whose server notifies waiters.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use leasehold::clock::{BootInstant, within};
+use leasehold::store::{
+    AcquireError, BoxFuture, Claim, Exclusion, Expiry, Grant, Held, Inspection, LeaseTerms, Order,
+    Progress, Release, Renewal, Session, SessionContext, Store, Term, poll_until,
+};
+use leasehold::{Error, ErrorKind, Guarantees, LostReason, Mode};
+use tokio::sync::oneshot;
+use tokio_util::task::TaskTracker;
+
+use crate::link::{Call, Link, Reply};
+
+/// The place: the address of a server.
+#[derive(Clone, Debug)]
+pub(crate) struct ExampleStore(pub(crate) SocketAddr);
+
+/// The locks of one client.
+#[derive(Clone, Debug)]
+pub(crate) struct ExampleSession(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    server: SocketAddr,
+    context: SessionContext,
+    /// The connection; `None` until the first request.
+    link: Mutex<Option<Arc<Link>>>,
+    releases: TaskTracker,
+}
+
+impl fmt::Display for ExampleStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "example server {}", self.0)
+    }
+}
+
+// [store]
+impl Store for ExampleStore {
+    fn guarantees(&self) -> Guarantees {
+        Guarantees::new(Exclusion::OneServer, Expiry::Lease, Order::Fifo)
+    }
+
+    fn terms(&self) -> LeaseTerms {
+        LeaseTerms::single()
+    }
+
+    fn open(&self, context: SessionContext) -> Arc<dyn Session> {
+        let releases = TaskTracker::new();
+        releases.close();
+        Arc::new(ExampleSession(Arc::new(Inner {
+            server: self.0,
+            context,
+            link: Mutex::default(),
+            releases,
+        })))
+    }
+}
+// [store]
+
+impl Session for ExampleSession {
+    // [acquire]
+    fn acquire<'a>(
+        &'a self,
+        claim: &'a Arc<Claim>,
+        progress: &'a Progress<'a>,
+    ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
+        let env = self.0.context.env();
+        Box::pin(self.0.context.in_runtime(async move {
+            if claim.mode != Mode::Exclusive {
+                let text = format!("{} mode is not offered", claim.mode);
+                return Err(Error::new(ErrorKind::Unsupported, text).into());
+            }
+            if claim.is_queued() {
+                return self.wait(claim, progress).await;
+            }
+            let how = if claim.barges { "barge" } else { "try" };
+            let attempt = async |claim: Arc<Claim>| {
+                let (mut call, since) = self.ask(&claim, how).await?;
+                match self.answer(&claim, &mut call).await? {
+                    Reply::Granted(fence) => Ok(Grant::new(fence, Term::new(since, claim.ttl))),
+                    Reply::Busy(busy) => Err(AcquireError::Busy(busy)),
+                    other => Err(unexpected(&other).into()),
+                }
+            };
+            poll_until(env, claim, progress, attempt, || env.poll_pause()).await
+        }))
+    }
+    // [acquire]
+
+    // [renew]
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+        // All are sent before the first answer arrives.
+        let renewals = leases.iter().map(|held| self.renew_one(&held.claim));
+        Box::pin(futures_util::future::join_all(renewals))
+    }
+    // [renew]
+
+    // [release]
+    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>> {
+        let (session, claim) = (self.clone(), Arc::clone(claim));
+        let (tell, told) = oneshot::channel();
+        // A task, because a caller that drops the future does not take the release back.
+        self.0
+            .context
+            .spawn(self.0.releases.track_future(async move {
+                // The caller may be gone.
+                let _ = tell.send(session.release_in_time(&claim).await);
+            }));
+        Box::pin(async move { told.await.unwrap_or_else(|_| Err(closed())) })
+    }
+
+    fn flush(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.releases.wait())
+    }
+    // [release]
+
+    fn inspection(&self) -> Option<&dyn Inspection> {
+        Some(self)
+    }
+}
+
+impl ExampleSession {
+    // [wait]
+    /// Waits in the queue. The server says when it is the turn of the claim. It does not say since when, so the claim
+    /// asks again, and the lease counts from then on.
+    async fn wait(
+        &self,
+        claim: &Arc<Claim>,
+        progress: &Progress<'_>,
+    ) -> Result<Grant, AcquireError> {
+        let mut next = Arc::clone(claim);
+        loop {
+            let (mut call, since) = self.ask(&next, "wait").await?;
+            match self.answer(claim, &mut call).await? {
+                Reply::Granted(fence) => return Ok(Grant::new(fence, Term::new(since, claim.ttl))),
+                Reply::Queued(busy) => progress.busy(busy),
+                other => return Err(unexpected(&other).into()),
+            }
+            self.turn(claim, &mut call).await?;
+            let now = self.0.context.env().clock.wall();
+            next = Arc::new(Claim::clone(claim).proposed_at(now));
+        }
+    }
+
+    /// Waits for the turn of the claim. A silent server may be gone, so the session asks whether it is there.
+    async fn turn(&self, claim: &Claim, call: &mut Call) -> Result<(), Error> {
+        loop {
+            match self.in_time(claim.limit(), call.reply()).await {
+                Some(Ok(Reply::Turn)) => return Ok(()),
+                Some(Ok(other)) => return Err(unexpected(&other)),
+                Some(Err(error)) => return Err(error),
+                None => {
+                    let mut ping = call.link().send("ping")?;
+                    self.answer(claim, &mut ping).await?;
+                }
+            }
+        }
+    }
+    // [wait]
+
+    // [ask]
+    /// Asks for the lock. Also returns when the lease begins at the earliest: before the request is sent.
+    async fn ask(&self, claim: &Claim, how: &str) -> Result<(Call, BootInstant), Error> {
+        let link = self.link(claim.limit()).await?;
+        let client = serde_json::to_string(&*claim.client).map_err(|error| {
+            Error::new(ErrorKind::InvalidInput, "the client has no text form").with_source(error)
+        })?;
+        let (key, owner, ttl) = (&claim.key, claim.owner, claim.ttl.as_millis());
+        let proposal = claim.proposal.as_micros();
+        let since = self.now();
+        let line = format!("{how}\t{key}\t{owner}\t{ttl}\t{proposal}\t{client}");
+        Ok((link.send(&line)?, since))
+    }
+
+    /// Returns the answer to a request that was sent. From here on, every error has an unknown effect.
+    async fn answer(&self, claim: &Claim, call: &mut Call) -> Result<Reply, Error> {
+        let limit = claim.limit();
+        match self.in_time(limit, call.reply()).await {
+            Some(answer) => answer,
+            None => {
+                // The answers that follow may never come, either.
+                call.link().close();
+                let text = format!("no answer within {limit:?}");
+                let error = Error::new(ErrorKind::Unreachable, text);
+                Err(error.with_unknown_effect())
+            }
+        }
+    }
+
+    /// Returns the connection. Nothing is sent yet, so an error has no effect.
+    pub(crate) async fn link(&self, limit: Duration) -> Result<Arc<Link>, Error> {
+        let current = || self.0.link.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(link) = current().as_ref().filter(|link| link.is_open()) {
+            return Ok(Arc::clone(link));
+        }
+        let connecting = Link::connect(self.0.server, &self.0.context);
+        let connected = self.in_time(limit, connecting).await;
+        let link = connected.unwrap_or_else(|| {
+            let text = format!("no connection within {limit:?}");
+            Err(Error::new(ErrorKind::Unreachable, text))
+        })?;
+        // Another request may have connected meanwhile. Its connection closes after its last call.
+        *current() = Some(Arc::clone(&link));
+        Ok(link)
+    }
+    // [ask]
+
+    async fn renew_one(&self, claim: &Claim) -> Renewal {
+        if claim.mode != Mode::Exclusive {
+            return Renewal::Lost(LostReason::Taken);
+        }
+        let since = self.now();
+        match self.is_done("renew", claim).await {
+            Ok(true) => Renewal::Renewed(Term::new(since, claim.ttl)),
+            Ok(false) => Renewal::Lost(LostReason::Gone),
+            Err(error) => Renewal::Unknown(error),
+        }
+    }
+
+    /// Sends the release until the server answers, or until the lease is over.
+    async fn release_in_time(&self, claim: &Claim) -> Result<Release, Error> {
+        let end = self.now() + claim.ttl;
+        loop {
+            match self.is_done("release", claim).await {
+                Ok(true) => return Ok(Release::Released),
+                Ok(false) => return Ok(Release::WasLost),
+                Err(error) if self.now() > end => return Err(error.with_unknown_effect()),
+                Err(_) => self.0.context.env().poll_pause().await,
+            }
+        }
+    }
+
+    /// Sends a request whose answer is yes or no.
+    async fn is_done(&self, request: &str, claim: &Claim) -> Result<bool, Error> {
+        let (key, owner, ttl) = (&claim.key, claim.owner, claim.ttl.as_millis());
+        let link = self.link(claim.limit()).await?;
+        let mut call = link.send(&format!("{request}\t{key}\t{owner}\t{ttl}"))?;
+        match self.answer(claim, &mut call).await? {
+            Reply::Done(done) => Ok(done),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    pub(crate) async fn in_time<T>(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        within(&*self.0.context.env().clock, self.now() + limit, work).await
+    }
+
+    fn now(&self) -> BootInstant {
+        self.0.context.env().clock.now()
+    }
+}
+
+pub(crate) fn unexpected(reply: &Reply) -> Error {
+    let (kind, text) = match reply {
+        Reply::Refused(text) => (ErrorKind::Refused, text.clone()),
+        other => (
+            ErrorKind::InvalidResponse,
+            format!("{other:?} answers another request"),
+        ),
+    };
+    Error::new(kind, text).with_unknown_effect()
+}
+
+fn closed() -> Error {
+    let text = "the client ended before the answer came";
+    Error::new(ErrorKind::Closed, text).with_unknown_effect()
+}
