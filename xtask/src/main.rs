@@ -16,6 +16,7 @@ mod mutants;
 mod postgres;
 mod programs;
 mod python;
+mod quick;
 mod setup;
 mod skip;
 mod step;
@@ -29,6 +30,7 @@ Usage: cargo xtask COMMAND
 
   verify   [--skip NAME]...     everything that must hold before a change is merged
   test     [--skip NAME]...     installs what the tests need, then runs them
+  test     --quick              the tests that need only redis-server, in three minutes
   setup    [--skip NAME]...     only installs what the tests need
   lint                          file sizes, layers and known defects (1 s)
   fix                           formats, and applies clippy's fixes
@@ -86,6 +88,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
             Ok(())
         }
         "verify" => commands::verify(&find()?, &skip::skips(rest)?),
+        "test" if rest == ["--quick"] => quick::run(&find()?),
         "test" => commands::test(&find()?, &skip::skips(rest)?),
         "setup" => Ok(setup::run(&find()?, &skip::skips(rest)?)?),
         "lint" => none(rest).and_then(|()| Ok(lint::run(&find()?)?)),

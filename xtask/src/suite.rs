@@ -13,15 +13,24 @@ pub(crate) fn run(workspace: &Workspace, skipped: &[String]) -> Result<(), Strin
     let (options, filters) = skip::choice(skipped);
     let mut command = step::cargo(workspace, "test --workspace --locked --no-fail-fast");
     command.args(options).arg("--").args(filters);
-    equip(&mut command, workspace)?;
+    tally(&mut command, workspace, !skipped.is_empty())
+}
+
+/// Runs a test command, and prints a summary. `skips` says whether tests are left out by name.
+pub(crate) fn tally(
+    command: &mut Command,
+    workspace: &Workspace,
+    skips: bool,
+) -> Result<(), String> {
+    equip(command, workspace)?;
     if std::env::var_os(THREADS).is_none() {
         command.env(THREADS, threads().to_string());
     }
     let mut tally = Tally::default();
-    let outcome = step::follow(&mut command, |line| tally.count(line));
+    let outcome = step::follow(command, |line| tally.count(line));
     println!("{}", tally.summary());
     outcome?;
-    tally.verdict(!skipped.is_empty())
+    tally.verdict(skips)
 }
 
 /// What the test runner reads.

@@ -1,0 +1,122 @@
+//! The tests that need nothing but `redis-server`, and take less than three minutes on two cores.
+
+use crate::Failure;
+use crate::setup;
+use crate::step::{cargo, step};
+use crate::suite;
+use crate::workspace::Workspace;
+
+/// Test programs that run, besides all unit tests.
+const TARGETS: [&str; 14] = [
+    "absent_traits",
+    "adding_a_store",
+    "allocations",
+    "contract",
+    "differential",
+    "driver",
+    "example_store",
+    "fork",
+    "it",
+    "obligations",
+    "pause",
+    "proxy",
+    "servers",
+    "wire",
+];
+
+/// Test programs that do not run, and what they test.
+const LEFT_OUT: [(&str, &str); 6] = [
+    ("broken", "searches in the model of the protocol"),
+    ("design", "searches in the model of the protocol"),
+    ("faults", "broken servers and networks"),
+    (
+        "minimal_store",
+        "the contract on a store like that in memory",
+    ),
+    ("pages", "the console examples of the pages"),
+    ("sql", "the SQL of the manual, on PostgreSQL"),
+];
+
+/// Tests that do not run, by a part of their names, and what they test.
+const FILTERS: [(&str, &str); 11] = [
+    ("administration::", "the command line in its own process"),
+    ("elections::", "the command line in its own process"),
+    ("holds::", "the command line in its own process"),
+    ("is_noticed", "simulated runs of a broken protocol"),
+    ("nobody::", "the command line as another user"),
+    ("postgres", "PostgreSQL"),
+    ("records_keep", "simulated runs"),
+    (
+        "redis_",
+        "the command line on Redis, the contract on a quorum, and redis-py",
+    ),
+    ("results::", "the command line in its own process"),
+    ("run::", "the command line in its own process"),
+    ("runs_with", "simulated runs"),
+];
+
+/// Runs the tests, and says which ones it leaves out. Installs nothing.
+pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
+    setup::check(workspace, &["redis-py", "postgres"].map(str::to_owned))?;
+    step("quick tests", || {
+        let mut command = cargo(
+            workspace,
+            "test --workspace --locked --no-fail-fast --lib --bins",
+        );
+        command.args(TARGETS.iter().flat_map(|name| ["--test", name]));
+        command.arg("--");
+        command.args(FILTERS.iter().flat_map(|(name, _)| ["--skip", name]));
+        let outcome = suite::tally(&mut command, workspace, true);
+        print!("{}", left_out());
+        outcome
+    })?;
+    Ok(())
+}
+
+fn left_out() -> String {
+    let programs =
+        LEFT_OUT.map(|(name, what)| format!("LEFT OUT the test program {name}: {what}\n"));
+    let filters = FILTERS.map(|(name, what)| format!("LEFT OUT tests called *{name}*: {what}\n"));
+    let rest = "LEFT OUT the examples in the documentation\n`cargo xtask test` runs them all\n";
+    programs.concat() + &filters.concat() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Returns the names of the test programs of all crates.
+    fn programs() -> BTreeSet<String> {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+        let entries = |folder: &Path| {
+            let entries = std::fs::read_dir(folder).into_iter().flatten();
+            entries.map(|entry| entry.unwrap().path())
+        };
+        let tests = entries(&crates).flat_map(|folder| entries(&folder.join("tests")));
+        let is_program = |path: &std::path::PathBuf| {
+            path.join("main.rs").exists() || path.extension().is_some_and(|end| end == "rs")
+        };
+        let name = |path: std::path::PathBuf| path.file_stem().unwrap().to_string_lossy().into();
+        tests.filter(is_program).map(name).collect()
+    }
+
+    #[test]
+    fn each_test_program_runs_or_is_named() {
+        let left_out = LEFT_OUT.iter().map(|(name, _)| *name);
+        let listed: Vec<&str> = TARGETS.into_iter().chain(left_out).collect();
+        let unique: BTreeSet<String> = listed.iter().map(ToString::to_string).collect();
+        assert_eq!(unique.len(), listed.len(), "a name is listed twice");
+        assert_eq!(programs(), unique);
+    }
+
+    #[test]
+    fn what_is_left_out_is_said() {
+        let said = left_out();
+        for name in ["pages", "postgres", "redis_", "examples"] {
+            assert!(said.contains(name), "{name} in {said}");
+        }
+    }
+}
