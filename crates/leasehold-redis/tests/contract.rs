@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::store::{
-    AcquireError, BoxFuture, Busy, Claim, Grant, Held, LeaseTerms, Progress, Release, Renewal,
-    Session, SessionContext, Store, Term,
+    AcquireError, BoxFuture, Busy, Claim, Grant, Guarantees, Held, LeaseTerms, Progress, Release,
+    Renewal, Session, SessionContext, Store, Term,
 };
-use leasehold::{Error, Fence, Guarantees, Key};
+use leasehold::{Error, Fence, Key};
 use leasehold_redis::RedisStore;
 use leasehold_testkit::contract;
 use leasehold_testkit::faults::Proxy;

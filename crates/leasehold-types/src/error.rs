@@ -8,6 +8,7 @@ use super::fence::Fence;
 use super::key::Key;
 use super::lost_reason::LostReason;
 use super::member_id::MemberId;
+use super::owner::ClientId;
 
 /// The reason for a failed call.
 ///
@@ -28,6 +29,7 @@ struct Inner {
     members: Vec<MemberFailure>,
     eligible_after: Option<Duration>,
     lost_reason: Option<LostReason>,
+    holder: Option<ClientId>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
@@ -45,6 +47,7 @@ impl Error {
             members: Vec::new(),
             eligible_after: None,
             lost_reason: None,
+            holder: None,
             source: None,
         }))
     }
@@ -86,6 +89,12 @@ impl Error {
     #[must_use]
     pub fn with_not_ready(self) -> Self {
         self.edit(|inner| inner.is_not_ready = true)
+    }
+
+    /// The same error, for a lock that this client holds.
+    #[must_use]
+    pub fn with_holder(self, holder: Option<ClientId>) -> Self {
+        self.edit(|inner| inner.holder = holder)
     }
 
     /// The same error, naming the store (without credentials) unless it names one already.
@@ -174,6 +183,11 @@ impl Error {
     /// Returns why the guard is no longer valid, if that is the error.
     pub fn lost_reason(&self) -> Option<LostReason> {
         self.0.lost_reason
+    }
+
+    /// Returns the client that holds the lock, if the lock is busy and the store named its holder.
+    pub fn holder(&self) -> Option<ClientId> {
+        self.0.holder
     }
 
     /// Returns whether the resource refused the fence, because a later holder has been there.

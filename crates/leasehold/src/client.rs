@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::acquire::LockOptions;
 use crate::env::Env;
 use crate::lease::ClientContext;
 use crate::lease::ClientCore;
@@ -29,7 +30,7 @@ use crate::types::{ClientId, Error, Holder, Key, Waiter};
 ///
 /// ```
 /// # pollster::block_on(async {
-/// use leasehold::{Client, MemoryStore};
+/// use leasehold::{Client, memory::MemoryStore};
 ///
 /// let locks = Client::new(MemoryStore::new());
 /// let guard = locks.lock("invoices/2026-11").acquire().await?;
@@ -62,7 +63,11 @@ impl Client {
 
     /// Returns the lock called `name`. An invalid name is reported when the lock is acquired.
     pub fn lock(&self, name: impl AsRef<str>) -> Lock {
-        Lock::new(Arc::clone(&self.core), Key::new(name))
+        Lock::new(
+            Arc::clone(&self.core),
+            Key::new(name),
+            LockOptions::default(),
+        )
     }
 
     /// Returns the record of the lock called `name`, to be read without holding the lock. An invalid name
@@ -144,7 +149,7 @@ impl Client {
     ///     Ok(())
     /// }
     /// // The memory store has no members: nothing is printed.
-    /// let locks = Client::new(leasehold::MemoryStore::new());
+    /// let locks = Client::new(leasehold::memory::MemoryStore::new());
     /// print_health(&locks).await?;
     /// # Ok::<(), Error>(()) }).unwrap();
     /// ```

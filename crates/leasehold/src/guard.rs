@@ -1,10 +1,9 @@
 mod running;
 
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-
-use tokio_util::sync::CancellationToken;
 
 use crate::env::clock::BootInstant;
 use crate::lease::{ClientCore, HeldLease};
@@ -28,7 +27,7 @@ use crate::types::{Error, ErrorKind, Fence, Key, Mode, Owner, forked};
 /// ```
 /// # pollster::block_on(async {
 /// use std::time::Duration;
-/// use leasehold::{Client, MemoryStore};
+/// use leasehold::{Client, memory::MemoryStore};
 ///
 /// let locks = Client::new(MemoryStore::new());
 /// let guard = locks.lock("report").acquire().await?;
@@ -165,23 +164,34 @@ impl Guard {
     /// Resolves with the reason once the guard is lost, at the latest at its deadline. In a forked child
     /// it resolves at once.
     ///
+    /// The future can be passed to the work that the lock protects: it borrows nothing, and keeps neither the lock
+    /// nor the client. It never resolves if the lock is released first.
+    ///
     /// # Cancel safety
     ///
     /// May be dropped at any time.
-    pub async fn lost(&self) -> LostReason {
-        loop {
-            if let Err(reason) = self.check_now() {
-                return reason;
-            }
-            self.held_lease().lost_token().cancelled().await;
-        }
-    }
-
-    /// Returns a token that is cancelled once the guard is lost, to pass to the work that the lock
-    /// protects. It outlives the guard, and a release does not cancel it.
     #[doc(alias = "cancel")]
-    pub fn lost_token(&self) -> CancellationToken {
-        self.held_lease().lost_token().clone()
+    pub fn lost(&self) -> impl Future<Output = LostReason> + Send + use<> {
+        let held_lease = Arc::clone(self.held_lease());
+        let context = Arc::clone(&self.hold.client.context);
+        let process = self.hold.client.process();
+        async move {
+            loop {
+                if !process.is_current() {
+                    return LostReason::Forked;
+                }
+                if let Some(reason) = held_lease.lost_reason() {
+                    return reason;
+                }
+                // After a release, the deadline no longer concerns anybody.
+                if !held_lease.is_over()
+                    && let Err(reason) = held_lease.check(context.now())
+                {
+                    return reason;
+                }
+                held_lease.lost_token().cancelled().await;
+            }
+        }
     }
 
     /// Resolves with the deadline as soon as it differs from `from`, as it does after each renewal. For
@@ -222,7 +232,7 @@ impl Guard {
     ///
     /// ```
     /// # pollster::block_on(async {
-    /// use leasehold::{Client, MemoryStore, Mode};
+    /// use leasehold::{Client, Mode, memory::MemoryStore};
     ///
     /// let locks = Client::new(MemoryStore::new());
     /// let guard = locks.lock("index").acquire().await?;
@@ -268,7 +278,7 @@ impl Guard {
     ///
     /// ```
     /// # pollster::block_on(async {
-    /// use leasehold::{Client, MemoryStore, ReleaseOutcome};
+    /// use leasehold::{Client, ReleaseOutcome, memory::MemoryStore};
     ///
     /// let locks = Client::new(MemoryStore::new());
     /// let outer = locks.lock("deploy").acquire().await?;

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use leasehold::{Client, MemoryStore};
+//! use leasehold::{Client, memory::MemoryStore};
 //!
 //! # pollster::block_on(async {
 //! let locks = Client::new(MemoryStore::new()); // or a FileStore, a RedisStore
@@ -32,9 +32,9 @@
 //! | one machine | `leasehold_file::FileStore` | frees the lock at once | the kernel's: no lease, no deadline, nothing expires falsely |
 //! | one Redis or Valkey | `leasehold_redis::RedisStore` | frees it after one TTL | as long as that server keeps its data; not across a failover |
 //! | three or five independent ones | `leasehold_redis::RedisStore` of all | frees it after one TTL | while a majority keeps its data; a minority may be dead or frozen |
-//! | a test | [`MemoryStore`] | frees it after one TTL | within one process |
+//! | a test | [`memory::MemoryStore`] | frees it after one TTL | within one process |
 //!
-//! [`Guarantees`] says the same in types, for programs that refuse to run with less than they need.
+//! [`store::Guarantees`] says the same in types, for programs that refuse to run with less than they need.
 //! [`manual::choosing`] says more.
 //!
 //! # What it does not do
@@ -46,17 +46,17 @@
 //!   lists what it cannot notice.
 //! - Redis and quorums serve waiters first come, first served. The file store notifies its waiters when a
 //!   lock is free, but serves them in no order. [`manual::waiting`] says more.
-//! - It is not a consensus store. The data that it keeps next to a lock is [small](HeldRecord), and only
+//! - It is not a consensus store. The data that it keeps next to a lock is [small](record::HeldRecord), and only
 //!   one holder at a time may write it. Two processes may both believe that they lead
 //!   ([`manual::leadership`]).
 //!
 //! # The parts, in reading order
 //!
 //! A [`Client`] creates [`Lock`]s, and acquiring a lock returns a [`Guard`]. A [`Semaphore`] is a lock
-//! that several owners can hold, and a [`LockSet`] acquires several locks at once. A [`Once`] runs a
-//! request once and keeps its result. A [`Handle`] passes a held lock from a process that ends to another
-//! one. An [`Election`] makes one of many candidates the leader, visible to all. A resource that checks
-//! fences implements [`Fenced`]; [`FenceGate`] is one.
+//! that several owners can hold, and a [`LockSet`] acquires several locks at once. A [`Once`](once::Once) runs a
+//! request once and keeps its result. A [`Handle`](handle::Handle) passes a held lock from a process that ends to another
+//! one. An [`Election`](election::Election) makes one of many candidates the leader, visible to all. A resource that checks
+//! fences implements [`Fenced`](fencing::Fenced); [`FenceGate`](fencing::FenceGate) is one.
 //!
 //! Operators see all locks with [`Client::list_locks`], and take one from a holder that hangs with
 //! [`Client::break_lock`]. The metrics and spans of [`manual::observing`] show what a program's locks
@@ -70,44 +70,34 @@
 #![forbid(unsafe_code)]
 
 pub mod blocking;
+pub mod election;
 pub mod env;
+pub mod fencing;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod handle;
 pub mod manual;
+pub mod memory;
+pub mod once;
+pub mod record;
 pub mod store;
 pub mod telemetry;
 
 mod acquire;
 mod client;
-mod election;
-mod fencing;
 mod guard;
-mod handle;
 mod lease;
 mod lock;
-mod memory;
 mod multi;
-mod once;
-mod record;
 mod runtime;
 mod types;
 
 pub use env::clock;
-/// The token that [`Guard::lost_token`] returns, from `tokio-util`.
-pub use tokio_util::sync::CancellationToken;
 
 pub use client::{Client, ClientBuilder};
-pub use election::{Election, Leader, LeaderChange, LeaderWatch, Leadership};
-pub use fencing::{FenceGate, Fenced};
 pub use guard::{Guard, GuardState, ReleaseOutcome};
-pub use handle::Handle;
 #[doc(inline)]
-pub use leasehold_types::{Effect, Error, ErrorKind, Fence, Holder, Key, LostReason, Mode};
+pub use leasehold_types::{Effect, Error, ErrorKind, Fence, Key, LostReason, Mode};
 pub use lock::Lock;
-pub use memory::MemoryStore;
 pub use multi::{GuardSet, LockSet, Semaphore};
-pub use once::{Once, OnceResult, OnceRun, OnceStart};
-pub use record::{HeldRecord, Record};
-#[doc(inline)]
-pub use store::Guarantees;

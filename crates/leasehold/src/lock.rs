@@ -2,7 +2,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::acquire::{Acquisition, LockOptions, WaitPolicy};
+use crate::acquire::{Acquisition, LockOptions, WaitPolicy, lock_options};
 use crate::guard::Guard;
 use crate::lease::ClientCore;
 use crate::types::{Error, ErrorKind, Key, Mode};
@@ -14,7 +14,7 @@ use crate::types::{Error, ErrorKind, Key, Mode};
 /// ```
 /// # pollster::block_on(async {
 /// use std::time::Duration;
-/// use leasehold::{Client, MemoryStore};
+/// use leasehold::{Client, memory::MemoryStore};
 ///
 /// let locks = Client::new(MemoryStore::new());
 /// let lock = locks.lock("deploy").ttl(Duration::from_secs(10)).wait(Duration::from_secs(5));
@@ -36,79 +36,19 @@ impl Lock {
     /// The default TTL.
     pub const DEFAULT_TTL: Duration = LockOptions::DEFAULT_TTL;
 
-    pub(crate) fn new(client: Arc<ClientCore>, key: Result<Key, Error>) -> Self {
+    pub(crate) fn new(
+        client: Arc<ClientCore>,
+        key: Result<Key, Error>,
+        options: LockOptions,
+    ) -> Self {
         Self {
             client,
             key,
-            options: LockOptions::default(),
+            options,
         }
     }
 
-    /// Sets the TTL of each lease, which is how long the lock stays unavailable after its holder died.
-    /// The client renews the lease after each third of the TTL, the first time somewhat sooner. Default:
-    /// 30 s. Has no effect where the kernel frees locks.
-    #[doc(alias = "timeout")]
-    #[doc(alias = "expire")]
-    #[doc(alias = "expiry")]
-    #[doc(alias = "lease time")]
-    pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.options.ttl = ttl;
-        self
-    }
-
-    /// Sets how much longer the lock stays unavailable after an *unclean* end of its holder: it died, was
-    /// cut off, or was paused past its deadline. Default: no longer.
-    ///
-    /// For resources that cannot compare [fences](crate::Fence). What such a holder sent before its end
-    /// has this time to arrive before the next holder acts. The delay makes late writes rarer, but does
-    /// not exclude them.
-    ///
-    /// Every lease lives for the TTL and the delay at the store, by the store's clock. A guard does not
-    /// use the delay: its deadlines and renewals are those of the TTL. Releasing or dropping a valid
-    /// guard frees the lock at once. A lost guard does not free it: the lock stays unavailable until the
-    /// lease ends, and [`Guard::release`] returns [`WasLost`](crate::ReleaseOutcome::WasLost). A guard held beyond
-    /// [`max_hold`](Self::max_hold) is lost too, because its work may still be running.
-    ///
-    /// TTL and delay together must not exceed the store's longest TTL (60 s, unless the members of a
-    /// quorum agreed on another). If locks end with their process, no lease could last longer, and a
-    /// delay is unsupported.
-    #[doc(alias = "cooldown")]
-    pub fn lock_delay(mut self, span: Duration) -> Self {
-        self.options.lock_delay = span;
-        self
-    }
-
-    /// Sets the longest time that [`acquire`](Self::acquire) takes. Default: no limit. With zero it asks
-    /// the store once, however long that takes.
-    #[doc(alias = "timeout")]
-    #[doc(alias = "block")]
-    pub fn wait(mut self, wait: Duration) -> Self {
-        self.options.wait = Some(wait);
-        self
-    }
-
-    /// Sets the maximum hold time. The guard is lost after it, even if its holder is alive. Default: no
-    /// limit.
-    pub fn max_hold(mut self, max_hold: Duration) -> Self {
-        self.options.max_hold = Some(max_hold);
-        self
-    }
-
-    /// Sets the mode: exclusive ([`Mode::Exclusive`], the default), shared ([`Mode::Shared`]), or with
-    /// one of several permits ([`Mode::Permit`]).
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.options.mode = mode;
-        self
-    }
-
-    /// Sets whether to acquire the lock ahead of the queue. The client then does not queue. It polls
-    /// (every 10 to 50 ms), and takes the lock whenever it is free or only reserved for a waiter.
-    /// Default: no. For the rare case that cannot wait its turn; it delays the waiters. Has no effect
-    /// where the store grants locks in no order.
-    pub fn barging(mut self, barging: bool) -> Self {
-        self.options.barging = barging;
-        self
-    }
+    lock_options! { ttl, lock_delay, wait, max_hold, mode, barging }
 
     /// Acquires the lock if it is free; returns `None` if another owner holds it. Asks the store once.
     ///
@@ -129,7 +69,7 @@ impl Lock {
         async move { Acquisition::run(client, key?, options, WaitPolicy::OneAttempt).await }
     }
 
-    /// Acquires the lock, waiting for its holders. [`Guarantees::order`](crate::Guarantees::order) says
+    /// Acquires the lock, waiting for its holders. [`Guarantees::order`](crate::store::Guarantees::order) says
     /// in which order waiters are served.
     ///
     /// It also waits while the store does not answer, or too few members do. It stops when the

@@ -68,7 +68,7 @@ impl Record {
 /// ```
 /// # pollster::block_on(async {
 /// use std::time::Duration;
-/// use leasehold::{Client, MemoryStore};
+/// use leasehold::{Client, memory::MemoryStore};
 ///
 /// let locks = Client::new(MemoryStore::new());
 /// let guard = locks.lock("leader").acquire().await?;
@@ -116,7 +116,7 @@ impl HeldRecord<'_> {
     ///
     /// [`ErrorKind::Fenced`] if a greater fence has opened or written the record;
     /// [`ErrorKind::Unsupported`] if the store keeps no records; [`ErrorKind::Lost`] if the guard ended too
-    /// long ago. The error has [`Effect::Unknown`](crate::Effect::Unknown) if the store did not decide;
+    /// long ago. The error has [`Effect::Unknown`] if the store did not decide;
     /// calling again is fine.
     ///
     /// # Cancel safety
@@ -144,11 +144,11 @@ impl HeldRecord<'_> {
     /// # Errors
     ///
     /// [`ErrorKind::Fenced`] if a greater fence has opened or written the record. Then nothing was written,
-    /// unless the error has [`Effect::Unknown`](crate::Effect::Unknown): an earlier try was not answered,
+    /// unless the error has [`Effect::Unknown`]: an earlier try was not answered,
     /// or a member accepted the value that the others refused. [`ErrorKind::InvalidInput`] for a value
     /// longer than [`RecordWrite::BYTES_MAX`] or a retention out of its bounds, and
     /// [`ErrorKind::Unsupported`] if the store keeps no records; both change nothing. [`ErrorKind::Lost`]
-    /// if the guard ended too long ago. The error has [`Effect::Unknown`](crate::Effect::Unknown) if the
+    /// if the guard ended too long ago. The error has [`Effect::Unknown`] if the
     /// store did not decide: the value may be written, or the next holder may find it; calling again is
     /// fine.
     ///

@@ -4,7 +4,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use leasehold::{Client, MemoryStore};
+use leasehold::Client;
+use leasehold::memory::MemoryStore;
 
 struct Counting;
 

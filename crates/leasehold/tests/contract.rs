@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use leasehold::Key;
+use leasehold::memory::MemoryStore;
 use leasehold::store::Store;
-use leasehold::{Key, MemoryStore};
 use leasehold_testkit::contract;
 use leasehold_testkit::harness::{Harness, Optional, Suite};
 

@@ -7,7 +7,9 @@
 use std::process::Command;
 use std::time::Duration;
 
-use leasehold::{Client, Error, ErrorKind, FenceGate, LostReason, MemoryStore};
+use leasehold::fencing::FenceGate;
+use leasehold::memory::MemoryStore;
+use leasehold::{Client, Error, ErrorKind, LostReason};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 

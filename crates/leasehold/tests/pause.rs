@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use leasehold::Client;
 use leasehold::clock::{BootInstant, Clock, SystemClock};
-use leasehold::{Client, MemoryStore};
+use leasehold::memory::MemoryStore;
 
 #[test]
 fn process_reacts_to_a_pause() {

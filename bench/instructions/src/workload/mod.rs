@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
+use leasehold::Client;
+use leasehold::memory::MemoryStore;
 use leasehold::store::Store;
-use leasehold::{Client, MemoryStore};
 use leasehold_redis::RedisStore;
 
 use crate::exit::Fallible;

@@ -1,6 +1,8 @@
 use clap::Args;
-use leasehold::store::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForcedRelease};
-use leasehold::{Client, Fence, Holder};
+use leasehold::store::{
+    ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForcedRelease, Holder,
+};
+use leasehold::{Client, Fence};
 use serde_json::json;
 
 use crate::config;

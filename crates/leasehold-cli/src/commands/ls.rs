@@ -198,8 +198,9 @@ fn object(listing: &LockListing, pattern: &Pattern, store: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leasehold::store::Holder;
     use leasehold::store::{MemberFailure, MemberId};
-    use leasehold::{Error, ErrorKind, Holder, Key, Mode};
+    use leasehold::{Error, ErrorKind, Key, Mode};
 
     /// A lock on five servers, with the number of servers that name each holder.
     fn list_locks(members: &[usize]) -> LockListing {

@@ -1,7 +1,7 @@
 use clap::Args;
 use futures_util::future::try_join3;
-use leasehold::Holder;
 use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::store::Holder;
 use serde_json::json;
 
 use crate::config;

@@ -2,7 +2,8 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
-use leasehold::{Client, Error, Holder, Mode};
+use leasehold::store::Holder;
+use leasehold::{Client, Error, Mode};
 
 use crate::locks::outer_runs::OuterLock;
 use crate::output::exit_code::ExitCode;

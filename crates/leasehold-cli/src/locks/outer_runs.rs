@@ -1,6 +1,7 @@
 use std::env;
 
-use leasehold::{Guard, Holder, Mode};
+use leasehold::store::Holder;
+use leasehold::{Guard, Mode};
 use nix::unistd::{Pid, getpgrp};
 use serde::{Deserialize, Serialize};
 

@@ -2,8 +2,8 @@ use std::future::pending;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::store::{MemberId, Order, Owner, Waiter};
-use leasehold::{Client, Error, ErrorKind, GuardSet, Holder, LockSet, Mode};
+use leasehold::store::{Holder, MemberId, Order, Owner, Waiter};
+use leasehold::{Client, Error, ErrorKind, GuardSet, LockSet, Mode};
 
 use crate::locks::borrowed_lock::{self, BorrowedLock};
 use crate::locks::held_locks::HeldLocks;

@@ -1,4 +1,5 @@
-use leasehold::{Holder, Mode};
+use leasehold::Mode;
+use leasehold::store::Holder;
 use serde_json::{Value, json};
 
 use crate::output::time_text::{expiry, millis, timestamp, whole_seconds};

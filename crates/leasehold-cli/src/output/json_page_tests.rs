@@ -2,9 +2,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
+use leasehold::election::LeaderChange;
 use leasehold::env::{Env, SystemEntropy};
+use leasehold::memory::MemoryStore;
 use leasehold::store::{ForceReleaseRecord, Owner};
-use leasehold::{Client, Error, ErrorKind, Fence, LeaderChange, MemoryStore};
+use leasehold::{Client, Error, ErrorKind, Fence};
 use serde_json::Value;
 
 use crate::output::exit_code::ExitCode;

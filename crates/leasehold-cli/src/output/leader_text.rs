@@ -1,4 +1,4 @@
-use leasehold::{Leader, LeaderChange};
+use leasehold::election::{Leader, LeaderChange};
 use serde_json::{Value, json};
 
 use crate::output::time_text;

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use leasehold::store::ForceReleaseRecord;
-use leasehold::{Fence, GuardSet, Holder};
+use leasehold::store::{ForceReleaseRecord, Holder};
+use leasehold::{Fence, GuardSet};
 use serde_json::{Map, Value, json};
 
 use crate::output::break_text;

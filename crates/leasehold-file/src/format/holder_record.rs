@@ -7,8 +7,8 @@
 use std::fmt::Write as _;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{Claim, ClientInfo, Permits, printable};
-use leasehold::{Fence, Holder, Mode};
+use leasehold::store::{Claim, ClientInfo, Holder, Permits, printable};
+use leasehold::{Fence, Mode};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use crate::format::header;

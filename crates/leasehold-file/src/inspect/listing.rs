@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 
-use leasehold::{Error, Holder, Key, Mode};
+use leasehold::store::Holder;
+use leasehold::{Error, Key, Mode};
 
 use crate::directory::Directory;
 use crate::failure::failed;

@@ -4,8 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use leasehold::Holder;
-use leasehold::store::Owner;
+use leasehold::store::{Holder, Owner};
 
 use crate::format::{header, holder_record};
 use crate::kernel::range_lock;

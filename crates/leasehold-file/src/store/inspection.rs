@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use leasehold::store::background::blocking;
-use leasehold::store::{BoxFuture, Inspection, ListedLock, LockListing, Pattern};
-use leasehold::{Error, Holder, Key};
+use leasehold::store::{BoxFuture, Holder, Inspection, ListedLock, LockListing, Pattern};
+use leasehold::{Error, Key};
 
 use super::session::FileSession;
 use crate::directory::Directory;

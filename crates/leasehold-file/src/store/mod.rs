@@ -12,9 +12,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use leasehold::store::{
-    Exclusion, Expiry, LeaseTerms, Order, Owner, Session, SessionContext, Store,
+    Exclusion, Expiry, Guarantees, LeaseTerms, Order, Owner, Session, SessionContext, Store,
 };
-use leasehold::{Error, Guarantees, Key};
+use leasehold::{Error, Key};
 
 use crate::directory::Directory;
 use crate::locking::table::Table;

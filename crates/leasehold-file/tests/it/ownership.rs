@@ -3,8 +3,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use leasehold::memory::MemoryStore;
 use leasehold::store::{Release, Renewal};
-use leasehold::{Client, Error, ErrorKind, LostReason, MemoryStore, Mode};
+use leasehold::{Client, Error, ErrorKind, LostReason, Mode};
 
 use crate::store_fixture::{StoreFixture, held, permit, wait_for};
 

@@ -8,10 +8,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use leasehold::clock::{Clock, SystemClock, WallTime, within};
 use leasehold::env::{Env, SystemEntropy};
 use leasehold::store::{
-    AcquireError, BoxFuture, Claim, ClientInfo, Grant, Held, LockListing, Owner, Pattern, Permits,
-    Progress, Release, Renewal, Session, SessionContext, Store,
+    AcquireError, BoxFuture, Claim, ClientInfo, Grant, Held, Holder, LockListing, Owner, Pattern,
+    Permits, Progress, Release, Renewal, Session, SessionContext, Store,
 };
-use leasehold::{Error, Fence, Holder, Key, Mode};
+use leasehold::{Error, Fence, Key, Mode};
 use leasehold_file::FileStore;
 use tempfile::TempDir;
 use tokio::runtime::{Handle, Runtime};

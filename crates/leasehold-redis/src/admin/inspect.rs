@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{ClientId, ClientInfo, Owner, Ticket, Waiter, printable};
-use leasehold::{Error, Fence, Holder, Key, Mode};
+use leasehold::store::{ClientId, ClientInfo, Holder, Owner, Ticket, Waiter, printable};
+use leasehold::{Error, Fence, Key, Mode};
 
 use super::foreign::Form;
 use super::server::Server;

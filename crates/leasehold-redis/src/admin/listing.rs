@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use leasehold::store::{ListedLock, LockListing, Pattern};
-use leasehold::{Error, Holder, Key, Mode};
+use leasehold::store::{Holder, ListedLock, LockListing, Pattern};
+use leasehold::{Error, Key, Mode};
 
 use super::foreign::Form;
 use super::inspect::{

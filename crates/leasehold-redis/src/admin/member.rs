@@ -2,10 +2,10 @@ use std::fmt;
 
 use leasehold::env::Env;
 use leasehold::store::{
-    DataGeneration, ForceReleaseRecord, ForcedRelease, LockListing, MemberId, MemberRecordEdit,
-    MemberStatus, Pattern, Waiter,
+    DataGeneration, ForceReleaseRecord, ForcedRelease, Holder, LockListing, MemberId,
+    MemberRecordEdit, MemberStatus, Pattern, Waiter,
 };
-use leasehold::{Error, Holder, Key};
+use leasehold::{Error, Key};
 use leasehold_quorum::{Reply, Request};
 
 use super::server::{Server, Servers};

@@ -4,8 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use leasehold::env::Env;
+use leasehold::fencing::Fenced;
 use leasehold::store::BoxFuture;
-use leasehold::{Error, ErrorKind, Fence, Fenced, Key};
+use leasehold::{Error, ErrorKind, Fence, Key};
 
 use crate::admin::Server;
 use crate::codec::{Rights, hash_tag, invalid_response, is_wrong_type, milliseconds, refused};

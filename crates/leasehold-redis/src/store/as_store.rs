@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
-use leasehold::Guarantees;
-use leasehold::store::{Exclusion, Expiry, LeaseTerms, Order, Session, SessionContext, Store};
+use leasehold::store::{
+    Exclusion, Expiry, Guarantees, LeaseTerms, Order, Session, SessionContext, Store,
+};
 
 use super::RedisStore;
 use super::session::RedisSession;

@@ -6,9 +6,10 @@ use std::time::Duration;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use leasehold::clock::within;
 use leasehold::store::{
-    Admin, BoxFuture, ForceReleaseRecord, ForcedRelease, Inspection, LockListing, Pattern, Waiter,
+    Admin, BoxFuture, ForceReleaseRecord, ForcedRelease, Holder, Inspection, LockListing, Pattern,
+    Waiter,
 };
-use leasehold::{Error, ErrorKind, Holder, Key};
+use leasehold::{Error, ErrorKind, Key};
 use leasehold_quorum::views::{self, Answers};
 
 use super::session::RedisSession;

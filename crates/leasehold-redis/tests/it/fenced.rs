@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::{Effect, Error, ErrorKind, Fence, Fenced};
+use leasehold::fencing::Fenced;
+use leasehold::{Effect, Error, ErrorKind, Fence};
 use leasehold_redis::{FENCED_SCRIPT, FencedKey, FencedRedis, fence_record};
 use leasehold_testkit::servers::{RedisServer, Reply, RespConnection, until};
 

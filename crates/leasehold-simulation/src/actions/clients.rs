@@ -2,8 +2,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::ClientInfo;
-use leasehold::store::{ClientId, MemberId, MemberSet};
+use leasehold::store::{ClientId, ClientInfo, MemberId, MemberSet};
 use leasehold_quorum::{Config, Engine, Event, MemberEvent};
 use leasehold_redis::codec::Codec;
 

@@ -2,8 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::Effect;
-use leasehold::store::PermitSlot;
-use leasehold::store::{Claim, Owner, Release, Renewal};
+use leasehold::store::{Claim, Owner, PermitSlot, Release, Renewal};
 use leasehold::{Error, Mode};
 use leasehold_quorum::{Acquired, Operation, Outcome, ReleaseMode};
 

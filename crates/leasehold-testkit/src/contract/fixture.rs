@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use leasehold::clock::{Clock as _, SystemClock, WallTime, within};
 use leasehold::env::Env;
 use leasehold::store::{
-    AcquireError, Admin, BoxFuture, Claim, ClientInfo, Expiry, Grant, Held, Inspection, LeaseTerms,
-    Owner, Progress, Release, Session, SessionContext, Store,
+    AcquireError, Admin, BoxFuture, Claim, ClientInfo, Expiry, Grant, Guarantees, Held, Inspection,
+    LeaseTerms, Owner, Progress, Release, Session, SessionContext, Store,
 };
-use leasehold::{Error, Fence, Guarantees, Key, Mode};
+use leasehold::{Error, Fence, Key, Mode};
 use tokio::runtime::Handle;
 
 use super::worker::Worker;

@@ -6,12 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use leasehold::clock;
-use leasehold::store::background;
 use leasehold::store::{
-    AcquireError, Admin, BoxFuture, Claim, Grant, Held, Inspection, LeaseTerms, Progress, Records,
-    Release, Renewal, Session, SessionContext, Store,
+    AcquireError, Admin, BoxFuture, Claim, Grant, Guarantees, Held, Inspection, LeaseTerms,
+    Progress, Records, Release, Renewal, Session, SessionContext, Store, background,
 };
-use leasehold::{Error, ErrorKind, Guarantees};
+use leasehold::{Error, ErrorKind};
 use tokio::sync::watch;
 
 use super::crash_injector::{CrashInjector, RequestOutcome};

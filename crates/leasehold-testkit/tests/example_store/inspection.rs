@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use leasehold::store::{
-    BoxFuture, Claim, Inspection, ListedLock, LockListing, Owner, Pattern, Ticket, Waiter,
+    BoxFuture, Claim, Holder, Inspection, ListedLock, LockListing, Owner, Pattern, Ticket, Waiter,
 };
-use leasehold::{Error, ErrorKind, Holder, Key, Mode};
+use leasehold::{Error, ErrorKind, Key, Mode};
 
 use crate::link::Reply;
 use crate::store::{ExampleSession, unexpected};

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use leasehold::clock::{BootInstant, within};
 use leasehold::store::{
-    AcquireError, BoxFuture, Claim, Exclusion, Expiry, Grant, Held, Inspection, LeaseTerms, Order,
-    Progress, Release, Renewal, Session, SessionContext, Store, Term, poll_until,
+    AcquireError, BoxFuture, Claim, Exclusion, Expiry, Grant, Guarantees, Held, Inspection,
+    LeaseTerms, Order, Progress, Release, Renewal, Session, SessionContext, Store, Term,
+    poll_until,
 };
-use leasehold::{Error, ErrorKind, Guarantees, LostReason, Mode};
+use leasehold::{Error, ErrorKind, LostReason, Mode};
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leasehold::clock::BootInstant;
 use leasehold::store::{
-    AcquireError, BoxFuture, Busy, Claim, Exclusion, Expiry, Grant, Held, LeaseTerms, Order, Owner,
-    Progress, Release, Renewal, Session, SessionContext, Store, Term, poll_until,
+    AcquireError, BoxFuture, Busy, Claim, Exclusion, Expiry, Grant, Guarantees, Held, LeaseTerms,
+    Order, Owner, Progress, Release, Renewal, Session, SessionContext, Store, Term, poll_until,
 };
-use leasehold::{Error, ErrorKind, Fence, Guarantees, Key, LostReason, Mode};
+use leasehold::{Error, ErrorKind, Fence, Key, LostReason, Mode};
 
 /// Grants exclusive locks within one process, and has none of the optional traits.
 #[derive(Clone, Debug, Default)]

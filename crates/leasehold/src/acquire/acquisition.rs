@@ -16,7 +16,7 @@ use crate::guard::Guard;
 use crate::lease::{ClientContext, ClientCore};
 use crate::store::{AcquireError, Expiry, Progress, Report};
 use crate::telemetry::{WaitEnd, spans};
-use crate::types::{Error, ErrorKind, Key};
+use crate::types::{Error, ErrorKind, Key, Owner};
 
 /// One call of `acquire` or `try_acquire`. The caller's future runs it. If the caller drops it, the attempt ends, and
 /// what it may have taken is released in the background.
@@ -181,13 +181,15 @@ impl Acquisition {
         match (progress.last(), self.wait_policy) {
             (Some(Report::Busy(_)), WaitPolicy::OneAttempt) => Ok(None),
             (Some(Report::Busy(busy)), WaitPolicy::Wait(_)) => {
-                let holder = match busy.holder {
-                    Some(owner) => format!("client {}", owner.client()),
+                let holder = busy.holder.map(Owner::client);
+                let named = match holder {
+                    Some(client) => format!("client {client}"),
                     None => "another client".into(),
                 };
                 let waited = now.since(self.began);
-                let text = format!("still held by {holder} after {waited:.1?}");
-                Err(Error::new(ErrorKind::Busy, text).with_key(&self.key))
+                let text = format!("still held by {named} after {waited:.1?}");
+                let error = Error::new(ErrorKind::Busy, text).with_holder(holder);
+                Err(error.with_key(&self.key))
             }
             (Some(Report::Unavailable(error)), _) => Err(error.with_key(&self.key)),
             (None, WaitPolicy::Wait(Some(wait))) if !wait.is_zero() => {

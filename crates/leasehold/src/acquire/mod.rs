@@ -3,8 +3,10 @@
 mod acquisition;
 mod attempt;
 mod backoff;
+mod builder;
 mod call_state;
 mod options;
 
 pub(crate) use acquisition::{Acquisition, WaitPolicy};
+pub(crate) use builder::{lock_option, lock_options};
 pub(crate) use options::LockOptions;

@@ -4,12 +4,12 @@ use crate::election::{Leader, LeaderChange};
 use crate::guard::ReleaseOutcome;
 use crate::types::Error;
 
-/// A blocking [`crate::Election`].
+/// A blocking [`crate::election::Election`].
 ///
 /// # Examples
 ///
 /// ```
-/// use leasehold::{LeaderChange, MemoryStore, blocking};
+/// use leasehold::{blocking, election::LeaderChange, memory::MemoryStore};
 ///
 /// let locks = blocking::Client::new(MemoryStore::new());
 /// let election = locks.election("scheduler").value("10.0.0.7:8080");
@@ -22,20 +22,17 @@ use crate::types::Error;
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "an election does nothing until somebody campaigns or observes"]
-pub struct Election(pub(super) crate::Election);
+pub struct Election(pub(super) crate::election::Election);
 
 impl Election {
-    settings! { Election:
-        ttl(Duration), wait(Duration), max_hold(Duration),
-        lock_delay(Duration), poll_interval(Duration),
-    }
+    lock_options! { "election::Election": poll_interval(Duration) }
 
-    /// Sets the value that the leader publishes, as [`crate::Election::value`] does.
+    /// Sets the value that the leader publishes, as [`crate::election::Election::value`] does.
     pub fn value(self, value: impl Into<String>) -> Self {
         Self(self.0.value(value))
     }
 
-    calls! { Election:
+    calls! { "election::Election":
         /// Waits until this candidate leads, and announces it.
         fn campaign(&self) -> Leadership = Leadership;
         /// Returns the current leader; `None` if no leader is known.
@@ -46,16 +43,16 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// The errors of [`crate::Election::observe`].
+    /// The errors of [`crate::election::Election::observe`].
     pub fn observe(&self) -> Result<LeaderWatch, Error> {
         self.0.observe().map(LeaderWatch)
     }
 }
 
-/// A blocking [`crate::LeaderWatch`]: an iterator that waits for each change.
+/// A blocking [`crate::election::LeaderWatch`]: an iterator that waits for each change.
 #[derive(Debug)]
 #[must_use = "a watch looks only while it is asked"]
-pub struct LeaderWatch(crate::LeaderWatch);
+pub struct LeaderWatch(crate::election::LeaderWatch);
 
 impl Iterator for LeaderWatch {
     type Item = LeaderChange;
@@ -65,14 +62,14 @@ impl Iterator for LeaderWatch {
     }
 }
 
-/// A blocking [`crate::Leadership`]. It dereferences to that type for all methods that only read.
+/// A blocking [`crate::election::Leadership`]. It dereferences to that type for all methods that only read.
 #[derive(Debug)]
 #[must_use = "if unused the leadership ends at once"]
 #[clippy::has_significant_drop]
-pub struct Leadership(crate::Leadership);
+pub struct Leadership(crate::election::Leadership);
 
 impl Leadership {
-    calls! { Leadership:
+    calls! { "election::Leadership":
         /// Publishes `value` in place of the previous value.
         fn publish(&self, value: impl Into<String>) -> ();
         /// Resigns, and returns the outcome of the release.
@@ -80,7 +77,7 @@ impl Leadership {
     }
 
     /// Runs `body` while this client leads. A thread cannot be cancelled, so `body` must call
-    /// [`ensure`](crate::Leadership::ensure) before each step that matters. If it runs for long, it should
+    /// [`ensure`](crate::election::Leadership::ensure) before each step that matters. If it runs for long, it should
     /// also publish now and then, for servers that lost the announcement.
     ///
     /// # Errors
@@ -93,9 +90,9 @@ impl Leadership {
 }
 
 impl std::ops::Deref for Leadership {
-    type Target = crate::Leadership;
+    type Target = crate::election::Leadership;
 
-    fn deref(&self) -> &crate::Leadership {
+    fn deref(&self) -> &crate::election::Leadership {
         &self.0
     }
 }

@@ -10,7 +10,7 @@ use crate::types::{Error, Key, Mode};
 /// # Examples
 ///
 /// ```
-/// use leasehold::{MemoryStore, blocking};
+/// use leasehold::{blocking, memory::MemoryStore};
 ///
 /// let locks = blocking::Client::new(MemoryStore::new());
 /// let guards = locks.lock_all(["stock", "orders"]).acquire()?;
@@ -23,12 +23,9 @@ use crate::types::{Error, Key, Mode};
 pub struct LockSet(pub(super) crate::LockSet);
 
 impl LockSet {
-    settings! { LockSet:
-        ttl(Duration), wait(Duration), max_hold(Duration),
-        lock_delay(Duration), mode(Mode), barging(bool),
-    }
+    lock_options! { "LockSet": mode(Mode) }
 
-    calls! { LockSet:
+    calls! { "LockSet":
         /// Acquires the locks if all are free; `None` if another owner holds one.
         fn try_acquire(&self) -> Option<GuardSet> = |free| free.map(GuardSet);
         /// Acquires all locks, and waits for their holders.

@@ -11,7 +11,7 @@ use crate::store::LostReason;
 /// ```
 /// use std::thread;
 ///
-/// use leasehold::{MemoryStore, blocking};
+/// use leasehold::{blocking, memory::MemoryStore};
 ///
 /// let locks = blocking::Client::new(MemoryStore::new());
 /// let guard = locks.lock("report").acquire()?;
@@ -49,7 +49,7 @@ impl Guard {
 impl LossWatch {
     /// Blocks until the guard is lost, and returns the reason. Returns `None` if the lock is released
     /// before that: the last guard of its [hold](Guard::reenter) was released or dropped, or became a
-    /// [handle](crate::Handle). In a forked child it returns [`LostReason::Forked`] at once.
+    /// [handle](crate::handle::Handle). In a forked child it returns [`LostReason::Forked`] at once.
     pub fn wait(&self) -> Option<LostReason> {
         if self.client.upgrade().is_some_and(|it| it.is_forked()) {
             return Some(LostReason::Forked);

@@ -6,7 +6,7 @@
 //! # Examples
 //!
 //! ```
-//! use leasehold::{MemoryStore, blocking};
+//! use leasehold::{blocking, memory::MemoryStore};
 //!
 //! let locks = blocking::Client::new(MemoryStore::new());
 //! if let Some(guard) = locks.lock("nightly").try_acquire()? {
@@ -16,10 +16,19 @@
 //! # Ok::<(), leasehold::Error>(())
 //! ```
 
-/// The settings of a wrapped builder, under the same names.
+/// The options of a wrapped builder, under the same names: those of every lock, and others.
+macro_rules! lock_options {
+    ($of:literal: $($name:ident($value:ty)),*) => {
+        settings! { $of:
+            ttl(Duration), lock_delay(Duration), wait(Duration), max_hold(Duration), barging(bool)
+            $(, $name($value))*
+        }
+    };
+}
+
 macro_rules! settings {
-    ($of:ident: $($name:ident($value:ty)),+ $(,)?) => {$(
-        #[doc = concat!("As [`crate::", stringify!($of), "::", stringify!($name), "`].")]
+    ($of:literal: $($name:ident($value:ty)),+) => {$(
+        #[doc = concat!("As [`crate::", $of, "::", stringify!($name), "`].")]
         pub fn $name(self, value: $value) -> Self {
             Self(self.0.$name(value))
         }
@@ -29,14 +38,14 @@ macro_rules! settings {
 /// Methods that block until the async method of the same name returns. An expression after `=` converts what
 /// it returns.
 macro_rules! calls {
-    ($of:ident: $(
+    ($of:literal: $(
         $(#[$doc:meta])+
         fn $name:ident(
             $(&$this:ident)? $($owned:ident)? $(, $argument:ident: $type:ty)* $(,)?
         ) -> $output:ty $(= $convert:expr)?;
     )+) => {$(
         $(#[$doc])+
-        #[doc = concat!("\n# Errors\n\nThose of [`crate::", stringify!($of), "::", stringify!($name), "`].")]
+        #[doc = concat!("\n# Errors\n\nThose of [`crate::", $of, "::", stringify!($name), "`].")]
         pub fn $name(
             $(&$this)? $($owned)? $(, $argument: $type)*
         ) -> Result<$output, Error> {
@@ -76,7 +85,7 @@ use crate::types::{Error, Fence, Holder, Mode, Pattern, Waiter};
 /// A [handle](Handle) takes a lock to another process:
 ///
 /// ```
-/// use leasehold::{MemoryStore, blocking};
+/// use leasehold::{blocking, memory::MemoryStore};
 ///
 /// let locks = blocking::Client::new(MemoryStore::new());
 /// let handle = locks.lock("deploy").acquire()?.into_handle()?;
@@ -119,7 +128,7 @@ impl Client {
         Election(self.0.election(name))
     }
 
-    calls! { Client:
+    calls! { "Client":
         /// Returns the current holders of `name` that the store knows. For diagnostics.
         fn holders(&self, name: impl AsRef<str>) -> Vec<Holder>;
         /// Returns the current waiters for `name` in the order in which the store serves them. For diagnostics.
@@ -177,12 +186,9 @@ impl From<crate::Client> for Client {
 pub struct Lock(crate::Lock);
 
 impl Lock {
-    settings! { Lock:
-        ttl(Duration), lock_delay(Duration), wait(Duration),
-        barging(bool), max_hold(Duration), mode(Mode),
-    }
+    lock_options! { "Lock": mode(Mode) }
 
-    calls! { Lock:
+    calls! { "Lock":
         /// Acquires the lock if it is free; returns `None` if another owner holds it.
         fn try_acquire(&self) -> Option<Guard> = |free| free.map(Guard);
         /// Acquires the lock, waiting for its holders.
@@ -195,7 +201,7 @@ impl Lock {
 /// # Examples
 ///
 /// ```
-/// use leasehold::{MemoryStore, blocking};
+/// use leasehold::{blocking, memory::MemoryStore};
 ///
 /// let locks = blocking::Client::new(MemoryStore::new());
 /// let permit = locks.semaphore("workers", 2).acquire()?;
@@ -208,12 +214,9 @@ impl Lock {
 pub struct Semaphore(crate::Semaphore);
 
 impl Semaphore {
-    settings! { Semaphore:
-        ttl(Duration), wait(Duration), max_hold(Duration),
-        lock_delay(Duration), barging(bool),
-    }
+    lock_options! { "Semaphore": }
 
-    calls! { Semaphore:
+    calls! { "Semaphore":
         /// Acquires a permit if one is free; returns `None` if all are held or others wait for them.
         fn try_acquire(&self) -> Option<Guard> = |free| free.map(Guard);
         /// Acquires a permit, waiting until one is free.
@@ -240,7 +243,7 @@ impl Guard {
         Self(self.0.reenter())
     }
 
-    calls! { Guard:
+    calls! { "Guard":
         /// Turns an exclusive lock into a shared one, and lets in the waiting readers.
         fn downgrade(&self) -> ();
         /// Shows the fence to a resource, which from then on refuses all earlier holders.
@@ -281,7 +284,7 @@ impl Guard {
 /// # Examples
 ///
 /// ```
-/// use leasehold::{MemoryStore, blocking};
+/// use leasehold::{blocking, memory::MemoryStore};
 ///
 /// let locks = blocking::Client::new(MemoryStore::new());
 /// let guards = locks.lock_all(["stock", "orders"]).acquire()?;

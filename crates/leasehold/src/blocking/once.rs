@@ -5,12 +5,12 @@ use crate::guard::Guard;
 use crate::once::OnceResult;
 use crate::types::{Error, Fence, Holder};
 
-/// A blocking [`crate::Once`].
+/// A blocking [`crate::once::Once`].
 ///
 /// # Examples
 ///
 /// ```
-/// use leasehold::{MemoryStore, blocking};
+/// use leasehold::{blocking, memory::MemoryStore};
 ///
 /// let locks = blocking::Client::new(MemoryStore::new());
 /// let charge = locks.once("charge/4711").payload("EUR 12.00");
@@ -21,9 +21,9 @@ use crate::types::{Error, Fence, Holder};
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a request does nothing until it is run"]
-pub struct Once(pub(super) crate::Once);
+pub struct Once(pub(super) crate::once::Once);
 
-/// A blocking [`crate::OnceStart`].
+/// A blocking [`crate::once::OnceStart`].
 #[derive(Debug)]
 #[must_use]
 pub enum OnceStart {
@@ -35,21 +35,21 @@ pub enum OnceStart {
     InProgress(Option<Holder>),
 }
 
-/// A blocking [`crate::OnceRun`].
+/// A blocking [`crate::once::OnceRun`].
 #[derive(Debug)]
 #[must_use = "if unused the request is left to the next caller"]
 #[clippy::has_significant_drop]
-pub struct OnceRun(crate::OnceRun);
+pub struct OnceRun(crate::once::OnceRun);
 
 impl Once {
-    settings! { Once: retention(Duration), ttl(Duration), wait(Duration) }
+    lock_options! { "once::Once": retention(Duration) }
 
-    /// Sets the payload, as [`crate::Once::payload`] does.
+    /// Sets the payload, as [`crate::once::Once::payload`] does.
     pub fn payload(self, payload: impl AsRef<[u8]>) -> Self {
         Self(self.0.payload(payload))
     }
 
-    calls! { Once:
+    calls! { "once::Once":
         /// Returns the result if the request is certainly done.
         fn result(&self) -> Option<OnceResult>;
         /// Determines whether this caller runs the request, and waits for a caller that is running it.
@@ -63,7 +63,7 @@ impl Once {
     ///
     /// # Errors
     ///
-    /// The errors of [`crate::Once::run`].
+    /// The errors of [`crate::once::Once::run`].
     pub fn run<R: AsRef<[u8]>, E>(
         &self,
         body: impl FnOnce(Fence) -> Result<R, E>,
@@ -73,17 +73,17 @@ impl Once {
 }
 
 impl OnceStart {
-    fn of(start: crate::OnceStart) -> Self {
+    fn of(start: crate::once::OnceStart) -> Self {
         match start {
-            crate::OnceStart::Run(run) => Self::Run(OnceRun(run)),
-            crate::OnceStart::Done(result) => Self::Done(result),
-            crate::OnceStart::InProgress(holder) => Self::InProgress(holder),
+            crate::once::OnceStart::Run(run) => Self::Run(OnceRun(run)),
+            crate::once::OnceStart::Done(result) => Self::Done(result),
+            crate::once::OnceStart::InProgress(holder) => Self::InProgress(holder),
         }
     }
 }
 
 impl OnceRun {
-    calls! { OnceRun:
+    calls! { "once::OnceRun":
         /// Commits the result, and releases the lock.
         fn commit(self, result: impl AsRef<[u8]>) -> OnceResult;
         /// Withdraws the request, as if it had never been made.

@@ -32,7 +32,7 @@ impl Client {
     ///
     /// ```
     /// # pollster::block_on(async {
-    /// use leasehold::{Client, MemoryStore};
+    /// use leasehold::{Client, memory::MemoryStore};
     /// use leasehold::store::{ForceRelease, ForceReleaseOutcome};
     ///
     /// let store = MemoryStore::new();

@@ -21,7 +21,7 @@ impl Client {
     ///
     /// ```
     /// # pollster::block_on(async {
-    /// use leasehold::{Client, MemoryStore};
+    /// use leasehold::{Client, memory::MemoryStore};
     ///
     /// let locks = Client::new(MemoryStore::new());
     /// let guard = locks.lock("nightly").acquire().await?;

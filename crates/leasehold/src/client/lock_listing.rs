@@ -24,7 +24,7 @@ impl Client {
     ///
     /// ```
     /// # pollster::block_on(async {
-    /// use leasehold::{Client, MemoryStore};
+    /// use leasehold::{Client, memory::MemoryStore};
     /// use leasehold::store::Pattern;
     ///
     /// let locks = Client::new(MemoryStore::new());

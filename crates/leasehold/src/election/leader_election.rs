@@ -7,6 +7,7 @@ use super::announcer::{Announcer, RETRY};
 use super::change_tracker::Seen;
 use super::leader_change::Leader;
 use super::leadership::Leadership;
+use crate::acquire::{LockOptions, lock_options};
 use crate::client::Client;
 use crate::guard::Guard;
 use crate::lock::Lock;
@@ -29,7 +30,7 @@ use crate::types::{Error, ErrorKind, Holder, Key};
 ///
 /// ```
 /// # pollster::block_on(async {
-/// use leasehold::{Client, MemoryStore};
+/// use leasehold::{Client, memory::MemoryStore};
 ///
 /// let locks = Client::new(MemoryStore::new());
 /// let election = locks.election("scheduler").value("10.0.0.7:8080");
@@ -50,9 +51,7 @@ use crate::types::{Error, ErrorKind, Holder, Key};
 pub struct Election {
     client: Client,
     pub(super) key: Result<Key, Error>,
-    lock: Lock,
-    ttl: Duration,
-    wait: Option<Duration>,
+    options: LockOptions,
     value: String,
     pub(super) poll_interval: Duration,
 }
@@ -78,42 +77,14 @@ impl Election {
     pub(crate) fn new(client: Client, name: &str) -> Self {
         Self {
             key: Key::new(name),
-            lock: client.lock(name),
             client,
-            ttl: Lock::DEFAULT_TTL,
-            wait: None,
+            options: LockOptions::default(),
             value: String::new(),
             poll_interval: Self::POLL_INTERVAL,
         }
     }
 
-    /// Sets the TTL of the lease, as [`Lock::ttl`] does: the longest time without a leader after a leader
-    /// died. Default 30 s.
-    pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.lock = self.lock.ttl(ttl);
-        self.ttl = ttl;
-        self
-    }
-
-    /// Sets how long [`campaign`](Self::campaign) waits at most. Default: no limit.
-    pub fn wait(mut self, wait: Duration) -> Self {
-        self.wait = Some(wait);
-        self
-    }
-
-    /// Sets the longest time that a leader may lead, as [`Lock::max_hold`] does: a term of office. Default:
-    /// no limit.
-    pub fn max_hold(mut self, max_hold: Duration) -> Self {
-        self.lock = self.lock.max_hold(max_hold);
-        self
-    }
-
-    /// Sets how much longer there is no leader after an unclean end, as [`Lock::lock_delay`] does. Default:
-    /// no longer.
-    pub fn lock_delay(mut self, span: Duration) -> Self {
-        self.lock = self.lock.lock_delay(span);
-        self
-    }
+    lock_options! { ttl, lock_delay, wait, max_hold, barging }
 
     /// Sets the value that the leader publishes from its first moment on, for example the address where it
     /// can be reached. At most [`VALUE_MAX`](Self::VALUE_MAX) bytes. Every client with access to the store
@@ -147,13 +118,15 @@ impl Election {
         async move {
             election.check_value()?;
             let clock = Arc::clone(&election.client.env().clock);
-            let end = election.wait.map(|wait| clock.now() + wait);
+            let end = election.options.wait.map(|wait| clock.now() + wait);
             loop {
-                let lock = match end {
-                    Some(end) => election.lock.clone().wait(end.since(clock.now())),
-                    None => election.lock.clone(),
+                let (core, key) = (Arc::clone(election.client.core()), election.key.clone());
+                let wait = end.map(|end| end.since(clock.now()));
+                let options = LockOptions {
+                    wait,
+                    ..election.options
                 };
-                let guard = lock.acquire().await?;
+                let guard = Lock::new(core, key, options).acquire().await?;
                 match election.announce(guard).await {
                     // The guard was lost before any observer could see the announcement: this candidate
                     // never led.
@@ -193,7 +166,7 @@ impl Election {
             let text = format!("the guard is of another lock, {:?}", guard.key().as_str());
             return Err(Error::new(ErrorKind::InvalidInput, text).with_key(&key));
         }
-        let announcer = Announcer::new(self.client.clone(), self.ttl, self.value.clone());
+        let announcer = Announcer::new(self.client.clone(), self.options.ttl, self.value.clone());
         match announcer.announce(&guard).await {
             Ok(()) => Ok(Leadership::new(guard, announcer)),
             Err(error) => {

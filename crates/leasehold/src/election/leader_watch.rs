@@ -60,7 +60,7 @@ impl LeaderWatch {
     ///
     /// ```
     /// # pollster::block_on(async {
-    /// use leasehold::{Client, LeaderChange, MemoryStore};
+    /// use leasehold::{Client, election::LeaderChange, memory::MemoryStore};
     ///
     /// let locks = Client::new(MemoryStore::new());
     /// let mut watch = locks.election("scheduler").observe()?;

@@ -10,7 +10,7 @@ use crate::store::LostReason;
 use crate::types::{Error, Fence};
 
 /// The leadership of an election, which lasts until it is lost or [resigned](Self::resign). Returned by
-/// [`Election::campaign`](crate::Election::campaign).
+/// [`Election::campaign`](crate::election::Election::campaign).
 ///
 /// It is a [`Guard`] that others can see, and gives the same promises. It reports its own loss, at its
 /// deadline at the latest and before another client leads. Once lost it stays lost. Work that is already
@@ -24,7 +24,7 @@ use crate::types::{Error, Fence};
 /// ```
 /// # pollster::block_on(async {
 /// use std::time::Duration;
-/// use leasehold::{Client, MemoryStore};
+/// use leasehold::{Client, memory::MemoryStore};
 ///
 /// let locks = Client::new(MemoryStore::new());
 /// let leadership = locks.election("scheduler").campaign().await?;
@@ -77,13 +77,13 @@ impl Leadership {
         self.guard.ensure(span)
     }
 
-    /// Waits until the leadership is lost, which is at its deadline at the latest, and returns the reason.
+    /// Resolves with the reason once the leadership is lost, as [`Guard::lost`] does.
     ///
     /// # Cancel safety
     ///
     /// May be dropped at any time.
-    pub async fn lost(&self) -> LostReason {
-        self.guard.lost().await
+    pub fn lost(&self) -> impl Future<Output = LostReason> + Send + use<> {
+        self.guard.lost()
     }
 
     /// Publishes `value` in place of the previous value. An observer never sees an older value after a
@@ -92,7 +92,7 @@ impl Leadership {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a value of more than
-    /// [`Election::VALUE_MAX`](crate::Election::VALUE_MAX) bytes; nothing changes then.
+    /// [`Election::VALUE_MAX`](crate::election::Election::VALUE_MAX) bytes; nothing changes then.
     /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if this client no longer leads: it wrote nothing if a
     /// later leader has been announced. The error has [`Effect::Unknown`](crate::Effect::Unknown) if the
     /// store may have written `value` or not. [`lead`](Self::lead) then writes it again within a minute,
@@ -125,7 +125,7 @@ impl Leadership {
     ///
     /// ```
     /// # pollster::block_on(async {
-    /// use leasehold::{Client, MemoryStore};
+    /// use leasehold::{Client, memory::MemoryStore};
     ///
     /// let locks = Client::new(MemoryStore::new());
     /// let election = locks.election("scheduler");

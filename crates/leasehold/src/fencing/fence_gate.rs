@@ -19,7 +19,7 @@ use crate::types::{Error, Fence};
 ///
 /// ```
 /// # pollster::block_on(async {
-/// use leasehold::{Client, FenceGate, MemoryStore};
+/// use leasehold::{Client, fencing::FenceGate, memory::MemoryStore};
 ///
 /// let (locks, gate) = (Client::new(MemoryStore::new()), FenceGate::new());
 /// let mut document = String::new();

@@ -20,7 +20,7 @@ use crate::types::{Error, Fence};
 /// A resource on the other side of a connection, here a table of fences:
 ///
 /// ```
-/// use leasehold::{Error, ErrorKind, Fence, Fenced};
+/// use leasehold::{Error, ErrorKind, Fence, fencing::Fenced};
 /// use leasehold::store::BoxFuture;
 ///
 /// # struct Connection;
@@ -84,7 +84,7 @@ impl Guard {
     ///
     /// ```
     /// # pollster::block_on(async {
-    /// use leasehold::{Client, FenceGate, MemoryStore};
+    /// use leasehold::{Client, fencing::FenceGate, memory::MemoryStore};
     ///
     /// let (locks, gate) = (Client::new(MemoryStore::new()), FenceGate::new());
     /// let guard = locks.lock("report").acquire().await?;

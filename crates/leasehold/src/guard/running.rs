@@ -3,8 +3,7 @@
 use std::future::Future;
 use std::pin::pin;
 
-use tokio_util::sync::CancellationToken;
-
+use crate::env::BoxFuture;
 use crate::guard::Guard;
 use crate::store::LostReason;
 use crate::types::Error;
@@ -26,7 +25,7 @@ impl Guard {
     ///
     /// ```
     /// # pollster::block_on(async {
-    /// use leasehold::{Client, MemoryStore};
+    /// use leasehold::{Client, memory::MemoryStore};
     ///
     /// let locks = Client::new(MemoryStore::new());
     /// if let Some(guard) = locks.lock("nightly").try_acquire().await? {
@@ -58,7 +57,7 @@ impl Guard {
         output
     }
 
-    /// [`run`](Self::run) for a body that must not be dropped. It receives a token that is cancelled when
+    /// [`run`](Self::run) for a body that must not be dropped. It receives [`lost`](Self::lost), to stop when
     /// the guard is lost. The call waits for the body however long it takes, and releases the lock only
     /// then.
     ///
@@ -72,9 +71,9 @@ impl Guard {
     /// Dropping the future drops `body` first, then frees the lock in the background.
     pub async fn run_to_its_end<F: Future>(
         self,
-        body: impl FnOnce(CancellationToken) -> F,
+        body: impl FnOnce(BoxFuture<'static, LostReason>) -> F,
     ) -> Result<F::Output, Error> {
-        let output = body(self.lost_token()).await;
+        let output = body(Box::pin(self.lost())).await;
         self.end(Ok(output)).await
     }
 

@@ -49,7 +49,7 @@ impl Client {
     /// Copies of a handle are one holder: all processes that renew or adopt one hold the lock together,
     /// with one fence. Each of them can release the lock; the guards of the others then report a loss.
     ///
-    /// What the guard writes to its [record](crate::HeldRecord) replaces what earlier guards of this grant
+    /// What the guard writes to its [record](crate::record::HeldRecord) replaces what earlier guards of this grant
     /// wrote. This holds if they wrote less than once a second on average, and if the machines' wall clocks
     /// agree. Two guards that were made of one handle within the same second should not both write.
     ///
@@ -65,7 +65,7 @@ impl Client {
     ///
     /// ```
     /// # pollster::block_on(async {
-    /// use leasehold::{Client, MemoryStore};
+    /// use leasehold::{Client, memory::MemoryStore};
     ///
     /// let locks = Client::new(MemoryStore::new());
     /// let guard = locks.lock("deploy").acquire().await?;

@@ -36,7 +36,7 @@ use crate::types::{Error, ErrorKind, Fence, Key, Mode, Owner};
 ///
 /// ```
 /// # pollster::block_on(async {
-/// use leasehold::{Client, Handle, MemoryStore};
+/// use leasehold::{Client, handle::Handle, memory::MemoryStore};
 ///
 /// let store = MemoryStore::new();
 /// let guard = Client::new(store.clone()).lock("deploy").acquire().await?;

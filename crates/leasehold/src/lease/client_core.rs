@@ -60,6 +60,11 @@ impl ClientCore {
         self.context.now()
     }
 
+    /// Returns the process to which the client belongs.
+    pub(crate) fn process(&self) -> Process {
+        self.process
+    }
+
     pub(crate) fn is_forked(&self) -> bool {
         !self.process.is_current()
     }

@@ -27,7 +27,7 @@
 //! A program that needs a certain guarantee can check for it:
 //!
 //! ```
-//! use leasehold::{Client, MemoryStore};
+//! use leasehold::{Client, memory::MemoryStore};
 //! use leasehold::store::Exclusion;
 //!
 //! let locks = Client::new(MemoryStore::new());

@@ -17,7 +17,7 @@
 //! | wait | no limit | a lock that gives up by itself surprises; the caller knows how long is too long |
 //! | a store that has never answered this client, while waiting without a limit | one TTL | its address may be wrong; the client waits for the end of later outages |
 //! | lock delay | none | it costs time whenever a holder dies; a resource that checks fences needs none |
-//! | pause between reads of an [observer](crate::Election::poll_interval) | one second, give or take a tenth | soon enough for people and for most programs; a thousand observers send two thousand reads a second |
+//! | pause between reads of an [observer](crate::election::Election::poll_interval) | one second, give or take a tenth | soon enough for people and for most programs; a thousand observers send two thousand reads a second |
 //! | announcement of a leader | written again every minute, kept for a year | members that lost their data soon receive it again; nothing depends on its end, so it need not end |
 //! | hold | no limit | the work decides; `max_hold` bounds it |
 //! | dropping a client | never waits; [`Client::close`](crate::Client::close) does | a drop inside async code must not block its thread |

@@ -15,7 +15,7 @@
 //! | a waiter is paused | the lock passes to the next waiter when the presence of the paused client ends, at most 2.5 s after its last heartbeat; a waiter that wakes still has its old position |
 //! | the caller drops its future | the client finishes the attempt in the background and frees it |
 //! | the file of a held lock is removed | the next client creates a new file and acquires the lock; the holder learns of it at the next check by its client, within a third of the TTL |
-//! | the lease of a [handle](crate::Handle) is not renewed | at its deadline the handle is lost, and stays lost; the lock is free after the TTL |
+//! | the lease of a [handle](crate::handle::Handle) is not renewed | at its deadline the handle is lost, and stays lost; the lock is free after the TTL |
 //! | a handle reaches another machine, or the machine restarts | the handle is lost, since its deadline cannot be measured there; it can be released |
 //! | the process forks | in the child, the copies of client and guard fail with `Forked` |
 //!

@@ -18,11 +18,11 @@
 //!
 //! # In one process
 //!
-//! [`FenceGate`](crate::FenceGate) guards something that several threads share, and runs each write in one
+//! [`FenceGate`](crate::fencing::FenceGate) guards something that several threads share, and runs each write in one
 //! step with its check.
 //!
 //! ```
-//! use leasehold::{Client, FenceGate, MemoryStore};
+//! use leasehold::{Client, fencing::FenceGate, memory::MemoryStore};
 //!
 //! # pollster::block_on(async {
 //! let (locks, gate) = (Client::new(MemoryStore::new()), FenceGate::new());

@@ -5,11 +5,11 @@
 //! | term | meaning |
 //! |---|---|
 //! | acquire | Ask for a lock until it is granted or the wait ends. One call makes one or more *attempts*. |
-//! | adopt | Take over a detached lease from its [`Handle`](crate::Handle), as a new guard. |
+//! | adopt | Take over a detached lease from its [`Handle`](crate::handle::Handle), as a new guard. |
 //! | announcement | The record that a leader writes next to the lock of its election. |
 //! | ballot | The count of the members' answers to one attempt. It decides who has a majority, and with which fence. |
 //! | barging | Acquiring a free lock ahead of the queue ([`Lock::barging`](crate::Lock::barging)). |
-//! | campaign | Wait until this candidate leads ([`Election::campaign`](crate::Election::campaign)). |
+//! | campaign | Wait until this candidate leads ([`Election::campaign`](crate::election::Election::campaign)). |
 //! | claim | What one attempt asks of a store: key, owner, mode and TTL. It names the lease afterwards. |
 //! | client | One process's access to a store. It owns a background thread, the connections and a random identity. |
 //! | contention | More than one owner wants the lock at the same time. |
@@ -44,7 +44,7 @@
 //! | notification | The message by which a server tells a waiter to ask now. A lost one costs time and nothing else. |
 //! | observer | A client that reads who leads, and does not campaign. |
 //! | owner | The random identity of one round of a wait, and of the lease that it is granted. A store compares owners and nothing else. |
-//! | payload | What a request of [`Once`](crate::Once) asks for. One name belongs to one payload. |
+//! | payload | What a request of [`Once`](crate::once::Once) asks for. One name belongs to one payload. |
 //! | permit | One of the places of a semaphore. |
 //! | presence | A member's knowledge that a client is alive, kept by its heartbeat. |
 //! | queue | The waiters of a lock in the order of their tickets. |
@@ -66,4 +66,4 @@
 //! | TTL | Time to live: how long a lease lasts from its grant or its last renewal. |
 //! | wait | The time that a caller gives an acquisition, or its position in the queue. |
 //! | waiter | An owner that waits for a lock. |
-//! | watch | A stream of the changes of a leader ([`LeaderWatch`](crate::LeaderWatch)). |
+//! | watch | A stream of the changes of a leader ([`LeaderWatch`](crate::election::LeaderWatch)). |

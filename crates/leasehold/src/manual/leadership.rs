@@ -1,13 +1,13 @@
 //! Leadership: one of many clients does the work, and every client can see which one.
 //!
 //! [`Client::election`](crate::Client::election) combines a lock that its holder keeps until it resigns
-//! with a record next to it that names the holder. Each candidate [campaigns](crate::Election::campaign),
-//! and one of them leads. When the leader [resigns](crate::Leadership::resign), dies or is cut off, the
+//! with a record next to it that names the holder. Each candidate [campaigns](crate::election::Election::campaign),
+//! and one of them leads. When the leader [resigns](crate::election::Leadership::resign), dies or is cut off, the
 //! next candidate leads.
 //!
 //! ```
 //! # pollster::block_on(async {
-//! use leasehold::{Client, LeaderChange, MemoryStore};
+//! use leasehold::{Client, election::LeaderChange, memory::MemoryStore};
 //!
 //! let locks = Client::new(MemoryStore::new());
 //! let election = locks.election("scheduler").value("10.0.0.7:8080");
@@ -24,11 +24,11 @@
 //!
 //! # What is promised
 //!
-//! - **There is one leader.** No two [`Leadership`](crate::Leadership)s of one name are valid at the same
-//!   instant. A leadership is a guard, so [`Guarantees::exclusion`](crate::Guarantees::exclusion) says how
+//! - **There is one leader.** No two [`Leadership`](crate::election::Leadership)s of one name are valid at the same
+//!   instant. A leadership is a guard, so [`Guarantees::exclusion`](crate::store::Guarantees::exclusion) says how
 //!   far this holds.
 //! - **It learns of its loss in time.** A leader that cannot renew its lease learns so before another one
-//!   can lead: [`lead`](crate::Leadership::lead) cancels its body, and [`lost`](crate::Leadership::lost)
+//!   can lead: [`lead`](crate::election::Leadership::lead) cancels its body, and [`lost`](crate::election::Leadership::lost)
 //!   resolves.
 //! - **Leaders are in order.** Each has a greater [fence](crate::Fence) than all before it. Observers never
 //!   see an older leader after a newer one, nor an older value of the same leader.
@@ -36,7 +36,7 @@
 //!   announced itself, and observers ignore it once another client holds the lock.
 //! - **A dead leader is replaced** after one TTL, and the [delay](crate::Lock::lock_delay) if one was set;
 //!   on the file store at once. After a resignation the candidate that has waited longest leads, if
-//!   [`Guarantees::order`](crate::Guarantees::order) says so.
+//!   [`Guarantees::order`](crate::store::Guarantees::order) says so.
 //!
 //! # What is not promised
 //!
@@ -46,7 +46,7 @@
 //!   order, "I am the leader" is a rumour. The same goes for a client that acts on what an observer
 //!   reports.
 //! - **That observers see every leader.** They read once a second
-//!   ([`poll_interval`](crate::Election::poll_interval)), and may miss a leader with a shorter term. They do not
+//!   ([`poll_interval`](crate::election::Election::poll_interval)), and may miss a leader with a shorter term. They do not
 //!   see at once that a leader died either: its lease lasts until its TTL is over.
 //! - **That there is a leader.** As long as no majority of a quorum answers, there is no new leader, and a
 //!   leader whose lease ends meanwhile stops.

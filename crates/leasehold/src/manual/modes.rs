@@ -12,7 +12,7 @@
 //! | one guard for several parts of a program | [`Guard::reenter`](crate::Guard::reenter) |
 //! | one of many clients that does the work, visible to all | [`Client::election`](crate::Client::election): [`leadership`](super::leadership) |
 //!
-//! [`Guarantees`](crate::Guarantees) says which of these a store offers. Anything else is an
+//! [`Guarantees`](crate::store::Guarantees) says which of these a store offers. Anything else is an
 //! [`Unsupported`](crate::ErrorKind::Unsupported) error before a request is sent.
 //!
 //! # Shared, and from exclusive to shared
@@ -24,7 +24,7 @@
 //!
 //! ```
 //! # pollster::block_on(async {
-//! use leasehold::{Client, MemoryStore, Mode};
+//! use leasehold::{Client, Mode, memory::MemoryStore};
 //!
 //! let locks = Client::new(MemoryStore::new());
 //! let guard = locks.lock("index").acquire().await?;
@@ -64,7 +64,7 @@
 //!
 //! ```
 //! # pollster::block_on(async {
-//! use leasehold::{Client, ReleaseOutcome, MemoryStore};
+//! use leasehold::{Client, ReleaseOutcome, memory::MemoryStore};
 //!
 //! let locks = Client::new(MemoryStore::new());
 //! let outer = locks.lock("deploy").acquire().await?;

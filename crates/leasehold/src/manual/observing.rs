@@ -35,7 +35,7 @@
 //!   breaks a rule fails before the store is asked, and is not counted.
 //! - An attempt is `unknown` if it may have taken effect; the client frees it. It is `cut_off` if its
 //!   caller was gone, or the wait over, before there was an answer.
-//! - A hold is `handed_on` when its guard became a [`Handle`](crate::Handle), or left the lock closed for a
+//! - A hold is `handed_on` when its guard became a [`Handle`](crate::handle::Handle), or left the lock closed for a
 //!   time. The client that adopts the handle begins its own hold.
 //! - A release is `left_closed` if a lost lock with a [delay](crate::Lock::lock_delay) was not freed, so that
 //!   nothing was sent.
@@ -91,7 +91,7 @@
 //! | `member_has_no_vote`, `member_has_vote` | warn, info | a member lost its vote, or regained it |
 //! | `member_unusable`, `member_answers` | warn, info | a server cannot be used, or answers again |
 //!
-//! No span, event or label contains the owner of a lease, a [`Handle`](crate::Handle) or a URL.
+//! No span, event or label contains the owner of a lease, a [`Handle`](crate::handle::Handle) or a URL.
 //!
 //! # Subscribers and recorders must not block
 //!

@@ -11,13 +11,13 @@
 //! done, and the next one starts again. Three ways to make that harmless:
 //!
 //! - Do the work where it is undone with the attempt: compute, and let the result be the effect.
-//! - Pass the attempt's [fence](crate::OnceRun::guard) to the resource, and make it refuse smaller ones
+//! - Pass the attempt's [fence](crate::once::OnceRun::guard) to the resource, and make it refuse smaller ones
 //!   ([`fencing`](super::fencing)), so that a paused attempt has no further effect.
 //! - Pass the name of the request to the next service as the key under which that service runs it once.
 //!
 //! # How it works
 //!
-//! The lock's [record](crate::HeldRecord) stores the progress of the request. Every step is a write with
+//! The lock's [record](crate::record::HeldRecord) stores the progress of the request. Every step is a write with
 //! the fence of the attempt's lease:
 //!
 //! | step | what is written | if the caller dies here |

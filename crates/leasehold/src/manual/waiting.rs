@@ -1,7 +1,7 @@
 //! Waiting: the order in which waiters are served, and its cost.
 //!
 //! [`Lock::acquire`](crate::Lock::acquire) waits. On Redis, one server or a quorum, the waiter joins a queue, and
-//! [`Guarantees::order`](crate::Guarantees::order) says `Fifo`: after a release the lock passes to
+//! [`Guarantees::order`](crate::store::Guarantees::order) says `Fifo`: after a release the lock passes to
 //! the waiter that began to wait first, by the servers' clocks. The server notifies it. If the waiter
 //! belongs to the client that releases, the release grants the lock to it in the same step.
 //!
@@ -27,7 +27,7 @@
 //!
 //! ```
 //! # pollster::block_on(async {
-//! use leasehold::{Client, MemoryStore};
+//! use leasehold::{Client, memory::MemoryStore};
 //! use leasehold::store::Order;
 //!
 //! let locks = Client::new(MemoryStore::new());
@@ -37,6 +37,17 @@
 //! guard.release().await?;
 //! # Ok::<(), leasehold::Error>(()) }).unwrap();
 //! ```
+//!
+//! # How long a call waits
+//!
+//! | call | if another client holds the lock | if the store does not answer |
+//! |---|---|---|
+//! | [`try_acquire`](crate::Lock::try_acquire) | returns `None` at once | fails after a third of the TTL, at most 2 s |
+//! | [`acquire`](crate::Lock::acquire) | waits | waits; gives up after one TTL if the store never answered this client |
+//! | `acquire` with a [`wait`](crate::Lock::wait) | fails as [`Busy`](crate::ErrorKind::Busy) when the wait is over | fails when the wait is over |
+//! | `acquire` with a wait of zero | fails as `Busy` at once | as `try_acquire` |
+//!
+//! An error of kind `Busy` names the [`holder`](crate::Error::holder), if the store knows it.
 //!
 //! # Ending a wait
 //!

@@ -32,7 +32,7 @@ use table::Table;
 /// # Examples
 ///
 /// ```
-/// use leasehold::{Client, MemoryStore};
+/// use leasehold::{Client, memory::MemoryStore};
 ///
 /// let locks = Client::new(MemoryStore::new());
 /// ```

@@ -1,12 +1,9 @@
 use std::fmt;
 use std::future::Future;
-use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
+use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::future::{join_all, select_all};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::env::clock::BootInstant;
 use crate::guard::{Guard, GuardState, ReleaseOutcome};
@@ -26,7 +23,7 @@ use crate::types::{Error, Fence, Key};
 /// ```
 /// # pollster::block_on(async {
 /// use std::time::Duration;
-/// use leasehold::{Client, MemoryStore};
+/// use leasehold::{Client, memory::MemoryStore};
 ///
 /// let locks = Client::new(MemoryStore::new());
 /// let guards = locks.lock_all(["stock", "orders"]).acquire().await?;
@@ -42,23 +39,12 @@ use crate::types::{Error, Fence, Key};
 pub struct GuardSet {
     /// Sorted by key. Empty only while the locks are being acquired.
     guards: Vec<Guard>,
-    alarm: Arc<Alarm>,
-    /// One for each guard, polled once: a loss cancels the token of the set.
-    watches: Vec<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
-
-/// Cancels the token of the set when the token of a guard wakes it, so that no task must wait for it.
-#[derive(Default)]
-struct Alarm(CancellationToken);
 
 impl GuardSet {
     /// Returns the set of `guards`, which are sorted by key.
     pub(crate) fn of(guards: impl IntoIterator<Item = Guard>) -> Self {
-        let mut set = Self {
-            guards: Vec::new(),
-            alarm: Arc::default(),
-            watches: Vec::new(),
-        };
+        let mut set = Self { guards: Vec::new() };
         guards.into_iter().for_each(|guard| set.add(guard));
         set
     }
@@ -66,12 +52,6 @@ impl GuardSet {
     /// Adds a guard whose key sorts after the others. No caller has the set yet: if a guard is lost before
     /// the set is handed out, no work runs under it.
     pub(crate) fn add(&mut self, guard: Guard) {
-        let mut watch = Box::pin(guard.lost_token().cancelled_owned());
-        let waker = Waker::from(Arc::clone(&self.alarm));
-        if watch.as_mut().poll(&mut Context::from_waker(&waker)) == Poll::Ready(()) {
-            self.alarm.0.cancel();
-        }
-        self.watches.push(watch);
         guard.held_lease().hand_out(false);
         self.guards.push(guard);
     }
@@ -142,25 +122,27 @@ impl GuardSet {
         self.guards.iter().try_for_each(|guard| guard.ensure(span))
     }
 
-    /// Waits until a lock is lost, and returns its name and the reason. In a forked child it returns at
-    /// once.
+    /// Resolves with the name of a lock and the reason once that lock is lost. In a forked child it resolves
+    /// at once.
+    ///
+    /// The future can be passed to the work under the locks, as that of [`Guard::lost`].
     ///
     /// # Cancel safety
     ///
     /// May be dropped at any time.
-    pub async fn lost(&self) -> (Key, LostReason) {
-        loop {
-            if let Some(lost) = self.first_lost() {
-                return lost;
+    pub fn lost(&self) -> impl Future<Output = (Key, LostReason)> + Send + use<> {
+        let lost = |guard: &Guard| {
+            let (key, lost) = (guard.key().clone(), guard.lost());
+            Box::pin(async move { (key, lost.await) })
+        };
+        let losses: Vec<_> = self.guards.iter().map(lost).collect();
+        async move {
+            if losses.is_empty() {
+                return std::future::pending().await;
             }
-            self.alarm.0.cancelled().await;
+            let (first, ..) = select_all(losses).await;
+            first
         }
-    }
-
-    /// Returns a token that is cancelled once a lock is lost, to pass to the work under the locks. It
-    /// outlives the set, and a release does not cancel it.
-    pub fn lost_token(&self) -> CancellationToken {
-        self.alarm.0.clone()
     }
 
     /// Waits until the [`deadline`](Self::deadline) differs from `from`, and returns it. For passing the
@@ -224,7 +206,7 @@ impl GuardSet {
     ///
     /// ```
     /// # pollster::block_on(async {
-    /// use leasehold::{Client, MemoryStore};
+    /// use leasehold::{Client, memory::MemoryStore};
     ///
     /// let locks = Client::new(MemoryStore::new());
     /// if let Some(guards) = locks.lock_all(["stock", "orders"]).try_acquire().await? {
@@ -260,12 +242,6 @@ impl GuardSet {
 
 fn lost_error(key: &Key, reason: LostReason) -> Error {
     Error::lost(reason).with_key(key)
-}
-
-impl Wake for Alarm {
-    fn wake(self: Arc<Self>) {
-        self.0.cancel();
-    }
 }
 
 impl fmt::Debug for GuardSet {

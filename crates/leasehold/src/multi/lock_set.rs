@@ -1,10 +1,12 @@
 use std::collections::BTreeSet;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 
 use super::guard_set::GuardSet;
+use crate::acquire::{LockOptions, lock_options};
 use crate::client::Client;
 use crate::guard::Guard;
 use crate::lock::Lock;
@@ -22,7 +24,7 @@ use crate::types::{Error, ErrorKind, Key, Mode};
 /// ```
 /// # pollster::block_on(async {
 /// use std::time::Duration;
-/// use leasehold::{Client, MemoryStore};
+/// use leasehold::{Client, memory::MemoryStore};
 ///
 /// let locks = Client::new(MemoryStore::new());
 /// let transfer = locks.lock_all(["account/7", "account/3"]).wait(Duration::from_secs(5));
@@ -37,9 +39,8 @@ use crate::types::{Error, ErrorKind, Key, Mode};
 #[must_use = "locks do nothing until they are acquired"]
 pub struct LockSet {
     client: Client,
-    /// Sorted by name, without duplicates.
-    locks: Result<Vec<Lock>, Error>,
-    wait: Option<Duration>,
+    keys: Result<BTreeSet<Key>, Error>,
+    options: LockOptions,
 }
 
 impl Client {
@@ -53,58 +54,25 @@ impl Client {
 impl LockSet {
     pub(crate) fn new(client: Client, names: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         let keys: Result<BTreeSet<Key>, Error> = names.into_iter().map(Key::new).collect();
-        let locks = keys.and_then(|keys| {
+        let keys = keys.and_then(|keys| {
             if keys.is_empty() {
                 let text = "a set of no locks: give it at least one name";
                 return Err(Error::new(ErrorKind::InvalidInput, text));
             }
-            Ok(keys.iter().map(|key| client.lock(key)).collect())
+            Ok(keys)
         });
         Self {
             client,
-            locks,
-            wait: None,
+            keys,
+            options: LockOptions::default(),
         }
     }
 
-    /// Sets the TTL of each lock, as [`Lock::ttl`] does.
-    pub fn ttl(self, ttl: Duration) -> Self {
-        self.each(|lock| lock.ttl(ttl))
-    }
+    lock_options! { ttl, lock_delay, wait, max_hold, mode, barging }
 
-    /// Sets how long [`acquire`](Self::acquire) waits at most, for all locks together. Default: no limit.
-    pub fn wait(mut self, wait: Duration) -> Self {
-        self.wait = Some(wait);
-        self
-    }
-
-    /// Sets the longest time that each lock may be held, as [`Lock::max_hold`] does. It counts from the
-    /// lock's own grant, also while the set still waits for other locks.
-    pub fn max_hold(self, max_hold: Duration) -> Self {
-        self.each(|lock| lock.max_hold(max_hold))
-    }
-
-    /// Sets the delay of each lock, as [`Lock::lock_delay`] does. If one lock of a set is lost, the others
-    /// are released without a delay when the set is released or dropped.
-    pub fn lock_delay(self, span: Duration) -> Self {
-        self.each(|lock| lock.lock_delay(span))
-    }
-
-    /// Sets the mode of each lock, as [`Lock::mode`] does.
-    pub fn mode(self, mode: Mode) -> Self {
-        self.each(|lock| lock.mode(mode))
-    }
-
-    /// Sets whether to acquire each lock ahead of its waiters, as [`Lock::barging`] does.
-    pub fn barging(self, barging: bool) -> Self {
-        self.each(|lock| lock.barging(barging))
-    }
-
-    fn each(mut self, change: impl Fn(Lock) -> Lock) -> Self {
-        self.locks = self
-            .locks
-            .map(|locks| locks.into_iter().map(change).collect());
-        self
+    fn locks(&self) -> Result<Vec<Lock>, Error> {
+        let lock = |key: Key| Lock::new(Arc::clone(self.client.core()), Ok(key), self.options);
+        Ok(self.keys.clone()?.into_iter().map(lock).collect())
     }
 
     /// Acquires the locks if all are free; `None` if another owner holds one. Asks for all of them at the
@@ -124,7 +92,7 @@ impl LockSet {
     ) -> impl Future<Output = Result<Option<GuardSet>, Error>> + Send + use<> {
         let set = self.clone();
         async move {
-            let answers = ask_for_all(&set.locks?).await;
+            let answers = ask_for_all(&set.locks()?).await;
             let answers: Vec<Option<Guard>> = answers.into_iter().collect::<Result<_, _>>()?;
             let guards: Option<Vec<Guard>> = answers.into_iter().collect();
             Ok(guards.map(|guards| GuardSet::of(guards).handed_out()))
@@ -150,9 +118,9 @@ impl LockSet {
     pub fn acquire(&self) -> impl Future<Output = Result<GuardSet, Error>> + Send + use<> {
         let set = self.clone();
         async move {
-            let locks = set.locks?;
+            let locks = set.locks()?;
             let clock = &set.client.env().clock;
-            let end = set.wait.map(|wait| clock.now() + wait);
+            let end = set.options.wait.map(|wait| clock.now() + wait);
             let limited = |lock: &Lock| match end {
                 Some(end) => lock.clone().wait(end.since(clock.now())),
                 None => lock.clone(),

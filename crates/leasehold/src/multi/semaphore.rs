@@ -2,6 +2,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::acquire::{LockOptions, lock_options};
 use crate::client::Client;
 use crate::guard::Guard;
 use crate::lease::ClientCore;
@@ -22,7 +23,7 @@ use crate::types::{Error, Key, Mode, Permits};
 ///
 /// ```
 /// # pollster::block_on(async {
-/// use leasehold::{Client, MemoryStore};
+/// use leasehold::{Client, memory::MemoryStore};
 ///
 /// let locks = Client::new(MemoryStore::new());
 /// let workers = locks.semaphore("workers", 2);
@@ -39,8 +40,10 @@ use crate::types::{Error, Key, Mode, Permits};
 #[derive(Clone, Debug)]
 #[must_use = "a semaphore does nothing until a permit is acquired"]
 pub struct Semaphore {
-    lock: Lock,
-    permits: Result<Permits, Error>,
+    client: Arc<ClientCore>,
+    key: Result<Key, Error>,
+    permits: u32,
+    options: LockOptions,
 }
 
 impl Client {
@@ -51,7 +54,7 @@ impl Client {
     ///
     /// ```
     /// # pollster::block_on(async {
-    /// use leasehold::{Client, MemoryStore};
+    /// use leasehold::{Client, memory::MemoryStore};
     ///
     /// let locks = Client::new(MemoryStore::new());
     /// let permit = locks.semaphore("workers", 3).acquire().await?;
@@ -65,47 +68,15 @@ impl Client {
 
 impl Semaphore {
     pub(crate) fn new(client: Arc<ClientCore>, key: Result<Key, Error>, permits: u32) -> Self {
-        let named = |error: Error| match &key {
-            Ok(key) => error.with_key(key),
-            Err(_) => error,
-        };
         Self {
-            permits: Permits::new(permits).map_err(named),
-            lock: Lock::new(client, key),
+            client,
+            key,
+            permits,
+            options: LockOptions::default(),
         }
     }
 
-    /// Sets the TTL of the lease, as [`Lock::ttl`] does: how long a permit stays held after its holder
-    /// died. Default 30 s.
-    pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.lock = self.lock.ttl(ttl);
-        self
-    }
-
-    /// Sets how long [`acquire`](Self::acquire) waits at most. Default: no limit.
-    pub fn wait(mut self, wait: Duration) -> Self {
-        self.lock = self.lock.wait(wait);
-        self
-    }
-
-    /// Sets the longest time that a permit may be held, as [`Lock::max_hold`] does. Default: no limit.
-    pub fn max_hold(mut self, max_hold: Duration) -> Self {
-        self.lock = self.lock.max_hold(max_hold);
-        self
-    }
-
-    /// Sets how much longer a permit stays held after an unclean end of its holder, as [`Lock::lock_delay`]
-    /// does. Default: no longer.
-    pub fn lock_delay(mut self, span: Duration) -> Self {
-        self.lock = self.lock.lock_delay(span);
-        self
-    }
-
-    /// Sets whether to acquire ahead of the waiters, as [`Lock::barging`] does. Default: no.
-    pub fn barging(mut self, barging: bool) -> Self {
-        self.lock = self.lock.barging(barging);
-        self
-    }
+    lock_options! { ttl, lock_delay, wait, max_hold, barging }
 
     /// Acquires a permit if one is free; `None` if all are held, or others wait for them. On a quorum,
     /// where the members must agree on the permit, it makes up to three attempts.
@@ -123,7 +94,7 @@ impl Semaphore {
     ///
     /// ```
     /// # pollster::block_on(async {
-    /// use leasehold::{Client, MemoryStore};
+    /// use leasehold::{Client, memory::MemoryStore};
     ///
     /// let locks = Client::new(MemoryStore::new());
     /// match locks.semaphore("uploads", 4).try_acquire().await? {
@@ -137,7 +108,7 @@ impl Semaphore {
         async move { lock?.try_acquire().await }
     }
 
-    /// Acquires a permit, and waits until one is free. [`Guarantees::order`](crate::Guarantees::order) says
+    /// Acquires a permit, and waits until one is free. [`Guarantees::order`](crate::store::Guarantees::order) says
     /// in which order waiters are served.
     ///
     /// # Errors
@@ -156,7 +127,7 @@ impl Semaphore {
     /// ```
     /// # pollster::block_on(async {
     /// use std::time::Duration;
-    /// use leasehold::{Client, ErrorKind, MemoryStore};
+    /// use leasehold::{Client, ErrorKind, memory::MemoryStore};
     ///
     /// let locks = Client::new(MemoryStore::new());
     /// let permit = locks.semaphore("workers", 3).wait(Duration::from_secs(5)).acquire().await?;
@@ -172,7 +143,12 @@ impl Semaphore {
     }
 
     fn lock(&self) -> Result<Lock, Error> {
-        let permits = self.permits.clone()?;
-        Ok(self.lock.clone().mode(Mode::Permit(permits)))
+        let key = self.key.clone()?;
+        let permits = Permits::new(self.permits).map_err(|error| error.with_key(&key))?;
+        let options = LockOptions {
+            mode: Mode::Permit(permits),
+            ..self.options
+        };
+        Ok(Lock::new(Arc::clone(&self.client), Ok(key), options))
     }
 }

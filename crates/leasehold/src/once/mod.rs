@@ -11,11 +11,13 @@ pub(crate) use state::OnceState;
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
 use self::state::PayloadHash;
+use crate::acquire::{LockOptions, lock_options};
 use crate::client::Client;
 use crate::guard::Guard;
 use crate::lock::Lock;
@@ -25,7 +27,7 @@ use crate::types::{Error, ErrorKind, Fence, Holder, Key, Mode};
 /// and a payload. Created by [`Client::once`](crate::Client::once).
 ///
 /// The first caller runs it under the lock of that name and *commits* its result to the lock's
-/// [record](crate::HeldRecord); later callers get that result. A caller that comes in between waits, or
+/// [record](crate::record::HeldRecord); later callers get that result. A caller that comes in between waits, or
 /// learns that the request is in progress.
 ///
 /// # What is promised
@@ -55,7 +57,7 @@ use crate::types::{Error, ErrorKind, Fence, Holder, Key, Mode};
 ///
 /// ```
 /// # pollster::block_on(async {
-/// use leasehold::{Client, MemoryStore};
+/// use leasehold::{Client, memory::MemoryStore};
 ///
 /// let locks = Client::new(MemoryStore::new());
 /// let charge = locks.once("charge/4711").payload("EUR 12.00");
@@ -76,8 +78,7 @@ pub struct Once {
     pub(crate) name: String,
     pub(crate) payload: PayloadHash,
     pub(crate) retention: Duration,
-    ttl: Duration,
-    wait: Option<Duration>,
+    options: LockOptions,
 }
 
 /// The state of a request for one caller.
@@ -112,8 +113,7 @@ impl Once {
             name,
             payload: Sha256::digest([]).into(),
             retention: Self::DEFAULT_RETENTION,
-            ttl: Lock::DEFAULT_TTL,
-            wait: None,
+            options: LockOptions::default(),
         }
     }
 
@@ -136,25 +136,12 @@ impl Once {
         self
     }
 
-    /// Sets the TTL of the lease, as [`Lock::ttl`] does: how long others wait for an attempt that died.
-    pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = ttl;
-        self
-    }
-
-    /// Sets how long [`begin`](Self::begin) waits at most for another caller's attempt. Default: no limit.
-    pub fn wait(mut self, wait: Duration) -> Self {
-        self.wait = Some(wait);
-        self
-    }
+    lock_options! { ttl, lock_delay, wait, max_hold, barging }
 
     /// Returns the lock under which the request runs.
     pub fn lock(&self) -> Lock {
-        let lock = self.client.lock(&self.name).ttl(self.ttl);
-        match self.wait {
-            Some(wait) => lock.wait(wait),
-            None => lock,
-        }
+        let core = Arc::clone(self.client.core());
+        Lock::new(core, Key::new(&self.name), self.options)
     }
 
     /// Returns the result if the request is certainly done. Acquires no lock, and does not wait.
@@ -224,8 +211,8 @@ impl Once {
     ///
     /// # Errors
     ///
-    /// As [`result`](Self::result), and those of [`HeldRecord::open`](crate::HeldRecord::open) and
-    /// [`HeldRecord::write`](crate::HeldRecord::write). [`ErrorKind::InvalidInput`] for a guard of another
+    /// As [`result`](Self::result), and those of [`HeldRecord::open`](crate::record::HeldRecord::open) and
+    /// [`HeldRecord::write`](crate::record::HeldRecord::write). [`ErrorKind::InvalidInput`] for a guard of another
     /// lock, or one that is not exclusive.
     ///
     /// # Cancel safety

@@ -42,7 +42,7 @@ impl OnceRun {
     ///
     /// [`ErrorKind::Fenced`] if another attempt has begun. Unless the error has
     /// [`Effect::Unknown`](crate::Effect::Unknown), nothing was committed, and nothing will be.
-    /// [`ErrorKind::InvalidInput`] for a result longer than [`Once::RESULT_MAX`](crate::Once::RESULT_MAX); nothing was committed.
+    /// [`ErrorKind::InvalidInput`] for a result longer than [`Once::RESULT_MAX`](crate::once::Once::RESULT_MAX); nothing was committed.
     /// The error has [`Effect::Unknown`](crate::Effect::Unknown) if the store did not decide: the result
     /// may have been committed, and the next caller finds out.
     ///

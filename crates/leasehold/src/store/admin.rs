@@ -40,7 +40,7 @@ pub trait Admin: Send + Sync {
     ) -> BoxFuture<'a, Result<ForcedRelease, Error>>;
 
     /// Returns the record of the last break, while the store keeps it. A quorum also returns a break that
-    /// reached only a minority and has no effect; [`Holder::broken`](crate::Holder::broken) tells the two
+    /// reached only a minority and has no effect; [`Holder::broken`](crate::store::Holder::broken) tells the two
     /// apart.
     ///
     /// # Errors

@@ -121,7 +121,7 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
 
     /// Stops everything that the store does for the lease of `claim`, such as repairs, and leaves the
     /// lease to end by itself. The client calls it instead of [`release`](Self::release) when a lock
-    /// stays held after its guard: for a [`Handle`](crate::Handle), or for a [lock
+    /// stays held after its guard: for a [`Handle`](crate::handle::Handle), or for a [lock
     /// delay](crate::Lock::lock_delay) after a loss. A store that only acts when it is asked ignores it.
     fn detach(&self, claim: &Arc<Claim>) {
         let _ = claim;

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use leasehold::clock::within;
-use leasehold::store::background;
-use leasehold::store::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, Held, Renewal};
+use leasehold::store::{
+    ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, Held, Renewal, background,
+};
 use leasehold::{Effect, ErrorKind, Fence, Guard, LostReason, Mode};
 use leasehold_testkit::Fault;
 

@@ -3,8 +3,9 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use leasehold::fencing::{FenceGate, Fenced};
 use leasehold::store::BoxFuture;
-use leasehold::{Error, ErrorKind, Fence, FenceGate, Fenced};
+use leasehold::{Error, ErrorKind, Fence};
 use leasehold_testkit::Fault;
 
 use crate::fixture::{Fixture, TTL};
@@ -115,7 +116,7 @@ async fn late_answer_is_no_claim() {
 
 #[test]
 fn the_blocking_guard_claims_too() {
-    let locks = leasehold::blocking::Client::new(leasehold::MemoryStore::new());
+    let locks = leasehold::blocking::Client::new(leasehold::memory::MemoryStore::new());
     let guard = locks.lock("x").acquire().unwrap();
     let gate = FenceGate::new();
     guard.claim(&gate).unwrap();

@@ -3,10 +3,11 @@ use std::time::Duration;
 
 use leasehold::clock::BootInstant;
 use leasehold::env::Env;
+use leasehold::memory::MemoryStore;
 use leasehold::store::{
-    AcquireError, Claim, Grant, Owner, Progress, Session, SessionContext, Store, Waiter,
+    AcquireError, Claim, Grant, Holder, Owner, Progress, Session, SessionContext, Store, Waiter,
 };
-use leasehold::{Client, Holder, Key, MemoryStore};
+use leasehold::{Client, Key};
 use leasehold_testkit::{FaultyStore, StoreCall, virtual_ambient};
 use tokio::runtime::Handle;
 

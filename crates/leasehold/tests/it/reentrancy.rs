@@ -106,7 +106,7 @@ async fn inner_body_frees_nothing() {
 
 #[test]
 fn blocking_downgrade_behaves_alike() {
-    let locks = blocking::Client::new(leasehold::MemoryStore::new());
+    let locks = blocking::Client::new(leasehold::memory::MemoryStore::new());
     let guard = locks.lock("x").try_acquire().unwrap().unwrap();
     guard.downgrade().unwrap();
     let reader = locks.lock("x").mode(leasehold::Mode::Shared);
@@ -118,7 +118,7 @@ fn blocking_downgrade_behaves_alike() {
 
 #[test]
 fn without_async_a_client_sees_the_same() {
-    let store = leasehold::MemoryStore::new();
+    let store = leasehold::memory::MemoryStore::new();
     let client = Client::new(store.clone());
     let locks = blocking::Client::new(store);
     let guard = locks.lock("stock").acquire().unwrap();

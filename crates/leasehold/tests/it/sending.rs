@@ -19,7 +19,7 @@ fn all_types_cross_threads() {
 
 #[test]
 fn all_futures_cross_threads() {
-    let client = Client::new(leasehold::MemoryStore::new());
+    let client = Client::new(leasehold::memory::MemoryStore::new());
     let lock = client.lock("x");
     is_send(&lock.acquire());
     is_send(&lock.try_acquire());

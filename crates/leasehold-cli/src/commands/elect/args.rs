@@ -2,7 +2,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
-use leasehold::Election;
+use leasehold::election::Election;
 
 use crate::options::command_spec::CommandSpec;
 use crate::options::holder_args::{CommandArgs, LabelArgs};

@@ -3,8 +3,9 @@ use std::future::pending;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
+use leasehold::election::{Election, Leadership};
 use leasehold::env::{Entropy as _, SystemEntropy};
-use leasehold::{Election, Error, GuardSet, Leadership, LostReason, ReleaseOutcome};
+use leasehold::{Error, GuardSet, LostReason, ReleaseOutcome};
 
 use crate::commands::elect::args::ElectArgs;
 use crate::commands::elect::backoff::Backoff;

@@ -1,6 +1,7 @@
 //! `leasehold elect --observe`: prints the leader and each change.
 
-use leasehold::{Client, LeaderChange, LeaderWatch};
+use leasehold::Client;
+use leasehold::election::{LeaderChange, LeaderWatch};
 
 use crate::commands::elect::args::ElectArgs;
 use crate::config;

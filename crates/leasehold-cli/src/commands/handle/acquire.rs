@@ -1,6 +1,7 @@
 use std::fs;
 
-use leasehold::{Client, Handle};
+use leasehold::Client;
+use leasehold::handle::Handle;
 
 use crate::commands::handle::args::AcquireArgs;
 use crate::commands::handle::handle_file::HandleFile;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::time::Duration;
 
-use leasehold::Handle;
 use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::handle::Handle;
 
 use crate::commands::handle::handle_source::limited;
 use crate::output::exit_code::ExitCode;
@@ -105,7 +105,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("handle");
         let prepare = || HandleFile::prepare_new(&path).map_err(|failure| failure.to_string());
-        let locks = leasehold::blocking::Client::new(leasehold::MemoryStore::new());
+        let locks = leasehold::blocking::Client::new(leasehold::memory::MemoryStore::new());
         let guard = locks.lock("deploy").acquire().unwrap();
         let handle = guard.into_handle().unwrap();
         let file = prepare().unwrap();

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Read};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use leasehold::Handle;
+use leasehold::handle::Handle;
 
 use crate::commands::handle::args::HandleArgs;
 use crate::output::Output;

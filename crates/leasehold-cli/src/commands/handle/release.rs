@@ -1,4 +1,5 @@
-use leasehold::{Client, Handle, ReleaseOutcome};
+use leasehold::handle::Handle;
+use leasehold::{Client, ReleaseOutcome};
 
 use crate::commands::handle::args::ReleaseArgs;
 use crate::commands::handle::handle_source::HandleSource;

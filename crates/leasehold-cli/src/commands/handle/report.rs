@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::Handle;
 use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::handle::Handle;
 use serde_json::{Value, json};
 
 use crate::output::holder_text::{mode_name, permits};

@@ -9,7 +9,8 @@ use std::io;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::{Effect, Error, ErrorKind, GuardSet, Once, OnceResult, OnceRun, OnceStart};
+use leasehold::once::{Once, OnceResult, OnceRun, OnceStart};
+use leasehold::{Effect, Error, ErrorKind, GuardSet};
 
 use crate::commands::once::args::{Failed, OnceArgs};
 use crate::locks::context::RunContext;

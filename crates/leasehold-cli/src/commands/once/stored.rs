@@ -1,6 +1,6 @@
 //! What is kept of a command that has ended: pure, and readable by every later version.
 
-use leasehold::Once;
+use leasehold::once::Once;
 
 /// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]

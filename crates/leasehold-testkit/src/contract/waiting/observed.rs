@@ -1,11 +1,11 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use leasehold::Error;
 use leasehold::store::{
-    AcquireError, BoxFuture, Claim, Grant, Held, LeaseTerms, Progress, Release, Renewal, Report,
-    Session, SessionContext, Store,
+    AcquireError, BoxFuture, Claim, Grant, Guarantees, Held, LeaseTerms, Progress, Release,
+    Renewal, Report, Session, SessionContext, Store,
 };
-use leasehold::{Error, Guarantees};
 
 /// A store whose reports a test can see.
 #[derive(Clone, Debug)]

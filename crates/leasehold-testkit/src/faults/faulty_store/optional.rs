@@ -1,9 +1,10 @@
 //! The optional traits of the inner store, with its faults.
 
 use leasehold::store::{
-    Admin, BoxFuture, ForceReleaseRecord, ForcedRelease, Inspection, LockListing, Pattern, Waiter,
+    Admin, BoxFuture, ForceReleaseRecord, ForcedRelease, Holder, Inspection, LockListing, Pattern,
+    Waiter,
 };
-use leasehold::{Error, ErrorKind, Holder, Key};
+use leasehold::{Error, ErrorKind, Key};
 
 use super::FaultySession;
 

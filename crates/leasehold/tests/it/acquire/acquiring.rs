@@ -37,6 +37,7 @@ async fn ended_wait_names_the_holder() {
     let text = error.to_string();
     assert!(text.contains(r#"lock "x": still held by client"#), "{text}");
     assert!(text.contains(&fixture.client.id().to_string()), "{text}");
+    assert_eq!(error.holder(), Some(fixture.client.id()));
     let waited = fixture.now().since(asked);
     assert!(
         waited >= wait && waited < wait + Duration::from_secs(1),
@@ -247,7 +248,8 @@ fn closing_a_client_frees_a_cancelled_attempt() {
     use std::future::Future;
     use std::task::{Context, Poll, Waker};
 
-    use leasehold::{Client, MemoryStore};
+    use leasehold::Client;
+    use leasehold::memory::MemoryStore;
     use leasehold_testkit::FaultyStore;
 
     let member = MemoryStore::new();

@@ -1,7 +1,8 @@
 //! Callers are woken wherever they wait. In real time, since it is about threads.
 
+use leasehold::memory::MemoryStore;
 use leasehold::store::background;
-use leasehold::{Client, MemoryStore, ReleaseOutcome};
+use leasehold::{Client, ReleaseOutcome};
 
 const CALLERS: usize = 32;
 

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use leasehold::election::{LeaderChange, Leadership};
 use leasehold::store::background;
-use leasehold::{Client, Effect, Error, ErrorKind, Guard, LeaderChange, Leadership};
+use leasehold::{Client, Effect, Error, ErrorKind, Guard};
 use leasehold_testkit::{CrashInjector, Fault, FaultyStore};
 use tokio::task::JoinHandle;
 

@@ -4,11 +4,10 @@ use std::future::pending;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use leasehold::election::{Election, LeaderChange, LeaderWatch};
+use leasehold::memory::MemoryStore;
 use leasehold::store::background;
-use leasehold::{
-    Client, Election, ErrorKind, Fence, LeaderChange, LeaderWatch, LostReason, MemoryStore, Mode,
-    ReleaseOutcome,
-};
+use leasehold::{Client, ErrorKind, Fence, LostReason, Mode, ReleaseOutcome};
 use leasehold_testkit::Fault;
 
 use crate::fixture::{Fixture, MARGIN, TTL};

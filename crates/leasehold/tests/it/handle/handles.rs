@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::store::background;
-use leasehold::store::{LeaseTerms, Permits};
-use leasehold::{
-    Client, Effect, ErrorKind, Guard, Handle, Key, LostReason, MemoryStore, ReleaseOutcome,
-};
+use leasehold::handle::Handle;
+use leasehold::memory::MemoryStore;
+use leasehold::store::{LeaseTerms, Permits, background};
+use leasehold::{Client, Effect, ErrorKind, Guard, Key, LostReason, ReleaseOutcome};
 use leasehold_testkit::{Fault, FaultyStore, StoreCall};
 
 use crate::fixture::{Fixture, MARGIN, TTL, client, is_free};

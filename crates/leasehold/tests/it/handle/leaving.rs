@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use leasehold::blocking;
+use leasehold::memory::MemoryStore;
 use leasehold::store::background;
-use leasehold::{Client, Effect, ErrorKind, MemoryStore, ReleaseOutcome};
+use leasehold::{Client, Effect, ErrorKind, ReleaseOutcome};
 use leasehold_testkit::{Fault, FaultyStore};
 
 use super::handles::{handle, hold, renewals};

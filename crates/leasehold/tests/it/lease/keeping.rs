@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use leasehold::{Effect, ErrorKind, GuardState, LostReason, ReleaseOutcome};
 use leasehold_testkit::telemetry::TraceRecorder;
 use leasehold_testkit::{Fault, StoreCall};
@@ -60,14 +61,24 @@ async fn early_release_prevents_every_renewal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn token_requested_after_the_loss_is_cancelled() {
+async fn loss_is_reported_after_it_happened() {
     let fixture = Fixture::new();
     let guard = fixture.client.lock("x").acquire().await.unwrap();
     fixture.store.set(Fault::Unreachable);
     fixture.pass(TTL).await;
     // The renewer found out before any caller asked.
-    assert!(guard.lost_token().is_cancelled());
-    assert!(!guard.is_valid());
+    let reason = guard.lost().now_or_never();
+    assert_eq!(reason, Some(LostReason::Unreachable));
+}
+
+#[tokio::test(start_paused = true)]
+async fn released_guard_reports_no_loss() {
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    let lost = guard.lost();
+    guard.release().await.unwrap();
+    fixture.pass(TTL * 2).await;
+    assert_eq!(lost.now_or_never(), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -87,10 +98,8 @@ async fn frozen_store_loses_the_guard_at_its_deadline() {
     let guard = fixture.client.lock("x").acquire().await.unwrap();
     let deadline = guard.deadline().unwrap();
     fixture.store.set(Fault::Frozen);
-    let token = guard.lost_token();
-    token.cancelled().await;
-    assert_eq!(fixture.now(), deadline, "neither earlier nor later");
     assert_eq!(guard.lost().await, LostReason::Unreachable);
+    assert_eq!(fixture.now(), deadline, "neither earlier nor later");
     assert!(!guard.is_valid());
     assert_eq!(guard.remaining(), Duration::ZERO);
     let error = guard.ensure(Duration::ZERO).unwrap_err();

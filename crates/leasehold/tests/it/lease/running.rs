@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use leasehold::LostReason;
 use leasehold_testkit::{Fault, StoreCall};
 
 use crate::fixture::{Fixture, is_free};
@@ -42,7 +43,7 @@ async fn run_waits_for_a_body_that_stops_itself() {
     let releases = || fixture.count(|call| matches!(call, StoreCall::Release(_)));
     let (during, freed) = (&fixture, &releases);
     let outcome = guard.run_to_its_end(|lost| async move {
-        lost.cancelled().await;
+        assert_eq!(lost.await, LostReason::Unreachable);
         assert_eq!(during.now(), deadline);
         during.pass(Duration::from_secs(5)).await;
         assert_eq!(freed(), 0, "the body is still at it");

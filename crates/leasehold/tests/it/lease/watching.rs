@@ -4,7 +4,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use leasehold::{LostReason, MemoryStore, ReleaseOutcome, blocking};
+use leasehold::memory::MemoryStore;
+use leasehold::{LostReason, ReleaseOutcome, blocking};
 
 /// Long enough for a machine that is busy.
 const LIMIT: Duration = Duration::from_secs(30);

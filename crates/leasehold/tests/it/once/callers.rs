@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::env::Env;
-use leasehold::{Client, Error, Fence, MemoryStore, Once, OnceResult, OnceRun, OnceStart};
+use leasehold::memory::MemoryStore;
+use leasehold::once::{Once, OnceResult, OnceRun, OnceStart};
+use leasehold::{Client, Error, Fence};
 use leasehold_testkit::{CrashInjector, FaultyStore, virtual_ambient};
 
 use crate::fixture::{TTL, client};

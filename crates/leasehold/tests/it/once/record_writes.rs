@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use leasehold::clock::within;
+use leasehold::once::Once;
+use leasehold::record::HeldRecord;
 use leasehold::store::RecordKey;
-use leasehold::{Effect, ErrorKind, Fence, Guard, HeldRecord, Key, Once};
+use leasehold::{Effect, ErrorKind, Fence, Guard, Key};
 use leasehold_testkit::Fault;
 
 use super::callers::{Caller, CallersFixture};

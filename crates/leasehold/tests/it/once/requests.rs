@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use leasehold::clock::within;
+use leasehold::once::{Once, OnceStart};
 use leasehold::store::RecordWrite;
-use leasehold::{Effect, Error, ErrorKind, Mode, Once, OnceStart};
+use leasehold::{Effect, Error, ErrorKind, Mode};
 use leasehold_testkit::{CrashInjector, Fault};
 
 use super::callers::{Caller, CallersFixture};

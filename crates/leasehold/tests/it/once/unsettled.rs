@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use leasehold::memory::MemoryStore;
 use leasehold::store::{
-    AcquireError, BoxFuture, Claim, Grant, Held, LeaseTerms, Opened, Progress, Reading, RecordKey,
-    RecordWrite, Records, Release, Renewal, Session, SessionContext, Store, WriteOutcome,
+    AcquireError, BoxFuture, Claim, Grant, Guarantees, Held, LeaseTerms, Opened, Progress, Reading,
+    RecordKey, RecordWrite, Records, Release, Renewal, Session, SessionContext, Store,
+    WriteOutcome,
 };
-use leasehold::{Error, Fence, Guarantees, MemoryStore};
+use leasehold::{Error, Fence};
 
 use crate::fixture::{Fixture, TTL, client};
 

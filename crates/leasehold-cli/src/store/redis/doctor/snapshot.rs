@@ -1,9 +1,10 @@
 use std::time::Duration;
 
+use leasehold::once::Once;
 use leasehold::store::{
     MemberHealth, MemberId, MemberRecord, MemberSet, MemberStatus, requests_run_in,
 };
-use leasehold::{Client, Error, Once};
+use leasehold::{Client, Error};
 use leasehold_redis::{Examination, Need, RedisMember, RedisStore};
 
 use crate::config::Addresses;
