@@ -103,7 +103,12 @@ impl Connection {
 
     /// Returns whether a connection is needed. The engine always needs one.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.registration.is_some() || !self.pending.is_empty()
+        self.registration.is_some() || self.is_asked()
+    }
+
+    /// Returns whether raw requests wait for a connection.
+    pub(crate) fn is_asked(&self) -> bool {
+        !self.pending.is_empty()
     }
 
     /// Writes and reads requests.

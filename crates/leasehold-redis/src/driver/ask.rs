@@ -19,7 +19,7 @@ impl Driver {
     /// Sends commands to one member, and returns one reply for each of them. A reply may be an error of the
     /// server.
     ///
-    /// If the member is not connected, this waits for the next attempt to connect.
+    /// If the member is not connected, this waits for an attempt to connect, which begins at once.
     ///
     /// # Errors
     ///

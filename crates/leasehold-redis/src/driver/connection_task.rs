@@ -59,7 +59,9 @@ impl ConnectionTask {
             }
             let random = self.env.random_span(pause / 2, pause);
             let clock = shared.clock();
-            clock.sleep_until(clock.now() + random).await;
+            // A caller that asks now gets the answer of an attempt that begins now.
+            let asked = poll_fn(|context| self.poll_asked(&shared, context));
+            let _ = within(clock, clock.now() + random, asked).await;
             pause = (2 * pause).min(PAUSE_MAX);
         }
     }
@@ -128,6 +130,14 @@ impl ConnectionTask {
                 Poll::Ready(Error::new(ErrorKind::Unreachable, text))
             }
             None => Poll::Pending,
+        }
+    }
+
+    fn poll_asked(&self, shared: &Shared, context: &mut Context<'_>) -> Poll<()> {
+        shared.connection(self.member).register(context.waker());
+        match shared.lock().connections[self.member].is_asked() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
         }
     }
 

@@ -62,12 +62,20 @@ async fn unstable_path_is_tried_less_and_less() {
     let server = RedisServer::start();
     let path = Proxy::to(server.port());
     let client = Client::at(vec![format!("redis://127.0.0.1:{}", path.port())]);
-    let connected = async || while client.driver.ask(0, Request::Status).await.is_err() {};
-    connected().await;
+    let connection = || match server.command(&["CLIENT", "LIST"]) {
+        Reply::Bulk(list) => {
+            let line = list.lines().find(|line| line.contains(" name=leasehold "));
+            line.and_then(|line| Some(line.split(' ').next()?.to_owned()))
+        }
+        other => panic!("CLIENT LIST: {other:?}"),
+    };
+    until("the client is connected", || connection().is_some());
     let began = SystemClock.now();
     for _ in 0..6 {
+        let last = connection();
         path.cut();
-        connected().await;
+        let is_new = |now: Option<String>| now.is_some() && now != last;
+        until("the client is connected again", || is_new(connection()));
     }
     // The pauses double from at least 10 ms.
     let took = SystemClock.now().since(began);
