@@ -95,7 +95,7 @@ impl ConnectionTask {
         })
     }
 
-    /// Lets others read and write until the connection breaks. Returns the reason.
+    /// Waits until the connection breaks, which other tasks read and write. Returns the reason.
     async fn run(&self, shared: &Shared, opened: Opened) -> Error {
         let socket = match opened.stream.into_socket() {
             Ok(socket) => Arc::new(socket),

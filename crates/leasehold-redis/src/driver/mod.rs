@@ -6,7 +6,7 @@
 //! - A caller does it at once if no other call is open.
 //! - Otherwise the first caller of a batch yields once, so that the other ready tasks submit their operations, and
 //!   one write to each member sends all. The 32nd caller of a batch does it at once, so that the server can begin.
-//! - If the engine is busy, the thread that has it takes the list again: no caller waits for the engine.
+//! - If another thread works with the engine, that thread takes the list again: no caller waits for the engine.
 //! - If no caller is polled, the client's thread does it within 10 ms.
 //!
 //! [`reading`] says who reads. Each batch ends with a sample of the server's clock and of the epoch of its record.

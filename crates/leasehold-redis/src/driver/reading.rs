@@ -118,7 +118,7 @@ impl Reading {
         began.ok().map(|turn| turn + 1)
     }
 
-    /// Gives the turn back to the task of the client's thread, unless that has it already.
+    /// Returns the turn to the task of the client's thread. Does nothing if another turn has begun.
     pub(super) fn end_turn(&self, turn: u64) {
         let _ = self
             .turn
@@ -148,7 +148,8 @@ impl Shared {
     /// Hands everything that arrives to the engine, for as long as it is this turn.
     pub(super) fn poll_reading(&self, turn: u64, context: &mut Context<'_>) -> Poll<()> {
         let reading = &self.reading;
-        if reading.turn.load(Ordering::Acquire) != turn {
+        // A forked child may go on with this task, and would take the parent's replies.
+        if reading.turn.load(Ordering::Acquire) != turn || self.is_forked() {
             return Poll::Ready(());
         }
         reading.waker.register(context.waker());
@@ -285,7 +286,7 @@ impl Incoming {
         }
     }
 
-    /// The values that nobody took yet.
+    /// Returns the values that the engine has not taken in yet.
     pub(super) fn values(&mut self) -> &mut Vec<Value> {
         &mut self.values
     }
@@ -322,6 +323,11 @@ struct TurnOfCaller {
 
 impl Drop for TurnOfCaller {
     fn drop(&mut self) {
+        if self.shared.is_forked() {
+            // The registrations belong to the parent as well, and this mutex may never become free.
+            std::mem::forget(Arc::clone(&self.shared));
+            return;
+        }
         if std::thread::panicking() {
             self.shared.reading.refuse_callers();
         }

@@ -52,7 +52,7 @@ impl Submissions {
     /// Asks for an operation. `None` if the driver is closed.
     pub(super) fn start(&mut self, operation: Operation) -> Option<OperationId> {
         let place = self.calls.vacant_key() as u64;
-        // Nobody has memory for more calls.
+        // No machine has memory for more calls.
         if self.is_closed() || place >> PLACE_BITS != 0 {
             return None;
         }

@@ -43,7 +43,6 @@ pub(super) fn run(
         let mut watch = Watch::default();
         while let Some(deadline) = turn(shared) {
             tokio::select! {
-                biased;
                 () = shared.thread.notified() => {}
                 _ = connections.next() => {}
                 () = read(shared) => {}
