@@ -61,7 +61,7 @@ async fn cut_connections_are_opened_again() {
 async fn unstable_path_is_tried_less_and_less() {
     let server = RedisServer::start();
     let path = Proxy::to(server.port());
-    let client = Client::at(vec![format!("redis://127.0.0.1:{}", path.port())]);
+    let _client = Client::at(vec![format!("redis://127.0.0.1:{}", path.port())]);
     let connection = || match server.command(&["CLIENT", "LIST"]) {
         Reply::Bulk(list) => {
             let line = list.lines().find(|line| line.contains(" name=leasehold "));
