@@ -264,6 +264,7 @@ impl Engine {
         let quiet = |member: &Member| member.connected.is_none() || member.is_idle();
         self.net.has_no_output() && self.releases.is_empty() && self.net.members.iter().all(quiet)
     }
+
     /// Returns whether a majority decided each release, and the driver has all requests. What is left is the
     /// replies of members that are slow.
     pub fn is_decided(&self) -> bool {

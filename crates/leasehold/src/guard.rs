@@ -183,7 +183,7 @@ impl Guard {
                 if let Some(reason) = held_lease.lost_reason() {
                     return reason;
                 }
-                // After a release, the deadline no longer concerns anybody.
+                // After a release, the deadline means nothing.
                 if !held_lease.is_over()
                     && let Err(reason) = held_lease.check(context.now())
                 {

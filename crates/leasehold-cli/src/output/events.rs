@@ -1,6 +1,4 @@
-use std::collections::HashMap;
 use std::fmt::{self, Write as _};
-use std::sync::{Mutex, PoisonError};
 
 use leasehold::telemetry::LogEvent;
 use tracing::field::{Field, Visit};
@@ -14,7 +12,6 @@ use crate::output::message::Message;
 #[derive(Debug)]
 pub(crate) struct Events {
     output: Output,
-    reported: ReportedStates,
 }
 
 impl Events {
@@ -22,10 +19,7 @@ impl Events {
     pub(crate) fn subscribe(output: &Output) {
         let output = output.clone();
         // Only the first subscriber of a process is used, and this is the only one.
-        let _ = tracing::subscriber::set_global_default(Self {
-            output,
-            reported: ReportedStates::default(),
-        });
+        let _ = tracing::subscriber::set_global_default(Self { output });
     }
 }
 
@@ -39,9 +33,6 @@ impl Subscriber for Events {
     fn event(&self, event: &Event<'_>) {
         let mut line = EventLine::default();
         event.record(&mut line);
-        if self.reported.has(&line) {
-            return;
-        }
         let is_warning = *event.metadata().level() <= Level::WARN;
         match line.event {
             // A loss has a separate message, which mentions the command.
@@ -70,24 +61,6 @@ impl Subscriber for Events {
     fn enter(&self, _: &span::Id) {}
 
     fn exit(&self, _: &span::Id) {}
-}
-
-/// The last reported state of each member. A store reads records over connections of its own, so both these and
-/// those of the client report the same change.
-#[derive(Debug, Default)]
-struct ReportedStates(Mutex<HashMap<String, (LogEvent, Option<String>)>>);
-
-impl ReportedStates {
-    /// Returns whether the event reports the state that its member has already.
-    fn has(&self, line: &EventLine) -> bool {
-        // Events without a name, such as a restart, may happen again in the same state.
-        let (Some(member), Some(event)) = (line.field("member"), line.event) else {
-            return false;
-        };
-        let state = (event, line.field("reason").cloned());
-        let mut reported = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        reported.insert(member.clone(), state.clone()) == Some(state)
-    }
 }
 
 /// An event as one line: its message, then its fields.
@@ -163,32 +136,5 @@ fn state_of_a_member(event: LogEvent) -> Option<&'static str> {
         LogEvent::MemberUnusable => Some("cannot be used"),
         LogEvent::MemberAnswers => Some("answers again"),
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn state_of_a_member_is_reported_once() {
-        let states = ReportedStates::default();
-        let has = |event: Option<LogEvent>, member: &str, reason: &str| {
-            states.has(&EventLine {
-                event,
-                message: String::new(),
-                fields: vec![("member", member.into()), ("reason", reason.into())],
-            })
-        };
-        let no_vote = Some(LogEvent::MemberHasNoVote);
-        assert!(!has(no_vote, "a", "it restarted"));
-        assert!(has(no_vote, "a", "it restarted"));
-        assert!(!has(no_vote, "b", "it restarted"), "another member");
-        assert!(!has(no_vote, "a", "it lost data"), "another reason");
-        assert!(!has(Some(LogEvent::MemberHasVote), "a", ""));
-        assert!(!has(no_vote, "a", "it lost data"), "a new period");
-        for _ in 0..2 {
-            assert!(!has(None, "a", ""), "a restart");
-        }
     }
 }

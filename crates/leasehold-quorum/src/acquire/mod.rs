@@ -1,7 +1,8 @@
 //! Takes locks: asks members, waits in their queues, and gives back grants that did not become a majority.
 //!
 //! `state` holds what is known, `asking` sends requests, `answers` takes in replies, `deciding` draws the
-//! conclusions, and `giving_back` undoes rounds. `plain` is the small form of an acquisition for a free lock. This file begins and ends acquisitions and wakes them up.
+//! conclusions, and `giving_back` undoes rounds. `plain` is the small form of an acquisition for a free lock. This file
+//! begins and ends acquisitions and wakes them up.
 
 mod answers;
 mod asking;

@@ -1,4 +1,4 @@
-//! The small form of an acquisition behaves as the ordinary one, whatever happens.
+//! The small form of an acquisition behaves as the ordinary one in random runs.
 
 use super::*;
 

@@ -26,13 +26,13 @@ pub(super) struct Reading {
     members: Vec<Mutex<Option<Incoming>>>,
     /// Whether a socket has bytes that the kernel did not take.
     is_blocked: Vec<AtomicBool>,
-    /// The task that waits. Each change has a new number; odd ones are tasks of callers.
-    turn: AtomicU64,
-    /// Wakes that task if a connection is new or gone.
+    /// The task that waits, called the reader. Each reader has a new number; odd ones are tasks of callers.
+    reader: AtomicU64,
+    /// Wakes the reader if a connection is new or gone.
     waker: AtomicWaker,
-    /// How often that task ran.
+    /// How often readers ran.
     polls: AtomicU64,
-    /// Whether tasks of callers can wait for sockets at all.
+    /// Whether tasks of callers can be readers at all.
     is_for_callers: AtomicBool,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Incoming {
     values: Vec<Value>,
     /// Why the connection cannot be used further.
     error: Option<Error>,
-    /// The registration at a runtime, and the turn that made it.
+    /// The registration at a runtime, and the reader that made it.
     registered: Option<(u64, AsyncFd<Arc<Socket>>)>,
 }
 
@@ -53,7 +53,7 @@ impl Reading {
         Self {
             members: (0..members).map(|_| Mutex::default()).collect(),
             is_blocked: (0..members).map(|_| AtomicBool::new(false)).collect(),
-            turn: AtomicU64::new(0),
+            reader: AtomicU64::new(0),
             waker: AtomicWaker::new(),
             polls: AtomicU64::new(0),
             is_for_callers: AtomicBool::new(true),
@@ -95,61 +95,60 @@ impl Reading {
         self.waker.wake();
     }
 
-    /// Returns how often the task that waits has run.
+    /// Returns how often readers have run.
     pub(super) fn polls(&self) -> u64 {
         self.polls.load(Ordering::Relaxed)
     }
 
-    /// Returns the turn of the client's thread, if its task waits.
-    pub(super) fn turn_of_thread(&self) -> Option<u64> {
-        let turn = self.turn.load(Ordering::Acquire);
-        turn.is_multiple_of(2).then_some(turn)
+    /// Returns the number of the reader, if that is the client's thread.
+    pub(super) fn reader_on_thread(&self) -> Option<u64> {
+        let reader = self.reader.load(Ordering::Acquire);
+        reader.is_multiple_of(2).then_some(reader)
     }
 
-    /// Lets a task of the caller's runtime wait, unless another one does. Returns its turn.
-    pub(super) fn begin_turn_of_caller(&self, own: tokio::runtime::Id) -> Option<u64> {
-        let turn = self.turn_of_thread()?;
+    /// Makes a task of the caller's runtime the reader, unless another one is. Returns its number.
+    pub(super) fn begin_for_caller(&self, own: tokio::runtime::Id) -> Option<u64> {
+        let reader = self.reader_on_thread()?;
         if !self.is_for_callers.load(Ordering::Relaxed) || Handle::try_current().ok()?.id() == own {
             return None;
         }
-        let began = self
-            .turn
-            .compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed);
-        began.ok().map(|turn| turn + 1)
+        self.replace(reader).then_some(reader + 1)
     }
 
-    /// Returns the turn to the task of the client's thread. Does nothing if another turn has begun.
-    pub(super) fn end_turn(&self, turn: u64) {
-        let _ = self
-            .turn
-            .compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed);
-    }
-
-    /// Takes the turn from the task of a caller.
-    pub(super) fn end_turn_of_caller(&self) {
-        let turn = self.turn.load(Ordering::Acquire);
-        if !turn.is_multiple_of(2) {
-            self.end_turn(turn);
+    /// Makes the client's thread the reader, if a task of a caller is.
+    pub(super) fn return_to_thread(&self) {
+        let reader = self.reader.load(Ordering::Acquire);
+        if !reader.is_multiple_of(2) {
+            self.replace(reader);
         }
     }
 
-    /// Wakes the task that waits.
+    /// Replaces a reader by the next one, unless that has happened.
+    fn replace(&self, reader: u64) -> bool {
+        let next = reader + 1;
+        let replaced =
+            self.reader
+                .compare_exchange(reader, next, Ordering::AcqRel, Ordering::Relaxed);
+        replaced.is_ok()
+    }
+
+    /// Wakes the reader.
     pub(super) fn wake(&self) {
         self.waker.wake();
     }
 
-    /// Ends this turn for good if the runtime does not offer I/O.
+    /// Lets only the client's thread read: the runtime of a caller has no I/O.
     fn refuse_callers(&self) {
         self.is_for_callers.store(false, Ordering::Relaxed);
     }
 }
 
 impl Shared {
-    /// Hands everything that arrives to the engine, for as long as it is this turn.
-    pub(super) fn poll_reading(&self, turn: u64, context: &mut Context<'_>) -> Poll<()> {
+    /// Hands everything that arrives to the engine, until another reader begins.
+    pub(super) fn poll_reading(&self, reader: u64, context: &mut Context<'_>) -> Poll<()> {
         let reading = &self.reading;
         // A forked child may go on with this task, and would take the parent's replies.
-        if reading.turn.load(Ordering::Acquire) != turn || self.is_forked() {
+        if reading.reader.load(Ordering::Acquire) != reader || self.is_forked() {
             return Poll::Ready(());
         }
         reading.waker.register(context.waker());
@@ -162,7 +161,7 @@ impl Shared {
             is_any |= match &mut *reading.member(member) {
                 Some(incoming) => {
                     let is_blocked = &reading.is_blocked[member];
-                    let is_new = incoming.register(turn);
+                    let is_new = incoming.register(reader);
                     let is_writable = is_blocked.load(Ordering::Acquire)
                         && incoming.poll_writable(context)
                         && is_blocked.swap(false, Ordering::AcqRel);
@@ -194,8 +193,12 @@ impl Shared {
 
 impl Incoming {
     /// Waits for the socket on the runtime that polls the caller, from now on. Returns whether this is new.
-    fn register(&mut self, turn: u64) -> bool {
-        if self.registered.as_ref().is_some_and(|(of, _)| *of == turn) {
+    fn register(&mut self, reader: u64) -> bool {
+        if self
+            .registered
+            .as_ref()
+            .is_some_and(|(of, _)| *of == reader)
+        {
             return false;
         }
         // One runtime at a time has the socket.
@@ -207,7 +210,7 @@ impl Incoming {
         )]
         let registered = AsyncFd::with_interest(Arc::clone(&self.socket), interest);
         match registered {
-            Ok(registered) => self.registered = Some((turn, registered)),
+            Ok(registered) => self.registered = Some((reader, registered)),
             Err(error) => self.end(broken(&error)),
         }
         // There may be bytes that came before.
@@ -309,19 +312,19 @@ impl Incoming {
 /// Waits for the sockets on the runtime of a caller.
 pub(super) fn read_for_callers(
     shared: Arc<Shared>,
-    turn: u64,
+    number: u64,
 ) -> impl Future<Output = ()> + Send + 'static {
-    let turn = TurnOfCaller { shared, turn };
-    async move { poll_fn(|context| turn.shared.poll_reading(turn.turn, context)).await }
+    let reader = CallerReader { shared, number };
+    async move { poll_fn(|context| reader.shared.poll_reading(reader.number, context)).await }
 }
 
-/// Gives the turn back, also if the runtime ends or has no I/O.
-struct TurnOfCaller {
+/// Makes the client's thread the reader at the end, also if the runtime ends or has no I/O.
+struct CallerReader {
     shared: Arc<Shared>,
-    turn: u64,
+    number: u64,
 }
 
-impl Drop for TurnOfCaller {
+impl Drop for CallerReader {
     fn drop(&mut self) {
         if self.shared.is_forked() {
             // The registrations belong to the parent as well, and this mutex may never become free.
@@ -331,7 +334,7 @@ impl Drop for TurnOfCaller {
         if std::thread::panicking() {
             self.shared.reading.refuse_callers();
         }
-        self.shared.reading.end_turn(self.turn);
+        self.shared.reading.replace(self.number);
         self.shared.thread.notify_one();
     }
 }

@@ -114,13 +114,13 @@ impl Shared {
 
     /// Lets a task of the caller's runtime wait for replies, unless one does already.
     fn read_here(self: &Arc<Self>) {
-        if self.reading.turn_of_thread().is_some()
-            && let Some(own) = self.own_runtime.get()
-            && let Some(turn) = self.reading.begin_turn_of_caller(*own)
+        if let Some(own) = self.own_runtime.get()
+            && let Some(reader) = self.reading.begin_for_caller(*own)
         {
-            drop(background::spawn(read_for_callers(Arc::clone(self), turn)));
-            // It gives up its registrations.
-            self.thread.notify_one();
+            drop(background::spawn(read_for_callers(
+                Arc::clone(self),
+                reader,
+            )));
         }
     }
 

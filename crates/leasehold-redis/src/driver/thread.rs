@@ -41,7 +41,7 @@ pub(super) fn run(
         let mut connections: FuturesUnordered<_> = tasks.into_iter().map(keep).collect();
         let mut timer = Timer::default();
         let mut watch = Watch::default();
-        while let Some(deadline) = turn(shared) {
+        while let Some(deadline) = do_due(shared) {
             tokio::select! {
                 () = shared.thread.notified() => {}
                 _ = connections.next() => {}
@@ -64,7 +64,7 @@ impl Drop for End {
 
 /// Does what is due. Returns when to wake up again (at the end of time if only others wake the thread),
 /// or `None` if the driver is closed and has nothing left to do.
-fn turn(shared: &Shared) -> Option<BootInstant> {
+fn do_due(shared: &Shared) -> Option<BootInstant> {
     let deadline = shared.update(|state, now| {
         if state.timer.is_some_and(|timer| timer <= now.instant) {
             state.timer = None;
@@ -78,10 +78,10 @@ fn turn(shared: &Shared) -> Option<BootInstant> {
     (!shared.is_done()).then(|| deadline.unwrap_or(never))
 }
 
-/// Waits for the sockets for as long as no task of a caller does. It resolves with each change.
+/// Waits for the sockets while the client's thread is the reader. It resolves when that ends.
 async fn read(shared: &Shared) {
-    match shared.reading.turn_of_thread() {
-        Some(turn) => poll_fn(|context| shared.poll_reading(turn, context)).await,
+    match shared.reading.reader_on_thread() {
+        Some(reader) => poll_fn(|context| shared.poll_reading(reader, context)).await,
         None => std::future::pending().await,
     }
 }
@@ -91,7 +91,7 @@ async fn read(shared: &Shared) {
 struct Watch {
     tick: Option<BoxFuture<'static, ()>>,
     polls: u64,
-    /// How many times in a row the task that should read did not.
+    /// How many times in a row the reader left something.
     missed: u32,
 }
 
@@ -123,7 +123,7 @@ impl Watch {
         };
         if self.missed >= MISSED_MAX {
             self.missed = 0;
-            shared.reading.end_turn_of_caller();
+            shared.reading.return_to_thread();
         }
     }
 }

@@ -60,7 +60,7 @@ impl ClientCore {
         self.context.now()
     }
 
-    /// Returns the process to which the client belongs.
+    /// Returns the process of the client.
     pub(crate) fn process(&self) -> Process {
         self.process
     }
