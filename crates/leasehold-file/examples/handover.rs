@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::env::{Env, SystemEntropy};
-use leasehold::store::{AcquireError, Claim, Owner, Progress, Report, SessionContext, Store};
+use leasehold::store::{AcquireError, LockRequest, Owner, Progress, Report, SessionContext, Store};
 use leasehold::{Client, Key, Lock};
 use leasehold_file::FileStore;
 use tokio::runtime::Handle;
@@ -130,18 +130,18 @@ async fn tries_while_held(directory: &Path, waits: bool) -> Result<Vec<u32>, Fai
     for waiter in 0..WAITERS {
         let owner = || Owner::random(info.id, &SystemEntropy);
         let (key, ttl) = (Key::new(KEY)?, Duration::from_secs(30));
-        let claim = Claim::new(key, owner(), ttl, SystemClock.wall(), info.clone());
+        let request = LockRequest::new(key, owner(), ttl, SystemClock.wall(), info.clone());
         // Ahead of the queue, it polls.
-        let claim = claim.waiting(true).barging(!waits);
+        let request = request.waiting(true).barging(!waits);
         let (store, tries) = (store.clone(), tries.clone());
         waiters.spawn(async move {
-            let claim = Arc::new(claim);
+            let request = Arc::new(request);
             let count = |_: &Report| {
                 tries[waiter].fetch_add(1, Ordering::Relaxed);
             };
             let progress = Progress::heard_by(&count);
-            match store.acquire(&claim, &progress).await {
-                Ok(_) => store.release(&claim).await,
+            match store.acquire(&request, &progress).await {
+                Ok(_) => store.release(&request).await,
                 Err(AcquireError::Failed(error)) => Err(error),
                 Err(AcquireError::Busy(busy)) => unreachable!("it waits: {busy:?}"),
             }

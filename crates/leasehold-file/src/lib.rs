@@ -27,7 +27,7 @@
 //! | 1050624 + *n* | nothing: holders of one of *n* permits share the lock on this byte, and shared holders the one where *n* is 0 |
 //! | 1050753 | nothing: waiting writers share the lock on this byte |
 //!
-//! All holders that share the lock share the `flock`, which keeps out exclusive claims. The bytes of their
+//! All holders that share the lock share the `flock`, which keeps out exclusive requests. The bytes of their
 //! kinds keep readers and permit holders apart, and a permit is the lock on the record of its holder. So the
 //! kernel alone knows who holds the lock, and what is written serves people.
 //!
@@ -44,10 +44,10 @@
 //! called back, and that would take the lock for a waiter that is gone. So **waiters are served in no
 //! order**: the kernel notifies all of them at once, and the first one to try wins.
 //!
-//! There is one exception: a claim that shares the lock or takes a permit yields to a writer that waits for
+//! There is one exception: a request that shares the lock or takes a permit yields to a writer that waits for
 //! the exclusive lock. It lets one writer pass, and then competes like the others. So neither side keeps
-//! the other waiting indefinitely. Meanwhile the lock is busy for claims that do not wait, unless they are
-//! [barging](leasehold::Lock::barging). Readers and claims for permits have no such order among them.
+//! the other waiting indefinitely. Meanwhile the lock is busy for requests that do not wait, unless they are
+//! [barging](leasehold::Lock::barging). Readers and requests for permits have no such order among them.
 //!
 //! - When an exclusive holder [lets others share the lock](leasehold::store::Session::renew), it closes the file once to
 //!   notify them.
@@ -60,9 +60,9 @@
 //!   (`fs.inotify.max_user_instances`, `max_user_watches`), waiters poll at random every 10 to 50 ms,
 //!   and the store logs a warning once. The kernel notifies them again as soon as it has room.
 //! - Beyond 256 waiters of one store, further waiters also poll, so that a process does not run out of
-//!   descriptors. Writers then take the places of claims that yield to them.
+//!   descriptors. Writers then take the places of requests that yield to them.
 //! - If a waiting writer does not take the free lock, because its process is stopped, other waiters pass it
-//!   over once the lock has been free for a second. For claims that do not wait, the lock is busy until the
+//!   over once the lock has been free for a second. For requests that do not wait, the lock is busy until the
 //!   writer continues or ends.
 //!
 //! # Records
@@ -78,9 +78,9 @@
 //! # Limits
 //!
 //! - Permits and `flock -s` do not exclude each other: the kernel does not show what kind of shared holder
-//!   it sees. `flock -s` keeps out exclusive claims, as always. A script that must exclude permit holders
+//!   it sees. `flock -s` keeps out exclusive requests, as always. A script that must exclude permit holders
 //!   takes the lock exclusively (`flock` without `-s`).
-//! - `flock -s` does not yield to writers, and no claim yields to a `flock` that waits.
+//! - `flock -s` does not yield to writers, and no request yields to a `flock` that waits.
 //! - Before Linux 4.0, another process may get the lock while its exclusive holder converts it to a shared
 //!   lock.
 //!

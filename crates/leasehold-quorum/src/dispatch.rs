@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_types::{Claim, Error, ErrorKind};
+use leasehold_types::{Error, ErrorKind, LockRequest};
 
 use crate::acquire::{Acquiring, Acquisition};
 use crate::engine::Engine;
@@ -44,14 +44,14 @@ impl Engine {
     }
 
     /// Begins to take a lock.
-    pub(crate) fn start_acquire(&mut self, id: OperationId, claim: Arc<Claim>) {
+    pub(crate) fn start_acquire(&mut self, id: OperationId, lock_request: Arc<LockRequest>) {
         let net = &mut self.net;
         // Without the members' limits, the TTL is checked once they are known.
-        if let Err(error) = net.membership.check_ttl(&claim) {
+        if let Err(error) = net.membership.check_ttl(&lock_request) {
             return net.finish(id, Outcome::Failed(error));
         }
-        let owner = claim.owner;
-        let acquisition = Acquiring::begin(net, id, claim);
+        let owner = lock_request.owner;
+        let acquisition = Acquiring::begin(net, id, lock_request);
         // The same owner asks again: its earlier attempt becomes part of this one.
         if let Some(former) = net.owners.insert(owner, id)
             && let Some(mut former) = self.acquisitions.remove(former)
@@ -63,9 +63,14 @@ impl Engine {
     }
 
     /// Begins to release a lease, or leaves it alone.
-    pub(crate) fn start_release(&mut self, id: OperationId, claim: Arc<Claim>, mode: ReleaseMode) {
+    pub(crate) fn start_release(
+        &mut self,
+        id: OperationId,
+        lock_request: Arc<LockRequest>,
+        mode: ReleaseMode,
+    ) {
         let net = &mut self.net;
-        let former = net.owners.get(&claim.owner).copied();
+        let former = net.owners.get(&lock_request.owner).copied();
         let mut former = former.and_then(|id| self.acquisitions.remove(id));
         if let Some(former) = &mut former {
             former.forget(net);
@@ -75,15 +80,15 @@ impl Engine {
             if let Some(former) = &mut former {
                 let former = former.ordinary(net);
                 for member in former.other_queues() {
-                    send_dequeue(net, member, Arc::clone(&former.claim));
+                    send_dequeue(net, member, Arc::clone(&former.lock_request));
                 }
             }
-            let freed = leasehold_types::Release::Released;
+            let freed = leasehold_types::ReleaseReply::Released;
             return net.finish(id, Outcome::Released(freed));
         }
         let has_waited =
             former.is_none_or(|it| it.as_ordinary().is_some_and(Acquisition::has_waited));
-        let release = Release::new(net, id, claim, has_waited);
+        let release = Release::new(net, id, lock_request, has_waited);
         let others = &mut self.acquisitions;
         self.releases
             .start(id, release, |it| it.advance(net, others));
@@ -145,11 +150,11 @@ impl Engine {
                     self.acquisition(id, |it, net| it.heard(net, member, answer));
                 }
             }
-            Task::Renewal(task) if !from.late => self.renewals.answered(net, from, task, reply),
+            Task::RenewReply(task) if !from.late => self.renewals.answered(net, from, task, reply),
             Task::Record(id) if !from.late => {
                 self.records.handle(id, |it| it.answered(net, from, reply));
             }
-            Task::Renewal(_) | Task::Record(_) => {}
+            Task::RenewReply(_) | Task::Record(_) => {}
             Task::Release {
                 lease,
                 operation,
@@ -167,7 +172,8 @@ impl Engine {
     /// The lease could not be freed alone: another client waits, and the release may begin a gap.
     fn take_contended(&mut self, member: usize, lease: Lease, operation: Option<OperationId>) {
         let (net, others) = (&mut self.net, &mut self.acquisitions);
-        net.waiters.note_busy(&lease.claim.key, net.now.instant);
+        net.waiters
+            .note_busy(&lease.lock_request.key, net.now.instant);
         match operation {
             Some(id) => self
                 .releases
@@ -207,7 +213,7 @@ impl Engine {
                 self.acquisition(id, |it, net| it.unconfirmed(net, member, fence));
             }
             Task::Record(id) => self.records.handle(id, |it| it.lost(net, member, error)),
-            Task::Renewal(task) => self.renewals.lost(net, member, task, error),
+            Task::RenewReply(task) => self.renewals.lost(net, member, task, error),
             Task::Release {
                 operation,
                 successor,
@@ -235,8 +241,8 @@ impl Engine {
             return;
         };
         let now = self.net.now.wall;
-        let claim = Claim::new(key, waiter, DEQUEUE_TERM, now, client).with_mode(mode);
-        send_dequeue(&mut self.net, member, Arc::new(claim));
+        let lock_request = LockRequest::new(key, waiter, DEQUEUE_TERM, now, client).with_mode(mode);
+        send_dequeue(&mut self.net, member, Arc::new(lock_request));
     }
 
     /// Sends the requests of the membership, and continues what waits for members.

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use leasehold_types::{
-    BootInstant, Claim, ClientInfo, Entropy, Error, Held, MemberSet, Owner, WallTime,
+    BootInstant, ClientInfo, Entropy, Error, Held, LockRequest, MemberSet, Owner, WallTime,
 };
 
 use crate::acquire::{Acquiring, Acquisition};
@@ -75,17 +75,18 @@ impl Engine {
         self.net.now = now;
         self.net.membership.begin(now.instant);
         match operation {
-            Operation::Acquire(claim) => {
-                self.client.get_or_insert_with(|| Arc::clone(&claim.client));
-                self.start_acquire(id, claim);
+            Operation::Acquire(lock_request) => {
+                self.client
+                    .get_or_insert_with(|| Arc::clone(&lock_request.client));
+                self.start_acquire(id, lock_request);
             }
             Operation::Renew(leases) => {
                 let leases = self.with_permits(leases);
                 self.renewals.start(&mut self.net, id, leases);
             }
-            Operation::Release(claim, mode) => {
-                self.renewals.end(&mut self.net, &claim, mode);
-                self.start_release(id, claim, mode);
+            Operation::Release(lock_request, mode) => {
+                self.renewals.end(&mut self.net, &lock_request, mode);
+                self.start_release(id, lock_request, mode);
             }
             Operation::Record(record, action) => {
                 let operation = RecordOperation::new(&self.net, id, record, action);
@@ -256,7 +257,7 @@ impl Engine {
 
     /// Returns the owner of an acquisition. It changes when a waiter gives a round back.
     pub fn owner_of(&self, id: OperationId) -> Option<Owner> {
-        Some(self.acquisitions.get(id)?.claim().owner)
+        Some(self.acquisitions.get(id)?.lock_request().owner)
     }
 
     /// Returns whether the engine has nothing left to send or to wait for at members that are connected.
@@ -285,13 +286,13 @@ impl Engine {
     /// Names the permit of each lease, as members granted it.
     fn with_permits(&self, mut leases: Vec<Held>) -> Vec<Held> {
         let unnamed =
-            |held: &&mut Held| held.claim.mode.permits().is_some() && held.claim.slot.is_none();
+            |held: &&mut Held| held.request.mode.permits().is_some() && held.request.slot.is_none();
         for held in leases.iter_mut().filter(unnamed) {
-            let id = self.net.owners.get(&held.claim.owner);
+            let id = self.net.owners.get(&held.request.owner);
             let acquisition = id.and_then(|id| self.acquisitions.get(*id)?.as_ordinary());
             if let Some(slot) = acquisition.and_then(Acquisition::commonest_slot) {
-                let claim = Claim::clone(&held.claim);
-                held.claim = Arc::new(claim.with_slot(slot));
+                let lock_request = LockRequest::clone(&held.request);
+                held.request = Arc::new(lock_request.with_slot(slot));
             }
         }
         leases

@@ -69,5 +69,5 @@ pub use membership::MemberEvent;
 pub use operation::{Acquired, Event, Operation, OperationId, Outcome, Progress, ReleaseMode};
 pub use record::action::{RecordAction, RecordAnswer};
 pub use reply::{BatchReply, LeaseState, Notification, Refusal, Reply};
-pub use request::{Lease, Place, Request, RequestId, Requeue, Successor};
+pub use request::{Lease, Position, Request, RequestId, Requeue, Successor};
 pub use trust::TrustRules;

@@ -69,7 +69,7 @@ pub(crate) enum Task {
     MovePermit,
     /// Reports that the client is alive, for these waits.
     Heartbeat(Vec<OperationId>),
-    Renewal(RenewalTask),
+    RenewReply(RenewalTask),
     /// Opens, writes or reads a record.
     Record(OperationId),
     /// Asks the member for its status, or updates its record.
@@ -151,8 +151,8 @@ impl Member {
 
     /// Takes the request that a reply answers. The driver skipped the replies to older ones.
     pub(crate) fn answered(&mut self, id: RequestId, now: BootInstant) -> Option<Flight> {
-        let place = self.flights.iter().position(|flight| flight.id == id)?;
-        let flight = self.flights.remove(place)?;
+        let index = self.flights.iter().position(|flight| flight.id == id)?;
+        let flight = self.flights.remove(index)?;
         let took = now.since(flight.sent);
         let took = took.as_nanos() as u64;
         self.round_trip = Some(match self.round_trip {
@@ -231,7 +231,7 @@ impl Member {
     pub(crate) fn owe(&mut self, lease: Lease, now: BootInstant) {
         self.owed.retain(|owed| owed.until > now);
         if self.owed.len() < OWED_MAX {
-            let until = now + lease.claim.ttl;
+            let until = now + lease.lock_request.ttl;
             self.owed.push_back(Owed { lease, until });
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::HashMap;
-use leasehold_types::{BootInstant, Claim, Entropy, Key, MemberFailure, Owner, WallTime};
+use leasehold_types::{BootInstant, Entropy, Key, LockRequest, MemberFailure, Owner, WallTime};
 
 use crate::acquire::GivenBack;
 use crate::ballot::majority;
@@ -214,7 +214,7 @@ impl Net {
     /// How long one member may take to answer a request about a lease of this TTL.
     pub(crate) fn limit_of(&self, ttl: Duration) -> Duration {
         if self.members.len() == 1 {
-            (ttl / 3).min(Claim::LIMIT_MAX)
+            (ttl / 3).min(LockRequest::LIMIT_MAX)
         } else {
             (ttl / 20).clamp(Duration::from_millis(50), Duration::from_secs(1))
         }

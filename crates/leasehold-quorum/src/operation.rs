@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use leasehold_types::{
-    BootInstant, Busy, Claim, Error, Fence, Held, MemberHealth, Owner, PermitSlot, RecordKey,
-    Release, Renewal, Term,
+    BootInstant, Busy, Error, Fence, Held, LockRequest, MemberHealth, Owner, PermitSlot, RecordKey,
+    ReleaseReply, RenewReply, Term,
 };
 
 use crate::record::action::{RecordAction, RecordAnswer};
@@ -14,14 +14,14 @@ pub struct OperationId(pub u64);
 /// What a client asks of the quorum.
 #[derive(Clone, Debug)]
 pub enum Operation {
-    /// Takes the lock. `claim.wait` says whether it waits in the queue, goes ahead of it, or asks once.
+    /// Takes the lock. `request.wait` says whether it waits in the queue, goes ahead of it, or asks once.
     ///
     /// A waiting operation continues through outages until it holds the lock or is cancelled.
-    Acquire(Arc<Claim>),
+    Acquire(Arc<LockRequest>),
     /// Extends leases; several at once share their requests.
     Renew(Vec<Held>),
     /// Frees a lease.
-    Release(Arc<Claim>, ReleaseMode),
+    Release(Arc<LockRequest>, ReleaseMode),
     /// Opens, writes or reads the record of a lock.
     Record(RecordKey, RecordAction),
     /// Asks each member for its status, for people and monitoring.
@@ -64,9 +64,9 @@ pub enum Outcome {
     /// Another owner holds the lock, and the operation does not wait.
     Busy(Busy),
     /// One result for each lease, in their order.
-    Renewed(Vec<Renewal>),
+    Renewed(Vec<RenewReply>),
     /// The lease was released, or was lost before.
-    Released(Release),
+    Released(ReleaseReply),
     /// The answer of a majority about a record.
     Record(RecordAnswer),
     /// The state of each member, in the order of the members.
@@ -78,11 +78,11 @@ pub enum Outcome {
 /// A lease that a majority granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acquired {
-    /// The owner of the lease. It differs from that of the claim if the wait took several rounds.
+    /// The owner of the lease. It differs from that of the request if the wait took several rounds.
     pub owner: Owner,
     /// The fence.
     pub fence: Fence,
-    /// The permit, if the claim wanted one.
+    /// The permit, if the request wanted one.
     pub slot: Option<PermitSlot>,
     /// The term of the lease. It counts from when the latest of the majority's requests was sent.
     pub term: Term,

@@ -10,14 +10,14 @@ use crate::request::RequestId;
 /// The answer of one member to one [`Request`](crate::Request).
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// The claim holds.
+    /// The request holds.
     Granted {
         /// The fence that the member drew.
         fence: Fence,
-        /// The permit, if the claim wants one.
+        /// The permit, if the request wants one.
         slot: Option<PermitSlot>,
     },
-    /// The claim holds, but the counter was not below the proposal. A fence has to be drawn.
+    /// The request holds, but the counter was not below the proposal. A fence has to be drawn.
     GrantedBehind,
     /// Another owner holds the lock, or it is another waiter's turn.
     Busy(Refusal),
@@ -30,7 +30,7 @@ pub enum Reply {
     },
     /// The wait is over.
     Dequeued,
-    /// The lease is not valid, or other claims wait: send [`Request::Release`](crate::Request::Release).
+    /// The lease is not valid, or other requests wait: send [`Request::Release`](crate::Request::Release).
     Contended,
     /// The answers to a renewal, in the order of its leases.
     Renewed(Vec<LeaseState>),
@@ -64,7 +64,7 @@ impl Reply {
 /// What a waiter learns from a member that did not grant the lock.
 #[derive(Clone, Debug, Default)]
 pub struct Refusal {
-    /// The holder, the remaining lease, the place in the queue (1 is next; `None`: not queued), and
+    /// The holder, the remaining lease, the position in the queue (1 is next; `None`: not queued), and
     /// whether the server can notify the waiter.
     pub busy: Busy,
     /// When to ask again; `None`: wait for a notification.

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_types::{
-    Claim, DataGeneration, Fence, Key, MemberId, MemberRecordEdit, Owner, PermitSlot,
+    DataGeneration, Fence, Key, LockRequest, MemberId, MemberRecordEdit, Owner, PermitSlot,
 };
 
 use crate::record::action::RecordAction;
@@ -13,7 +13,7 @@ pub struct RequestId(pub u64);
 
 /// A request to one member. The codec turns it into one script call or a few plain commands.
 ///
-/// The owner of a claim names one round of a wait. It is also the identity of the waiter.
+/// The owner of a request names one round of a wait. It is also the identity of the waiter.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// Takes an exclusive lock that is free, with plain commands.
@@ -21,11 +21,11 @@ pub enum Request {
     /// `SET lock owner NX GET PX ttl`, then `ZADD fence GT CH proposal`. The reply is
     /// [`Reply::Granted`](crate::Reply::Granted) if both took effect,
     /// [`Reply::GrantedBehind`](crate::Reply::GrantedBehind) if the counter was ahead, otherwise
-    /// [`Reply::Busy`](crate::Reply::Busy) without a place.
+    /// [`Reply::Busy`](crate::Reply::Busy) without a position.
     TryAcquire {
         /// The lease to take.
-        claim: Arc<Claim>,
-        /// The fence to draw, if the counter is below it: `claim.owner.since()` + 1 in microseconds. A
+        lock_request: Arc<LockRequest>,
+        /// The fence to draw, if the counter is below it: `request.owner.since()` + 1 in microseconds. A
         /// client that displays the holder derives the fence from the owner.
         proposal: u64,
         /// `PEXPIRE fence` follows. A client sends it for each lock from time to time.
@@ -34,29 +34,29 @@ pub enum Request {
     /// Draws the fence of a lease that [`Request::TryAcquire`] took without one.
     DrawFence {
         /// The lease.
-        claim: Arc<Claim>,
+        lock_request: Arc<LockRequest>,
     },
-    /// Takes the lock if it is the claim's turn. Otherwise the waiter enters the queue if it has a ticket.
+    /// Takes the lock if it is the request's turn. Otherwise the waiter enters the queue if it has a ticket.
     Acquire {
         /// The lease to take.
-        claim: Arc<Claim>,
+        lock_request: Arc<LockRequest>,
         /// The greatest fence that the client knows, usually its wall clock in microseconds.
         proposal: u64,
-        /// The claim's place in the queue.
-        place: Place,
+        /// The request's position in the queue.
+        position: Position,
         /// The permit that the client prefers, if it wants a permit.
         preferred: Option<PermitSlot>,
     },
-    /// Frees an exclusive lease if no other claim waits. Otherwise it changes nothing, and the reply is
+    /// Frees an exclusive lease if no other request waits. Otherwise it changes nothing, and the reply is
     /// [`Reply::Contended`](crate::Reply::Contended).
     Free {
         /// The lease.
-        claim: Arc<Claim>,
+        lock_request: Arc<LockRequest>,
     },
     /// Frees the lease, ends the wait, or gives back a failed attempt.
     Release {
         /// The lease, or the wait.
-        claim: Arc<Claim>,
+        lock_request: Arc<LockRequest>,
         /// Returns the waiter to the queue, after a failed round.
         requeue: Option<Requeue>,
         /// The oldest waiter of the same client. If it is next, the server grants it the lock in the same step.
@@ -65,16 +65,16 @@ pub enum Request {
     /// Ends a wait. It never frees a lease.
     Dequeue {
         /// The wait.
-        claim: Arc<Claim>,
+        lock_request: Arc<LockRequest>,
     },
     /// Extends leases. Each lease gets its own answer.
     Renew(Vec<Lease>),
     /// Reports that the client is alive, and asks about its oldest waiter of each lock.
-    Heartbeat(Vec<Arc<Claim>>),
-    /// Raises the counter to `fence` if the claim holds.
+    Heartbeat(Vec<Arc<LockRequest>>),
+    /// Raises the counter to `fence` if the request holds.
     ConfirmFence {
         /// The lease.
-        claim: Arc<Claim>,
+        lock_request: Arc<LockRequest>,
         /// The fence of the lease.
         fence: Fence,
     },
@@ -90,10 +90,10 @@ pub enum Request {
     RecordObservation(Vec<(MemberId, DataGeneration)>),
 }
 
-/// The place of a claim in the queue.
+/// The position of a request in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// No place: the attempt fails if the lock is held, or if a live waiter is ahead.
+pub enum Position {
+    /// No position: the attempt fails if the lock is held, or if a live waiter is ahead.
     None,
     /// The ticket: when the wait began, in microseconds of the servers' clocks (their lower median).
     Ticket(u64),
@@ -104,8 +104,8 @@ pub enum Place {
 /// A lease that a client holds.
 #[derive(Clone, Debug)]
 pub struct Lease {
-    /// The claim as it was granted.
-    pub claim: Arc<Claim>,
+    /// The request as it was granted.
+    pub lock_request: Arc<LockRequest>,
     /// The fence it was granted with.
     pub fence: Fence,
     /// The permit it holds.
@@ -116,10 +116,10 @@ pub struct Lease {
 #[derive(Clone, Debug)]
 pub struct Successor {
     /// What it wants.
-    pub claim: Arc<Claim>,
+    pub lock_request: Arc<LockRequest>,
     /// The greatest fence that the client knows.
     pub proposal: u64,
-    /// Its place in the queue.
+    /// Its position in the queue.
     pub ticket: u64,
     /// The permit that it prefers.
     pub preferred: Option<PermitSlot>,
@@ -141,17 +141,25 @@ impl Request {
         match (self, other) {
             (
                 Self::TryAcquire {
-                    claim,
+                    lock_request,
                     proposal,
                     expire,
                 },
                 Self::TryAcquire {
-                    claim: others,
+                    lock_request: others,
                     proposal: other_proposal,
                     expire: other_expire,
                 },
-            ) => Arc::ptr_eq(claim, others) && (proposal, expire) == (other_proposal, other_expire),
-            (Self::Free { claim }, Self::Free { claim: others }) => Arc::ptr_eq(claim, others),
+            ) => {
+                Arc::ptr_eq(lock_request, others)
+                    && (proposal, expire) == (other_proposal, other_expire)
+            }
+            (
+                Self::Free { lock_request },
+                Self::Free {
+                    lock_request: others,
+                },
+            ) => Arc::ptr_eq(lock_request, others),
             _ => false,
         }
     }
@@ -159,16 +167,17 @@ impl Request {
     /// Returns the shortest time after which a reply is of no use; `None` if the request has no lease.
     pub fn usable_ttl(&self) -> Option<Duration> {
         match self {
-            Self::TryAcquire { claim, .. }
-            | Self::DrawFence { claim }
-            | Self::Acquire { claim, .. }
-            | Self::ConfirmFence { claim, .. }
-            | Self::Free { claim }
-            | Self::Dequeue { claim }
-            | Self::Release { claim, .. } => Some(claim.usable_ttl()),
-            Self::Renew(leases) | Self::Repair(leases) => {
-                leases.iter().map(|lease| lease.claim.usable_ttl()).min()
-            }
+            Self::TryAcquire { lock_request, .. }
+            | Self::DrawFence { lock_request }
+            | Self::Acquire { lock_request, .. }
+            | Self::ConfirmFence { lock_request, .. }
+            | Self::Free { lock_request }
+            | Self::Dequeue { lock_request }
+            | Self::Release { lock_request, .. } => Some(lock_request.usable_ttl()),
+            Self::Renew(leases) | Self::Repair(leases) => leases
+                .iter()
+                .map(|lease| lease.lock_request.usable_ttl())
+                .min(),
             Self::Heartbeat(_)
             | Self::Record(..)
             | Self::Status
@@ -179,10 +188,10 @@ impl Request {
 }
 
 impl Lease {
-    /// Names the lease of a claim in a release, which does not send the fence.
-    pub(crate) fn of(claim: &Arc<Claim>) -> Self {
+    /// Names the lease of a request in a release, which does not send the fence.
+    pub(crate) fn of(lock_request: &Arc<LockRequest>) -> Self {
         Self {
-            claim: Arc::clone(claim),
+            lock_request: Arc::clone(lock_request),
             fence: Fence::MAX,
             slot: None,
         }

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_types::{Claim, ClientId, ClientInfo, Entropy, Key, Owner, WallTime};
+use leasehold_types::{ClientId, ClientInfo, Entropy, Key, LockRequest, Owner, WallTime};
 
 /// Random numbers, from the seeds of the standard library's hash maps.
 #[derive(Debug)]
@@ -16,11 +16,11 @@ impl Entropy for RandomEntropy {
     }
 }
 
-/// Returns a claim of a new client on the lock `x`.
-pub(crate) fn claim(ttl: Duration) -> Claim {
+/// Returns a request of a new client on the lock `x`.
+pub(crate) fn lock_request(ttl: Duration) -> LockRequest {
     let since = WallTime::from_micros(1);
     let id = ClientId::random(&RandomEntropy);
     let info = ClientInfo::new(id, "host".into(), 1, "test".into(), since);
     let owner = Owner::random(id, &RandomEntropy);
-    Claim::new(Key::new("x").unwrap(), owner, ttl, since, Arc::new(info))
+    LockRequest::new(Key::new("x").unwrap(), owner, ttl, since, Arc::new(info))
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use leasehold_types::{
-    Error, ErrorKind, ForceReleaseRecord, ForcedRelease, Holder, Key, ListedLock, LockListing,
+    BreakRecord, BrokenLease, Error, ErrorKind, Holder, Key, ListedLock, LockListing,
     MemberFailure, MemberId, Visibility, Waiter,
 };
 
@@ -108,13 +108,13 @@ pub fn list_locks(answers: Answers<LockListing>, limit: usize) -> Result<LockLis
 /// # Errors
 ///
 /// If no majority broke the lease.
-pub fn broken(answers: Answers<ForcedRelease>) -> Result<ForcedRelease, Error> {
+pub fn broken(answers: Answers<BrokenLease>) -> Result<BrokenLease, Error> {
     let members = answers.members();
     let Answers { given, failures } = answers;
     if given.len() >= majority(members) {
         let existed = given.iter().any(|broken| broken.existed);
         let closed_for = given.iter().filter_map(|broken| broken.closed_for).max();
-        let mut broken = ForcedRelease::new(existed, closed_for);
+        let mut broken = BrokenLease::new(existed, closed_for);
         broken.members = given.len();
         return Ok(broken);
     }
@@ -135,9 +135,7 @@ pub fn broken(answers: Answers<ForcedRelease>) -> Result<ForcedRelease, Error> {
 /// # Errors
 ///
 /// If no majority answered.
-pub fn last_break(
-    answers: Answers<Option<ForceReleaseRecord>>,
-) -> Result<Option<ForceReleaseRecord>, Error> {
+pub fn last_break(answers: Answers<Option<BreakRecord>>) -> Result<Option<BreakRecord>, Error> {
     let (given, _, _) = answers.of_a_majority()?;
     Ok(given.into_iter().flatten().max_by_key(|record| record.at))
 }

@@ -78,9 +78,9 @@ fn listings_count_the_members_of_holders() {
 fn views_need_a_majority_of_answers() {
     let failed = |id: &str| {
         let error = Error::new(ErrorKind::Unreachable, "gone");
-        (MemberId::new(id), Err::<ForcedRelease, _>(error))
+        (MemberId::new(id), Err::<BrokenLease, _>(error))
     };
-    let given = |id: &str| (MemberId::new(id), Ok(ForcedRelease::new(false, None)));
+    let given = |id: &str| (MemberId::new(id), Ok(BrokenLease::new(false, None)));
     let error = broken(Answers::new([given("a"), failed("b"), failed("c")])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
     let two = broken(Answers::new([given("a"), given("b"), failed("c")])).unwrap();

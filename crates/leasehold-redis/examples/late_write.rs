@@ -138,7 +138,7 @@ fn second_holder() -> Outcome<()> {
         "the second holder has it with fence {}, and writes",
         guard.fence()
     );
-    guard.claim(&resources.fenced_key)?;
+    guard.fence_off(&resources.fenced_key)?;
     resources.write(guard.fence(), "the second holder's")?;
 
     println!("the first holder goes on, and writes too late");

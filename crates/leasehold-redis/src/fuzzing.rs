@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use leasehold::clock::{BootInstant, WallTime};
 use leasehold::env::SystemEntropy;
-use leasehold::store::{Claim, ClientInfo, MemberId, MemberSet, Owner, Permits, RunId};
+use leasehold::store::{ClientInfo, LockRequest, MemberId, MemberSet, Owner, Permits, RunId};
 use leasehold::{Fence, Key, Mode};
 use leasehold_quorum::{
-    Config, Engine, Lease, Notification, Now, Operation, OperationId, Place, RecordAction, Request,
-    Successor,
+    Config, Engine, Lease, Notification, Now, Operation, OperationId, Position, RecordAction,
+    Request, Successor,
 };
 
 use crate::codec::{Codec, LockValue, SAMPLE_COMMANDS, Sampler, read_notification};
@@ -114,7 +114,7 @@ fn act_on(notification: Notification) {
         entropy: Arc::new(SystemEntropy),
     });
     engine.handle_connect(now, 0);
-    let acquire = Operation::Acquire(claim(Mode::Exclusive));
+    let acquire = Operation::Acquire(lock_request(Mode::Exclusive));
     engine.start(now, OperationId(1), acquire);
     engine.handle_notification(now, 0, notification);
     while let Some((_, _, request)) = engine.poll_transmit() {
@@ -127,30 +127,30 @@ fn act_on(notification: Notification) {
 fn requests() -> Vec<Request> {
     let permits = Permits::new(3).expect("a number of permits");
     let modes = [Mode::Exclusive, Mode::Shared, Mode::Permit(permits)];
-    let [exclusive, shared, permit] = modes.map(claim);
-    let lease = |claim: &Arc<Claim>| Lease {
-        claim: Arc::clone(claim),
+    let [exclusive, shared, permit] = modes.map(lock_request);
+    let lease = |lock_request: &Arc<LockRequest>| Lease {
+        lock_request: Arc::clone(lock_request),
         fence: Fence::MAX,
         slot: None,
     };
     let attempt = |expire| Request::TryAcquire {
-        claim: Arc::clone(&exclusive),
+        lock_request: Arc::clone(&exclusive),
         proposal: 7,
         expire,
     };
-    let acquire = |claim: &Arc<Claim>| Request::Acquire {
-        claim: Arc::clone(claim),
+    let acquire = |lock_request: &Arc<LockRequest>| Request::Acquire {
+        lock_request: Arc::clone(lock_request),
         proposal: 7,
-        place: Place::Ticket(5),
+        position: Position::Ticket(5),
         preferred: None,
     };
     let release = |successor| Request::Release {
-        claim: Arc::clone(&exclusive),
+        lock_request: Arc::clone(&exclusive),
         requeue: None,
         successor,
     };
     let successor = Successor {
-        claim: Arc::clone(&permit),
+        lock_request: Arc::clone(&permit),
         proposal: 7,
         ticket: 5,
         preferred: None,
@@ -160,7 +160,7 @@ fn requests() -> Vec<Request> {
         attempt(true),
         attempt(false),
         Request::DrawFence {
-            claim: Arc::clone(&exclusive),
+            lock_request: Arc::clone(&exclusive),
         },
         acquire(&exclusive),
         acquire(&permit),
@@ -169,12 +169,12 @@ fn requests() -> Vec<Request> {
         Request::Renew(vec![lease(&exclusive), lease(&shared)]),
         Request::Heartbeat(vec![Arc::clone(&exclusive), Arc::clone(&permit)]),
         Request::ConfirmFence {
-            claim: Arc::clone(&exclusive),
+            lock_request: Arc::clone(&exclusive),
             fence: Fence::MAX,
         },
         Request::Repair(vec![lease(&exclusive)]),
         Request::Dequeue {
-            claim: Arc::clone(&permit),
+            lock_request: Arc::clone(&permit),
         },
         record(RecordAction::Open(Fence::MAX)),
         record(RecordAction::Read),
@@ -185,17 +185,17 @@ fn requests() -> Vec<Request> {
 const OWNER: &str = "0123456789abcdef.0123456789abcdef0123456789abcdef";
 const BEGAN: WallTime = WallTime::from_micros(1_763_637_400_000_000);
 
-fn claim(mode: Mode) -> Arc<Claim> {
+fn lock_request(mode: Mode) -> Arc<LockRequest> {
     let owner: Owner = OWNER.parse().expect("an owner");
     let key = Key::new("deploy").expect("a key");
-    let claim = Claim::new(
+    let lock_request = LockRequest::new(
         key,
         owner,
         Duration::from_secs(9),
         BEGAN,
         Arc::new(client()),
     );
-    Arc::new(claim.with_mode(mode))
+    Arc::new(lock_request.with_mode(mode))
 }
 
 fn client() -> ClientInfo {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::store::{
-    AcquireError, BoxFuture, Busy, Claim, Grant, Guarantees, Held, LeaseTerms, Progress, Release,
-    Renewal, Session, SessionContext, Store, Term,
+    AcquireError, BoxFuture, Busy, Grant, Guarantees, Held, LeaseTerms, LockRequest, Progress,
+    ReleaseReply, RenewReply, Session, SessionContext, Store, Term,
 };
 use leasehold::{Error, Fence, Key};
 use leasehold_redis::RedisStore;
@@ -116,11 +116,18 @@ impl Store for SingleServer {
 impl Session for SingleServer {
     fn acquire<'a>(
         &'a self,
-        claim: &'a Arc<Claim>,
+        lock_request: &'a Arc<LockRequest>,
         _: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
-        let owner = claim.owner.to_string();
-        let command = ["SET", claim.key.as_str(), &owner, "NX", "PX", "60000"];
+        let owner = lock_request.owner.to_string();
+        let command = [
+            "SET",
+            lock_request.key.as_str(),
+            &owner,
+            "NX",
+            "PX",
+            "60000",
+        ];
         let reply = lock(&self.0)[self.1].command(&command);
         let fence = Fence::new(1).expect("a fence");
         let answer = match reply {
@@ -130,15 +137,21 @@ impl Session for SingleServer {
         Box::pin(ready(answer))
     }
 
-    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<RenewReply>> {
         Box::pin(ready(
-            leases.iter().map(|_| Renewal::Renewed(minute())).collect(),
+            leases
+                .iter()
+                .map(|_| RenewReply::Renewed(minute()))
+                .collect(),
         ))
     }
 
-    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>> {
-        lock(&self.0)[self.1].command(&["DEL", claim.key.as_str()]);
-        Box::pin(ready(Ok(Release::Released)))
+    fn release<'a>(
+        &'a self,
+        lock_request: &'a Arc<LockRequest>,
+    ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
+        lock(&self.0)[self.1].command(&["DEL", lock_request.key.as_str()]);
+        Box::pin(ready(Ok(ReleaseReply::Released)))
     }
 }
 
@@ -172,7 +185,7 @@ impl Harness for Servers {
         urls(self.set().iter().map(RedisServer::port))
     }
 
-    fn places(&self) -> Vec<Arc<dyn Store>> {
+    fn locations(&self) -> Vec<Arc<dyn Store>> {
         let place =
             |number| Arc::new(SingleServer(Arc::clone(&self.set), number)) as Arc<dyn Store>;
         (0..self.set().len()).map(place).collect()

@@ -248,9 +248,9 @@ pub(crate) struct Lease {
 /// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// A claim with a place in the queue.
+    /// A request with a position in the queue.
     Acquire,
-    /// A claim without a place in the queue.
+    /// A request without a position in the queue.
     Try,
     DrawFence,
     Renew,

@@ -37,10 +37,10 @@ pub(crate) struct Plan {
     pub(crate) idle_max: Time,
     /// How many of a hundred waits are cancelled.
     pub(crate) cancels: u64,
-    /// Of a hundred claims, how many do not wait, and how many go ahead of the queue.
+    /// Of a hundred requests, how many do not wait, and how many go ahead of the queue.
     pub(crate) tries: u64,
     pub(crate) barges: u64,
-    /// How many of a hundred claims have a lock delay.
+    /// How many of a hundred requests have a lock delay.
     pub(crate) lock_delays: u64,
     /// Servers get each script when a client first calls it.
     pub(crate) lazy_scripts: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LockUse {
     Exclusive,
-    /// How many of a hundred claims share the lock.
+    /// How many of a hundred requests share the lock.
     Readers(u64),
     Semaphore(Permits),
     /// A semaphore for which some programs want another number of permits.

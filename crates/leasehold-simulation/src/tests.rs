@@ -94,7 +94,7 @@ fn lease_that_is_not_extended_is_noticed() {
 fn requeue_that_loses_the_place_is_noticed() {
     let from = "if ARGV[2] ~= '' then\n  enqueue(ARGV[2]";
     let to = "if false then\n  enqueue(ARGV[2]";
-    is_noticed(from, to, &["kept places"], "none", 200);
+    is_noticed(from, to, &["kept positions"], "none", 200);
 }
 
 #[test]

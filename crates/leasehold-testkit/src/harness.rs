@@ -27,7 +27,7 @@ pub trait Harness: Debug + Send + Sync {
     }
 
     /// Returns the stores that grant the locks, one by one: the members of a quorum, or the store itself.
-    fn places(&self) -> Vec<Arc<dyn Store>> {
+    fn locations(&self) -> Vec<Arc<dyn Store>> {
         vec![self.open()]
     }
 

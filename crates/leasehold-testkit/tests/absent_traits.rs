@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leasehold::store::{ForceRelease, Pattern, Store};
+use leasehold::store::{BreakOptions, Pattern, Store};
 use leasehold::{Client, Error, ErrorKind};
 
 #[path = "minimal_store/store.rs"]
@@ -49,7 +49,7 @@ fn breaking_is_unsupported_and_leaves_the_lock_held() {
     let message = "minimal store: cannot take a lock from its holder";
     pollster::block_on(async {
         let guard = client.lock("deploy").acquire().await.expect("the lock");
-        let broken = client.break_lock("deploy", guard.fence(), ForceRelease::at_once());
+        let broken = client.break_lock("deploy", guard.fence(), BreakOptions::at_once());
         unsupported(broken.await, message);
         unsupported(client.breakable("deploy").await, message);
         assert!(guard.is_valid());

@@ -6,9 +6,9 @@ use crate::{Error, Fence, LostReason, Owner};
 /// Why a session did not take a lock.
 #[derive(Clone, Debug)]
 pub enum AcquireError {
-    /// Another owner holds the lock, or comes first, and the claim does not wait.
+    /// Another owner holds the lock, or comes first, and the request does not wait.
     Busy(Busy),
-    /// Anything else. If the [effect](Error::effect) is unknown, the claim may hold, or be queued.
+    /// Anything else. If the [effect](Error::effect) is unknown, the request may hold, or be queued.
     Failed(Error),
 }
 
@@ -18,7 +18,7 @@ impl From<Error> for AcquireError {
     }
 }
 
-/// A grant: the claim took effect at the store at some moment between the request and this answer.
+/// A grant: the request took effect at the store at some moment between the request and this answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Grant {
@@ -26,7 +26,7 @@ pub struct Grant {
     pub fence: Fence,
     /// How long the store keeps the lease.
     pub term: Term,
-    /// The owner of the lease; `None` if it is that of the claim. A store sets it if it continued the wait
+    /// The owner of the lease; `None` if it is that of the request. A store sets it if it continued the wait
     /// with another owner. The client renews and releases the lease of this owner.
     pub owner: Option<Owner>,
 }
@@ -95,8 +95,8 @@ pub struct Busy {
     pub holder: Option<Owner>,
     /// How long the holder's lease lives unless renewed.
     pub remaining: Option<Duration>,
-    /// The position of this claim in the queue, from 1; `None` if it is not in the queue.
-    pub place: Option<u64>,
+    /// The position of this request in the queue, from 1; `None` if it is not in the queue.
+    pub position: Option<u64>,
     /// The store cannot notify the waiter of its turn: the server, or the user's permissions, do not
     /// allow it.
     pub cannot_notify: bool,
@@ -112,9 +112,9 @@ impl Busy {
     }
 }
 
-/// A store's answer to the renewal of one claim.
+/// A store's answer to the renewal of one request.
 #[derive(Clone, Debug)]
-pub enum Renewal {
+pub enum RenewReply {
     /// The lease still existed, and now lives for this term.
     Renewed(Term),
     /// The lease no longer exists. Final.
@@ -125,7 +125,7 @@ pub enum Renewal {
 
 /// A store's answer to a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Release {
+pub enum ReleaseReply {
     /// The lease existed and is now freed.
     Released,
     /// The lease no longer existed. The release did not affect the current holder.

@@ -1,4 +1,4 @@
-//! The values of Leasehold: keys, owners, fences, claims and the answers to them, what members report, instants,
+//! The values of Leasehold: keys, owners, fences, requests and the answers to them, what members report, instants,
 //! and the error.
 //!
 //! They are checked once and then trusted. They depend on no runtime, so code that only decides, such as the engine
@@ -7,13 +7,11 @@
 #![deny(clippy::disallowed_types)]
 
 mod attempt;
-mod claim;
 mod client_info;
 mod entropy;
 mod error;
 mod error_kind;
 mod fence;
-mod force_release;
 mod holder;
 #[expect(
     clippy::disallowed_types,
@@ -22,7 +20,9 @@ mod holder;
 mod instants;
 mod key;
 mod key_rules;
+mod lock_break;
 mod lock_listing;
+mod lock_request;
 mod lost_reason;
 mod member;
 mod member_health;
@@ -38,18 +38,18 @@ mod record;
 #[cfg(feature = "serde")]
 mod serde_text;
 
-pub use attempt::{AcquireError, Busy, Grant, Release, Renewal, Term};
-pub use claim::{Claim, Held};
+pub use attempt::{AcquireError, Busy, Grant, ReleaseReply, RenewReply, Term};
 pub use client_info::ClientInfo;
 pub use entropy::Entropy;
 pub use error::{Error, MemberFailure};
 pub use error_kind::{Effect, ErrorKind};
 pub use fence::Fence;
-pub use force_release::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForcedRelease};
 pub use holder::Holder;
 pub use instants::{BootInstant, WallTime};
 pub use key::Key;
+pub use lock_break::{BreakOptions, BreakOutcome, BreakRecord, BrokenLease};
 pub use lock_listing::{ListedLock, LockListing, Visibility};
+pub use lock_request::{Held, LockRequest};
 pub use lost_reason::LostReason;
 pub use member::{FenceConfirmation, Incarnation, MemberStatus, Sample};
 pub use member_health::{MemberHealth, requests_run_in};

@@ -9,13 +9,13 @@ use crate::instants::WallTime;
 /// A member's answer to the request to raise its counter to a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FenceConfirmation {
-    /// The claim holds, and the counter is at least the fence. For a claim that is not exclusive, the
+    /// The request holds, and the counter is at least the fence. For a request that is not exclusive, the
     /// counter was smaller before.
     Confirmed,
-    /// The claim holds together with others, but the counter already had this value, which is the fence
+    /// The request holds together with others, but the counter already had this value, which is the fence
     /// or greater. Nothing was changed.
     Conflict(Fence),
-    /// The claim does not hold here. Nothing was changed.
+    /// The request does not hold here. Nothing was changed.
     NotHeld,
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::env::clock::BootInstant;
 use crate::lease::{ClientCore, HeldLease};
-use crate::store::{LostReason, Release};
+use crate::store::{LostReason, ReleaseReply};
 use crate::types::{Error, ErrorKind, Fence, Key, Mode, Owner, forked};
 
 /// A held lock, until it is released, dropped or lost.
@@ -84,12 +84,12 @@ impl Guard {
 
     /// Returns the lock's name.
     pub fn key(&self) -> &Key {
-        &self.held_lease().claim().key
+        &self.held_lease().request().key
     }
 
     /// Returns the owner of the lease at the store: the identity of the round that was granted.
     pub fn owner(&self) -> Owner {
-        self.held_lease().claim().owner
+        self.held_lease().request().owner
     }
 
     /// Returns the fencing token, which is greater than that of every earlier grant of this key.
@@ -100,7 +100,7 @@ impl Guard {
     /// Returns the mode of the hold. From a call of [`downgrade`](Self::downgrade) on it is
     /// [`Mode::Shared`], whether or not the store confirmed that.
     pub fn mode(&self) -> Mode {
-        self.held_lease().claim().mode
+        self.held_lease().request().mode
     }
 
     /// Returns the instant from which the guard is invalid unless it is renewed before; `None` if the
@@ -352,8 +352,8 @@ impl Hold {
         }
         // The client lives until the answer arrives: this hold may be the last to keep it alive.
         match self.client.release(&self.held_lease).await? {
-            Release::Released => Ok(ReleaseOutcome::Released),
-            Release::WasLost => Ok(ReleaseOutcome::WasLost),
+            ReleaseReply::Released => Ok(ReleaseOutcome::Released),
+            ReleaseReply::WasLost => Ok(ReleaseOutcome::WasLost),
         }
     }
 

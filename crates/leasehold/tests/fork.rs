@@ -25,7 +25,7 @@ fn in_the_child(client: Client, guard: leasehold::Guard) -> i32 {
         pollster::block_on(client.lock("x").acquire()).is_err_and(is_forked),
         pollster::block_on(client.holders("x")).is_err_and(is_forked),
         pollster::block_on(guard.reenter().release()).is_err_and(is_forked),
-        pollster::block_on(guard.claim(&FenceGate::new())).is_err_and(is_forked),
+        pollster::block_on(guard.fence_off(&FenceGate::new())).is_err_and(is_forked),
     ];
     drop(guard);
     drop(client);

@@ -1,7 +1,5 @@
 use clap::Args;
-use leasehold::store::{
-    ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForcedRelease, Holder,
-};
+use leasehold::store::{BreakOptions, BreakOutcome, BreakRecord, BrokenLease, Holder};
 use leasehold::{Client, Fence};
 use serde_json::json;
 
@@ -59,7 +57,7 @@ fn fence(text: &str) -> Result<Fence, String> {
 }
 
 fn reason(text: &str) -> Result<String, String> {
-    let checked = ForceRelease::at_its_end().because(text);
+    let checked = BreakOptions::at_its_end().because(text);
     checked.map_err(|error| error.reason().to_owned())?;
     Ok(text.to_owned())
 }
@@ -88,27 +86,24 @@ pub(crate) fn break_lock(args: &BreakArgs, output: &Output) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-async fn perform(
-    args: &BreakArgs,
-    client: &Client,
-) -> Result<(ForcedRelease, ForceReleaseRecord), Failure> {
+async fn perform(args: &BreakArgs, client: &Client) -> Result<(BrokenLease, BreakRecord), Failure> {
     let Some(fence) = args.fence else {
         let holder = client.breakable(&args.name).await?;
         return Err(without_fence(&args.name, holder.as_ref()));
     };
     let mut how = if args.now {
-        ForceRelease::at_once()
+        BreakOptions::at_once()
     } else {
-        ForceRelease::at_its_end()
+        BreakOptions::at_its_end()
     };
     how = how.by_user(user::name())?;
     if let Some(reason) = &args.reason {
         how = how.because(reason)?;
     }
     let refused = match client.break_lock(&args.name, fence, how).await? {
-        ForceReleaseOutcome::Done(broken, record) => return Ok((broken, *record)),
-        ForceReleaseOutcome::Free => format!("lock {:?} is free; nothing is broken", args.name),
-        ForceReleaseOutcome::HeldBy(holder) => {
+        BreakOutcome::Done(broken, record) => return Ok((broken, *record)),
+        BreakOutcome::Free => format!("lock {:?} is free; nothing is broken", args.name),
+        BreakOutcome::HeldBy(holder) => {
             let why = match holder.fence {
                 Some(_) => format!("not with fence {fence}"),
                 None => {
@@ -140,7 +135,7 @@ fn without_fence(name: &str, holder: Option<&Holder>) -> Failure {
     ))
 }
 
-fn text(name: &str, broken: &ForcedRelease, record: &ForceReleaseRecord, of: usize) -> String {
+fn text(name: &str, broken: &BrokenLease, record: &BreakRecord, of: usize) -> String {
     let fence = record.fence;
     let members = if broken.members < of {
         format!(" on {} of {of} servers", broken.members)
@@ -176,8 +171,8 @@ mod tests {
         let by = Env::default().this_process(None);
         let owner = Owner::random(by.id, &SystemEntropy);
         let fence = Fence::new(12).unwrap();
-        let record = ForceReleaseRecord::new(owner, fence, by, WallTime::from_micros(0));
-        let mut broken = ForcedRelease::new(true, Some(Duration::from_micros(1_500_900)));
+        let record = BreakRecord::new(owner, fence, by, WallTime::from_micros(0));
+        let mut broken = BrokenLease::new(true, Some(Duration::from_micros(1_500_900)));
         broken.members = members;
         text("deploy", &broken, &record, of)
     }

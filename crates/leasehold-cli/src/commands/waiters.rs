@@ -21,7 +21,7 @@ pub(crate) struct WaitersArgs {
     /// Print one JSON object on stdout.
     ///
     /// `version` is 1; later versions may add fields, but change none. `lock`, `store`; `queue`, whether
-    /// the store has a queue; `waiters`, the next one first, each with `place` (from 1), `mode`,
+    /// the store has a queue; `waiters`, the next one first, each with `position` (from 1), `mode`,
     /// `permits`, `client` (`id`, `host`, `pid`, `program`, `user`, `label`, `command`, `since`), `since` and
     /// `waiting_ms`. Unknown values are null.
     #[arg(long)]

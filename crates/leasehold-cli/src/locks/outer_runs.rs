@@ -20,7 +20,7 @@ pub(crate) struct OuterRuns {
 /// A lock of an outer run, and the attempt that acquired it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OuterLock {
-    /// The place of the locks of the store.
+    /// The location of the locks of the store.
     store: String,
     name: String,
     owner: String,

@@ -33,7 +33,7 @@ pub(crate) struct LockRequest<'a> {
 enum WaitReason {
     HeldBy {
         owners: Vec<Option<Owner>>,
-        place: Option<u64>,
+        position: Option<u64>,
     },
     NoQuorum(Vec<MemberId>),
 }
@@ -41,7 +41,7 @@ enum WaitReason {
 impl WaitReason {
     fn of(
         holders: &[Holder],
-        place: Option<u64>,
+        position: Option<u64>,
         quorum_shortfall: Option<&QuorumShortfall>,
     ) -> Option<Self> {
         match quorum_shortfall {
@@ -55,7 +55,7 @@ impl WaitReason {
             None if holders.is_empty() => None,
             None => {
                 let owners = holders.iter().map(|holder| holder.owner).collect();
-                Some(Self::HeldBy { owners, place })
+                Some(Self::HeldBy { owners, position })
             }
         }
     }
@@ -174,7 +174,7 @@ impl LockRequest<'_> {
         None
     }
 
-    /// Prints who holds the lock and the place in the queue, or why no client can hold it: on a
+    /// Prints who holds the lock and the position in the queue, or why no client can hold it: on a
     /// terminal repeatedly, otherwise once, for programs on each change. Never returns.
     async fn report_progress(&self) {
         let began = SystemClock.now();
@@ -191,19 +191,19 @@ impl LockRequest<'_> {
                 continue;
             };
             let waiters = self.waiters(name).await;
-            let place = waiter_text::place_of(self.client.id(), &waiters);
-            let quorum_shortfall = match holders.is_empty() && place.is_none() {
+            let position = waiter_text::position_of(self.client.id(), &waiters);
+            let quorum_shortfall = match holders.is_empty() && position.is_none() {
                 true => self.quorum_shortfall().await,
                 false => None,
             };
             let message = Message::Waiting {
                 lock: name,
                 holders: &holders,
-                place,
+                position,
                 quorum_shortfall: quorum_shortfall.as_ref(),
                 so_far: SystemClock.now().since(began),
             };
-            let why = WaitReason::of(&holders, place, quorum_shortfall.as_ref());
+            let why = WaitReason::of(&holders, position, quorum_shortfall.as_ref());
             if terminal {
                 self.output.show_status(&message);
             } else if why.is_some() && said != why {

@@ -1,10 +1,10 @@
-use leasehold::store::ForceReleaseRecord;
+use leasehold::store::BreakRecord;
 use serde_json::{Value, json};
 
 use crate::output::time_text;
 
 /// How a lock was broken, as a line for people.
-pub(crate) fn line(name: &str, record: &ForceReleaseRecord) -> String {
+pub(crate) fn line(name: &str, record: &BreakRecord) -> String {
     let when = time_text::timestamp(record.at);
     let how = if record.at_once {
         " and released at once"
@@ -16,7 +16,7 @@ pub(crate) fn line(name: &str, record: &ForceReleaseRecord) -> String {
 }
 
 /// How a lock was broken, for programs.
-pub(crate) fn json(record: &ForceReleaseRecord) -> Value {
+pub(crate) fn json(record: &BreakRecord) -> Value {
     json!({
         "fence": record.fence.get(),
         "owner": record.owner.to_string(),

@@ -105,8 +105,8 @@ impl EventLine {
     }
 
     fn take(&mut self, name: &str) -> Option<String> {
-        let place = self.fields.iter().position(|(it, _)| *it == name)?;
-        Some(self.fields.remove(place).1)
+        let index = self.fields.iter().position(|(it, _)| *it == name)?;
+        Some(self.fields.remove(index).1)
     }
 }
 

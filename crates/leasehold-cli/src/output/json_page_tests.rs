@@ -5,7 +5,7 @@ use leasehold::clock::WallTime;
 use leasehold::election::LeaderChange;
 use leasehold::env::{Env, SystemEntropy};
 use leasehold::memory::MemoryStore;
-use leasehold::store::{ForceReleaseRecord, Owner};
+use leasehold::store::{BreakRecord, Owner};
 use leasehold::{Client, Error, ErrorKind, Fence};
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ fn documented(heading: &str) -> BTreeMap<String, BTreeSet<String>> {
 fn messages<'a>(
     failure: &'a Failure,
     guards: &'a leasehold::GuardSet,
-    record: &'a ForceReleaseRecord,
+    record: &'a BreakRecord,
 ) -> Vec<Message<'a>> {
     let (lock, store, name, after) = ("x", "s", "x", Duration::from_secs(1));
     let answer = OnceAnswer {
@@ -61,7 +61,7 @@ fn messages<'a>(
         Message::Waiting {
             lock,
             holders: &[],
-            place: None,
+            position: None,
             quorum_shortfall: None,
             so_far: after,
         },
@@ -120,7 +120,7 @@ fn page_names_every_event_and_field() {
         Owner::random(by.id, &SystemEntropy),
         WallTime::from_micros(1),
     );
-    let record = ForceReleaseRecord::new(owner, Fence::MAX, by, at);
+    let record = BreakRecord::new(owner, Fence::MAX, by, at);
     let failure = Failure::usage("no");
     let messages = messages(&failure, &guards, &record);
     assert!(messages.iter().all(is_known));

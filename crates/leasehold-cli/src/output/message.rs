@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::store::{ForceReleaseRecord, Holder};
+use leasehold::store::{BreakRecord, Holder};
 use leasehold::{Fence, GuardSet};
 use serde_json::{Map, Value, json};
 
@@ -27,7 +27,7 @@ pub(crate) enum Message<'a> {
         lock: &'a str,
         holders: &'a [Holder],
         /// In the queue, from 1; `None` if there is no queue or it is not known.
-        place: Option<u64>,
+        position: Option<u64>,
         /// Why it cannot be granted to any client, if so.
         quorum_shortfall: Option<&'a QuorumShortfall>,
         so_far: Duration,
@@ -58,7 +58,7 @@ pub(crate) enum Message<'a> {
     /// The record of the operator who broke the lost lock.
     Broken {
         lock: &'a str,
-        record: &'a ForceReleaseRecord,
+        record: &'a BreakRecord,
     },
     /// The result of a request.
     Once(OnceAnswer<'a>),
@@ -77,10 +77,16 @@ impl Message<'_> {
             Self::Waiting {
                 lock,
                 holders,
-                place,
+                position,
                 quorum_shortfall,
                 so_far,
-            } => Some(waiting(lock, holders, *place, *quorum_shortfall, *so_far)),
+            } => Some(waiting(
+                lock,
+                holders,
+                *position,
+                *quorum_shortfall,
+                *so_far,
+            )),
             Self::Acquired { .. }
             | Self::Nested { .. }
             | Self::Leads { .. }
@@ -117,14 +123,14 @@ impl Message<'_> {
             Self::Waiting {
                 lock,
                 holders,
-                place,
+                position,
                 quorum_shortfall,
                 so_far,
             } => json!({
                 "event": "waiting",
                 "lock": lock,
                 "holders": holders.iter().map(holder_text::json).collect::<Vec<_>>(),
-                "place": place,
+                "position": position,
                 "reason": quorum_shortfall.map(ToString::to_string),
                 "no_vote_for_ms": quorum_shortfall
                     .and_then(QuorumShortfall::no_vote_for)
@@ -189,7 +195,7 @@ pub(crate) fn fences(guards: &GuardSet) -> Map<String, Value> {
 fn waiting(
     lock: &str,
     holders: &[Holder],
-    place: Option<u64>,
+    position: Option<u64>,
     quorum_shortfall: Option<&QuorumShortfall>,
     so_far: Duration,
 ) -> String {
@@ -207,11 +213,11 @@ fn waiting(
         }
     };
     // Before the holders, which a narrow terminal may cut off.
-    let place = match place {
-        Some(place) => format!(", {} in the queue", waiter_text::nth(place)),
+    let position = match position {
+        Some(position) => format!(", {} in the queue", waiter_text::nth(position)),
         None => String::new(),
     };
-    format!("waiting{so_far} for lock {lock:?}{place}{why}")
+    format!("waiting{so_far} for lock {lock:?}{position}{why}")
 }
 
 #[cfg(test)]
@@ -225,7 +231,7 @@ mod tests {
         let message = Message::Waiting {
             lock: "deploy",
             holders: &holders,
-            place: Some(2),
+            position: Some(2),
             quorum_shortfall: None,
             so_far: Duration::from_millis(61_900),
         };
@@ -235,7 +241,7 @@ mod tests {
              library"
         );
         assert_eq!(message.json()["waited_ms"], 61_900);
-        assert_eq!(message.json()["place"], 2);
+        assert_eq!(message.json()["position"], 2);
         assert_eq!(message.json()["holders"][0]["mode"], "exclusive");
         let first = waiting("deploy", &[], None, None, Duration::ZERO);
         assert_eq!(first, r#"waiting for lock "deploy""#);

@@ -11,10 +11,10 @@ use crate::output::time_text;
 /// The waiters as a table, the next one first.
 pub(crate) fn table(waiters: &[Waiter], now: WallTime) -> String {
     let head = ["PLACE", "MODE", "WAITING", "CLIENT"].map(String::from);
-    let rows = (1_u64..).zip(waiters).map(|(place, waiter)| {
+    let rows = (1_u64..).zip(waiters).map(|(position, waiter)| {
         let seconds = Duration::from_secs(waiting(waiter, now).as_secs());
         [
-            place.to_string(),
+            position.to_string(),
             holder_text::mode_phrase(waiter.mode),
             humantime::format_duration(seconds).to_string(),
             waiter.to_string(),
@@ -26,8 +26,8 @@ pub(crate) fn table(waiters: &[Waiter], now: WallTime) -> String {
 /// The waiters of `lock`, one line each, the next one first, at most `shown_max`.
 pub(crate) fn lines(lock: &str, waiters: &[Waiter], shown_max: usize, now: WallTime) -> String {
     let mut lines = String::new();
-    for (place, waiter) in (1..).zip(waiters.iter().take(shown_max)) {
-        let (nth, who) = (nth(place), phrase(waiter, now));
+    for (position, waiter) in (1..).zip(waiters.iter().take(shown_max)) {
+        let (nth, who) = (nth(position), phrase(waiter, now));
         lines += &format!("{lock}: {nth} in the queue: {who}\n");
     }
     if waiters.len() > shown_max {
@@ -50,10 +50,10 @@ fn phrase(waiter: &Waiter, now: WallTime) -> String {
 
 /// All waiters for programs, the next one first; unknown values are null.
 pub(crate) fn json(waiters: &[Waiter], now: WallTime) -> Value {
-    let waiters = (1_u64..).zip(waiters).map(|(place, waiter)| {
+    let waiters = (1_u64..).zip(waiters).map(|(position, waiter)| {
         let client = waiter.client.as_ref();
         json!({
-            "place": place,
+            "position": position,
             "mode": holder_text::mode_name(waiter.mode),
             "permits": holder_text::permits(waiter.mode),
             "client": {
@@ -73,24 +73,24 @@ pub(crate) fn json(waiters: &[Waiter], now: WallTime) -> Value {
     waiters.collect()
 }
 
-/// The place of the client `id`, from 1, if it waits.
-pub(crate) fn place_of(id: ClientId, waiters: &[Waiter]) -> Option<u64> {
-    let mut places = (1..).zip(waiters);
-    places
+/// The position of the client `id`, from 1, if it waits.
+pub(crate) fn position_of(id: ClientId, waiters: &[Waiter]) -> Option<u64> {
+    let mut positions = (1..).zip(waiters);
+    positions
         .find(|(_, waiter)| waiter.ticket.waiter.client() == id)
-        .map(|(place, _)| place)
+        .map(|(position, _)| position)
 }
 
 /// `1st`, `2nd`, `3rd`, `4th`.
-pub(crate) fn nth(place: u64) -> String {
-    let ending = match (place % 10, place % 100) {
+pub(crate) fn nth(position: u64) -> String {
+    let ending = match (position % 10, position % 100) {
         (_, 11..=13) => "th",
         (1, _) => "st",
         (2, _) => "nd",
         (3, _) => "rd",
         _ => "th",
     };
-    format!("{place}{ending}")
+    format!("{position}{ending}")
 }
 
 fn waiting(waiter: &Waiter, now: WallTime) -> Duration {
@@ -153,7 +153,7 @@ mod tests {
         );
         let value = json(&[first, second], now);
         assert_eq!(
-            (&value[0]["place"], &value[1]["place"]),
+            (&value[0]["position"], &value[1]["position"]),
             (&1.into(), &2.into())
         );
         assert_eq!(value[0]["client"]["pid"], 7);
@@ -186,15 +186,18 @@ mod tests {
         assert_eq!(lines("x", &many[..10], SHOWN_MAX, now).lines().count(), 10);
         assert_eq!(lines("x", &many, usize::MAX, now).lines().count(), 42);
         assert_eq!(json(&many, now).as_array().unwrap().len(), 42);
-        assert_eq!(place_of(many[41].ticket.waiter.client(), &many), Some(42));
-        assert_eq!(place_of(ClientId::random(&SystemEntropy), &many), None);
+        assert_eq!(
+            position_of(many[41].ticket.waiter.client(), &many),
+            Some(42)
+        );
+        assert_eq!(position_of(ClientId::random(&SystemEntropy), &many), None);
     }
 
     #[test]
-    fn places_are_ordinals() {
-        let places = [1, 2, 3, 4, 10, 11, 12, 13, 21, 22, 101, 111, 112, 123];
+    fn positions_are_ordinals() {
+        let positions = [1, 2, 3, 4, 10, 11, 12, 13, 21, 22, 101, 111, 112, 123];
         assert_eq!(
-            places.map(nth).join(" "),
+            positions.map(nth).join(" "),
             "1st 2nd 3rd 4th 10th 11th 12th 13th 21st 22nd 101st 111th 112th 123rd"
         );
     }

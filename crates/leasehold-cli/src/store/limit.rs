@@ -13,15 +13,15 @@ pub(crate) async fn ask_all<T>(
     limit: Duration,
     questions: impl IntoIterator<Item = impl Future<Output = Result<T, Error>>>,
 ) -> Vec<Result<T, Error>> {
-    let number = |(place, question)| async move { (place, question.await) };
+    let number = |(index, question)| async move { (index, question.await) };
     let questions = questions.into_iter().enumerate();
     let mut asked: FuturesUnordered<_> = questions.map(number).collect();
     let mut answers: Vec<Option<Result<T, Error>>> = (0..asked.len()).map(|_| None).collect();
     let (began, mut given, mut limit) = (SystemClock.now(), 0, limit);
-    while let Some(Some((place, answer))) = within(&SystemClock, began + limit, asked.next()).await
+    while let Some(Some((index, answer))) = within(&SystemClock, began + limit, asked.next()).await
     {
         given += usize::from(answer.is_ok());
-        answers[place] = Some(answer);
+        answers[index] = Some(answer);
         if given == answers.len() / 2 + 1 {
             let took = SystemClock.now().since(began);
             limit = limit.min((2 * took).max(REST_MIN));

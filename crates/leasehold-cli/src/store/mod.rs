@@ -29,8 +29,8 @@ pub(crate) use redis::Quorum;
 #[derive(Debug)]
 pub(crate) struct OpenStore {
     opened: Opened,
-    /// The place of its locks, the same for all spellings of the same addresses.
-    place: String,
+    /// The location of its locks, the same for all spellings of the same addresses.
+    location: String,
     /// The option, the variable, or the line of a file that configures the store. `None` for the default.
     source: Option<String>,
     /// Whether others must not see the commands of its holders.
@@ -45,15 +45,15 @@ impl OpenStore {
     /// Opens the store that was chosen.
     pub(crate) fn at(choice: &Choice, backend: &dyn Backend) -> Result<Self, Failure> {
         let opened = backend.open()?;
-        let mut places = opened.store.places();
-        places.sort_unstable();
+        let mut locations = opened.store.locations();
+        locations.sort_unstable();
         let (source, no_command) = match choice {
             Choice::Local => (Some("--local".into()), false),
             Choice::Unsaid => (None, false),
             Choice::Stores(addresses) => (Some(addresses.source.clone()), addresses.no_command),
         };
         Ok(Self {
-            place: places.join("; "),
+            location: locations.join("; "),
             opened,
             source,
             no_command,
@@ -121,9 +121,9 @@ impl OpenStore {
         self.opened.members.join(",")
     }
 
-    /// The place of its locks, without credentials. Two stores with the same locks have the same.
-    pub(crate) fn place(&self) -> &str {
-        &self.place
+    /// The location of its locks, without credentials. Two stores with the same locks have the same.
+    pub(crate) fn location(&self) -> &str {
+        &self.location
     }
 
     /// The descriptor that holds the lock, for stores that use `flock`.
@@ -188,19 +188,19 @@ mod tests {
 
     #[test]
     fn stores_with_other_locks_are_other_places() {
-        let place = |urls: &[&str]| open(urls).unwrap().place().to_owned();
+        let location = |urls: &[&str]| open(urls).unwrap().location().to_owned();
         let three = ["redis://u:pw@a", "redis://b", "redis://c"];
         let again = ["redis://c:6379", "redis://A", "redis://u:other@b/0"];
-        assert_eq!(place(&three), place(&again));
-        assert!(!place(&three).contains("pw"));
+        assert_eq!(location(&three), location(&again));
+        assert!(!location(&three).contains("pw"));
         for other in [
             ["redis://a", "redis://b", "redis://c?prefix=app"],
             ["redis://a", "redis://b", "redis://c/1"],
             ["redis://a", "redis://b", "redis://d"],
         ] {
-            assert_ne!(place(&three), place(&other), "{other:?}");
+            assert_ne!(location(&three), location(&other), "{other:?}");
         }
-        assert_ne!(place(&three), place(&three[..1]));
+        assert_ne!(location(&three), location(&three[..1]));
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl RunContext<'_> {
                 .owners()
                 .filter_map(|owner| self.store.descriptor(owner))
                 .collect(),
-            outer_lock: self.outer_runs.with(hold.taken(self.store.place())),
+            outer_lock: self.outer_runs.with(hold.taken(self.store.location())),
             members: self.store.members(),
             outer: self.outer_runs.guardian_of_this_group(),
             output: pipes,

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{Claim, ClientInfo, Holder, Permits, printable};
+use leasehold::store::{ClientInfo, Holder, LockRequest, Permits, printable};
 use leasehold::{Fence, Mode};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
@@ -32,12 +32,12 @@ pub(crate) fn seats_in(length: u64) -> u64 {
         .min(SEATS)
 }
 
-/// Encodes the record of the holder that `claim` becomes with `fence`. It is lines of text, for
+/// Encodes the record of the holder that `request` becomes with `fence`. It is lines of text, for
 /// people who look into the file, and ends with a checksum, because it may be read while it is
 /// written.
-pub(crate) fn encode(claim: &Claim, fence: Fence) -> [u8; LENGTH] {
-    let client = &claim.client;
-    let mut text = format!("{TITLE}\nowner {}\nmode {}\n", claim.owner, claim.mode);
+pub(crate) fn encode(request: &LockRequest, fence: Fence) -> [u8; LENGTH] {
+    let client = &request.client;
+    let mut text = format!("{TITLE}\nowner {}\nmode {}\n", request.owner, request.mode);
     // Writing into a String cannot fail.
     let _ = write!(
         text,
@@ -152,16 +152,16 @@ mod tests {
 
     use super::*;
 
-    fn claim(host: &str, program: &str) -> Claim {
+    fn request(host: &str, program: &str) -> LockRequest {
         let id = ClientId::random(&SystemEntropy);
         let since = WallTime::from_micros(u64::MAX);
         let client = ClientInfo::new(id, host.into(), u32::MAX, program.into(), since);
-        claim_of(client)
+        request_of(client)
     }
 
-    fn claim_of(client: ClientInfo) -> Claim {
+    fn request_of(client: ClientInfo) -> LockRequest {
         let id = client.id;
-        Claim::new(
+        LockRequest::new(
             Key::new("deploy").unwrap(),
             Owner::random(id, &SystemEntropy),
             Duration::from_secs(1),
@@ -175,11 +175,11 @@ mod tests {
         let permits = [1, 3, Permits::MAX].map(|count| Permits::new(count).unwrap());
         let shared = [Mode::Exclusive, Mode::Shared];
         for mode in shared.into_iter().chain(permits.map(Mode::Permit)) {
-            let claim = claim("höst 1", "100 % owner forged").with_mode(mode);
-            let holder = decode(&encode(&claim, Fence::MAX)).unwrap();
+            let request = request("höst 1", "100 % owner forged").with_mode(mode);
+            let holder = decode(&encode(&request, Fence::MAX)).unwrap();
             assert_eq!(holder.mode, mode);
-            assert_eq!(holder.owner, Some(claim.owner));
-            assert_eq!(holder.client.as_ref(), Some(&*claim.client));
+            assert_eq!(holder.owner, Some(request.owner));
+            assert_eq!(holder.client.as_ref(), Some(&*request.client));
             assert_eq!(holder.fence, Some(Fence::MAX));
             assert_eq!(holder.remaining, None);
         }
@@ -187,8 +187,8 @@ mod tests {
 
     #[test]
     fn hostile_program_name_stays_on_one_line() {
-        let claim = claim("host", "100 %\nowner forged\u{202e}");
-        let holder = decode(&encode(&claim, Fence::MAX)).unwrap();
+        let request = request("host", "100 %\nowner forged\u{202e}");
+        let holder = decode(&encode(&request, Fence::MAX)).unwrap();
         let program = holder.client.unwrap().program;
         assert_eq!(program, "100 %\u{fffd}owner forged\u{fffd}");
     }
@@ -211,13 +211,13 @@ mod tests {
     fn names_of_any_length_fit() {
         let most = Mode::Permit(Permits::new(Permits::MAX).unwrap());
         for long in ["ü".repeat(1000), "%".repeat(1000), "x".repeat(1000)] {
-            let client = (*claim(&long, &long).client).clone();
+            let client = (*request(&long, &long).client).clone();
             let client = client
                 .with_user(Some(&long))
                 .with_label(Some(&long))
                 .with_command(Some(&long));
-            let claim = claim_of(client).with_mode(most);
-            let holder = decode(&encode(&claim, Fence::MAX)).unwrap();
+            let request = request_of(client).with_mode(most);
+            let holder = decode(&encode(&request, Fence::MAX)).unwrap();
             let client = holder.client.unwrap();
             assert!(client.host.len() >= 64 && long.starts_with(&client.host));
             let command = client.command.unwrap();
@@ -231,18 +231,18 @@ mod tests {
 
     #[test]
     fn record_names_user_label_and_command() {
-        let client = (*claim("host", "leasehold").client).clone();
+        let client = (*request("host", "leasehold").client).clone();
         let client = client
             .with_user(Some("ann"))
             .with_label(Some("100 %"))
             .with_command(Some("backup  ü\n"));
-        let holder = decode(&encode(&claim_of(client.clone()), Fence::MAX)).unwrap();
+        let holder = decode(&encode(&request_of(client.clone()), Fence::MAX)).unwrap();
         assert_eq!(holder.client, Some(client));
     }
 
     #[test]
     fn incomplete_record_is_ignored() {
-        let whole = encode(&claim("host", "program"), Fence::MAX);
+        let whole = encode(&request("host", "program"), Fence::MAX);
         let end = whole.iter().position(|byte| *byte == 0).unwrap();
         for cut in 0..end {
             let mut torn = whole;

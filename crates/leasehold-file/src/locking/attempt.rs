@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use leasehold::clock::BootInstant;
-use leasehold::store::{Busy, Claim};
+use leasehold::store::{Busy, LockRequest};
 use leasehold::{Error, ErrorKind, Fence, Mode};
 
 use crate::directory::Directory;
@@ -29,7 +29,7 @@ use crate::locking::writer_yield::WriterYield;
 pub(crate) enum AttemptProgress {
     /// The lock is held. A waiter keeps the file open.
     Busy(Busy, KeptOpen),
-    /// Undecided, because other claims that share the lock are about to take their seats. The caller
+    /// Undecided, because other requests that share the lock are about to take their seats. The caller
     /// continues with this stage soon.
     Later(Stage),
     Granted(HeldLock),
@@ -52,22 +52,22 @@ pub(crate) struct Won {
     watch: Option<Watch>,
 }
 
-/// Continues the attempt of `claim`, at `now`.
+/// Continues the attempt of `request`, at `now`.
 ///
 /// `watch` starts watching a locked file on behalf of a waiter. The attempt then tries the file once
 /// more, because the watch reports nothing that happened before.
 pub(crate) fn go_on(
     directory: &Directory,
-    claim: &Claim,
+    request: &LockRequest,
     stage: Stage,
     now: BootInstant,
     watch: impl Fn(&Path) -> Option<Watch>,
 ) -> Result<AttemptProgress, Error> {
     let mut kept = match stage {
         Stage::Try(kept) => kept,
-        Stage::Draw(won) => return draw(directory, claim, won),
+        Stage::Draw(won) => return draw(directory, request, won),
     };
-    let path = directory.lock_file(&claim.key);
+    let path = directory.lock_file(&request.key);
     for _ in 0..TRIES {
         let open = match kept.take().filter(|kept| kept.is_at(&path)) {
             Some(open) => open,
@@ -82,7 +82,7 @@ pub(crate) fn go_on(
                 Err(error) => return Err(failed("open the lock file", &path, error)),
             },
         };
-        let (busy, open) = match take(directory, claim, &path, open, now)? {
+        let (busy, open) = match take(directory, request, &path, open, now)? {
             None => continue,
             Some(AttemptProgress::Busy(busy, open)) => (busy, open),
             Some(step) => return Ok(step),
@@ -107,7 +107,7 @@ pub(crate) fn go_on(
 /// name.
 fn take(
     directory: &Directory,
-    claim: &Claim,
+    request: &LockRequest,
     path: &Path,
     mut open: KeptOpen,
     now: BootInstant,
@@ -115,8 +115,8 @@ fn take(
     // Forget earlier notifications before the try: it may miss the cause of any later one.
     open.watch = open.watch.map(Watch::forgetful);
     // Look before taking the `flock`, which others would see for a moment.
-    let room = occupancy::look(&open.file, path, claim)?;
-    let yields = yields(&mut open, claim, now);
+    let room = occupancy::look(&open.file, path, request)?;
+    let yields = yields(&mut open, request, now);
     if yields.map_err(|error| failed("look at the locks on", path, error))? {
         return Ok(Some(busy(open)));
     }
@@ -124,29 +124,29 @@ fn take(
         return Ok(Some(busy(open)));
     }
     let failed = |error| failed("lock", path, error);
-    match lock_file::lock(open.file, path, claim.mode).map_err(failed)? {
+    match lock_file::lock(open.file, path, request.mode).map_err(failed)? {
         Locking::Won(lock) => {
             let watch = open.watch;
-            draw(directory, claim, Won { lock, watch }).map(Some)
+            draw(directory, request, Won { lock, watch }).map(Some)
         }
         Locking::Busy(file) => {
-            // Only a writer refuses a claim that shares the lock, so a writer has had its turn.
+            // Only a writer refuses a request that shares the lock, so a writer has had its turn.
             let writer_yield = WriterYield::done();
             let mut open = KeptOpen {
                 file,
                 writer_yield,
                 ..open
             };
-            announce(&mut open, claim).map_err(failed)?;
+            announce(&mut open, request).map_err(failed)?;
             Ok(Some(busy(open)))
         }
         Locking::Replaced => Ok(None),
     }
 }
 
-/// Returns whether `claim` shares the lock and yields to a waiting writer.
-fn yields(open: &mut KeptOpen, claim: &Claim, now: BootInstant) -> io::Result<bool> {
-    if claim.mode == Mode::Exclusive || claim.barges {
+/// Returns whether `request` shares the lock and yields to a waiting writer.
+fn yields(open: &mut KeptOpen, request: &LockRequest, now: BootInstant) -> io::Result<bool> {
+    if request.mode == Mode::Exclusive || request.barges {
         return Ok(false);
     }
     Ok(occupancy::is_writer_waiting(&open.file)?
@@ -155,9 +155,9 @@ fn yields(open: &mut KeptOpen, claim: &Claim, now: BootInstant) -> io::Result<bo
             .yields(occupancy::present(&open.file)?, now))
 }
 
-/// Keeps out later claims that share the lock, while `claim` waits for the exclusive lock.
-fn announce(open: &mut KeptOpen, claim: &Claim) -> io::Result<()> {
-    if claim.mode == Mode::Exclusive && claim.is_queued() && !open.is_announced {
+/// Keeps out later requests that share the lock, while `request` waits for the exclusive lock.
+fn announce(open: &mut KeptOpen, request: &LockRequest) -> io::Result<()> {
+    if request.mode == Mode::Exclusive && request.is_queued() && !open.is_announced {
         occupancy::announce_writer(&open.file)?;
         open.is_announced = true;
     }
@@ -173,13 +173,13 @@ fn busy(open: KeptOpen) -> AttemptProgress {
 ///
 /// Several shared holders can be here at once, so a lock of its own protects the counter. This
 /// function never waits for that lock: its holder may be stopped, and nothing could stop this thread.
-fn draw(directory: &Directory, claim: &Claim, won: Won) -> Result<AttemptProgress, Error> {
+fn draw(directory: &Directory, request: &LockRequest, won: Won) -> Result<AttemptProgress, Error> {
     let lock = &won.lock;
     let failed = |error| failed("lock the counter in", lock.path(), error);
     if !range_lock::try_lock(lock.file(), COUNTER_BYTE).map_err(failed)? {
         return Ok(AttemptProgress::Later(Stage::Draw(won)));
     }
-    let seats = match occupancy::look(lock.file(), lock.path(), claim)? {
+    let seats = match occupancy::look(lock.file(), lock.path(), request)? {
         Occupancy::Room(seats) => seats,
         // The `flock` may have kept out a writer, which now waits for a notification by another
         // holder. So this attempt may not end before it has seen, without the `flock`, that there is
@@ -193,11 +193,11 @@ fn draw(directory: &Directory, claim: &Claim, won: Won) -> Result<AttemptProgres
             return Ok(AttemptProgress::Later(Stage::Try(Some(open))));
         }
     };
-    let (fence, seat) = next_fence(directory, claim, lock, seats)?;
+    let (fence, seat) = next_fence(directory, request, lock, seats)?;
     range_lock::unlock(lock.file(), COUNTER_BYTE).map_err(failed)?;
     Ok(AttemptProgress::Granted(HeldLock {
         lock: Arc::new(won.lock),
-        mode: claim.mode,
+        mode: request.mode,
         seat,
         fence,
     }))
@@ -205,14 +205,14 @@ fn draw(directory: &Directory, claim: &Claim, won: Won) -> Result<AttemptProgres
 
 fn next_fence(
     directory: &Directory,
-    claim: &Claim,
+    request: &LockRequest,
     lock: &LockFile,
     seats: Range<u64>,
 ) -> Result<(Fence, Option<u64>), Error> {
     let (file, path) = (lock.file(), lock.path());
     let bytes = read_header(file).map_err(|error| failed("read", path, error))?;
-    let counter = header::read(&bytes, &claim.key).map_err(|damage| damaged(path, damage))?;
-    let fence = after(counter, claim, path)?;
+    let counter = header::read(&bytes, &request.key).map_err(|damage| damaged(path, damage))?;
+    let fence = after(counter, request, path)?;
     if counter == Counter::Fresh {
         // Make the name durable before the counter, so that a process that finds a counter need not
         // check the name.
@@ -220,9 +220,9 @@ fn next_fence(
         synced.map_err(|error| failed("sync the lock directory", directory.path(), error))?;
     }
     let written = || {
-        occupancy::enter(file, claim.mode)?;
-        let seat = take_seat(file, claim, fence, seats)?;
-        write_counter(file, claim, &bytes, counter, fence)?;
+        occupancy::enter(file, request.mode)?;
+        let seat = take_seat(file, request, fence, seats)?;
+        write_counter(file, request, &bytes, counter, fence)?;
         file.sync_data()?;
         Ok(seat)
     };
@@ -230,8 +230,8 @@ fn next_fence(
     Ok((fence, seat))
 }
 
-fn after(counter: Counter, claim: &Claim, path: &Path) -> Result<Fence, Error> {
-    let (counter, proposal) = (counter.value(), claim.proposal.as_micros());
+fn after(counter: Counter, request: &LockRequest, path: &Path) -> Result<Fence, Error> {
+    let (counter, proposal) = (counter.value(), request.proposal.as_micros());
     let next = counter.max(proposal).checked_add(1).and_then(Fence::new);
     if let Some(fence) = next.filter(|fence| *fence <= Fence::MAX) {
         return Ok(fence);
@@ -253,20 +253,20 @@ fn after(counter: Counter, claim: &Claim, path: &Path) -> Result<Fence, Error> {
 /// lock on the counter keeps two shared holders from choosing the same seat.
 fn take_seat(
     file: &File,
-    claim: &Claim,
+    request: &LockRequest,
     fence: Fence,
     seats: Range<u64>,
 ) -> io::Result<Option<u64>> {
     for seat in seats {
         let offset = holder_record::offset(seat);
         if !range_lock::is_locked(file, offset)? {
-            file.write_all_at(&holder_record::encode(claim, fence), offset)?;
+            file.write_all_at(&holder_record::encode(request, fence), offset)?;
             if range_lock::try_lock(file, offset)? {
                 return Ok(Some(seat));
             }
         }
     }
-    match claim.mode {
+    match request.mode {
         // The seat is the permit.
         Mode::Permit(_) => Err(occupancy::foreign_lock()),
         Mode::Exclusive | Mode::Shared => Ok(None),
@@ -275,18 +275,18 @@ fn take_seat(
 
 fn write_counter(
     file: &File,
-    claim: &Claim,
+    request: &LockRequest,
     found: &[u8],
     counter: Counter,
     fence: Fence,
 ) -> io::Result<()> {
     if counter == Counter::Fresh {
-        return file.write_all_at(&header::fresh(&claim.key, fence.get()), 0);
+        return file.write_all_at(&header::fresh(&request.key, fence.get()), 0);
     }
-    if header::named_key(found).as_ref() != Some(&claim.key) {
-        file.write_all_at(&header::name(&claim.key), header::NAME_OFFSET as u64)?;
+    if header::named_key(found).as_ref() != Some(&request.key) {
+        file.write_all_at(&header::name(&request.key), header::NAME_OFFSET as u64)?;
     }
-    let slot = header::slot(&claim.key, fence.get());
+    let slot = header::slot(&request.key, fence.get());
     file.write_all_at(&slot, counter.next_slot().offset() as u64)
 }
 

@@ -3,7 +3,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use leasehold::clock::BootInstant;
-use leasehold::store::{Claim, Renewal, Term};
+use leasehold::store::{LockRequest, RenewReply, Term};
 use leasehold::{Error, Fence, LostReason, Mode};
 
 use crate::failure::failed;
@@ -28,44 +28,44 @@ impl HeldLock {
         looked.map_err(|error| failed("look up the lock file", self.lock.path(), error))
     }
 
-    /// Answers a renewal of `claim` at `now`, whose owner holds this lock.
-    pub(crate) fn renewal(&self, claim: &Claim, now: BootInstant) -> Renewal {
-        if self.mode != claim.mode && !self.is_downgraded_by(claim) {
-            return Renewal::Lost(LostReason::Gone);
+    /// Answers a renewal of `request` at `now`, whose owner holds this lock.
+    pub(crate) fn renewal(&self, request: &LockRequest, now: BootInstant) -> RenewReply {
+        if self.mode != request.mode && !self.is_downgraded_by(request) {
+            return RenewReply::Lost(LostReason::Gone);
         }
         match self.still_excludes() {
-            Ok(true) => Renewal::Renewed(Term::endless(now)),
-            Ok(false) => Renewal::Lost(LostReason::Gone),
-            Err(error) => Renewal::Unknown(error),
+            Ok(true) => RenewReply::Renewed(Term::endless(now)),
+            Ok(false) => RenewReply::Lost(LostReason::Gone),
+            Err(error) => RenewReply::Unknown(error),
         }
     }
 
-    /// Returns whether renewing `claim` converts this lock to a shared one.
-    pub(crate) fn is_downgraded_by(&self, claim: &Claim) -> bool {
-        (self.mode, claim.mode) == (Mode::Exclusive, Mode::Shared)
+    /// Returns whether renewing `request` converts this lock to a shared one.
+    pub(crate) fn is_downgraded_by(&self, request: &LockRequest) -> bool {
+        (self.mode, request.mode) == (Mode::Exclusive, Mode::Shared)
     }
 
-    /// Converts the lock to a shared one for `claim`, after updating its record for readers of the
+    /// Converts the lock to a shared one for `request`, after updating its record for readers of the
     /// record. Returns `None` if the lock was lost over that.
     ///
     /// After an error, the lock is exclusive as before. It may then also have the byte of the
-    /// readers, which keeps out no claim that is not out already.
-    pub(crate) fn downgraded(self, claim: &Claim) -> Result<Option<Self>, Error> {
+    /// readers, which keeps out no request that is not out already.
+    pub(crate) fn downgraded(self, request: &LockRequest) -> Result<Option<Self>, Error> {
         let file = self.lock.file();
         let record = || match self.seat {
             None => Ok(()),
             Some(seat) => {
-                let record = holder_record::encode(claim, self.fence);
+                let record = holder_record::encode(request, self.fence);
                 file.write_all_at(&record, holder_record::offset(seat))
             }
         };
-        let downgraded = occupancy::enter(file, claim.mode)
+        let downgraded = occupancy::enter(file, request.mode)
             .and_then(|()| occupancy::withdraw_writer(file))
             .and_then(|()| record())
             .and_then(|()| self.lock.downgrade())
             .map_err(|error| failed("share", self.lock.path(), error))?;
         Ok(downgraded.then_some(Self {
-            mode: claim.mode,
+            mode: request.mode,
             ..self
         }))
     }

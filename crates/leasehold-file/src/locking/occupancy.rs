@@ -7,10 +7,10 @@
 //! content of the file. All these locks end with the holder, however it ends.
 //!
 //! Waiting writers share one more byte. A writer keeps it until it is done, or until it shares the lock
-//! itself. A claim that comes meanwhile to share the lock yields to the writer. Without that byte, a
+//! itself. A request that comes meanwhile to share the lock yields to the writer. Without that byte, a
 //! stream of readers would keep a writer waiting indefinitely.
 //!
-//! A claim takes a kind or a seat only under the lock on the counter. What it sees under that lock can
+//! A request takes a kind or a seat only under the lock on the counter. What it sees under that lock can
 //! only become freer; what it sees without that lock is a hint.
 
 use std::fs::File;
@@ -18,14 +18,14 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use leasehold::store::{Claim, PermitSlot, PermitSlots, Permits};
+use leasehold::store::{LockRequest, PermitSlot, PermitSlots, Permits};
 use leasehold::{Error, ErrorKind, Mode};
 
 use crate::failure::failed;
 use crate::format::holder_record::{self, SEATS};
 use crate::kernel::range_lock;
 
-/// Whether a claim has room next to the holders that share the lock.
+/// Whether a request has room next to the holders that share the lock.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Occupancy {
     /// There is, in one of these seats.
@@ -54,7 +54,7 @@ pub(crate) fn present(file: &File) -> io::Result<Present> {
     Ok(seats.map_or(Present::NoHolder, |_| Present::Writer))
 }
 
-/// Announces a waiting writer to all claims that will come to share the lock.
+/// Announces a waiting writer to all requests that will come to share the lock.
 pub(crate) fn announce_writer(file: &File) -> io::Result<()> {
     if range_lock::share(file, WAITING_WRITERS)? {
         return Ok(());
@@ -72,11 +72,11 @@ pub(crate) fn is_writer_waiting(file: &File) -> io::Result<bool> {
     range_lock::is_locked(file, WAITING_WRITERS)
 }
 
-/// Checks whether there is room for `claim`, without taking any lock.
-pub(crate) fn look(file: &File, path: &Path, claim: &Claim) -> Result<Occupancy, Error> {
+/// Checks whether there is room for `request`, without taking any lock.
+pub(crate) fn look(file: &File, path: &Path, request: &LockRequest) -> Result<Occupancy, Error> {
     let failed = |error| failed("look at the locks on", path, error);
-    match claim.mode {
-        // The `flock` excludes all that this claim excludes.
+    match request.mode {
+        // The `flock` excludes all that this request excludes.
         Mode::Exclusive => Ok(Occupancy::Room(0..SEATS)),
         Mode::Shared => {
             let permits = range_lock::first_locked(file, KINDS_OF_PERMITS).map_err(failed)?;

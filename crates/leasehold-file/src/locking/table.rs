@@ -2,47 +2,47 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leasehold::Key;
-use leasehold::store::{Claim, Owner};
+use leasehold::store::{LockRequest, Owner};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::locking::held_lock::HeldLock;
 
-/// One claim, or one wait. All attempts of a wait in the queue use the same owner.
+/// One request, or one wait. All attempts of a wait in the queue use the same owner.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ClaimId {
+pub(crate) struct RequestId {
     owner: Owner,
     key: Key,
 }
 
-impl ClaimId {
-    pub(crate) fn of(claim: &Claim) -> Self {
+impl RequestId {
+    pub(crate) fn of(request: &LockRequest) -> Self {
         Self {
-            owner: claim.owner,
-            key: claim.key.clone(),
+            owner: request.owner,
+            key: request.key.clone(),
         }
     }
 }
 
-/// The locks that this process holds through one store, and the mutexes of their claims.
+/// The locks that this process holds through one store, and the mutexes of their requests.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    held: Mutex<HashMap<ClaimId, HeldLock>>,
-    claim_mutexes: Mutex<HashMap<ClaimId, Arc<AsyncMutex<()>>>>,
+    held: Mutex<HashMap<RequestId, HeldLock>>,
+    request_mutexes: Mutex<HashMap<RequestId, Arc<AsyncMutex<()>>>>,
 }
 
-/// The only right to change what a claim holds or keeps. It goes along with the
+/// The only right to change what a request holds or keeps. It goes along with the
 /// blocking work, so that a release waits for an attempt whose future was dropped.
 #[derive(Debug)]
-pub(crate) struct ClaimGuard {
+pub(crate) struct RequestGuard {
     // Dropped in this order: the last user forgets a mutex that is no longer in use.
     _running: OwnedMutexGuard<()>,
     _user: MutexUser,
 }
 
 impl Table {
-    /// Waits until no other work changes the claim, and returns the guard.
-    pub(crate) async fn lock_claim(self: &Arc<Self>, id: &ClaimId) -> ClaimGuard {
-        let mutex = locked(&self.claim_mutexes)
+    /// Waits until no other work changes the request, and returns the guard.
+    pub(crate) async fn serialize(self: &Arc<Self>, id: &RequestId) -> RequestGuard {
+        let mutex = locked(&self.request_mutexes)
             .entry(id.clone())
             .or_default()
             .clone();
@@ -50,13 +50,13 @@ impl Table {
             table: self.clone(),
             id: id.clone(),
         };
-        ClaimGuard {
+        RequestGuard {
             _running: mutex.lock_owned().await,
             _user: user,
         }
     }
 
-    pub(crate) fn held(&self, id: &ClaimId) -> Option<HeldLock> {
+    pub(crate) fn held(&self, id: &RequestId) -> Option<HeldLock> {
         locked(&self.held).get(id).cloned()
     }
 
@@ -67,25 +67,25 @@ impl Table {
         Some(lock.clone())
     }
 
-    pub(crate) fn keep(&self, id: ClaimId, lock: HeldLock) {
+    pub(crate) fn keep(&self, id: RequestId, lock: HeldLock) {
         locked(&self.held).insert(id, lock);
     }
 
-    pub(crate) fn remove(&self, id: &ClaimId) -> Option<HeldLock> {
+    pub(crate) fn remove(&self, id: &RequestId) -> Option<HeldLock> {
         locked(&self.held).remove(id)
     }
 }
 
-/// A task that holds the mutex of a claim, or waits for it.
+/// A task that holds the mutex of a request, or waits for it.
 #[derive(Debug)]
 struct MutexUser {
     table: Arc<Table>,
-    id: ClaimId,
+    id: RequestId,
 }
 
 impl Drop for MutexUser {
     fn drop(&mut self) {
-        let mut mutexes = locked(&self.table.claim_mutexes);
+        let mut mutexes = locked(&self.table.request_mutexes);
         // Clones are made under the same lock, so a count of one means that there is no other
         // user.
         if mutexes
@@ -112,10 +112,10 @@ mod tests {
 
     use super::*;
 
-    fn id() -> ClaimId {
+    fn id() -> RequestId {
         let id = ClientId::random(&SystemEntropy);
         let client = Env::default().this_process(None);
-        ClaimId::of(&Claim::new(
+        RequestId::of(&LockRequest::new(
             Key::new("deploy").unwrap(),
             Owner::random(id, &SystemEntropy),
             Duration::from_secs(1),
@@ -127,26 +127,26 @@ mod tests {
     #[tokio::test]
     async fn claim_mutex_is_forgotten_when_unused() {
         let (table, id) = (Arc::new(Table::default()), id());
-        let guard = table.lock_claim(&id).await;
+        let guard = table.serialize(&id).await;
         let clock = Env::default().clock;
         let soon = clock.now() + Duration::from_millis(20);
-        assert!(within(&*clock, soon, table.lock_claim(&id)).await.is_none());
+        assert!(within(&*clock, soon, table.serialize(&id)).await.is_none());
         drop(guard);
-        assert!(locked(&table.claim_mutexes).is_empty());
-        drop(table.lock_claim(&id).await);
-        assert!(locked(&table.claim_mutexes).is_empty());
+        assert!(locked(&table.request_mutexes).is_empty());
+        drop(table.serialize(&id).await);
+        assert!(locked(&table.request_mutexes).is_empty());
     }
 
     #[tokio::test]
     async fn a_waiter_that_gave_up_leaves_nothing() {
         let (table, id) = (Arc::new(Table::default()), id());
-        let guard = table.lock_claim(&id).await;
+        let guard = table.serialize(&id).await;
         {
-            let mut waiting = Box::pin(table.lock_claim(&id));
+            let mut waiting = Box::pin(table.serialize(&id));
             assert!(futures_poll_once(&mut waiting).await);
             drop(guard);
         }
-        assert!(locked(&table.claim_mutexes).is_empty());
+        assert!(locked(&table.request_mutexes).is_empty());
     }
 
     /// Polls once; whether it was pending.

@@ -24,7 +24,7 @@ pub(crate) struct KeptOpen {
     pub(crate) watch: Option<Watch>,
     /// How long the waiter yields to writers, unless it is a writer.
     pub(crate) writer_yield: WriterYield,
-    /// Whether the file announces this waiting writer to claims that come to share the lock.
+    /// Whether the file announces this waiting writer to requests that come to share the lock.
     pub(crate) is_announced: bool,
 }
 
@@ -158,19 +158,21 @@ mod tests {
     use std::task::Poll;
 
     use leasehold::Key;
-    use leasehold::store::{Claim, ClientId, Owner, Progress, Session, SessionContext, Store as _};
+    use leasehold::store::{
+        ClientId, LockRequest, Owner, Progress, Session, SessionContext, Store as _,
+    };
 
     use super::*;
     use crate::directory::{Directory, Rules};
     use crate::store::FileStore;
 
-    fn waiter() -> Claim {
+    fn waiter() -> LockRequest {
         let id = ClientId::random(&SystemEntropy);
         let client = Env::default().this_process(None);
         let owner = || Owner::random(id, &SystemEntropy);
         let key = Key::new("deploy").unwrap();
         let (ttl, proposal) = (Duration::from_secs(1), WallTime::from_micros(1));
-        Claim::new(key, owner(), ttl, proposal, Arc::new(client)).waiting(true)
+        LockRequest::new(key, owner(), ttl, proposal, Arc::new(client)).waiting(true)
     }
 
     fn store(dir: &Path, waiters: Waiters) -> FileStore {
@@ -188,7 +190,7 @@ mod tests {
     }
 
     /// Waits while `holder` has the lock. `seen` sees the wait after it was refused.
-    async fn waits(session: &Arc<dyn Session>, holder: Claim, seen: impl FnOnce()) {
+    async fn waits(session: &Arc<dyn Session>, holder: LockRequest, seen: impl FnOnce()) {
         let (holder, waiter) = (Arc::new(holder), Arc::new(waiter()));
         let progress = Progress::new();
         session.acquire(&holder, &progress).await.unwrap();

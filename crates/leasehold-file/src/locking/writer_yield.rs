@@ -1,4 +1,4 @@
-//! How long a claim that shares the lock yields to a waiting writer. Pure logic, without I/O.
+//! How long a request that shares the lock yields to a waiting writer. Pure logic, without I/O.
 
 use std::time::Duration;
 

@@ -27,7 +27,7 @@ use session::FileSession;
 ///
 /// A lock is free as soon as its holder ends, however it ends; it never expires before. The kernel
 /// then notifies all waiters, and the first one to try wins. They are served in no order, because a
-/// waiter could not leave the kernel's own queue (see [the crate](crate#waiting)). Claims that share
+/// waiter could not leave the kernel's own queue (see [the crate](crate#waiting)). Requests that share
 /// the lock yield to one that waits for the exclusive lock. `flock(1)` on [`FileStore::lock_file`]
 /// excludes the same locks, both ways, except for `flock -s` and [permits](crate#limits).
 ///

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use leasehold::store::background::blocking;
 use leasehold::store::{
-    AcquireError, BoxFuture, Busy, Claim, Grant, Held, Inspection, Progress, Records, Release,
-    Renewal, Session, SessionContext, Term,
+    AcquireError, BoxFuture, Busy, Grant, Held, Inspection, LockRequest, Progress, Records,
+    ReleaseReply, RenewReply, Session, SessionContext, Term,
 };
 use leasehold::{Error, ErrorKind, Fence};
 
 use super::{FileStore, Inner, renewal};
 use crate::locking::attempt::{self, AttemptProgress, Stage};
-use crate::locking::table::ClaimId;
+use crate::locking::table::RequestId;
 use crate::locking::waiters::KeptOpen;
 
 /// The locks of one client.
@@ -24,44 +24,48 @@ pub(super) struct FileSession {
 impl FileSession {
     async fn take(
         &self,
-        claim: &Arc<Claim>,
+        request: &Arc<LockRequest>,
         progress: &Progress<'_>,
     ) -> Result<Grant, AcquireError> {
         let (waiters, env) = (&self.store.0.waiters, self.context.env());
-        let (mut next, mut open, mut room) = (Arc::clone(claim), None, None);
+        let (mut next, mut open, mut room) = (Arc::clone(request), None, None);
         loop {
             match self.attempt(&next, open.take()).await? {
                 Tried::Granted(fence) => {
                     return Ok(Grant::new(fence, Term::endless(env.clock.now())));
                 }
-                Tried::Busy(busy, _) if !claim.waits => return Err(AcquireError::Busy(busy)),
+                Tried::Busy(busy, _) if !request.waits => return Err(AcquireError::Busy(busy)),
                 Tried::Busy(busy, kept) => {
                     progress.busy(busy);
-                    if claim.is_queued() {
-                        room = room.or_else(|| waiters.room(claim.mode));
+                    if request.is_queued() {
+                        room = room.or_else(|| waiters.room(request.mode));
                         open = room.is_some().then_some(kept);
                     }
                 }
             }
             waiters.wait(&mut open, env).await;
-            next = Arc::new(Claim::clone(claim).proposed_at(env.clock.wall()));
+            next = Arc::new(LockRequest::clone(request).proposed_at(env.clock.wall()));
         }
     }
 
-    async fn attempt(&self, claim: &Arc<Claim>, open: Option<KeptOpen>) -> Result<Tried, Error> {
+    async fn attempt(
+        &self,
+        request: &Arc<LockRequest>,
+        open: Option<KeptOpen>,
+    ) -> Result<Tried, Error> {
         let Inner {
             directory,
             table,
             waiters,
         } = &*self.store.0;
         let clock = &self.context.env().clock;
-        let id = ClaimId::of(claim);
-        let mut guard = table.lock_claim(&id).await;
+        let id = RequestId::of(request);
+        let mut guard = table.serialize(&id).await;
         let give_up = clock.now() + PATIENCE_WITH_OTHERS;
         let mut stage = Stage::Try(open);
         loop {
-            let (directory, wanted) = (directory.clone(), Arc::clone(claim));
-            let watchers = claim.is_queued().then(|| waiters.clone());
+            let (directory, wanted) = (directory.clone(), Arc::clone(request));
+            let watchers = request.is_queued().then(|| waiters.clone());
             let now = clock.now();
             let work = move || {
                 let watch = |path: &Path| watchers.as_ref()?.watch(path);
@@ -80,7 +84,7 @@ impl FileSession {
                 }
                 AttemptProgress::Later(next) if clock.now() < give_up => stage = next,
                 AttemptProgress::Later(_) => {
-                    return Err(others_are_stuck(&self.store.lock_file(&claim.key)));
+                    return Err(others_are_stuck(&self.store.lock_file(&request.key)));
                 }
             }
             let [least, most] = PAUSE_FOR_OTHERS;
@@ -89,12 +93,12 @@ impl FileSession {
         }
     }
 
-    async fn free(&self, claim: &Claim) -> Result<Release, Error> {
+    async fn free(&self, request: &LockRequest) -> Result<ReleaseReply, Error> {
         let table = &self.store.0.table;
-        let id = ClaimId::of(claim);
-        let guard = table.lock_claim(&id).await;
+        let id = RequestId::of(request);
+        let guard = table.serialize(&id).await;
         let Some(held) = table.remove(&id) else {
-            return Ok(Release::WasLost);
+            return Ok(ReleaseReply::WasLost);
         };
         let work = move || {
             let existed = held.still_excludes();
@@ -103,9 +107,9 @@ impl FileSession {
         };
         let (existed, _turn) = blocking(work).await?;
         Ok(match existed {
-            Ok(false) => Release::WasLost,
+            Ok(false) => ReleaseReply::WasLost,
             // It is free in any case, also where the name could not be looked up.
-            Ok(true) | Err(_) => Release::Released,
+            Ok(true) | Err(_) => ReleaseReply::Released,
         })
     }
 }
@@ -120,19 +124,19 @@ enum Tried {
 impl Session for FileSession {
     fn acquire<'a>(
         &'a self,
-        claim: &'a Arc<Claim>,
+        request: &'a Arc<LockRequest>,
         progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         Box::pin(async move {
-            let taken = self.context.in_runtime(self.take(claim, progress)).await;
+            let taken = self.context.in_runtime(self.take(request, progress)).await;
             taken.map_err(|error| match error {
-                AcquireError::Failed(error) => self.store.at(&claim.key)(error).into(),
+                AcquireError::Failed(error) => self.store.at(&request.key)(error).into(),
                 busy @ AcquireError::Busy(_) => busy,
             })
         })
     }
 
-    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<RenewReply>> {
         Box::pin(renewal::renew(
             &self.store.0.table,
             leases,
@@ -140,8 +144,15 @@ impl Session for FileSession {
         ))
     }
 
-    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>> {
-        Box::pin(async move { self.free(claim).await.map_err(self.store.at(&claim.key)) })
+    fn release<'a>(
+        &'a self,
+        request: &'a Arc<LockRequest>,
+    ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
+        Box::pin(async move {
+            self.free(request)
+                .await
+                .map_err(self.store.at(&request.key))
+        })
     }
 
     fn inspection(&self) -> Option<&dyn Inspection> {

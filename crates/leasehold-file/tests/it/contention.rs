@@ -2,9 +2,9 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::ScopedJoinHandle;
 
-use leasehold::store::{AcquireError, Renewal};
+use leasehold::store::{AcquireError, RenewReply};
 
-use crate::store_fixture::{StoreFixture, block_on, claim, client, held, wall};
+use crate::store_fixture::{StoreFixture, block_on, client, held, request, wall};
 
 /// While a thread keeps removing the lock file, no two holders with valid locks are ever there
 /// together, and fences stay in order.
@@ -37,8 +37,8 @@ async fn contend(fixture: &StoreFixture, inside: &AtomicU32) {
     let (store, client) = (fixture.another_store(), client());
     let (mut granted, mut last) = (0, 0);
     while granted < 100 {
-        let claim = claim(&client, "deploy", wall());
-        let grant = match store.acquire(&claim).await {
+        let request = request(&client, "deploy", wall());
+        let grant = match store.acquire(&request).await {
             Ok(grant) => grant,
             Err(AcquireError::Busy(_)) => continue,
             Err(AcquireError::Failed(error)) => panic!("{error}"),
@@ -48,9 +48,12 @@ async fn contend(fixture: &StoreFixture, inside: &AtomicU32) {
         assert_eq!(others, 0, "two holders at once");
         assert!(grant.fence.get() > last);
         last = grant.fence.get();
-        let renewed = store.renew(&[held(&claim, grant.fence)]).await;
-        assert!(matches!(renewed[..], [Renewal::Renewed(_)]), "{renewed:?}");
+        let renewed = store.renew(&[held(&request, grant.fence)]).await;
+        assert!(
+            matches!(renewed[..], [RenewReply::Renewed(_)]),
+            "{renewed:?}"
+        );
         inside.fetch_sub(1, Ordering::SeqCst);
-        store.release(&claim).await.unwrap();
+        store.release(&request).await.unwrap();
     }
 }

@@ -13,9 +13,9 @@ async fn a_killed_process_frees_its_locks_at_once() {
         fixture.busy(&fixture.writer()).await;
         helper.kill();
         // One attempt: its end was waited for, and the kernel has closed its files by then.
-        let claim = fixture.writer();
-        assert!(fixture.granted(&claim).await.get() > before);
-        fixture.released(&claim).await;
+        let request = fixture.writer();
+        assert!(fixture.granted(&request).await.get() > before);
+        fixture.released(&request).await;
     }
 }
 
@@ -31,8 +31,8 @@ async fn killed_holder_frees_only_its_permit() {
         fixture.granted(next.last().unwrap()).await;
         fixture.busy(&fixture.wants(permit(3))).await;
     }
-    for claim in &next {
-        fixture.released(claim).await;
+    for request in &next {
+        fixture.released(request).await;
     }
     fixture.pass("deploy", 0).await;
 }
@@ -66,10 +66,10 @@ async fn release_frees_lock_despite_inherited_descriptor() {
     let _child = helper.hand_down();
     helper.release();
     fixture.pass("deploy", 0).await;
-    let (claim, _) = fixture.take("deploy", 0).await;
-    assert!(fixture.store.files.descriptor(claim.owner).is_some());
-    fixture.released(&claim).await;
-    assert!(fixture.store.files.descriptor(claim.owner).is_none());
+    let (request, _) = fixture.take("deploy", 0).await;
+    assert!(fixture.store.files.descriptor(request.owner).is_some());
+    fixture.released(&request).await;
+    assert!(fixture.store.files.descriptor(request.owner).is_none());
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use leasehold::store::{Exclusion, Expiry, LeaseTerms, Order, Renewal, Store};
+use leasehold::store::{Exclusion, Expiry, LeaseTerms, Order, RenewReply, Store};
 use leasehold::{ErrorKind, Fence, Mode};
 use leasehold_file::FileStore;
 
@@ -91,11 +91,11 @@ async fn removed_directory_is_recreated() {
     let path = fixture.dir.path().join("locks");
     let store = OpenStore::at(&path);
     fs::remove_dir(&path).unwrap();
-    let claim = fixture.writer();
-    granted(&store, &claim).await;
+    let request = fixture.writer();
+    granted(&store, &request).await;
     fs::remove_dir_all(&path).unwrap();
-    let lost = store.renew(&[held(&claim, Fence::MAX)]).await;
-    assert!(matches!(lost[..], [Renewal::Lost(_)]), "{lost:?}");
+    let lost = store.renew(&[held(&request, Fence::MAX)]).await;
+    assert!(matches!(lost[..], [RenewReply::Lost(_)]), "{lost:?}");
 }
 
 #[test]

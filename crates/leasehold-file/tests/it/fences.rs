@@ -18,7 +18,7 @@ async fn fences_exceed_the_last_and_the_proposal() {
 async fn the_greatest_fence_is_not_overrun() {
     let fixture = StoreFixture::new();
     let last = Fence::MAX.get();
-    let error = fixture.refused(&fixture.claim("deploy", last)).await;
+    let error = fixture.refused(&fixture.request("deploy", last)).await;
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert_eq!(fixture.pass("deploy", last - 1).await, last);
     let error = fixture.refused(&fixture.writer()).await;

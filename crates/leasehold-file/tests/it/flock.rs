@@ -57,11 +57,11 @@ async fn a_lock_of_ours_excludes_flock() {
     let fixture = StoreFixture::new();
     let path = fixture.lock_file("deploy");
     for mode in [Mode::Exclusive, Mode::Shared, permit(3)] {
-        let claim = fixture.wants(mode);
-        fixture.granted(&claim).await;
+        let request = fixture.wants(mode);
+        fixture.granted(&request).await;
         assert!(!flock_gets(&path, "-x"), "{mode}");
         assert_eq!(flock_gets(&path, "-s"), mode != Mode::Exclusive, "{mode}");
-        fixture.released(&claim).await;
+        fixture.released(&request).await;
         assert!(flock_gets(&path, "-x"), "{mode}");
     }
 }
@@ -89,14 +89,14 @@ async fn flock_command_excludes_ours_and_is_shown() {
     for mode in [Mode::Shared, permit(1)] {
         let flock = Flock::hold(&path, Mode::Shared);
         fixture.busy(&fixture.writer()).await;
-        let claim = fixture.wants(mode);
-        fixture.granted(&claim).await;
+        let request = fixture.wants(mode);
+        fixture.granted(&request).await;
         assert!(flock_gets(&path, "-s"));
-        let ours = (mode, Some(claim.owner));
+        let ours = (mode, Some(request.owner));
         assert_eq!(shown().await, [ours, (Mode::Shared, None)]);
         drop(flock);
         assert_eq!(shown().await, [ours]);
-        fixture.released(&claim).await;
+        fixture.released(&request).await;
     }
 }
 

@@ -148,13 +148,14 @@ fn obey() {
             let words: Vec<_> = line.split('\t').collect();
             let answer = match words[..] {
                 ["take", dir, name, mode] => {
-                    let claim = store_fixture::claim(&client, name, 0).with_mode(read_mode(mode));
+                    let request =
+                        store_fixture::request(&client, name, 0).with_mode(read_mode(mode));
                     let attempt = match FileStore::open(dir)
                         .map(|files| OpenStore::of(files, leasehold::env::Env::default()))
                     {
                         Ok(store) => {
-                            let attempt = store.acquire(&claim).await;
-                            taken.push((store, claim));
+                            let attempt = store.acquire(&request).await;
+                            taken.push((store, request));
                             attempt
                         }
                         Err(error) => Err(error.into()),
@@ -163,8 +164,8 @@ fn obey() {
                 }
                 // It asks for the exclusive lock, is refused, and waits until it is killed or has to leave.
                 ["wait", dir, name] => {
-                    let claim = store_fixture::claim(&client, name, 0);
-                    waiting = Some(StoppedWait::begin(&OpenStore::at(dir), &claim).await);
+                    let request = store_fixture::request(&client, name, 0);
+                    waiting = Some(StoppedWait::begin(&OpenStore::at(dir), &request).await);
                     "waiting".into()
                 }
                 ["leave"] => {
@@ -172,15 +173,15 @@ fn obey() {
                     "left".into()
                 }
                 ["downgrade"] => {
-                    let (store, claim) = taken.last().unwrap();
+                    let (store, request) = taken.last().unwrap();
                     let shared =
-                        store_fixture::held(&claim.clone().with_mode(Mode::Shared), Fence::MAX);
+                        store_fixture::held(&request.clone().with_mode(Mode::Shared), Fence::MAX);
                     format!("{:?}", store.renew(&[shared]).await[0])
                 }
                 // A child that has the descriptor as its stdin, and lives for a while.
                 ["hand down"] => {
-                    let (store, claim) = taken.last().unwrap();
-                    let descriptor: OwnedFd = store.files.descriptor(claim.owner).unwrap();
+                    let (store, request) = taken.last().unwrap();
+                    let descriptor: OwnedFd = store.files.descriptor(request.owner).unwrap();
                     let child = Command::new("sleep")
                         .arg("3600")
                         .stdin(File::from(descriptor))
@@ -189,8 +190,8 @@ fn obey() {
                     child.unwrap().id().to_string()
                 }
                 ["release"] => {
-                    let (store, claim) = taken.pop().unwrap();
-                    format!("{:?}", store.release(&claim).await.unwrap())
+                    let (store, request) = taken.pop().unwrap();
+                    format!("{:?}", store.release(&request).await.unwrap())
                 }
                 _ => panic!("unknown order {line:?}"),
             };

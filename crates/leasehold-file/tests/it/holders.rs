@@ -11,12 +11,12 @@ use crate::store_fixture::{StoreFixture, key, permit};
 async fn holder_and_its_fence_are_named() {
     let fixture = StoreFixture::new();
     let other = fixture.another_store();
-    let (claim, fence) = fixture.take("deploy", 1000).await;
+    let (request, fence) = fixture.take("deploy", 1000).await;
     let shown = other.holders(&key("deploy")).await.unwrap();
     let shown: Vec<_> = shown.iter().map(|it| (it.owner, it.fence)).collect();
-    assert_eq!(shown, [(Some(claim.owner), Some(fence))]);
+    assert_eq!(shown, [(Some(request.owner), Some(fence))]);
     let busy = other.acquire(&fixture.writer()).await;
-    assert!(matches!(busy, Err(AcquireError::Busy(busy)) if busy.holder == Some(claim.owner)));
+    assert!(matches!(busy, Err(AcquireError::Busy(busy)) if busy.holder == Some(request.owner)));
 }
 
 #[tokio::test]

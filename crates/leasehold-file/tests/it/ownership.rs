@@ -4,7 +4,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use leasehold::memory::MemoryStore;
-use leasehold::store::{Release, Renewal};
+use leasehold::store::{ReleaseReply, RenewReply};
 use leasehold::{Client, Error, ErrorKind, LostReason, Mode};
 
 use crate::store_fixture::{StoreFixture, held, permit, wait_for};
@@ -21,33 +21,33 @@ async fn each_lease_is_renewed_on_its_own() {
     fs::rename(&copy, fixture.lock_file("replaced")).unwrap();
     let leases = [
         held(&removed, removed_fence),
-        held(&fixture.claim("kept", 0), kept_fence),
+        held(&fixture.request("kept", 0), kept_fence),
         held(&kept, kept_fence),
         held(&replaced, replaced_fence),
         held(&kept, kept_fence),
     ];
     let renewals = fixture.store.renew(&leases).await.into_iter();
     let stood = renewals.map(|renewal| match renewal {
-        Renewal::Renewed(_) => true,
-        Renewal::Lost(LostReason::Gone) => false,
+        RenewReply::Renewed(_) => true,
+        RenewReply::Lost(LostReason::Gone) => false,
         other => panic!("{other:?}"),
     });
     assert_eq!(stood.collect::<Vec<_>>(), [false, false, true, false, true]);
     let release = fixture.store.release(&removed).await.unwrap();
-    assert_eq!(release, Release::WasLost);
+    assert_eq!(release, ReleaseReply::WasLost);
     fixture.released(&kept).await;
 }
 
 /// Drops the future after it was polled 0, 1, 2… times; a release then leaves nothing held, at
-/// once. The contract does the same with exclusive claims.
+/// once. The contract does the same with exclusive requests.
 #[tokio::test]
 async fn dropped_sharing_attempt_holds_nothing() {
     let fixture = StoreFixture::new();
     for mode in [Mode::Shared, permit(1)] {
         let mut finished = false;
         for polls in 0.. {
-            let claim = fixture.wants(mode);
-            let mut attempt = fixture.store.acquire(&claim);
+            let request = fixture.wants(mode);
+            let mut attempt = fixture.store.acquire(&request);
             for _ in 0..polls {
                 finished = poll_once(attempt.as_mut());
                 if finished {
@@ -56,7 +56,7 @@ async fn dropped_sharing_attempt_holds_nothing() {
                 tokio::task::yield_now().await;
             }
             drop(attempt);
-            fixture.store.release(&claim).await.unwrap();
+            fixture.store.release(&request).await.unwrap();
             fixture.pass("deploy", 0).await;
             if finished {
                 break;
@@ -70,11 +70,11 @@ async fn dropped_sharing_attempt_holds_nothing() {
 async fn dropped_attempt_frees_a_late_grant() {
     let fixture = StoreFixture::new();
     for _ in 0..50 {
-        let claim = fixture.writer();
-        let mut attempt = fixture.store.acquire(&claim);
+        let request = fixture.writer();
+        let mut attempt = fixture.store.acquire(&request);
         if poll_once(attempt.as_mut()) {
             // It was over before it could be dropped.
-            fixture.released(&claim).await;
+            fixture.released(&request).await;
         }
         drop(attempt);
         let next = fixture.writer();

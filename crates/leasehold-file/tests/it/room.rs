@@ -11,7 +11,7 @@ use std::time::Duration;
 use leasehold::Mode;
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime, within};
 use leasehold::env::Env;
-use leasehold::store::{AcquireError, BoxFuture, Claim, Grant};
+use leasehold::store::{AcquireError, BoxFuture, Grant, LockRequest};
 use leasehold_file::FileStore;
 use leasehold_testkit::servers::until;
 use nix::fcntl::{FcntlArg, fcntl};
@@ -106,9 +106,12 @@ const COUNTER: u64 = 0;
 const KIND_OF_READERS: u64 = 2048 + 1024 * 1024;
 const WAITING_WRITERS: u64 = KIND_OF_READERS + 129;
 
-fn in_background(store: &OpenStore, claim: Claim) -> JoinHandle<Result<Grant, AcquireError>> {
+fn in_background(
+    store: &OpenStore,
+    request: LockRequest,
+) -> JoinHandle<Result<Grant, AcquireError>> {
     let store = store.clone();
-    tokio::spawn(async move { store.acquire(&claim).await })
+    tokio::spawn(async move { store.acquire(&request).await })
 }
 
 #[tokio::test(flavor = "multi_thread")]

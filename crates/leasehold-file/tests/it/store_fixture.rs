@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use leasehold::clock::{Clock, SystemClock, WallTime, within};
 use leasehold::env::{Env, SystemEntropy};
 use leasehold::store::{
-    AcquireError, BoxFuture, Claim, ClientInfo, Grant, Held, Holder, LockListing, Owner, Pattern,
-    Permits, Progress, Release, Renewal, Session, SessionContext, Store,
+    AcquireError, BoxFuture, ClientInfo, Grant, Held, Holder, LockListing, LockRequest, Owner,
+    Pattern, Permits, Progress, ReleaseReply, RenewReply, Session, SessionContext, Store,
 };
 use leasehold::{Error, Fence, Key, Mode};
 use leasehold_file::FileStore;
@@ -38,25 +38,25 @@ impl OpenStore {
     /// Asks for the lock, or waits for it.
     pub(crate) fn acquire<'a>(
         &'a self,
-        claim: &Claim,
+        request: &LockRequest,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
-        let claim = Arc::new(claim.clone());
-        Box::pin(async move { self.session.acquire(&claim, &Progress::new()).await })
+        let request = Arc::new(request.clone());
+        Box::pin(async move { self.session.acquire(&request, &Progress::new()).await })
     }
 
     /// The same, with reports to `progress`.
     pub(crate) async fn acquire_with(
         &self,
-        claim: &Claim,
+        request: &LockRequest,
         progress: &Progress<'_>,
     ) -> Result<Grant, AcquireError> {
         self.session
-            .acquire(&Arc::new(claim.clone()), progress)
+            .acquire(&Arc::new(request.clone()), progress)
             .await
     }
 
-    pub(crate) async fn release(&self, claim: &Claim) -> Result<Release, Error> {
-        self.session.release(&Arc::new(claim.clone())).await
+    pub(crate) async fn release(&self, request: &LockRequest) -> Result<ReleaseReply, Error> {
+        self.session.release(&Arc::new(request.clone())).await
     }
 
     pub(crate) async fn holders(&self, key: &Key) -> Result<Vec<Holder>, Error> {
@@ -88,15 +88,16 @@ impl Deref for OpenStore {
 
 /// A wait that was refused, and that no task polls until it goes on, as if its process were stopped.
 pub(crate) struct StoppedWait {
-    claim: Claim,
+    request: LockRequest,
     store: OpenStore,
     waiting: BoxFuture<'static, Result<Grant, AcquireError>>,
 }
 
 impl StoppedWait {
-    pub(crate) async fn begin(store: &OpenStore, claim: &Claim) -> Self {
-        let (store, claim, progress) = (store.clone(), queued(claim), Arc::new(Progress::new()));
-        let (asked, wanted, seen) = (store.clone(), claim.clone(), Arc::clone(&progress));
+    pub(crate) async fn begin(store: &OpenStore, request: &LockRequest) -> Self {
+        let (store, request, progress) =
+            (store.clone(), queued(request), Arc::new(Progress::new()));
+        let (asked, wanted, seen) = (store.clone(), request.clone(), Arc::clone(&progress));
         let mut waiting: BoxFuture<'static, _> =
             Box::pin(async move { asked.acquire_with(&wanted, &seen).await });
         poll_fn(|context| match waiting.as_mut().poll(context) {
@@ -106,25 +107,25 @@ impl StoppedWait {
         })
         .await;
         Self {
-            claim,
+            request,
             store,
             waiting,
         }
     }
 
-    /// Waits on until the lock is granted. Returns the claim and its fence.
-    pub(crate) async fn go_on(self) -> (Claim, Fence) {
+    /// Waits on until the lock is granted. Returns the request and its fence.
+    pub(crate) async fn go_on(self) -> (LockRequest, Fence) {
         let end = SystemClock.now() + TIMEOUT;
         let granted = within(&SystemClock, end, self.waiting).await;
         let grant = granted.expect("an answer").expect("the lock");
-        (self.claim, grant.fence)
+        (self.request, grant.fence)
     }
 
     /// Ends the wait.
     pub(crate) async fn leave(self) {
         drop(self.waiting);
-        let left = self.store.release(&self.claim).await;
-        assert_eq!(left.unwrap(), Release::WasLost);
+        let left = self.store.release(&self.request).await;
+        assert_eq!(left.unwrap(), ReleaseReply::WasLost);
     }
 }
 
@@ -155,60 +156,60 @@ impl StoreFixture {
         self.store.files.lock_file(&key(name))
     }
 
-    /// An exclusive claim whose proposal is `proposal`.
-    pub(crate) fn claim(&self, name: &str, proposal: u64) -> Claim {
-        claim(&self.client, name, proposal)
+    /// An exclusive request whose proposal is `proposal`.
+    pub(crate) fn request(&self, name: &str, proposal: u64) -> LockRequest {
+        request(&self.client, name, proposal)
     }
 
-    /// A claim on the lock "deploy", which most tests use.
-    pub(crate) fn wants(&self, mode: Mode) -> Claim {
-        self.claim("deploy", 0).with_mode(mode)
+    /// A request on the lock "deploy", which most tests use.
+    pub(crate) fn wants(&self, mode: Mode) -> LockRequest {
+        self.request("deploy", 0).with_mode(mode)
     }
 
-    pub(crate) fn writer(&self) -> Claim {
+    pub(crate) fn writer(&self) -> LockRequest {
         self.wants(Mode::Exclusive)
     }
 
-    pub(crate) fn reader(&self) -> Claim {
+    pub(crate) fn reader(&self) -> LockRequest {
         self.wants(Mode::Shared)
     }
 
     /// Takes the lock, which must be free.
-    pub(crate) async fn take(&self, name: &str, proposal: u64) -> (Claim, Fence) {
-        let claim = self.claim(name, proposal);
-        let fence = self.granted(&claim).await;
-        (claim, fence)
+    pub(crate) async fn take(&self, name: &str, proposal: u64) -> (LockRequest, Fence) {
+        let request = self.request(name, proposal);
+        let fence = self.granted(&request).await;
+        (request, fence)
     }
 
     /// Takes and releases the lock, and returns the fence of the grant.
     pub(crate) async fn pass(&self, name: &str, proposal: u64) -> u64 {
-        let (claim, fence) = self.take(name, proposal).await;
-        self.released(&claim).await;
+        let (request, fence) = self.take(name, proposal).await;
+        self.released(&request).await;
         fence.get()
     }
 
-    pub(crate) async fn granted(&self, claim: &Claim) -> Fence {
-        granted(&self.store, claim).await
+    pub(crate) async fn granted(&self, request: &LockRequest) -> Fence {
+        granted(&self.store, request).await
     }
 
-    pub(crate) async fn busy(&self, claim: &Claim) {
-        busy(&self.store, claim).await;
+    pub(crate) async fn busy(&self, request: &LockRequest) {
+        busy(&self.store, request).await;
     }
 
-    /// Checks that the claim fails, and returns the error.
-    pub(crate) async fn refused(&self, claim: &Claim) -> Error {
-        match self.store.acquire(claim).await {
+    /// Checks that the request fails, and returns the error.
+    pub(crate) async fn refused(&self, request: &LockRequest) -> Error {
+        match self.store.acquire(request).await {
             Err(AcquireError::Failed(error)) => error,
             other => panic!("not refused: {other:?}"),
         }
     }
 
-    pub(crate) async fn released(&self, claim: &Claim) {
-        released(&self.store, claim).await;
+    pub(crate) async fn released(&self, request: &LockRequest) {
+        released(&self.store, request).await;
     }
 
-    pub(crate) async fn renewal(&self, claim: &Claim, fence: Fence) -> Renewal {
-        let mut renewals = self.store.renew(&[held(claim, fence)]).await;
+    pub(crate) async fn renewal(&self, request: &LockRequest, fence: Fence) -> RenewReply {
+        let mut renewals = self.store.renew(&[held(request, fence)]).await;
         assert_eq!(renewals.len(), 1);
         renewals.remove(0)
     }
@@ -239,13 +240,13 @@ pub(crate) fn key(name: &str) -> Key {
     Key::new(name).unwrap()
 }
 
-/// The mode of a claim on one of `count` permits.
+/// The mode of a request on one of `count` permits.
 pub(crate) fn permit(count: u32) -> Mode {
     Mode::Permit(Permits::new(count).unwrap())
 }
 
-pub(crate) fn claim(client: &Arc<ClientInfo>, name: &str, proposal: u64) -> Claim {
-    Claim::new(
+pub(crate) fn request(client: &Arc<ClientInfo>, name: &str, proposal: u64) -> LockRequest {
+    LockRequest::new(
         key(name),
         Owner::random(client.id, &SystemEntropy),
         Duration::from_secs(30),
@@ -254,37 +255,40 @@ pub(crate) fn claim(client: &Arc<ClientInfo>, name: &str, proposal: u64) -> Clai
     )
 }
 
-/// The same claim, which waits.
-pub(crate) fn queued(claim: &Claim) -> Claim {
-    claim.clone().waiting(true)
+/// The same request, which waits.
+pub(crate) fn queued(request: &LockRequest) -> LockRequest {
+    request.clone().waiting(true)
 }
 
-pub(crate) fn held(claim: &Claim, fence: Fence) -> Held {
+pub(crate) fn held(request: &LockRequest, fence: Fence) -> Held {
     Held {
-        claim: Arc::new(claim.clone()),
+        request: Arc::new(request.clone()),
         fence,
     }
 }
 
-pub(crate) async fn granted(store: &OpenStore, claim: &Claim) -> Fence {
-    match store.acquire(claim).await {
+pub(crate) async fn granted(store: &OpenStore, request: &LockRequest) -> Fence {
+    match store.acquire(request).await {
         Ok(grant) => grant.fence,
         other => panic!("not granted: {other:?}"),
     }
 }
 
-pub(crate) async fn busy(store: &OpenStore, claim: &Claim) {
-    let attempt = store.acquire(claim).await;
+pub(crate) async fn busy(store: &OpenStore, request: &LockRequest) {
+    let attempt = store.acquire(request).await;
     assert!(matches!(attempt, Err(AcquireError::Busy(_))), "{attempt:?}");
 }
 
-pub(crate) async fn released(store: &OpenStore, claim: &Claim) {
-    assert_eq!(store.release(claim).await.unwrap(), Release::Released);
+pub(crate) async fn released(store: &OpenStore, request: &LockRequest) {
+    assert_eq!(
+        store.release(request).await.unwrap(),
+        ReleaseReply::Released
+    );
 }
 
 /// Waits until the lock is granted.
-pub(crate) async fn wait_for(store: &OpenStore, claim: &Claim) -> Fence {
-    let waiter = queued(claim);
+pub(crate) async fn wait_for(store: &OpenStore, request: &LockRequest) -> Fence {
+    let waiter = queued(request);
     let end = SystemClock.now() + TIMEOUT;
     let granted = within(&SystemClock, end, store.acquire(&waiter)).await;
     granted.expect("an answer").expect("the lock").fence

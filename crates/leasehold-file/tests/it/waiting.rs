@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime, within};
 use leasehold::env::Env;
-use leasehold::store::{BoxFuture, Claim, Progress, Report};
+use leasehold::store::{BoxFuture, LockRequest, Progress, Report};
 use leasehold::{Client, Fence, Mode};
 use leasehold_file::FileStore;
 use leasehold_testkit::servers::until;
@@ -65,22 +65,22 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    pub(crate) fn start(store: &OpenStore, claim: &Claim) -> Self {
+    pub(crate) fn start(store: &OpenStore, request: &LockRequest) -> Self {
         let attempts = Arc::new(AtomicU32::new(0));
-        let (store, claim, counted) = (store.clone(), claim.clone(), attempts.clone());
+        let (store, request, counted) = (store.clone(), request.clone(), attempts.clone());
         let granted = tokio::spawn(async move {
             let count = |_: &Report| {
                 counted.fetch_add(1, Ordering::SeqCst);
             };
             let progress = Progress::heard_by(&count);
-            store.acquire_with(&claim, &progress).await.unwrap().fence
+            store.acquire_with(&request, &progress).await.unwrap().fence
         });
         Self { granted, attempts }
     }
 
     /// Starts it, and returns once its first tries are over.
-    pub(crate) fn start_until_quiet(store: &OpenStore, claim: &Claim) -> Self {
-        let waiting = Self::start(store, claim);
+    pub(crate) fn start_until_quiet(store: &OpenStore, request: &LockRequest) -> Self {
+        let waiting = Self::start(store, request);
         until("the first tries", || waiting.attempts() >= FIRST_TRIES);
         waiting
     }
@@ -97,7 +97,7 @@ impl Waiting {
 }
 
 /// Checks that `event` wakes a waiter, which then gets the lock. Returns its fence.
-async fn wakes(store: &OpenStore, waiter: &Claim, event: impl AsyncFnOnce()) -> Fence {
+async fn wakes(store: &OpenStore, waiter: &LockRequest, event: impl AsyncFnOnce()) -> Fence {
     let waiting = Waiting::start_until_quiet(store, waiter);
     event().await;
     let fence = waiting.granted().await;
@@ -204,7 +204,7 @@ async fn removed_or_replaced_file_is_noticed() {
 async fn is_noticed(fixture: &StoreFixture, event: impl FnOnce()) {
     let store = by_notifications_alone(fixture.dir.path());
     let (holder, _) = fixture.take("deploy", wall()).await;
-    let waiter = queued(&fixture.claim("deploy", wall()));
+    let waiter = queued(&fixture.request("deploy", wall()));
     wakes(&store, &waiter, async || event()).await;
     assert_eq!(watches(&fixture.lock_file("deploy")), 0);
     fixture.store.release(&holder).await.unwrap();

@@ -76,7 +76,7 @@ impl Acquisition {
         state.asked = None;
         state.ask_at = None;
         state.uncertain = false;
-        state.claim = ClaimState::Granted(Granted {
+        state.lock_request = ClaimState::Granted(Granted {
             sent,
             fence,
             slot,
@@ -86,16 +86,16 @@ impl Acquisition {
             self.vote(member, Vote::Granted(fence));
         }
         // A script has set the expiry, too.
-        net.members[member].expiry_is_due(&self.claim.key, net.now.instant);
+        net.members[member].expiry_is_due(&self.lock_request.key, net.now.instant);
     }
 
     fn draw_fence(&mut self, net: &mut Net, member: usize) {
         let state = &mut self.members[member];
         state.asked = Some(net.now.instant);
         let task = Task::Attempt(self.id, state.number);
-        let claim = Arc::clone(&self.claim);
-        let limit = net.limit_of(claim.usable_ttl());
-        net.send(member, task, Request::DrawFence { claim }, limit);
+        let lock_request = Arc::clone(&self.lock_request);
+        let limit = net.limit_of(lock_request.usable_ttl());
+        net.send(member, task, Request::DrawFence { lock_request }, limit);
     }
 
     fn refused(&mut self, net: &mut Net, member: usize, refusal: Refusal) {
@@ -104,14 +104,14 @@ impl Acquisition {
         state.asked = None;
         let was_plain = std::mem::take(&mut state.is_plain);
         // An earlier sending took the lease. It counts from a script that asks again, which extends it.
-        let is_own = was_plain && refusal.busy.holder == Some(self.claim.owner);
+        let is_own = was_plain && refusal.busy.holder == Some(self.lock_request.owner);
         state.uncertain = is_own;
         state.ask_at = refusal.ask_again.map(|after| now + after);
-        state.claim = match refusal.busy.place {
+        state.lock_request = match refusal.busy.position {
             Some(_) => ClaimState::Queued(refusal.busy),
             None => ClaimState::Refused(refusal.busy),
         };
-        net.waiters.note_busy(&self.claim.key, now);
+        net.waiters.note_busy(&self.lock_request.key, now);
         if is_own || self.is_queued() {
             if was_plain && self.is_asking() {
                 self.ask(net, member);
@@ -131,7 +131,7 @@ impl Acquisition {
             let state = &mut self.members[member];
             state.asked = None;
             state.uncertain = true;
-            state.claim = ClaimState::Out;
+            state.lock_request = ClaimState::Out;
         } else {
             self.vote_failed(member, error);
         }
@@ -219,11 +219,11 @@ impl Acquisition {
         if !waits || self.phase != Phase::Asking {
             return self.next();
         }
-        if answer.turn || answer.busy.place.is_none() {
+        if answer.turn || answer.busy.position.is_none() {
             self.ask(net, member);
         } else {
             state.ask_at = answer.ask_again.map(|after| net.now.instant + after);
-            state.claim = ClaimState::Queued(answer.busy);
+            state.lock_request = ClaimState::Queued(answer.busy);
         }
         self.decide(net);
         self.rest(net)
@@ -232,9 +232,12 @@ impl Acquisition {
     /// The connection broke: the member drops waiters of clients that do not listen.
     pub(crate) fn disconnected(&mut self, member: usize) {
         let state = &mut self.members[member];
-        if matches!(state.claim, ClaimState::Queued(_) | ClaimState::Refused(_)) {
+        if matches!(
+            state.lock_request,
+            ClaimState::Queued(_) | ClaimState::Refused(_)
+        ) {
             state.uncertain = true;
-            state.claim = ClaimState::Out;
+            state.lock_request = ClaimState::Out;
             state.ask_at = None;
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_types::{Claim, Error, ErrorKind, Fence};
+use leasehold_types::{Error, ErrorKind, Fence, LockRequest};
 
 use super::state::{Acquisition, ClaimState, Phase, round_timeout};
 use crate::ballot::Vote;
@@ -13,13 +13,13 @@ use crate::membership::Access;
 use crate::net::Net;
 use crate::operation::OperationId;
 use crate::operations::Next;
-use crate::request::{Place, Request, Successor};
+use crate::request::{Position, Request, Successor};
 
 impl Acquisition {
     /// Asks a member that was not asked yet. The caller has checked that there is a majority.
     pub(super) fn ask_if_out(&mut self, net: &mut Net, member: usize) {
         let state = &self.members[member];
-        if matches!(state.claim, ClaimState::Out) && state.asked.is_none() {
+        if matches!(state.lock_request, ClaimState::Out) && state.asked.is_none() {
             self.ask_now(net, member);
         }
     }
@@ -68,7 +68,7 @@ impl Acquisition {
         state.tried |= is_plain;
         state.ask_at = None;
         let number = state.ask(now);
-        let limit = net.limit_of(self.claim.usable_ttl());
+        let limit = net.limit_of(self.lock_request.usable_ttl());
         net.send(member, Task::Attempt(self.id, number), request, limit);
     }
 
@@ -88,8 +88,8 @@ impl Acquisition {
             return;
         }
         let now = net.now;
-        let limit = round_limit(net, &self.claim, self.failures);
-        let first = first_proposal(&self.claim);
+        let limit = round_limit(net, &self.lock_request, self.failures);
+        let first = first_proposal(&self.lock_request);
         // Counters may have been lost since the wait began.
         let is_new = !self.had_round && now.instant.since(self.began) < HOT_PAUSE;
         let proposal = match is_new {
@@ -100,7 +100,7 @@ impl Acquisition {
         for (member, state) in self.members.iter_mut().enumerate() {
             state.tried = false;
             // A waiter need not wait for a member that it cannot ask.
-            if self.claim.is_queued()
+            if self.lock_request.is_queued()
                 && net.membership.access(now.instant, member, self.began) == Access::Closed
             {
                 round.ballot.vote(member, Vote::Failed);
@@ -112,7 +112,7 @@ impl Acquisition {
     /// Returns the request for one member, and whether it puts the waiter into the queue. Returns `None`
     /// while there is no ticket.
     fn request(&mut self, net: &mut Net, member: usize) -> Option<(Request, bool)> {
-        let claim = Arc::clone(&self.claim);
+        let lock_request = Arc::clone(&self.lock_request);
         let proposal = match (&self.round, self.phase) {
             (Some(round), _) => round.proposal,
             // A late grant joins a lease that is held.
@@ -120,64 +120,67 @@ impl Acquisition {
             (None, Phase::Asking | Phase::Over) => 0,
         };
         // The holder's fence shows in its owner.
-        if self.may_be_hot(net, member) && proposal == first_proposal(&claim) {
-            let expire = net.members[member].expiry_is_due(&claim.key, net.now.instant);
+        if self.may_be_hot(net, member) && proposal == first_proposal(&lock_request) {
+            let expire = net.members[member].expiry_is_due(&lock_request.key, net.now.instant);
             let request = Request::TryAcquire {
-                claim,
+                lock_request,
                 proposal,
                 expire,
             };
             return Some((request, false));
         }
-        let place = self.place(net)?;
+        let position = self.position(net)?;
         // The refused plain commands raised the counter to the proposal.
         let proposal = proposal + u64::from(self.members[member].tried);
         let request = Request::Acquire {
-            claim,
+            lock_request,
             proposal,
-            place,
+            position,
             preferred: self.preferred,
         };
-        Some((request, matches!(place, Place::Ticket(_))))
+        Some((request, matches!(position, Position::Ticket(_))))
     }
 
-    /// Returns the place in the queue. A waiter draws its ticket first; there may be none yet.
-    fn place(&mut self, net: &mut Net) -> Option<Place> {
-        if self.claim.barges {
-            return Some(Place::Barging);
+    /// Returns the position in the queue. A waiter draws its ticket first; there may be none yet.
+    fn position(&mut self, net: &mut Net) -> Option<Position> {
+        if self.lock_request.barges {
+            return Some(Position::Barging);
         }
-        if !self.claim.waits {
-            return Some(Place::None);
+        if !self.lock_request.waits {
+            return Some(Position::None);
         }
         if self.ticket.is_none() {
             let now = net.now.instant;
-            let drawn = net.membership.ticket(now, self.claim.owner)?;
+            let drawn = net.membership.ticket(now, self.lock_request.owner)?;
             let ticket = drawn.since.as_micros();
             self.ticket = Some(ticket);
-            net.waiters.add(&self.claim.key, ticket, self.id);
+            net.waiters.add(&self.lock_request.key, ticket, self.id);
             net.heartbeat.keep_up(now);
         }
-        self.ticket.map(Place::Ticket)
+        self.ticket.map(Position::Ticket)
     }
 
     /// Whether the plain commands may take the lock ahead of the queue. They may only while no waiter is
     /// known. A new client does not know the waiters, and could take the lock in a gap that is meant for
     /// foreign clients. In its first second it therefore asks for each lock with a script first.
     fn may_be_hot(&self, net: &Net, member: usize) -> bool {
-        let (now, key) = (net.now.instant, &self.claim.key);
+        let (now, key) = (net.now.instant, &self.lock_request.key);
         self.is_asking()
             && self.is_exclusive()
             && self.ticket.is_none()
-            && !self.claim.barges
+            && !self.lock_request.barges
             && !self.members[member].tried
             && net.members[member].takes_plain_commands(key, now)
             && net.has_no_known_waiters(key)
     }
 
     pub(super) fn confirm(&mut self, net: &mut Net, member: usize, fence: Fence) {
-        let claim = Arc::clone(&self.claim);
-        let limit = net.limit_of(claim.usable_ttl());
-        let request = Request::ConfirmFence { claim, fence };
+        let lock_request = Arc::clone(&self.lock_request);
+        let limit = net.limit_of(lock_request.usable_ttl());
+        let request = Request::ConfirmFence {
+            lock_request,
+            fence,
+        };
         net.send(member, Task::Confirm(self.id, fence), request, limit);
     }
 
@@ -197,7 +200,7 @@ impl Acquisition {
     ) -> Option<((OperationId, u32), Successor)> {
         self.begin_round(net);
         let successor = Successor {
-            claim: Arc::clone(&self.claim),
+            lock_request: Arc::clone(&self.lock_request),
             proposal: self.round.as_ref()?.proposal,
             ticket: self.ticket?,
             preferred: self.preferred,
@@ -221,14 +224,14 @@ impl Acquisition {
 }
 
 /// How long a round may take after that many failures.
-pub(super) fn round_limit(net: &Net, claim: &Claim, failures: u32) -> Duration {
-    match claim.is_queued() && net.members.len() > 1 {
+pub(super) fn round_limit(net: &Net, lock_request: &LockRequest, failures: u32) -> Duration {
+    match lock_request.is_queued() && net.members.len() > 1 {
         true => round_timeout(net.round_trip(), failures),
-        false => (claim.usable_ttl() / 3).min(Claim::LIMIT_MAX),
+        false => (lock_request.usable_ttl() / 3).min(LockRequest::LIMIT_MAX),
     }
 }
 
 /// The proposal of the first round. People see the fence in the owner.
-pub(super) fn first_proposal(claim: &Claim) -> u64 {
-    claim.owner.since().as_micros() + 1
+pub(super) fn first_proposal(lock_request: &LockRequest) -> u64 {
+    lock_request.owner.since().as_micros() + 1
 }

@@ -21,7 +21,7 @@ impl Acquisition {
         if !self.is_asking() {
             return;
         }
-        if let Err(error) = net.membership.check_ttl(&self.claim) {
+        if let Err(error) = net.membership.check_ttl(&self.lock_request) {
             return self.refuse(net, error);
         }
         if let Some(round) = &self.round
@@ -88,13 +88,14 @@ impl Acquisition {
         self.phase = Phase::Held(fence);
         self.round = None;
         self.pause = None;
-        net.waiters.remove(&self.claim.key, self.ticket, self.id);
+        net.waiters
+            .remove(&self.lock_request.key, self.ticket, self.id);
         let slot = self.commonest_slot();
         let acquired = Acquired {
-            owner: self.claim.owner,
+            owner: self.lock_request.owner,
             fence,
             slot,
-            term: net.membership.term(&self.claim, since),
+            term: net.membership.term(&self.lock_request, since),
             notified_at: self.notified_at,
         };
         net.finish(self.id, Outcome::Acquired(acquired));
@@ -104,7 +105,7 @@ impl Acquisition {
     }
 
     /// The answers took so long that the lease has already ended at a member. That member may have granted
-    /// the lock to another claim since, so it no longer says which fence is the greatest.
+    /// the lock to another request since, so it no longer says which fence is the greatest.
     fn hold_too_late(&mut self, net: &mut Net) {
         if self.is_queued() {
             return self.fail_round(net);
@@ -129,11 +130,11 @@ impl Acquisition {
     /// the lease is held: a late request must not move a permit that counts.
     fn move_permits(&self, net: &mut Net, fence: Fence, slot: PermitSlot) {
         let lease = Lease {
-            claim: Arc::clone(&self.claim),
+            lock_request: Arc::clone(&self.lock_request),
             fence,
             slot: Some(slot),
         };
-        let limit = net.limit_of(lease.claim.usable_ttl());
+        let limit = net.limit_of(lease.lock_request.usable_ttl());
         for (member, state) in self.members.iter().enumerate() {
             if state.slot().is_some_and(|it| it != slot) {
                 let request = Request::Renew(vec![lease.clone()]);
@@ -145,7 +146,8 @@ impl Acquisition {
     /// Another owner holds the lock, and the acquisition does not wait.
     fn end_busy(&mut self, net: &mut Net) {
         let busy = self.busy();
-        net.waiters.note_busy(&self.claim.key, net.now.instant);
+        net.waiters
+            .note_busy(&self.lock_request.key, net.now.instant);
         self.withdraw(net);
         net.finish(self.id, Outcome::Busy(busy));
     }
@@ -157,7 +159,7 @@ impl Acquisition {
         let open = self.members.iter().filter(|it| it.asked.is_some()).count();
         let has_answers = total - failures.len() >= majority(total);
         // Permits that differ between members are a sign of other holders.
-        let is_busy = self.claim.mode.permits().is_some() && has_answers && open == 0;
+        let is_busy = self.lock_request.mode.permits().is_some() && has_answers && open == 0;
         let error = too_few(total, open, failures);
         match self.is_queued() {
             true if error.is_retryable() => {
@@ -184,7 +186,7 @@ impl Acquisition {
     fn failures(&self, net: &mut Net) -> Vec<MemberFailure> {
         let (now, membership) = (net.now.instant, &mut net.membership);
         let members = self.members.iter().enumerate();
-        let failure = |(member, state): (usize, &MemberState)| match &state.claim {
+        let failure = |(member, state): (usize, &MemberState)| match &state.lock_request {
             ClaimState::Failed(error) => {
                 let own = || membership.named_failure(member, error.clone());
                 Some(membership.obstacle(now, member).unwrap_or_else(own))
@@ -208,15 +210,15 @@ impl Acquisition {
         self.report_busy(net);
     }
 
-    /// Tells the driver that a majority is busy, and the place in the queue when it changes.
+    /// Tells the driver that a majority is busy, and the position in the queue when it changes.
     pub(super) fn report_busy(&mut self, net: &mut Net) {
         let refused = self.members.iter().filter_map(MemberState::refusal);
         if !self.is_queued() || refused.count() < majority(self.members.len()) {
             return;
         }
         let busy = self.busy();
-        if self.reported_busy != Some(busy.place) {
-            self.reported_busy = Some(busy.place);
+        if self.reported_busy != Some(busy.position) {
+            self.reported_busy = Some(busy.position);
             net.progress(self.id, Progress::Busy(busy));
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_types::{Busy, Claim, Error, Owner};
+use leasehold_types::{Busy, Error, LockRequest, Owner};
 
 use super::state::{Acquisition, ClaimState, round_timeout};
 use crate::ballot::majority;
@@ -23,7 +23,7 @@ pub(crate) struct GivenBack {
 
 impl Acquisition {
     /// The client may not ask a majority at present, or a majority has no vote. A waiter without a majority
-    /// keeps no place, because it would block the lock for others. It asks again when a majority has a
+    /// keeps no position, because it would block the lock for others. It asks again when a majority has a
     /// vote.
     pub(super) fn leave_queues(&mut self, net: &mut Net) {
         self.give_back(net, Then::AskAgain);
@@ -31,7 +31,7 @@ impl Acquisition {
         self.pause = None;
         self.reported_busy = None;
         for state in &mut self.members {
-            state.claim = ClaimState::Out;
+            state.lock_request = ClaimState::Out;
             state.ask_at = None;
         }
         let (now, members) = (net.now.instant, self.members.len());
@@ -88,7 +88,7 @@ impl Acquisition {
         let longest = round_timeout(net.round_trip(), self.failures);
         self.failures += 1;
         self.notified_at = None;
-        let is_permit = self.claim.mode.permits().is_some();
+        let is_permit = self.lock_request.mode.permits().is_some();
         let differ = is_permit && self.is_granted_by(majority(self.members.len()));
         self.give_back(net, Then::KeepPlace);
         // Waiters that hold each other's permits must not meet again at once.
@@ -109,7 +109,7 @@ impl Acquisition {
     pub(super) fn give_back(&mut self, net: &mut Net, then: Then) {
         self.preferred = self.commonest_slot().or(self.preferred);
         let ticket = self.ticket.filter(|_| then == Then::KeepPlace);
-        let lease = Lease::of(&self.claim);
+        let lease = Lease::of(&self.lock_request);
         let mut back = Vec::new();
         for (member, state) in self.members.iter_mut().enumerate() {
             if !state.may_have() {
@@ -120,9 +120,9 @@ impl Acquisition {
             state.ask_at = None;
             state.uncertain = false;
             let is_connected = net.members[member].connected.is_some();
-            let former = std::mem::take(&mut state.claim);
+            let former = std::mem::take(&mut state.lock_request);
             if ticket.is_some() && is_connected {
-                state.claim = match former {
+                state.lock_request = match former {
                     ClaimState::Queued(busy) => ClaimState::Queued(busy),
                     _ => ClaimState::Queued(Busy::default()),
                 };
@@ -153,9 +153,9 @@ impl Acquisition {
 
     /// Draws the owner of the next round. It keeps the instant at which the wait began.
     fn next_owner(&mut self, net: &mut Net) -> Owner {
-        let former = self.claim.owner;
+        let former = self.lock_request.owner;
         let next = Owner::at(former.client(), former.since(), &*net.entropy);
-        self.claim = Arc::new(Claim::clone(&self.claim).with_owner(next));
+        self.lock_request = Arc::new(LockRequest::clone(&self.lock_request).with_owner(next));
         net.owners.remove(&former);
         net.owners.insert(next, self.id);
         next

@@ -13,7 +13,7 @@ pub(crate) mod state;
 
 use std::sync::Arc;
 
-use leasehold_types::{Claim, Error, ErrorKind};
+use leasehold_types::{Error, ErrorKind, LockRequest};
 
 use crate::net::{Net, Timer};
 use crate::operation::OperationId;
@@ -27,15 +27,21 @@ use state::{ClaimState, MemberState, Phase};
 
 impl Acquisition {
     /// Begins to take a lock.
-    pub(crate) fn begin(net: &mut Net, id: OperationId, claim: Arc<Claim>) -> Self {
-        let preferred = match (claim.slot, claim.mode.permits()) {
+    pub(crate) fn begin(net: &mut Net, id: OperationId, lock_request: Arc<LockRequest>) -> Self {
+        let preferred = match (lock_request.slot, lock_request.mode.permits()) {
             (None, Some(permits)) => {
                 let random = net.entropy.next_u64() % u64::from(permits.get());
                 permits.slots().nth(random as usize)
             }
             (slot, _) => slot,
         };
-        Self::new(id, claim, net.members.len(), net.now.instant, preferred)
+        Self::new(
+            id,
+            lock_request,
+            net.members.len(),
+            net.now.instant,
+            preferred,
+        )
     }
 
     /// Asks the members that have no answer yet, and decides what follows.
@@ -58,8 +64,8 @@ impl Acquisition {
         // Members that failed are asked again once the round is over.
         if self.is_queued() && self.round.is_none() && self.pause.is_none() {
             for member_state in &mut self.members {
-                if matches!(member_state.claim, ClaimState::Failed(_)) {
-                    member_state.claim = ClaimState::Out;
+                if matches!(member_state.lock_request, ClaimState::Failed(_)) {
+                    member_state.lock_request = ClaimState::Out;
                 }
             }
         }
@@ -83,8 +89,9 @@ impl Acquisition {
     pub(crate) fn forget(&mut self, net: &mut Net) {
         self.phase = Phase::Over;
         net.set_timer(Timer::Acquire(self.id), &mut self.timer, None);
-        net.waiters.remove(&self.claim.key, self.ticket, self.id);
-        net.forget_owner(self.claim.owner, self.id);
+        net.waiters
+            .remove(&self.lock_request.key, self.ticket, self.id);
+        net.forget_owner(self.lock_request.owner, self.id);
     }
 
     /// The timer is due: ends what has reached its end. [`ask_due`](Self::ask_due) follows.
@@ -111,13 +118,13 @@ impl Acquisition {
         if self.is_queued() {
             return self.fail_round(net);
         }
-        // An attempt without a place waits for each member it asked, up to that member's limit.
+        // An attempt without a position waits for each member it asked, up to that member's limit.
         if let Some(round) = &mut self.round {
             round.end = None;
         }
         for member in 0..self.members.len() {
             let state = &self.members[member];
-            if state.asked.is_none() && matches!(state.claim, ClaimState::Out) {
+            if state.asked.is_none() && matches!(state.lock_request, ClaimState::Out) {
                 let obstacle = net.membership.obstacle(net.now.instant, member);
                 let none = || Error::new(ErrorKind::Unreachable, "the member was not asked");
                 let error = obstacle.map_or_else(none, |it| it.error);

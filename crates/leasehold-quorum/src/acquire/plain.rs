@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leasehold_types::{BootInstant, Claim, Fence, Incarnation, Mode};
+use leasehold_types::{BootInstant, Fence, Incarnation, LockRequest, Mode};
 
 use super::asking::{first_proposal, round_limit};
 use super::state::{Acquisition, ClaimState, Granted, Phase};
@@ -27,7 +27,7 @@ pub(crate) enum Acquiring {
 #[derive(Debug)]
 pub(crate) struct Plain {
     id: OperationId,
-    claim: Arc<Claim>,
+    lock_request: Arc<LockRequest>,
     /// Proposed to each member.
     fence: Fence,
     began: BootInstant,
@@ -46,10 +46,10 @@ const MEMBERS_MAX: usize = 5;
 const NUMBER: u32 = 1;
 
 impl Acquiring {
-    pub(crate) fn begin(net: &mut Net, id: OperationId, claim: Arc<Claim>) -> Self {
-        match Plain::begin(net, id, &claim) {
+    pub(crate) fn begin(net: &mut Net, id: OperationId, lock_request: Arc<LockRequest>) -> Self {
+        match Plain::begin(net, id, &lock_request) {
             Some(plain) => Self::Plain(plain),
-            None => Self::Ordinary(Box::new(Acquisition::begin(net, id, claim))),
+            None => Self::Ordinary(Box::new(Acquisition::begin(net, id, lock_request))),
         }
     }
 
@@ -96,10 +96,10 @@ impl Acquiring {
         }
     }
 
-    pub(crate) fn claim(&self) -> &Arc<Claim> {
+    pub(crate) fn lock_request(&self) -> &Arc<LockRequest> {
         match self {
-            Self::Plain(it) => &it.claim,
-            Self::Ordinary(it) => &it.claim,
+            Self::Plain(it) => &it.lock_request,
+            Self::Ordinary(it) => &it.lock_request,
         }
     }
 
@@ -129,42 +129,42 @@ impl Acquiring {
 
 impl Plain {
     /// Asks all members, if this is the usual case.
-    fn begin(net: &mut Net, id: OperationId, claim: &Arc<Claim>) -> Option<Self> {
+    fn begin(net: &mut Net, id: OperationId, lock_request: &Arc<LockRequest>) -> Option<Self> {
         #[cfg(test)]
         if net.never_plain {
             return None;
         }
         let (now, members) = (net.now.instant, net.members.len());
         let is_usual = members <= MEMBERS_MAX
-            && claim.mode == Mode::Exclusive
-            && !claim.barges
-            && net.has_no_known_waiters(&claim.key)
+            && lock_request.mode == Mode::Exclusive
+            && !lock_request.barges
+            && net.has_no_known_waiters(&lock_request.key)
             && (0..members).all(|member| {
-                net.members[member].takes_plain_commands(&claim.key, now)
+                net.members[member].takes_plain_commands(&lock_request.key, now)
                     && net.membership.access(now, member, now) == Access::Open
             })
-            && (!claim.waits || net.has_majority(now));
-        let fence = Fence::new(first_proposal(claim)).filter(|_| is_usual)?;
+            && (!lock_request.waits || net.has_majority(now));
+        let fence = Fence::new(first_proposal(lock_request)).filter(|_| is_usual)?;
         let mut plain = Self {
             id,
-            claim: Arc::clone(claim),
+            lock_request: Arc::clone(lock_request),
             fence,
             began: now,
-            end: now + round_limit(net, claim, 0),
+            end: now + round_limit(net, lock_request, 0),
             timer: None,
             granted: [const { None }; MEMBERS_MAX],
             is_held: false,
         };
-        let limit = net.limit_of(claim.usable_ttl());
+        let limit = net.limit_of(lock_request.usable_ttl());
         for member in 0..members {
             let request = Request::TryAcquire {
-                claim: Arc::clone(claim),
+                lock_request: Arc::clone(lock_request),
                 proposal: fence.get(),
-                expire: net.members[member].expiry_is_due(&claim.key, now),
+                expire: net.members[member].expiry_is_due(&lock_request.key, now),
             };
             net.send(member, Task::Attempt(id, NUMBER), request, limit);
         }
-        if claim.waits {
+        if lock_request.waits {
             net.set_timer(Timer::Acquire(id), &mut plain.timer, Some(plain.end));
         }
         Some(plain)
@@ -185,10 +185,10 @@ impl Plain {
             self.granted[from.member] = Some(from.incarnation.clone());
             return true;
         }
-        let usable = self.claim.usable_ttl();
+        let usable = self.lock_request.usable_ttl();
         let is_late = self.began + (usable - usable / 10) <= now;
         let is_decided = !is_late
-            && net.membership.check_ttl(&self.claim).is_ok()
+            && net.membership.check_ttl(&self.lock_request).is_ok()
             && self.counts(net, from.member, &from.incarnation)
             && (0..members).all(|member| {
                 let data = self.granted[member].as_ref();
@@ -212,10 +212,10 @@ impl Plain {
         self.is_held = true;
         net.set_timer(Timer::Acquire(self.id), &mut self.timer, None);
         let acquired = Acquired {
-            owner: self.claim.owner,
+            owner: self.lock_request.owner,
             fence: self.fence,
             slot: None,
-            term: net.membership.term(&self.claim, self.began),
+            term: net.membership.term(&self.lock_request, self.began),
             notified_at: None,
         };
         net.finish(self.id, Outcome::Acquired(acquired));
@@ -223,9 +223,9 @@ impl Plain {
 
     /// Returns the ordinary form.
     fn to_ordinary(&self, members: usize) -> Acquisition {
-        let (claim, fence) = (Arc::clone(&self.claim), self.fence);
-        let slot = claim.slot;
-        let mut ordinary = Acquisition::new(self.id, claim, members, self.began, slot);
+        let (lock_request, fence) = (Arc::clone(&self.lock_request), self.fence);
+        let slot = lock_request.slot;
+        let mut ordinary = Acquisition::new(self.id, lock_request, members, self.began, slot);
         let mut round = ordinary.new_round(fence.get(), self.end);
         for (member, state) in ordinary.members.iter_mut().enumerate() {
             state.ask(self.began);
@@ -233,7 +233,7 @@ impl Plain {
             state.tried = true;
             if let Some(incarnation) = self.granted[member].clone() {
                 state.asked = None;
-                state.claim = ClaimState::Granted(Granted {
+                state.lock_request = ClaimState::Granted(Granted {
                     sent: self.began,
                     fence: Some(fence),
                     slot: None,
@@ -253,6 +253,6 @@ impl Plain {
     /// The acquisition ends. From now on, nothing finds it.
     fn forget(&mut self, net: &mut Net) {
         net.set_timer(Timer::Acquire(self.id), &mut self.timer, None);
-        net.forget_owner(self.claim.owner, self.id);
+        net.forget_owner(self.lock_request.owner, self.id);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_types::{
-    BootInstant, Busy, Claim, Effect, Error, Fence, Incarnation, Mode, PermitSlot,
+    BootInstant, Busy, Effect, Error, Fence, Incarnation, LockRequest, Mode, PermitSlot,
 };
 
 use crate::ballot::Ballot;
@@ -16,10 +16,10 @@ use crate::operation::OperationId;
 #[derive(Debug)]
 pub(crate) struct Acquisition {
     pub(crate) id: OperationId,
-    pub(crate) claim: Arc<Claim>,
+    pub(crate) lock_request: Arc<LockRequest>,
     pub(super) began: BootInstant,
     pub(super) phase: Phase,
-    /// The place in the queue, once it is drawn.
+    /// The position in the queue, once it is drawn.
     pub(super) ticket: Option<u64>,
     pub(super) members: Vec<MemberState>,
     pub(super) round: Option<Round>,
@@ -31,7 +31,7 @@ pub(crate) struct Acquisition {
     pub(super) timer: Option<BootInstant>,
     /// The pause after a failed round: no member is asked before this.
     pub(super) pause: Option<BootInstant>,
-    /// The place that the last busy event reported to the driver, if there was such an event.
+    /// The position that the last busy event reported to the driver, if there was such an event.
     pub(super) reported_busy: Option<Option<u64>>,
     /// How long the attempt waits for members that are not connected yet.
     pub(super) awaits_until: Option<BootInstant>,
@@ -58,7 +58,7 @@ pub(crate) struct MemberState {
     pub(crate) number: u32,
     /// When the attempt in flight was sent.
     pub(crate) asked: Option<BootInstant>,
-    pub(crate) claim: ClaimState,
+    pub(crate) lock_request: ClaimState,
     /// When the member wants to be asked again.
     pub(crate) ask_at: Option<BootInstant>,
     /// The request in flight is one of the plain commands.
@@ -76,7 +76,7 @@ pub(crate) enum ClaimState {
     Out,
     /// In the queue, by its last answer.
     Queued(Busy),
-    /// Refused, without a place in the queue.
+    /// Refused, without a position in the queue.
     Refused(Busy),
     /// Granted: sent at, with this fence and permit, by this data.
     Granted(Granted),
@@ -106,14 +106,14 @@ pub(crate) struct Round {
 impl Acquisition {
     pub(super) fn new(
         id: OperationId,
-        claim: Arc<Claim>,
+        lock_request: Arc<LockRequest>,
         members: usize,
         began: BootInstant,
         preferred: Option<PermitSlot>,
     ) -> Self {
         Self {
             id,
-            claim,
+            lock_request,
             began,
             phase: Phase::Asking,
             ticket: None,
@@ -131,11 +131,11 @@ impl Acquisition {
     }
 
     pub(super) fn is_queued(&self) -> bool {
-        self.claim.is_queued()
+        self.lock_request.is_queued()
     }
 
     pub(super) fn is_exclusive(&self) -> bool {
-        self.claim.mode == Mode::Exclusive
+        self.lock_request.mode == Mode::Exclusive
     }
 
     /// Whether it waits in the queue of the member, by its last answer.
@@ -155,10 +155,10 @@ impl Acquisition {
     /// Returns the next round.
     pub(super) fn new_round(&mut self, proposal: u64, end: BootInstant) -> Round {
         let members = self.members.len();
-        let ballot = match self.claim.mode {
+        let ballot = match self.lock_request.mode {
             Mode::Exclusive => Ballot::new(members),
             Mode::Shared | Mode::Permit(_) => {
-                Ballot::held_together(members, tie_breaker(&self.claim, self.failures))
+                Ballot::held_together(members, tie_breaker(&self.lock_request, self.failures))
             }
         };
         self.had_round = true;
@@ -177,7 +177,7 @@ impl Acquisition {
         self.members.iter().all(quiet)
     }
 
-    /// The members' refusals combined, with the place that the waiter has on a majority.
+    /// The members' refusals combined, with the position that the waiter has on a majority.
     pub(crate) fn busy(&self) -> Busy {
         let refusals: Vec<&Busy> = self
             .members
@@ -192,9 +192,9 @@ impl Acquisition {
         };
         let heaviest = refusals.iter().max_by_key(|busy| weight(busy));
         let mut busy = heaviest.map(|busy| (*busy).clone()).unwrap_or_default();
-        let mut places: Vec<u64> = refusals.iter().filter_map(|it| it.place).collect();
-        places.sort_unstable();
-        busy.place = places.get(places.len() / 2).copied();
+        let mut positions: Vec<u64> = refusals.iter().filter_map(|it| it.position).collect();
+        positions.sort_unstable();
+        busy.position = positions.get(positions.len() / 2).copied();
         busy.cannot_notify = refusals.iter().any(|it| it.cannot_notify);
         busy
     }
@@ -214,7 +214,7 @@ impl Acquisition {
     /// Whether a lease may have ended at a member that granted it. The clocks of members may run faster than
     /// this one.
     pub(crate) fn has_ended_grant(&self, now: BootInstant) -> bool {
-        let term = self.claim.usable_ttl();
+        let term = self.lock_request.usable_ttl();
         let granted = self.members.iter().filter_map(MemberState::granted);
         let mut ends = granted.map(|it| it.sent + (term - term / 10));
         ends.any(|end| end <= now)
@@ -246,14 +246,14 @@ impl MemberState {
     }
 
     pub(crate) fn refusal(&self) -> Option<&Busy> {
-        match &self.claim {
+        match &self.lock_request {
             ClaimState::Queued(busy) | ClaimState::Refused(busy) => Some(busy),
             ClaimState::Out | ClaimState::Granted(_) | ClaimState::Failed(_) => None,
         }
     }
 
     pub(crate) fn granted(&self) -> Option<&Granted> {
-        match &self.claim {
+        match &self.lock_request {
             ClaimState::Granted(granted) => Some(granted),
             _ => None,
         }
@@ -264,7 +264,7 @@ impl MemberState {
     }
 
     pub(crate) fn is_queued(&self) -> bool {
-        matches!(self.claim, ClaimState::Queued(_))
+        matches!(self.lock_request, ClaimState::Queued(_))
     }
 
     /// Whether the member may have a lease or an entry of this acquisition.
@@ -276,13 +276,13 @@ impl MemberState {
     pub(crate) fn fail(&mut self, error: Error) {
         self.asked = None;
         self.uncertain |= error.effect() == Effect::Unknown;
-        self.claim = ClaimState::Failed(error);
+        self.lock_request = ClaimState::Failed(error);
     }
 }
 
 /// Chance that differs between the rounds of an acquisition and between acquisitions.
-fn tie_breaker(claim: &Claim, failures: u32) -> u64 {
-    let text = claim.owner.to_ascii();
+fn tie_breaker(lock_request: &LockRequest, failures: u32) -> u64 {
+    let text = lock_request.owner.to_ascii();
     let mut bits = u64::from(failures);
     for byte in text {
         bits = bits.rotate_left(5) ^ u64::from(byte);

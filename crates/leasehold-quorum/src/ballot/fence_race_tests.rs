@@ -1,4 +1,4 @@
-//! Claims that are held together, over members that receive them in any order.
+//! Requests that are held together, over members that receive them in any order.
 
 use std::collections::HashSet;
 
@@ -29,7 +29,7 @@ impl SimRng {
     }
 }
 
-/// A message in transit, from this claim to this member.
+/// A message in transit, from this request to this member.
 enum Message {
     Ask(usize, usize),
     Vote(usize, usize, Vote),
@@ -37,7 +37,7 @@ enum Message {
     Confirmed(usize, usize, Fence, Option<FenceConfirmation>),
 }
 
-/// Claims that are granted together, and the members' counters.
+/// Requests that are granted together, and the members' counters.
 struct Run {
     rng: SimRng,
     counters: Vec<u64>,
@@ -45,10 +45,10 @@ struct Run {
     strict: bool,
     /// Whether members may fail to answer.
     fails: bool,
-    /// Whether the last member refuses every claim.
+    /// Whether the last member refuses every request.
     refuses: bool,
     ballots: Vec<Ballot>,
-    /// How each claim ended, and what had been granted when it began.
+    /// How each request ended, and what had been granted when it began.
     ends: Vec<Option<Decision>>,
     floors: Vec<Option<Fence>>,
     messages: Vec<Message>,
@@ -73,7 +73,7 @@ impl Run {
     }
 
     fn begin(&mut self) {
-        let (claim, members) = (self.ballots.len(), self.counters.len());
+        let (lock_request, members) = (self.ballots.len(), self.counters.len());
         let ballot = match self.strict {
             true => Ballot::held_together(members, self.rng.next()),
             false => Ballot::new(members),
@@ -81,15 +81,15 @@ impl Run {
         self.ballots.push(ballot);
         self.ends.push(None);
         self.floors.push(self.fences().into_iter().max());
-        let asked = (0..members).map(|member| Message::Ask(claim, member));
+        let asked = (0..members).map(|member| Message::Ask(lock_request, member));
         self.messages.extend(asked);
     }
 
-    /// Runs this many claims to their ends.
-    fn run(&mut self, claims: usize) {
-        while self.ballots.len() < claims || !self.messages.is_empty() {
+    /// Runs this many requests to their ends.
+    fn run(&mut self, lock_requests: usize) {
+        while self.ballots.len() < lock_requests || !self.messages.is_empty() {
             let begins = self.messages.is_empty() || self.rng.below(6) == 0;
-            if begins && self.ballots.len() < claims {
+            if begins && self.ballots.len() < lock_requests {
                 self.begin();
             }
             let next = self.rng.below(self.messages.len());
@@ -101,24 +101,28 @@ impl Run {
     fn deliver(&mut self, message: Message) {
         let fails = self.fails && self.rng.below(12) == 0;
         let answer = match message {
-            Message::Ask(claim, member) => {
+            Message::Ask(lock_request, member) => {
                 self.counters[member] += 1;
                 let drawn = Vote::Granted(fence(self.counters[member]));
                 let refuses = self.refuses && member + 1 == self.counters.len();
                 let vote = if refuses { Vote::Busy } else { drawn };
-                Message::Vote(claim, member, if fails { Vote::Failed } else { vote })
+                Message::Vote(
+                    lock_request,
+                    member,
+                    if fails { Vote::Failed } else { vote },
+                )
             }
-            Message::Confirm(claim, member, fence) => {
+            Message::Confirm(lock_request, member, fence) => {
                 let confirmed = Some(self.confirm(member, fence)).filter(|_| !fails);
-                Message::Confirmed(claim, member, fence, confirmed)
+                Message::Confirmed(lock_request, member, fence, confirmed)
             }
-            Message::Vote(claim, member, vote) => {
-                self.ballots[claim].vote(member, vote);
-                return self.step(claim);
+            Message::Vote(lock_request, member, vote) => {
+                self.ballots[lock_request].vote(member, vote);
+                return self.step(lock_request);
             }
-            Message::Confirmed(claim, member, fence, confirmed) => {
-                self.ballots[claim].confirm(member, fence, confirmed);
-                return self.step(claim);
+            Message::Confirmed(lock_request, member, fence, confirmed) => {
+                self.ballots[lock_request].confirm(member, fence, confirmed);
+                return self.step(lock_request);
             }
         };
         self.messages.push(answer);
@@ -133,18 +137,18 @@ impl Run {
         FenceConfirmation::Confirmed
     }
 
-    fn step(&mut self, claim: usize) {
-        if self.ends[claim].is_some() {
+    fn step(&mut self, lock_request: usize) {
+        if self.ends[lock_request].is_some() {
             return;
         }
-        match self.ballots[claim].decide(everybody) {
+        match self.ballots[lock_request].decide(everybody) {
             Decision::Wait => {}
             Decision::Confirm(fence, members) => {
                 let asked = members.into_iter();
-                let asked = asked.map(|member| Message::Confirm(claim, member, fence));
+                let asked = asked.map(|member| Message::Confirm(lock_request, member, fence));
                 self.messages.extend(asked);
             }
-            end => self.ends[claim] = Some(end),
+            end => self.ends[lock_request] = Some(end),
         }
     }
 
@@ -167,18 +171,20 @@ fn worlds() -> impl Iterator<Item = (usize, usize, u64)> {
     let sizes = [3, 5]
         .into_iter()
         .flat_map(|m| (2..=4).map(move |c| (m, c)));
-    sizes.flat_map(|(members, claims)| (0..2_000).map(move |seed| (members, claims, seed)))
+    sizes.flat_map(|(members, lock_requests)| {
+        (0..2_000).map(move |seed| (members, lock_requests, seed))
+    })
 }
 
 #[test]
 fn fences_are_unique_and_grow() {
     let (mut all, mut granted) = (0, 0);
-    for (members, claims, seed) in worlds() {
+    for (members, lock_requests, seed) in worlds() {
         let mut run = Run::new(members, seed);
         run.fails = seed % 2 == 1;
-        run.run(claims);
+        run.run(lock_requests);
         let what = format!(
-            "{claims} claims on {members} members, seed {seed}: {:?}",
+            "{lock_requests} lock_requests on {members} members, seed {seed}: {:?}",
             run.ends
         );
         assert!(run.ends.iter().all(Option::is_some), "{what}");
@@ -189,7 +195,7 @@ fn fences_are_unique_and_grow() {
             }
         }
         if !run.fails {
-            all += claims;
+            all += lock_requests;
             granted += run.fences().len();
         }
     }
@@ -202,15 +208,15 @@ fn fences_are_unique_and_grow() {
 #[test]
 fn bare_majority_suffices_for_all_readers() {
     let (mut all, mut granted) = (0, 0);
-    for (members, claims, seed) in worlds() {
+    for (members, lock_requests, seed) in worlds() {
         let mut run = Run::new(members, seed);
         run.refuses = true;
         run.fails = seed % 2 == 1;
-        run.run(claims);
+        run.run(lock_requests);
         assert!(run.ends.iter().all(Option::is_some), "{:?}", run.ends);
         assert!(!run.has_one_fence_twice(), "{:?}", run.ends);
         if !run.fails {
-            all += claims;
+            all += lock_requests;
             granted += run.fences().len();
         }
     }
@@ -222,10 +228,10 @@ fn bare_majority_suffices_for_all_readers() {
 
 #[test]
 fn unattributed_confirmations_duplicate_a_fence() {
-    let twice = worlds().filter(|(members, claims, seed)| {
+    let twice = worlds().filter(|(members, lock_requests, seed)| {
         let mut run = Run::new(*members, *seed);
         run.strict = false;
-        run.run(*claims);
+        run.run(*lock_requests);
         run.has_one_fence_twice()
     });
     assert!(twice.count() > 0, "what this is all for does not happen");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_types::{BootInstant, Claim, Error, Incarnation, MemberFailure, Term};
+use leasehold_types::{BootInstant, Error, Incarnation, LockRequest, MemberFailure, Term};
 
 use super::{MemberEvent, Membership};
 use crate::request::Request;
@@ -41,14 +41,14 @@ impl Membership {
         verdict
     }
 
-    /// Checks the TTL of a claim against the limits of the quorum.
-    pub(crate) fn check_ttl(&self, claim: &Claim) -> Result<(), Error> {
-        self.trust.check_ttl(claim)
+    /// Checks the TTL of a request against the limits of the quorum.
+    pub(crate) fn check_ttl(&self, lock_request: &LockRequest) -> Result<(), Error> {
+        self.trust.check_ttl(lock_request)
     }
 
     /// Returns the term of a lease that counts from `since`.
-    pub(crate) fn term(&self, claim: &Claim, since: BootInstant) -> Term {
-        self.trust.term(claim, since)
+    pub(crate) fn term(&self, lock_request: &LockRequest, since: BootInstant) -> Term {
+        self.trust.term(lock_request, since)
     }
 
     /// Returns why an answer to a request sent now would not count, if so. Asks a member without a vote for

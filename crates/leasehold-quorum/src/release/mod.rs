@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leasehold_types::{Claim, Error, ErrorKind, LostReason, MemberFailure, Mode};
+use leasehold_types::{Error, ErrorKind, LockRequest, LostReason, MemberFailure, Mode};
 
 use crate::acquire::Acquiring;
 use crate::errors::too_few;
@@ -19,8 +19,8 @@ use crate::tally::{LeaseVote, Tally, Verdict};
 #[derive(Debug)]
 pub(crate) struct Release {
     id: OperationId,
-    claim: Arc<Claim>,
-    /// Other claims may wait for the lock.
+    lock_request: Arc<LockRequest>,
+    /// Other requests may wait for the lock.
     contended: bool,
     fanout: Fanout,
     tally: Tally,
@@ -33,17 +33,23 @@ pub(crate) struct Release {
 
 impl Release {
     /// Begins to release a lease. `has_waited` says whether it had a holder before, or may have had one.
-    pub(crate) fn new(net: &mut Net, id: OperationId, claim: Arc<Claim>, has_waited: bool) -> Self {
+    pub(crate) fn new(
+        net: &mut Net,
+        id: OperationId,
+        lock_request: Arc<LockRequest>,
+        has_waited: bool,
+    ) -> Self {
         let now = net.now.instant;
         if has_waited {
             // Others may wait still, and the release may begin a gap.
-            net.waiters.note_busy(&claim.key, now);
+            net.waiters.note_busy(&lock_request.key, now);
         }
-        let contended =
-            has_waited || claim.mode != Mode::Exclusive || !net.has_no_known_waiters(&claim.key);
+        let contended = has_waited
+            || lock_request.mode != Mode::Exclusive
+            || !net.has_no_known_waiters(&lock_request.key);
         Self {
             id,
-            claim,
+            lock_request,
             contended,
             fanout: Fanout::new(net),
             tally: Tally::new(net.members.len()),
@@ -62,10 +68,10 @@ impl Release {
     /// Sends a release to the members that can be asked by now.
     pub(crate) fn advance(&mut self, net: &mut Net, others: &mut Operations<Acquiring>) -> Next {
         let (began, now) = (self.fanout.began(), net.now.instant);
-        let end = began + net.limit_of(self.claim.usable_ttl());
+        let end = began + net.limit_of(self.lock_request.usable_ttl());
         let (tally, failures) = (&mut self.tally, &mut self.failures);
         let sending = Sending {
-            lease: Lease::of(&self.claim),
+            lease: Lease::of(&self.lock_request),
             requeue: None,
             operation: Some(self.id),
             is_contended: self.contended,
@@ -104,7 +110,7 @@ impl Release {
         self.fanout.is_waiting()
     }
 
-    /// The member could not free the lease with plain commands: other claims wait.
+    /// The member could not free the lease with plain commands: other requests wait.
     pub(crate) fn contended(
         &mut self,
         net: &mut Net,
@@ -113,7 +119,7 @@ impl Release {
     ) -> Next {
         self.contended = true;
         let sending = Sending {
-            lease: Lease::of(&self.claim),
+            lease: Lease::of(&self.lock_request),
             requeue: None,
             operation: Some(self.id),
             is_contended: true,
@@ -166,7 +172,7 @@ impl Release {
     }
 
     fn outcome(&mut self) -> Option<Outcome> {
-        use leasehold_types::Release::{Released, WasLost};
+        use leasehold_types::ReleaseReply::{Released, WasLost};
         match self.tally.verdict() {
             Verdict::Open => None,
             Verdict::Valid => Some(Outcome::Released(Released)),
@@ -193,7 +199,7 @@ pub(crate) struct Sending {
     pub(crate) requeue: Option<Requeue>,
     /// The operation that counts the answer.
     pub(crate) operation: Option<OperationId>,
-    /// Other claims may wait for the lock, so plain commands may not free it.
+    /// Other requests may wait for the lock, so plain commands may not free it.
     pub(crate) is_contended: bool,
 }
 
@@ -232,16 +238,16 @@ impl Sending {
             return Err(Error::new(ErrorKind::Unreachable, text));
         }
         let successor = match requeue {
-            None => reserve_successor(net, others, member, &lease.claim),
+            None => reserve_successor(net, others, member, &lease.lock_request),
             Some(_) => None,
         };
         let (named, successor) = successor.unzip();
-        let claim = Arc::clone(&lease.claim);
-        let limit = net.limit_of(claim.usable_ttl());
+        let lock_request = Arc::clone(&lease.lock_request);
+        let limit = net.limit_of(lock_request.usable_ttl());
         let request = match !is_contended && named.is_none() {
-            true => Request::Free { claim },
+            true => Request::Free { lock_request },
             false => Request::Release {
-                claim,
+                lock_request,
                 requeue,
                 successor,
             },
@@ -263,13 +269,13 @@ fn reserve_successor(
     net: &mut Net,
     others: &mut Operations<Acquiring>,
     member: usize,
-    claim: &Claim,
+    lock_request: &LockRequest,
 ) -> Option<((OperationId, u32), Successor)> {
     let may_succeed = |id: &OperationId| {
         let waiter = others.get(*id).and_then(Acquiring::as_ordinary);
         waiter.is_some_and(|it| it.may_succeed(member))
     };
-    let id = net.waiters.of(&claim.key).find(may_succeed)?;
+    let id = net.waiters.of(&lock_request.key).find(may_succeed)?;
     if !net.has_majority(net.now.instant) {
         return None;
     }
@@ -277,10 +283,10 @@ fn reserve_successor(
 }
 
 /// Ends a wait at a member that takes requests, and leaves a lease of its owner alone.
-pub(crate) fn send_dequeue(net: &mut Net, member: usize, claim: Arc<Claim>) {
+pub(crate) fn send_dequeue(net: &mut Net, member: usize, lock_request: Arc<LockRequest>) {
     if net.takes_release(member) {
-        let limit = net.limit_of(claim.usable_ttl());
-        let request = Request::Dequeue { claim };
+        let limit = net.limit_of(lock_request.usable_ttl());
+        let request = Request::Dequeue { lock_request };
         net.send(member, Task::Dequeue, request, limit);
     }
 }

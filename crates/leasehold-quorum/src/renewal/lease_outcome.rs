@@ -1,4 +1,4 @@
-use leasehold_types::{Claim, LostReason, MemberFailure, MemberId, Mode, Renewal, Term};
+use leasehold_types::{LockRequest, LostReason, MemberFailure, MemberId, Mode, RenewReply, Term};
 
 use crate::errors::too_few;
 use crate::reply::LeaseState;
@@ -17,12 +17,12 @@ pub(super) struct LeaseOutcome {
 }
 
 impl LeaseOutcome {
-    pub(super) fn new(claim: &Claim, members: usize) -> Self {
+    pub(super) fn new(lock_request: &LockRequest, members: usize) -> Self {
         Self {
             members,
             tally: Tally::new(members),
             failures: Vec::new(),
-            repairs: claim.repairs && claim.mode == Mode::Exclusive,
+            repairs: lock_request.repairs && lock_request.mode == Mode::Exclusive,
             lost_at: Vec::new(),
         }
     }
@@ -65,13 +65,13 @@ impl LeaseOutcome {
     }
 
     /// Returns the answer, with the `term` of a lease that a majority extended.
-    pub(super) fn renewal(&self, term: Term) -> Renewal {
+    pub(super) fn renewal(&self, term: Term) -> RenewReply {
         match self.tally.verdict() {
-            Verdict::Valid => Renewal::Renewed(term),
-            Verdict::Lost(reason) => Renewal::Lost(reason),
+            Verdict::Valid => RenewReply::Renewed(term),
+            Verdict::Lost(reason) => RenewReply::Lost(reason),
             Verdict::Open | Verdict::Unknown => {
                 let error = too_few(self.members, 0, self.failures.clone());
-                Renewal::Unknown(error.with_unknown_effect())
+                RenewReply::Unknown(error.with_unknown_effect())
             }
         }
     }

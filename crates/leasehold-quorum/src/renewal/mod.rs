@@ -11,7 +11,9 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_types::{BootInstant, Claim, Error, ErrorKind, Held, MemberFailure, Owner, Renewal};
+use leasehold_types::{
+    BootInstant, Error, ErrorKind, Held, LockRequest, MemberFailure, Owner, RenewReply,
+};
 
 use crate::fanout::{Contact, Fanout};
 use crate::member::{Answered, RenewalTask, Task};
@@ -48,7 +50,7 @@ struct Round {
 struct Repair {
     id: OperationId,
     member: usize,
-    claim: Arc<Claim>,
+    lock_request: Arc<LockRequest>,
     /// Set when the reply was lost: the request takes no effect after this.
     lost_until: Option<BootInstant>,
     /// Set when the lease was released: when to release it here again.
@@ -61,7 +63,7 @@ impl Renewals {
     pub(crate) fn start(&mut self, net: &mut Net, id: OperationId, leases: Vec<Held>) {
         for held in &leases {
             // Only the latest renewal knows the mode in which the lease is held.
-            self.repair_no_more(held.claim.owner);
+            self.repair_no_more(held.request.owner);
         }
         let (round, repairs) = (Round::new(net, id, leases), &mut self.repairs);
         self.rounds.start(id, round, |it| it.ask(net, repairs));
@@ -121,7 +123,7 @@ impl Renewals {
             RenewalTask::Repair(id) => {
                 let lost = |it: &&mut Repair| it.id == id && it.member == member;
                 for repair in self.repairs.iter_mut().filter(lost) {
-                    repair.lost_until = Some(net.now.instant + repair.claim.ttl);
+                    repair.lost_until = Some(net.now.instant + repair.lock_request.ttl);
                 }
             }
             RenewalTask::Free => {}
@@ -129,19 +131,19 @@ impl Renewals {
     }
 
     /// The lease is released or detached: from now on it is restored nowhere.
-    pub(crate) fn end(&mut self, net: &mut Net, claim: &Claim, mode: ReleaseMode) {
+    pub(crate) fn end(&mut self, net: &mut Net, lock_request: &LockRequest, mode: ReleaseMode) {
         let now = net.now.instant;
-        self.repair_no_more(claim.owner);
+        self.repair_no_more(lock_request.owner);
         let is_over = |repair: &Repair| match repair.lost_until {
             _ if mode == ReleaseMode::Detach => true,
             until => until.is_some_and(|until| until <= now),
         };
         self.repairs
-            .retain(|repair| repair.claim.owner != claim.owner || !is_over(repair));
+            .retain(|repair| repair.lock_request.owner != lock_request.owner || !is_over(repair));
         for repair in &mut self.repairs {
-            if repair.claim.owner == claim.owner {
+            if repair.lock_request.owner == lock_request.owner {
                 // As late as possible, but before what was restored expires.
-                repair.free_at = Some(now + claim.ttl.mul_f64(0.9));
+                repair.free_at = Some(now + lock_request.ttl.mul_f64(0.9));
             }
         }
         self.set_timer(net);
@@ -152,14 +154,19 @@ impl Renewals {
         self.timer = None;
         let now = net.now.instant;
         let due = |repair: &mut Repair| repair.free_at.is_some_and(|at| at <= now);
-        for Repair { member, claim, .. } in self.repairs.extract_if(.., due) {
-            let limit = net.limit_of(claim.usable_ttl());
+        for Repair {
+            member,
+            lock_request,
+            ..
+        } in self.repairs.extract_if(.., due)
+        {
+            let limit = net.limit_of(lock_request.usable_ttl());
             let request = Request::Release {
-                claim,
+                lock_request,
                 requeue: None,
                 successor: None,
             };
-            net.send(member, Task::Renewal(RenewalTask::Free), request, limit);
+            net.send(member, Task::RenewReply(RenewalTask::Free), request, limit);
         }
         self.set_timer(net);
     }
@@ -172,7 +179,7 @@ impl Renewals {
     fn repair_no_more(&mut self, owner: Owner) {
         for round in self.rounds.values_mut() {
             for (lease, fate) in round.leases.iter().zip(&mut round.fates) {
-                fate.repairs &= lease.claim.owner != owner;
+                fate.repairs &= lease.lock_request.owner != owner;
             }
         }
     }
@@ -187,19 +194,22 @@ fn obstacle(net: &mut Net, member: usize) -> Option<MemberFailure> {
 
 /// The shortest limit of requests about these leases.
 fn limit_of(net: &Net, leases: &[Lease]) -> Duration {
-    let ttl = leases.iter().map(|lease| lease.claim.usable_ttl()).min();
+    let ttl = leases
+        .iter()
+        .map(|lease| lease.lock_request.usable_ttl())
+        .min();
     ttl.map_or(BACKGROUND_LIMIT, |ttl| net.limit_of(ttl))
 }
 
 impl Round {
     fn new(net: &Net, id: OperationId, leases: Vec<Held>) -> Self {
         let lease = |held: Held| Lease {
-            slot: held.claim.slot,
-            claim: held.claim,
+            slot: held.request.slot,
+            lock_request: held.request,
             fence: held.fence,
         };
         let leases: Vec<Lease> = leases.into_iter().map(lease).collect();
-        let fate = |lease: &Lease| LeaseOutcome::new(&lease.claim, net.members.len());
+        let fate = |lease: &Lease| LeaseOutcome::new(&lease.lock_request, net.members.len());
         Self {
             id,
             fates: leases.iter().map(fate).collect(),
@@ -222,7 +232,7 @@ impl Round {
                 return Contact::Failed;
             }
             let request = Request::Renew(leases.clone());
-            net.send(member, Task::Renewal(task), request, limit);
+            net.send(member, Task::RenewReply(task), request, limit);
             Contact::Sent
         });
         self.advance(net, repairs)
@@ -266,14 +276,21 @@ impl Round {
             repairs.extend(leases.iter().map(|lease| Repair {
                 id: self.id,
                 member,
-                claim: Arc::clone(&lease.claim),
+                lock_request: Arc::clone(&lease.lock_request),
                 lost_until: None,
                 free_at: None,
             }));
-            let owners = leases.iter().map(|lease| (member, lease.claim.owner));
+            let owners = leases
+                .iter()
+                .map(|lease| (member, lease.lock_request.owner));
             net.repaired.extend(owners);
             let (task, limit) = (RenewalTask::Repair(self.id), limit_of(net, &leases));
-            net.send(member, Task::Renewal(task), Request::Repair(leases), limit);
+            net.send(
+                member,
+                Task::RenewReply(task),
+                Request::Repair(leases),
+                limit,
+            );
         }
         Next::Over
     }
@@ -286,15 +303,17 @@ impl Round {
 
     /// Returns the answer for each lease. The members keep leases of any length, but the quorum trusts only those
     /// within its limits.
-    fn renewals(&self, membership: &Membership) -> Vec<Renewal> {
+    fn renewals(&self, membership: &Membership) -> Vec<RenewReply> {
         let all = self.leases.iter().zip(&self.fates);
         let renewal = |(lease, fate): (&Lease, &LeaseOutcome)| {
-            let claim = &lease.claim;
+            let lock_request = &lease.lock_request;
             match (
-                fate.renewal(membership.term(claim, self.fanout.began())),
-                membership.check_ttl(claim),
+                fate.renewal(membership.term(lock_request, self.fanout.began())),
+                membership.check_ttl(lock_request),
             ) {
-                (Renewal::Renewed(_), Err(error)) => Renewal::Unknown(error.with_unknown_effect()),
+                (RenewReply::Renewed(_), Err(error)) => {
+                    RenewReply::Unknown(error.with_unknown_effect())
+                }
                 (renewal, _) => renewal,
             }
         };

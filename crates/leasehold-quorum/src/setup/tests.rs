@@ -180,8 +180,8 @@ fn member_that_lost_its_data_is_not_new() {
     record.observations.insert(b.id.clone(), observation);
     let restarted = with(c, |status| status.run = RunId::new("another run"));
     let edits = declared_new(&three(), &[a, b, restarted], Past::New).unwrap();
-    let places: Vec<_> = edits.iter().map(|(place, _)| *place).collect();
-    assert_eq!(places, [0]);
+    let positions: Vec<_> = edits.iter().map(|(position, _)| *position).collect();
+    assert_eq!(positions, [0]);
     let joined = ["a", "b", "c"].map(|id| {
         with(formed(id, 600, false), |status| {
             status.member_record.as_mut().unwrap().generation = 2;

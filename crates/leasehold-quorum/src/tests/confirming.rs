@@ -36,8 +36,8 @@ fn lost_lease_is_not_confirmed() {
 #[test]
 fn readers_try_another_fence_where_one_is_taken() {
     let mut fixture = Fixture::new(3);
-    let claim = Arc::new(fixture.claim(false).with_mode(Mode::Shared));
-    let id = fixture.acquire(&claim);
+    let lock_request = Arc::new(fixture.lock_request(false).with_mode(Mode::Shared));
+    let id = fixture.acquire(&lock_request);
     fixture.reply(2, refused());
     fixture.reply(0, granted(8));
     fixture.reply(1, granted(9));
@@ -68,17 +68,17 @@ fn confirmation_without_reply_fails_the_attempt() {
 #[test]
 fn confirmation_of_an_earlier_round_is_void() {
     let mut fixture = Fixture::new(3);
-    let (claim, id) = fixture.wait();
-    fixture.notify(0, &claim);
-    fixture.notify(1, &claim);
+    let (lock_request, id) = fixture.wait();
+    fixture.notify(0, &lock_request);
+    fixture.notify(1, &lock_request);
     fixture.reply(0, granted(7));
     fixture.reply(1, granted(9));
     assert_eq!(fixture.kinds(0), ["confirm"]);
     fixture.pass(60);
     assert_eq!(fixture.kinds(0), ["confirm", "requeue"]);
     fixture.reply(1, released(true));
-    fixture.notify(0, &claim);
-    fixture.notify(1, &claim);
+    fixture.notify(0, &lock_request);
+    fixture.notify(1, &lock_request);
     fixture.reply(0, Reply::Confirmed(FenceConfirmation::Confirmed));
     fixture.reply(0, released(true));
     fixture.reply(0, granted(8));

@@ -5,33 +5,33 @@ use super::*;
 #[test]
 fn free_lock_is_taken_by_plain_commands() {
     let mut fixture = Fixture::new(3);
-    let (claim, _) = fixture.attempt();
+    let (lock_request, _) = fixture.attempt();
     for member in 0..3 {
         let [Request::TryAcquire { proposal, .. }] = fixture.sent(member)[..] else {
             panic!("{:?}", fixture.sent(member));
         };
-        assert_eq!(*proposal, claim.owner.since().as_micros() + 1);
+        assert_eq!(*proposal, lock_request.owner.since().as_micros() + 1);
     }
 }
 
 #[test]
 fn busy_member_gets_script_with_next_proposal() {
     let mut fixture = Fixture::new(3);
-    let claim = Arc::new(fixture.claim(true));
-    fixture.acquire(&claim);
+    let lock_request = Arc::new(fixture.lock_request(true));
+    fixture.acquire(&lock_request);
     assert_eq!(fixture.kinds(0), ["try"]);
     for member in 0..3 {
         fixture.reply(member, refused());
         let [
             Request::Acquire {
-                proposal, place, ..
+                proposal, position, ..
             },
         ] = fixture.sent(member)[..]
         else {
             panic!("{member}: {:?}", fixture.sent(member));
         };
-        assert_eq!(*proposal, claim.owner.since().as_micros() + 2);
-        assert!(matches!(place, Place::Ticket(_)));
+        assert_eq!(*proposal, lock_request.owner.since().as_micros() + 2);
+        assert!(matches!(position, Position::Ticket(_)));
     }
 }
 
@@ -52,10 +52,10 @@ fn lock_that_was_busy_gets_no_plain_commands() {
 #[test]
 fn contended_release_stops_plain_commands() {
     let mut fixture = Fixture::new(3);
-    let (claim, id) = fixture.attempt();
+    let (lock_request, id) = fixture.attempt();
     fixture.reply_all(&[0, 1, 2], &granted(7));
     fixture.acquired(id).expect("a lease");
-    fixture.release(&claim);
+    fixture.release(&lock_request);
     fixture.reply_all(&[0, 1, 2], &Reply::Contended);
     fixture.reply_all(&[0, 1, 2], &released(true));
     fixture.attempt();
@@ -65,12 +65,12 @@ fn contended_release_stops_plain_commands() {
 #[test]
 fn release_of_a_waiter_stops_plain_commands() {
     let mut fixture = Fixture::new(1);
-    let (claim, id) = fixture.wait();
-    fixture.notify(0, &claim);
+    let (lock_request, id) = fixture.wait();
+    fixture.notify(0, &lock_request);
     fixture.reply(0, granted(7));
     fixture.acquired(id).expect("a lease");
     fixture.pass_without_timers(1_001);
-    fixture.release(&claim);
+    fixture.release(&lock_request);
     fixture.reply(0, released(true));
     fixture.attempt();
     assert_eq!(fixture.kinds(0), ["acquire"]);
@@ -80,11 +80,11 @@ fn release_of_a_waiter_stops_plain_commands() {
 #[test]
 fn release_without_a_wait_keeps_plain_commands() {
     let mut fixture = Fixture::new(1);
-    let (claim, id) = fixture.wait_unanswered();
+    let (lock_request, id) = fixture.wait_unanswered();
     fixture.reply(0, granted(7));
     fixture.acquired(id).expect("a lease");
     fixture.pass_without_timers(1_001);
-    fixture.release(&claim);
+    fixture.release(&lock_request);
     assert_eq!(fixture.kinds(0), ["free"]);
     fixture.reply(0, released(true));
     fixture.attempt();
@@ -103,10 +103,10 @@ fn new_client_sends_no_plain_commands() {
 fn new_client_takes_known_lock_with_plain_commands() {
     let mut fixture = Fixture::disconnected(3);
     (0..3).for_each(|member| fixture.connect(member));
-    let (claim, id) = fixture.attempt();
+    let (lock_request, id) = fixture.attempt();
     fixture.reply_all(&[0, 1, 2], &granted(7));
     fixture.acquired(id).expect("a lease");
-    fixture.release(&claim);
+    fixture.release(&lock_request);
     fixture.reply_all(&[0, 1, 2], &released(true));
     fixture.attempt();
     assert_eq!(fixture.kinds(0), ["try"]);
@@ -116,13 +116,13 @@ fn new_client_takes_known_lock_with_plain_commands() {
 fn readers_permits_and_barging_use_the_script() {
     let mut fixture = Fixture::new(3);
     let permits = Mode::Permit(Permits::new(2).unwrap());
-    let claims = [
-        fixture.claim(false).with_mode(Mode::Shared),
-        fixture.claim(false).with_mode(permits),
-        fixture.claim(false).barging(true),
+    let lock_requests = [
+        fixture.lock_request(false).with_mode(Mode::Shared),
+        fixture.lock_request(false).with_mode(permits),
+        fixture.lock_request(false).barging(true),
     ];
-    for claim in claims {
-        fixture.acquire(&Arc::new(claim));
+    for lock_request in lock_requests {
+        fixture.acquire(&Arc::new(lock_request));
         assert_eq!(fixture.kinds(0).pop(), Some("acquire"));
     }
 }
@@ -158,7 +158,7 @@ fn fence_drawn_from_other_data_does_not_hold() {
 fn presence_goes_ahead_of_a_give_back() {
     let mut fixture = Fixture::new(3);
     fixture.mute[2] = true;
-    fixture.acquire(&Arc::new(fixture.claim(true)));
+    fixture.acquire(&Arc::new(fixture.lock_request(true)));
     fixture.reply_all(&[0, 1], &refused());
     fixture.reply_all(&[0, 1], &busy(1));
     fixture.pass(10);

@@ -9,7 +9,7 @@ fn reconnected_member_gets_heartbeat_releases_waits() {
     let (held, id) = fixture.attempt();
     fixture.reply_all(&[0, 1, 2], &granted(7));
     fixture.acquired(id).expect("a lease");
-    let (claim, _) = fixture.wait();
+    let (lock_request, _) = fixture.wait();
     fixture.release(&held);
     fixture.mute = vec![true; 3];
     fixture.disconnect(0);
@@ -17,17 +17,21 @@ fn reconnected_member_gets_heartbeat_releases_waits() {
     let kinds = fixture.kinds(0);
     let kinds: Vec<_> = kinds.into_iter().filter(|kind| *kind != "status").collect();
     assert_eq!(kinds, ["heartbeat", "release", "acquire"]);
-    let Some(Request::Acquire { claim: asked, .. }) = fixture.sent(0).pop() else {
+    let Some(Request::Acquire {
+        lock_request: asked,
+        ..
+    }) = fixture.sent(0).pop()
+    else {
         panic!("{:?}", fixture.sent(0));
     };
-    assert_eq!(asked.owner, claim.owner);
+    assert_eq!(asked.owner, lock_request.owner);
 }
 
 /// A client that reaches only a minority must not block the lock there.
 #[test]
 fn waiter_without_majority_leaves_the_queues() {
     let mut fixture = Fixture::new(3);
-    let (claim, id) = fixture.wait();
+    let (lock_request, id) = fixture.wait();
     fixture.progress();
     fixture.disconnect(0);
     assert!(fixture.kinds(2).is_empty());
@@ -37,7 +41,7 @@ fn waiter_without_majority_leaves_the_queues() {
     let told = fixture.progress();
     assert!(matches!(told[..], [Progress::Unavailable(_)]), "{told:?}");
     // It does not ask the minority again.
-    fixture.notify(2, &claim);
+    fixture.notify(2, &lock_request);
     fixture.pass(10_000);
     let kinds = fixture.kinds(2);
     assert!(!kinds.contains(&"acquire"), "{kinds:?}");
@@ -91,7 +95,7 @@ fn waiter_keeps_its_ticket_over_an_outage() {
     fixture.wait_unanswered();
     let ticket = |fixture: &Fixture| match fixture.sent(0).last() {
         Some(Request::Acquire {
-            place: Place::Ticket(ticket),
+            position: Position::Ticket(ticket),
             ..
         }) => *ticket,
         other => panic!("{other:?}"),
@@ -106,8 +110,8 @@ fn waiter_keeps_its_ticket_over_an_outage() {
 #[test]
 fn wait_begins_when_a_majority_is_connected() {
     let mut fixture = Fixture::disconnected(3);
-    let claim = Arc::new(fixture.claim(true));
-    fixture.acquire(&claim);
+    let lock_request = Arc::new(fixture.lock_request(true));
+    fixture.acquire(&lock_request);
     fixture.connect(0);
     assert!(fixture.kinds(0).is_empty());
     fixture.connect(1);
@@ -140,8 +144,8 @@ fn attempt_fails_at_once_without_connections() {
 #[test]
 fn wait_ends_when_all_members_refuse_the_client() {
     let mut fixture = Fixture::disconnected(3);
-    let claim = Arc::new(fixture.claim(true));
-    let id = fixture.acquire(&claim);
+    let lock_request = Arc::new(fixture.lock_request(true));
+    let id = fixture.acquire(&lock_request);
     for member in 0..3 {
         let error = Error::new(ErrorKind::Refused, "wrong password");
         let now = fixture.now();
@@ -205,20 +209,20 @@ fn request_limits_are_independent() {
     let mut fixture = Fixture::new(3);
     fixture.mute = vec![true; 3];
     fixture.wait_unanswered();
-    let mut claim = fixture.claim(false);
-    claim.ttl = Duration::from_secs(1);
-    let id = fixture.acquire(&Arc::new(claim));
+    let mut lock_request = fixture.lock_request(false);
+    lock_request.ttl = Duration::from_secs(1);
+    let id = fixture.acquire(&Arc::new(lock_request));
     fixture.pass(51);
     assert!(fixture.outcome(id).is_some());
 }
 
 /// Starts an attempt on a lock of its own.
-fn attempt_at(fixture: &mut Fixture, number: usize) -> (Arc<Claim>, OperationId) {
-    let mut claim = fixture.claim(false);
-    claim.key = Key::new(format!("lock {number}")).unwrap();
-    let claim = Arc::new(claim);
-    let id = fixture.acquire(&claim);
-    (claim, id)
+fn attempt_at(fixture: &mut Fixture, number: usize) -> (Arc<LockRequest>, OperationId) {
+    let mut lock_request = fixture.lock_request(false);
+    lock_request.key = Key::new(format!("lock {number}")).unwrap();
+    let lock_request = Arc::new(lock_request);
+    let id = fixture.acquire(&lock_request);
+    (lock_request, id)
 }
 
 #[test]
@@ -234,13 +238,13 @@ fn burst_of_attempts_and_releases_is_sent_whole() {
         }
         let releases: Vec<_> = all
             .iter()
-            .map(|(claim, _)| fixture.release(claim))
+            .map(|(lock_request, _)| fixture.release(lock_request))
             .collect();
         for id in releases {
             assert!(fixture.outcome(id).is_none(), "it has no answer yet");
             (0..members).for_each(|member| drop(fixture.reply(member, released(true))));
             let outcome = fixture.outcome(id);
-            let freed = leasehold_types::Release::Released;
+            let freed = leasehold_types::ReleaseReply::Released;
             assert!(matches!(outcome, Some(Outcome::Released(it)) if it == freed));
         }
     }
@@ -250,9 +254,9 @@ fn burst_of_attempts_and_releases_is_sent_whole() {
 #[test]
 fn waiter_of_a_busy_client_takes_its_turn() {
     let mut fixture = Fixture::new(1);
-    let (claim, id) = fixture.wait();
+    let (lock_request, id) = fixture.wait();
     (0..1_500).for_each(|number| drop(attempt_at(&mut fixture, number)));
-    fixture.notify(0, &claim);
+    fixture.notify(0, &lock_request);
     assert_eq!(fixture.kinds(0).last(), Some(&"acquire"), "it asks");
     (0..1_500).for_each(|_| drop(fixture.reply(0, granted(7))));
     fixture.reply(0, granted(8));
@@ -285,16 +289,16 @@ fn releases_to_a_silent_member_are_limited() {
     let mut fixture = Fixture::new(3);
     let all: Vec<_> = (0..1_500)
         .map(|number| {
-            let (claim, _) = attempt_at(&mut fixture, number);
+            let (lock_request, _) = attempt_at(&mut fixture, number);
             fixture.reply_all(&[0, 1, 2], &granted(7));
-            claim
+            lock_request
         })
         .collect();
     fixture.mute[2] = true;
     attempt_at(&mut fixture, 1_500);
     fixture.pass(1_000);
-    for claim in &all {
-        fixture.release(claim);
+    for lock_request in &all {
+        fixture.release(lock_request);
     }
     let sent = fixture.sent(2).len();
     assert!((500..=1_000).contains(&sent), "{sent}");
@@ -351,10 +355,10 @@ fn only_the_first_attempt_waits_for_connections() {
     let (mut fixture, id) = attempt_of_a_new_client();
     fixture.pass(30);
     fixture.acquired(id).expect("a lease");
-    let (claim, id) = fixture.attempt();
+    let (lock_request, id) = fixture.attempt();
     fixture.reply_all(&[0, 1], &granted(8));
     fixture.acquired(id).expect("a lease at once");
-    let id = fixture.release(&claim);
+    let id = fixture.release(&lock_request);
     fixture.reply_all(&[0, 1], &released(true));
     let outcome = fixture.outcome(id);
     assert!(matches!(outcome, Some(Outcome::Released(_))), "{outcome:?}");
@@ -364,9 +368,9 @@ fn only_the_first_attempt_waits_for_connections() {
 #[test]
 fn renewal_of_a_new_client_waits_for_connections() {
     let mut fixture = Fixture::disconnected(3);
-    let claim = Arc::new(fixture.claim(false));
+    let lock_request = Arc::new(fixture.lock_request(false));
     let held = leasehold_types::Held {
-        claim,
+        request: lock_request,
         fence: fence(7),
     };
     let id = fixture.start(Operation::Renew(vec![held]));
@@ -379,7 +383,7 @@ fn renewal_of_a_new_client_waits_for_connections() {
     };
     assert!(matches!(
         renewals[..],
-        [leasehold_types::Renewal::Renewed(_)]
+        [leasehold_types::RenewReply::Renewed(_)]
     ));
     fixture.pass(30);
     fixture.connect(2);
@@ -403,8 +407,8 @@ fn failure_waits_for_first_connections() {
 #[test]
 fn member_that_was_not_asked_may_have_a_vote() {
     let mut fixture = Fixture::disconnected(3);
-    let claim = Arc::new(fixture.claim(true));
-    fixture.acquire(&claim);
+    let lock_request = Arc::new(fixture.lock_request(true));
+    fixture.acquire(&lock_request);
     (0..2).for_each(|member| fixture.disconnect(member));
     let told = fixture.progress();
     let Some(Progress::Unavailable(error)) = told.last() else {

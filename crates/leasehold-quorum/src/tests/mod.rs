@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leasehold_types::{
-    BootInstant, Busy, Claim, ClientId, ClientInfo, Entropy, Error, ErrorKind, Fence,
-    FenceConfirmation, Incarnation, Key, MemberId, MemberSet, MemberStatus, Mode, Owner,
-    PermitSlot, Permits, RunId, Sample, WallTime,
+    BootInstant, Busy, ClientId, ClientInfo, Entropy, Error, ErrorKind, Fence, FenceConfirmation,
+    Incarnation, Key, LockRequest, MemberId, MemberSet, MemberStatus, Mode, Owner, PermitSlot,
+    Permits, RunId, Sample, WallTime,
 };
 
 use crate::*;
@@ -168,11 +168,12 @@ impl Fixture {
         self.poll();
     }
 
-    pub(super) fn claim(&self, wait: bool) -> Claim {
+    pub(super) fn lock_request(&self, wait: bool) -> LockRequest {
         let owner = Owner::at(self.client.id, self.now().wall, &*self.entropy);
         let key = Key::new("lock").unwrap();
-        let claim = Claim::new(key, owner, TTL, self.now().wall, Arc::clone(&self.client));
-        claim.waiting(wait)
+        let lock_request =
+            LockRequest::new(key, owner, TTL, self.now().wall, Arc::clone(&self.client));
+        lock_request.waiting(wait)
     }
 
     pub(super) fn start(&mut self, operation: Operation) -> OperationId {
@@ -183,37 +184,40 @@ impl Fixture {
         id
     }
 
-    pub(super) fn acquire(&mut self, claim: &Arc<Claim>) -> OperationId {
-        self.start(Operation::Acquire(Arc::clone(claim)))
+    pub(super) fn acquire(&mut self, lock_request: &Arc<LockRequest>) -> OperationId {
+        self.start(Operation::Acquire(Arc::clone(lock_request)))
     }
 
     /// Starts an attempt that does not wait.
-    pub(super) fn attempt(&mut self) -> (Arc<Claim>, OperationId) {
-        let claim = Arc::new(self.claim(false));
-        let id = self.acquire(&claim);
-        (claim, id)
+    pub(super) fn attempt(&mut self) -> (Arc<LockRequest>, OperationId) {
+        let lock_request = Arc::new(self.lock_request(false));
+        let id = self.acquire(&lock_request);
+        (lock_request, id)
     }
 
     /// Starts a wait for a lock that was busy a moment ago, and answers the first request to each member.
-    pub(super) fn wait(&mut self) -> (Arc<Claim>, OperationId) {
-        let (claim, id) = self.wait_unanswered();
+    pub(super) fn wait(&mut self) -> (Arc<LockRequest>, OperationId) {
+        let (lock_request, id) = self.wait_unanswered();
         for member in 0..self.sent.len() {
             self.reply(member, busy(1));
         }
-        (claim, id)
+        (lock_request, id)
     }
 
-    /// Starts a wait of a claim for which there is no hot path.
-    pub(super) fn wait_unanswered(&mut self) -> (Arc<Claim>, OperationId) {
+    /// Starts a wait of a request for which there is no hot path.
+    pub(super) fn wait_unanswered(&mut self) -> (Arc<LockRequest>, OperationId) {
         let key = Key::new("lock").unwrap();
         self.engine.net.waiters.note_busy(&key, self.now().instant);
-        let claim = Arc::new(self.claim(true));
-        let id = self.acquire(&claim);
-        (claim, id)
+        let lock_request = Arc::new(self.lock_request(true));
+        let id = self.acquire(&lock_request);
+        (lock_request, id)
     }
 
-    pub(super) fn release(&mut self, claim: &Arc<Claim>) -> OperationId {
-        self.start(Operation::Release(Arc::clone(claim), ReleaseMode::HandOver))
+    pub(super) fn release(&mut self, lock_request: &Arc<LockRequest>) -> OperationId {
+        self.start(Operation::Release(
+            Arc::clone(lock_request),
+            ReleaseMode::HandOver,
+        ))
     }
 
     pub(super) fn cancel(&mut self, id: OperationId) {
@@ -221,11 +225,11 @@ impl Fixture {
         self.poll();
     }
 
-    pub(super) fn notify(&mut self, member: usize, claim: &Claim) {
+    pub(super) fn notify(&mut self, member: usize, lock_request: &LockRequest) {
         let notification = Notification {
-            key: claim.key.clone(),
-            waiter: self.owner_now(claim),
-            mode: claim.mode,
+            key: lock_request.key.clone(),
+            waiter: self.owner_now(lock_request),
+            mode: lock_request.mode,
         };
         let now = self.now();
         self.engine.handle_notification(now, member, notification);
@@ -273,8 +277,8 @@ impl Fixture {
     /// The results of an operation so far, without its progress.
     pub(super) fn outcome(&mut self, id: OperationId) -> Option<Outcome> {
         let of = |(it, event): &(OperationId, Event)| *it == id && matches!(event, Event::Done(_));
-        let place = self.events.iter().position(of)?;
-        match self.events.remove(place)?.1 {
+        let index = self.events.iter().position(of)?;
+        match self.events.remove(index)?.1 {
             Event::Done(outcome) => Some(outcome),
             Event::Progress(_) => None,
         }
@@ -329,10 +333,10 @@ pub(super) fn granted(value: u64) -> Reply {
     }
 }
 
-/// The waiter is in the queue at this place.
-pub(super) fn busy(place: u64) -> Reply {
+/// The waiter is in the queue at this position.
+pub(super) fn busy(position: u64) -> Reply {
     let mut busy = Busy::default();
-    busy.place = Some(place);
+    busy.position = Some(position);
     Reply::Busy(Refusal {
         busy,
         ..Refusal::default()

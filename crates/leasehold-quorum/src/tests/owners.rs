@@ -6,13 +6,17 @@ use std::collections::HashSet;
 use super::*;
 
 impl Fixture {
-    /// Returns the present owner of the wait that a claim began.
-    pub(super) fn owner_now(&self, claim: &Claim) -> Owner {
-        let began = |owner: &&Owner| owner.since() == claim.owner.since();
+    /// Returns the present owner of the wait that a request began.
+    pub(super) fn owner_now(&self, lock_request: &LockRequest) -> Owner {
+        let began = |owner: &&Owner| owner.since() == lock_request.owner.since();
         let by_owner = &self.engine.net.owners;
-        match by_owner.contains_key(&claim.owner) {
-            true => claim.owner,
-            false => by_owner.keys().find(began).copied().unwrap_or(claim.owner),
+        match by_owner.contains_key(&lock_request.owner) {
+            true => lock_request.owner,
+            false => by_owner
+                .keys()
+                .find(began)
+                .copied()
+                .unwrap_or(lock_request.owner),
         }
     }
 }
@@ -20,30 +24,32 @@ impl Fixture {
 #[test]
 fn wait_continues_with_another_owner() {
     let mut fixture = Fixture::new(3);
-    let (claim, id) = fixture.wait_unanswered();
+    let (lock_request, id) = fixture.wait_unanswered();
     fixture.reply(0, granted(7));
     fixture.reply(1, busy(1));
     fixture.pass(10);
     let mut next = HashSet::new();
     for member in 0..3 {
         let Some(Request::Release {
-            claim: former,
+            lock_request: former,
             requeue: Some(requeue),
             ..
         }) = fixture.sent(member).last()
         else {
             panic!("{member}: {:?}", fixture.sent(member));
         };
-        assert_eq!(former.owner, claim.owner);
+        assert_eq!(former.owner, lock_request.owner);
         next.insert(requeue.owner);
     }
     assert_eq!(next.len(), 1);
-    assert!(!next.contains(&claim.owner));
+    assert!(!next.contains(&lock_request.owner));
     for member in [0, 1] {
         fixture.reply(member, released(true));
-        fixture.notify(member, &claim);
+        fixture.notify(member, &lock_request);
         let asked = fixture.reply(member, granted(9));
-        assert!(matches!(asked, Request::Acquire { claim, .. } if next.contains(&claim.owner)));
+        assert!(
+            matches!(asked, Request::Acquire { lock_request, .. } if next.contains(&lock_request.owner))
+        );
     }
     let acquired = fixture.acquired(id).expect("a majority");
     assert!(next.contains(&acquired.owner));
@@ -52,7 +58,7 @@ fn wait_continues_with_another_owner() {
 #[test]
 fn waiter_without_a_majority_returns_with_another_owner() {
     let mut fixture = Fixture::new(1);
-    let (claim, _) = fixture.wait();
+    let (lock_request, _) = fixture.wait();
     fixture.mute[0] = true;
     fixture.pass(5_000);
     assert!(fixture.kinds(0).contains(&"release"));
@@ -61,12 +67,12 @@ fn waiter_without_a_majority_returns_with_another_owner() {
     fixture.connect(0);
     fixture.pass(1_000);
     let owners = fixture.sent(0).into_iter().filter_map(|it| match it {
-        Request::Acquire { claim, .. } => Some(claim.owner),
+        Request::Acquire { lock_request, .. } => Some(lock_request.owner),
         _ => None,
     });
     let owners: Vec<Owner> = owners.collect();
     assert!(
-        !owners.is_empty() && !owners.contains(&claim.owner),
+        !owners.is_empty() && !owners.contains(&lock_request.owner),
         "{owners:?}"
     );
 }
@@ -74,9 +80,9 @@ fn waiter_without_a_majority_returns_with_another_owner() {
 #[test]
 fn own_answer_to_plain_commands_is_asked_by_script() {
     let mut fixture = Fixture::new(1);
-    let (claim, id) = fixture.attempt();
+    let (lock_request, id) = fixture.attempt();
     assert_eq!(fixture.kinds(0), ["try"]);
-    let own = Busy::by(Some(claim.owner));
+    let own = Busy::by(Some(lock_request.owner));
     fixture.reply(
         0,
         Reply::Busy(Refusal {
@@ -97,8 +103,8 @@ fn notification_of_another_client_is_ignored() {
     fixture.reply(0, granted(7));
     let client = ClientId::random(&*fixture.entropy);
     let owner = Owner::random(client, &*fixture.entropy);
-    let claim = fixture.claim(true).with_owner(owner);
-    fixture.notify(0, &claim);
+    let lock_request = fixture.lock_request(true).with_owner(owner);
+    fixture.notify(0, &lock_request);
     assert!(fixture.kinds(0).is_empty());
 }
 
@@ -117,15 +123,16 @@ impl Watch {
         for (id, request) in new {
             self.next = id.0 + 1;
             let (asks, released) = match request {
-                Request::TryAcquire { claim, .. } | Request::Acquire { claim, .. } => {
-                    (Some(claim.owner), None)
-                }
-                Request::Free { claim } => (None, Some(claim.owner)),
+                Request::TryAcquire { lock_request, .. }
+                | Request::Acquire { lock_request, .. } => (Some(lock_request.owner), None),
+                Request::Free { lock_request } => (None, Some(lock_request.owner)),
                 Request::Release {
-                    claim, successor, ..
+                    lock_request,
+                    successor,
+                    ..
                 } => (
-                    successor.as_ref().map(|it| it.claim.owner),
-                    Some(claim.owner),
+                    successor.as_ref().map(|it| it.lock_request.owner),
+                    Some(lock_request.owner),
                 ),
                 _ => (None, None),
             };
@@ -173,24 +180,26 @@ fn released_owner_never_asks_again() {
         };
         let members = if below(3) == 0 { 1 } else { 3 };
         let mut fixture = Fixture::new(members as usize);
-        let (mut watch, mut claims) = (Watch::default(), Vec::new());
+        let (mut watch, mut lock_requests) = (Watch::default(), Vec::new());
         for _ in 0..150 {
             let member = below(members) as usize;
             match below(12) {
-                0 => claims.push(fixture.wait_unanswered()),
-                1 => claims.push(fixture.attempt()),
-                2 if !claims.is_empty() => {
-                    let (claim, id) = claims.swap_remove(below(claims.len() as u64) as usize);
+                0 => lock_requests.push(fixture.wait_unanswered()),
+                1 => lock_requests.push(fixture.attempt()),
+                2 if !lock_requests.is_empty() => {
+                    let (lock_request, id) =
+                        lock_requests.swap_remove(below(lock_requests.len() as u64) as usize);
                     fixture.cancel(id);
-                    let owner = fixture.owner_now(&claim);
-                    let held = Claim::clone(&claim).with_owner(owner);
+                    let owner = fixture.owner_now(&lock_request);
+                    let held = LockRequest::clone(&lock_request).with_owner(owner);
                     fixture.release(&Arc::new(held));
                 }
                 3 => fixture.disconnect(member),
                 4 => fixture.connect(member),
-                5 if !claims.is_empty() => {
-                    let claim = Arc::clone(&claims[below(claims.len() as u64) as usize].0);
-                    fixture.notify(member, &claim);
+                5 if !lock_requests.is_empty() => {
+                    let lock_request =
+                        Arc::clone(&lock_requests[below(lock_requests.len() as u64) as usize].0);
+                    fixture.notify(member, &lock_request);
                 }
                 6 | 7 => fixture.pass(below(400)),
                 _ => answer(&mut fixture, member, below(6)),

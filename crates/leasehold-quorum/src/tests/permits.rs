@@ -17,10 +17,14 @@ fn granted_slot(number: u32) -> Reply {
     }
 }
 
-fn start(fixture: &mut Fixture, wait: bool) -> (Arc<Claim>, OperationId) {
-    let claim = Arc::new(fixture.claim(wait).with_mode(Mode::Permit(permits())));
-    let id = fixture.acquire(&claim);
-    (claim, id)
+fn start(fixture: &mut Fixture, wait: bool) -> (Arc<LockRequest>, OperationId) {
+    let lock_request = Arc::new(
+        fixture
+            .lock_request(wait)
+            .with_mode(Mode::Permit(permits())),
+    );
+    let id = fixture.acquire(&lock_request);
+    (lock_request, id)
 }
 
 fn preferred_slot(fixture: &Fixture, member: usize) -> Option<PermitSlot> {
@@ -82,14 +86,14 @@ fn attempt_with_different_permits_is_busy() {
 #[test]
 fn waiter_pauses_after_different_permits() {
     let mut fixture = Fixture::new(5);
-    let (claim, _) = start(&mut fixture, true);
+    let (lock_request, _) = start(&mut fixture, true);
     for (member, number) in [(0, 0), (1, 1), (2, 0), (3, 1), (4, 2)] {
         fixture.reply(member, granted_slot(number));
     }
     for member in 0..5 {
         assert_eq!(fixture.kinds(member), ["requeue"]);
         fixture.reply(member, released(true));
-        fixture.notify(member, &claim);
+        fixture.notify(member, &lock_request);
         assert!(fixture.kinds(member).is_empty(), "it pauses");
     }
     fixture.pass(10);
@@ -101,10 +105,13 @@ fn waiter_pauses_after_different_permits() {
 #[test]
 fn renewal_names_the_permit_of_the_lease() {
     let mut fixture = Fixture::new(3);
-    let (claim, id) = start(&mut fixture, false);
+    let (lock_request, id) = start(&mut fixture, false);
     (0..3).for_each(|member| drop(fixture.reply(member, granted_slot(2))));
     let fence = fixture.acquired(id).expect("a permit").fence;
-    let held = leasehold_types::Held { claim, fence };
+    let held = leasehold_types::Held {
+        request: lock_request,
+        fence,
+    };
     fixture.start(Operation::Renew(vec![held]));
     let [Request::Renew(leases)] = fixture.sent(1)[..] else {
         panic!("{:?}", fixture.sent(1));

@@ -48,10 +48,10 @@ fn step(choices: &mut Choices, members: usize) -> Step {
     }
 }
 
-/// A client, and the claims that it began.
+/// A client, and the requests that it began.
 struct Run {
     fixture: Fixture,
-    begun: Vec<(Arc<Claim>, OperationId)>,
+    begun: Vec<(Arc<LockRequest>, OperationId)>,
 }
 
 impl Run {
@@ -65,15 +65,18 @@ impl Run {
     fn take(&mut self, step: Step) {
         let fixture = &mut self.fixture;
         // A wait may have another owner by now.
-        let last = self.begun.last().map(|(claim, id)| {
-            let owner = fixture.engine.owner_of(*id).unwrap_or(claim.owner);
-            (Arc::new(Claim::clone(claim).with_owner(owner)), *id)
+        let last = self.begun.last().map(|(lock_request, id)| {
+            let owner = fixture.engine.owner_of(*id).unwrap_or(lock_request.owner);
+            (
+                Arc::new(LockRequest::clone(lock_request).with_owner(owner)),
+                *id,
+            )
         });
         match (step, last) {
             (Step::Acquire { waits }, _) => {
-                let claim = Arc::new(fixture.claim(waits));
-                let id = fixture.acquire(&claim);
-                self.begun.push((claim, id));
+                let lock_request = Arc::new(fixture.lock_request(waits));
+                let id = fixture.acquire(&lock_request);
+                self.begun.push((lock_request, id));
             }
             (Step::Answer { member, choice }, _) => {
                 let reply = fixture.sent(member).first().map(|it| answer(it, choice));
@@ -86,20 +89,20 @@ impl Run {
                 fixture.disconnect(member);
                 fixture.connect(member);
             }
-            (Step::Release | Step::Detach, Some((claim, _))) => {
+            (Step::Release | Step::Detach, Some((lock_request, _))) => {
                 let mode = match step {
                     Step::Detach => ReleaseMode::Detach,
                     _ => ReleaseMode::HandOver,
                 };
-                fixture.start(Operation::Release(claim, mode));
+                fixture.start(Operation::Release(lock_request, mode));
                 self.begun.pop();
             }
             (Step::Cancel, Some((_, id))) => fixture.cancel(id),
-            (Step::Notify(member), Some((claim, _))) => {
-                let (now, key, mode) = (fixture.now(), claim.key.clone(), claim.mode);
+            (Step::Notify(member), Some((lock_request, _))) => {
+                let (now, key, mode) = (fixture.now(), lock_request.key.clone(), lock_request.mode);
                 let notification = Notification {
                     key,
-                    waiter: claim.owner,
+                    waiter: lock_request.owner,
                     mode,
                 };
                 fixture
@@ -107,9 +110,9 @@ impl Run {
                     .handle_notification(now, member, notification);
                 fixture.poll();
             }
-            (Step::Renew, Some((claim, _))) => {
+            (Step::Renew, Some((lock_request, _))) => {
                 let held = leasehold_types::Held {
-                    claim,
+                    request: lock_request,
                     fence: fence(7),
                 };
                 fixture.start(Operation::Renew(vec![held]));

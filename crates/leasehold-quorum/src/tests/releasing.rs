@@ -3,16 +3,16 @@
 use super::*;
 
 /// A lease of the lock on all members.
-fn held(fixture: &mut Fixture) -> Arc<Claim> {
-    let (claim, id) = fixture.attempt();
+fn held(fixture: &mut Fixture) -> Arc<LockRequest> {
+    let (lock_request, id) = fixture.attempt();
     fixture.reply_all(&[0, 1, 2], &granted(7));
     fixture.acquired(id).expect("a lease");
-    claim
+    lock_request
 }
 
 fn successor(fixture: &Fixture, member: usize) -> Option<Owner> {
     match fixture.sent(member).last() {
-        Some(Request::Release { successor, .. }) => Some(successor.as_ref()?.claim.owner),
+        Some(Request::Release { successor, .. }) => Some(successor.as_ref()?.lock_request.owner),
         other => panic!("{other:?}"),
     }
 }
@@ -20,15 +20,15 @@ fn successor(fixture: &Fixture, member: usize) -> Option<Owner> {
 #[test]
 fn majority_decides_a_release() {
     let mut fixture = Fixture::new(3);
-    let claim = held(&mut fixture);
-    let id = fixture.release(&claim);
+    let lock_request = held(&mut fixture);
+    let id = fixture.release(&lock_request);
     fixture.reply(0, released(true));
     assert!(fixture.outcome(id).is_none());
     fixture.reply(1, released(true));
     let outcome = fixture.outcome(id);
     assert!(matches!(
         outcome,
-        Some(Outcome::Released(leasehold_types::Release::Released))
+        Some(Outcome::Released(leasehold_types::ReleaseReply::Released))
     ));
     assert!(!fixture.engine.is_idle());
     fixture.reply(2, released(true));
@@ -39,8 +39,8 @@ fn majority_decides_a_release() {
 #[test]
 fn ending_client_needs_no_further_request() {
     let mut fixture = Fixture::new(3);
-    let claim = held(&mut fixture);
-    fixture.release(&claim);
+    let lock_request = held(&mut fixture);
+    fixture.release(&lock_request);
     assert!(!fixture.engine.is_decided());
     fixture.reply_all(&[0, 1], &released(true));
     assert!(fixture.engine.is_decided() && !fixture.engine.is_idle());
@@ -57,26 +57,26 @@ fn ending_client_needs_no_further_request() {
 #[test]
 fn lease_that_a_majority_lost_was_lost() {
     let mut fixture = Fixture::new(3);
-    let claim = held(&mut fixture);
-    let id = fixture.release(&claim);
+    let lock_request = held(&mut fixture);
+    let id = fixture.release(&lock_request);
     fixture.reply_all(&[0, 1], &released(false));
     let outcome = fixture.outcome(id);
     assert!(matches!(
         outcome,
-        Some(Outcome::Released(leasehold_types::Release::WasLost))
+        Some(Outcome::Released(leasehold_types::ReleaseReply::WasLost))
     ));
 }
 
 #[test]
 fn release_names_the_oldest_waiter_of_its_client() {
     let mut fixture = Fixture::new(3);
-    let claim = held(&mut fixture);
+    let lock_request = held(&mut fixture);
     let (first, id) = fixture.wait();
     fixture.pass(1);
     let (second, _) = fixture.wait();
     // The first has a request in flight at this member.
     fixture.notify(2, &first);
-    fixture.release(&claim);
+    fixture.release(&lock_request);
     assert_eq!(successor(&fixture, 0), Some(first.owner));
     assert_eq!(successor(&fixture, 2), Some(second.owner));
     let granted_too = Reply::Released {
@@ -92,13 +92,13 @@ fn release_names_the_oldest_waiter_of_its_client() {
 #[test]
 fn successor_counts_from_the_release() {
     let mut fixture = Fixture::new(1);
-    let (claim, id) = fixture.attempt();
+    let (lock_request, id) = fixture.attempt();
     fixture.reply(0, granted(7));
     fixture.acquired(id).expect("a lease");
     let (_, id) = fixture.wait();
     fixture.pass(5);
     let sent = fixture.now().instant;
-    fixture.release(&claim);
+    fixture.release(&lock_request);
     fixture.pass(5);
     let reply = Reply::Released {
         freed: true,
@@ -112,11 +112,11 @@ fn successor_counts_from_the_release() {
 #[test]
 fn successor_that_got_a_turn_asks() {
     let mut fixture = Fixture::new(1);
-    let (claim, id) = fixture.attempt();
+    let (lock_request, id) = fixture.attempt();
     fixture.reply(0, granted(7));
     fixture.acquired(id).expect("a lease");
     let (waiter, _) = fixture.wait();
-    fixture.release(&claim);
+    fixture.release(&lock_request);
     assert_eq!(successor(&fixture, 0), Some(waiter.owner));
     fixture.notify(0, &waiter);
     fixture.reply(0, released(true));
@@ -127,7 +127,7 @@ fn successor_that_got_a_turn_asks() {
 #[test]
 fn successor_that_holds_does_not_ask_again() {
     let mut fixture = Fixture::new(1);
-    let (claim, id) = fixture.attempt();
+    let (lock_request, id) = fixture.attempt();
     fixture.reply(0, granted(7));
     fixture.acquired(id).expect("a lease");
     fixture.wait_unanswered();
@@ -144,7 +144,7 @@ fn successor_that_holds_does_not_ask_again() {
         _ => unreachable!(),
     };
     fixture.reply(0, Reply::Busy(queued));
-    fixture.release(&claim);
+    fixture.release(&lock_request);
     let reply = Reply::Released {
         freed: true,
         successor: Some((fence(8), None)),
@@ -165,8 +165,10 @@ fn failed_attempt_of_a_minority_names_no_successor() {
     let sent = fixture.sent(2);
     let mut named = sent.into_iter().filter_map(|request| match request {
         Request::Release {
-            claim, successor, ..
-        } if claim.owner == attempt.owner => Some(successor.is_some()),
+            lock_request,
+            successor,
+            ..
+        } if lock_request.owner == attempt.owner => Some(successor.is_some()),
         _ => None,
     });
     assert_eq!(named.next(), Some(false));
@@ -175,10 +177,10 @@ fn failed_attempt_of_a_minority_names_no_successor() {
 #[test]
 fn late_grant_after_the_release_is_released() {
     let mut fixture = Fixture::new(3);
-    let (claim, id) = fixture.attempt();
+    let (lock_request, id) = fixture.attempt();
     fixture.reply_all(&[0, 1], &granted(7));
     fixture.acquired(id).expect("a lease");
-    fixture.release(&claim);
+    fixture.release(&lock_request);
     // The release follows the attempt on the same connection.
     assert_eq!(fixture.kinds(2), ["try", "free"]);
     fixture.reply(2, granted(7));
@@ -217,8 +219,8 @@ fn cancelled_wait_names_the_next_waiter() {
 #[test]
 fn cancel_takes_back_a_grant_not_yet_told() {
     let mut fixture = Fixture::new(1);
-    let claim = Arc::new(fixture.claim(false));
-    let id = fixture.acquire(&claim);
+    let lock_request = Arc::new(fixture.lock_request(false));
+    let id = fixture.acquire(&lock_request);
     let (request, _) = fixture.sent[0].pop_front().unwrap();
     fixture.reply_to(0, request, granted(7));
     fixture.cancel(id);
@@ -230,10 +232,10 @@ fn cancel_takes_back_a_grant_not_yet_told() {
 #[test]
 fn unknown_waiter_is_dequeued_where_it_was_notified() {
     let mut fixture = Fixture::new(3);
-    let (claim, id) = fixture.wait();
+    let (lock_request, id) = fixture.wait();
     fixture.cancel(id);
     fixture.reply_all(&[0, 1, 2], &released(false));
-    fixture.notify(1, &claim);
+    fixture.notify(1, &lock_request);
     assert_eq!(fixture.kinds(1), ["dequeue"]);
     assert!(fixture.kinds(0).is_empty());
 }
@@ -242,8 +244,8 @@ fn unknown_waiter_is_dequeued_where_it_was_notified() {
 #[test]
 fn release_waits_for_the_first_connection() {
     let mut fixture = Fixture::disconnected(3);
-    let claim = Arc::new(fixture.claim(false));
-    let id = fixture.release(&claim);
+    let lock_request = Arc::new(fixture.lock_request(false));
+    let id = fixture.release(&lock_request);
     assert!(fixture.outcome(id).is_none());
     (0..3).for_each(|member| fixture.connect(member));
     fixture.reply_all(&[0, 1], &released(true));
@@ -253,8 +255,8 @@ fn release_waits_for_the_first_connection() {
 #[test]
 fn release_without_connection_fails_in_time() {
     let mut fixture = Fixture::disconnected(3);
-    let claim = Arc::new(fixture.claim(false));
-    let id = fixture.release(&claim);
+    let lock_request = Arc::new(fixture.lock_request(false));
+    let id = fixture.release(&lock_request);
     fixture.pass(2_000);
     assert!(matches!(fixture.outcome(id), Some(Outcome::Failed(_))));
 }
@@ -262,16 +264,19 @@ fn release_without_connection_fails_in_time() {
 #[test]
 fn detached_lease_is_left_alone() {
     let mut fixture = Fixture::new(3);
-    let claim = held(&mut fixture);
-    fixture.start(Operation::Release(Arc::clone(&claim), ReleaseMode::Detach));
+    let lock_request = held(&mut fixture);
+    fixture.start(Operation::Release(
+        Arc::clone(&lock_request),
+        ReleaseMode::Detach,
+    ));
     assert!((0..3).all(|member| fixture.kinds(member).is_empty()));
 }
 
 #[test]
 fn uncontended_lock_is_freed_alone() {
     let mut fixture = Fixture::new(3);
-    let claim = held(&mut fixture);
-    let id = fixture.release(&claim);
+    let lock_request = held(&mut fixture);
+    let id = fixture.release(&lock_request);
     assert_eq!(fixture.kinds(0), ["free"]);
     fixture.reply_all(&[0, 1], &released(true));
     assert!(fixture.outcome(id).is_some());
@@ -280,8 +285,8 @@ fn uncontended_lock_is_freed_alone() {
 #[test]
 fn contended_member_gets_the_whole_release() {
     let mut fixture = Fixture::new(3);
-    let claim = held(&mut fixture);
-    let id = fixture.release(&claim);
+    let lock_request = held(&mut fixture);
+    let id = fixture.release(&lock_request);
     fixture.reply_all(&[0, 1], &Reply::Contended);
     assert_eq!(fixture.kinds(0), ["release"]);
     assert_eq!(fixture.kinds(2), ["free"]);
@@ -297,8 +302,8 @@ fn contended_member_gets_the_whole_release() {
 #[test]
 fn contended_member_that_is_late_gets_the_release() {
     let mut fixture = Fixture::new(3);
-    let claim = held(&mut fixture);
-    let id = fixture.release(&claim);
+    let lock_request = held(&mut fixture);
+    let id = fixture.release(&lock_request);
     fixture.pass(60_000);
     assert!(matches!(fixture.outcome(id), Some(Outcome::Failed(_))));
     fixture.reply(0, Reply::Contended);
@@ -312,9 +317,9 @@ fn contended_member_that_is_late_gets_the_release() {
 #[test]
 fn lock_with_waiters_gets_the_whole_release() {
     let mut fixture = Fixture::new(3);
-    let claim = held(&mut fixture);
+    let lock_request = held(&mut fixture);
     fixture.wait();
-    fixture.release(&claim);
+    fixture.release(&lock_request);
     assert_eq!(fixture.kinds(0), ["release"]);
 }
 
@@ -322,13 +327,16 @@ fn lock_with_waiters_gets_the_whole_release() {
 #[test]
 fn detached_lease_leaves_the_other_queues() {
     let mut fixture = Fixture::new(3);
-    let (claim, id) = fixture.wait();
+    let (lock_request, id) = fixture.wait();
     for member in [0, 2] {
-        fixture.notify(member, &claim);
+        fixture.notify(member, &lock_request);
         fixture.reply(member, granted(7));
     }
     fixture.acquired(id).expect("a lease");
-    fixture.start(Operation::Release(Arc::clone(&claim), ReleaseMode::Detach));
+    fixture.start(Operation::Release(
+        Arc::clone(&lock_request),
+        ReleaseMode::Detach,
+    ));
     assert_eq!(fixture.kinds(1), ["dequeue"]);
     assert!(fixture.kinds(0).is_empty() && fixture.kinds(2).is_empty());
 }
@@ -337,13 +345,13 @@ fn detached_lease_leaves_the_other_queues() {
 #[test]
 fn detached_lease_stays_at_a_repaired_member() {
     let mut fixture = Fixture::new(3);
-    let (mut claim, _) = fixture.wait_unanswered();
-    let repairs = Arc::make_mut(&mut claim);
+    let (mut lock_request, _) = fixture.wait_unanswered();
+    let repairs = Arc::make_mut(&mut lock_request);
     repairs.repairs = true;
     fixture.reply(1, busy(1));
     fixture.reply_all(&[0, 2], &granted(7));
     let held = leasehold_types::Held {
-        claim: Arc::clone(&claim),
+        request: Arc::clone(&lock_request),
         fence: fence(7),
     };
     fixture.start(Operation::Renew(vec![held]));
@@ -352,7 +360,10 @@ fn detached_lease_stays_at_a_repaired_member() {
     fixture.reply(1, Reply::Renewed(vec![gone]));
     assert_eq!(fixture.kinds(1), ["repair"]);
     fixture.reply(1, Reply::Repaired(vec![true]));
-    fixture.start(Operation::Release(Arc::clone(&claim), ReleaseMode::Detach));
+    fixture.start(Operation::Release(
+        Arc::clone(&lock_request),
+        ReleaseMode::Detach,
+    ));
     assert_eq!(fixture.kinds(1), ["dequeue"]);
 }
 
@@ -363,9 +374,9 @@ fn release_reaches_members_behind_a_full_one() {
     let (first, _) = fixture.attempt();
     fixture.reply_all(&[0, 1, 2], &granted(7));
     for number in 0..1_200 {
-        let mut claim = fixture.claim(false);
-        claim.key = Key::new(format!("lock {number}")).unwrap();
-        fixture.acquire(&Arc::new(claim));
+        let mut lock_request = fixture.lock_request(false);
+        lock_request.key = Key::new(format!("lock {number}")).unwrap();
+        fixture.acquire(&Arc::new(lock_request));
         fixture.reply_all(&[1, 2], &granted(7));
     }
     fixture.release(&first);

@@ -21,12 +21,12 @@ fn majority_of_grants_holds() {
 #[test]
 fn round_proposes_one_fence_to_all() {
     let mut fixture = Fixture::new(3);
-    let (claim, _) = fixture.wait_unanswered();
+    let (lock_request, _) = fixture.wait_unanswered();
     for member in 0..3 {
         let [Request::Acquire { proposal, .. }] = fixture.sent(member)[..] else {
             panic!("{:?}", fixture.sent(member));
         };
-        assert_eq!(*proposal, claim.owner.since().as_micros() + 1);
+        assert_eq!(*proposal, lock_request.owner.since().as_micros() + 1);
     }
 }
 
@@ -34,11 +34,11 @@ fn round_proposes_one_fence_to_all() {
 #[test]
 fn lease_counts_from_majority_of_latest_sendings() {
     let mut fixture = Fixture::new(3);
-    let (claim, id) = fixture.wait();
-    fixture.notify(0, &claim);
+    let (lock_request, id) = fixture.wait();
+    fixture.notify(0, &lock_request);
     let first = fixture.now().instant;
     fixture.pass(1);
-    fixture.notify(1, &claim);
+    fixture.notify(1, &lock_request);
     fixture.reply(0, granted(7));
     fixture.reply(1, granted(7));
     assert_eq!(fixture.acquired(id).expect("a lease").term.since, first);
@@ -47,11 +47,11 @@ fn lease_counts_from_majority_of_latest_sendings() {
 #[test]
 fn failed_round_gives_back_with_the_ticket() {
     let mut fixture = Fixture::new(3);
-    let (claim, id) = fixture.wait_unanswered();
-    let [Request::Acquire { place, .. }] = fixture.sent(0)[..] else {
+    let (lock_request, id) = fixture.wait_unanswered();
+    let [Request::Acquire { position, .. }] = fixture.sent(0)[..] else {
         panic!("{:?}", fixture.sent(0));
     };
-    let place = *place;
+    let position = *position;
     fixture.reply(0, granted(7));
     fixture.reply(1, busy(1));
     fixture.pass(10);
@@ -62,10 +62,13 @@ fn failed_round_gives_back_with_the_ticket() {
     let [Request::Release { requeue, .. }] = fixture.sent(0)[..] else {
         panic!("{:?}", fixture.sent(0));
     };
-    assert_eq!(Some(place), requeue.map(|it| Place::Ticket(it.ticket)));
+    assert_eq!(
+        Some(position),
+        requeue.map(|it| Position::Ticket(it.ticket))
+    );
     // It is still a waiter.
     fixture.reply(0, released(true));
-    fixture.notify(0, &claim);
+    fixture.notify(0, &lock_request);
     assert_eq!(fixture.kinds(0), ["acquire"]);
     assert!(fixture.outcome(id).is_none());
 }
@@ -80,7 +83,7 @@ fn failed_round_reports_the_wait() {
     let [Progress::Busy(busy)] = &fixture.progress()[..] else {
         panic!("no progress");
     };
-    assert_eq!(busy.place, Some(4));
+    assert_eq!(busy.position, Some(4));
 }
 
 /// Otherwise fences come out of order.
@@ -99,9 +102,9 @@ fn reply_from_before_the_give_back_is_void() {
 #[test]
 fn round_waits_longer_after_each_failure() {
     let mut fixture = Fixture::new(3);
-    let (claim, _) = fixture.wait();
+    let (lock_request, _) = fixture.wait();
     for longest in [10, 20, 40, 80, 160, 320] {
-        fixture.notify(0, &claim);
+        fixture.notify(0, &lock_request);
         fixture.reply(0, granted(7));
         fixture.pass(longest - 1);
         assert!(fixture.kinds(0).is_empty(), "{longest}");
@@ -114,9 +117,9 @@ fn round_waits_longer_after_each_failure() {
 #[test]
 fn ttl_out_of_bounds_sends_nothing() {
     let mut fixture = Fixture::new(3);
-    let mut claim = fixture.claim(false);
-    claim.ttl = Duration::from_secs(61);
-    let id = fixture.acquire(&Arc::new(claim));
+    let mut lock_request = fixture.lock_request(false);
+    lock_request.ttl = Duration::from_secs(61);
+    let id = fixture.acquire(&Arc::new(lock_request));
     let Some(Outcome::Failed(error)) = fixture.outcome(id) else {
         panic!("no error");
     };
@@ -168,9 +171,9 @@ fn single_busy_server_is_busy() {
 #[test]
 fn grants_after_lease_end_do_not_count() {
     let mut fixture = Fixture::new(3);
-    let (claim, id) = fixture.wait();
-    fixture.notify(0, &claim);
-    fixture.notify(1, &claim);
+    let (lock_request, id) = fixture.wait();
+    fixture.notify(0, &lock_request);
+    fixture.notify(1, &lock_request);
     fixture.reply(0, granted(7));
     // The process is stopped.
     fixture.pass_without_timers(11_000);
@@ -179,17 +182,17 @@ fn grants_after_lease_end_do_not_count() {
     assert_eq!(fixture.kinds(1).last(), Some(&"requeue"));
 }
 
-/// Otherwise fences come out of order: another claim may have held the lock since the old grant.
+/// Otherwise fences come out of order: another request may have held the lock since the old grant.
 #[test]
 fn ended_lease_decides_no_fence() {
     let mut fixture = Fixture::new(3);
-    let (claim, id) = fixture.wait();
-    fixture.notify(1, &claim);
+    let (lock_request, id) = fixture.wait();
+    fixture.notify(1, &lock_request);
     fixture.reply(1, granted(9));
     // The process is stopped.
     fixture.pass_without_timers(9_500);
-    fixture.notify(0, &claim);
-    fixture.notify(2, &claim);
+    fixture.notify(0, &lock_request);
+    fixture.notify(2, &lock_request);
     fixture.reply(0, granted(7));
     assert_eq!(fixture.kinds(0), ["requeue"]);
     fixture.reply(2, granted(11));

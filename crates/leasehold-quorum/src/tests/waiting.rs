@@ -16,29 +16,29 @@ fn presence_goes_ahead_of_the_first_wait() {
 fn all_members_get_the_same_ticket() {
     let mut fixture = Fixture::new(3);
     fixture.wait_unanswered();
-    let places: Vec<_> = (0..3)
+    let positions: Vec<_> = (0..3)
         .map(|member| match fixture.sent(member)[..] {
             [
                 Request::Acquire {
-                    place: Place::Ticket(ticket),
+                    position: Position::Ticket(ticket),
                     ..
                 },
             ] => *ticket,
             ref other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(places, [fixture.micros(); 3]);
+    assert_eq!(positions, [fixture.micros(); 3]);
 }
 
 #[test]
 fn waiter_asks_the_member_that_notifies() {
     let mut fixture = Fixture::new(3);
-    let (claim, _) = fixture.wait();
-    fixture.notify(1, &claim);
+    let (lock_request, _) = fixture.wait();
+    fixture.notify(1, &lock_request);
     assert!(fixture.kinds(0).is_empty());
     assert_eq!(fixture.kinds(1), ["acquire"]);
     // The waiter never has two requests in flight at once.
-    fixture.notify(1, &claim);
+    fixture.notify(1, &lock_request);
     assert_eq!(fixture.kinds(1), ["acquire"]);
 }
 
@@ -62,15 +62,18 @@ fn waiter_asks_when_the_answer_said_so() {
 #[test]
 fn heartbeat_names_the_oldest_waiter_of_each_lock() {
     let mut fixture = Fixture::new(3);
-    let (claim, _) = fixture.wait();
+    let (lock_request, _) = fixture.wait();
     fixture.pass(100);
     fixture.wait();
     fixture.pass(900);
     let [Request::Heartbeat(waits)] = fixture.sent(0)[..] else {
         panic!("{:?}", fixture.sent(0));
     };
-    let owners: Vec<_> = waits.iter().map(|claim| claim.owner).collect();
-    assert_eq!(owners, [claim.owner]);
+    let owners: Vec<_> = waits
+        .iter()
+        .map(|lock_request| lock_request.owner)
+        .collect();
+    assert_eq!(owners, [lock_request.owner]);
 }
 
 #[test]
@@ -88,14 +91,14 @@ fn heartbeats_end_with_the_last_wait() {
 fn heartbeat_for_many_locks_comes_in_parts() {
     let mut fixture = Fixture::new(1);
     for number in 0..150 {
-        let mut claim = fixture.claim(true);
-        claim.key = Key::new(format!("lock {number}")).unwrap();
+        let mut lock_request = fixture.lock_request(true);
+        lock_request.key = Key::new(format!("lock {number}")).unwrap();
         fixture
             .engine
             .net
             .waiters
-            .note_busy(&claim.key, fixture.now().instant);
-        fixture.acquire(&Arc::new(claim));
+            .note_busy(&lock_request.key, fixture.now().instant);
+        fixture.acquire(&Arc::new(lock_request));
         fixture.reply(0, busy(1));
     }
     fixture.pass(1_000);
@@ -127,33 +130,33 @@ fn heartbeat_answers_make_the_waiter_ask() {
 #[test]
 fn busy_is_reported_once_per_place() {
     let mut fixture = Fixture::new(3);
-    let (claim, _) = fixture.wait_unanswered();
-    let places = |fixture: &mut Fixture| {
+    let (lock_request, _) = fixture.wait_unanswered();
+    let positions = |fixture: &mut Fixture| {
         let told = fixture.progress().into_iter();
-        let place = told.map(|progress| match progress {
-            Progress::Busy(busy) => busy.place,
+        let position = told.map(|progress| match progress {
+            Progress::Busy(busy) => busy.position,
             Progress::Unavailable(error) => panic!("{error}"),
         });
-        place.collect::<Vec<_>>()
+        position.collect::<Vec<_>>()
     };
     fixture.reply(0, busy(2));
-    assert_eq!(places(&mut fixture), []);
+    assert_eq!(positions(&mut fixture), []);
     fixture.reply(1, busy(2));
     fixture.reply(2, busy(2));
-    assert_eq!(places(&mut fixture), [Some(2)]);
+    assert_eq!(positions(&mut fixture), [Some(2)]);
     for member in 0..3 {
-        fixture.notify(member, &claim);
+        fixture.notify(member, &lock_request);
         fixture.reply(member, busy(1));
     }
-    assert_eq!(places(&mut fixture), [Some(1)]);
+    assert_eq!(positions(&mut fixture), [Some(1)]);
 }
 
 #[test]
 fn waiter_that_is_called_by_a_majority_holds() {
     let mut fixture = Fixture::new(3);
-    let (claim, id) = fixture.wait();
+    let (lock_request, id) = fixture.wait();
     for member in [0, 2] {
-        fixture.notify(member, &claim);
+        fixture.notify(member, &lock_request);
         fixture.reply(member, granted(7));
     }
     assert_eq!(fixture.acquired(id).expect("a lease").fence, fence(7));
@@ -163,13 +166,13 @@ fn waiter_that_is_called_by_a_majority_holds() {
 #[test]
 fn late_grant_joins_the_lease() {
     let mut fixture = Fixture::new(3);
-    let (claim, id) = fixture.wait();
+    let (lock_request, id) = fixture.wait();
     for member in [0, 2] {
-        fixture.notify(member, &claim);
+        fixture.notify(member, &lock_request);
         fixture.reply(member, granted(7));
     }
     fixture.acquired(id).expect("a lease");
-    fixture.notify(1, &claim);
+    fixture.notify(1, &lock_request);
     let [Request::Acquire { proposal, .. }] = fixture.sent(1)[..] else {
         panic!("{:?}", fixture.sent(1));
     };
@@ -177,19 +180,19 @@ fn late_grant_joins_the_lease() {
     fixture.reply(1, granted(7));
     fixture.pass(3_000);
     assert!(fixture.kinds(1).is_empty(), "it keeps the lease");
-    fixture.release(&claim);
+    fixture.release(&lock_request);
     assert_eq!(fixture.kinds(1), ["release"]);
 }
 
 #[test]
 fn barging_claim_asks_once_ahead_of_the_queue() {
     let mut fixture = Fixture::new(3);
-    let claim = Arc::new(fixture.claim(false).barging(true));
-    let id = fixture.acquire(&claim);
-    let [Request::Acquire { place, .. }] = fixture.sent(0)[..] else {
+    let lock_request = Arc::new(fixture.lock_request(false).barging(true));
+    let id = fixture.acquire(&lock_request);
+    let [Request::Acquire { position, .. }] = fixture.sent(0)[..] else {
         panic!("{:?}", fixture.sent(0));
     };
-    assert_eq!(*place, Place::Barging);
+    assert_eq!(*position, Position::Barging);
     fixture.reply_all(&[0, 1], &refused());
     assert!(matches!(fixture.outcome(id), Some(Outcome::Busy(_))));
 }
@@ -201,7 +204,7 @@ fn waits_of_one_client_keep_their_order() {
     fixture.wait_unanswered();
     let tickets = fixture.sent(0).into_iter().map(|request| match request {
         Request::Acquire {
-            place: Place::Ticket(ticket),
+            position: Position::Ticket(ticket),
             ..
         } => *ticket,
         other => panic!("{other:?}"),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use leasehold_types::{BootInstant, Claim, Error, ErrorKind, MemberRecord, MemberSet, Term};
+use leasehold_types::{BootInstant, Error, ErrorKind, LockRequest, MemberRecord, MemberSet, Term};
 
 use super::Trust;
 use crate::ballot::majority;
@@ -26,8 +26,8 @@ impl Trust {
         }
     }
 
-    /// Checks the TTL of a claim against the limits of the quorum, once a majority states them.
-    pub(crate) fn check_ttl(&self, claim: &Claim) -> Result<(), Error> {
+    /// Checks the TTL of a request against the limits of the quorum, once a majority states them.
+    pub(crate) fn check_ttl(&self, lock_request: &LockRequest) -> Result<(), Error> {
         if self.enforced && !self.is_agreed {
             return Ok(());
         }
@@ -36,26 +36,29 @@ impl Trust {
             true => self.set.max_ttl,
             false => Duration::MAX,
         };
-        if claim.usable_ttl() >= least && claim.ttl <= most {
+        if lock_request.usable_ttl() >= least && lock_request.ttl <= most {
             return Ok(());
         }
-        let what = match claim.delay.is_zero() {
-            true => format!("TTL {:?} is", claim.ttl),
+        let what = match lock_request.delay.is_zero() {
+            true => format!("TTL {:?} is", lock_request.ttl),
             false => format!(
                 "TTL {:?} and lock delay {:?} are",
-                claim.usable_ttl(),
-                claim.delay
+                lock_request.usable_ttl(),
+                lock_request.delay
             ),
         };
         let text = format!(
             "{what} out of bounds; this quorum allows {least:?} to {most:?}, by the limits that it was initialized with"
         );
-        Err(Error::new(ErrorKind::InvalidInput, text).with_key(&claim.key))
+        Err(Error::new(ErrorKind::InvalidInput, text).with_key(&lock_request.key))
     }
 
     /// Returns the term of a lease that counts from `since`.
-    pub(crate) fn term(&self, claim: &Claim, since: BootInstant) -> Term {
-        Term::new(since, claim.ttl.saturating_sub(self.clock_allowance()))
+    pub(crate) fn term(&self, lock_request: &LockRequest, since: BootInstant) -> Term {
+        Term::new(
+            since,
+            lock_request.ttl.saturating_sub(self.clock_allowance()),
+        )
     }
 
     /// By how much the end of a lease at one member may differ from that at another.

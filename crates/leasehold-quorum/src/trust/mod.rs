@@ -4,8 +4,8 @@
 //! It says whether an answer to a request sent at some instant counts. Callers ask at all four places that
 //! count answers: grant, confirm, renewal and repair.
 
-mod claims;
 mod clocks;
+mod conflicts;
 mod data_generations;
 mod limits;
 mod member_records;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leasehold_types::Claim;
+use leasehold_types::LockRequest;
 
 use super::waiters::HEARTBEAT_EVERY;
 use crate::acquire::Acquiring;
@@ -25,20 +25,20 @@ pub(crate) fn send(net: &mut Net, acquisitions: &Operations<Acquiring>, member: 
     let queued = |id: OperationId| {
         let acquisition = acquisitions.get(id)?.as_ordinary()?;
         let is_queued = acquisition.is_queued_at(member);
-        is_queued.then(|| (id, Arc::clone(&acquisition.claim)))
+        is_queued.then(|| (id, Arc::clone(&acquisition.lock_request)))
     };
     let locks = net.waiters.by_lock();
     let oldest = locks.filter_map(|mut waiters| waiters.find_map(queued));
-    let mut waits: Vec<(OperationId, Arc<Claim>)> = oldest.collect();
+    let mut waits: Vec<(OperationId, Arc<LockRequest>)> = oldest.collect();
     waits.sort_unstable_by_key(|(id, _)| *id);
     net.members[member].heartbeat = Some(now);
-    let mut parts: Vec<&[(OperationId, Arc<Claim>)]> = waits.chunks(LOCKS_AT_ONCE).collect();
+    let mut parts: Vec<&[(OperationId, Arc<LockRequest>)]> = waits.chunks(LOCKS_AT_ONCE).collect();
     if parts.is_empty() {
         parts.push(&[]);
     }
     for part in parts {
-        let (ids, claims) = part.iter().cloned().unzip();
-        let (task, request) = (Task::Heartbeat(ids), Request::Heartbeat(claims));
+        let (ids, lock_requests) = part.iter().cloned().unzip();
+        let (task, request) = (Task::Heartbeat(ids), Request::Heartbeat(lock_requests));
         net.send(member, task, request, HEARTBEAT_EVERY);
     }
 }

@@ -2,8 +2,8 @@ use std::fmt;
 
 use leasehold::env::Env;
 use leasehold::store::{
-    DataGeneration, ForceReleaseRecord, ForcedRelease, Holder, LockListing, MemberId,
-    MemberRecordEdit, MemberStatus, Pattern, Waiter,
+    BreakRecord, BrokenLease, DataGeneration, Holder, LockListing, MemberId, MemberRecordEdit,
+    MemberStatus, Pattern, Waiter,
 };
 use leasehold::{Error, Key};
 use leasehold_quorum::{Reply, Request};
@@ -154,11 +154,7 @@ impl RedisMember {
     /// # Errors
     ///
     /// If the server does not answer or the user lacks a right.
-    pub async fn break_lease(
-        &self,
-        key: &Key,
-        record: &ForceReleaseRecord,
-    ) -> Result<ForcedRelease, Error> {
+    pub async fn break_lease(&self, key: &Key, record: &BreakRecord) -> Result<BrokenLease, Error> {
         self.server.break_lease(key, record).await
     }
 
@@ -167,7 +163,7 @@ impl RedisMember {
     /// # Errors
     ///
     /// If the server does not answer or the user lacks a right.
-    pub async fn last_break(&self, key: &Key) -> Result<Option<ForceReleaseRecord>, Error> {
+    pub async fn last_break(&self, key: &Key) -> Result<Option<BreakRecord>, Error> {
         self.server.last_break(key).await
     }
 

@@ -2,8 +2,8 @@
 //!
 //! `docs/wire.md` specifies the keys that this reads.
 
+mod break_record;
 mod examine;
-mod force_release;
 mod foreign;
 mod inspect;
 mod listing;
@@ -24,7 +24,7 @@ pub(crate) fn read_all(values: &[crate::resp::Value], client: leasehold::store::
     for value in values {
         let _ = inspect::read_client(client, value);
         let fields = inspect::texts(value).unwrap_or_default();
-        let _ = force_release::read(&fields.into_iter().collect());
+        let _ = break_record::read(&fields.into_iter().collect());
     }
     examine::read_all(values);
 }

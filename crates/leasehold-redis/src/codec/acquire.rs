@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use leasehold::store::{Busy, Claim, PermitSlot};
+use leasehold::store::{Busy, LockRequest, PermitSlot};
 use leasehold::{Error, ErrorKind, Fence, Mode};
-use leasehold_quorum::{Place, Refusal, Reply, Requeue, Successor};
+use leasehold_quorum::{Position, Refusal, Reply, Requeue, Successor};
 
 use super::command::{Codec, call, milliseconds, slot};
 use super::failure::{invalid_response, is_wrong_type};
@@ -21,17 +21,17 @@ pub(super) fn try_commands(expire: bool) -> usize {
 /// above all earlier fences. In the other order a later lease could have a smaller fence.
 pub(super) fn write_try(
     codec: &Codec,
-    claim: &Claim,
+    lock_request: &LockRequest,
     proposal: u64,
     expire: bool,
     out: &mut CommandWriter<'_>,
 ) -> Result<(), Error> {
-    check(claim, proposal, None)?;
-    let names = codec.names(claim);
+    check(lock_request, proposal, None)?;
+    let names = codec.names(lock_request);
     out.command("SET").arg(names.lock());
-    out.arg(claim.owner.to_ascii());
+    out.arg(lock_request.owner.to_ascii());
     out.arg("NX").arg("GET").arg("PX");
-    out.number(milliseconds(claim.ttl));
+    out.number(milliseconds(lock_request.ttl));
     names.write(out.command("ZADD"), "fence:0");
     out.arg("GT").arg("CH").number(proposal).arg(COUNTER);
     if expire {
@@ -74,68 +74,75 @@ pub(super) fn read_try(codec: &Codec, proposal: u64, answers: &[Value]) -> Resul
 
 pub(super) fn write_draw(
     codec: &Codec,
-    claim: &Claim,
+    lock_request: &LockRequest,
     out: &mut CommandWriter<'_>,
 ) -> Result<(), Error> {
     call(&DRAW_FENCE, 1, out);
-    codec.names(claim).write_all(out);
+    codec.names(lock_request).write_all(out);
     // The server needs a proposal only if it lost the counter in the meantime.
-    out.arg(entry(claim.owner, claim.mode));
-    out.number(claim.owner.since().as_micros() + 1);
+    out.arg(entry(lock_request.owner, lock_request.mode));
+    out.number(lock_request.owner.since().as_micros() + 1);
     Ok(())
 }
 
 pub(super) fn write(
     codec: &Codec,
-    claim: &Claim,
+    lock_request: &LockRequest,
     proposal: u64,
-    place: Place,
+    position: Position,
     preferred: Option<PermitSlot>,
     out: &mut CommandWriter<'_>,
 ) -> Result<(), Error> {
-    check(claim, proposal, preferred)?;
+    check(lock_request, proposal, preferred)?;
     call(&ACQUIRE, 1, out);
-    codec.names(claim).write_all(out);
-    write_claim(claim, proposal, place, preferred, out);
+    codec.names(lock_request).write_all(out);
+    write_request(lock_request, proposal, position, preferred, out);
     Ok(())
 }
 
-fn write_claim(
-    claim: &Claim,
+fn write_request(
+    lock_request: &LockRequest,
     proposal: u64,
-    place: Place,
+    position: Position,
     preferred: Option<PermitSlot>,
     out: &mut CommandWriter<'_>,
 ) {
-    out.arg(entry(claim.owner, claim.mode));
-    out.number(milliseconds(claim.ttl)).number(proposal);
-    match place {
-        Place::None => out.arg(""),
-        Place::Ticket(ticket) => out.number(ticket),
-        Place::Barging => out.arg("barging"),
+    out.arg(entry(lock_request.owner, lock_request.mode));
+    out.number(milliseconds(lock_request.ttl)).number(proposal);
+    match position {
+        Position::None => out.arg(""),
+        Position::Ticket(ticket) => out.number(ticket),
+        Position::Barging => out.arg("barging"),
     };
     slot(preferred, out);
 }
 
-pub(super) fn read(codec: &Codec, claim: &Claim, answer: &Value) -> Result<Reply, Error> {
+pub(super) fn read(
+    codec: &Codec,
+    lock_request: &LockRequest,
+    answer: &Value,
+) -> Result<Reply, Error> {
     let parts = codec.accepted(answer)?.as_array();
     match parts {
         Some([Value::Integer(1), ..]) => {
-            let (fence, slot) = read_grant(claim, answer)?;
+            let (fence, slot) = read_grant(lock_request, answer)?;
             Ok(Reply::Granted { fence, slot })
         }
-        Some(parts) => Ok(Reply::Busy(read_refusal(claim, parts)?)),
+        Some(parts) => Ok(Reply::Busy(read_refusal(lock_request, parts)?)),
         None => Err(invalid_response("the script of an attempt")),
     }
 }
 
 /// Reads `{1, fence, permit, ...}`.
-fn read_grant(claim: &Claim, answer: &Value) -> Result<(Fence, Option<PermitSlot>), Error> {
+fn read_grant(
+    lock_request: &LockRequest,
+    answer: &Value,
+) -> Result<(Fence, Option<PermitSlot>), Error> {
     let Some([Value::Integer(1), fence, slot, ..]) = answer.as_array() else {
         return Err(invalid_response("the script of an attempt"));
     };
     let fence = read_fence(fence)?;
-    let Mode::Permit(permits) = claim.mode else {
+    let Mode::Permit(permits) = lock_request.mode else {
         return Ok((fence, None));
     };
     let number = slot.as_integer().and_then(|slot| u32::try_from(slot).ok());
@@ -144,13 +151,13 @@ fn read_grant(claim: &Claim, answer: &Value) -> Result<(Fence, Option<PermitSlot
     Ok((fence, Some(slot)))
 }
 
-/// Reads `{turn, value, left, place, ask again, cannot notify}`.
-pub(super) fn read_refusal(claim: &Claim, parts: &[Value]) -> Result<Refusal, Error> {
+/// Reads `{turn, value, left, position, ask again, cannot notify}`.
+pub(super) fn read_refusal(lock_request: &LockRequest, parts: &[Value]) -> Result<Refusal, Error> {
     let [
         Value::Integer(turn),
         value,
         left,
-        place,
+        position,
         ask_again,
         Value::Integer(cannot_notify),
     ] = parts
@@ -162,7 +169,7 @@ pub(super) fn read_refusal(claim: &Claim, parts: &[Value]) -> Result<Refusal, Er
         Value::Null => b"leasehold:next",
         _ => return Err(invalid_response("the script of an attempt")),
     };
-    match (LockValue::read(value), claim.mode) {
+    match (LockValue::read(value), lock_request.mode) {
         (LockValue::OtherType(name), _) => return Err(foreign_type(&name)),
         (LockValue::Permits(others), Mode::Permit(permits)) if others != permits => {
             let rule = format!("the lock is in use with {others} permits, not {permits}");
@@ -172,8 +179,10 @@ pub(super) fn read_refusal(claim: &Claim, parts: &[Value]) -> Result<Refusal, Er
     }
     let mut busy = busy(value);
     busy.remaining = duration(left);
-    busy.place = place.as_integer().and_then(|place| place.try_into().ok());
-    busy.place = busy.place.filter(|place| *place > 0);
+    busy.position = position
+        .as_integer()
+        .and_then(|position| position.try_into().ok());
+    busy.position = busy.position.filter(|position| *position > 0);
     busy.cannot_notify = *cannot_notify == 1;
     Ok(Refusal {
         busy,
@@ -191,12 +200,12 @@ fn busy(value: &[u8]) -> Busy {
     busy
 }
 
-pub(super) fn write_free(codec: &Codec, claim: &Claim, out: &mut CommandWriter<'_>) {
-    let names = codec.names(claim);
+pub(super) fn write_free(codec: &Codec, lock_request: &LockRequest, out: &mut CommandWriter<'_>) {
+    let names = codec.names(lock_request);
     out.command("EVALSHA").arg(FREE.sha1()).number(2);
     out.arg(names.lock());
     names.write(out, "queue");
-    out.arg(claim.owner.to_ascii());
+    out.arg(lock_request.owner.to_ascii());
 }
 
 pub(super) fn read_freed(codec: &Codec, answer: &Value) -> Result<Reply, Error> {
@@ -212,25 +221,37 @@ pub(super) fn read_freed(codec: &Codec, answer: &Value) -> Result<Reply, Error> 
 
 pub(super) fn write_release(
     codec: &Codec,
-    claim: &Claim,
+    lock_request: &LockRequest,
     requeue: Option<Requeue>,
     successor: Option<&Successor>,
     out: &mut CommandWriter<'_>,
 ) -> Result<(), Error> {
     if let Some(successor) = successor {
-        check(&successor.claim, successor.proposal, successor.preferred)?;
+        check(
+            &successor.lock_request,
+            successor.proposal,
+            successor.preferred,
+        )?;
     }
     call(&RELEASE, 1, out);
-    codec.names(claim).write_all(out);
-    out.arg(entry(claim.owner, claim.mode));
+    codec.names(lock_request).write_all(out);
+    out.arg(entry(lock_request.owner, lock_request.mode));
     match requeue {
-        Some(next) => out.arg(entry(next.owner, claim.mode)).number(next.ticket),
+        Some(next) => out
+            .arg(entry(next.owner, lock_request.mode))
+            .number(next.ticket),
         None => out.arg("").arg(""),
     };
     out.number(milliseconds(Codec::FOREIGN_GAP));
     if let Some(next) = successor {
-        let place = Place::Ticket(next.ticket);
-        write_claim(&next.claim, next.proposal, place, next.preferred, out);
+        let position = Position::Ticket(next.ticket);
+        write_request(
+            &next.lock_request,
+            next.proposal,
+            position,
+            next.preferred,
+            out,
+        );
     }
     Ok(())
 }
@@ -247,7 +268,7 @@ pub(super) fn read_release(
     };
     let successor = match (granted, successor) {
         (None, _) => None,
-        (Some(granted), Some(successor)) => Some(read_grant(&successor.claim, granted)?),
+        (Some(granted), Some(successor)) => Some(read_grant(&successor.lock_request, granted)?),
         (Some(_), None) => return Err(invalid_response("the script of a release")),
     };
     Ok(Reply::Released {
@@ -256,10 +277,14 @@ pub(super) fn read_release(
     })
 }
 
-pub(super) fn write_dequeue(codec: &Codec, claim: &Claim, out: &mut CommandWriter<'_>) {
+pub(super) fn write_dequeue(
+    codec: &Codec,
+    lock_request: &LockRequest,
+    out: &mut CommandWriter<'_>,
+) {
     call(&DEQUEUE, 1, out);
-    codec.names(claim).write_all(out);
-    out.arg(entry(claim.owner, claim.mode));
+    codec.names(lock_request).write_all(out);
+    out.arg(entry(lock_request.owner, lock_request.mode));
 }
 
 pub(super) fn read_dequeued(codec: &Codec, answer: &Value) -> Result<Reply, Error> {
@@ -287,7 +312,11 @@ pub(super) fn read_fence(drawn: &Value) -> Result<Fence, Error> {
 }
 
 /// Refuses, before anything is sent, values that would lead to wrong fences or permits.
-fn check(claim: &Claim, proposal: u64, preferred: Option<PermitSlot>) -> Result<(), Error> {
+fn check(
+    lock_request: &LockRequest,
+    proposal: u64,
+    preferred: Option<PermitSlot>,
+) -> Result<(), Error> {
     if proposal > Fence::MAX.get() {
         let rule = format!(
             "the client's wall clock leads to the fence {proposal}: the greatest is {}",
@@ -295,7 +324,7 @@ fn check(claim: &Claim, proposal: u64, preferred: Option<PermitSlot>) -> Result<
         );
         return Err(Error::new(ErrorKind::InvalidInput, rule));
     }
-    match (claim.mode, preferred) {
+    match (lock_request.mode, preferred) {
         (Mode::Permit(permits), Some(slot)) => PermitSlot::new(slot.get(), permits).map(drop),
         _ => Ok(()),
     }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::Error;
-use leasehold::store::{Claim, ClientId, PermitSlot};
+use leasehold::store::{ClientId, LockRequest, PermitSlot};
 
 use super::failure::{Rights, refused};
 use super::names::{MEMBER_RECORD, Names, PRESENT};
@@ -23,8 +23,8 @@ impl Codec {
     /// For how long a release sometimes leaves a contended lock free for clients of other libraries.
     pub const FOREIGN_GAP: Duration = Duration::from_millis(150);
 
-    pub(super) fn names<'c>(&self, claim: &'c Claim) -> Names<'c> {
-        Names::new(&self.prefix, &claim.key)
+    pub(super) fn names<'c>(&self, lock_request: &'c LockRequest) -> Names<'c> {
+        Names::new(&self.prefix, &lock_request.key)
     }
 
     /// Returns the answer unless it is an error. A script may have done part of its work before an error.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leasehold::store::{Claim, FenceConfirmation};
+use leasehold::store::{FenceConfirmation, LockRequest};
 use leasehold::{Error, Fence, LostReason, Mode};
 use leasehold_quorum::{Lease, LeaseState, Reply};
 
@@ -27,14 +27,16 @@ pub(super) fn write_renewals(
     out: &mut CommandWriter<'_>,
 ) -> Result<(), Error> {
     for leases in leases.chunks(AT_ONCE) {
-        let claims = leases.iter().map(|lease| &lease.claim);
-        call_for(codec, &RENEW, claims, out);
+        let lock_requests = leases.iter().map(|lease| &lease.lock_request);
+        call_for(codec, &RENEW, lock_requests, out);
         for Lease {
-            claim, slot: own, ..
+            lock_request,
+            slot: own,
+            ..
         } in leases
         {
-            out.arg(entry(claim.owner, claim.mode));
-            out.number(milliseconds(claim.ttl));
+            out.arg(entry(lock_request.owner, lock_request.mode));
+            out.number(milliseconds(lock_request.ttl));
             slot(*own, out);
         }
     }
@@ -55,7 +57,7 @@ pub(super) fn read_renewals(codec: &Codec, leases: &[Lease], answers: &[Value]) 
 
 pub(super) fn write_heartbeat(
     codec: &Codec,
-    waiters: &[Arc<Claim>],
+    waiters: &[Arc<LockRequest>],
     out: &mut CommandWriter<'_>,
 ) -> Result<(), Error> {
     let mut rest = waiters;
@@ -63,8 +65,8 @@ pub(super) fn write_heartbeat(
         let (part, behind) = rest.split_at(rest.len().min(AT_ONCE));
         call_for(codec, &HEARTBEAT, part.iter(), out);
         out.arg(codec.client.to_string());
-        for claim in part {
-            out.arg(entry(claim.owner, claim.mode));
+        for lock_request in part {
+            out.arg(entry(lock_request.owner, lock_request.mode));
         }
         if behind.is_empty() {
             return Ok(());
@@ -75,18 +77,19 @@ pub(super) fn write_heartbeat(
 
 pub(super) fn read_heartbeat(
     codec: &Codec,
-    waiters: &[Arc<Claim>],
+    waiters: &[Arc<LockRequest>],
     answers: &[Value],
 ) -> Result<Reply, Error> {
     for answer in answers {
         codec.accepted(answer)?;
     }
-    let mut claims = waiters.iter();
-    // If a lock has an error, its waiter is reported without a place: it asks, and learns the error.
+    let mut lock_requests = waiters.iter();
+    // If a lock has an error, its waiter is reported without a position: it asks, and learns the error.
     let read = |answer: Result<&Value, Error>| {
         let parts = answer.ok().and_then(Value::as_array);
-        let refusal = claims.next().zip(parts);
-        let refusal = refusal.and_then(|(claim, parts)| read_refusal(claim, parts).ok());
+        let refusal = lock_requests.next().zip(parts);
+        let refusal =
+            refusal.and_then(|(lock_request, parts)| read_refusal(lock_request, parts).ok());
         refusal.unwrap_or_default()
     };
     Ok(Reply::Waiting(each(codec, waiters.len(), answers, read)))
@@ -94,13 +97,14 @@ pub(super) fn read_heartbeat(
 
 pub(super) fn write_confirm(
     codec: &Codec,
-    claim: &Claim,
+    lock_request: &LockRequest,
     fence: Fence,
     out: &mut CommandWriter<'_>,
 ) -> Result<(), Error> {
     call(&CONFIRM_FENCE, 1, out);
-    codec.names(claim).write_all(out);
-    out.arg(entry(claim.owner, claim.mode)).number(fence.get());
+    codec.names(lock_request).write_all(out);
+    out.arg(entry(lock_request.owner, lock_request.mode))
+        .number(fence.get());
     Ok(())
 }
 
@@ -117,7 +121,7 @@ pub(super) fn read_confirm(codec: &Codec, answer: &Value) -> Result<Reply, Error
 
 /// Returns the leases that a repair can restore.
 pub(super) fn exclusive(leases: &[Lease]) -> impl Iterator<Item = &Lease> {
-    let is_exclusive = |lease: &&Lease| lease.claim.mode == Mode::Exclusive;
+    let is_exclusive = |lease: &&Lease| lease.lock_request.mode == Mode::Exclusive;
     leases.iter().filter(is_exclusive)
 }
 
@@ -128,11 +132,17 @@ pub(super) fn write_repairs(
 ) -> Result<(), Error> {
     let leases: Vec<_> = exclusive(leases).collect();
     for leases in leases.chunks(AT_ONCE) {
-        let claims = leases.iter().map(|lease| &lease.claim);
-        call_for(codec, &REPAIR, claims, out);
-        for Lease { claim, fence, .. } in leases {
-            out.arg(claim.owner.to_ascii());
-            out.number(milliseconds(claim.ttl)).number(fence.get());
+        let lock_requests = leases.iter().map(|lease| &lease.lock_request);
+        call_for(codec, &REPAIR, lock_requests, out);
+        for Lease {
+            lock_request,
+            fence,
+            ..
+        } in leases
+        {
+            out.arg(lock_request.owner.to_ascii());
+            out.number(milliseconds(lock_request.ttl))
+                .number(fence.get());
         }
     }
     Ok(())
@@ -150,23 +160,23 @@ pub(super) fn read_repairs(
         Err(error) => Err(error),
     });
     let mut restored = restored.into_iter();
-    let in_order = leases.iter().map(|lease| match lease.claim.mode {
+    let in_order = leases.iter().map(|lease| match lease.lock_request.mode {
         Mode::Exclusive => restored.next().unwrap_or(Ok(false)),
         Mode::Shared | Mode::Permit(_) => Ok(false),
     });
     Ok(Reply::Repaired(in_order.collect::<Result<_, _>>()?))
 }
 
-/// Begins a call for the locks of `claims`.
+/// Begins a call for the locks of `requests`.
 fn call_for<'c>(
     codec: &Codec,
     script: &Script,
-    claims: impl ExactSizeIterator<Item = &'c Arc<Claim>>,
+    lock_requests: impl ExactSizeIterator<Item = &'c Arc<LockRequest>>,
     out: &mut CommandWriter<'_>,
 ) {
-    call(script, claims.len(), out);
-    for claim in claims {
-        codec.names(claim).write_all(out);
+    call(script, lock_requests.len(), out);
+    for lock_request in lock_requests {
+        codec.names(lock_request).write_all(out);
     }
 }
 

@@ -38,35 +38,36 @@ impl Codec {
     fn write(&self, request: &Request, out: &mut CommandWriter<'_>) -> Result<(), Error> {
         match request {
             Request::TryAcquire {
-                claim,
+                lock_request,
                 proposal,
                 expire,
-            } => acquire::write_try(self, claim, *proposal, *expire, out),
-            Request::DrawFence { claim } => acquire::write_draw(self, claim, out),
+            } => acquire::write_try(self, lock_request, *proposal, *expire, out),
+            Request::DrawFence { lock_request } => acquire::write_draw(self, lock_request, out),
             Request::Acquire {
-                claim,
+                lock_request,
                 proposal,
-                place,
+                position,
                 preferred,
-            } => acquire::write(self, claim, *proposal, *place, *preferred, out),
-            Request::Free { claim } => {
-                acquire::write_free(self, claim, out);
+            } => acquire::write(self, lock_request, *proposal, *position, *preferred, out),
+            Request::Free { lock_request } => {
+                acquire::write_free(self, lock_request, out);
                 Ok(())
             }
             Request::Release {
-                claim,
+                lock_request,
                 requeue,
                 successor,
-            } => acquire::write_release(self, claim, *requeue, successor.as_ref(), out),
-            Request::Dequeue { claim } => {
-                acquire::write_dequeue(self, claim, out);
+            } => acquire::write_release(self, lock_request, *requeue, successor.as_ref(), out),
+            Request::Dequeue { lock_request } => {
+                acquire::write_dequeue(self, lock_request, out);
                 Ok(())
             }
             Request::Renew(leases) => lease::write_renewals(self, leases, out),
             Request::Heartbeat(waiters) => lease::write_heartbeat(self, waiters, out),
-            Request::ConfirmFence { claim, fence } => {
-                lease::write_confirm(self, claim, *fence, out)
-            }
+            Request::ConfirmFence {
+                lock_request,
+                fence,
+            } => lease::write_confirm(self, lock_request, *fence, out),
             Request::Repair(leases) => lease::write_repairs(self, leases, out),
             Request::Record(key, action) => {
                 record::write(self, key, action, out);
@@ -120,7 +121,7 @@ impl Codec {
                 let fence = acquire::read_fence(self.accepted(first()?)?)?;
                 Ok(Reply::Granted { fence, slot: None })
             }
-            Request::Acquire { claim, .. } => acquire::read(self, claim, first()?),
+            Request::Acquire { lock_request, .. } => acquire::read(self, lock_request, first()?),
             Request::Free { .. } => acquire::read_freed(self, first()?),
             Request::Release { successor, .. } => {
                 acquire::read_release(self, successor.as_ref(), first()?)

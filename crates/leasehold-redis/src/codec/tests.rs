@@ -6,12 +6,12 @@ use std::time::Duration;
 use leasehold::clock::WallTime;
 use leasehold::env::SystemEntropy;
 use leasehold::store::{
-    Claim, ClientId, ClientInfo, DataGeneration, MemberId, MemberRecordEdit, MemberSet, Owner,
-    Permits, RunId,
+    ClientId, ClientInfo, DataGeneration, LockRequest, MemberId, MemberRecordEdit, MemberSet,
+    Owner, Permits, RunId,
 };
 use leasehold::{ErrorKind, Fence, Key, Mode};
 use leasehold_quorum::{
-    Lease, LeaseState, Place, RecordAction, Reply, Request, Requeue, Successor,
+    Lease, LeaseState, Position, RecordAction, Reply, Request, Requeue, Successor,
 };
 
 use super::{Codec, Decoded};
@@ -25,28 +25,28 @@ fn codec() -> Codec {
     }
 }
 
-fn claim(mode: Mode) -> Arc<Claim> {
+fn lock_request(mode: Mode) -> Arc<LockRequest> {
     let client: ClientId = codec().client;
     let began = WallTime::from_micros(1_763_637_400_000_000);
     let owner = Owner::at(client, began, &SystemEntropy);
     let info = ClientInfo::new(client, "host".into(), 1, "test".into(), began);
     let key = Key::new("deploy").unwrap();
-    let claim = Claim::new(key, owner, Duration::from_secs(9), began, Arc::new(info));
-    Arc::new(claim.with_mode(mode))
+    let lock_request = LockRequest::new(key, owner, Duration::from_secs(9), began, Arc::new(info));
+    Arc::new(lock_request.with_mode(mode))
 }
 
-fn acquire(claim: &Arc<Claim>) -> Request {
+fn acquire(lock_request: &Arc<LockRequest>) -> Request {
     Request::Acquire {
-        claim: claim.clone(),
+        lock_request: lock_request.clone(),
         proposal: 7,
-        place: Place::Ticket(5),
+        position: Position::Ticket(5),
         preferred: None,
     }
 }
 
-fn lease(claim: &Arc<Claim>) -> Lease {
+fn lease(lock_request: &Arc<LockRequest>) -> Lease {
     Lease {
-        claim: claim.clone(),
+        lock_request: lock_request.clone(),
         fence: Fence::new(7).unwrap(),
         slot: None,
     }
@@ -54,7 +54,7 @@ fn lease(claim: &Arc<Claim>) -> Lease {
 
 /// One request of each kind.
 fn requests() -> Vec<Request> {
-    let claim = claim(Mode::Exclusive);
+    let lock_request = lock_request(Mode::Exclusive);
     let data_generation = DataGeneration::parse("0123456789abcdef").unwrap();
     let ids = [MemberId::new("a")];
     let edit = MemberRecordEdit {
@@ -68,45 +68,45 @@ fn requests() -> Vec<Request> {
         seen: Vec::new(),
     };
     let successor = Successor {
-        claim: claim.clone(),
+        lock_request: lock_request.clone(),
         proposal: 8,
         ticket: 6,
         preferred: None,
     };
     vec![
         Request::TryAcquire {
-            claim: claim.clone(),
+            lock_request: lock_request.clone(),
             proposal: 7,
             expire: true,
         },
         Request::DrawFence {
-            claim: claim.clone(),
+            lock_request: lock_request.clone(),
         },
-        acquire(&claim),
+        acquire(&lock_request),
         Request::Free {
-            claim: claim.clone(),
+            lock_request: lock_request.clone(),
         },
         Request::Release {
-            claim: claim.clone(),
+            lock_request: lock_request.clone(),
             requeue: Some(Requeue {
-                owner: claim.owner,
+                owner: lock_request.owner,
                 ticket: 4,
             }),
             successor: Some(successor),
         },
         Request::Dequeue {
-            claim: claim.clone(),
+            lock_request: lock_request.clone(),
         },
-        Request::Renew(vec![lease(&claim); 65]),
-        Request::Heartbeat(vec![claim.clone()]),
+        Request::Renew(vec![lease(&lock_request); 65]),
+        Request::Heartbeat(vec![lock_request.clone()]),
         Request::Heartbeat(Vec::new()),
         Request::ConfirmFence {
-            claim: claim.clone(),
+            lock_request: lock_request.clone(),
             fence: Fence::new(7).unwrap(),
         },
-        Request::Repair(vec![lease(&claim)]),
-        Request::Record(claim.key.clone(), RecordAction::Open(Fence::MAX)),
-        Request::Record(claim.key.clone(), RecordAction::Read),
+        Request::Repair(vec![lease(&lock_request)]),
+        Request::Record(lock_request.key.clone(), RecordAction::Open(Fence::MAX)),
+        Request::Record(lock_request.key.clone(), RecordAction::Read),
         Request::Status,
         Request::WriteMemberRecord(Box::new(edit)),
         Request::RecordObservation(vec![(MemberId::new("b"), data_generation)]),
@@ -143,9 +143,9 @@ fn words(request: &Request) -> Vec<String> {
 
 #[test]
 fn plain_attempt_is_three_commands() {
-    let claim = claim(Mode::Exclusive);
+    let lock_request = lock_request(Mode::Exclusive);
     let request = Request::TryAcquire {
-        claim: claim.clone(),
+        lock_request: lock_request.clone(),
         proposal: 7,
         expire: true,
     };
@@ -153,7 +153,7 @@ fn plain_attempt_is_three_commands() {
         "SET app:deploy {} NX GET PX 9000 \
          ZADD leasehold:fence:0:{{app:deploy}}:app:deploy GT CH 7 f \
          PEXPIRE leasehold:fence:0:{{app:deploy}}:app:deploy 604800000 ",
-        claim.owner
+        lock_request.owner
     );
     assert_eq!(words(&request).join(" "), expected);
 }
@@ -161,12 +161,12 @@ fn plain_attempt_is_three_commands() {
 #[test]
 fn script_call_names_keys_and_arguments() {
     let two = Mode::Permit(Permits::new(2).unwrap());
-    let claim = claim(two);
-    let words = words(&acquire(&claim));
+    let lock_request = lock_request(two);
+    let words = words(&acquire(&lock_request));
     assert_eq!(words[0], "EVALSHA");
     assert_eq!(words[2..4], ["6", "leasehold:present"]);
     assert_eq!(words[8], "leasehold:slots:{app:deploy}:app:deploy");
-    let entry = format!("{}/p2", claim.owner);
+    let entry = format!("{}/p2", lock_request.owner);
     assert_eq!(words[9..14], [&*entry, "9000", "7", "5", ""]);
 }
 
@@ -208,7 +208,7 @@ fn unexpected_answers_are_errors() {
                     }
                     // A lock of another library.
                     Reply::Busy(_) => matches!(request, Request::TryAcquire { .. }),
-                    // Such a lock counts as one without a place.
+                    // Such a lock counts as one without a position.
                     Reply::Waiting(states) => states.iter().all(|state| !state.turn),
                     // Any number says how many were new, or that the record had another epoch.
                     Reply::Recorded(_) => *value == Value::Integer(-9),
@@ -240,9 +240,9 @@ fn unknown_script_is_named() {
 
 #[test]
 fn error_after_the_grant_may_have_taken_effect() {
-    let claim = claim(Mode::Exclusive);
+    let lock_request = lock_request(Mode::Exclusive);
     let request = Request::TryAcquire {
-        claim,
+        lock_request,
         proposal: 7,
         expire: true,
     };
@@ -263,7 +263,7 @@ fn error_after_the_grant_may_have_taken_effect() {
 #[test]
 fn fences_are_exact_in_every_notation() {
     let request = Request::DrawFence {
-        claim: claim(Mode::Exclusive),
+        lock_request: lock_request(Mode::Exclusive),
     };
     let read = |score: &str| match decode(&request, &[text(score)]) {
         Reply::Granted { fence, .. } => Ok(fence.get()),
@@ -281,11 +281,11 @@ fn fences_are_exact_in_every_notation() {
 
 #[test]
 fn proposal_that_is_no_fence_is_not_sent() {
-    let claim = claim(Mode::Exclusive);
+    let lock_request = lock_request(Mode::Exclusive);
     let proposal = Fence::MAX.get() + 1;
     let mut bytes = b"before".to_vec();
     let request = Request::TryAcquire {
-        claim,
+        lock_request,
         proposal,
         expire: true,
     };
@@ -304,7 +304,10 @@ fn permit_beyond_the_number_is_invalid() {
             Value::Integer(slot),
             Value::Integer(0),
         ];
-        decode(&acquire(&claim(two)), &[Value::Array(parts.to_vec())])
+        decode(
+            &acquire(&lock_request(two)),
+            &[Value::Array(parts.to_vec())],
+        )
     };
     assert!(matches!(answer(1), Reply::Granted { slot: Some(slot), .. } if slot.get() == 1));
     for wrong in [-1, 2] {
@@ -317,7 +320,7 @@ fn permit_beyond_the_number_is_invalid() {
 
 #[test]
 fn error_of_one_lease_is_its_own() {
-    let leases = [(); 2].map(|()| lease(&claim(Mode::Exclusive)));
+    let leases = [(); 2].map(|()| lease(&lock_request(Mode::Exclusive)));
     let request = Request::Renew(leases.to_vec());
     let answers = [Value::Integer(1), text("OOM command not allowed")];
     let reply = decode(&request, &[Value::Array(answers.to_vec())]);

@@ -56,7 +56,7 @@ mod tests {
     use leasehold::Key;
     use leasehold::clock::WallTime;
     use leasehold::env::Env;
-    use leasehold::store::{Claim, ClientId, Owner};
+    use leasehold::store::{ClientId, LockRequest, Owner};
 
     use super::*;
 
@@ -78,9 +78,9 @@ mod tests {
         let owner = format!("{}.{:032x}", client(), key.len());
         let owner: Owner = owner.parse().unwrap();
         let (key, ttl) = (Key::new(key).unwrap(), Duration::from_secs(1));
-        let claim = Claim::new(key, owner, ttl, WallTime::from_micros(1), info);
+        let lock_request = LockRequest::new(key, owner, ttl, WallTime::from_micros(1), info);
         Request::Free {
-            claim: Arc::new(claim),
+            lock_request: Arc::new(lock_request),
         }
     }
 

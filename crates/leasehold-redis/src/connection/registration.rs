@@ -56,15 +56,15 @@ impl Registration {
     /// longer than the record.
     pub(crate) fn is_due_for(&mut self, request: &Request, now: BootInstant) -> bool {
         let ttl = match request {
-            Request::TryAcquire { claim, .. } | Request::Acquire { claim, .. } => {
+            Request::TryAcquire { lock_request, .. } | Request::Acquire { lock_request, .. } => {
                 self.takes_locks = true;
-                claim.ttl
+                lock_request.ttl
             }
             Request::Renew(leases) => {
-                let clients = leases.iter().map(|lease| lease.claim.owner.client());
+                let clients = leases.iter().map(|lease| lease.lock_request.owner.client());
                 let own = self.client.id;
                 self.others = clients.filter(|client| *client != own).collect();
-                let ttls = leases.iter().map(|lease| lease.claim.ttl);
+                let ttls = leases.iter().map(|lease| lease.lock_request.ttl);
                 ttls.max().unwrap_or_default()
             }
             _ => return false,
@@ -104,7 +104,7 @@ impl Registration {
 mod tests {
     use leasehold::clock::WallTime;
     use leasehold::env::{Env, SystemEntropy};
-    use leasehold::store::{Claim, Owner};
+    use leasehold::store::{LockRequest, Owner};
     use leasehold::{Fence, Key};
     use leasehold_quorum::Lease;
 
@@ -115,11 +115,11 @@ mod tests {
         Registration::new(Arc::new(client))
     }
 
-    fn claim(registration: &Registration, seconds: u64) -> Arc<Claim> {
+    fn lock_request(registration: &Registration, seconds: u64) -> Arc<LockRequest> {
         let client = Arc::clone(&registration.client);
         let owner = Owner::random(client.id, &SystemEntropy);
         let (key, ttl) = (Key::new("x").unwrap(), Duration::from_secs(seconds));
-        Arc::new(Claim::new(
+        Arc::new(LockRequest::new(
             key,
             owner,
             ttl,
@@ -130,7 +130,7 @@ mod tests {
 
     fn attempt(registration: &Registration, seconds: u64) -> Request {
         Request::TryAcquire {
-            claim: claim(registration, seconds),
+            lock_request: lock_request(registration, seconds),
             proposal: 1,
             expire: false,
         }
@@ -138,7 +138,7 @@ mod tests {
 
     fn renewal(registration: &Registration, seconds: u64) -> Request {
         Request::Renew(vec![Lease {
-            claim: claim(registration, seconds),
+            lock_request: lock_request(registration, seconds),
             fence: Fence::MAX,
             slot: None,
         }])

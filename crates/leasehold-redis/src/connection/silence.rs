@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::store::Claim;
+use leasehold::store::LockRequest;
 
 /// How long a server has owed replies and sent nothing.
 ///
@@ -16,7 +16,7 @@ pub(crate) struct Silence {
 }
 
 /// The limit of requests about no lease. At this age the engine throws any reply away.
-const LIMIT_MAX: Duration = Claim::LIMIT_MAX;
+const LIMIT_MAX: Duration = LockRequest::LIMIT_MAX;
 
 /// The limit of requests about a lease is this part of its term. Thus a lease survives a lost connection: the
 /// first renewal is due after a third of the term.

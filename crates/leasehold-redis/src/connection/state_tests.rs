@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold::clock::WallTime;
 use leasehold::env::{Env, SystemEntropy};
-use leasehold::store::{Claim, Owner};
+use leasehold::store::{LockRequest, Owner};
 use leasehold::{Effect, ErrorKind, Key};
 
 use super::super::encoder::Encoder;
@@ -85,9 +85,9 @@ fn owner() -> Owner {
 fn release(owner: Owner) -> Request {
     let key = Key::new("lock").unwrap();
     let ttl = Duration::from_secs(10);
-    let claim = Claim::new(key, owner, ttl, WallTime::from_micros(7), client());
+    let lock_request = LockRequest::new(key, owner, ttl, WallTime::from_micros(7), client());
     Request::Release {
-        claim: Arc::new(claim),
+        lock_request: Arc::new(lock_request),
         requeue: None,
         successor: None,
     }
@@ -296,7 +296,7 @@ fn client_registers_before_its_first_attempt() {
     let mut connection = connected();
     let (key, ttl) = (Key::new("lock").unwrap(), Duration::from_secs(10));
     let attempt = Request::TryAcquire {
-        claim: Arc::new(Claim::new(
+        lock_request: Arc::new(LockRequest::new(
             key,
             owner(),
             ttl,

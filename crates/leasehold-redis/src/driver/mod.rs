@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use leasehold::Error;
 use leasehold::env::Env;
-use leasehold::store::{Claim, Held, MemberId, RecordKey, SessionContext};
+use leasehold::store::{Held, LockRequest, MemberId, RecordKey, SessionContext};
 use leasehold_quorum::{Engine, Operation, RecordAction, ReleaseMode};
 
 pub use call::Call;
@@ -93,8 +93,8 @@ impl Driver {
     /// # Cancel safety
     ///
     /// Dropping the call gives back what it took or may have taken.
-    pub fn acquire(&self, claim: Arc<Claim>) -> Call {
-        self.start(Operation::Acquire(claim))
+    pub fn acquire(&self, lock_request: Arc<LockRequest>) -> Call {
+        self.start(Operation::Acquire(lock_request))
     }
 
     /// Extends leases.
@@ -103,8 +103,8 @@ impl Driver {
     }
 
     /// Frees a lease. The operation begins at once, and goes on if the call is dropped.
-    pub fn release(&self, claim: Arc<Claim>, mode: ReleaseMode) -> Call {
-        self.start(Operation::Release(claim, mode))
+    pub fn release(&self, lock_request: Arc<LockRequest>, mode: ReleaseMode) -> Call {
+        self.start(Operation::Release(lock_request, mode))
     }
 
     /// Opens, writes or reads a record.

@@ -10,7 +10,7 @@ pub(super) struct Submissions {
     last: u64,
     /// What no thread took yet, the oldest first.
     open: Vec<Submission>,
-    /// The open calls. The last bits of an id are the place here.
+    /// The open calls. The last bits of an id are the index here.
     calls: Slab<PendingCall>,
     /// No further operation begins, and the thread ends when all is done.
     closing: bool,
@@ -25,8 +25,8 @@ pub(super) enum Submission {
     Cancel(OperationId),
 }
 
-/// How many bits of an id are the place of its call.
-const PLACE_BITS: u32 = 24;
+/// How many bits of an id are the index of its call.
+const INDEX_BITS: u32 = 24;
 
 /// An operation that a future waits for.
 #[derive(Debug)]
@@ -51,13 +51,13 @@ impl Submissions {
 
     /// Asks for an operation. `None` if the driver is closed.
     pub(super) fn start(&mut self, operation: Operation) -> Option<OperationId> {
-        let place = self.calls.vacant_key() as u64;
+        let index = self.calls.vacant_key() as u64;
         // No machine has memory for more calls.
-        if self.is_closed() || place >> PLACE_BITS != 0 {
+        if self.is_closed() || index >> INDEX_BITS != 0 {
             return None;
         }
         self.last += 1;
-        let id = OperationId(self.last << PLACE_BITS | place);
+        let id = OperationId(self.last << INDEX_BITS | index);
         self.calls.insert(PendingCall {
             id,
             waker: None,
@@ -75,13 +75,13 @@ impl Submissions {
     }
 
     fn call(&mut self, id: OperationId) -> Option<&mut PendingCall> {
-        let call = self.calls.get_mut(place_of(id))?;
+        let call = self.calls.get_mut(index_of(id))?;
         (call.id == id).then_some(call)
     }
 
     fn end_call(&mut self, id: OperationId) {
         if self.call(id).is_some() {
-            self.calls.remove(place_of(id));
+            self.calls.remove(index_of(id));
         }
     }
 
@@ -167,8 +167,8 @@ impl Submissions {
     }
 }
 
-fn place_of(id: OperationId) -> usize {
-    (id.0 & ((1 << PLACE_BITS) - 1)) as usize
+fn index_of(id: OperationId) -> usize {
+    (id.0 & ((1 << INDEX_BITS) - 1)) as usize
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 -- Runs one command on a key if the fence is not smaller than the greatest fence shown for this key before.
 -- Otherwise it does nothing. The first call with a greater fence shuts out smaller ones, even without a
--- command (a claim).
+-- command (`fence_off`).
 --
 -- KEYS  1 the key with the data, of any type  2 the record of its fence, in the same slot:
 --       "leasehold:fenced:{" .. tag .. "}:" .. key, where tag is the key's own hash tag, or the key

@@ -27,7 +27,7 @@ use crate::url::RedisUrl;
 /// EVAL "…" 2 invoice:7 leasehold:fenced:{invoice:7}:invoice:7 1763637400000001
 /// ```
 ///
-/// The last call is a claim: it remembers the fence and writes nothing. The answer is a list: either `1`
+/// The last call fences off earlier holders: it remembers the fence and writes nothing. The answer is a list: either `1`
 /// and the answer of the command, or `0` and the greatest fence. In the second case nothing was written.
 ///
 /// Both keys are in one slot, so the script works on a Redis Cluster, too. There is no such record for a
@@ -72,7 +72,7 @@ const BAD_RECORD: &str = "BADRECORD";
 /// let invoice = FencedRedis::new("redis://10.0.0.9")?.key("invoice:7")?;
 ///
 /// let guard = locks.lock("invoice:7").acquire().await?;
-/// guard.claim(&invoice).await?; // shuts out whoever held the lock before
+/// guard.fence_off(&invoice).await?; // shuts out whoever held the lock before
 /// match invoice.set(guard.fence(), "paid").await {
 ///     Err(error) if error.is_fenced() => println!("somebody else holds the lock by now"),
 ///     outcome => outcome?,
@@ -240,7 +240,7 @@ impl FencedKey {
 }
 
 impl Fenced for FencedKey {
-    fn claim(&self, fence: Fence) -> BoxFuture<'_, Result<(), Error>> {
+    fn fence_off(&self, fence: Fence) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move { self.run(fence, Vec::new()).await.map(drop) })
     }
 }

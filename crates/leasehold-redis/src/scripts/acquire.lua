@@ -1,4 +1,4 @@
--- Takes the lock if it is the claim's turn. Otherwise the waiter enters the queue if it has a ticket.
+-- Takes the lock if it is the request's turn. Otherwise the waiter enters the queue if it has a ticket.
 --
 -- KEYS  1 presence  2 lock key  3 fence  4 queue  5 readers  6 slots
 -- ARGV  1 entry  2 ttl in ms  3 proposal for the fence  4 ticket, '' for none, or 'barging'

@@ -1,9 +1,9 @@
--- Raises the counter to the fence of a valid lease. If several claims hold the lock together, only the
--- claim that raises the counter has the fence.
+-- Raises the counter to the fence of a valid lease. If several requests hold the lock together, only the
+-- request that raises the counter has the fence.
 --
 -- KEYS  1 presence  2 lock key  3 fence  4 queue  5 readers  6 slots
 -- ARGV  1 entry  2 fence
--- Answer  1 confirmed, 0 the lease is not valid, {counter} another claim may have the fence
+-- Answer  1 confirmed, 0 the lease is not valid, {counter} another request may have the fence
 -- Source  docs/wire.md, "Fences"; proven in Leasehold's quorum model
 
 open(1)

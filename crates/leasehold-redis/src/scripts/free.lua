@@ -1,4 +1,4 @@
--- Frees an exclusive lock that no other claim waits for. It takes few keys, since it handles most releases.
+-- Frees an exclusive lock that no other request waits for. It takes few keys, since it handles most releases.
 --
 -- KEYS  1 lock key  2 queue
 -- ARGV  1 owner

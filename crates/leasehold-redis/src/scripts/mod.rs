@@ -48,9 +48,9 @@ macro_rules! scripts {
 }
 
 scripts! {
-    ACQUIRE = "acquire" ["state" "fence" "shared" "queue" "refusal" "claim"];
+    ACQUIRE = "acquire" ["state" "fence" "shared" "queue" "refusal" "request"];
     FREE = "free" [];
-    RELEASE = "release" ["state" "fence" "shared" "queue" "refusal" "claim"];
+    RELEASE = "release" ["state" "fence" "shared" "queue" "refusal" "request"];
     DEQUEUE = "dequeue" ["state" "queue"];
     RENEW = "renew" ["state" "each" "shared" "queue"];
     HEARTBEAT = "heartbeat" ["state" "each" "queue" "refusal"];

@@ -3,7 +3,7 @@
 --
 -- KEYS  1 presence; then five for each lease: lock key, fence, queue, readers, slots
 -- ARGV  three for each lease: entry, ttl in ms, permit or ''
--- Answer  for each lease: 1 renewed, 0 the lock is free, -1 another claim holds it, or the owner holds
+-- Answer  for each lease: 1 renewed, 0 the lock is free, -1 another request holds it, or the owner holds
 --         another permit, -2 the lease was broken; or the text of an error
 -- Source  docs/wire.md, "Renew"
 

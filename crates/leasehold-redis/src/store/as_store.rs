@@ -8,7 +8,7 @@ use super::RedisStore;
 use super::session::RedisSession;
 
 impl Store for RedisStore {
-    fn places(&self) -> Vec<String> {
+    fn locations(&self) -> Vec<String> {
         self.members.iter().map(ToString::to_string).collect()
     }
 

@@ -1,8 +1,8 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use leasehold::store::{
-    AcquireError, Admin, BoxFuture, Claim, Grant, Health, Held, Inspection, Owner, Progress,
-    Records, Release, Renewal, Session, SessionContext,
+    AcquireError, Admin, BoxFuture, Grant, Health, Held, Inspection, LockRequest, Owner, Progress,
+    Records, ReleaseReply, RenewReply, Session, SessionContext,
 };
 use leasehold::telemetry::{HandOvers, MemberGauges};
 use leasehold::{Effect, Error};
@@ -72,10 +72,10 @@ impl RedisSession {
     /// gives back what it has.
     async fn queue(
         &self,
-        claim: &Arc<Claim>,
+        request: &Arc<LockRequest>,
         progress: &Progress<'_>,
     ) -> Result<Grant, AcquireError> {
-        let mut call = self.driver()?.acquire(Arc::clone(claim));
+        let mut call = self.driver()?.acquire(Arc::clone(request));
         loop {
             match call.event().await {
                 Event::Done(outcome) => return self.answer(outcome),
@@ -91,11 +91,11 @@ impl RedisSession {
     /// Waits outside of the queues. A refused attempt may still be given back, so the next one has another owner.
     async fn poll(
         &self,
-        claim: &Arc<Claim>,
+        request: &Arc<LockRequest>,
         progress: &Progress<'_>,
     ) -> Result<Grant, AcquireError> {
         let env = self.context.env();
-        let mut next = Arc::clone(claim);
+        let mut next = Arc::clone(request);
         loop {
             match self.ask(Arc::clone(&next)).await {
                 Ok(grant) => return Ok(grant.owned_by(next.owner)),
@@ -103,13 +103,13 @@ impl RedisSession {
                 Err(failed) => return Err(failed),
             }
             self.context.in_runtime(env.poll_pause()).await;
-            let owner = Owner::at(claim.owner.client(), env.clock.wall(), &*env.entropy);
-            next = Arc::new(Claim::clone(claim).with_owner(owner));
+            let owner = Owner::at(request.owner.client(), env.clock.wall(), &*env.entropy);
+            next = Arc::new(LockRequest::clone(request).with_owner(owner));
         }
     }
 
-    async fn ask(&self, claim: Arc<Claim>) -> Result<Grant, AcquireError> {
-        self.answer(self.driver()?.acquire(claim).await)
+    async fn ask(&self, request: Arc<LockRequest>) -> Result<Grant, AcquireError> {
+        self.answer(self.driver()?.acquire(request).await)
     }
 
     fn answer(&self, outcome: Outcome) -> Result<Grant, AcquireError> {
@@ -147,23 +147,23 @@ impl RedisSession {
 impl Session for RedisSession {
     fn acquire<'a>(
         &'a self,
-        claim: &'a Arc<Claim>,
+        request: &'a Arc<LockRequest>,
         progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         Box::pin(async move {
-            if claim.is_queued() {
-                self.queue(claim, progress).await
-            } else if claim.waits {
-                self.poll(claim, progress).await
+            if request.is_queued() {
+                self.queue(request, progress).await
+            } else if request.waits {
+                self.poll(request, progress).await
             } else {
-                self.ask(Arc::clone(claim)).await
+                self.ask(Arc::clone(request)).await
             }
         })
     }
 
-    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<RenewReply>> {
         Box::pin(async move {
-            let failed = |error: Error| vec![Renewal::Unknown(error); leases.len()];
+            let failed = |error: Error| vec![RenewReply::Unknown(error); leases.len()];
             let driver = match self.driver() {
                 Ok(driver) => driver,
                 Err(error) => return failed(error),
@@ -171,7 +171,9 @@ impl Session for RedisSession {
             match driver.renew(leases.to_vec()).await {
                 Outcome::Renewed(renewals) => {
                     let in_order = |renewal| match renewal {
-                        Renewal::Unknown(error) => Renewal::Unknown(self.store.in_order(error)),
+                        RenewReply::Unknown(error) => {
+                            RenewReply::Unknown(self.store.in_order(error))
+                        }
                         renewal => renewal,
                     };
                     renewals.into_iter().map(in_order).collect()
@@ -182,11 +184,14 @@ impl Session for RedisSession {
         })
     }
 
-    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>> {
+    fn release<'a>(
+        &'a self,
+        request: &'a Arc<LockRequest>,
+    ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
         Box::pin(async move {
             let release = self
                 .driver()?
-                .release(Arc::clone(claim), ReleaseMode::HandOver);
+                .release(Arc::clone(request), ReleaseMode::HandOver);
             match release.await {
                 Outcome::Released(release) => Ok(release),
                 Outcome::Failed(error) => Err(self.store.in_order(error)),
@@ -195,9 +200,9 @@ impl Session for RedisSession {
         })
     }
 
-    fn detach(&self, claim: &Arc<Claim>) {
+    fn detach(&self, request: &Arc<LockRequest>) {
         if let Some(driver) = self.opened() {
-            drop(driver.release(Arc::clone(claim), ReleaseMode::Detach));
+            drop(driver.release(Arc::clone(request), ReleaseMode::Detach));
         }
     }
 

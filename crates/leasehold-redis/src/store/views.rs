@@ -6,8 +6,7 @@ use std::time::Duration;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use leasehold::clock::within;
 use leasehold::store::{
-    Admin, BoxFuture, ForceReleaseRecord, ForcedRelease, Holder, Inspection, LockListing, Pattern,
-    Waiter,
+    Admin, BoxFuture, BreakRecord, BrokenLease, Holder, Inspection, LockListing, Pattern, Waiter,
 };
 use leasehold::{Error, ErrorKind, Key};
 use leasehold_quorum::views::{self, Answers};
@@ -27,24 +26,24 @@ impl RedisSession {
             .servers()
             .into_iter()
             .enumerate()
-            .map(|(place, server)| {
+            .map(|(index, server)| {
                 let answer = ask(server);
-                async move { (place, answer.await) }
+                async move { (index, answer.await) }
             })
             .collect();
         let mut answers: Vec<Option<Result<T, Error>>> =
             self.store.members.iter().map(|_| None).collect();
         let mut given = 0;
         while given <= self.store.members.len() / 2
-            && let Some((place, answer)) = asked.next().await
+            && let Some((index, answer)) = asked.next().await
         {
             given += usize::from(answer.is_ok());
-            answers[place] = Some(answer);
+            answers[index] = Some(answer);
         }
         let timeout = (4 * clock.now().since(began)).max(TIMEOUT_MIN);
         let rest = async {
-            while let Some((place, answer)) = asked.next().await {
-                answers[place] = Some(answer);
+            while let Some((index, answer)) = asked.next().await {
+                answers[index] = Some(answer);
             }
         };
         // Members that are still silent then have no answer.
@@ -89,16 +88,13 @@ impl Admin for RedisSession {
     fn break_lease<'a>(
         &'a self,
         key: &'a Key,
-        record: &'a ForceReleaseRecord,
-    ) -> BoxFuture<'a, Result<ForcedRelease, Error>> {
+        record: &'a BreakRecord,
+    ) -> BoxFuture<'a, Result<BrokenLease, Error>> {
         let asked = self.ask_each(move |server| server.break_lease(key, record));
         Box::pin(async { views::broken(asked.await) })
     }
 
-    fn last_break<'a>(
-        &'a self,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<Option<ForceReleaseRecord>, Error>> {
+    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>> {
         let asked = self.ask_each(move |server| server.last_break(key));
         Box::pin(async { views::last_break(asked.await) })
     }

@@ -33,8 +33,8 @@ async fn soak(client: Arc<Client>, holders: Arc<Vec<AtomicUsize>>) -> usize {
     let mut held = 0;
     for _ in 0..ROUNDS {
         let key = draw(KEYS as u64) as usize;
-        let claim = client.claim(&format!("lock-{key}"));
-        let call = client.driver.acquire(Arc::clone(&claim));
+        let lock_request = client.lock_request(&format!("lock-{key}"));
+        let call = client.driver.acquire(Arc::clone(&lock_request));
         let outcome = match draw(3) {
             0 => Some(call.await),
             _ => poll_times(draw(200), call).await,
@@ -53,7 +53,7 @@ async fn soak(client: Arc<Client>, holders: Arc<Vec<AtomicUsize>>) -> usize {
         assert_eq!(holders[key].fetch_sub(1, Ordering::SeqCst), 1);
         let release = client
             .driver
-            .release(granted(&claim, &acquired), ReleaseMode::HandOver);
+            .release(granted(&lock_request, &acquired), ReleaseMode::HandOver);
         if draw(2) == 0 {
             release.await;
         }
@@ -97,14 +97,14 @@ async fn cancelled_calls_leave_nothing_on_one_thread() {
 async fn dropped_writer_passes_its_duty_on() {
     let set = RedisSet::start(1);
     let client = Client::without_timers(&set);
-    let (claim, _) = client.acquire("lock-0").await;
+    let (lock_request, _) = client.acquire("lock-0").await;
     // A call that is alone would write at once.
     client.acquire("lock-1").await;
-    let mut waiter = client.driver.acquire(client.claim("lock-1"));
+    let mut waiter = client.driver.acquire(client.lock_request("lock-1"));
     let told = waiter.event().await;
     assert!(matches!(told, Event::Progress(_)), "{told:?}");
     // This call begins a batch, and is never polled.
-    drop(client.driver.release(claim, ReleaseMode::HandOver));
+    drop(client.driver.release(lock_request, ReleaseMode::HandOver));
     let limit = SystemClock.now() + Duration::from_secs(60);
     let other = Client::of(&set);
     let acquired = within(&SystemClock, limit, other.acquire("lock-0")).await;
@@ -117,15 +117,15 @@ async fn grant_that_no_caller_took_is_released() {
     let server = set.iter().next().expect("a server");
     let (one, other) = (Client::of(&set), Client::of(&set));
     for sees_busy in [true, false] {
-        let (claim, _) = one.acquire("lock").await;
-        let waiter = other.claim("lock");
+        let (lock_request, _) = one.acquire("lock").await;
+        let waiter = other.lock_request("lock");
         let mut waiting = other.driver.acquire(Arc::clone(&waiter));
         if sees_busy {
             let told = waiting.event().await;
             assert!(matches!(told, Event::Progress(_)), "{told:?}");
         }
         until("the waiter is queued", || locks(&set).len() == 2);
-        one.release(claim).await;
+        one.release(lock_request).await;
         let owner = Reply::Bulk(waiter.owner.to_string());
         until("the waiter has the lock", || {
             server.command(&["GET", "lock"]) == owner
@@ -140,11 +140,11 @@ async fn grant_that_no_caller_took_is_released() {
 async fn unpolled_writer_holds_up_no_other() {
     let set = RedisSet::start(1);
     let client = Client::without_timers(&set);
-    let (claim, _) = client.acquire("lock-0").await;
+    let (lock_request, _) = client.acquire("lock-0").await;
     // This call is alone and writes at once.
-    let busy = client.driver.acquire(client.claim("lock-1"));
-    let writer = client.driver.release(claim, ReleaseMode::HandOver);
-    let follower = client.driver.acquire(client.claim("lock-2"));
+    let busy = client.driver.acquire(client.lock_request("lock-1"));
+    let writer = client.driver.release(lock_request, ReleaseMode::HandOver);
+    let follower = client.driver.acquire(client.lock_request("lock-2"));
     let both = async { tokio::join!(busy, follower) };
     let limit = SystemClock.now() + Duration::from_secs(60);
     let both = within(&SystemClock, limit, both).await;

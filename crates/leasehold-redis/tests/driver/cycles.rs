@@ -9,10 +9,10 @@ use super::fixture::{Client, granted, locks};
 async fn cycles(client: &Client, key: &str) {
     let mut last = None;
     for _ in 0..20 {
-        let (claim, acquired) = client.acquire(key).await;
+        let (lock_request, acquired) = client.acquire(key).await;
         assert!(last < Some(acquired.fence), "fences rise");
         last = Some(acquired.fence);
-        client.release(claim).await;
+        client.release(lock_request).await;
     }
 }
 
@@ -59,16 +59,16 @@ async fn several_threads_take_many_locks() {
 async fn waiter_gets_lock_of_another_client() {
     let set = RedisSet::start(3);
     let (one, other) = (Client::of(&set), Client::of(&set));
-    let (claim, first) = one.acquire("lock").await;
-    let mut waiting = one.driver.acquire(one.claim("other-lock"));
+    let (lock_request, first) = one.acquire("lock").await;
+    let mut waiting = one.driver.acquire(one.lock_request("other-lock"));
     let granted_at_once = waiting.event().await;
     assert!(matches!(granted_at_once, Event::Done(Outcome::Acquired(_))));
-    let waiter = other.claim("lock");
+    let waiter = other.lock_request("lock");
     let mut waiting = other.driver.acquire(Arc::clone(&waiter));
     // The holder's name comes with the first answer.
     let busy = waiting.event().await;
     assert!(matches!(busy, Event::Progress(_)), "{busy:?}");
-    one.release(claim).await;
+    one.release(lock_request).await;
     let Outcome::Acquired(second) = waiting.await else {
         panic!("not acquired");
     };
@@ -80,8 +80,8 @@ async fn waiter_gets_lock_of_another_client() {
 async fn dropped_driver_finishes_releases() {
     let set = RedisSet::start(3);
     let client = Client::of(&set);
-    let (claim, _) = client.acquire("lock").await;
-    let released = client.driver.release(claim, ReleaseMode::HandOver);
+    let (lock_request, _) = client.acquire("lock").await;
+    let released = client.driver.release(lock_request, ReleaseMode::HandOver);
     drop(client);
     drop(released);
     until("the lock is free", || locks(&set).is_empty());
@@ -91,8 +91,8 @@ async fn dropped_driver_finishes_releases() {
 fn driver_is_dropped_without_a_runtime() {
     let set = RedisSet::start(1);
     let client = Client::of(&set);
-    let (claim, _) = pollster::block_on(client.acquire("lock"));
-    drop(client.driver.release(claim, ReleaseMode::HandOver));
+    let (lock_request, _) = pollster::block_on(client.acquire("lock"));
+    drop(client.driver.release(lock_request, ReleaseMode::HandOver));
     drop(client);
     until("the lock is free", || locks(&set).is_empty());
     let server = set.iter().next().unwrap();
@@ -107,7 +107,7 @@ async fn closed_driver_begins_nothing() {
     let set = RedisSet::start(1);
     let client = Client::of(&set);
     client.driver.close().await;
-    let outcome = client.driver.acquire(client.claim("lock")).await;
+    let outcome = client.driver.acquire(client.lock_request("lock")).await;
     let Outcome::Failed(error) = outcome else {
         panic!("{outcome:?}");
     };

@@ -7,7 +7,7 @@ use leasehold::Key;
 use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
 use leasehold::env::{Env, SystemEntropy};
 use leasehold::store::background::{self, ThreadRuntime};
-use leasehold::store::{BoxFuture, Claim, ClientInfo, Owner, SessionContext};
+use leasehold::store::{BoxFuture, ClientInfo, LockRequest, Owner, SessionContext};
 use leasehold_quorum::{Acquired, Outcome, ReleaseMode};
 use leasehold_redis::driver::{Driver, DriverConfig};
 use leasehold_testkit::servers::{RedisSet, Reply};
@@ -62,32 +62,35 @@ impl Client {
         }
     }
 
-    /// A claim that waits in the queue.
-    pub(crate) fn claim(&self, key: &str) -> Arc<Claim> {
+    /// A request that waits in the queue.
+    pub(crate) fn lock_request(&self, key: &str) -> Arc<LockRequest> {
         let now = SystemClock.wall();
         let owner = Owner::at(self.info.id, now, &SystemEntropy);
         let key = Key::new(key).expect("a key");
-        let claim = Claim::new(key, owner, TTL, now, Arc::clone(&self.info));
-        Arc::new(claim.waiting(true))
+        let lock_request = LockRequest::new(key, owner, TTL, now, Arc::clone(&self.info));
+        Arc::new(lock_request.waiting(true))
     }
 
-    pub(crate) async fn acquire(&self, key: &str) -> (Arc<Claim>, Acquired) {
-        let claim = self.claim(key);
-        match self.driver.acquire(Arc::clone(&claim)).await {
-            Outcome::Acquired(acquired) => (granted(&claim, &acquired), acquired),
+    pub(crate) async fn acquire(&self, key: &str) -> (Arc<LockRequest>, Acquired) {
+        let lock_request = self.lock_request(key);
+        match self.driver.acquire(Arc::clone(&lock_request)).await {
+            Outcome::Acquired(acquired) => (granted(&lock_request, &acquired), acquired),
             other => panic!("{other:?}"),
         }
     }
 
-    pub(crate) async fn release(&self, claim: Arc<Claim>) {
-        let released = self.driver.release(claim, ReleaseMode::HandOver).await;
+    pub(crate) async fn release(&self, lock_request: Arc<LockRequest>) {
+        let released = self
+            .driver
+            .release(lock_request, ReleaseMode::HandOver)
+            .await;
         assert!(matches!(released, Outcome::Released(_)), "{released:?}");
     }
 }
 
-/// Returns the claim with the owner of its lease.
-pub(crate) fn granted(claim: &Claim, acquired: &Acquired) -> Arc<Claim> {
-    Arc::new(claim.clone().with_owner(acquired.owner))
+/// Returns the request with the owner of its lease.
+pub(crate) fn granted(lock_request: &LockRequest, acquired: &Acquired) -> Arc<LockRequest> {
+    Arc::new(lock_request.clone().with_owner(acquired.owner))
 }
 
 /// The locks and queues that the servers have now.

@@ -12,12 +12,12 @@ use super::fixture::{Client, granted, locks};
 async fn restarted_server_is_used_again() {
     let mut set = RedisSet::start(1);
     let client = Client::of(&set);
-    let (claim, _) = client.acquire("lock").await;
-    client.release(claim).await;
+    let (lock_request, _) = client.acquire("lock").await;
+    client.release(lock_request).await;
     set.iter_mut().for_each(RedisServer::restart);
     // The restarted server has no scripts.
-    let (claim, _) = client.acquire("lock").await;
-    client.release(claim).await;
+    let (lock_request, _) = client.acquire("lock").await;
+    client.release(lock_request).await;
     client.driver.close().await;
     assert_eq!(locks(&set), []);
 }
@@ -26,12 +26,12 @@ async fn restarted_server_is_used_again() {
 async fn two_of_three_servers_suffice() {
     let mut set = RedisSet::start(3);
     let client = Client::of(&set);
-    let (claim, _) = client.acquire("lock").await;
-    client.release(claim).await;
+    let (lock_request, _) = client.acquire("lock").await;
+    client.release(lock_request).await;
     set.iter_mut().next().unwrap().kill();
     for _ in 0..10 {
-        let (claim, _) = client.acquire("lock").await;
-        client.release(claim).await;
+        let (lock_request, _) = client.acquire("lock").await;
+        client.release(lock_request).await;
     }
 }
 
@@ -40,8 +40,8 @@ async fn cut_connections_are_opened_again() {
     let set = RedisSet::start(3);
     let client = Client::of(&set);
     for round in 0..8 {
-        let claim = client.claim("lock");
-        let call = client.driver.acquire(Arc::clone(&claim));
+        let lock_request = client.lock_request("lock");
+        let call = client.driver.acquire(Arc::clone(&lock_request));
         for server in set.iter().skip(round % 3) {
             server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
         }
@@ -50,7 +50,7 @@ async fn cut_connections_are_opened_again() {
             panic!("{outcome:?}");
         };
         // The release fails if no majority is connected again. The engine releases once there is one.
-        let held = granted(&claim, &acquired);
+        let held = granted(&lock_request, &acquired);
         client.driver.release(held, ReleaseMode::HandOver).await;
     }
     until("the lock is free", || locks(&set).is_empty());
@@ -104,14 +104,17 @@ async fn forgotten_connection_is_replaced() {
     let server = RedisServer::start();
     let path = Proxy::to(server.port());
     let client = Client::at(vec![format!("redis://127.0.0.1:{}", path.port())]);
-    let (claim, _) = client.acquire("lock").await;
+    let (lock_request, _) = client.acquire("lock").await;
     path.set(NetworkFault::HalfOpen);
     client.driver.ask(0, Request::Status).await.unwrap_err();
     path.set(NetworkFault::None);
     // The old connection stays dead.
-    let waiting = client.driver.acquire(client.claim("other-lock")).await;
+    let waiting = client
+        .driver
+        .acquire(client.lock_request("other-lock"))
+        .await;
     assert!(matches!(waiting, Outcome::Acquired(_)), "{waiting:?}");
-    client.release(claim).await;
+    client.release(lock_request).await;
     // What the server had received on the old connection must not take effect late.
     let Reply::Bulk(clients) = server.command(&["CLIENT", "LIST"]) else {
         panic!("no list of clients");

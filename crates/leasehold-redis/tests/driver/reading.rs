@@ -16,8 +16,8 @@ fn runtime() -> Runtime {
 }
 
 async fn cycle(client: &Client, key: &str) {
-    let (claim, _) = client.acquire(key).await;
-    client.release(claim).await;
+    let (lock_request, _) = client.acquire(key).await;
+    client.release(lock_request).await;
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::env::SystemEntropy;
-use leasehold::store::{ClientId, ForceRelease, ForceReleaseOutcome, Owner, Pattern};
+use leasehold::store::{BreakOptions, BreakOutcome, ClientId, Owner, Pattern};
 use leasehold::{LostReason, Mode};
 use leasehold_testkit::servers::{RedisServer, Reply};
 
@@ -49,9 +49,9 @@ async fn break_is_recorded_over_damaged_notes() {
     assert_eq!(operator.last_break("deploy").await.unwrap(), None);
     let lock = holder.lock("deploy").ttl(Duration::from_secs(2));
     let guard = lock.acquire().await.unwrap();
-    let how = ForceRelease::at_its_end();
+    let how = BreakOptions::at_its_end();
     let broken = operator.break_lock("deploy", guard.fence(), how).await;
-    assert!(matches!(broken.unwrap(), ForceReleaseOutcome::Done(..)));
+    assert!(matches!(broken.unwrap(), BreakOutcome::Done(..)));
     let kept = left(&server, record);
     assert!((WEEK_MS - 60_000..=WEEK_MS).contains(&kept), "{kept}");
     let last = operator.last_break("deploy").await.unwrap().unwrap();

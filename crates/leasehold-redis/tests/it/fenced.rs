@@ -54,7 +54,7 @@ fn is_error(answer: &Reply, part: &str) {
 async fn smaller_fence_is_refused_and_writes_nothing() {
     let (server, invoice) = invoice();
     invoice.set(fence(5), "first").await.unwrap();
-    invoice.claim(fence(7)).await.unwrap();
+    invoice.fence_off(fence(7)).await.unwrap();
     assert_eq!(value(&server, "invoice"), bulk("first"));
     for text in ["second", "second, again"] {
         invoice.set(fence(7), text).await.unwrap();
@@ -66,7 +66,7 @@ async fn smaller_fence_is_refused_and_writes_nothing() {
             .await
             .unwrap_err(),
         invoice.delete(fence(6)).await.unwrap_err(),
-        invoice.claim(fence(6)).await.unwrap_err(),
+        invoice.fence_off(fence(6)).await.unwrap_err(),
     ];
     for error in late {
         assert_eq!(error.kind(), ErrorKind::Fenced, "{error}");
@@ -83,11 +83,11 @@ async fn smaller_fence_is_refused_and_writes_nothing() {
 async fn guard_claims_on_another_server() {
     let ((_locks, client), (data, invoice)) = (start(), invoice());
     let first = client.lock("invoice").acquire().await.unwrap();
-    first.claim(&invoice).await.unwrap();
+    first.fence_off(&invoice).await.unwrap();
     let late = first.fence();
     first.release().await.unwrap();
     let second = client.lock("invoice").acquire().await.unwrap();
-    second.claim(&invoice).await.unwrap();
+    second.fence_off(&invoice).await.unwrap();
     assert_shut(&invoice, late.get()).await;
     invoice.set(second.fence(), [0xff, 0x00]).await.unwrap();
     assert_eq!(data.command(&["STRLEN", "invoice"]), Reply::Integer(2));
@@ -101,11 +101,11 @@ async fn fence_record_outlives_its_data_by_a_week() {
         let left = left(&server, &record);
         assert!((1..=REST_MS).contains(&left), "{what}: {left}");
     };
-    invoice.claim(fence(1)).await.unwrap();
+    invoice.fence_off(fence(1)).await.unwrap();
     rests("claimed, and never written");
     invoice.set(fence(1), "x").await.unwrap();
     assert_eq!(left(&server, &record), -1, "as long as the data");
-    invoice.claim(fence(2)).await.unwrap();
+    invoice.fence_off(fence(2)).await.unwrap();
     assert_eq!(left(&server, &record), -1, "the data is still there");
     let ten_minutes = Duration::from_secs(600);
     invoice.set_for(fence(2), "x", ten_minutes).await.unwrap();
@@ -307,7 +307,7 @@ async fn documented_rights_suffice_for_fenced_data() {
         server.command(&["SCRIPT", "FLUSH"]);
         let url = format!("redis://data:secret@127.0.0.1:{}", server.port());
         let invoice = FencedRedis::new(url).unwrap().key("invoice:7").unwrap();
-        invoice.claim(fence(number)).await?;
+        invoice.fence_off(fence(number)).await?;
         invoice.set(fence(number), "x").await?;
         let short = Duration::from_secs(9);
         invoice.set_for(fence(number), "x", short).await?;

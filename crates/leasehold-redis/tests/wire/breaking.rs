@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::Claim;
+use leasehold::store::LockRequest;
 use leasehold::{LostReason, Mode};
-use leasehold_quorum::{LeaseState, Place};
+use leasehold_quorum::{LeaseState, Position};
 use leasehold_redis::codec::{Names, PRESENT};
 use leasehold_redis::resp::Value;
 use leasehold_redis::scripts::SCRIPTS;
@@ -26,10 +26,10 @@ fn run(client: &mut TestClient, arguments: &[&str]) -> Value {
 
 pub(crate) fn break_lease(
     client: &mut TestClient,
-    claim: &Arc<Claim>,
+    lock_request: &Arc<LockRequest>,
     at_once: &str,
 ) -> (i64, i64) {
-    let owner = claim.owner.to_string();
+    let owner = lock_request.owner.to_string();
     let arguments = [&*owner, "77", at_once, "60000", "owner", &owner];
     let answer = run(client, &arguments);
     let parts: Vec<_> = answer.as_array().unwrap().iter().collect();
@@ -53,7 +53,7 @@ fn broken_lock_stays_closed_until_the_lease_ends() {
         client.renew(&held),
         LeaseState::Lost(LostReason::Broken)
     ));
-    let refused = client.acquire(&waiter, Place::Ticket(10)).refused();
+    let refused = client.acquire(&waiter, Position::Ticket(10)).refused();
     assert_eq!(refused.busy.holder, None);
     assert!(refused.ask_again.unwrap() > Duration::from_secs(50));
     client.release(&held);
@@ -74,7 +74,7 @@ fn broken_lock_is_handed_over_at_once() {
     assert_eq!(client.notified(), [waiter.owner]);
     assert_eq!(client.value().as_deref(), Some("leasehold:next"));
     assert_eq!(break_lease(&mut client, &held, "1"), (0, -1));
-    client.acquire(&waiter, Place::Ticket(10)).granted();
+    client.acquire(&waiter, Position::Ticket(10)).granted();
     client.release(&waiter);
     // The lease is neither renewed nor restored, although the lock is free.
     assert!(matches!(
@@ -87,17 +87,22 @@ fn broken_lock_is_handed_over_at_once() {
 #[test]
 fn sixteen_broken_owners_are_remembered() {
     let (_server, mut client) = start();
-    let claims: Vec<_> = (0..18).map(|_| client.claim(Mode::Exclusive)).collect();
-    for (number, claim) in claims.iter().enumerate() {
+    let lock_requests: Vec<_> = (0..18)
+        .map(|_| client.lock_request(Mode::Exclusive))
+        .collect();
+    for (number, lock_request) in lock_requests.iter().enumerate() {
         let fence = (100 + number).to_string();
-        let owner = claim.owner.to_string();
+        let owner = lock_request.owner.to_string();
         run(&mut client, &[&owner, &fence, "", "1000", "a", "b"]);
     }
     let counted = ["ZCOUNT", "leasehold:fence:0:{deploy}:deploy", "-inf", "-1"];
     assert_eq!(client.command(&counted).as_integer(), Some(16));
-    assert!(client.repair(&claims[0], 77), "the oldest is forgotten");
-    client.release(&claims[0]);
-    assert!(!client.repair(&claims[17], 77));
+    assert!(
+        client.repair(&lock_requests[0], 77),
+        "the oldest is forgotten"
+    );
+    client.release(&lock_requests[0]);
+    assert!(!client.repair(&lock_requests[17], 77));
 }
 
 #[test]
@@ -106,7 +111,7 @@ fn note_of_a_broken_lease_stays() {
     let held = client.hold(Mode::Exclusive);
     break_lease(&mut client, &held, "1");
     // A late request of the same wait takes the lock, and its lease is not renewed.
-    let (fence, _) = client.acquire(&held, Place::None).granted();
+    let (fence, _) = client.acquire(&held, Position::None).granted();
     assert!(fence > held.owner.since().as_micros() + 1);
     assert!(matches!(
         client.renew(&held),

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::{Claim, FenceConfirmation};
+use leasehold::store::{FenceConfirmation, LockRequest};
 use leasehold::{ErrorKind, LostReason, Mode};
-use leasehold_quorum::{LeaseState, Place, Reply, Request};
+use leasehold_quorum::{LeaseState, Position, Reply, Request};
 
 use crate::fixture::{TTL, lease, start};
 
@@ -12,14 +12,14 @@ const FENCE: &str = "leasehold:fence:0:{deploy}:deploy";
 #[test]
 fn free_lock_is_granted_with_the_proposal() {
     let (_server, mut client) = start();
-    let claim = client.claim(Mode::Exclusive);
-    let (fence, slot) = client.acquire(&claim, Place::None).granted();
-    assert_eq!(fence, claim.owner.since().as_micros() + 1);
+    let lock_request = client.lock_request(Mode::Exclusive);
+    let (fence, slot) = client.acquire(&lock_request, Position::None).granted();
+    assert_eq!(fence, lock_request.owner.since().as_micros() + 1);
     assert_eq!(slot, None);
-    assert_eq!(client.value(), Some(claim.owner.to_string()));
-    assert!(client.release(&claim));
+    assert_eq!(client.value(), Some(lock_request.owner.to_string()));
+    assert!(client.release(&lock_request));
     assert_eq!(client.value(), None);
-    assert!(!client.release(&claim));
+    assert!(!client.release(&lock_request));
 }
 
 #[test]
@@ -28,8 +28,8 @@ fn release_frees_no_lease_of_another_wait() {
     let earlier = client.hold(Mode::Exclusive);
     client.release(&earlier);
     let held = client.hold(Mode::Exclusive);
-    let claim = earlier.clone();
-    let freed = client.ask(&Request::Free { claim });
+    let lock_request = earlier.clone();
+    let freed = client.ask(&Request::Free { lock_request });
     assert!(matches!(freed, Reply::Contended), "{freed:?}");
     assert!(!client.release(&earlier));
     assert_eq!(client.value(), Some(held.owner.to_string()));
@@ -40,26 +40,26 @@ fn fence_is_above_counter_and_proposal() {
     let (_server, mut client) = start();
     let ahead = 9_000_000_000_000_000_u64;
     client.command(&["ZADD", FENCE, &ahead.to_string(), "f"]);
-    let claim = client.claim(Mode::Exclusive);
-    let (fence, _) = client.acquire(&claim, Place::None).granted();
+    let lock_request = client.lock_request(Mode::Exclusive);
+    let (fence, _) = client.acquire(&lock_request, Position::None).granted();
     assert_eq!(fence, ahead + 1);
-    let noted = client.command(&["ZSCORE", FENCE, &claim.owner.to_string()]);
+    let noted = client.command(&["ZSCORE", FENCE, &lock_request.owner.to_string()]);
     assert_eq!(noted.as_number(), Some(fence as f64));
-    client.release(&claim);
+    client.release(&lock_request);
     // The note goes with the next one.
-    let next = client.claim(Mode::Exclusive);
-    client.acquire(&next, Place::None).granted();
-    let noted = client.command(&["ZSCORE", FENCE, &claim.owner.to_string()]);
+    let next = client.lock_request(Mode::Exclusive);
+    client.acquire(&next, Position::None).granted();
+    let noted = client.command(&["ZSCORE", FENCE, &lock_request.owner.to_string()]);
     assert_eq!(noted, leasehold_redis::resp::Value::Null);
 }
 
 #[test]
 fn holder_that_asks_again_gets_a_new_fence() {
     let (_server, mut client) = start();
-    let claim = client.claim(Mode::Exclusive);
-    let (first, _) = client.acquire(&claim, Place::None).granted();
+    let lock_request = client.lock_request(Mode::Exclusive);
+    let (first, _) = client.acquire(&lock_request, Position::None).granted();
     client.command(&["PEXPIRE", "deploy", "1000"]);
-    let (second, _) = client.acquire(&claim, Place::Ticket(1)).granted();
+    let (second, _) = client.acquire(&lock_request, Position::Ticket(1)).granted();
     assert!(second > first);
     // The lease counts from now.
     let left = client.command(&["PTTL", "deploy"]).as_integer().unwrap();
@@ -69,38 +69,38 @@ fn holder_that_asks_again_gets_a_new_fence() {
 #[test]
 fn plain_commands_take_a_free_lock() {
     let (_server, mut client) = start();
-    let claim = client.claim(Mode::Exclusive);
-    let proposal = claim.owner.since().as_micros() + 1;
-    let attempt = |claim: &Arc<Claim>, proposal| Request::TryAcquire {
-        claim: Arc::clone(claim),
+    let lock_request = client.lock_request(Mode::Exclusive);
+    let proposal = lock_request.owner.since().as_micros() + 1;
+    let attempt = |lock_request: &Arc<LockRequest>, proposal| Request::TryAcquire {
+        lock_request: Arc::clone(lock_request),
         proposal,
         expire: true,
     };
-    let reply = client.ask(&attempt(&claim, proposal));
+    let reply = client.ask(&attempt(&lock_request, proposal));
     assert!(matches!(reply, Reply::Granted { fence, .. } if fence.get() == proposal));
     // The lease of an earlier sending does not count from this one.
-    match client.ask(&attempt(&claim, proposal)) {
-        Reply::Busy(refusal) => assert_eq!(refusal.busy.holder, Some(claim.owner)),
+    match client.ask(&attempt(&lock_request, proposal)) {
+        Reply::Busy(refusal) => assert_eq!(refusal.busy.holder, Some(lock_request.owner)),
         other => panic!("{other:?}"),
     }
-    assert!(client.release(&claim));
-    // The counter is ahead of the next claim.
-    let claim = client.claim(Mode::Exclusive);
+    assert!(client.release(&lock_request));
+    // The counter is ahead of the next request.
+    let lock_request = client.lock_request(Mode::Exclusive);
     let counter = proposal + 100;
     client.command(&["ZADD", FENCE, &counter.to_string(), "f"]);
-    let behind = client.ask(&attempt(&claim, proposal + 1));
+    let behind = client.ask(&attempt(&lock_request, proposal + 1));
     assert!(matches!(behind, Reply::GrantedBehind), "{behind:?}");
     let drawn = client.ask(&Request::DrawFence {
-        claim: claim.clone(),
+        lock_request: lock_request.clone(),
     });
     assert!(matches!(drawn, Reply::Granted { fence, .. } if fence.get() == counter + 1));
-    let noted = client.command(&["ZSCORE", FENCE, &claim.owner.to_string()]);
+    let noted = client.command(&["ZSCORE", FENCE, &lock_request.owner.to_string()]);
     assert_eq!(noted.as_number(), Some((counter + 1) as f64));
-    let other = client.claim(Mode::Exclusive);
+    let other = client.lock_request(Mode::Exclusive);
     match client.ask(&attempt(&other, proposal)) {
         Reply::Busy(refusal) => {
-            assert_eq!(refusal.busy.holder, Some(claim.owner));
-            assert_eq!(refusal.busy.place, None);
+            assert_eq!(refusal.busy.holder, Some(lock_request.owner));
+            assert_eq!(refusal.busy.position, None);
         }
         reply => panic!("{reply:?}"),
     }
@@ -109,18 +109,18 @@ fn plain_commands_take_a_free_lock() {
 }
 
 #[test]
-fn lock_is_freed_alone_unless_claims_wait() {
+fn lock_is_freed_alone_unless_requests_wait() {
     let (_server, mut client) = start();
-    let claim = client.claim(Mode::Exclusive);
+    let lock_request = client.lock_request(Mode::Exclusive);
     let free = Request::Free {
-        claim: claim.clone(),
+        lock_request: lock_request.clone(),
     };
     assert!(matches!(client.ask(&free), Reply::Contended), "not held");
-    client.acquire(&claim, Place::None).granted();
-    let waiter = client.claim(Mode::Exclusive);
-    client.acquire(&waiter, Place::Ticket(1));
+    client.acquire(&lock_request, Position::None).granted();
+    let waiter = client.lock_request(Mode::Exclusive);
+    client.acquire(&waiter, Position::Ticket(1));
     assert!(matches!(client.ask(&free), Reply::Contended), "waited for");
-    assert_eq!(client.value(), Some(claim.owner.to_string()));
+    assert_eq!(client.value(), Some(lock_request.owner.to_string()));
     client.command(&["DEL", "leasehold:queue:{deploy}:deploy"]);
     let freed = client.ask(&free);
     assert!(matches!(freed, Reply::Released { freed: true, .. }));
@@ -133,20 +133,20 @@ fn lock_is_freed_alone_unless_claims_wait() {
 fn lock_of_another_type_is_an_error() {
     let (_server, mut client) = start();
     client.command(&["HSET", "deploy", "uuid:1", "1"]);
-    let claim = client.claim(Mode::Exclusive);
-    let error = client.acquire(&claim, Place::Ticket(1)).failed();
+    let lock_request = client.lock_request(Mode::Exclusive);
+    let error = client.acquire(&lock_request, Position::Ticket(1)).failed();
     assert_eq!(error.kind(), ErrorKind::IncompatibleKey);
     assert!(error.to_string().contains("hash"), "{error}");
     let proposal = 7;
     let reply = client.ask(&Request::TryAcquire {
-        claim: claim.clone(),
+        lock_request: lock_request.clone(),
         proposal,
         expire: false,
     });
     assert!(matches!(reply, Reply::Failed(error) if error.kind() == ErrorKind::IncompatibleKey));
-    assert!(!client.release(&claim));
+    assert!(!client.release(&lock_request));
     assert!(matches!(
-        client.renew(&claim),
+        client.renew(&lock_request),
         LeaseState::Lost(LostReason::Taken)
     ));
     let kept = client.command(&["HGET", "deploy", "uuid:1"]);
@@ -159,12 +159,12 @@ fn lock_of_another_type_is_an_error() {
 fn value_of_another_library_is_respected() {
     let (_server, mut client) = start();
     client.command(&["SET", "deploy", "token", "NX", "PX", "60000"]);
-    let claim = client.claim(Mode::Exclusive);
-    let refusal = client.acquire(&claim, Place::Ticket(1)).refused();
-    assert_eq!(refusal.busy.place, Some(1));
+    let lock_request = client.lock_request(Mode::Exclusive);
+    let refusal = client.acquire(&lock_request, Position::Ticket(1)).refused();
+    assert_eq!(refusal.busy.position, Some(1));
     assert_eq!(refusal.ask_again, Some(Duration::from_millis(25)));
     assert!(refusal.busy.remaining.unwrap() > Duration::from_secs(50));
-    assert!(!client.release(&claim));
+    assert!(!client.release(&lock_request));
     assert_eq!(client.value().as_deref(), Some("token"));
 }
 
@@ -172,17 +172,20 @@ fn value_of_another_library_is_respected() {
 fn leases_are_renewed_each_on_its_own() {
     let (_server, mut client) = start();
     let keys = ["held", "free", "taken", "damaged", "foreign"];
-    let claims = keys.map(|key| client.claim_on(key, Mode::Exclusive));
-    for claim in [&claims[0], &claims[3]] {
-        client.acquire(claim, Place::None).granted();
+    let lock_requests = keys.map(|key| client.request_on(key, Mode::Exclusive));
+    for lock_request in [&lock_requests[0], &lock_requests[3]] {
+        client.acquire(lock_request, Position::None).granted();
     }
-    let other = client.claim_on("taken", Mode::Exclusive);
-    client.acquire(&other, Place::None).granted();
+    let other = client.request_on("taken", Mode::Exclusive);
+    client.acquire(&other, Position::None).granted();
     client.command(&["DEL", "leasehold:fence:0:{damaged}:damaged"]);
     client.command(&["SET", "leasehold:fence:0:{damaged}:damaged", "x"]);
     client.command(&["SADD", "foreign", "x"]);
     client.command(&["PEXPIRE", "held", "1000"]);
-    let leases = claims.iter().map(|claim| lease(claim, 1, None)).collect();
+    let leases = lock_requests
+        .iter()
+        .map(|lock_request| lease(lock_request, 1, None))
+        .collect();
     let states = client.renew_all(leases);
     assert!(matches!(states[0], LeaseState::Renewed));
     assert!(matches!(states[1], LeaseState::Lost(LostReason::Gone)));
@@ -203,8 +206,8 @@ fn renewal_shortens_no_lease() {
     client.command(&["PEXPIRE", "deploy", "100000"]);
     assert!(matches!(client.renew(&held), LeaseState::Renewed));
     let shared = Arc::new((*held).clone().with_mode(Mode::Shared));
-    for claim in [&held, &shared, &shared] {
-        assert!(matches!(client.renew(claim), LeaseState::Renewed));
+    for lock_request in [&held, &shared, &shared] {
+        assert!(matches!(client.renew(lock_request), LeaseState::Renewed));
         let left = client.command(&["PTTL", "deploy"]).as_integer().unwrap();
         assert!(left > 90_000, "{left}");
     }
@@ -213,59 +216,65 @@ fn renewal_shortens_no_lease() {
 #[test]
 fn many_leases_are_renewed_in_parts() {
     let (_server, mut client) = start();
-    let claims: Vec<_> = (0..130)
-        .map(|number| client.claim_on(&format!("k{number}"), Mode::Exclusive))
+    let lock_requests: Vec<_> = (0..130)
+        .map(|number| client.request_on(&format!("k{number}"), Mode::Exclusive))
         .collect();
-    for claim in claims.iter().filter(|claim| claim.key.as_str() != "k128") {
-        client.acquire(claim, Place::None).granted();
+    for lock_request in lock_requests
+        .iter()
+        .filter(|lock_request| lock_request.key.as_str() != "k128")
+    {
+        client.acquire(lock_request, Position::None).granted();
     }
-    let leases = claims.iter().map(|claim| lease(claim, 1, None)).collect();
+    let leases = lock_requests
+        .iter()
+        .map(|lock_request| lease(lock_request, 1, None))
+        .collect();
     let states = client.renew_all(leases);
     assert_eq!(states.len(), 130);
     for (number, state) in states.iter().enumerate() {
         let stands = matches!(state, LeaseState::Renewed);
         assert_eq!(stands, number != 128, "{number}: {state:?}");
     }
-    let waiters: Vec<_> = claims.iter().collect();
+    let waiters: Vec<_> = lock_requests.iter().collect();
     assert_eq!(client.heartbeat(&waiters).len(), 130);
 }
 
 #[test]
 fn fence_is_confirmed_while_the_lease_stands() {
     let (_server, mut client) = start();
-    let claim = client.claim(Mode::Exclusive);
-    let (fence, _) = client.acquire(&claim, Place::None).granted();
+    let lock_request = client.lock_request(Mode::Exclusive);
+    let (fence, _) = client.acquire(&lock_request, Position::None).granted();
     assert_eq!(
-        client.confirm(&claim, fence + 100),
+        client.confirm(&lock_request, fence + 100),
         FenceConfirmation::Confirmed
     );
-    let noted = client.command(&["ZSCORE", FENCE, &claim.owner.to_string()]);
+    let noted = client.command(&["ZSCORE", FENCE, &lock_request.owner.to_string()]);
     assert_eq!(noted.as_number(), Some((fence + 100) as f64));
-    client.release(&claim);
+    client.release(&lock_request);
     assert_eq!(
-        client.confirm(&claim, fence + 200),
+        client.confirm(&lock_request, fence + 200),
         FenceConfirmation::NotHeld
     );
-    let next = client.claim(Mode::Exclusive);
-    let (later, _) = client.acquire(&next, Place::None).granted();
+    let next = client.lock_request(Mode::Exclusive);
+    let (later, _) = client.acquire(&next, Position::None).granted();
     assert_eq!(later, fence + 101);
 }
 
 #[test]
 fn lost_lease_is_restored_on_free_locks() {
     let (_server, mut client) = start();
-    let claim = client.claim(Mode::Exclusive);
+    let lock_request = client.lock_request(Mode::Exclusive);
     let fence = 5_000_000_000_000_000;
     client.command(&["ZADD", FENCE, "9000000000000", "gap"]);
-    assert!(!client.repair(&claim, fence), "in a gap");
+    assert!(!client.repair(&lock_request, fence), "in a gap");
     client.command(&["ZREM", FENCE, "gap"]);
-    assert!(client.repair(&claim, fence));
-    assert_eq!(client.value(), Some(claim.owner.to_string()));
-    assert!(!client.repair(&claim, fence));
-    client.release(&claim);
-    let next = client.claim(Mode::Exclusive);
-    assert_eq!(client.acquire(&next, Place::None).granted().0, fence + 1);
-    let shared = client.claim(Mode::Shared);
+    assert!(client.repair(&lock_request, fence));
+    assert_eq!(client.value(), Some(lock_request.owner.to_string()));
+    assert!(!client.repair(&lock_request, fence));
+    client.release(&lock_request);
+    let next = client.lock_request(Mode::Exclusive);
+    assert_eq!(client.acquire(&next, Position::None).granted().0, fence + 1);
+    let shared = client.lock_request(Mode::Shared);
     assert!(!client.repair(&shared, 7));
-    assert!(!client.repair(&claim, 8));
+    assert!(!client.repair(&lock_request, 8));
 }

@@ -9,11 +9,11 @@ use std::time::Duration;
 use leasehold::clock::WallTime;
 use leasehold::env::{Entropy, SystemEntropy};
 use leasehold::store::{
-    Claim, ClientId, ClientInfo, FenceConfirmation, Owner, PermitSlot, Permits,
+    ClientId, ClientInfo, FenceConfirmation, LockRequest, Owner, PermitSlot, Permits,
 };
 use leasehold::{Fence, Key, Mode};
 use leasehold_quorum::{
-    Lease, LeaseState, Notification, Place, Refusal, Reply, Request, Requeue, Successor,
+    Lease, LeaseState, Notification, Position, Refusal, Reply, Request, Requeue, Successor,
 };
 use leasehold_redis::codec::{Codec, Decoded, inbox, read_notification};
 use leasehold_redis::resp::{CommandWriter, Value};
@@ -44,9 +44,13 @@ pub(crate) fn start() -> (RedisServer, TestClient) {
     (server, client)
 }
 
-pub(crate) fn lease(claim: &Arc<Claim>, fence: u64, slot: Option<PermitSlot>) -> Lease {
+pub(crate) fn lease(
+    lock_request: &Arc<LockRequest>,
+    fence: u64,
+    slot: Option<PermitSlot>,
+) -> Lease {
     Lease {
-        claim: claim.clone(),
+        lock_request: lock_request.clone(),
         fence: Fence::new(fence).unwrap(),
         slot,
     }
@@ -115,103 +119,108 @@ impl TestClient {
         client
     }
 
-    /// Returns a claim of a new wait on `deploy`. Each claim is a microsecond younger than the previous one.
-    pub(crate) fn claim(&mut self, mode: Mode) -> Arc<Claim> {
-        self.claim_on("deploy", mode)
+    /// Returns a request of a new wait on `deploy`. Each request is a microsecond younger than the previous one.
+    pub(crate) fn lock_request(&mut self, mode: Mode) -> Arc<LockRequest> {
+        self.request_on("deploy", mode)
     }
 
-    pub(crate) fn claim_on(&mut self, key: &str, mode: Mode) -> Arc<Claim> {
+    pub(crate) fn request_on(&mut self, key: &str, mode: Mode) -> Arc<LockRequest> {
         self.waits += 1;
         let began = WallTime::from_micros(BEGAN + self.waits);
         let id = self.codec.client;
         let owner = Owner::at(id, began, &*self.entropy);
         let info = Arc::new(ClientInfo::new(id, "host".into(), 1, "test".into(), began));
-        let claim = Claim::new(Key::new(key).unwrap(), owner, TTL, began, info);
-        Arc::new(claim.with_mode(mode))
+        let lock_request = LockRequest::new(Key::new(key).unwrap(), owner, TTL, began, info);
+        Arc::new(lock_request.with_mode(mode))
     }
 
-    /// Takes the lock for a new claim, which must be granted.
-    pub(crate) fn hold(&mut self, mode: Mode) -> Arc<Claim> {
-        let claim = self.claim(mode);
-        self.acquire(&claim, Place::None).granted();
-        claim
+    /// Takes the lock for a new request, which must be granted.
+    pub(crate) fn hold(&mut self, mode: Mode) -> Arc<LockRequest> {
+        let lock_request = self.lock_request(mode);
+        self.acquire(&lock_request, Position::None).granted();
+        lock_request
     }
 
-    /// Enters the queue with a new claim.
-    pub(crate) fn wait(&mut self, mode: Mode, ticket: u64) -> Arc<Claim> {
-        let claim = self.claim(mode);
-        self.acquire(&claim, Place::Ticket(ticket)).refused();
-        claim
+    /// Enters the queue with a new request.
+    pub(crate) fn wait(&mut self, mode: Mode, ticket: u64) -> Arc<LockRequest> {
+        let lock_request = self.lock_request(mode);
+        self.acquire(&lock_request, Position::Ticket(ticket))
+            .refused();
+        lock_request
     }
 
-    /// Returns the answer to a new claim, which must be refused.
-    pub(crate) fn refusal(&mut self, mode: Mode, place: Place) -> Refusal {
-        let claim = self.claim(mode);
-        self.acquire(&claim, place).refused()
+    /// Returns the answer to a new request, which must be refused.
+    pub(crate) fn refusal(&mut self, mode: Mode, position: Position) -> Refusal {
+        let lock_request = self.lock_request(mode);
+        self.acquire(&lock_request, position).refused()
     }
 
-    pub(crate) fn acquire(&mut self, claim: &Arc<Claim>, place: Place) -> Answered {
-        self.acquire_preferring(claim, place, None)
+    pub(crate) fn acquire(
+        &mut self,
+        lock_request: &Arc<LockRequest>,
+        position: Position,
+    ) -> Answered {
+        self.acquire_preferring(lock_request, position, None)
     }
 
     pub(crate) fn acquire_preferring(
         &mut self,
-        claim: &Arc<Claim>,
-        place: Place,
+        lock_request: &Arc<LockRequest>,
+        position: Position,
         preferred: Option<PermitSlot>,
     ) -> Answered {
         Answered(self.ask(&Request::Acquire {
-            claim: claim.clone(),
-            proposal: first_proposal(claim),
-            place,
+            lock_request: lock_request.clone(),
+            proposal: first_proposal(lock_request),
+            position,
             preferred,
         }))
     }
 
     /// Asks for the lock with plain commands.
-    pub(crate) fn try_acquire(&mut self, claim: &Arc<Claim>) -> Reply {
+    pub(crate) fn try_acquire(&mut self, lock_request: &Arc<LockRequest>) -> Reply {
         let reply = self.ask(&Request::TryAcquire {
-            claim: claim.clone(),
-            proposal: first_proposal(claim),
+            lock_request: lock_request.clone(),
+            proposal: first_proposal(lock_request),
             expire: true,
         });
         match reply {
             Reply::GrantedBehind => self.ask(&Request::DrawFence {
-                claim: claim.clone(),
+                lock_request: lock_request.clone(),
             }),
             other => other,
         }
     }
 
     /// Frees a lease with the script for locks without waiters. Returns whether it did.
-    pub(crate) fn free(&mut self, claim: &Arc<Claim>) -> bool {
-        let claim = claim.clone();
-        match self.ask(&Request::Free { claim }) {
+    pub(crate) fn free(&mut self, lock_request: &Arc<LockRequest>) -> bool {
+        let lock_request = lock_request.clone();
+        match self.ask(&Request::Free { lock_request }) {
             Reply::Released { freed, .. } => freed,
             Reply::Contended => false,
             other => panic!("a release is answered {other:?}"),
         }
     }
 
-    pub(crate) fn release(&mut self, claim: &Arc<Claim>) -> bool {
-        self.release_to(claim, None, None).0
+    pub(crate) fn release(&mut self, lock_request: &Arc<LockRequest>) -> bool {
+        self.release_to(lock_request, None, None).0
     }
 
     /// Returns whether the lease was freed, and what the successor was granted.
     pub(crate) fn release_to(
         &mut self,
-        claim: &Arc<Claim>,
+        lock_request: &Arc<LockRequest>,
         requeue: Option<Requeue>,
-        successor: Option<(&Arc<Claim>, u64)>,
+        successor: Option<(&Arc<LockRequest>, u64)>,
     ) -> (bool, Option<(Fence, Option<PermitSlot>)>) {
-        let successor = successor.map(|(claim, ticket)| Successor {
-            claim: claim.clone(),
-            proposal: first_proposal(claim),
+        let successor = successor.map(|(lock_request, ticket)| Successor {
+            lock_request: lock_request.clone(),
+            proposal: first_proposal(lock_request),
             ticket,
             preferred: None,
         });
         let request = Request::Release {
-            claim: claim.clone(),
+            lock_request: lock_request.clone(),
             requeue,
             successor,
         };
@@ -221,16 +230,16 @@ impl TestClient {
         }
     }
 
-    pub(crate) fn dequeue(&mut self, claim: &Arc<Claim>) {
-        let claim = claim.clone();
-        match self.ask(&Request::Dequeue { claim }) {
+    pub(crate) fn dequeue(&mut self, lock_request: &Arc<LockRequest>) {
+        let lock_request = lock_request.clone();
+        match self.ask(&Request::Dequeue { lock_request }) {
             Reply::Dequeued => {}
             other => panic!("the end of a wait is answered {other:?}"),
         }
     }
 
-    pub(crate) fn renew(&mut self, claim: &Arc<Claim>) -> LeaseState {
-        self.renew_all(vec![lease(claim, 1, None)]).remove(0)
+    pub(crate) fn renew(&mut self, lock_request: &Arc<LockRequest>) -> LeaseState {
+        self.renew_all(vec![lease(lock_request, 1, None)]).remove(0)
     }
 
     pub(crate) fn renew_all(&mut self, leases: Vec<Lease>) -> Vec<LeaseState> {
@@ -241,23 +250,30 @@ impl TestClient {
     }
 
     /// Returns whether the lease was restored.
-    pub(crate) fn repair(&mut self, claim: &Arc<Claim>, fence: u64) -> bool {
-        match self.ask(&Request::Repair(vec![lease(claim, fence, None)])) {
+    pub(crate) fn repair(&mut self, lock_request: &Arc<LockRequest>, fence: u64) -> bool {
+        match self.ask(&Request::Repair(vec![lease(lock_request, fence, None)])) {
             Reply::Repaired(restored) => restored[0],
             other => panic!("a repair is answered {other:?}"),
         }
     }
 
-    pub(crate) fn confirm(&mut self, claim: &Arc<Claim>, fence: u64) -> FenceConfirmation {
-        let (claim, fence) = (claim.clone(), Fence::new(fence).unwrap());
-        match self.ask(&Request::ConfirmFence { claim, fence }) {
+    pub(crate) fn confirm(
+        &mut self,
+        lock_request: &Arc<LockRequest>,
+        fence: u64,
+    ) -> FenceConfirmation {
+        let (lock_request, fence) = (lock_request.clone(), Fence::new(fence).unwrap());
+        match self.ask(&Request::ConfirmFence {
+            lock_request,
+            fence,
+        }) {
             Reply::Confirmed(confirmation) => confirmation,
             other => panic!("a confirmation is answered {other:?}"),
         }
     }
 
-    pub(crate) fn heartbeat(&mut self, waiters: &[&Arc<Claim>]) -> Vec<Refusal> {
-        let waiters = waiters.iter().map(|claim| Arc::clone(claim));
+    pub(crate) fn heartbeat(&mut self, waiters: &[&Arc<LockRequest>]) -> Vec<Refusal> {
+        let waiters = waiters.iter().map(|lock_request| Arc::clone(lock_request));
         match self.ask(&Request::Heartbeat(waiters.collect())) {
             Reply::Waiting(answers) => answers,
             other => panic!("a heartbeat is answered {other:?}"),
@@ -377,11 +393,11 @@ impl TestClient {
     }
 }
 
-fn first_proposal(claim: &Claim) -> u64 {
-    claim.owner.since().as_micros() + 1
+fn first_proposal(lock_request: &LockRequest) -> u64 {
+    lock_request.owner.since().as_micros() + 1
 }
 
-/// The answer to a claim.
+/// The answer to a request.
 #[derive(Debug)]
 pub(crate) struct Answered(pub(crate) Reply);
 

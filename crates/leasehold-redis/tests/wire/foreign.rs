@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::Mode;
-use leasehold_quorum::Place;
+use leasehold_quorum::Position;
 use leasehold_redis::codec::Codec;
 use leasehold_redis::resp::Value;
 use leasehold_testkit::servers::RedisServer;
@@ -26,10 +26,10 @@ fn hands_over_with_gap(client: &mut TestClient) -> bool {
     client.release(&held);
     assert_eq!(client.notified(), [waiter.owner]);
     let has_gap = client.value().is_none();
-    let refused = has_gap.then(|| client.acquire(&waiter, Place::Ticket(10)).refused());
+    let refused = has_gap.then(|| client.acquire(&waiter, Position::Ticket(10)).refused());
     if let Some(refused) = refused {
         assert_eq!(refused.ask_again, POLL);
-        assert_eq!(refused.busy.place, Some(1));
+        assert_eq!(refused.busy.position, Some(1));
     }
     client.release(&waiter);
     has_gap
@@ -63,14 +63,14 @@ fn gap_ends_after_its_length() {
     let held = client.hold(Mode::Exclusive);
     let waiter = client.wait(Mode::Exclusive, 10);
     client.release(&held);
-    client.refusal(Mode::Exclusive, Place::None);
-    client.acquire(&waiter, Place::Ticket(10)).refused();
+    client.refusal(Mode::Exclusive, Position::None);
+    client.acquire(&waiter, Position::Ticket(10)).refused();
     let plain = client.command(&["SET", "deploy", "token", "NX", "PX", "50"]);
     assert_eq!(plain.as_text(), Some("OK"));
-    client.acquire(&waiter, Place::Ticket(10)).refused();
+    client.acquire(&waiter, Position::Ticket(10)).refused();
     client.command(&["DEL", "deploy"]);
     forward(&server, &mut client, GAP);
-    client.acquire(&waiter, Place::Ticket(10)).granted();
+    client.acquire(&waiter, Position::Ticket(10)).granted();
 }
 
 #[test]
@@ -82,9 +82,9 @@ fn barging_claim_takes_the_lock_in_a_gap() {
     let held = client.hold(Mode::Exclusive);
     let waiter = client.wait(Mode::Exclusive, 10);
     client.release(&held);
-    client.acquire(&waiter, Place::Ticket(10)).refused();
-    let barging = client.claim(Mode::Exclusive);
-    client.acquire(&barging, Place::Barging).granted();
+    client.acquire(&waiter, Position::Ticket(10)).refused();
+    let barging = client.lock_request(Mode::Exclusive);
+    client.acquire(&barging, Position::Barging).granted();
 }
 
 #[test]
@@ -116,10 +116,10 @@ fn head_polls_while_a_foreign_client_holds() {
     let server = server();
     let mut client = TestClient::connect(&server);
     client.command(&["SET", "deploy", "token"]);
-    let refused = client.refusal(Mode::Exclusive, Place::Ticket(1));
+    let refused = client.refusal(Mode::Exclusive, Position::Ticket(1));
     assert_eq!(refused.ask_again, POLL);
     assert_eq!(refused.busy.remaining, None);
-    let refused = client.refusal(Mode::Exclusive, Place::Ticket(2));
+    let refused = client.refusal(Mode::Exclusive, Position::Ticket(2));
     assert_eq!(refused.ask_again, None);
 }
 

@@ -1,7 +1,7 @@
-//! Claims of all modes in one queue.
+//! Requests of all modes in one queue.
 
 use leasehold::Mode;
-use leasehold_quorum::Place;
+use leasehold_quorum::Position;
 
 use crate::fixture::{TestClient, permits, server, start};
 
@@ -12,10 +12,10 @@ fn modes_exclude_each_other() {
         let (_server, mut client) = start();
         let holder = client.hold(held);
         for other in modes.into_iter().filter(|other| *other != held) {
-            let claim = client.claim(other);
-            let refused = client.acquire(&claim, Place::Ticket(1)).refused();
-            assert_eq!(refused.busy.place, Some(1), "{held} {other}");
-            client.release(&claim);
+            let lock_request = client.lock_request(other);
+            let refused = client.acquire(&lock_request, Position::Ticket(1)).refused();
+            assert_eq!(refused.busy.position, Some(1), "{held} {other}");
+            client.release(&lock_request);
         }
         assert!(client.release(&holder));
         assert_eq!(client.value(), None, "{held}");
@@ -34,20 +34,20 @@ fn each_mode_has_its_turn_in_order() {
     let last = client.wait(permits(2), 14);
     client.release(&held);
     assert_eq!(client.notified(), [reader.owner]);
-    client.acquire(&reader, Place::Ticket(10)).granted();
-    client.acquire(&holders[0], Place::Ticket(11)).refused();
+    client.acquire(&reader, Position::Ticket(10)).granted();
+    client.acquire(&holders[0], Position::Ticket(11)).refused();
     client.release(&reader);
     assert_eq!(client.notified(), [holders[0].owner, holders[1].owner]);
-    client.acquire(&holders[0], Place::Ticket(11)).granted();
-    // One permit is free, and the second waiter takes it. No claim passes the writer.
-    client.acquire(&last, Place::Ticket(14)).refused();
-    client.acquire(&holders[1], Place::Ticket(12)).granted();
+    client.acquire(&holders[0], Position::Ticket(11)).granted();
+    // One permit is free, and the second waiter takes it. No request passes the writer.
+    client.acquire(&last, Position::Ticket(14)).refused();
+    client.acquire(&holders[1], Position::Ticket(12)).granted();
     client.release(&holders[0]);
-    client.acquire(&last, Place::Ticket(14)).refused();
+    client.acquire(&last, Position::Ticket(14)).refused();
     client.notifications();
     client.release(&holders[1]);
     assert_eq!(client.notified(), [writer.owner]);
-    client.acquire(&writer, Place::Ticket(13)).granted();
+    client.acquire(&writer, Position::Ticket(13)).granted();
     client.release(&writer);
     assert_eq!(client.notified(), [last.owner]);
 }
@@ -61,7 +61,7 @@ fn writer_that_leaves_lets_permits_be_taken() {
     assert_eq!(client.notified(), []);
     client.release(&writer);
     assert_eq!(client.notified(), [waiting.owner]);
-    client.acquire(&waiting, Place::Ticket(11)).granted();
+    client.acquire(&waiting, Position::Ticket(11)).granted();
 }
 
 #[test]

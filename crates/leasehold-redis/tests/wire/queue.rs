@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use leasehold::Mode;
-use leasehold::store::Claim;
-use leasehold_quorum::{LeaseState, Place, Requeue};
+use leasehold::store::LockRequest;
+use leasehold_quorum::{LeaseState, Position, Requeue};
 
 use crate::fixture::{TestClient, permits, server, start};
 
@@ -13,15 +13,15 @@ const NEXT: &str = "leasehold:next";
 fn waiter_learns_its_place_and_when_to_ask() {
     let (_server, mut client) = start();
     let held = client.hold(Mode::Exclusive);
-    let head = client.refusal(Mode::Exclusive, Place::Ticket(5));
+    let head = client.refusal(Mode::Exclusive, Position::Ticket(5));
     assert_eq!(head.busy.holder, Some(held.owner));
-    assert_eq!(head.busy.place, Some(1));
+    assert_eq!(head.busy.position, Some(1));
     // Only the head asks when the lease ends.
     assert_eq!(head.ask_again, head.busy.remaining);
-    let second = client.refusal(Mode::Exclusive, Place::Ticket(6));
-    assert_eq!((second.busy.place, second.ask_again), (Some(2), None));
-    let none = client.refusal(Mode::Exclusive, Place::None);
-    assert_eq!((none.busy.place, none.ask_again), (None, None));
+    let second = client.refusal(Mode::Exclusive, Position::Ticket(6));
+    assert_eq!((second.busy.position, second.ask_again), (Some(2), None));
+    let none = client.refusal(Mode::Exclusive, Position::None);
+    assert_eq!((none.busy.position, none.ask_again), (None, None));
 }
 
 #[test]
@@ -37,17 +37,17 @@ fn release_calls_the_oldest_waiter() {
     assert_eq!(second.notified(), []);
     assert_eq!(holder.value().as_deref(), Some(NEXT));
     // No other waiter, newcomer or plain client gets it.
-    let refused = second.acquire(&late, Place::Ticket(20)).refused();
+    let refused = second.acquire(&late, Position::Ticket(20)).refused();
     assert!(
         refused.ask_again.unwrap() > Duration::from_secs(1),
         "presence of the head"
     );
-    let third = holder.claim(Mode::Exclusive);
-    let refused = holder.acquire(&third, Place::Ticket(30)).refused();
-    assert_eq!((refused.busy.place, refused.ask_again), (Some(3), None));
+    let third = holder.lock_request(Mode::Exclusive);
+    let refused = holder.acquire(&third, Position::Ticket(30)).refused();
+    assert_eq!((refused.busy.position, refused.ask_again), (Some(3), None));
     holder.release(&third);
-    holder.refusal(Mode::Exclusive, Place::None);
-    first.acquire(&early, Place::Ticket(10)).granted();
+    holder.refusal(Mode::Exclusive, Position::None);
+    first.acquire(&early, Position::Ticket(10)).granted();
     let left = first.command(&["ZRANGE", QUEUE, "0", "-1"]);
     assert_eq!(left.as_array().unwrap().len(), 1);
 }
@@ -60,10 +60,10 @@ fn older_waiter_takes_a_lock_kept_for_another() {
     let younger = first.wait(Mode::Exclusive, 20);
     holder.release(&held);
     assert_eq!(first.notified(), [younger.owner]);
-    let older = holder.claim(Mode::Exclusive);
-    holder.acquire(&older, Place::Ticket(10)).granted();
-    let refused = first.acquire(&younger, Place::Ticket(20)).refused();
-    assert_eq!(refused.busy.place, Some(1));
+    let older = holder.lock_request(Mode::Exclusive);
+    holder.acquire(&older, Position::Ticket(10)).granted();
+    let refused = first.acquire(&younger, Position::Ticket(20)).refused();
+    assert_eq!(refused.busy.position, Some(1));
 }
 
 #[test]
@@ -110,10 +110,10 @@ fn heartbeat_drops_dead_entries_behind_live_ones() {
         first.heartbeat(&[&head]);
     }
     assert_eq!(holder.command(&["ZCARD", QUEUE]).as_integer(), Some(2));
-    // A client that only paused returns to its place.
-    assert_eq!(killed.heartbeat(&[&dead[0]])[0].busy.place, None);
-    let again = killed.acquire(&dead[0], Place::Ticket(20)).refused();
-    assert_eq!(again.busy.place, Some(2));
+    // A client that only paused returns to its position.
+    assert_eq!(killed.heartbeat(&[&dead[0]])[0].busy.position, None);
+    let again = killed.acquire(&dead[0], Position::Ticket(20)).refused();
+    assert_eq!(again.busy.position, Some(2));
 }
 
 #[test]
@@ -146,12 +146,12 @@ fn older_waiter_comes_before_the_successor() {
 fn successor_that_is_not_queued_here_is_granted() {
     let (_server, mut client) = start();
     let held = client.hold(Mode::Exclusive);
-    let next = client.claim(Mode::Exclusive);
+    let next = client.lock_request(Mode::Exclusive);
     let (_, successor) = client.release_to(&held, None, Some((&next, 10)));
     assert!(successor.is_some());
 }
 
-fn returns(next: &Claim, ticket: u64) -> Requeue {
+fn returns(next: &LockRequest, ticket: u64) -> Requeue {
     Requeue {
         owner: next.owner,
         ticket,
@@ -164,15 +164,15 @@ fn failed_round_returns_with_its_ticket() {
     let (mut first, mut second) = (TestClient::connect(&server), TestClient::connect(&server));
     let held = first.hold(Mode::Exclusive);
     let younger = second.wait(Mode::Exclusive, 20);
-    let next = first.claim(Mode::Exclusive);
+    let next = first.lock_request(Mode::Exclusive);
     let (freed, _) = first.release_to(&held, Some(returns(&next, 10)), None);
     assert!(freed);
     // It is the oldest waiter, and gets the notification itself.
     assert_eq!(first.notified(), [next.owner]);
     assert_eq!(second.notified(), []);
-    let refused = second.acquire(&younger, Place::Ticket(20)).refused();
-    assert_eq!(refused.busy.place, Some(2));
-    first.acquire(&next, Place::Ticket(10)).granted();
+    let refused = second.acquire(&younger, Position::Ticket(20)).refused();
+    assert_eq!(refused.busy.position, Some(2));
+    first.acquire(&next, Position::Ticket(10)).granted();
     // The release of the earlier round comes once more.
     assert!(!first.release(&held));
     assert_eq!(first.value(), Some(next.owner.to_string()));
@@ -182,7 +182,7 @@ fn failed_round_returns_with_its_ticket() {
 fn only_waiter_returns_to_an_empty_queue() {
     let (_server, mut client) = start();
     let held = client.hold(Mode::Exclusive);
-    let next = client.claim(Mode::Exclusive);
+    let next = client.lock_request(Mode::Exclusive);
     client.release_to(&held, Some(returns(&next, 10)), None);
     assert_eq!(client.notified(), [next.owner]);
     assert_eq!(client.value().as_deref(), Some(NEXT));
@@ -195,12 +195,12 @@ fn new_round_replaces_the_entry_in_place() {
     let held = second.hold(Mode::Exclusive);
     let waiting = first.wait(Mode::Exclusive, 10);
     let younger = second.wait(Mode::Exclusive, 20);
-    let next = first.claim(Mode::Exclusive);
+    let next = first.lock_request(Mode::Exclusive);
     assert!(!first.release_to(&waiting, Some(returns(&next, 10)), None).0);
     assert!(second.release(&held));
     assert_eq!(first.notified(), [next.owner]);
-    let refused = second.acquire(&younger, Place::Ticket(20)).refused();
-    assert_eq!(refused.busy.place, Some(2));
+    let refused = second.acquire(&younger, Position::Ticket(20)).refused();
+    assert_eq!(refused.busy.position, Some(2));
 }
 
 #[test]
@@ -268,12 +268,12 @@ fn expired_lease_goes_to_the_head() {
     let younger = waiter.wait(Mode::Exclusive, 20);
     holder.command(&["DEL", "deploy"]);
     // A newcomer and a younger waiter cause a notification of the head instead.
-    holder.refusal(Mode::Exclusive, Place::None);
+    holder.refusal(Mode::Exclusive, Position::None);
     assert_eq!(waiter.notified(), [older.owner]);
-    let refused = waiter.acquire(&younger, Place::Ticket(20)).refused();
+    let refused = waiter.acquire(&younger, Position::Ticket(20)).refused();
     assert!(refused.ask_again.is_some());
     assert_eq!(waiter.notified(), [older.owner]);
-    waiter.acquire(&older, Place::Ticket(10)).granted();
+    waiter.acquire(&older, Position::Ticket(10)).granted();
 }
 
 #[test]
@@ -281,18 +281,18 @@ fn barging_claim_goes_ahead_of_the_queue() {
     let server = server();
     let (mut holder, mut waiter) = (TestClient::connect(&server), TestClient::connect(&server));
     let held = holder.hold(Mode::Exclusive);
-    let claim = waiter.wait(Mode::Exclusive, 10);
-    let barging = holder.claim(Mode::Exclusive);
-    let refused = holder.acquire(&barging, Place::Barging).refused();
-    assert_eq!(refused.busy.place, None);
+    let lock_request = waiter.wait(Mode::Exclusive, 10);
+    let barging = holder.lock_request(Mode::Exclusive);
+    let refused = holder.acquire(&barging, Position::Barging).refused();
+    assert_eq!(refused.busy.position, None);
     holder.release(&held);
-    holder.acquire(&barging, Place::Barging).granted();
-    let place = waiter
-        .acquire(&claim, Place::Ticket(10))
+    holder.acquire(&barging, Position::Barging).granted();
+    let position = waiter
+        .acquire(&lock_request, Position::Ticket(10))
         .refused()
         .busy
-        .place;
-    assert_eq!(place, Some(1));
+        .position;
+    assert_eq!(position, Some(1));
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn heartbeat_repairs_a_lost_call() {
     );
     let states = waiter.heartbeat(&[&first]);
     assert!(!states[0].turn);
-    assert_eq!(states[0].busy.place, Some(1));
+    assert_eq!(states[0].busy.position, Some(1));
     holder.release(&held);
     waiter.notifications();
     assert!(waiter.heartbeat(&[&first])[0].turn);
@@ -317,7 +317,7 @@ fn heartbeat_repairs_a_lost_call() {
     waiter.command(&["DEL", QUEUE]);
     let gone = &waiter.heartbeat(&[&first])[0];
     assert!(!gone.turn);
-    assert_eq!(gone.busy.place, None);
+    assert_eq!(gone.busy.position, None);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use leasehold::Mode;
 use leasehold::store::{DataGeneration, MemberId};
-use leasehold_quorum::{Place, Request};
+use leasehold_quorum::{Position, Request};
 use leasehold_testkit::servers::RedisServer;
 
 use crate::fixture::{TestClient, lease, permits};
@@ -18,9 +18,9 @@ fn user_that_may_not_publish_learns_so() {
     // The waiter counts as alive: it asks from time to time.
     client.release(&held);
     assert_eq!(client.value().as_deref(), Some("leasehold:next"));
-    let refused = client.refusal(Mode::Exclusive, Place::Ticket(20));
+    let refused = client.refusal(Mode::Exclusive, Position::Ticket(20));
     assert!(refused.busy.cannot_notify);
-    client.acquire(&waiter, Place::Ticket(10)).granted();
+    client.acquire(&waiter, Position::Ticket(10)).granted();
 }
 
 #[test]
@@ -35,11 +35,11 @@ fn documented_rights_are_enough() {
     let mut client = TestClient::connect_as(&server, "locks", "secret");
     for mode in [Mode::Exclusive, Mode::Shared, permits(2)] {
         let (held, waiter) = (client.hold(mode), client.wait(Mode::Exclusive, 10));
-        let (claim, lease) = (held.clone(), lease(&held, 7, None));
+        let (lock_request, lease) = (held.clone(), lease(&held, 7, None));
         let seen = DataGeneration::parse("0123456789abcdef").unwrap();
         for request in [
             Request::Renew(vec![lease.clone()]),
-            Request::DrawFence { claim },
+            Request::DrawFence { lock_request },
             Request::Repair(vec![lease]),
             Request::Status,
             Request::RecordObservation(vec![(MemberId::new("a"), seen)]),
@@ -49,7 +49,7 @@ fn documented_rights_are_enough() {
         }
         client.confirm(&held, 7);
         assert!(!client.heartbeat(&[&waiter])[0].busy.cannot_notify);
-        let next = client.claim(Mode::Shared);
+        let next = client.lock_request(Mode::Shared);
         assert!(client.release_to(&held, None, Some((&next, 20))).0);
         client.release(&next);
         client.release(&waiter);

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use leasehold::Mode;
 use leasehold::store::FenceConfirmation;
-use leasehold_quorum::{LeaseState, Place};
+use leasehold_quorum::{LeaseState, Position};
 use leasehold_redis::resp::Value;
 
 use crate::fixture::{TestClient, server, start};
@@ -15,15 +15,15 @@ fn readers_share_and_keep_writers_out() {
     let (_server, mut client) = start();
     let (first, second) = (client.hold(Mode::Shared), client.hold(Mode::Shared));
     assert_eq!(client.value().as_deref(), Some("leasehold:shared"));
-    let writer = client.claim(Mode::Exclusive);
-    client.acquire(&writer, Place::None).refused();
+    let writer = client.lock_request(Mode::Exclusive);
+    client.acquire(&writer, Position::None).refused();
     assert!(client.release(&first));
     assert!(!client.release(&first));
     assert_eq!(client.value().as_deref(), Some("leasehold:shared"));
     assert!(client.release(&second));
     assert_eq!(client.value(), None);
     assert_eq!(client.command(&["EXISTS", READERS]).as_integer(), Some(0));
-    client.acquire(&writer, Place::None).granted();
+    client.acquire(&writer, Position::None).granted();
 }
 
 #[test]
@@ -32,8 +32,8 @@ fn dead_writer_does_not_keep_readers_out() {
     let (mut client, mut dead) = (TestClient::connect(&server), TestClient::silent(&server));
     client.hold(Mode::Shared);
     dead.wait(Mode::Exclusive, 10);
-    let reader = client.claim(Mode::Shared);
-    client.acquire(&reader, Place::Ticket(20)).granted();
+    let reader = client.lock_request(Mode::Shared);
+    client.acquire(&reader, Position::Ticket(20)).granted();
 }
 
 #[test]
@@ -46,9 +46,9 @@ fn release_calls_adjacent_readers_together() {
     client.release(&held);
     assert_eq!(client.notified(), [readers[0].owner, readers[1].owner]);
     // Either comes first.
-    client.acquire(&readers[1], Place::Ticket(11)).granted();
-    client.acquire(&readers[0], Place::Ticket(10)).granted();
-    client.acquire(&last, Place::Ticket(13)).refused();
+    client.acquire(&readers[1], Position::Ticket(11)).granted();
+    client.acquire(&readers[0], Position::Ticket(10)).granted();
+    client.acquire(&last, Position::Ticket(13)).refused();
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn first_reader_after_an_expiry_calls_the_others() {
     client.hold(Mode::Exclusive);
     let readers = [10, 11].map(|ticket| client.wait(Mode::Shared, ticket));
     client.command(&["DEL", "deploy"]);
-    client.acquire(&readers[0], Place::Ticket(10)).granted();
+    client.acquire(&readers[0], Position::Ticket(10)).granted();
     assert_eq!(client.notified(), [readers[1].owner]);
 }
 
@@ -126,7 +126,7 @@ fn exclusive_lease_becomes_shared_by_renewal() {
         assert_eq!(client.value().as_deref(), Some("leasehold:shared"));
     }
     assert_eq!(client.notified(), [reader.owner]);
-    client.acquire(&reader, Place::Ticket(10)).granted();
+    client.acquire(&reader, Position::Ticket(10)).granted();
     assert!(client.release(&shared));
     assert!(client.release(&reader));
 }

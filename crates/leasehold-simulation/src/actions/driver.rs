@@ -121,11 +121,11 @@ impl Simulation {
         }
         while let Some((member, id, request)) = it.engine.poll_transmit() {
             if let Request::Release {
-                claim,
+                lock_request,
                 requeue: Some(next),
                 ..
             } = &request
-                && let Some(wait) = self.owners.wait(&claim.owner.to_ascii())
+                && let Some(wait) = self.owners.wait(&lock_request.owner.to_ascii())
             {
                 let next = next.owner.to_ascii().to_vec();
                 self.owners.rename(wait, next);

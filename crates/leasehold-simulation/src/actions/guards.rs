@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::store::{Claim, Held, Renewal, Term};
+use leasehold::store::{Held, LockRequest, RenewReply, Term};
 use leasehold_quorum::{Operation, ReleaseMode};
 
 use crate::history::{Wait, What};
@@ -22,7 +22,7 @@ impl Simulation {
             };
             guard.renewing = true;
             held.push(Held {
-                claim: Arc::clone(&guard.claim),
+                request: Arc::clone(&guard.lock_request),
                 fence: guard.fence,
             });
         }
@@ -39,7 +39,7 @@ impl Simulation {
         client: usize,
         wait: Wait,
         sent: BootInstant,
-        renewal: &Renewal,
+        renewal: &RenewReply,
     ) {
         let now = self.clients[client].now(self.now).instant;
         let it = &mut self.clients[client];
@@ -47,18 +47,18 @@ impl Simulation {
             return;
         };
         guard.renewing = false;
-        let term = guard.claim.usable_ttl();
+        let term = guard.lock_request.usable_ttl();
         match renewal {
             _ if guard.deadline <= now => self.lose(client, wait),
-            Renewal::Renewed(granted) => {
-                let earned = deadline(&guard.claim, granted);
+            RenewReply::Renewed(granted) => {
+                let earned = deadline(&guard.lock_request, granted);
                 guard.deadline = guard.deadline.max(earned);
                 guard.renew_at = sent + term / 3;
                 let until = it.clock.when(guard.deadline);
                 self.add(What::Extended { wait, until });
             }
-            Renewal::Unknown(_) => guard.renew_at = now + term / 30,
-            Renewal::Lost(_) => self.lose(client, wait),
+            RenewReply::Unknown(_) => guard.renew_at = now + term / 30,
+            RenewReply::Lost(_) => self.lose(client, wait),
         }
     }
 
@@ -67,7 +67,7 @@ impl Simulation {
             return;
         };
         let program = guard.program;
-        let has_delay = !guard.claim.delay.is_zero();
+        let has_delay = !guard.lock_request.delay.is_zero();
         self.add(What::Lost { wait });
         // A lost guard leaves the lock delay in place.
         let mode = match has_delay {
@@ -115,7 +115,7 @@ impl Simulation {
 const TOGETHER: Duration = Duration::from_millis(20);
 
 /// Returns the deadline of a guard, as a client computes it.
-pub(super) fn deadline(claim: &Claim, term: &Term) -> BootInstant {
-    let deadline = term.deadline(claim.usable_ttl(), claim.delay);
+pub(super) fn deadline(lock_request: &LockRequest, term: &Term) -> BootInstant {
+    let deadline = term.deadline(lock_request.usable_ttl(), lock_request.delay);
     deadline.expect("a lease on servers ends by itself")
 }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::Effect;
-use leasehold::store::{Claim, Owner, PermitSlot, Release, Renewal};
+use leasehold::store::{LockRequest, Owner, PermitSlot, ReleaseReply, RenewReply};
 use leasehold::{Error, Mode};
 use leasehold_quorum::{Acquired, Operation, Outcome, ReleaseMode};
 
@@ -103,12 +103,12 @@ impl Simulation {
         let wait = self.owners.add(|_| owner.to_ascii().to_vec());
         let ttl = Duration::from_micros(term);
         let key = self.locks[lock].key.clone();
-        let claim = Claim::new(key, owner, ttl, now.wall, Arc::clone(&it.info))
+        let lock_request = LockRequest::new(key, owner, ttl, now.wall, Arc::clone(&it.info))
             .with_mode(mode)
             .with_delay(Duration::from_micros(delay))
             .waiting(manner == Manner::Queued)
             .barging(manner == Manner::Barging);
-        let claim = Arc::new(claim);
+        let lock_request = Arc::new(lock_request);
         let ttl = term + delay;
         self.add(What::Asked(Asked {
             wait,
@@ -119,12 +119,12 @@ impl Simulation {
             delay,
             manner,
         }));
-        let operation = Operation::Acquire(Arc::clone(&claim));
+        let operation = Operation::Acquire(Arc::clone(&lock_request));
         let operation = self.clients[client].start(now, operation);
         let purpose = Purpose::Acquire {
             program,
             wait,
-            claim,
+            lock_request,
         };
         self.clients[client].operations.insert(operation, purpose);
         let limit = rng.percent(plan.cancels).then(|| match rng.below(3) {
@@ -147,11 +147,11 @@ impl Simulation {
                 Purpose::Acquire {
                     program,
                     wait,
-                    claim,
+                    lock_request,
                 },
                 Outcome::Acquired(acquired),
             ) => {
-                self.hold(client, program, wait, &claim, &acquired);
+                self.hold(client, program, wait, &lock_request, &acquired);
             }
             (Purpose::Acquire { program, wait, .. }, outcome) => {
                 let reason = match outcome {
@@ -168,13 +168,13 @@ impl Simulation {
             }
             (Purpose::Renew { waits, sent }, Outcome::Failed(error)) => {
                 for wait in waits {
-                    self.renewed(client, wait, sent, &Renewal::Unknown(error.clone()));
+                    self.renewed(client, wait, sent, &RenewReply::Unknown(error.clone()));
                 }
             }
             (Purpose::Release { wait, program }, outcome) => {
                 let outcome = match outcome {
-                    Outcome::Released(Release::Released) => Freed::Released,
-                    Outcome::Released(Release::WasLost) => Freed::WasLost,
+                    Outcome::Released(ReleaseReply::Released) => Freed::Released,
+                    Outcome::Released(ReleaseReply::WasLost) => Freed::WasLost,
                     _ => Freed::Unknown,
                 };
                 self.add(What::Released { wait, outcome });
@@ -187,12 +187,19 @@ impl Simulation {
         }
     }
 
-    fn hold(&mut self, client: usize, program: usize, wait: Wait, claim: &Claim, got: &Acquired) {
+    fn hold(
+        &mut self,
+        client: usize,
+        program: usize,
+        wait: Wait,
+        lock_request: &LockRequest,
+        got: &Acquired,
+    ) {
         let it = &self.clients[client];
-        let slotted = |slot: PermitSlot| claim.clone().with_slot(slot);
-        let claim = got.slot.map_or_else(|| claim.clone(), slotted);
-        let claim = Arc::new(claim.with_owner(got.owner));
-        let deadline = deadline(&claim, &got.term);
+        let slotted = |slot: PermitSlot| lock_request.clone().with_slot(slot);
+        let lock_request = got.slot.map_or_else(|| lock_request.clone(), slotted);
+        let lock_request = Arc::new(lock_request.with_owner(got.owner));
+        let deadline = deadline(&lock_request, &got.term);
         let until = it.clock.when(deadline);
         let fence = got.fence;
         self.add(What::Granted {
@@ -202,11 +209,12 @@ impl Simulation {
         });
         self.stats.grants += 1;
         let rng = self.program(client, program).rng.clone();
-        let spread = Duration::from_micros(rng.below(claim.usable_ttl().as_micros() as u64 / 5));
-        let renew_at = got.term.since + (claim.usable_ttl() / 3).saturating_sub(spread);
+        let spread =
+            Duration::from_micros(rng.below(lock_request.usable_ttl().as_micros() as u64 / 5));
+        let renew_at = got.term.since + (lock_request.usable_ttl() / 3).saturating_sub(spread);
         let guard = Guard {
             program,
-            claim,
+            lock_request,
             fence,
             deadline,
             renew_at,
@@ -215,7 +223,7 @@ impl Simulation {
         let span = match rng.below(100) {
             // All remaining waiters get their turn.
             _ if self.is_quiet => rng.between(0, 20 * MILLIS),
-            0..10 => rng.between(0, 3 * guard.claim.ttl.as_micros() as u64),
+            0..10 => rng.between(0, 3 * guard.lock_request.ttl.as_micros() as u64),
             _ => rng.between(0, self.plan.hold_max),
         };
         self.open_record(client, &guard);
@@ -231,13 +239,14 @@ impl Simulation {
         let lock = self
             .locks
             .iter()
-            .position(|keys| keys.key == guard.claim.key);
+            .position(|keys| keys.key == guard.lock_request.key);
         let is_shareable = lock.is_some_and(|lock| {
             matches!(self.plan.locks[lock], LockUse::Readers(_))
-                && guard.claim.mode == Mode::Exclusive
+                && guard.lock_request.mode == Mode::Exclusive
         });
         if is_shareable && rng.percent(25) {
-            guard.claim = Arc::new(Claim::clone(&guard.claim).with_mode(Mode::Shared));
+            guard.lock_request =
+                Arc::new(LockRequest::clone(&guard.lock_request).with_mode(Mode::Shared));
             guard.renewing = false;
             self.add(What::Downgraded { wait });
             self.renew(client, vec![wait]);
@@ -273,7 +282,7 @@ impl Simulation {
             self.add(What::Detached { wait });
         }
         let now = self.clients[client].now(self.now);
-        let operation = Operation::Release(guard.claim, mode);
+        let operation = Operation::Release(guard.lock_request, mode);
         let operation = self.clients[client].start(now, operation);
         let purpose = Purpose::Release { wait, program };
         self.clients[client].operations.insert(operation, purpose);

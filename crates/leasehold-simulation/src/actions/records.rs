@@ -15,9 +15,9 @@ impl Simulation {
     /// Opens the record of an exclusive lock for its holder, if the run has records.
     pub(crate) fn open_record(&mut self, client: usize, guard: &Guard) {
         let mut locks = self.locks.iter();
-        let lock = locks.position(|lock| lock.key == guard.claim.key);
+        let lock = locks.position(|lock| lock.key == guard.lock_request.key);
         if let Some(lock) = lock.filter(|_| self.has_records)
-            && guard.claim.mode == Mode::Exclusive
+            && guard.lock_request.mode == Mode::Exclusive
         {
             let action = RecordAction::Open(guard.fence);
             self.ask_record(client, lock, guard.fence, 0, action);

@@ -1,6 +1,6 @@
 use std::rc::Rc;
 
-use leasehold_quorum::{Place, Request};
+use leasehold_quorum::{Position, Request};
 
 use crate::history::{Execution, Kind, Lease, Wait, What};
 use crate::state::connection::Upload;
@@ -82,36 +82,50 @@ impl Simulation {
 
     /// The locks and waits that a request names.
     fn touched(&self, request: &Request) -> Vec<(Kind, usize, Wait)> {
-        let one = |kind, claim: &leasehold::store::Claim| {
-            let lock = self.locks.iter().position(|keys| keys.key == claim.key);
-            let wait = self.owners.wait(&claim.owner.to_ascii());
+        let one = |kind, lock_request: &leasehold::store::LockRequest| {
+            let lock = self
+                .locks
+                .iter()
+                .position(|keys| keys.key == lock_request.key);
+            let wait = self.owners.wait(&lock_request.owner.to_ascii());
             lock.zip(wait).map(|(lock, wait)| (kind, lock, wait))
         };
         let found = match request {
-            Request::TryAcquire { claim, .. } => vec![one(Kind::Try, claim)],
-            Request::DrawFence { claim } => vec![one(Kind::DrawFence, claim)],
-            Request::Acquire { claim, place, .. } => match place {
-                Place::Ticket(_) => vec![one(Kind::Acquire, claim)],
-                Place::None | Place::Barging => vec![one(Kind::Try, claim)],
+            Request::TryAcquire { lock_request, .. } => vec![one(Kind::Try, lock_request)],
+            Request::DrawFence { lock_request } => vec![one(Kind::DrawFence, lock_request)],
+            Request::Acquire {
+                lock_request,
+                position,
+                ..
+            } => match position {
+                Position::Ticket(_) => vec![one(Kind::Acquire, lock_request)],
+                Position::None | Position::Barging => vec![one(Kind::Try, lock_request)],
             },
-            Request::Free { claim } => vec![one(Kind::Release, claim)],
-            Request::Release { claim, requeue, .. } => {
+            Request::Free { lock_request } => vec![one(Kind::Release, lock_request)],
+            Request::Release {
+                lock_request,
+                requeue,
+                ..
+            } => {
                 let kind = requeue.map_or(Kind::Release, |_| Kind::Requeue);
-                vec![one(kind, claim)]
+                vec![one(kind, lock_request)]
             }
-            Request::Dequeue { claim } => vec![one(Kind::Dequeue, claim)],
+            Request::Dequeue { lock_request } => vec![one(Kind::Dequeue, lock_request)],
             Request::Renew(leases) => leases
                 .iter()
-                .map(|it| one(Kind::Renew, &it.claim))
+                .map(|it| one(Kind::Renew, &it.lock_request))
                 .collect(),
             Request::Repair(leases) => leases
                 .iter()
-                .map(|it| one(Kind::Repair, &it.claim))
+                .map(|it| one(Kind::Repair, &it.lock_request))
                 .collect(),
-            Request::Heartbeat(claims) => {
-                claims.iter().map(|it| one(Kind::Heartbeat, it)).collect()
+            Request::Heartbeat(lock_requests) => lock_requests
+                .iter()
+                .map(|it| one(Kind::Heartbeat, it))
+                .collect(),
+            Request::ConfirmFence { lock_request, .. } => {
+                vec![one(Kind::ConfirmFence, lock_request)]
             }
-            Request::ConfirmFence { claim, .. } => vec![one(Kind::ConfirmFence, claim)],
             _ => Vec::new(),
         };
         found.into_iter().flatten().collect()

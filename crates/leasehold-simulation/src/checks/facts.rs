@@ -282,7 +282,7 @@ pub(super) fn are_compatible(modes: &[Mode]) -> bool {
     }
 }
 
-/// Whether a claim waits in the queue.
+/// Whether a request waits in the queue.
 pub(super) fn is_queued(wait: &WaitFacts) -> bool {
     wait.asked.manner == Manner::Queued
 }

@@ -87,7 +87,7 @@ fn may_be_queued(facts: &Facts<'_>, wait: Wait) -> bool {
     wait.died.is_some() || wait.over <= facts.cleared.saturating_add(2 * SECOND)
 }
 
-/// I5: if no fault is in the way, no server keeps a refused or cancelled claim for long.
+/// I5: if no fault is in the way, no server keeps a refused or cancelled request for long.
 pub(super) fn let_go(facts: &Facts<'_>) -> Vec<Violation> {
     let mut servers = Servers::default();
     let mut due = BTreeMap::<(Time, Wait), ()>::new();

@@ -70,7 +70,7 @@ fn known_since(facts: &Facts<'_>) -> BTreeMap<Wait, Time> {
         {
             for wait in waits {
                 let is_open = facts.waits[wait].is_open(event.at);
-                if is_open && servers.places(*wait).count() >= facts.plan.majority() {
+                if is_open && servers.positions(*wait).count() >= facts.plan.majority() {
                     known.entry(*wait).or_insert(event.at);
                 }
             }
@@ -109,7 +109,7 @@ fn openings(facts: &Facts<'_>) -> Vec<(usize, Time, Time)> {
     openings
 }
 
-/// I9: a waiter keeps its place at each server that refused it or took back its failed attempt.
+/// I9: a waiter keeps its position at each server that refused it or took back its failed attempt.
 pub(super) fn kept_places(facts: &Facts<'_>) -> Vec<Violation> {
     let mut violations = Vec::new();
     if facts.plan.lazy_scripts {
@@ -132,10 +132,10 @@ pub(super) fn kept_places(facts: &Facts<'_>) -> Vec<Violation> {
         {
             violations.push(Violation {
                 invariant: "I9",
-                check: "kept places",
+                check: "kept positions",
                 at,
                 text: format!(
-                    "w{} lost its place at server {} by {:?}",
+                    "w{} lost its position at server {} by {:?}",
                     it.wait, it.server, it.kind
                 ),
             });

@@ -70,7 +70,7 @@ pub(super) fn reported(facts: &Facts<'_>) -> Vec<Violation> {
     violations
 }
 
-/// I7: a claim is refused for its number of permits only if no majority of the servers is free of other
+/// I7: a request is refused for its number of permits only if no majority of the servers is free of other
 /// permits.
 pub(super) fn differing(facts: &Facts<'_>) -> Vec<Violation> {
     let mut refused_by = BTreeMap::<Wait, BTreeSet<usize>>::new();

@@ -26,8 +26,8 @@ pub(super) fn poll_rate(facts: &Facts<'_>) -> Vec<Violation> {
             // A waiter near its turn asks at the end of the lease.
             What::Queue { waits, .. } => {
                 asked.retain(|(wait, _), _| {
-                    let place = place(facts, waits, *wait);
-                    place.is_none_or(|place| place > near(&facts.waits[wait]))
+                    let position = position(facts, waits, *wait);
+                    position.is_none_or(|position| position > near(&facts.waits[wait]))
                 });
             }
             // A new connection begins with a question.
@@ -35,9 +35,10 @@ pub(super) fn poll_rate(facts: &Facts<'_>) -> Vec<Violation> {
             What::Executed(it) if it.kind == Kind::Acquire => {
                 let near = near(&facts.waits[&it.wait]);
                 let queues = servers.queues();
-                let places = queues.filter_map(|(.., queue)| place(facts, queue, it.wait));
-                let places = places.collect::<Vec<_>>();
-                let is_behind = !places.is_empty() && places.iter().all(|place| *place > near);
+                let positions = queues.filter_map(|(.., queue)| position(facts, queue, it.wait));
+                let positions = positions.collect::<Vec<_>>();
+                let is_behind =
+                    !positions.is_empty() && positions.iter().all(|position| *position > near);
                 let before = asked.insert((it.wait, it.server), (event.at, is_behind));
                 if let Some((last, was_behind)) = before
                     && event.at - last < PAUSE_MIN
@@ -62,9 +63,9 @@ pub(super) fn poll_rate(facts: &Facts<'_>) -> Vec<Violation> {
     violations
 }
 
-/// Returns the place of a wait in a queue. Claims for a shared lease have their turn together if no other
+/// Returns the position of a wait in a queue. Requests for a shared lease have their turn together if no other
 /// waiter is before them.
-fn place(facts: &Facts<'_>, queue: &[Wait], wait: Wait) -> Option<usize> {
+fn position(facts: &Facts<'_>, queue: &[Wait], wait: Wait) -> Option<usize> {
     let at = queue.iter().position(|it| *it == wait)?;
     let mut row = queue[..=at].iter().map(|it| facts.waits.get(it));
     let are_shared = row.all(|it| it.is_some_and(|it| it.asked.mode == Mode::Shared));

@@ -68,12 +68,12 @@ impl Servers {
         all.map(|((server, lock), waits)| (*server, *lock, &waits[..]))
     }
 
-    /// Returns the places of a wait at the servers where it is queued. Place 1 is next.
-    pub(super) fn places(&self, wait: Wait) -> impl Iterator<Item = usize> {
-        let places = move |queue: &Vec<Wait>| queue.iter().position(|it| *it == wait);
+    /// Returns the positions of a wait at the servers where it is queued. Position 1 is next.
+    pub(super) fn positions(&self, wait: Wait) -> impl Iterator<Item = usize> {
+        let positions = move |queue: &Vec<Wait>| queue.iter().position(|it| *it == wait);
         self.queues
             .values()
-            .filter_map(places)
-            .map(|place| place + 1)
+            .filter_map(positions)
+            .map(|position| position + 1)
     }
 }

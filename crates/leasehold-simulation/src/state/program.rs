@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use leasehold::Fence;
 use leasehold::clock::BootInstant;
-use leasehold::store::Claim;
+use leasehold::store::LockRequest;
 use leasehold_quorum::{OperationId, RecordAction};
 
 use crate::history::Wait;
@@ -33,7 +33,7 @@ pub(crate) enum Purpose {
     Acquire {
         program: usize,
         wait: Wait,
-        claim: Arc<Claim>,
+        lock_request: Arc<LockRequest>,
     },
     Renew {
         waits: Vec<Wait>,
@@ -50,7 +50,7 @@ pub(crate) enum Purpose {
 #[derive(Debug)]
 pub(crate) struct Guard {
     pub(crate) program: usize,
-    pub(crate) claim: Arc<Claim>,
+    pub(crate) lock_request: Arc<LockRequest>,
     pub(crate) fence: Fence,
     pub(crate) deadline: BootInstant,
     pub(crate) renew_at: BootInstant,

@@ -9,10 +9,10 @@ use super::waiting::crowd::Crowd;
 
 pub(crate) async fn a1_an_exclusive_claim_excludes_all_others(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
-    let holder = fixture.claim(&key, LONG);
+    let holder = fixture.request(&key, LONG);
     granted(&store, &holder).await;
     for _ in 0..3 {
-        busy(&store, &fixture.claim(&key, LONG)).await;
+        busy(&store, &fixture.request(&key, LONG)).await;
     }
     if store.guarantees().shared {
         busy(&store, &fixture.shared(&key, LONG)).await;
@@ -23,17 +23,17 @@ pub(crate) async fn a1_an_exclusive_claim_excludes_all_others(fixture: &Fixture)
 pub(crate) async fn a1_different_keys_do_not_touch_each_other(fixture: &Fixture) {
     let store = fixture.open();
     let base = fixture.key();
-    let claims: Vec<_> = ["", "/", " ", "A", "a", "*", "[a]", "{tag}", "%2F", "é", "."]
+    let requests: Vec<_> = ["", "/", " ", "A", "a", "*", "[a]", "{tag}", "%2F", "é", "."]
         .iter()
         .map(|end| leasehold::Key::new(format!("{base}{end}")).expect("a valid name"))
-        .map(|key| fixture.claim(&key, LONG))
+        .map(|key| fixture.request(&key, LONG))
         .collect();
-    for claim in &claims {
-        granted(&store, claim).await;
+    for request in &requests {
+        granted(&store, request).await;
     }
-    for claim in &claims {
-        busy(&store, &fixture.claim(&claim.key, LONG)).await;
-        released(&store, claim).await;
+    for request in &requests {
+        busy(&store, &fixture.request(&request.key, LONG)).await;
+        released(&store, request).await;
     }
 }
 
@@ -52,9 +52,9 @@ pub(crate) async fn a2_shared_claims_hold_together_or_are_refused(fixture: &Fixt
         "each reader has a fence of its own, in order"
     );
     released(&store, &one).await;
-    busy(&store, &fixture.claim(&key, LONG)).await;
+    busy(&store, &fixture.request(&key, LONG)).await;
     released(&other, &two).await;
-    let writer = fixture.claim(&key, LONG);
+    let writer = fixture.request(&key, LONG);
     granted(&store, &writer).await;
     released(&store, &writer).await;
 }
@@ -69,7 +69,7 @@ pub(crate) async fn a2_a_shared_claim_excludes_exclusive_ones(fixture: &Fixture)
     granted(&store, &reader).await;
     busy(
         &store,
-        &fixture.claim(&key, LONG).with_mode(Mode::Exclusive),
+        &fixture.request(&key, LONG).with_mode(Mode::Exclusive),
     )
     .await;
     released(&store, &reader).await;
@@ -100,12 +100,12 @@ pub(crate) async fn a2_concurrent_readers_have_distinct_fences(fixture: &Fixture
 
 pub(crate) async fn a5_busy_answer_leaves_nothing(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
-    let holder = fixture.claim(&key, LONG);
+    let holder = fixture.request(&key, LONG);
     granted(&store, &holder).await;
-    let refused: Vec<_> = (0..5).map(|_| fixture.claim(&key, LONG)).collect();
-    for claim in &refused {
+    let refused: Vec<_> = (0..5).map(|_| fixture.request(&key, LONG)).collect();
+    for request in &refused {
         let asked = now();
-        let answer = store.acquire(claim).await;
+        let answer = store.acquire(request).await;
         assert!(matches!(answer, Err(AcquireError::Busy(_))), "{answer:?}");
         assert!(
             asked.elapsed() < TIMEOUT,
@@ -113,8 +113,8 @@ pub(crate) async fn a5_busy_answer_leaves_nothing(fixture: &Fixture) {
         );
     }
     released(&store, &holder).await;
-    // This would be busy if a refused claim were still queued or half granted.
-    let next = fixture.claim(&key, LONG);
+    // This would be busy if a refused request were still queued or half granted.
+    let next = fixture.request(&key, LONG);
     granted(&store, &next).await;
     released(&store, &next).await;
 }

@@ -4,7 +4,7 @@ use std::task::Poll;
 
 use futures_util::future::{Either, select};
 use leasehold::Client;
-use leasehold::store::Release;
+use leasehold::store::ReleaseReply;
 
 use super::fixture::{Fixture, LONG, TIMEOUT, free, granted, granted_in_time, now, released};
 
@@ -30,10 +30,10 @@ pub(crate) async fn a7_dropped_attempt_leaves_nothing(fixture: &Fixture) {
     let store = fixture.open();
     for awaits in 0..MANY {
         let key = fixture.key();
-        let claim = fixture.claim(&key, LONG);
-        let ended = up_to(awaits, store.acquire(&claim)).await;
+        let request = fixture.request(&key, LONG);
+        let ended = up_to(awaits, store.acquire(&request)).await;
         // The answer may be that it was freed already, or unknown. Only what follows counts.
-        let _ = store.release(&claim).await;
+        let _ = store.release(&request).await;
         let (next, _) = granted_in_time(fixture, &store, &key).await;
         released(&store, &next).await;
         if let Some(answer) = ended {
@@ -48,9 +48,9 @@ pub(crate) async fn a7_dropped_wait_leaves_nothing(fixture: &Fixture) {
     let store = fixture.open();
     for (awaits, barges) in (0..20).flat_map(|awaits| [(awaits, false), (awaits, true)]) {
         let key = fixture.key();
-        let holder = fixture.claim(&key, LONG);
+        let holder = fixture.request(&key, LONG);
         granted(&store, &holder).await;
-        let waiter = fixture.claim(&key, LONG);
+        let waiter = fixture.request(&key, LONG);
         let waiter = waiter.waiting(true).barging(barges);
         let waiting = up_to(awaits, store.acquire(&waiter));
         // Some waits have no further await point until the lock is free.
@@ -61,7 +61,7 @@ pub(crate) async fn a7_dropped_wait_leaves_nothing(fixture: &Fixture) {
         };
         assert!(ended.is_none(), "beside its holder: {ended:?}");
         let left = store.release(&waiter).await;
-        assert!(matches!(left, Ok(Release::WasLost)), "{left:?}");
+        assert!(matches!(left, Ok(ReleaseReply::WasLost)), "{left:?}");
         released(&store, &holder).await;
         // This would be busy if the waiter still had a place.
         free(fixture, &store, &key).await;
@@ -89,9 +89,9 @@ pub(crate) async fn f3_a_release_never_overtakes_its_own_attempt(fixture: &Fixtu
     let store = fixture.open();
     for awaits in 0..4 {
         let key = fixture.key();
-        let claim = fixture.claim(&key, LONG);
-        let _ = up_to(awaits, store.acquire(&claim)).await;
-        let _ = store.release(&claim).await;
+        let request = fixture.request(&key, LONG);
+        let _ = up_to(awaits, store.acquire(&request)).await;
+        let _ = store.release(&request).await;
         // If the release had overtaken the attempt, the attempt would take the lock now, or at the latest
         // when the next holder frees it.
         let (next, _) = granted_in_time(fixture, &store, &key).await;

@@ -6,15 +6,15 @@ pub(crate) async fn a6_lease_ends_by_itself(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
     let ttl = short_ttl(&store);
     let asked = now();
-    let claim = fixture.claim(&key, ttl);
-    granted(&store, &claim).await;
+    let request = fixture.request(&key, ttl);
+    granted(&store, &request).await;
     if !expires(store.guarantees()) {
-        // The kernel's locks outlive any TTL, so this watches for longer than the claim's TTL.
+        // The kernel's locks outlive any TTL, so this watches for longer than the request's TTL.
         while asked.elapsed() < ttl * 2 {
-            super::fixture::busy(&store, &fixture.claim(&key, ttl)).await;
+            super::fixture::busy(&store, &fixture.request(&key, ttl)).await;
             fixture.pause().await;
         }
-        return released(&store, &claim).await;
+        return released(&store, &request).await;
     }
     let (next, _) = granted_in_time(fixture, &store, &key).await;
     let lived = asked.elapsed();
@@ -33,12 +33,12 @@ pub(crate) async fn a6_a_killed_holder_frees_the_lock(fixture: &Fixture) {
         LONG
     };
     let (worker, fence) = fixture.worker(&key, ttl);
-    super::fixture::busy(&store, &fixture.claim(&key, LONG)).await;
+    super::fixture::busy(&store, &fixture.request(&key, LONG)).await;
     worker.kill();
-    let (claim, waited) = granted_in_time(fixture, &store, &key).await;
+    let (request, waited) = granted_in_time(fixture, &store, &key).await;
     assert!(waited < TIMEOUT);
-    released(&store, &claim).await;
-    let next = fixture.claim(&key, LONG);
+    released(&store, &request).await;
+    let next = fixture.request(&key, LONG);
     assert!(granted(&store, &next).await.get() > fence);
     released(&store, &next).await;
 }

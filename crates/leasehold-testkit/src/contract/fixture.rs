@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use leasehold::clock::{Clock as _, SystemClock, WallTime, within};
 use leasehold::env::Env;
 use leasehold::store::{
-    AcquireError, Admin, BoxFuture, Claim, ClientInfo, Expiry, Grant, Guarantees, Held, Inspection,
-    LeaseTerms, Owner, Progress, Release, Session, SessionContext, Store,
+    AcquireError, Admin, BoxFuture, ClientInfo, Expiry, Grant, Guarantees, Held, Inspection,
+    LeaseTerms, LockRequest, Owner, Progress, ReleaseReply, Session, SessionContext, Store,
 };
 use leasehold::{Error, Fence, Key, Mode};
 use tokio::runtime::Handle;
@@ -88,9 +88,9 @@ impl Fixture {
         self.env.clock.wall()
     }
 
-    /// Returns a claim of a client of its own.
-    pub(crate) fn claim(&self, key: &Key, ttl: Duration) -> Claim {
-        self.claim_of(&self.client(), key, ttl)
+    /// Returns a request of a client of its own.
+    pub(crate) fn request(&self, key: &Key, ttl: Duration) -> LockRequest {
+        self.request_of(&self.client(), key, ttl)
     }
 
     /// Returns a new client.
@@ -99,10 +99,15 @@ impl Fixture {
         Arc::new(info)
     }
 
-    pub(crate) fn claim_of(&self, client: &Arc<ClientInfo>, key: &Key, ttl: Duration) -> Claim {
+    pub(crate) fn request_of(
+        &self,
+        client: &Arc<ClientInfo>,
+        key: &Key,
+        ttl: Duration,
+    ) -> LockRequest {
         let wall = self.wall();
         let owner = Owner::at(client.id, wall, &*self.env.entropy);
-        Claim::new(key.clone(), owner, ttl, wall, Arc::clone(client))
+        LockRequest::new(key.clone(), owner, ttl, wall, Arc::clone(client))
     }
 
     /// Waits a little, between two looks at a condition.
@@ -110,8 +115,8 @@ impl Fixture {
         self.env.poll_pause().await;
     }
 
-    pub(crate) fn shared(&self, key: &Key, ttl: Duration) -> Claim {
-        self.claim(key, ttl).with_mode(Mode::Shared)
+    pub(crate) fn shared(&self, key: &Key, ttl: Duration) -> LockRequest {
+        self.request(key, ttl).with_mode(Mode::Shared)
     }
 
     /// Sets the fault of every path to a server.
@@ -149,32 +154,32 @@ impl OpenStore {
     /// Takes the lock with reports to `progress`, for as long as the caller polls.
     pub(crate) fn acquire_in_session<'a>(
         &'a self,
-        claim: &'a Arc<Claim>,
+        request: &'a Arc<LockRequest>,
         progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
-        self.session.acquire(claim, progress)
+        self.session.acquire(request, progress)
     }
 
     /// Takes the lock with reports to `progress`.
     pub(crate) async fn acquire_with(
         &self,
-        claim: &Claim,
+        request: &LockRequest,
         progress: &Progress<'_>,
     ) -> Result<Grant, AcquireError> {
-        let claim = Arc::new(claim.clone());
-        let asking = self.session.acquire(&claim, progress);
+        let request = Arc::new(request.clone());
+        let asking = self.session.acquire(&request, progress);
         let answer = within(&SystemClock, SystemClock.now() + TIMEOUT, asking).await;
-        answer.unwrap_or_else(|| panic!("{}: no answer within {TIMEOUT:?}", claim.key))
+        answer.unwrap_or_else(|| panic!("{}: no answer within {TIMEOUT:?}", request.key))
     }
 
     /// Takes the lock.
-    pub(crate) async fn acquire(&self, claim: &Claim) -> Result<Grant, AcquireError> {
-        self.acquire_with(claim, &Progress::new()).await
+    pub(crate) async fn acquire(&self, request: &LockRequest) -> Result<Grant, AcquireError> {
+        self.acquire_with(request, &Progress::new()).await
     }
 
     /// Frees the lock.
-    pub(crate) async fn release(&self, claim: &Claim) -> Result<Release, Error> {
-        self.session.release(&Arc::new(claim.clone())).await
+    pub(crate) async fn release(&self, request: &LockRequest) -> Result<ReleaseReply, Error> {
+        self.session.release(&Arc::new(request.clone())).await
     }
 
     pub(crate) fn guarantees(&self) -> Guarantees {
@@ -209,51 +214,51 @@ pub(crate) async fn until(fixture: &Fixture, what: &str, condition: impl AsyncFn
     }
 }
 
-/// Returns the fence of a claim, which must be granted.
-pub(crate) async fn granted(store: &OpenStore, claim: &Claim) -> Fence {
-    match store.acquire(claim).await {
+/// Returns the fence of a request, which must be granted.
+pub(crate) async fn granted(store: &OpenStore, request: &LockRequest) -> Fence {
+    match store.acquire(request).await {
         Ok(grant) => grant.fence,
-        other => panic!("{} should be granted: {other:?}", claim.key),
+        other => panic!("{} should be granted: {other:?}", request.key),
     }
 }
 
-/// Returns why the store refuses a claim.
-pub(crate) async fn refusal(store: &OpenStore, claim: &Claim) -> Error {
-    match store.acquire(claim).await {
+/// Returns why the store refuses a request.
+pub(crate) async fn refusal(store: &OpenStore, request: &LockRequest) -> Error {
+    match store.acquire(request).await {
         Err(AcquireError::Failed(error)) => error,
-        other => panic!("{} should be refused: {other:?}", claim.key),
+        other => panic!("{} should be refused: {other:?}", request.key),
     }
 }
 
-/// Checks that the answer to a claim is busy.
-pub(crate) async fn busy(store: &OpenStore, claim: &Claim) {
-    match store.acquire(claim).await {
+/// Checks that the answer to a request is busy.
+pub(crate) async fn busy(store: &OpenStore, request: &LockRequest) {
+    match store.acquire(request).await {
         Err(AcquireError::Busy(_)) => {}
-        other => panic!("{} should be busy: {other:?}", claim.key),
+        other => panic!("{} should be busy: {other:?}", request.key),
     }
 }
 
-pub(crate) async fn released(store: &OpenStore, claim: &Claim) {
-    let outcome = store.release(claim).await;
+pub(crate) async fn released(store: &OpenStore, request: &LockRequest) {
+    let outcome = store.release(request).await;
     assert!(
-        matches!(outcome, Ok(Release::Released)),
+        matches!(outcome, Ok(ReleaseReply::Released)),
         "{} should be freed: {outcome:?}",
-        claim.key
+        request.key
     );
 }
 
-/// Asks with fresh claims until one is granted. Also returns how long that took.
+/// Asks with fresh requests until one is granted. Also returns how long that took.
 pub(crate) async fn granted_in_time(
     fixture: &Fixture,
     store: &OpenStore,
     key: &Key,
-) -> (Claim, Duration) {
+) -> (LockRequest, Duration) {
     let began = now();
     loop {
-        let claim = fixture.claim(key, LONG);
-        let answer = store.acquire(&claim).await;
+        let request = fixture.request(key, LONG);
+        let answer = store.acquire(&request).await;
         if answer.is_ok() {
-            return (claim, began.elapsed());
+            return (request, began.elapsed());
         }
         assert!(
             began.elapsed() < TIMEOUT,
@@ -263,9 +268,9 @@ pub(crate) async fn granted_in_time(
     }
 }
 
-pub(crate) fn held(claim: &Claim, fence: Fence) -> Held {
+pub(crate) fn held(request: &LockRequest, fence: Fence) -> Held {
     Held {
-        claim: Arc::new(claim.clone()),
+        request: Arc::new(request.clone()),
         fence,
     }
 }
@@ -282,9 +287,9 @@ pub(crate) fn admin(store: &OpenStore) -> &dyn Admin {
 
 /// Checks that the lock is free, by taking it.
 pub(crate) async fn free(fixture: &Fixture, store: &OpenStore, key: &Key) {
-    let claim = fixture.claim(key, LONG);
-    granted(store, &claim).await;
-    released(store, &claim).await;
+    let request = fixture.request(key, LONG);
+    granted(store, &request).await;
+    released(store, &request).await;
 }
 
 pub(crate) fn expires(guarantees: Guarantees) -> bool {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold::Effect;
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::store::{AcquireError, Claim, Grant, Progress};
+use leasehold::store::{AcquireError, Grant, LockRequest, Progress};
 
 use super::cancellation::MANY;
 use super::fixture::{
@@ -28,21 +28,21 @@ pub(crate) async fn a7_attempt_in_a_broken_network_leaves_nothing(fixture: &Fixt
             let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
             // Connects before the network breaks.
             free(fixture, &store, &fixture.key()).await;
-            let holder = fixture.claim(&key, LONG);
+            let holder = fixture.request(&key, LONG);
             if waits {
                 granted(&other, &holder).await;
             }
             fixture.set_network(fault);
-            let claim = Arc::new(fixture.claim(&key, LONG).waiting(waits));
+            let request = Arc::new(fixture.request(&key, LONG).waiting(waits));
             let progress = Progress::new();
             // Drops the attempt while its request is on the way, or while it waits.
             let pause = SystemClock.sleep_until(SystemClock.now() + DELAY / 2);
             tokio::select! {
-                _ = store.acquire_in_session(&claim, &progress) => {}
+                _ = store.acquire_in_session(&request, &progress) => {}
                 () = pause => {}
             }
             fixture.set_network(NetworkFault::None);
-            in_time("a release", store.release(&claim)).await;
+            in_time("a release", store.release(&request)).await;
             if waits {
                 in_time("a release", other.release(&holder)).await;
             }
@@ -63,9 +63,9 @@ pub(crate) async fn a11_lease_counts_from_its_request(fixture: &Fixture) {
         assert!(age >= DELAY.mul_f64(0.95), "{age:?} old: {grant:?}");
     };
     fixture.set_network(NetworkFault::SlowAnswers(DELAY));
-    let first = fixture.claim(&key, LONG);
+    let first = fixture.request(&key, LONG);
     is_old(&store.acquire(&first).await.expect("the lock"));
-    let (waiter, progress) = (fixture.claim(&key, LONG).waiting(true), Progress::new());
+    let (waiter, progress) = (fixture.request(&key, LONG).waiting(true), Progress::new());
     let freeing = async {
         until(fixture, "a report", async || progress.last().is_some()).await;
         released(&store, &first).await;
@@ -83,12 +83,12 @@ pub(crate) async fn a11_lease_counts_from_its_request(fixture: &Fixture) {
 
 pub(crate) async fn a10_cut_attempt_leaves_what_it_says(fixture: &Fixture) {
     for cut in [Cut::BeforeRequest, Cut::BeforeAnswer] {
-        cut_each_request(fixture, cut, async |store, claim, cut_now| {
+        cut_each_request(fixture, cut, async |store, request, cut_now| {
             cut_now();
-            match store.acquire(claim).await {
+            match store.acquire(request).await {
                 Err(AcquireError::Failed(error)) if error.effect() == Effect::None => {}
                 Ok(_) | Err(AcquireError::Failed(_)) => {
-                    in_time("a release", store.release(claim)).await;
+                    in_time("a release", store.release(request)).await;
                 }
                 Err(busy) => panic!("{busy:?}"),
             }
@@ -99,10 +99,10 @@ pub(crate) async fn a10_cut_attempt_leaves_what_it_says(fixture: &Fixture) {
 
 pub(crate) async fn f4_cut_release_frees_the_lock(fixture: &Fixture) {
     for cut in [Cut::BeforeRequest, Cut::BeforeAnswer] {
-        cut_each_request(fixture, cut, async |store, claim, cut_now| {
-            granted(store, claim).await;
+        cut_each_request(fixture, cut, async |store, request, cut_now| {
+            granted(store, request).await;
             cut_now();
-            in_time("a release", store.release(claim)).await;
+            in_time("a release", store.release(request)).await;
             in_time("a flush", store.flush()).await;
         })
         .await;
@@ -114,14 +114,14 @@ pub(crate) async fn f4_cut_release_frees_the_lock(fixture: &Fixture) {
 async fn cut_each_request(
     fixture: &Fixture,
     cut: Cut,
-    work: impl AsyncFn(&OpenStore, &Claim, &dyn Fn()),
+    work: impl AsyncFn(&OpenStore, &LockRequest, &dyn Fn()),
 ) {
     let network = fixture.harness.network();
     let observer = fixture.open();
     for request in 1..MANY as u64 {
         let (store, key) = (fixture.open(), fixture.key());
         let cut_now = || network.iter().for_each(|proxy| proxy.cut_at(request, cut));
-        work(&store, &fixture.claim(&key, LONG), &cut_now).await;
+        work(&store, &fixture.request(&key, LONG), &cut_now).await;
         let was_cut = network.iter().map(Proxy::has_cut).fold(false, |a, b| a | b);
         let (next, _) = granted_in_time(fixture, &observer, &key).await;
         released(&observer, &next).await;
@@ -138,16 +138,16 @@ pub(crate) async fn f3_attempt_that_arrives_after_its_release_is_void(fixture: &
     free(fixture, &store, &fixture.key()).await;
     let network = fixture.harness.network();
     network.iter().for_each(Proxy::hold_requests);
-    let (claim, sent) = (Arc::new(fixture.claim(&key, LONG)), fixture.requests());
+    let (request, sent) = (Arc::new(fixture.request(&key, LONG)), fixture.requests());
     let progress = Progress::new();
     tokio::select! {
-        answer = store.acquire_in_session(&claim, &progress) => panic!("{answer:?}"),
+        answer = store.acquire_in_session(&request, &progress) => panic!("{answer:?}"),
         () = until(fixture, "a request", async || fixture.requests() > sent) => {}
     }
     // The release takes another connection. Only one that was answered promises anything.
     network.iter().for_each(Proxy::close_held);
     until(fixture, "a release", async || {
-        store.release(&claim).await.is_ok()
+        store.release(&request).await.is_ok()
     })
     .await;
     network.iter().for_each(Proxy::deliver_requests);

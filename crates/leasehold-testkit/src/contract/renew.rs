@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::store::{AcquireError, Renewal};
+use leasehold::store::{AcquireError, RenewReply};
 use leasehold::{Client, LostReason};
 
 use super::fixture::{
@@ -9,23 +9,23 @@ use super::fixture::{
 
 pub(crate) async fn r1_renewing_never_takes_a_lock(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
-    let claim = fixture.claim(&key, LONG);
-    let fence = granted(&store, &claim).await;
-    released(&store, &claim).await;
-    let answers = store.renew(&[held(&claim, fence)]).await;
-    assert!(matches!(answers[..], [Renewal::Lost(_)]), "{answers:?}");
+    let request = fixture.request(&key, LONG);
+    let fence = granted(&store, &request).await;
+    released(&store, &request).await;
+    let answers = store.renew(&[held(&request, fence)]).await;
+    assert!(matches!(answers[..], [RenewReply::Lost(_)]), "{answers:?}");
     free(fixture, &store, &key).await;
 }
 
 pub(crate) async fn r1_renewing_never_takes_from_another_holder(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
-    let old = fixture.claim(&key, LONG);
+    let old = fixture.request(&key, LONG);
     let fence = granted(&store, &old).await;
     released(&store, &old).await;
-    let holder = fixture.claim(&key, LONG);
+    let holder = fixture.request(&key, LONG);
     let theirs = granted(&store, &holder).await;
     let answers = store.renew(&[held(&old, fence)]).await;
-    let [Renewal::Lost(reason)] = answers[..] else {
+    let [RenewReply::Lost(reason)] = answers[..] else {
         panic!("{answers:?}")
     };
     assert!(
@@ -33,21 +33,24 @@ pub(crate) async fn r1_renewing_never_takes_from_another_holder(fixture: &Fixtur
         "{reason}"
     );
     let answers = store.renew(&[held(&holder, theirs)]).await;
-    assert!(matches!(answers[..], [Renewal::Renewed(_)]), "{answers:?}");
+    assert!(
+        matches!(answers[..], [RenewReply::Renewed(_)]),
+        "{answers:?}"
+    );
     released(&store, &holder).await;
 }
 
 pub(crate) async fn r2_bad_claim_harms_no_other_in_batch(fixture: &Fixture) {
     let store = fixture.open();
-    let claims: Vec<_> = (0..5)
-        .map(|_| fixture.claim(&fixture.key(), LONG))
+    let requests: Vec<_> = (0..5)
+        .map(|_| fixture.request(&fixture.key(), LONG))
         .collect();
     let mut batch = Vec::new();
-    for claim in &claims {
-        batch.push(held(claim, granted(&store, claim).await));
+    for request in &requests {
+        batch.push(held(request, granted(&store, request).await));
     }
-    released(&store, &claims[1]).await;
-    fixture.harness.forget(&claims[3].key);
+    released(&store, &requests[1]).await;
+    fixture.harness.forget(&requests[3].key);
     let answers = store.renew(&batch).await;
     assert_eq!(
         answers.len(),
@@ -55,7 +58,7 @@ pub(crate) async fn r2_bad_claim_harms_no_other_in_batch(fixture: &Fixture) {
         "one answer per lease, in their order"
     );
     for (index, answer) in answers.iter().enumerate() {
-        let stands = matches!(answer, Renewal::Renewed(_));
+        let stands = matches!(answer, RenewReply::Renewed(_));
         assert_eq!(
             stands,
             index != 1 && index != 3,
@@ -63,7 +66,7 @@ pub(crate) async fn r2_bad_claim_harms_no_other_in_batch(fixture: &Fixture) {
         );
     }
     for index in [0, 2, 4] {
-        released(&store, &claims[index]).await;
+        released(&store, &requests[index]).await;
     }
     assert!(store.renew(&[]).await.is_empty());
 }
@@ -82,13 +85,13 @@ pub(crate) async fn r3_a_renewed_lease_outlives_its_first_ttl(fixture: &Fixture)
 async fn outlived_its_first_ttl(fixture: &Fixture, store: &OpenStore) -> bool {
     let (key, ttl) = (fixture.key(), short_ttl(store) * 2);
     let asked = now();
-    let claim = fixture.claim(&key, ttl);
-    let lease = held(&claim, granted(store, &claim).await);
+    let request = fixture.request(&key, ttl);
+    let lease = held(&request, granted(store, &request).await);
     let mut renewed = asked;
     while asked.elapsed() < ttl.mul_f64(1.5) {
         let sent = now();
         let answers = store.renew(std::slice::from_ref(&lease)).await;
-        if !matches!(answers[..], [Renewal::Renewed(_)]) {
+        if !matches!(answers[..], [RenewReply::Renewed(_)]) {
             assert!(
                 renewed.elapsed() > ttl.mul_f64(0.9),
                 "lost too early: {answers:?}"
@@ -96,7 +99,7 @@ async fn outlived_its_first_ttl(fixture: &Fixture, store: &OpenStore) -> bool {
             return false;
         }
         renewed = sent;
-        let other = store.acquire(&fixture.claim(&key, ttl)).await;
+        let other = store.acquire(&fixture.request(&key, ttl)).await;
         if !matches!(other, Err(AcquireError::Busy(_))) {
             assert!(
                 renewed.elapsed() > ttl.mul_f64(0.9),
@@ -106,7 +109,7 @@ async fn outlived_its_first_ttl(fixture: &Fixture, store: &OpenStore) -> bool {
         }
         fixture.pause().await;
     }
-    released(store, &claim).await;
+    released(store, &request).await;
     true
 }
 
@@ -139,6 +142,6 @@ pub(crate) async fn r3_guard_outlives_its_first_ttl(fixture: &Fixture) {
         }
     }
     assert!(guard.is_valid());
-    busy(&store, &fixture.claim(&key, ttl)).await;
+    busy(&store, &fixture.request(&key, ttl)).await;
     guard.release().await.expect("a release");
 }

@@ -1,18 +1,18 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use leasehold::store::background::thread;
-use leasehold::store::{Progress, Release, Report};
+use leasehold::store::{Progress, ReleaseReply, Report};
 use tokio::sync::oneshot;
 
 use super::fixture::{Fixture, LONG, granted, released};
 
 pub(crate) async fn a9_waiter_needs_no_runtime(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
-    let holder = fixture.claim(&key, LONG);
+    let holder = fixture.request(&key, LONG);
     granted(&store, &holder).await;
     let (refused, was_refused) = oneshot::channel();
     let (done, outcome) = oneshot::channel();
-    let (session, waiter) = (store.session(), fixture.claim(&key, LONG).waiting(true));
+    let (session, waiter) = (store.session(), fixture.request(&key, LONG).waiting(true));
     let wait = move || {
         let refused = Mutex::new(Some(refused));
         let report = |_: &Report| {
@@ -36,5 +36,5 @@ pub(crate) async fn a9_waiter_needs_no_runtime(fixture: &Fixture) {
     was_refused.await.expect("a report");
     released(&store, &holder).await;
     let outcome = outcome.await.expect("a grant");
-    assert!(matches!(outcome, Ok(Release::Released)), "{outcome:?}");
+    assert!(matches!(outcome, Ok(ReleaseReply::Released)), "{outcome:?}");
 }

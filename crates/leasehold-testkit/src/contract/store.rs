@@ -8,31 +8,31 @@ use super::fixture::{Fixture, LONG, OpenStore, busy, granted, released};
 pub(crate) async fn s1_two_handles_grant_the_same_locks(fixture: &Fixture) {
     let (one, other) = (fixture.open(), fixture.open());
     let key = fixture.key();
-    let (mine, theirs) = (fixture.claim(&key, LONG), fixture.claim(&key, LONG));
+    let (mine, theirs) = (fixture.request(&key, LONG), fixture.request(&key, LONG));
     granted(&one, &mine).await;
     busy(&other, &theirs).await;
     released(&one, &mine).await;
     granted(&other, &theirs).await;
-    busy(&one, &fixture.claim(&key, LONG)).await;
+    busy(&one, &fixture.request(&key, LONG)).await;
     released(&other, &theirs).await;
 }
 
 pub(crate) async fn s1_two_processes_grant_the_same_locks(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
     let (worker, _) = fixture.worker(&key, LONG);
-    busy(&store, &fixture.claim(&key, LONG)).await;
+    busy(&store, &fixture.request(&key, LONG)).await;
     worker.finish();
-    let claim = fixture.claim(&key, LONG);
-    granted(&store, &claim).await;
-    released(&store, &claim).await;
+    let request = fixture.request(&key, LONG);
+    granted(&store, &request).await;
+    released(&store, &request).await;
 }
 
 pub(crate) async fn s2_guarantees_and_terms_never_change(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
     let before = (store.guarantees(), store.terms());
-    let claim = fixture.claim(&key, LONG);
-    granted(&store, &claim).await;
-    released(&store, &claim).await;
+    let request = fixture.request(&key, LONG);
+    granted(&store, &request).await;
+    released(&store, &request).await;
     assert_eq!((store.guarantees(), store.terms()), before);
     let other = fixture.open();
     assert_eq!((other.guarantees(), other.terms()), before);
@@ -50,17 +50,17 @@ pub(crate) async fn s4_optional_traits_are_those_the_suite_names(fixture: &Fixtu
     let offered = |store: &OpenStore| Optional::ALL.map(|part| part.is_offered(&**store));
     let named = Optional::ALL.map(|part| fixture.suite.offers(part));
     assert_eq!(offered(&store), named, "of {:?}", Optional::ALL);
-    let claim = fixture.claim(&key, LONG);
-    granted(&store, &claim).await;
-    released(&store, &claim).await;
+    let request = fixture.request(&key, LONG);
+    granted(&store, &request).await;
+    released(&store, &request).await;
     assert_eq!(offered(&store), named, "after use");
     assert_eq!(offered(&fixture.open()), named, "opened again");
 }
 
 pub(crate) async fn s3_descriptions_and_errors_hold_no_credentials(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
-    let claim = fixture.claim(&key, LONG).with_mode(Mode::Exclusive);
-    granted(&store, &claim).await;
+    let request = fixture.request(&key, LONG).with_mode(Mode::Exclusive);
+    granted(&store, &request).await;
     let mut texts = vec![
         store.store().to_string(),
         format!("{:?}", store.store()),
@@ -69,7 +69,7 @@ pub(crate) async fn s3_descriptions_and_errors_hold_no_credentials(fixture: &Fix
     if let Some(inspection) = store.inspection() {
         texts.push(format!("{:?}", inspection.holders(&key).await));
     }
-    released(&store, &claim).await;
+    released(&store, &request).await;
     assert!(!store.store().to_string().is_empty());
     for secret in fixture.harness.secrets() {
         for text in &texts {

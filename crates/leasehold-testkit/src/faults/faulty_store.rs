@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use leasehold::clock;
 use leasehold::store::{
-    AcquireError, Admin, BoxFuture, Claim, Grant, Guarantees, Held, Inspection, LeaseTerms,
-    Progress, Records, Release, Renewal, Session, SessionContext, Store, background,
+    AcquireError, Admin, BoxFuture, Grant, Guarantees, Held, Inspection, LeaseTerms, LockRequest,
+    Progress, Records, ReleaseReply, RenewReply, Session, SessionContext, Store, background,
 };
 use leasehold::{Error, ErrorKind};
 use tokio::sync::watch;
@@ -59,11 +59,11 @@ struct FaultySession {
 #[derive(Clone, Debug)]
 pub enum StoreCall {
     /// `acquire`.
-    Acquire(Claim),
+    Acquire(LockRequest),
     /// `renew`, one per lease.
-    Renew(Claim),
+    Renew(LockRequest),
     /// `release`.
-    Release(Claim),
+    Release(LockRequest),
 }
 
 impl FaultyStore {
@@ -184,12 +184,12 @@ impl FaultySession {
     /// Waits for the lock. A fault that begins meanwhile breaks the wait off, or holds up its answer.
     async fn wait(
         &self,
-        claim: &Arc<Claim>,
+        lock_request: &Arc<LockRequest>,
         progress: &Progress<'_>,
     ) -> Result<Grant, AcquireError> {
         let (mut fault, env) = (self.store.fault.subscribe(), self.context.env());
         let (name, clock) = (self.store.to_string(), &*env.clock);
-        let mut waiting = self.inner.acquire(claim, progress);
+        let mut waiting = self.inner.acquire(lock_request, progress);
         loop {
             let faulty = fault.wait_for(|fault| !matches!(fault, Fault::None));
             let current = tokio::select! {
@@ -272,28 +272,29 @@ impl Store for FaultyStore {
 impl Session for FaultySession {
     fn acquire<'a>(
         &'a self,
-        claim: &'a Arc<Claim>,
+        lock_request: &'a Arc<LockRequest>,
         progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
-        self.store.note(StoreCall::Acquire((**claim).clone()));
-        let first = Arc::new((**claim).clone().waiting(false));
+        self.store
+            .note(StoreCall::Acquire((**lock_request).clone()));
+        let first = Arc::new((**lock_request).clone().waiting(false));
         let asking = self.through(move |inner| {
             Box::pin(async move { inner.acquire(&first, &Progress::new()).await })
         });
         Box::pin(self.context.in_runtime(async move {
             match asking.await? {
-                Err(AcquireError::Busy(busy)) if claim.waits => {
+                Err(AcquireError::Busy(busy)) if lock_request.waits => {
                     progress.busy(busy);
-                    self.wait(claim, progress).await
+                    self.wait(lock_request, progress).await
                 }
                 answer => answer,
             }
         }))
     }
 
-    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<RenewReply>> {
         for held in leases {
-            self.store.note(StoreCall::Renew((*held.claim).clone()));
+            self.store.note(StoreCall::Renew((*held.request).clone()));
         }
         let leases = leases.to_vec();
         let count = leases.len();
@@ -301,21 +302,25 @@ impl Session for FaultySession {
         Box::pin(async move {
             match asking.await {
                 Ok(answers) => answers,
-                Err(error) => vec![Renewal::Unknown(error); count],
+                Err(error) => vec![RenewReply::Unknown(error); count],
             }
         })
     }
 
-    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>> {
-        self.store.note(StoreCall::Release((**claim).clone()));
-        let claim = Arc::clone(claim);
+    fn release<'a>(
+        &'a self,
+        lock_request: &'a Arc<LockRequest>,
+    ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
+        self.store
+            .note(StoreCall::Release((**lock_request).clone()));
+        let lock_request = Arc::clone(lock_request);
         let asking =
-            self.through(move |inner| Box::pin(async move { inner.release(&claim).await }));
+            self.through(move |inner| Box::pin(async move { inner.release(&lock_request).await }));
         Box::pin(self.context.in_runtime(async move { asking.await? }))
     }
 
-    fn detach(&self, claim: &Arc<Claim>) {
-        self.inner.detach(claim);
+    fn detach(&self, lock_request: &Arc<LockRequest>) {
+        self.inner.detach(lock_request);
     }
 
     fn flush(&self) -> BoxFuture<'_, ()> {

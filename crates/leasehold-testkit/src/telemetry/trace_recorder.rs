@@ -105,7 +105,7 @@ impl TraceRecorder {
 /// all threads. Two unused subscribers that never end prevent that.
 static KEEPERS: OnceLock<[Dispatch; 2]> = OnceLock::new();
 
-fn place(id: &span::Id) -> usize {
+fn index(id: &span::Id) -> usize {
     id.into_u64() as usize - 1
 }
 
@@ -120,7 +120,7 @@ impl Subscriber for TraceRecorder {
         let mut fields = Fields::default();
         attributes.record(&mut fields);
         let parent = match attributes.parent() {
-            Some(parent) => Some(place(parent)),
+            Some(parent) => Some(index(parent)),
             None if attributes.is_contextual() => log.entered.last().copied(),
             None => None,
         };
@@ -139,7 +139,7 @@ impl Subscriber for TraceRecorder {
     fn record(&self, id: &span::Id, values: &span::Record<'_>) {
         let mut fields = Fields::default();
         values.record(&mut fields);
-        self.log().spans[place(id)].fields.extend(fields.0);
+        self.log().spans[index(id)].fields.extend(fields.0);
     }
 
     fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
@@ -157,24 +157,24 @@ impl Subscriber for TraceRecorder {
     }
 
     fn enter(&self, id: &span::Id) {
-        self.log().entered.push(place(id));
+        self.log().entered.push(index(id));
     }
 
     fn clone_span(&self, id: &span::Id) -> span::Id {
-        self.log().owners[place(id)] += 1;
+        self.log().owners[index(id)] += 1;
         id.clone()
     }
 
     fn try_close(&self, id: span::Id) -> bool {
         let mut log = self.log();
-        let owners = &mut log.owners[place(&id)];
+        let owners = &mut log.owners[index(&id)];
         *owners -= 1;
         *owners == 0
     }
 
     fn exit(&self, id: &span::Id) {
         let left = self.log().entered.pop();
-        assert_eq!(left, Some(place(id)), "spans are left in another order");
+        assert_eq!(left, Some(index(id)), "spans are left in another order");
     }
 }
 

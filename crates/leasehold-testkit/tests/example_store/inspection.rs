@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leasehold::store::{
-    BoxFuture, Claim, Holder, Inspection, ListedLock, LockListing, Owner, Pattern, Ticket, Waiter,
+    BoxFuture, Holder, Inspection, ListedLock, LockListing, LockRequest, Owner, Pattern, Ticket,
+    Waiter,
 };
 use leasehold::{Error, ErrorKind, Key, Mode};
 
@@ -55,9 +56,9 @@ struct Row {
 
 impl ExampleSession {
     async fn rows(&self, request: &str) -> Result<Vec<Row>, Error> {
-        let link = self.link(Claim::LIMIT_MAX).await?;
+        let link = self.link(LockRequest::LIMIT_MAX).await?;
         let mut call = link.send(request)?;
-        let reply = self.in_time(Claim::LIMIT_MAX, call.reply()).await;
+        let reply = self.in_time(LockRequest::LIMIT_MAX, call.reply()).await;
         let reply = reply.unwrap_or_else(|| {
             call.link().close();
             Err(Error::new(ErrorKind::Unreachable, "no answer in time"))

@@ -93,7 +93,7 @@ impl Link {
         let Some((id, reply)) = parse(line) else {
             return self.close();
         };
-        // A late answer finds no call: its claim was released meanwhile.
+        // A late answer finds no call: its request was released meanwhile.
         if let Some(call) = self.calls().open.as_ref().and_then(|open| open.get(&id)) {
             let _ = call.send(reply);
         }
@@ -154,7 +154,7 @@ fn parse(line: &str) -> Option<(u64, Reply)> {
         "busy" => Reply::Busy(Busy::by(fields.next()?.parse().ok())),
         "queued" => {
             let mut busy = Busy::by(fields.next()?.parse().ok());
-            busy.place = fields.next()?.parse().ok();
+            busy.position = fields.next()?.parse().ok();
             Reply::Queued(busy)
         }
         "turn" => Reply::Turn,

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use leasehold::clock::{BootInstant, within};
 use leasehold::store::{
-    AcquireError, BoxFuture, Claim, Exclusion, Expiry, Grant, Guarantees, Held, Inspection,
-    LeaseTerms, Order, Progress, Release, Renewal, Session, SessionContext, Store, Term,
+    AcquireError, BoxFuture, Exclusion, Expiry, Grant, Guarantees, Held, Inspection, LeaseTerms,
+    LockRequest, Order, Progress, ReleaseReply, RenewReply, Session, SessionContext, Store, Term,
     poll_until,
 };
 use leasehold::{Error, ErrorKind, LostReason, Mode};
@@ -67,50 +67,53 @@ impl Session for ExampleSession {
     // [acquire]
     fn acquire<'a>(
         &'a self,
-        claim: &'a Arc<Claim>,
+        request: &'a Arc<LockRequest>,
         progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         let env = self.0.context.env();
         Box::pin(self.0.context.in_runtime(async move {
-            if claim.mode != Mode::Exclusive {
-                let text = format!("{} mode is not offered", claim.mode);
+            if request.mode != Mode::Exclusive {
+                let text = format!("{} mode is not offered", request.mode);
                 return Err(Error::new(ErrorKind::Unsupported, text).into());
             }
-            if claim.is_queued() {
-                return self.wait(claim, progress).await;
+            if request.is_queued() {
+                return self.wait(request, progress).await;
             }
-            let how = if claim.barges { "barge" } else { "try" };
-            let attempt = async |claim: Arc<Claim>| {
-                let (mut call, since) = self.ask(&claim, how).await?;
-                match self.answer(&claim, &mut call).await? {
-                    Reply::Granted(fence) => Ok(Grant::new(fence, Term::new(since, claim.ttl))),
+            let how = if request.barges { "barge" } else { "try" };
+            let attempt = async |request: Arc<LockRequest>| {
+                let (mut call, since) = self.ask(&request, how).await?;
+                match self.answer(&request, &mut call).await? {
+                    Reply::Granted(fence) => Ok(Grant::new(fence, Term::new(since, request.ttl))),
                     Reply::Busy(busy) => Err(AcquireError::Busy(busy)),
                     other => Err(unexpected(&other).into()),
                 }
             };
-            poll_until(env, claim, progress, attempt, || env.poll_pause()).await
+            poll_until(env, request, progress, attempt, || env.poll_pause()).await
         }))
     }
     // [acquire]
 
     // [renew]
-    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<RenewReply>> {
         // All are sent before the first answer arrives.
-        let renewals = leases.iter().map(|held| self.renew_one(&held.claim));
+        let renewals = leases.iter().map(|held| self.renew_one(&held.request));
         Box::pin(futures_util::future::join_all(renewals))
     }
     // [renew]
 
     // [release]
-    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>> {
-        let (session, claim) = (self.clone(), Arc::clone(claim));
+    fn release<'a>(
+        &'a self,
+        request: &'a Arc<LockRequest>,
+    ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
+        let (session, request) = (self.clone(), Arc::clone(request));
         let (tell, told) = oneshot::channel();
         // A task, because a caller that drops the future does not take the release back.
         self.0
             .context
             .spawn(self.0.releases.track_future(async move {
                 // The caller may be gone.
-                let _ = tell.send(session.release_in_time(&claim).await);
+                let _ = tell.send(session.release_in_time(&request).await);
             }));
         Box::pin(async move { told.await.unwrap_or_else(|_| Err(closed())) })
     }
@@ -127,37 +130,39 @@ impl Session for ExampleSession {
 
 impl ExampleSession {
     // [wait]
-    /// Waits in the queue. The server says when it is the turn of the claim. It does not say since when, so the claim
+    /// Waits in the queue. The server says when it is the turn of the request. It does not say since when, so the request
     /// asks again, and the lease counts from then on.
     async fn wait(
         &self,
-        claim: &Arc<Claim>,
+        request: &Arc<LockRequest>,
         progress: &Progress<'_>,
     ) -> Result<Grant, AcquireError> {
-        let mut next = Arc::clone(claim);
+        let mut next = Arc::clone(request);
         loop {
             let (mut call, since) = self.ask(&next, "wait").await?;
-            match self.answer(claim, &mut call).await? {
-                Reply::Granted(fence) => return Ok(Grant::new(fence, Term::new(since, claim.ttl))),
+            match self.answer(request, &mut call).await? {
+                Reply::Granted(fence) => {
+                    return Ok(Grant::new(fence, Term::new(since, request.ttl)));
+                }
                 Reply::Queued(busy) => progress.busy(busy),
                 other => return Err(unexpected(&other).into()),
             }
-            self.turn(claim, &mut call).await?;
+            self.turn(request, &mut call).await?;
             let now = self.0.context.env().clock.wall();
-            next = Arc::new(Claim::clone(claim).proposed_at(now));
+            next = Arc::new(LockRequest::clone(request).proposed_at(now));
         }
     }
 
-    /// Waits for the turn of the claim. A silent server may be gone, so the session asks whether it is there.
-    async fn turn(&self, claim: &Claim, call: &mut Call) -> Result<(), Error> {
+    /// Waits for the turn of the request. A silent server may be gone, so the session asks whether it is there.
+    async fn turn(&self, request: &LockRequest, call: &mut Call) -> Result<(), Error> {
         loop {
-            match self.in_time(claim.limit(), call.reply()).await {
+            match self.in_time(request.limit(), call.reply()).await {
                 Some(Ok(Reply::Turn)) => return Ok(()),
                 Some(Ok(other)) => return Err(unexpected(&other)),
                 Some(Err(error)) => return Err(error),
                 None => {
                     let mut ping = call.link().send("ping")?;
-                    self.answer(claim, &mut ping).await?;
+                    self.answer(request, &mut ping).await?;
                 }
             }
         }
@@ -166,21 +171,21 @@ impl ExampleSession {
 
     // [ask]
     /// Asks for the lock. Also returns when the lease begins at the earliest: before the request is sent.
-    async fn ask(&self, claim: &Claim, how: &str) -> Result<(Call, BootInstant), Error> {
-        let link = self.link(claim.limit()).await?;
-        let client = serde_json::to_string(&*claim.client).map_err(|error| {
+    async fn ask(&self, request: &LockRequest, how: &str) -> Result<(Call, BootInstant), Error> {
+        let link = self.link(request.limit()).await?;
+        let client = serde_json::to_string(&*request.client).map_err(|error| {
             Error::new(ErrorKind::InvalidInput, "the client has no text form").with_source(error)
         })?;
-        let (key, owner, ttl) = (&claim.key, claim.owner, claim.ttl.as_millis());
-        let proposal = claim.proposal.as_micros();
+        let (key, owner, ttl) = (&request.key, request.owner, request.ttl.as_millis());
+        let proposal = request.proposal.as_micros();
         let since = self.now();
         let line = format!("{how}\t{key}\t{owner}\t{ttl}\t{proposal}\t{client}");
         Ok((link.send(&line)?, since))
     }
 
     /// Returns the answer to a request that was sent. From here on, every error has an unknown effect.
-    async fn answer(&self, claim: &Claim, call: &mut Call) -> Result<Reply, Error> {
-        let limit = claim.limit();
+    async fn answer(&self, request: &LockRequest, call: &mut Call) -> Result<Reply, Error> {
+        let limit = request.limit();
         match self.in_time(limit, call.reply()).await {
             Some(answer) => answer,
             None => {
@@ -211,25 +216,25 @@ impl ExampleSession {
     }
     // [ask]
 
-    async fn renew_one(&self, claim: &Claim) -> Renewal {
-        if claim.mode != Mode::Exclusive {
-            return Renewal::Lost(LostReason::Taken);
+    async fn renew_one(&self, request: &LockRequest) -> RenewReply {
+        if request.mode != Mode::Exclusive {
+            return RenewReply::Lost(LostReason::Taken);
         }
         let since = self.now();
-        match self.is_done("renew", claim).await {
-            Ok(true) => Renewal::Renewed(Term::new(since, claim.ttl)),
-            Ok(false) => Renewal::Lost(LostReason::Gone),
-            Err(error) => Renewal::Unknown(error),
+        match self.is_done("renew", request).await {
+            Ok(true) => RenewReply::Renewed(Term::new(since, request.ttl)),
+            Ok(false) => RenewReply::Lost(LostReason::Gone),
+            Err(error) => RenewReply::Unknown(error),
         }
     }
 
     /// Sends the release until the server answers, or until the lease is over.
-    async fn release_in_time(&self, claim: &Claim) -> Result<Release, Error> {
-        let end = self.now() + claim.ttl;
+    async fn release_in_time(&self, request: &LockRequest) -> Result<ReleaseReply, Error> {
+        let end = self.now() + request.ttl;
         loop {
-            match self.is_done("release", claim).await {
-                Ok(true) => return Ok(Release::Released),
-                Ok(false) => return Ok(Release::WasLost),
+            match self.is_done("release", request).await {
+                Ok(true) => return Ok(ReleaseReply::Released),
+                Ok(false) => return Ok(ReleaseReply::WasLost),
                 Err(error) if self.now() > end => return Err(error.with_unknown_effect()),
                 Err(_) => self.0.context.env().poll_pause().await,
             }
@@ -237,11 +242,11 @@ impl ExampleSession {
     }
 
     /// Sends a request whose answer is yes or no.
-    async fn is_done(&self, request: &str, claim: &Claim) -> Result<bool, Error> {
-        let (key, owner, ttl) = (&claim.key, claim.owner, claim.ttl.as_millis());
-        let link = self.link(claim.limit()).await?;
-        let mut call = link.send(&format!("{request}\t{key}\t{owner}\t{ttl}"))?;
-        match self.answer(claim, &mut call).await? {
+    async fn is_done(&self, how: &str, request: &LockRequest) -> Result<bool, Error> {
+        let (key, owner, ttl) = (&request.key, request.owner, request.ttl.as_millis());
+        let link = self.link(request.limit()).await?;
+        let mut call = link.send(&format!("{how}\t{key}\t{owner}\t{ttl}"))?;
+        match self.answer(request, &mut call).await? {
             Reply::Done(done) => Ok(done),
             other => Err(unexpected(&other)),
         }

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leasehold::clock::BootInstant;
 use leasehold::store::{
-    AcquireError, BoxFuture, Busy, Claim, Exclusion, Expiry, Grant, Guarantees, Held, LeaseTerms,
-    Order, Owner, Progress, Release, Renewal, Session, SessionContext, Store, Term, poll_until,
+    AcquireError, BoxFuture, Busy, Exclusion, Expiry, Grant, Guarantees, Held, LeaseTerms,
+    LockRequest, Order, Owner, Progress, ReleaseReply, RenewReply, Session, SessionContext, Store,
+    Term, poll_until,
 };
 use leasehold::{Error, ErrorKind, Fence, Key, LostReason, Mode};
 
@@ -49,51 +50,51 @@ impl MinimalSession {
         self.context.env().clock.now()
     }
 
-    fn try_acquire(&self, claim: &Claim) -> Result<Grant, AcquireError> {
-        if claim.mode != Mode::Exclusive {
-            let text = format!("{} mode is not offered", claim.mode);
+    fn try_acquire(&self, request: &LockRequest) -> Result<Grant, AcquireError> {
+        if request.mode != Mode::Exclusive {
+            let text = format!("{} mode is not offered", request.mode);
             let error = Error::new(ErrorKind::Unsupported, text);
-            return Err(error.with_key(&claim.key).into());
+            return Err(error.with_key(&request.key).into());
         }
         let (now, mut locks) = (self.now(), self.store.locks());
-        let last = locks.get(&claim.key);
+        let last = locks.get(&request.key);
         if let Some(lease) = last.and_then(|lock| lock.current(now)) {
             return Err(AcquireError::Busy(Busy::by(Some(lease.owner))));
         }
-        let fence = next_fence(last.map(|lock| lock.fence), claim)?;
+        let fence = next_fence(last.map(|lock| lock.fence), request)?;
         let lease = Some(Lease {
-            owner: claim.owner,
-            end: now + claim.ttl,
+            owner: request.owner,
+            end: now + request.ttl,
         });
-        locks.insert(claim.key.clone(), Lock { fence, lease });
-        Ok(Grant::new(fence, Term::new(now, claim.ttl)))
+        locks.insert(request.key.clone(), Lock { fence, lease });
+        Ok(Grant::new(fence, Term::new(now, request.ttl)))
     }
 
-    fn renew_one(&self, held: &Held) -> Renewal {
+    fn renew_one(&self, held: &Held) -> RenewReply {
         let (now, mut locks) = (self.now(), self.store.locks());
-        let lock = locks.get_mut(&held.claim.key);
+        let lock = locks.get_mut(&held.request.key);
         let Some(lease) = lock.and_then(|lock| lock.current_mut(now)) else {
-            return Renewal::Lost(LostReason::Gone);
+            return RenewReply::Lost(LostReason::Gone);
         };
-        if lease.owner != held.claim.owner || held.claim.mode != Mode::Exclusive {
-            return Renewal::Lost(LostReason::Taken);
+        if lease.owner != held.request.owner || held.request.mode != Mode::Exclusive {
+            return RenewReply::Lost(LostReason::Taken);
         }
-        lease.end = now + held.claim.ttl;
-        Renewal::Renewed(Term::new(now, held.claim.ttl))
+        lease.end = now + held.request.ttl;
+        RenewReply::Renewed(Term::new(now, held.request.ttl))
     }
 
-    fn free(&self, claim: &Claim) -> Release {
+    fn free(&self, request: &LockRequest) -> ReleaseReply {
         let (now, mut locks) = (self.now(), self.store.locks());
-        match locks.get_mut(&claim.key) {
+        match locks.get_mut(&request.key) {
             Some(lock)
                 if lock
                     .current(now)
-                    .is_some_and(|lease| lease.owner == claim.owner) =>
+                    .is_some_and(|lease| lease.owner == request.owner) =>
             {
                 lock.lease = None;
-                Release::Released
+                ReleaseReply::Released
             }
-            _ => Release::WasLost,
+            _ => ReleaseReply::WasLost,
         }
     }
 }
@@ -109,8 +110,8 @@ impl Lock {
 }
 
 /// Returns a fence greater than the last one, and than the client's clock in case the last fence was lost.
-fn next_fence(last: Option<Fence>, claim: &Claim) -> Result<Fence, Error> {
-    let floor = last.map_or(0, Fence::get).max(claim.proposal.as_micros());
+fn next_fence(last: Option<Fence>, request: &LockRequest) -> Result<Fence, Error> {
+    let floor = last.map_or(0, Fence::get).max(request.proposal.as_micros());
     Fence::new(floor.saturating_add(1)).ok_or_else(|| {
         Error::new(
             ErrorKind::InvalidInput,
@@ -145,20 +146,23 @@ impl Store for MinimalStore {
 impl Session for MinimalSession {
     fn acquire<'a>(
         &'a self,
-        claim: &'a Arc<Claim>,
+        request: &'a Arc<LockRequest>,
         progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         let env = self.context.env();
-        let attempt = |claim: Arc<Claim>| ready(self.try_acquire(&claim));
+        let attempt = |request: Arc<LockRequest>| ready(self.try_acquire(&request));
         let pause = || self.context.in_runtime(env.poll_pause());
-        Box::pin(poll_until(env, claim, progress, attempt, pause))
+        Box::pin(poll_until(env, request, progress, attempt, pause))
     }
 
-    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<RenewReply>> {
         Box::pin(async move { leases.iter().map(|held| self.renew_one(held)).collect() })
     }
 
-    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>> {
-        Box::pin(async move { Ok(self.free(claim)) })
+    fn release<'a>(
+        &'a self,
+        request: &'a Arc<LockRequest>,
+    ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
+        Box::pin(async move { Ok(self.free(request)) })
     }
 }

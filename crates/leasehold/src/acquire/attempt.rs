@@ -6,7 +6,7 @@ use crate::env::BoxFuture;
 use crate::env::clock::BootInstant;
 use crate::guard::Guard;
 use crate::lease::{HeldLease, Lease, LeaseTimes};
-use crate::store::{AcquireError, Claim, Grant, Progress};
+use crate::store::{AcquireError, Grant, LockRequest, Progress};
 use crate::telemetry::{AttemptEnd, HoldMeter};
 use crate::types::{Effect, Owner};
 
@@ -14,7 +14,7 @@ use crate::types::{Effect, Owner};
 /// lease over, dropping it releases in the background what the attempt has or may have.
 pub(super) struct Attempt<'a> {
     acquisition: &'a Acquisition,
-    claim: Arc<Claim>,
+    request: Arc<LockRequest>,
     /// How it ended, and whether the store may have something of it. `None` while it is under way.
     end: Option<(AttemptEnd, MayHave)>,
 }
@@ -32,14 +32,14 @@ impl<'a> Attempt<'a> {
         let owner = Owner::at(context.info.id, wall, &*context.env.entropy);
         let (key, info) = (acquisition.key.clone(), Arc::clone(&context.info));
         let ttl = options.ttl + options.lock_delay;
-        let mut claim = Claim::new(key, owner, ttl, wall, info);
-        claim.mode = options.mode;
-        claim.delay = options.lock_delay;
-        claim.waits = acquisition.waits();
-        claim.barges = options.barging;
+        let mut request = LockRequest::new(key, owner, ttl, wall, info);
+        request.mode = options.mode;
+        request.delay = options.lock_delay;
+        request.waits = acquisition.waits();
+        request.barges = options.barging;
         Self {
             acquisition,
-            claim: Arc::new(claim),
+            request: Arc::new(request),
             end: None,
         }
     }
@@ -49,7 +49,7 @@ impl<'a> Attempt<'a> {
         progress: &'p Progress<'p>,
     ) -> BoxFuture<'p, Result<Grant, AcquireError>> {
         let session = &self.acquisition.context().session;
-        session.acquire(&self.claim, progress)
+        session.acquire(&self.request, progress)
     }
 
     /// Takes in the answer of the store at `now`. A grant becomes a guard, unless too little of the lease is left.
@@ -72,11 +72,11 @@ impl<'a> Attempt<'a> {
                 return Err(AcquireError::Failed(error));
             }
         };
-        if let Some(owner) = grant.owner.filter(|owner| *owner != self.claim.owner) {
-            self.claim = Arc::new(Claim::clone(&self.claim).with_owner(owner));
+        if let Some(owner) = grant.owner.filter(|owner| *owner != self.request.owner) {
+            self.request = Arc::new(LockRequest::clone(&self.request).with_owner(owner));
         }
         let age = now.since(grant.term.since);
-        let is_late = grant.term.ttl.is_some() && age >= self.claim.usable_ttl() / 3;
+        let is_late = grant.term.ttl.is_some() && age >= self.request.usable_ttl() / 3;
         if is_late {
             self.end = Some((AttemptEnd::Unknown, MayHave::Lease));
             return Err(AcquireError::Failed(self.acquisition.too_late()));
@@ -100,9 +100,9 @@ impl<'a> Attempt<'a> {
             .env
             .random_span(Duration::ZERO, times.spread());
         let lease = Lease::granted(times, grant.term, spread);
-        let (id, claim) = (client.next_lease_id(), Arc::clone(&self.claim));
+        let (id, request) = (client.next_lease_id(), Arc::clone(&self.request));
         let meter = HoldMeter::begin(&client.context.metrics, grant.term.since);
-        let held_lease = HeldLease::new(id, claim, grant.fence, lease).measured_by(meter);
+        let held_lease = HeldLease::new(id, request, grant.fence, lease).measured_by(meter);
         let held_lease = Arc::new(held_lease);
         client.keep(&held_lease);
         Guard::new(held_lease, Arc::clone(client))
@@ -120,10 +120,10 @@ impl Drop for Attempt<'_> {
         };
         client.context.metrics.attempted(end);
         if may_have == MayHave::Lease {
-            let (context, claim) = (Arc::clone(&client.context), Arc::clone(&self.claim));
+            let (context, request) = (Arc::clone(&client.context), Arc::clone(&self.request));
             client.clean_up(async move {
-                let outcome = context.session.release(&claim).await;
-                tracing::debug!(key = %claim.key, ?outcome, "freed an attempt that was not used");
+                let outcome = context.session.release(&request).await;
+                tracing::debug!(key = %request.key, ?outcome, "freed an attempt that was not used");
             });
         }
     }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::lease::ClientContext;
-use crate::store::{Claim, Expiry};
+use crate::store::{Expiry, LockRequest};
 use crate::types::{Error, ErrorKind, Mode};
 
 /// How to acquire and hold a lock.
@@ -22,7 +22,7 @@ impl LockOptions {
 
     /// Returns how long one request may take. Later, too little of the lease would be left.
     pub(super) fn request_limit(&self) -> Duration {
-        (self.ttl / 3).min(Claim::LIMIT_MAX)
+        (self.ttl / 3).min(LockRequest::LIMIT_MAX)
     }
 
     /// Fails if the store does not offer this.
@@ -66,11 +66,11 @@ impl LockOptions {
         if self.lock_delay.is_zero() {
             return Ok(());
         }
-        if context.guarantees.expiry == Expiry::WithProcess {
+        if context.guarantees.expiry != Expiry::Lease {
             return Err(Error::new(
                 ErrorKind::Unsupported,
                 format!(
-                    "lock_delay {:?} is not supported by {}, where a lock ends with its process",
+                    "lock_delay {:?} is not supported by {}, where a lock ends with the process that holds it",
                     self.lock_delay, store
                 ),
             ));

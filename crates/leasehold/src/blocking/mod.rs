@@ -73,8 +73,8 @@ use crate::fencing::Fenced;
 use crate::guard::ReleaseOutcome;
 use crate::handle::Handle;
 use crate::store::{
-    ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, Guarantees, LockListing, LostReason,
-    MemberHealth, Store,
+    BreakOptions, BreakOutcome, BreakRecord, Guarantees, LockListing, LostReason, MemberHealth,
+    Store,
 };
 use crate::types::{Error, Fence, Holder, Mode, Pattern, Waiter};
 
@@ -137,10 +137,10 @@ impl Client {
         fn list_locks(&self, pattern: &Pattern, limit: usize) -> LockListing;
         /// Breaks the lock `name` if its holder holds it exclusively and with this `fence`.
         fn break_lock(
-            &self, name: impl AsRef<str>, fence: Fence, how: ForceRelease,
-        ) -> ForceReleaseOutcome;
+            &self, name: impl AsRef<str>, fence: Fence, how: BreakOptions,
+        ) -> BreakOutcome;
         /// Returns the record of the last break of the lock `name`, while the store keeps it. For diagnostics.
-        fn last_break(&self, name: impl AsRef<str>) -> Option<ForceReleaseRecord>;
+        fn last_break(&self, name: impl AsRef<str>) -> Option<BreakRecord>;
         /// Asks each member of the store and returns its health. For diagnostics and monitoring.
         fn health(&self) -> Vec<MemberHealth>;
         /// Renews the lease of a handle once, and returns the handle with its new deadline.
@@ -247,7 +247,7 @@ impl Guard {
         /// Turns an exclusive lock into a shared one, and lets in the waiting readers.
         fn downgrade(&self) -> ();
         /// Shows the fence to a resource, which from then on refuses all earlier holders.
-        fn claim(&self, resource: &(impl Fenced + ?Sized)) -> ();
+        fn fence_off(&self, resource: &(impl Fenced + ?Sized)) -> ();
         /// Frees the lock and returns the outcome.
         fn release(self) -> ReleaseOutcome;
     }
@@ -278,7 +278,7 @@ impl Guard {
     }
 }
 
-/// Wraps an async guard, for example to [reenter](crate::Guard::reenter) a lock of a set and to claim a
+/// Wraps an async guard, for example to [reenter](crate::Guard::reenter) a lock of a set and to request a
 /// resource with it or to downgrade it.
 ///
 /// # Examples

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Client;
 use crate::lease::ClientContext;
-use crate::store::{ForceRelease, ForceReleaseOutcome, ForceReleaseRecord};
+use crate::store::{BreakOptions, BreakOutcome, BreakRecord};
 use crate::types::{Error, ErrorKind, Fence, Holder, Key, Mode, Owner};
 
 impl Client {
@@ -13,8 +13,8 @@ impl Client {
     /// affected.
     ///
     /// The next renewal reports the loss to the holder: its guard is lost with
-    /// [`LostReason::Broken`](crate::LostReason::Broken). [`ForceRelease`] says when others may enter. The store
-    /// keeps a record of the break for [`ForceReleaseRecord::KEPT`], and the client emits one tracing event.
+    /// [`LostReason::Broken`](crate::LostReason::Broken). [`BreakOptions`] says when others may enter. The store
+    /// keeps a record of the break for [`BreakRecord::KEPT`], and the client emits one tracing event.
     ///
     /// # Errors
     ///
@@ -33,16 +33,16 @@ impl Client {
     /// ```
     /// # pollster::block_on(async {
     /// use leasehold::{Client, memory::MemoryStore};
-    /// use leasehold::store::{ForceRelease, ForceReleaseOutcome};
+    /// use leasehold::store::{BreakOptions, BreakOutcome};
     ///
     /// let store = MemoryStore::new();
     /// let (holder, operator) = (Client::new(store.clone()), Client::new(store));
     /// let guard = holder.lock("deploy").acquire().await?;
     ///
     /// let shown = operator.holders("deploy").await?[0].fence.unwrap();
-    /// let how = ForceRelease::at_once().because("its host is gone")?;
+    /// let how = BreakOptions::at_once().because("its host is gone")?;
     /// let outcome = operator.break_lock("deploy", shown, how).await?;
-    /// assert!(matches!(outcome, ForceReleaseOutcome::Done(..)));
+    /// assert!(matches!(outcome, BreakOutcome::Done(..)));
     /// let next = operator.lock("deploy").acquire().await?;
     /// assert!(next.fence() > guard.fence());
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
@@ -54,8 +54,8 @@ impl Client {
         &self,
         name: impl AsRef<str>,
         fence: Fence,
-        how: ForceRelease,
-    ) -> Result<ForceReleaseOutcome, Error> {
+        how: BreakOptions,
+    ) -> Result<BreakOutcome, Error> {
         let key = Key::new(name)?;
         let context = Arc::clone(&self.core.context);
         self.core
@@ -96,10 +96,7 @@ impl Client {
     /// # Cancel safety
     ///
     /// May be dropped at any time.
-    pub async fn last_break(
-        &self,
-        name: impl AsRef<str>,
-    ) -> Result<Option<ForceReleaseRecord>, Error> {
+    pub async fn last_break(&self, name: impl AsRef<str>) -> Result<Option<BreakRecord>, Error> {
         let (key, context) = (Key::new(name)?, Arc::clone(&self.core.context));
         self.core
             .run(async move {
@@ -116,13 +113,13 @@ async fn break_lock(
     context: &ClientContext,
     key: &Key,
     fence: Fence,
-    how: ForceRelease,
-) -> Result<ForceReleaseOutcome, Error> {
+    how: BreakOptions,
+) -> Result<BreakOutcome, Error> {
     let Some((holder, owner)) = breakable(context, key).await? else {
-        return Ok(ForceReleaseOutcome::Free);
+        return Ok(BreakOutcome::Free);
     };
     if holder.fence != Some(fence) {
-        return Ok(ForceReleaseOutcome::HeldBy(Box::new(holder)));
+        return Ok(BreakOutcome::HeldBy(Box::new(holder)));
     }
     let at = context.env.clock.wall();
     // An owner has exactly one fence. If the fence is different by now, so is the owner.
@@ -143,12 +140,12 @@ async fn break_lock(
             return Err(error.with_unknown_effect().with_key(key));
         }
         return Ok(match breakable(context, key).await? {
-            Some((holder, _)) => ForceReleaseOutcome::HeldBy(Box::new(holder)),
-            None => ForceReleaseOutcome::Free,
+            Some((holder, _)) => BreakOutcome::HeldBy(Box::new(holder)),
+            None => BreakOutcome::Free,
         });
     }
     tracing::info!(%key, %fence, by = %record, at_once = record.at_once, "lock broken");
-    Ok(ForceReleaseOutcome::Done(broken, Box::new(record)))
+    Ok(BreakOutcome::Done(broken, Box::new(record)))
 }
 
 /// Returns the holder whose lease can be broken, with its owner; `None` if the lock is free.

@@ -8,7 +8,7 @@ use crate::types::{Error, Fence};
 /// and refuses every smaller one from then on.
 ///
 /// The first admission of a fence shuts out smaller ones, whether it is for a write, for a read, or only
-/// for a [claim](crate::Guard::claim). Equal fences pass, so a holder can write as often as it likes.
+/// for [`Guard::fence_off`](crate::Guard::fence_off). Equal fences pass, so a holder can write as often as it likes.
 ///
 /// A gate is for one resource and for the fences of one lock; fences of different locks must not be
 /// compared. It has no keys: make it a field of the value that it guards, so that both live equally long.
@@ -100,7 +100,7 @@ impl FenceGate {
 }
 
 impl Fenced for FenceGate {
-    fn claim(&self, fence: Fence) -> BoxFuture<'_, Result<(), Error>> {
+    fn fence_off(&self, fence: Fence) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move { self.admit(fence) })
     }
 }
@@ -198,7 +198,7 @@ mod tests {
 
     /// Once the gate has admitted a greater fence, no effect of a smaller one is still running.
     #[test]
-    fn claim_waits_for_a_smaller_fences_effect() {
+    fn fence_off_waits_for_a_smaller_fences_effect() {
         let gate = FenceGate::new();
         let written = AtomicBool::new(false);
         let (begun, begins) = mpsc::channel();
@@ -208,7 +208,7 @@ mod tests {
                     begun.send(()).unwrap();
                     #[expect(
                         clippy::disallowed_methods,
-                        reason = "a claim that does not wait gets the time to overtake"
+                        reason = "a call that does not wait gets the time to overtake"
                     )]
                     thread::sleep(Duration::from_millis(50));
                     written.store(true, Ordering::SeqCst);
@@ -216,8 +216,8 @@ mod tests {
                 gate.run(fence(1), effect).unwrap();
             });
             begins.recv().unwrap();
-            pollster::block_on(gate.claim(fence(2))).unwrap();
-            assert!(written.load(Ordering::SeqCst), "the claim overtook a write");
+            pollster::block_on(gate.fence_off(fence(2))).unwrap();
+            assert!(written.load(Ordering::SeqCst), "the call overtook a write");
         });
         assert!(gate.admit(fence(1)).is_err());
     }

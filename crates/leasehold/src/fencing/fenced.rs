@@ -6,12 +6,12 @@ use crate::types::{Error, Fence};
 
 /// A resource that remembers the greatest fence it has seen, and refuses smaller ones.
 ///
-/// [`Guard::claim`](crate::Guard::claim) shows it the holder's fence before the first write. Implement
+/// [`Guard::fence_off`](crate::Guard::fence_off) shows it the holder's fence before the first write. Implement
 /// this for the resource that a lock protects, such as a table of fences, a record or a device.
 /// [`manual::fencing`](crate::manual::fencing) has the statements for SQL.
 ///
 /// It must meet three conditions. The comparison and the update are one step, as seen by all other
-/// callers. The resource checks every *write* in the same way, in one step with its effect: a claim does
+/// callers. The resource checks every *write* in the same way, in one step with its effect: `fence_off` does
 /// not protect a resource that does not check. And the remembered fence lives at least as long as the
 /// data.
 ///
@@ -32,9 +32,9 @@ use crate::types::{Error, Fence};
 /// }
 ///
 /// impl Fenced for Invoices {
-///     fn claim(&self, fence: Fence) -> BoxFuture<'_, Result<(), Error>> {
+///     fn fence_off(&self, fence: Fence) -> BoxFuture<'_, Result<(), Error>> {
 ///         Box::pin(async move {
-///             let io = |error| Error::new(ErrorKind::Io, "claiming").with_source(error);
+///             let io = |error| Error::new(ErrorKind::Io, "fencing off").with_source(error);
 ///             let number = fence.get() as i64; // at most Fence::MAX
 ///             // INSERT … ON CONFLICT … DO UPDATE … WHERE …, in a transaction of its own
 ///             match self.database.raise("invoices", number).await.map_err(io)? {
@@ -57,7 +57,7 @@ pub trait Fenced: Send + Sync {
     ///
     /// Implementations may be dropped at any time. The resource then remembers the fence or not. Both are
     /// harmless, because the fence was granted.
-    fn claim(&self, fence: Fence) -> BoxFuture<'_, Result<(), Error>>;
+    fn fence_off(&self, fence: Fence) -> BoxFuture<'_, Result<(), Error>>;
 }
 
 impl Guard {
@@ -65,8 +65,8 @@ impl Guard {
     /// the first write. Call it right after the lock is granted: until then, an earlier holder that was
     /// paused can still write there.
     ///
-    /// It protects only what `resource` checks: each write must show the fence too. Claim only in
-    /// exclusive mode. Each reader in shared mode has its own fence, so the claim of the latest reader
+    /// It protects only what `resource` checks: each write must show the fence too. LockRequest only in
+    /// exclusive mode. Each reader in shared mode has its own fence, so `fence_off` by the latest reader
     /// would make the resource refuse the others, which hold the lock as well.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl Guard {
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time; the fence may or may not have been claimed then.
+    /// May be dropped at any time; the fence may or may not have been remembered then.
     ///
     /// # Examples
     ///
@@ -88,16 +88,16 @@ impl Guard {
     ///
     /// let (locks, gate) = (Client::new(MemoryStore::new()), FenceGate::new());
     /// let guard = locks.lock("report").acquire().await?;
-    /// guard.claim(&gate).await?;
+    /// guard.fence_off(&gate).await?;
     /// gate.run(guard.fence(), || { /* write */ })?;
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
     /// ```
-    pub async fn claim(&self, resource: &(impl Fenced + ?Sized)) -> Result<(), Error> {
+    pub async fn fence_off(&self, resource: &(impl Fenced + ?Sized)) -> Result<(), Error> {
         self.ensure(Duration::ZERO)?;
         tokio::select! {
             biased;
-            claimed = resource.claim(self.fence()) => {
-                claimed.map_err(|error| error.with_key(self.key()))?;
+            done = resource.fence_off(self.fence()) => {
+                done.map_err(|error| error.with_key(self.key()))?;
             }
             _ = self.lost() => {}
         }

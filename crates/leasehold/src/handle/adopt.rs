@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::env::clock::{self, WallTime};
 use crate::guard::{Guard, Hold, ReleaseOutcome};
 use crate::lease::{ClientContext, ClientCore, HeldLease};
-use crate::store::{Claim, Expiry, Held, LostReason, Renewal};
+use crate::store::{Expiry, Held, LockRequest, LostReason, RenewReply};
 use crate::telemetry::{HoldMeter, RenewalEnd};
 use crate::types::{ClientInfo, Error, ErrorKind};
 
@@ -182,11 +182,11 @@ fn take_up(core: &Arc<ClientCore>, handle: &Handle) -> Result<Arc<HeldLease>, Er
     client.id = handle.owner.client();
     let wall = context.env.clock.wall();
     let (key, owner) = (handle.key.clone(), handle.owner);
-    let claim = Claim::new(key, owner, handle.ttl, wall, Arc::new(client))
+    let request = LockRequest::new(key, owner, handle.ttl, wall, Arc::new(client))
         .with_delay(handle.delay)
         .with_mode(handle.mode);
     let lease = handle.lease();
-    let held_lease = HeldLease::new(core.next_lease_id(), Arc::new(claim), handle.fence, lease);
+    let held_lease = HeldLease::new(core.next_lease_id(), Arc::new(request), handle.fence, lease);
     Ok(Arc::new(held_lease.with_steps_after(steps_until(wall))))
 }
 
@@ -201,10 +201,10 @@ fn steps_until(wall: WallTime) -> u32 {
 /// over.
 async fn confirm(context: &ClientContext, held_lease: &HeldLease) -> Result<(), Error> {
     let clock = &*context.env.clock;
-    let claim = (**held_lease.claim()).clone().without_repair();
-    let limit = claim.limit();
+    let request = (**held_lease.request()).clone().without_repair();
+    let limit = request.limit();
     let held = [Held {
-        claim: Arc::new(claim),
+        request: Arc::new(request),
         fence: held_lease.fence,
     }];
     let end = clock.now() + TRYING_MAX;
@@ -222,13 +222,13 @@ async fn confirm(context: &ClientContext, held_lease: &HeldLease) -> Result<(), 
         };
         context.metrics.renewed(came_to, now.since(sent));
         let error = match answer {
-            Some(Some(Renewal::Renewed(term))) => {
+            Some(Some(RenewReply::Renewed(term))) => {
                 return held_lease.renewed(term, now).map_err(Error::lost);
             }
-            Some(Some(Renewal::Lost(reason))) => {
+            Some(Some(RenewReply::Lost(reason))) => {
                 return Err(Error::lost(held_lease.lose(reason, now)));
             }
-            Some(Some(Renewal::Unknown(error))) => error,
+            Some(Some(RenewReply::Unknown(error))) => error,
             Some(None) => Error::new(ErrorKind::InvalidResponse, "not one answer per lease"),
             None => Error::new(ErrorKind::Unreachable, "no answer in time"),
         };

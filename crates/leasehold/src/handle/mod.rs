@@ -63,27 +63,27 @@ pub struct Handle {
     /// The end of the whole hold, however often it is renewed.
     pub(crate) hold_deadline: Option<BootInstant>,
     pub(crate) boot: BootId,
-    /// The places of the store that granted the lease; empty in a handle that was written without them.
-    pub(crate) places: Vec<String>,
+    /// The locations of the store that granted the lease; empty in a handle that was written without them.
+    pub(crate) locations: Vec<String>,
 }
 
 impl Handle {
     /// Returns the handle of a lease in its current state; `None` if it has no deadline.
     pub(crate) fn of(held_lease: &HeldLease, boot: BootId, store: &dyn Store) -> Option<Self> {
-        let claim = held_lease.claim();
+        let request = held_lease.request();
         Some(Self {
-            key: claim.key.clone(),
-            owner: claim.owner,
-            mode: claim.mode,
+            key: request.key.clone(),
+            owner: request.owner,
+            mode: request.mode,
             fence: held_lease.fence,
-            ttl: claim.usable_ttl(),
-            delay: claim.delay,
+            ttl: request.usable_ttl(),
+            delay: request.delay,
             deadline: SystemClock::as_other_processes_read(held_lease.deadline()?),
             hold_deadline: held_lease
                 .hold_deadline()
                 .map(SystemClock::as_other_processes_read),
             boot,
-            places: store.places(),
+            locations: store.locations(),
         })
     }
 
@@ -141,13 +141,18 @@ impl Handle {
     /// Returns the error for a lease that `store` does not know, if another store granted it. A store may
     /// have several addresses, so this alone never rejects a handle.
     pub(crate) fn misdirected(&self, store: &dyn Store) -> Option<Error> {
-        let here = store.places();
-        if self.places.is_empty() || self.places.iter().any(|place| here.contains(place)) {
+        let here = store.locations();
+        if self.locations.is_empty()
+            || self
+                .locations
+                .iter()
+                .any(|location| here.contains(location))
+        {
             return None;
         }
         let text = format!(
             "the handle is of a lock on {}, and does not hold one on {}: name the store of the handle",
-            self.places.join(", "),
+            self.locations.join(", "),
             here.join(", ")
         );
         Some(Error::new(ErrorKind::InvalidInput, text).with_key(&self.key))

@@ -1,7 +1,7 @@
 //! The text form of a [`Handle`]: `lh1_` and hexadecimal digits, safe in URLs, shells and files.
 //!
-//! The digits encode a record: fixed fields, the key, the places of the store, each after a zero byte, and
-//! a checksum over all of them. A handle without places is valid.
+//! The digits encode a record: fixed fields, the key, the locations of the store, each after a zero byte, and
+//! a checksum over all of them. A handle without locations is valid.
 
 use std::fmt::Write as _;
 use std::str::FromStr;
@@ -37,14 +37,14 @@ impl Handle {
             bytes.extend(number.to_be_bytes());
         }
         bytes.extend(self.key.as_str().as_bytes());
-        let mut room = PLACES_MAX;
-        for place in &self.places {
-            let Some(left) = room.checked_sub(1 + place.len()) else {
+        let mut room = LOCATIONS_MAX;
+        for location in &self.locations {
+            let Some(left) = room.checked_sub(1 + location.len()) else {
                 break;
             };
             room = left;
             bytes.push(BEFORE_PLACE);
-            bytes.extend(place.as_bytes());
+            bytes.extend(location.as_bytes());
         }
         bytes.extend(fnv1a(&bytes).to_be_bytes());
         let mut text = String::from(PREFIX);
@@ -116,7 +116,7 @@ pub(crate) fn read(record: &[u8]) -> Option<Handle> {
     let text = str::from_utf8(rest).ok()?;
     let mut parts = text.split(char::from(BEFORE_PLACE));
     let key = Key::new(parts.next()?).ok()?;
-    if text.len() - key.as_str().len() > PLACES_MAX {
+    if text.len() - key.as_str().len() > LOCATIONS_MAX {
         return None;
     }
     Some(Handle {
@@ -129,7 +129,7 @@ pub(crate) fn read(record: &[u8]) -> Option<Handle> {
         deadline: BootInstant::from_nanos(deadline),
         hold_deadline: (hold != NO_END).then(|| BootInstant::from_nanos(hold)),
         boot: BootId::from_bits(boot),
-        places: parts.map(str::to_owned).collect(),
+        locations: parts.map(str::to_owned).collect(),
     })
 }
 
@@ -166,13 +166,13 @@ const EXCLUSIVE: u8 = 0;
 const SHARED: u8 = 255;
 const NO_END: u64 = u64::MAX;
 /// The size of the record with the longest key.
-const DIGITS_MAX: usize = 2 * (1 + 24 + 6 * 8 + Key::MAX_BYTES + PLACES_MAX + 8);
+const DIGITS_MAX: usize = 2 * (1 + 24 + 6 * 8 + Key::MAX_BYTES + LOCATIONS_MAX + 8);
 
-/// Precedes each place of the store. A name has no control characters.
+/// Precedes each location of the store. A name has no control characters.
 const BEFORE_PLACE: u8 = 0;
 
-/// The maximum size of the places, in bytes; those that do not fit are left out.
-const PLACES_MAX: usize = 800;
+/// The maximum size of the locations, in bytes; those that do not fit are left out.
+const LOCATIONS_MAX: usize = 800;
 
 #[cfg(test)]
 mod tests {
@@ -191,7 +191,7 @@ mod tests {
             deadline: BootInstant::from_nanos(7),
             hold_deadline: None,
             boot: BootId::of_this_process().unwrap(),
-            places: vec!["Redis a:1".into(), "Redis b:1/2".into()],
+            locations: vec!["Redis a:1".into(), "Redis b:1/2".into()],
         }
     }
 
@@ -227,11 +227,11 @@ mod tests {
     #[test]
     fn missing_places_are_read_and_extra_ones_cut() {
         let mut handle = handle("deploy", Mode::Exclusive);
-        handle.places.clear();
+        handle.locations.clear();
         assert_eq!(handle.reveal().parse::<Handle>().unwrap(), handle);
-        handle.places = vec!["x".repeat(PLACES_MAX / 2); 3];
+        handle.locations = vec!["x".repeat(LOCATIONS_MAX / 2); 3];
         let read = handle.reveal().parse::<Handle>().unwrap();
-        assert_eq!(read.places, handle.places[..1]);
+        assert_eq!(read.locations, handle.locations[..1]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::renewer::{Renewer, RenewerCommand};
 use crate::env::BoxFuture;
 use crate::env::clock::{self, BootInstant};
 use crate::runtime::background::{Background, Call, Process, Running};
-use crate::store::{Claim, Release};
+use crate::store::{LockRequest, ReleaseReply};
 use crate::telemetry::{HoldEnd, ReleaseEnd, spans};
 use crate::types::{Error, ErrorKind, forked};
 
@@ -175,9 +175,9 @@ impl ClientCore {
             let _ = engine.commands.send(RenewerCommand::Forget(held_lease.id));
         }
         let session = Arc::clone(&self.context.session);
-        let claim = Arc::clone(held_lease.claim());
+        let request = Arc::clone(held_lease.request());
         // Only the end of the client waits for this task.
-        drop(self.run(async move { session.detach(&claim) })?);
+        drop(self.run(async move { session.detach(&request) })?);
         Ok(())
     }
 
@@ -192,7 +192,7 @@ impl ClientCore {
 
     /// Stops renewing and frees the lock. After an unclean end of a lock with a delay, the lease ends by itself
     /// instead. If the future is dropped, the background thread frees the lock. Must not be called in a forked child.
-    pub(crate) async fn release(&self, held_lease: &HeldLease) -> Result<Release, Error> {
+    pub(crate) async fn release(&self, held_lease: &HeldLease) -> Result<ReleaseReply, Error> {
         let release = self.begin_release(held_lease);
         if release.stays_closed {
             return Ok(release.leave_closed(&self.context));
@@ -203,7 +203,7 @@ impl ClientCore {
         };
         let outcome = match &unfinished.release {
             Some((release, _)) => {
-                let freeing = self.context.session.release(&release.claim);
+                let freeing = self.context.session.release(&release.request);
                 self.call(release.traced(freeing)).await
             }
             None => unreachable!("only its end takes it out"),
@@ -234,10 +234,10 @@ impl ClientCore {
         let now = self.now();
         let stays_closed = held_lease.stays_closed(now);
         held_lease.ended(HoldEnd::Released, now);
-        let claim = Arc::clone(held_lease.claim());
+        let request = Arc::clone(held_lease.request());
         LockRelease {
-            span: spans::release(&claim.key),
-            claim,
+            span: spans::release(&request.key),
+            request,
             stays_closed,
         }
     }
@@ -245,20 +245,20 @@ impl ClientCore {
 
 /// The release of a lock that is no longer renewed.
 struct LockRelease {
-    claim: Arc<Claim>,
+    request: Arc<LockRequest>,
     /// Whether the lock was lost and has a delay.
     stays_closed: bool,
     span: Span,
 }
 
 impl LockRelease {
-    fn leave_closed(&self, context: &ClientContext) -> Release {
+    fn leave_closed(&self, context: &ClientContext) -> ReleaseReply {
         let _entered = self.span.enter();
-        let (key, delay) = (&self.claim.key, self.claim.delay);
+        let (key, delay) = (&self.request.key, self.request.delay);
         tracing::warn!(%key, ?delay, "not released, because it was lost");
-        context.session.detach(&self.claim);
+        context.session.detach(&self.request);
         context.released(ReleaseEnd::LeftClosed, &self.span);
-        Release::WasLost
+        ReleaseReply::WasLost
     }
 
     async fn run(self, context: Arc<ClientContext>) {
@@ -266,7 +266,7 @@ impl LockRelease {
             self.leave_closed(&context);
             return;
         }
-        let freeing = context.session.release(&self.claim);
+        let freeing = context.session.release(&self.request);
         let outcome = self.traced(freeing).await;
         self.end(&context, &outcome);
     }
@@ -280,10 +280,10 @@ impl LockRelease {
         }
     }
 
-    fn end(&self, context: &ClientContext, outcome: &Result<Release, Error>) {
+    fn end(&self, context: &ClientContext, outcome: &Result<ReleaseReply, Error>) {
         context.released(ReleaseEnd::of(outcome), &self.span);
         let _entered = self.span.enter();
-        tracing::debug!(key = %self.claim.key, ?outcome, "release");
+        tracing::debug!(key = %self.request.key, ?outcome, "release");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::store::{Renewal, Store};
+use crate::store::{RenewReply, Store};
 use crate::telemetry::LogEvent;
 use crate::types::Error;
 
@@ -22,17 +22,17 @@ pub(crate) struct FailedRenewals {
 
 impl FailedRenewals {
     /// Records the answer to the renewal of this lease.
-    pub(crate) fn hear(&mut self, lease: u64, answer: &Renewal) {
+    pub(crate) fn hear(&mut self, lease: u64, answer: &RenewReply) {
         match answer {
-            Renewal::Renewed(_) => {
+            RenewReply::Renewed(_) => {
                 self.is_renewed = true;
                 self.remove(lease);
             }
-            Renewal::Unknown(error) => {
+            RenewReply::Unknown(error) => {
                 self.failure.get_or_insert_with(|| error.clone());
                 self.affected += usize::from(self.leases.insert(lease));
             }
-            Renewal::Lost(_) => {}
+            RenewReply::Lost(_) => {}
         }
     }
 

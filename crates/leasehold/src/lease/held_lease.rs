@@ -6,11 +6,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::validity::Lease;
 use crate::env::clock::BootInstant;
-use crate::store::{Claim, Held, LostReason, Term};
+use crate::store::{Held, LockRequest, LostReason, Term};
 use crate::telemetry::{HoldEnd, HoldMeter};
 use crate::types::{Fence, Mode};
 
-/// A granted claim and the state of its lease. The guard, which queries it, and the renewer, which renews
+/// A granted request and the state of its lease. The guard, which queries it, and the renewer, which renews
 /// it, share it.
 ///
 /// One mutex orders a deadline that passes and a renewal that moves it, so that no answer "lost" is ever
@@ -22,10 +22,10 @@ pub(crate) struct HeldLease {
     position: AtomicUsize,
     /// How many guards hold it.
     guards: AtomicUsize,
-    granted: Arc<Claim>,
-    /// The claim in shared mode, from the call of `downgrade` on. It is never unset, because a request
+    granted: Arc<LockRequest>,
+    /// The request in shared mode, from the call of `downgrade` on. It is never unset, because a request
     /// that was sent may have taken effect.
-    downgraded: OnceLock<Arc<Claim>>,
+    downgraded: OnceLock<Arc<LockRequest>>,
     pub(crate) fence: Fence,
     handed_out: AtomicBool,
     lease: Mutex<Lease>,
@@ -43,7 +43,7 @@ pub(crate) struct HeldLease {
 }
 
 impl HeldLease {
-    pub(crate) fn new(id: u64, granted: Arc<Claim>, fence: Fence, lease: Lease) -> Self {
+    pub(crate) fn new(id: u64, granted: Arc<LockRequest>, fence: Fence, lease: Lease) -> Self {
         Self {
             id,
             position: AtomicUsize::new(usize::MAX),
@@ -121,13 +121,13 @@ impl HeldLease {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Returns the claim for renewals and releases.
-    pub(crate) fn claim(&self) -> &Arc<Claim> {
+    /// Returns the request for renewals and releases.
+    pub(crate) fn request(&self) -> &Arc<LockRequest> {
         self.downgraded.get().unwrap_or(&self.granted)
     }
 
     /// Returns whether the lease, which was renewed in `mode`, is still in that mode. It does not read
-    /// the claim: with many leases, loading it from memory takes longer than all the rest.
+    /// the request: with many leases, loading it from memory takes longer than all the rest.
     pub(crate) fn is_still_in(&self, mode: Mode) -> bool {
         mode == Mode::Shared || self.downgraded.get().is_none()
     }
@@ -136,7 +136,7 @@ impl HeldLease {
         self.granted.mode
     }
 
-    /// Switches to the shared claim.
+    /// Switches to the shared request.
     pub(crate) fn downgrade(&self) {
         self.downgraded
             .get_or_init(|| Arc::new((*self.granted).clone().with_mode(Mode::Shared)));
@@ -160,7 +160,7 @@ impl HeldLease {
 
     pub(crate) fn held(&self) -> Held {
         Held {
-            claim: Arc::clone(self.claim()),
+            request: Arc::clone(self.request()),
             fence: self.fence,
         }
     }

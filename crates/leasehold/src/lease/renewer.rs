@@ -15,7 +15,7 @@ use crate::env::BoxFuture;
 use crate::env::Env;
 use crate::env::clock::{self, BootInstant};
 use crate::runtime::background;
-use crate::store::{Claim, Held, LostReason, Renewal, Session, Store};
+use crate::store::{Held, LockRequest, LostReason, RenewReply, Session, Store};
 use crate::telemetry::{ClientMetrics, LogEvent, RenewalEnd, spans};
 use crate::types::{Error, ErrorKind, Mode};
 
@@ -70,7 +70,7 @@ struct Batch {
     sent: BootInstant,
     span: Span,
     watch: Option<Watch>,
-    leases: Vec<(u64, Mode, Renewal)>,
+    leases: Vec<(u64, Mode, RenewReply)>,
 }
 
 /// A renewal to be sent.
@@ -219,14 +219,14 @@ impl Renewer {
         });
         let batch = batch.into_iter();
         let (ids, leases): (Vec<(u64, Mode)>, Vec<Held>) = batch
-            .map(|due| ((due.id, due.held.claim.mode), due.held))
+            .map(|due| ((due.id, due.held.request.mode), due.held))
             .unzip();
         let shortest = leases
             .iter()
-            .map(|held| held.claim.usable_ttl())
+            .map(|held| held.request.usable_ttl())
             .min()
             .unwrap_or_default();
-        let limit = sent + (shortest / 3).min(Claim::LIMIT_MAX);
+        let limit = sent + (shortest / 3).min(LockRequest::LIMIT_MAX);
         let session = Arc::clone(&self.session);
         let clock = Arc::clone(&self.env.clock);
         let span = spans::renewal(leases.len());
@@ -285,7 +285,7 @@ impl Renewer {
 
     fn drop_lost(&mut self, id: u64, reason: LostReason) {
         if let Some(kept) = self.kept.get(&id) {
-            let (event, key) = (LogEvent::Lost.as_str(), &kept.lease.claim().key);
+            let (event, key) = (LogEvent::Lost.as_str(), &kept.lease.request().key);
             tracing::warn!(event, %key, %reason, "lost");
         }
         self.forget(id);
@@ -307,22 +307,27 @@ impl Renewed {
     fn begin_renewal(&mut self, id: u64, timers: &mut Timers) -> Due {
         timers.set(id, &mut self.timer, None);
         let held = self.lease.held();
-        self.renewing = Some(held.claim.mode);
+        self.renewing = Some(held.request.mode);
         self.lease.renewing();
         let deadline = self.lease.deadline();
         Due { id, held, deadline }
     }
 
     /// Handles the answer to a renewal in `mode`, which is still the mode of the lease.
-    fn settle(&mut self, mode: Mode, answer: Renewal, now: BootInstant) -> Result<(), LostReason> {
+    fn settle(
+        &mut self,
+        mode: Mode,
+        answer: RenewReply,
+        now: BootInstant,
+    ) -> Result<(), LostReason> {
         let (verdict, outcome) = match answer {
-            Renewal::Lost(reason) => return Err(self.lease.lose(reason, now)),
-            Renewal::Renewed(term) => {
+            RenewReply::Lost(reason) => return Err(self.lease.lose(reason, now)),
+            RenewReply::Renewed(term) => {
                 self.downgraded = mode == Mode::Shared;
                 (self.lease.renewed(term, now), Ok(()))
             }
-            Renewal::Unknown(error) => {
-                let key = &self.lease.claim().key;
+            RenewReply::Unknown(error) => {
+                let key = &self.lease.request().key;
                 tracing::debug!(%key, %error, "renewal failed: in doubt until the deadline");
                 (self.lease.uncertain(now), Err(error.with_key(key)))
             }
@@ -336,9 +341,9 @@ impl Renewed {
     }
 }
 
-fn all_unknown(count: usize, kind: ErrorKind, message: &str) -> Vec<Renewal> {
+fn all_unknown(count: usize, kind: ErrorKind, message: &str) -> Vec<RenewReply> {
     let error = Error::new(kind, message).with_unknown_effect();
-    vec![Renewal::Unknown(error); count]
+    vec![RenewReply::Unknown(error); count]
 }
 
 /// The largest number of leases that one message renews.

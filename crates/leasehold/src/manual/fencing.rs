@@ -9,7 +9,7 @@
 //! Every resource needs two things:
 //!
 //! 1. **Every write carries its fence**, and the resource compares the fence and writes in one step.
-//! 2. **The holder announces itself first**, by [`Guard::claim`](crate::Guard::claim) or by its first
+//! 2. **The holder announces itself first**, by [`Guard::fence_off`](crate::Guard::fence_off) or by its first
 //!    write. Until then the resource has not seen its fence, and accepts an earlier holder.
 //!
 //! The fence protects only what checks it: a mail that a late holder sends is sent. Reads are not refused
@@ -31,7 +31,7 @@
 //! paused.release().await?;
 //!
 //! let next = locks.lock("x").acquire().await?;
-//! next.claim(&gate).await?; // nothing is written yet, and older fences are refused
+//! next.fence_off(&gate).await?; // nothing is written yet, and older fences are refused
 //! assert!(gate.run(late, || unreachable!()).unwrap_err().is_fenced());
 //! gate.run(next.fence(), || { /* write */ })?;
 //! # Ok::<(), leasehold::Error>(()) }).unwrap();
@@ -66,7 +66,7 @@
 //!
 //! Each transaction of a holder begins with the following statement, and continues only if it changed a
 //! row. If it changed none, a later holder has written: roll back. Alone in a transaction, the statement is
-//! the claim.
+//! `fence_off`.
 //!
 //! ```sql
 //! INSERT INTO leasehold_fence (resource, fence) VALUES ($1, $2)
@@ -74,7 +74,7 @@
 //! WHERE leasehold_fence.fence <= excluded.fence
 //! ```
 //!
-//! - **PostgreSQL** keeps the row locked until the transaction ends. A later holder's claim therefore waits
+//! - **PostgreSQL** keeps the row locked until the transaction ends. A later holder's `fence_off` therefore waits
 //!   for the writes of an earlier holder that passed the check, and finds them complete. A program that
 //!   compares by itself can lock an existing row with `SELECT … FOR UPDATE`. A plain `SELECT` does not lock
 //!   it, and the write after it may come too late.

@@ -10,7 +10,7 @@
 //! | ballot | The count of the members' answers to one attempt. It decides who has a majority, and with which fence. |
 //! | barging | Acquiring a free lock ahead of the queue ([`Lock::barging`](crate::Lock::barging)). |
 //! | campaign | Wait until this candidate leads ([`Election::campaign`](crate::election::Election::campaign)). |
-//! | claim | What one attempt asks of a store: key, owner, mode and TTL. It names the lease afterwards. |
+//! | request | What one attempt asks of a store: key, owner, mode and TTL. It names the lease afterwards. |
 //! | client | One process's access to a store. It owns a background thread, the connections and a random identity. |
 //! | contention | More than one owner wants the lock at the same time. |
 //! | data generation | A random value that a member of a quorum draws when it may have lost data. |

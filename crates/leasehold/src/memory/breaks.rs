@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use crate::env::clock::BootInstant;
-use crate::store::ForceReleaseRecord;
+use crate::store::BreakRecord;
 use crate::types::Owner;
 
 /// The breaks of one key.
@@ -9,7 +9,7 @@ use crate::types::Owner;
 pub(super) struct Breaks {
     /// The owners of the last broken leases.
     owners: VecDeque<Owner>,
-    last: Option<(ForceReleaseRecord, BootInstant)>,
+    last: Option<(BreakRecord, BootInstant)>,
 }
 
 /// How many owners of broken leases are remembered. An older owner does not hold the lock either.
@@ -30,11 +30,11 @@ impl Breaks {
         }
     }
 
-    pub(super) fn keep(&mut self, record: &ForceReleaseRecord, now: BootInstant) {
-        self.last = Some((record.clone(), now + ForceReleaseRecord::KEPT));
+    pub(super) fn keep(&mut self, record: &BreakRecord, now: BootInstant) {
+        self.last = Some((record.clone(), now + BreakRecord::KEPT));
     }
 
-    pub(super) fn last(&self, now: BootInstant) -> Option<ForceReleaseRecord> {
+    pub(super) fn last(&self, now: BootInstant) -> Option<BreakRecord> {
         let kept = self.last.as_ref().filter(|(_, end)| now < *end);
         kept.map(|(record, _)| record.clone())
     }

@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::env::BoxFuture;
 use crate::env::clock::{self, BootInstant};
 use crate::store::{
-    AcquireError, Admin, Claim, Exclusion, Expiry, ForceReleaseRecord, ForcedRelease, Grant,
-    Guarantees, Held, Inspection, LeaseTerms, Opened, Order, Progress, Reading, RecordKey,
-    RecordState, RecordWrite, Records, Release, Renewal, Session, SessionContext, Store,
-    WriteOutcome, poll_until,
+    AcquireError, Admin, BreakRecord, BrokenLease, Exclusion, Expiry, Grant, Guarantees, Held,
+    Inspection, LeaseTerms, LockRequest, Opened, Order, Progress, Reading, RecordKey, RecordState,
+    RecordWrite, Records, ReleaseReply, RenewReply, Session, SessionContext, Store, WriteOutcome,
+    poll_until,
 };
 use crate::types::{Error, Fence, Key};
 use record_table::RecordTable;
@@ -91,11 +91,11 @@ impl MemorySession {
         Box::pin(async move { step(&mut self.store.data().table, self.now()) })
     }
 
-    /// Resolves when it may be the claim's turn.
-    async fn wait(&self, claim: &Claim) {
+    /// Resolves when it may be the request's turn.
+    async fn wait(&self, request: &LockRequest) {
         let env = self.context.env();
         let clock = &*env.clock;
-        let outlook = self.store.data().table.outlook(claim, clock.now());
+        let outlook = self.store.data().table.outlook(request, clock.now());
         match outlook {
             // The lock may become free without a notification.
             Some((notify, Some(until))) => {
@@ -147,26 +147,30 @@ impl Store for MemoryStore {
 impl Session for MemorySession {
     fn acquire<'a>(
         &'a self,
-        claim: &'a Arc<Claim>,
+        request: &'a Arc<LockRequest>,
         progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
-        let attempt = |claim: Arc<Claim>| self.step(move |table, now| table.acquire(&claim, now));
-        let pause = || self.context.in_runtime(self.wait(claim));
+        let attempt =
+            |request: Arc<LockRequest>| self.step(move |table, now| table.acquire(&request, now));
+        let pause = || self.context.in_runtime(self.wait(request));
         Box::pin(poll_until(
             self.context.env(),
-            claim,
+            request,
             progress,
             attempt,
             pause,
         ))
     }
 
-    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<RenewReply>> {
         self.step(|table, now| leases.iter().map(|held| table.renew(held, now)).collect())
     }
 
-    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>> {
-        self.step(|table, now| Ok(table.release(claim, now)))
+    fn release<'a>(
+        &'a self,
+        request: &'a Arc<LockRequest>,
+    ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
+        self.step(|table, now| Ok(table.release(request, now)))
     }
 
     fn inspection(&self) -> Option<&dyn Inspection> {
@@ -186,15 +190,12 @@ impl Admin for MemorySession {
     fn break_lease<'a>(
         &'a self,
         key: &'a Key,
-        record: &'a ForceReleaseRecord,
-    ) -> BoxFuture<'a, Result<ForcedRelease, Error>> {
+        record: &'a BreakRecord,
+    ) -> BoxFuture<'a, Result<BrokenLease, Error>> {
         self.step(|table, now| Ok(table.break_lease(key, record, now)))
     }
 
-    fn last_break<'a>(
-        &'a self,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<Option<ForceReleaseRecord>, Error>> {
+    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>> {
         self.step(|table, now| Ok(table.last_break(key, now)))
     }
 }

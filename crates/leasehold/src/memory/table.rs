@@ -10,8 +10,8 @@ use super::breaks::Breaks;
 use super::entries::{Entry, Lease};
 use crate::env::clock::BootInstant;
 use crate::store::{
-    AcquireError, Busy, Claim, ForceReleaseRecord, ForcedRelease, Grant, Held, LostReason, Release,
-    Renewal, Term,
+    AcquireError, BreakRecord, BrokenLease, Busy, Grant, Held, LockRequest, LostReason,
+    ReleaseReply, RenewReply, Term,
 };
 use crate::types::{
     Error, ErrorKind, Fence, Holder, Key, Mode, Owner, PermitSlots, Permits, Waiter,
@@ -33,35 +33,38 @@ pub(super) struct Lock {
     breaks: Breaks,
 }
 
-/// A waiter loses its place if it does not ask within this time after it was notified.
+/// A waiter loses its position if it does not ask within this time after it was notified.
 const NOTIFIED_MAX: Duration = Duration::from_secs(1);
 
 impl Table {
     pub(super) fn acquire(
         &mut self,
-        claim: &Arc<Claim>,
+        request: &Arc<LockRequest>,
         now: BootInstant,
     ) -> Result<Grant, AcquireError> {
-        self.change(&claim.key, now, |lock| lock.acquire(claim, now))
+        self.change(&request.key, now, |lock| lock.acquire(request, now))
     }
 
-    pub(super) fn renew(&mut self, held: &Held, now: BootInstant) -> Renewal {
-        self.change(&held.claim.key, now, |lock| lock.renew(held, now))
+    pub(super) fn renew(&mut self, held: &Held, now: BootInstant) -> RenewReply {
+        self.change(&held.request.key, now, |lock| lock.renew(held, now))
     }
 
-    pub(super) fn release(&mut self, claim: &Claim, now: BootInstant) -> Release {
-        self.change(&claim.key, now, |lock| lock.release(claim))
+    pub(super) fn release(&mut self, request: &LockRequest, now: BootInstant) -> ReleaseReply {
+        self.change(&request.key, now, |lock| lock.release(request))
     }
 
     /// Returns the waiter's notification, and when the lock may become free without one.
     pub(super) fn outlook(
         &mut self,
-        claim: &Claim,
+        request: &LockRequest,
         now: BootInstant,
     ) -> Option<(Arc<Notify>, Option<BootInstant>)> {
-        let lock = self.locks.get_mut(&claim.key)?;
+        let lock = self.locks.get_mut(&request.key)?;
         lock.refresh(now);
-        let entry = lock.queue.iter().find(|it| it.claim.owner == claim.owner)?;
+        let entry = lock
+            .queue
+            .iter()
+            .find(|it| it.request.owner == request.owner)?;
         let ends = lock.leases.iter().map(|lease| lease.end);
         let notified_at = lock.queue.iter().filter_map(|it| it.notified_at);
         let until = ends.chain(notified_at.map(|at| at + NOTIFIED_MAX)).min();
@@ -71,13 +74,13 @@ impl Table {
     pub(super) fn break_lease(
         &mut self,
         key: &Key,
-        record: &ForceReleaseRecord,
+        record: &BreakRecord,
         now: BootInstant,
-    ) -> ForcedRelease {
+    ) -> BrokenLease {
         self.change(key, now, |lock| lock.break_lease(record, now))
     }
 
-    pub(super) fn last_break(&mut self, key: &Key, now: BootInstant) -> Option<ForceReleaseRecord> {
+    pub(super) fn last_break(&mut self, key: &Key, now: BootInstant) -> Option<BreakRecord> {
         self.locks.get(key)?.breaks.last(now)
     }
 
@@ -122,9 +125,9 @@ impl Lock {
         self.leases.retain(|lease| now < lease.end);
         self.queue
             .retain(|entry| entry.notified_at.is_none_or(|at| now < at + NOTIFIED_MAX));
-        for place in 0..self.queue.len() {
-            let may_ask = self.may_ask(place);
-            let entry = &mut self.queue[place];
+        for position in 0..self.queue.len() {
+            let may_ask = self.may_ask(position);
+            let entry = &mut self.queue[position];
             if !may_ask {
                 entry.notified_at = None;
             } else if entry.notified_at.is_none() {
@@ -134,142 +137,154 @@ impl Lock {
         }
     }
 
-    /// Returns whether the waiter at `place` gets an answer other than busy if it asks now.
-    fn may_ask(&self, place: usize) -> bool {
-        let claim = &self.queue[place].claim;
-        self.differs(claim.mode) || (self.lets_in(claim) && self.is_turn(claim, place))
+    /// Returns whether the waiter at `position` gets an answer other than busy if it asks now.
+    fn may_ask(&self, position: usize) -> bool {
+        let request = &self.queue[position].request;
+        self.differs(request.mode) || (self.lets_in(request) && self.is_turn(request, position))
     }
 
-    fn acquire(&mut self, claim: &Arc<Claim>, now: BootInstant) -> Result<Grant, AcquireError> {
-        if let Err(error) = self.check_permits(claim) {
-            self.dequeue(claim.owner);
+    fn acquire(
+        &mut self,
+        request: &Arc<LockRequest>,
+        now: BootInstant,
+    ) -> Result<Grant, AcquireError> {
+        if let Err(error) = self.check_permits(request) {
+            self.dequeue(request.owner);
             return Err(error.into());
         }
-        let place = self.place(claim, now);
-        if !self.lets_in(claim) || !self.is_turn(claim, place) {
-            return Err(AcquireError::Busy(self.busy(claim, place, now)));
+        let position = self.position(request, now);
+        if !self.lets_in(request) || !self.is_turn(request, position) {
+            return Err(AcquireError::Busy(self.busy(request, position, now)));
         }
-        self.dequeue(claim.owner);
-        let fence = self.next_fence(claim)?;
+        self.dequeue(request.owner);
+        let fence = self.next_fence(request)?;
         self.leases.push(Lease {
-            claim: Arc::clone(claim),
+            request: Arc::clone(request),
             fence,
-            slot: claim
+            slot: request
                 .mode
                 .permits()
-                .and_then(|_| self.free_permits(claim.mode).iter().next()),
-            end: now + claim.ttl,
+                .and_then(|_| self.free_permits(request.mode).iter().next()),
+            end: now + request.ttl,
             broken: false,
         });
-        Ok(Grant::new(fence, Term::new(now, claim.ttl)))
+        Ok(Grant::new(fence, Term::new(now, request.ttl)))
     }
 
-    /// Returns how many waiters are ahead of `claim`, after adding it to the queue if it queues.
-    fn place(&mut self, claim: &Arc<Claim>, now: BootInstant) -> usize {
-        if claim.barges {
+    /// Returns how many waiters are ahead of `request`, after adding it to the queue if it queues.
+    fn position(&mut self, request: &Arc<LockRequest>, now: BootInstant) -> usize {
+        if request.barges {
             return 0;
         }
-        let is_free = self.queue.is_empty() && self.lets_in(claim);
-        if !claim.waits || is_free {
+        let is_free = self.queue.is_empty() && self.lets_in(request);
+        if !request.waits || is_free {
             return self.queue.len();
         }
         let mut entries = self.queue.iter_mut();
-        let at = entries.position(|it| it.claim.owner == claim.owner);
-        let Some(place) = at else {
+        let at = entries.position(|it| it.request.owner == request.owner);
+        let Some(position) = at else {
             self.queue.push(Entry {
-                claim: Arc::clone(claim),
+                request: Arc::clone(request),
                 notify: Arc::default(),
                 notified_at: None,
             });
             return self.queue.len() - 1;
         };
         // The waiter came. If others were faster, it is notified again.
-        let entry = &mut self.queue[place];
-        entry.claim = Arc::clone(claim);
+        let entry = &mut self.queue[position];
+        entry.request = Arc::clone(request);
         entry.notified_at = entry.notified_at.map(|_| now);
-        place
+        position
     }
 
-    /// Renews a lease, or makes it shared. A late message of the exclusive claim finds a shared lease
+    /// Renews a lease, or makes it shared. A late message of the exclusive request finds a shared lease
     /// lost.
-    fn renew(&mut self, Held { claim, fence }: &Held, now: BootInstant) -> Renewal {
-        if self.breaks.includes(claim.owner) {
-            return Renewal::Lost(LostReason::Broken);
+    fn renew(&mut self, Held { request, fence }: &Held, now: BootInstant) -> RenewReply {
+        if self.breaks.includes(request.owner) {
+            return RenewReply::Lost(LostReason::Broken);
         }
         if self.leases.is_empty() {
-            return Renewal::Lost(LostReason::Gone);
+            return RenewReply::Lost(LostReason::Gone);
         }
-        let Some(lease) = self.lease_of(claim.owner) else {
-            return Renewal::Lost(LostReason::Taken);
+        let Some(lease) = self.lease_of(request.owner) else {
+            return RenewReply::Lost(LostReason::Taken);
         };
-        let downgrades = (lease.claim.mode, claim.mode) == (Mode::Exclusive, Mode::Shared);
-        if lease.claim.mode != claim.mode && !downgrades {
-            return Renewal::Lost(LostReason::Taken);
+        let downgrades = (lease.request.mode, request.mode) == (Mode::Exclusive, Mode::Shared);
+        if lease.request.mode != request.mode && !downgrades {
+            return RenewReply::Lost(LostReason::Taken);
         }
         if downgrades {
-            Arc::make_mut(&mut lease.claim).mode = claim.mode;
+            Arc::make_mut(&mut lease.request).mode = request.mode;
         }
         lease.fence = lease.fence.max(*fence);
-        lease.end = lease.end.max(now + claim.ttl);
-        Renewal::Renewed(Term::new(now, claim.ttl))
+        lease.end = lease.end.max(now + request.ttl);
+        RenewReply::Renewed(Term::new(now, request.ttl))
     }
 
-    fn release(&mut self, claim: &Claim) -> Release {
-        self.dequeue(claim.owner);
+    fn release(&mut self, request: &LockRequest) -> ReleaseReply {
+        self.dequeue(request.owner);
         let before = self.leases.len();
         self.leases
-            .retain(|lease| lease.claim.owner != claim.owner || lease.broken);
+            .retain(|lease| lease.request.owner != request.owner || lease.broken);
         match self.leases.len() < before {
-            true => Release::Released,
-            false => Release::WasLost,
+            true => ReleaseReply::Released,
+            false => ReleaseReply::WasLost,
         }
     }
 
-    fn break_lease(&mut self, record: &ForceReleaseRecord, now: BootInstant) -> ForcedRelease {
+    fn break_lease(&mut self, record: &BreakRecord, now: BootInstant) -> BrokenLease {
         self.breaks.remember(record.owner);
-        let is_meant = |claim: &Claim| claim.owner == record.owner && claim.mode == Mode::Exclusive;
-        let Some(at) = self.leases.iter().position(|lease| is_meant(&lease.claim)) else {
-            return ForcedRelease::new(false, None);
+        let is_meant = |request: &LockRequest| {
+            request.owner == record.owner && request.mode == Mode::Exclusive
+        };
+        let Some(at) = self
+            .leases
+            .iter()
+            .position(|lease| is_meant(&lease.request))
+        else {
+            return BrokenLease::new(false, None);
         };
         self.breaks.keep(record, now);
         if record.at_once {
             self.leases.remove(at);
-            return ForcedRelease::new(true, None);
+            return BrokenLease::new(true, None);
         }
         self.leases[at].broken = true;
-        ForcedRelease::new(true, Some(self.leases[at].end.since(now)))
+        BrokenLease::new(true, Some(self.leases[at].end.since(now)))
     }
 
     fn dequeue(&mut self, owner: Owner) {
-        self.queue.retain(|entry| entry.claim.owner != owner);
+        self.queue.retain(|entry| entry.request.owner != owner);
     }
 
     fn lease_of(&mut self, owner: Owner) -> Option<&mut Lease> {
         let mut leases = self.leases.iter_mut();
-        leases.find(|lease| lease.claim.owner == owner && !lease.broken)
+        leases.find(|lease| lease.request.owner == owner && !lease.broken)
     }
 
-    /// Returns whether no lease keeps `claim` out.
-    fn lets_in(&self, claim: &Claim) -> bool {
+    /// Returns whether no lease keeps `request` out.
+    fn lets_in(&self, request: &LockRequest) -> bool {
         let mut leases = self.leases.iter();
-        match claim.mode {
+        match request.mode {
             Mode::Exclusive => self.leases.is_empty(),
-            Mode::Shared => leases.all(|lease| lease.claim.mode == Mode::Shared),
-            Mode::Permit(_) => !self.free_permits(claim.mode).is_empty(),
+            Mode::Shared => leases.all(|lease| lease.request.mode == Mode::Shared),
+            Mode::Permit(_) => !self.free_permits(request.mode).is_empty(),
         }
     }
 
-    /// Returns whether none of the `place` waiters ahead of `claim` keeps it out.
-    fn is_turn(&self, claim: &Claim, place: usize) -> bool {
-        let older = self.queue[..place].iter().map(|entry| entry.claim.mode);
+    /// Returns whether none of the `position` waiters ahead of `request` keeps it out.
+    fn is_turn(&self, request: &LockRequest, position: usize) -> bool {
+        let older = self.queue[..position]
+            .iter()
+            .map(|entry| entry.request.mode);
         // Waiters for another number of permits are about to be refused.
         let mut older = older.filter(|mode| !self.differs(*mode));
-        match claim.mode {
+        match request.mode {
             Mode::Exclusive => older.next().is_none(),
             Mode::Shared => older.all(|mode| mode == Mode::Shared),
             Mode::Permit(_) => {
-                let free = self.free_permits(claim.mode).len() as usize;
-                older.clone().all(|mode| mode == claim.mode) && older.count() < free
+                let free = self.free_permits(request.mode).len() as usize;
+                older.clone().all(|mode| mode == request.mode) && older.count() < free
             }
         }
     }
@@ -279,11 +294,11 @@ impl Lock {
         matches!((self.permits(), mode.permits()), (Some(held), Some(wanted)) if held != wanted)
     }
 
-    fn check_permits(&self, claim: &Claim) -> Result<(), Error> {
-        match (self.permits(), claim.mode.permits()) {
+    fn check_permits(&self, request: &LockRequest) -> Result<(), Error> {
+        match (self.permits(), request.mode.permits()) {
             (Some(there), Some(wanted)) if there != wanted => {
                 let text = format!("the lock is in use with {there} permits, not {wanted}");
-                Err(Error::new(ErrorKind::PermitsDiffer, text).with_key(&claim.key))
+                Err(Error::new(ErrorKind::PermitsDiffer, text).with_key(&request.key))
             }
             _ => Ok(()),
         }
@@ -291,7 +306,7 @@ impl Lock {
 
     /// Returns the number of permits of the lock, while one is held.
     fn permits(&self) -> Option<Permits> {
-        self.leases.first()?.claim.mode.permits()
+        self.leases.first()?.request.mode.permits()
     }
 
     /// Returns the permits of `mode` that are free.
@@ -304,24 +319,24 @@ impl Lock {
         free
     }
 
-    fn busy(&self, claim: &Claim, place: usize, now: BootInstant) -> Busy {
-        let lease = match claim.mode {
+    fn busy(&self, request: &LockRequest, position: usize, now: BootInstant) -> Busy {
+        let lease = match request.mode {
             Mode::Permit(_) => self.leases.iter().min_by_key(|lease| lease.end),
             _ => self.leases.iter().max_by_key(|lease| lease.end),
         };
-        let mut busy = Busy::by(lease.map(|lease| lease.claim.owner));
+        let mut busy = Busy::by(lease.map(|lease| lease.request.owner));
         busy.remaining = lease.map(|lease| lease.end.since(now));
-        busy.place = claim.is_queued().then_some(place as u64 + 1);
+        busy.position = request.is_queued().then_some(position as u64 + 1);
         busy
     }
 
-    fn next_fence(&mut self, claim: &Claim) -> Result<Fence, Error> {
-        let next = self.counter.max(claim.proposal.as_micros());
+    fn next_fence(&mut self, request: &LockRequest) -> Result<Fence, Error> {
+        let next = self.counter.max(request.proposal.as_micros());
         let next = next.saturating_add(1);
         let fence = Fence::new(next).filter(|fence| *fence <= Fence::MAX);
         let fence = fence.ok_or_else(|| {
             let text = format!("fence {next} is out of bounds: at most {}", Fence::MAX);
-            Error::new(ErrorKind::Corrupt, text).with_key(&claim.key)
+            Error::new(ErrorKind::Corrupt, text).with_key(&request.key)
         })?;
         self.counter = next;
         Ok(fence)

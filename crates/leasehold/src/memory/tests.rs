@@ -4,7 +4,7 @@ use std::time::Duration;
 use super::table::Table;
 use crate::env::clock::{BootInstant, WallTime};
 use crate::env::{Env, SystemEntropy};
-use crate::store::{AcquireError, Busy, Claim, Held, Release};
+use crate::store::{AcquireError, Busy, Held, LockRequest, ReleaseReply};
 use crate::types::{ErrorKind, Key, Mode, Owner, Permits};
 
 const TTL: Duration = Duration::from_secs(30);
@@ -13,27 +13,27 @@ fn at(millis: u64) -> BootInstant {
     BootInstant::from_nanos(millis * 1_000_000)
 }
 
-fn claim(mode: Mode) -> Claim {
+fn request(mode: Mode) -> LockRequest {
     let client = Env::default().this_process(None);
     let owner = Owner::random(client.id, &SystemEntropy);
     let (key, proposal) = (Key::new("x").unwrap(), WallTime::from_micros(1));
-    Claim::new(key, owner, TTL, proposal, Arc::new(client)).with_mode(mode)
+    LockRequest::new(key, owner, TTL, proposal, Arc::new(client)).with_mode(mode)
 }
 
-fn waits(mode: Mode) -> Claim {
-    claim(mode).waiting(true)
+fn waits(mode: Mode) -> LockRequest {
+    request(mode).waiting(true)
 }
 
 fn permit(count: u32) -> Mode {
     Mode::Permit(Permits::new(count).unwrap())
 }
 
-fn is_granted(table: &mut Table, claim: &Claim, now: BootInstant) -> bool {
-    table.acquire(&Arc::new(claim.clone()), now).is_ok()
+fn is_granted(table: &mut Table, request: &LockRequest, now: BootInstant) -> bool {
+    table.acquire(&Arc::new(request.clone()), now).is_ok()
 }
 
-fn busy(table: &mut Table, claim: &Claim, now: BootInstant) -> Busy {
-    match table.acquire(&Arc::new(claim.clone()), now) {
+fn busy(table: &mut Table, request: &LockRequest, now: BootInstant) -> Busy {
+    match table.acquire(&Arc::new(request.clone()), now) {
         Err(AcquireError::Busy(busy)) => busy,
         other => panic!("{other:?}"),
     }
@@ -44,11 +44,11 @@ fn waiters_are_served_in_order() {
     let mut table = Table::default();
     let [holder, first, second] = [(); 3].map(|()| waits(Mode::Exclusive));
     assert!(is_granted(&mut table, &holder, at(0)));
-    assert_eq!(busy(&mut table, &first, at(1)).place, Some(1));
-    assert_eq!(busy(&mut table, &second, at(2)).place, Some(2));
-    assert_eq!(table.release(&holder, at(3)), Release::Released);
+    assert_eq!(busy(&mut table, &first, at(1)).position, Some(1));
+    assert_eq!(busy(&mut table, &second, at(2)).position, Some(2));
+    assert_eq!(table.release(&holder, at(3)), ReleaseReply::Released);
     busy(&mut table, &second, at(4));
-    busy(&mut table, &claim(Mode::Exclusive), at(4));
+    busy(&mut table, &request(Mode::Exclusive), at(4));
     assert!(is_granted(&mut table, &first, at(5)));
     table.release(&first, at(6));
     assert!(is_granted(&mut table, &second, at(7)));
@@ -78,7 +78,7 @@ fn waiting_writer_keeps_later_readers_out() {
     busy(&mut table, &late, at(2));
     assert!(is_granted(
         &mut table,
-        &claim(Mode::Shared).barging(true),
+        &request(Mode::Shared).barging(true),
         at(3)
     ));
     table.release(&writer, at(4));
@@ -94,7 +94,7 @@ fn downgrade_lets_waiting_readers_in() {
     };
     busy(&mut table, &reader, at(1));
     let held = Held {
-        claim: Arc::new(writer.with_mode(Mode::Shared)),
+        request: Arc::new(writer.with_mode(Mode::Shared)),
         fence: grant.fence,
     };
     table.renew(&held, at(2));
@@ -128,7 +128,7 @@ fn waiter_for_another_number_is_in_nobodys_way() {
     table.release(&holder, at(3));
     assert!(is_granted(
         &mut table,
-        &claim(permit(2)).barging(true),
+        &request(permit(2)).barging(true),
         at(4)
     ));
     assert!(is_granted(&mut table, &next, at(5)));

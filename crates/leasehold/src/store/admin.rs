@@ -1,4 +1,4 @@
-use super::{ForceReleaseRecord, ForcedRelease};
+use super::{BreakRecord, BrokenLease};
 use crate::env::BoxFuture;
 use crate::types::{Error, Key};
 
@@ -13,17 +13,17 @@ pub trait Admin: Send + Sync {
     ///
     /// - **B1** The store answers each later renewal by the owner, in any mode, with
     ///   [`LostReason::Broken`](crate::LostReason::Broken), and its release with `WasLost`.
-    /// - **B2** Unless the lease is broken at once, the store grants the lock to no other claim before the
+    /// - **B2** Unless the lease is broken at once, the store grants the lock to no other request before the
     ///   lease would have ended by its last renewal. Meanwhile `last_break` and the holders show the break.
     /// - **B3** If another owner holds the lock, its lease stays valid, and
-    ///   [`ForcedRelease::existed`](crate::store::ForcedRelease::existed) is false.
+    ///   [`BrokenLease::existed`](crate::store::BrokenLease::existed) is false.
     /// - **B4** A lock that is broken at once is free, and passes to a waiter as after a release. This
     ///   includes a lock that was broken before and is still closed.
     /// - **B5** Later fences are greater than the fence of the broken lease. No renewal and no repair of the
     ///   old owner restores the lease, not even once the lock is free again. While the lock is closed,
     ///   a resent attempt does not restore it.
     /// - **B6** If the lease existed, `last_break` returns the record until the next break of the lock, or
-    ///   for [`ForceReleaseRecord::KEPT`].
+    ///   for [`BreakRecord::KEPT`].
     ///
     /// # Errors
     ///
@@ -36,8 +36,8 @@ pub trait Admin: Send + Sync {
     fn break_lease<'a>(
         &'a self,
         key: &'a Key,
-        record: &'a ForceReleaseRecord,
-    ) -> BoxFuture<'a, Result<ForcedRelease, Error>>;
+        record: &'a BreakRecord,
+    ) -> BoxFuture<'a, Result<BrokenLease, Error>>;
 
     /// Returns the record of the last break, while the store keeps it. A quorum also returns a break that
     /// reached only a minority and has no effect; [`Holder::broken`](crate::store::Holder::broken) tells the two
@@ -50,8 +50,5 @@ pub trait Admin: Send + Sync {
     /// # Cancel safety
     ///
     /// May be dropped at any time.
-    fn last_break<'a>(
-        &'a self,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<Option<ForceReleaseRecord>, Error>>;
+    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>>;
 }

@@ -11,10 +11,10 @@ pub struct Guarantees {
     /// The order in which the store serves waiters.
     pub order: Order,
     /// Whether the store supports shared mode. A waiting writer then keeps later readers out. Otherwise
-    /// the store refuses a shared claim as unsupported.
+    /// the store refuses a shared request as unsupported.
     pub shared: bool,
     /// Whether a lock can have permits. At most as many owners then hold the lock as it has permits, each
-    /// with its own lease and fence. Otherwise the store refuses a claim on a permit as unsupported.
+    /// with its own lease and fence. Otherwise the store refuses a request on a permit as unsupported.
     pub permits: bool,
 }
 
@@ -45,7 +45,7 @@ impl Guarantees {
     }
 }
 
-/// The condition under which no two clients hold claims that exclude each other.
+/// The condition under which no two clients hold requests that exclude each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Exclusion {
@@ -60,6 +60,9 @@ pub enum Exclusion {
     EveryMember,
     /// As long as no majority of members loses its data, or has its clocks stepped, at once.
     Majority,
+    /// Only at a resource that checks fences. The store may end a lease early, so a former holder can
+    /// believe that it holds the lock when the next one does.
+    Fence,
 }
 
 /// When a lease ends by itself.
@@ -68,6 +71,10 @@ pub enum Exclusion {
 pub enum Expiry {
     /// After its TTL, unless renewed: guards have a deadline.
     Lease,
+    /// With the session of its client, and all leases of that client with it: guards have a deadline. The
+    /// server grants the session's timeout, and the TTL of a request is a wish. A lock has no delay, and no
+    /// handle that another process could use.
+    WithSession,
     /// When the holding process ends, and never before: guards have no deadline.
     WithProcess,
 }

@@ -21,13 +21,13 @@ pub use health::Health;
 pub use inspection::Inspection;
 #[doc(inline)]
 pub use leasehold_types::{
-    AcquireError, Busy, Claim, ClientId, ClientInfo, DataGeneration, Epoch, FenceConfirmation,
-    ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, ForcedRelease, Grant, Held, Holder,
-    Incarnation, ListedLock, LockListing, LostReason, MemberFailure, MemberHealth, MemberId,
-    MemberRecord, MemberRecordEdit, MemberSet, MemberStatus, NotAnOwner, Observation, Opened,
-    Owner, Pattern, PermitSlot, PermitSlots, Permits, RECORD_MEMORY, Reading, RecordKey,
-    RecordWrite, Release, Renewal, RunId, Sample, Term, Ticket, Version, Visibility, Waiter,
-    WriteOutcome, Written, is_printable, printable, requests_run_in,
+    AcquireError, BreakOptions, BreakOutcome, BreakRecord, BrokenLease, Busy, ClientId, ClientInfo,
+    DataGeneration, Epoch, FenceConfirmation, Grant, Held, Holder, Incarnation, ListedLock,
+    LockListing, LockRequest, LostReason, MemberFailure, MemberHealth, MemberId, MemberRecord,
+    MemberRecordEdit, MemberSet, MemberStatus, NotAnOwner, Observation, Opened, Owner, Pattern,
+    PermitSlot, PermitSlots, Permits, RECORD_MEMORY, Reading, RecordKey, RecordWrite, ReleaseReply,
+    RenewReply, RunId, Sample, Term, Ticket, Version, Visibility, Waiter, WriteOutcome, Written,
+    is_printable, printable, requests_run_in,
 };
 pub use progress::{Listener, Progress, Report, poll_until};
 pub use record_state::{KeptValue, RecordState};
@@ -55,10 +55,10 @@ use std::sync::Arc;
 /// - **S4** The optional traits that the sessions return are the same for all sessions, and never change.
 ///   Locks can be broken exactly if the sessions return [`Admin`].
 pub trait Store: fmt::Display + fmt::Debug + Send + Sync + 'static {
-    /// Returns the places where the store keeps its locks, one per member, as
+    /// Returns the locations at which the store keeps its locks, one per member, as
     /// `Display` names them. A [`Handle`](crate::handle::Handle) contains them, so that a
-    /// store without a common place refuses it.
-    fn places(&self) -> Vec<String> {
+    /// store without a common location refuses it.
+    fn locations(&self) -> Vec<String> {
         vec![self.to_string()]
     }
 

@@ -2,7 +2,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{AcquireError, Busy, Claim, Grant};
+use super::{AcquireError, Busy, Grant, LockRequest};
 use crate::env::Env;
 use crate::types::Error;
 
@@ -82,8 +82,8 @@ impl fmt::Debug for Progress<'_> {
     }
 }
 
-/// Waits at a store that cannot wait itself: makes `attempt` again, after `pause`, while the lock is busy and the claim
-/// waits. Each attempt has a claim with the current time as its proposal.
+/// Waits at a store that cannot wait itself: makes `attempt` again, after `pause`, while the lock is busy and the request
+/// waits. Each attempt has a request with the current time as its proposal.
 ///
 /// # Errors
 ///
@@ -94,22 +94,22 @@ impl fmt::Debug for Progress<'_> {
 /// Dropping the future drops the attempt or the pause under way.
 pub async fn poll_until<A, P>(
     env: &Env,
-    claim: &Arc<Claim>,
+    request: &Arc<LockRequest>,
     progress: &Progress<'_>,
-    mut attempt: impl FnMut(Arc<Claim>) -> A,
+    mut attempt: impl FnMut(Arc<LockRequest>) -> A,
     mut pause: impl FnMut() -> P,
 ) -> Result<Grant, AcquireError>
 where
     A: Future<Output = Result<Grant, AcquireError>>,
     P: Future<Output = ()>,
 {
-    let mut next = Arc::clone(claim);
+    let mut next = Arc::clone(request);
     loop {
         match attempt(next).await {
-            Err(AcquireError::Busy(busy)) if claim.waits => progress.busy(busy),
+            Err(AcquireError::Busy(busy)) if request.waits => progress.busy(busy),
             answer => return answer,
         }
         pause().await;
-        next = Arc::new(Claim::clone(claim).proposed_at(env.clock.wall()));
+        next = Arc::new(LockRequest::clone(request).proposed_at(env.clock.wall()));
     }
 }

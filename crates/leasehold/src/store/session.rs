@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 
 use super::{
-    AcquireError, Admin, Claim, Grant, Health, Held, Inspection, Progress, Records, Release,
-    Renewal,
+    AcquireError, Admin, Grant, Health, Held, Inspection, LockRequest, Progress, Records,
+    ReleaseReply, RenewReply,
 };
 use crate::env::{BoxFuture, Env};
 use crate::runtime::background;
@@ -23,60 +23,60 @@ use crate::types::{ClientInfo, Error};
 /// A session must implement `acquire`, `renew` and `release`. [`Inspection`], [`Admin`], [`Records`]
 /// and [`Health`] are optional traits, which it returns if it has them.
 pub trait Session: fmt::Debug + Send + Sync + 'static {
-    /// Takes the lock, and waits for it if `claim.waits`. Reports to `progress` what it learns meanwhile.
+    /// Takes the lock, and waits for it if `request.waits`. Reports to `progress` what it learns meanwhile.
     ///
     /// Each call has a new owner, so that nothing late of an earlier call can look like this one. A session that
     /// releases an owner within a wait continues with another one, and [names it in the grant](Grant::owner).
     ///
     /// # Contract
     ///
-    /// - **A1** While an exclusive claim holds, the store grants no other claim on its key. While a
-    ///   shared claim holds, it grants no exclusive one. Different keys do not affect each other.
-    /// - **A2** Shared claims on one key hold together, each with its own fence, if `guarantees` offers
-    ///   shared mode. Otherwise the store refuses a shared claim as unsupported.
-    /// - **A8** Claims on permits hold together if they name the same number of permits: at most that
-    ///   many claims, each with its own permit and fence. The store chooses the permit. Meanwhile, a
-    ///   claim in another mode is busy, and a claim with another number of permits fails with
+    /// - **A1** While an exclusive request holds, the store grants no other request on its key. While a
+    ///   shared request holds, it grants no exclusive one. Different keys do not affect each other.
+    /// - **A2** Shared requests on one key hold together, each with its own fence, if `guarantees` offers
+    ///   shared mode. Otherwise the store refuses a shared request as unsupported.
+    /// - **A8** Requests on permits hold together if they name the same number of permits: at most that
+    ///   many requests, each with its own permit and fence. The store chooses the permit. Meanwhile, a
+    ///   request in another mode is busy, and a request with another number of permits fails with
     ///   [`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer), whether or not a permit is free.
-    ///   If `guarantees` offers no permits, the store refuses such a claim as unsupported.
+    ///   If `guarantees` offers no permits, the store refuses such a request as unsupported.
     /// - **A4** A grant's fence is greater than every fence granted for the key before, in every
-    ///   process and across restarts, and greater than the `proposal` of the claim that holds. A wait proposes the wall
+    ///   process and across restarts, and greater than the `proposal` of the request that holds. A wait proposes the wall
     ///   clock of its last request.
-    /// - **A5** A claim that does not wait is answered [`AcquireError::Busy`] at once if the lock is not free for it,
-    ///   and leaves nothing held. A claim that waits is never answered `Busy`.
-    /// - **A6** If leases expire, the lock is free again once the claim's TTL is over without a renewal.
+    /// - **A5** A request that does not wait is answered [`AcquireError::Busy`] at once if the lock is not free for it,
+    ///   and leaves nothing held. A request that waits is never answered `Busy`.
+    /// - **A6** If leases expire, the lock is free again once the request's TTL is over without a renewal.
     ///   If they end with the process, the lock is free once the process is gone.
     /// - **A11** The [term](Grant::term) of a grant begins before the request was sent that the store answers. A server that
     ///   notifies a waiter of its turn does not say when the lease began, so the session then asks again.
     ///
-    /// If the claim waits:
+    /// If the request waits:
     ///
     /// - **W1** It is granted within a bounded time after the lock became free for it. Without news, the session asks
     ///   no more often than [`Env::poll_pause`] does.
-    /// - **W2** `progress` has a first report within [`Claim::limit`], and a new one when a report of `Busy` changed. A
+    /// - **W2** `progress` has a first report within [`LockRequest::limit`], and a new one when a report of `Busy` changed. A
     ///   store that does not answer is unavailable once a request took that long; the session goes on, or fails with an
     ///   unknown effect.
     /// - **W3** If `guarantees` says first come, first served: after a release, the store grants the lock
-    ///   to the claims in the queue in the order in which they began to wait, and to no other claim
+    ///   to the requests in the queue in the order in which they began to wait, and to no other request
     ///   before them. It skips waiters that have ended.
-    /// - **W5** If `guarantees` offers shared mode, a waiting exclusive claim keeps out later claims that
-    ///   share the lock or want a permit. Only two kinds of claim may come before it: those that already
+    /// - **W5** If `guarantees` offers shared mode, a waiting exclusive request keeps out later requests that
+    ///   share the lock or want a permit. Only two kinds of request may come before it: those that already
     ///   waited while another writer held the lock, and those that go ahead of the queue. An endless
     ///   stream of readers or writers does not keep the others waiting without end.
     ///
     /// # Errors
     ///
-    /// - **A10** `effect` is `Unknown` if the claim may hold or wait; the client then releases it, and may begin anew with
-    ///   another owner. Otherwise nothing of the claim is left, not even a place in a queue.
+    /// - **A10** `effect` is `Unknown` if the request may hold or wait; the client then releases it, and may begin anew with
+    ///   another owner. Otherwise nothing of the request is left, not even a place in a queue.
     ///
     /// # Cancel safety
     ///
-    /// - **A7** May be dropped at any await point; a `release` of the same claim afterwards leaves
+    /// - **A7** May be dropped at any await point; a `release` of the same request afterwards leaves
     ///   nothing held, reserved or queued, however far the attempt had got.
     /// - **A9** The caller may poll it, and a `release`, outside of a tokio runtime.
     fn acquire<'a>(
         &'a self,
-        claim: &'a Arc<Claim>,
+        request: &'a Arc<LockRequest>,
         progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>>;
 
@@ -89,23 +89,23 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     /// - **R2** Each lease has its own answer. A lease that is lost, or broken in any way, does not
     ///   change the answers of the others.
     /// - **R3** A lease renewed in time outlives its first TTL.
-    /// - **R4** A shared claim whose owner holds the lock exclusively makes it shared. The answer is
-    ///   `Renewed`, and no writer can enter in between. A release of the shared claim frees the lock in
+    /// - **R4** A shared request whose owner holds the lock exclusively makes it shared. The answer is
+    ///   `Renewed`, and no writer can enter in between. A release of the shared request frees the lock in
     ///   either mode.
     ///
     /// # Cancel safety
     ///
     /// May be dropped at any time; each lease may or may not have been renewed.
-    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>>;
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<RenewReply>>;
 
-    /// Frees the lock, the reservation, or the place in a queue that belongs to the owner of the claim.
+    /// Frees the lock, the reservation, or the place in a queue that belongs to the owner of the request.
     ///
     /// # Contract
     ///
     /// - **F1** Afterwards, the store can grant the lock at once.
-    /// - **F2** A claim that does not hold is `WasLost`, and the current holder keeps the lock: a late or
+    /// - **F2** A request that does not hold is `WasLost`, and the current holder keeps the lock: a late or
     ///   repeated release is harmless.
-    /// - **F3** A release never overtakes the claim's own earlier attempt.
+    /// - **F3** A release never overtakes the request's own earlier attempt.
     /// - **W4** If the store answers, a released wait is soon in no queue, and nothing is reserved for it. The
     ///   store passes on what was reserved.
     ///
@@ -117,14 +117,17 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     /// # Cancel safety
     ///
     /// May be dropped at any time; the lease is then freed or lasts until its TTL.
-    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>>;
+    fn release<'a>(
+        &'a self,
+        request: &'a Arc<LockRequest>,
+    ) -> BoxFuture<'a, Result<ReleaseReply, Error>>;
 
-    /// Stops everything that the store does for the lease of `claim`, such as repairs, and leaves the
+    /// Stops everything that the store does for the lease of `request`, such as repairs, and leaves the
     /// lease to end by itself. The client calls it instead of [`release`](Self::release) when a lock
     /// stays held after its guard: for a [`Handle`](crate::handle::Handle), or for a [lock
     /// delay](crate::Lock::lock_delay) after a loss. A store that only acts when it is asked ignores it.
-    fn detach(&self, claim: &Arc<Claim>) {
-        let _ = claim;
+    fn detach(&self, request: &Arc<LockRequest>) {
+        let _ = request;
     }
 
     /// Resolves once the store has tried to free everything that earlier calls left to the background. A

@@ -1,17 +1,17 @@
 //! The values of labels, and the results that they stand for.
 
-use crate::store::{LostReason, Release, Renewal};
+use crate::store::{LostReason, ReleaseReply, RenewReply};
 use crate::types::Error;
 
 /// All values of one label, each with its word.
 pub(crate) trait LabelValue: Copy + 'static {
-    /// The words, in the order of [`place`](Self::place).
+    /// The words, in the order of [`index`](Self::index).
     const VALUES: &'static [&'static str];
 
-    fn place(self) -> usize;
+    fn index(self) -> usize;
 
     fn value(self) -> &'static str {
-        Self::VALUES[self.place()]
+        Self::VALUES[self.index()]
     }
 }
 
@@ -24,7 +24,7 @@ macro_rules! labels {
         impl LabelValue for $name {
             const VALUES: &'static [&'static str] = &[$($word,)+];
 
-            fn place(self) -> usize {
+            fn index(self) -> usize {
                 self as usize
             }
         }
@@ -131,20 +131,20 @@ impl WaitEnd {
 }
 
 impl RenewalEnd {
-    pub(crate) fn of(answer: &Renewal) -> Self {
+    pub(crate) fn of(answer: &RenewReply) -> Self {
         match answer {
-            Renewal::Renewed(_) => Self::Renewed,
-            Renewal::Lost(_) => Self::Lost,
-            Renewal::Unknown(_) => Self::Unknown,
+            RenewReply::Renewed(_) => Self::Renewed,
+            RenewReply::Lost(_) => Self::Lost,
+            RenewReply::Unknown(_) => Self::Unknown,
         }
     }
 }
 
 impl ReleaseEnd {
-    pub(crate) fn of(answer: &Result<Release, Error>) -> Self {
+    pub(crate) fn of(answer: &Result<ReleaseReply, Error>) -> Self {
         match answer {
-            Ok(Release::Released) => Self::Released,
-            Ok(Release::WasLost) => Self::WasLost,
+            Ok(ReleaseReply::Released) => Self::Released,
+            Ok(ReleaseReply::WasLost) => Self::WasLost,
             Err(_) => Self::Unknown,
         }
     }

@@ -21,7 +21,7 @@ pub(super) struct Each<W, H> {
 
 impl<W: LabelValue, H> Each<W, H> {
     pub(super) fn of(&self, word: W) -> &H {
-        &self.handles[word.place()]
+        &self.handles[word.index()]
     }
 }
 

@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use leasehold::clock::within;
-use leasehold::store::{
-    ForceRelease, ForceReleaseOutcome, ForceReleaseRecord, Held, Renewal, background,
-};
+use leasehold::store::{BreakOptions, BreakOutcome, BreakRecord, Held, RenewReply, background};
 use leasehold::{Effect, ErrorKind, Fence, Guard, LostReason, Mode};
 use leasehold_testkit::Fault;
 
-use crate::fixture::{Fixture, TTL, attempt, claim};
+use crate::fixture::{Fixture, TTL, attempt, request};
 
 /// Why this guard is lost, which it is within a TTL.
 async fn lost(fixture: &Fixture, guard: &Guard) -> LostReason {
@@ -26,9 +24,9 @@ async fn force_release_needs_the_current_fence() {
     fixture.settle().await;
     let other = Fence::new(guard.fence().get() - 1).unwrap();
     let refused = operator
-        .break_lock("x", other, ForceRelease::at_once())
+        .break_lock("x", other, BreakOptions::at_once())
         .await;
-    let Ok(ForceReleaseOutcome::HeldBy(shown)) = refused else {
+    let Ok(BreakOutcome::HeldBy(shown)) = refused else {
         panic!("{refused:?}")
     };
     assert_eq!(shown.fence, Some(guard.fence()));
@@ -36,9 +34,9 @@ async fn force_release_needs_the_current_fence() {
     fixture.pass(TTL).await;
     assert!(guard.is_valid(), "it is renewed as before");
 
-    let how = ForceRelease::at_its_end().because("a test").unwrap();
+    let how = BreakOptions::at_its_end().because("a test").unwrap();
     let done = operator.break_lock("x", guard.fence(), how).await.unwrap();
-    let ForceReleaseOutcome::Done(broken, record) = done else {
+    let BreakOutcome::Done(broken, record) = done else {
         panic!("{done:?}")
     };
     assert_eq!((broken.members, record.fence), (1, guard.fence()));
@@ -65,8 +63,8 @@ async fn force_release_needs_the_current_fence() {
     );
     assert!(next.fence() > guard.fence());
     next.release().await.unwrap();
-    let nobody = operator.break_lock("x", guard.fence(), ForceRelease::at_once());
-    assert_eq!(nobody.await.unwrap(), ForceReleaseOutcome::Free);
+    let nobody = operator.break_lock("x", guard.fence(), BreakOptions::at_once());
+    assert_eq!(nobody.await.unwrap(), BreakOutcome::Free);
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,7 +78,7 @@ async fn what_several_hold_together_is_not_broken() {
     let (one, two) = (one.acquire().await.unwrap(), two.acquire().await.unwrap());
     fixture.settle().await;
     for guard in [&one, &two] {
-        let refused = operator.break_lock("x", guard.fence(), ForceRelease::at_once());
+        let refused = operator.break_lock("x", guard.fence(), BreakOptions::at_once());
         let error = refused.await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert!(error.to_string().contains("2 holders share it"), "{error}");
@@ -88,7 +86,7 @@ async fn what_several_hold_together_is_not_broken() {
     assert!(one.is_valid() && two.is_valid());
     // A holder that shares it with no other right now is not broken either, nor notified of a break.
     two.release().await.unwrap();
-    let refused = operator.break_lock("x", one.fence(), ForceRelease::at_once());
+    let refused = operator.break_lock("x", one.fence(), BreakOptions::at_once());
     let error = refused.await.unwrap_err();
     assert_eq!(
         (error.kind(), error.effect()),
@@ -109,7 +107,7 @@ async fn downgrade_during_force_release_is_reported() {
     let (operator, slow) = fixture.client_apart();
     slow.set(Fault::Slow(Duration::from_secs(1)));
     let guard = fixture.client.lock("x").ttl(TTL).acquire().await.unwrap();
-    let broken = operator.break_lock("x", guard.fence(), ForceRelease::at_its_end());
+    let broken = operator.break_lock("x", guard.fence(), BreakOptions::at_its_end());
     let meanwhile = async {
         fixture.pass(Duration::from_millis(500)).await;
         guard.downgrade().await
@@ -133,8 +131,8 @@ async fn immediate_force_release_grants_a_waiter() {
     let waits = background::spawn(async move { waiter.lock("x").acquire().await });
     fixture.pass(Duration::from_secs(5)).await;
     let broken_at = fixture.now();
-    let done = operator.break_lock("x", guard.fence(), ForceRelease::at_once());
-    let ForceReleaseOutcome::Done(broken, record) = done.await.unwrap() else {
+    let done = operator.break_lock("x", guard.fence(), BreakOptions::at_once());
+    let BreakOutcome::Done(broken, record) = done.await.unwrap() else {
         panic!("it is broken")
     };
     assert_eq!((broken.closed_for, record.at_once), (None, true));
@@ -151,17 +149,17 @@ async fn immediate_force_release_grants_a_waiter() {
 #[tokio::test(start_paused = true)]
 async fn force_release_record_is_kept_a_week() {
     let fixture = Fixture::new();
-    let claim = claim(&fixture, "x");
+    let request = request(&fixture, "x");
     let store = &fixture.apart;
     let admin = store.admin().unwrap();
-    let grant = attempt(&**store, &claim).await.unwrap();
-    let by = (*claim.client).clone();
-    let record = ForceReleaseRecord::new(claim.owner, grant.fence, by, fixture.env.clock.wall());
-    admin.break_lease(&claim.key, &record).await.unwrap();
-    fixture.pass(ForceReleaseRecord::KEPT - TTL).await;
-    assert_eq!(admin.last_break(&claim.key).await.unwrap(), Some(record));
+    let grant = attempt(&**store, &request).await.unwrap();
+    let by = (*request.client).clone();
+    let record = BreakRecord::new(request.owner, grant.fence, by, fixture.env.clock.wall());
+    admin.break_lease(&request.key, &record).await.unwrap();
+    fixture.pass(BreakRecord::KEPT - TTL).await;
+    assert_eq!(admin.last_break(&request.key).await.unwrap(), Some(record));
     fixture.pass(TTL * 2).await;
-    assert_eq!(admin.last_break(&claim.key).await.unwrap(), None);
+    assert_eq!(admin.last_break(&request.key).await.unwrap(), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,23 +169,23 @@ async fn store_remembers_sixteen_force_releases() {
     let admin = store.admin().unwrap();
     let mut leases = Vec::new();
     for _ in 0..20 {
-        let claim = claim(&fixture, "x");
-        let grant = attempt(&**store, &claim).await.unwrap();
-        let by = (*claim.client).clone();
+        let request = request(&fixture, "x");
+        let grant = attempt(&**store, &request).await.unwrap();
+        let by = (*request.client).clone();
         let now = fixture.env.clock.wall();
-        let mut record = ForceReleaseRecord::new(claim.owner, grant.fence, by, now);
+        let mut record = BreakRecord::new(request.owner, grant.fence, by, now);
         record.at_once = true;
-        let broken = admin.break_lease(&claim.key, &record).await.unwrap();
+        let broken = admin.break_lease(&request.key, &record).await.unwrap();
         assert!(broken.existed);
         leases.push(Held {
-            claim: claim.into(),
+            request: request.into(),
             fence: grant.fence,
         });
     }
     let answers = store.renew(&leases).await;
     let broken = answers
         .iter()
-        .map(|answer| matches!(answer, Renewal::Lost(LostReason::Broken)));
+        .map(|answer| matches!(answer, RenewReply::Lost(LostReason::Broken)));
     let remembered: Vec<bool> = broken.collect();
     assert_eq!(remembered, [vec![false; 4], vec![true; 16]].concat());
 }

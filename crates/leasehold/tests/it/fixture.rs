@@ -5,7 +5,8 @@ use leasehold::clock::BootInstant;
 use leasehold::env::Env;
 use leasehold::memory::MemoryStore;
 use leasehold::store::{
-    AcquireError, Claim, Grant, Holder, Owner, Progress, Session, SessionContext, Store, Waiter,
+    AcquireError, Grant, Holder, LockRequest, Owner, Progress, Session, SessionContext, Store,
+    Waiter,
 };
 use leasehold::{Client, Key};
 use leasehold_testkit::{FaultyStore, StoreCall, virtual_ambient};
@@ -117,16 +118,19 @@ pub(crate) fn session(store: &MemoryStore, env: &Env) -> Arc<dyn Session> {
 }
 
 /// Asks for the lock without a client.
-pub(crate) async fn attempt(session: &dyn Session, claim: &Claim) -> Result<Grant, AcquireError> {
-    let claim = Arc::new(claim.clone());
-    session.acquire(&claim, &Progress::new()).await
+pub(crate) async fn attempt(
+    session: &dyn Session,
+    request: &LockRequest,
+) -> Result<Grant, AcquireError> {
+    let request = Arc::new(request.clone());
+    session.acquire(&request, &Progress::new()).await
 }
 
-/// A claim of a client that does nothing else.
-pub(crate) fn claim(fixture: &Fixture, name: &str) -> Claim {
+/// A request of a client that does nothing else.
+pub(crate) fn request(fixture: &Fixture, name: &str) -> LockRequest {
     let info = fixture.env.this_process(None);
     let wall = fixture.env.clock.wall();
     let owner = Owner::at(info.id, wall, &*fixture.env.entropy);
     let key = Key::new(name).expect("a valid name");
-    Claim::new(key, owner, TTL, wall, info.into())
+    LockRequest::new(key, owner, TTL, wall, info.into())
 }

@@ -2,8 +2,8 @@
 
 mod acquire;
 mod breaking;
-mod claiming;
 mod election;
+mod fencing_off;
 mod fixture;
 mod handle;
 mod key_sets;

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold::store::{Claim, Permits};
+use leasehold::store::{LockRequest, Permits};
 use leasehold::{Client, Error, ErrorKind, Fence, Guard, Key, Mode, Semaphore};
 use tokio::task::JoinHandle;
 
-use crate::fixture::{Fixture, TTL, attempt, claim};
+use crate::fixture::{Fixture, TTL, attempt, request};
 
 const NAME: &str = "workers";
 
@@ -182,15 +182,15 @@ async fn crowd_never_exceeds_the_permits() {
     }
 }
 
-/// Takes all permits in claims that no client renews.
-async fn held_by_the_dead(fixture: &Fixture, permits: u32) -> Vec<Claim> {
+/// Takes all permits in requests that no client renews.
+async fn held_by_the_dead(fixture: &Fixture, permits: u32) -> Vec<LockRequest> {
     let count = Permits::new(permits).expect("a number of permits");
     let mut held = Vec::new();
     for _ in count.slots() {
-        let claim = claim(fixture, NAME).with_mode(Mode::Permit(count));
-        let granted = attempt(&*fixture.apart, &claim).await;
+        let request = request(fixture, NAME).with_mode(Mode::Permit(count));
+        let granted = attempt(&*fixture.apart, &request).await;
         assert!(granted.is_ok(), "{granted:?}");
-        held.push(claim);
+        held.push(request);
     }
     held
 }

@@ -26,11 +26,11 @@ pub(crate) fn stated_set(quorum: &Quorum, seen: &[MemberReply]) -> MemberSet {
 /// Asks all members at once.
 pub(crate) async fn ask_members(quorum: &Quorum) -> Vec<MemberReply> {
     let ids = quorum.ids();
-    let asking = (0..ids.len()).map(|place| async move {
+    let asking = (0..ids.len()).map(|index| async move {
         // The first answer includes the time to connect; only the second one can measure the clock.
-        quorum.status(place).await?;
+        quorum.status(index).await?;
         let asked = SystemClock.wall();
-        let status = quorum.status(place).await?;
+        let status = quorum.status(index).await?;
         let ours = micros(asked).midpoint(micros(SystemClock.wall()));
         let clock_offset = micros(status.clock) - ours;
         Ok((status, clock_offset))

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::commands::members::args::{ChangeCare, MembersArgs, MembersChange};
 use crate::commands::members::readmit::readmit;
 use crate::commands::members::replace::replace;
-use crate::commands::members::servers::{Servers, place_of, wait_after_change};
+use crate::commands::members::servers::{Servers, index_of, wait_after_change};
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::holder_text;
@@ -28,7 +28,7 @@ pub(super) fn change(
         MembersChange::Add { url, care } => (with(old, url)?, *care),
         MembersChange::Remove { member, care } => {
             let mut urls = old.urls().to_vec();
-            urls.remove(place_of(old, member)?);
+            urls.remove(index_of(old, member)?);
             (urls, *care)
         }
         MembersChange::Readmit { member } => return readmit(args, old, member),

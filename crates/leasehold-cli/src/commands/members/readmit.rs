@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::commands::members::args::MembersArgs;
 use crate::commands::members::ask_members::{ask_members, stated_set};
-use crate::commands::members::servers::{place_of, wait_after_change};
+use crate::commands::members::servers::{index_of, wait_after_change};
 use crate::output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
@@ -21,7 +21,7 @@ pub(super) fn readmit(
     quorum: &Quorum,
     member: &str,
 ) -> Result<ExitCode, Failure> {
-    let id = &quorum.ids()[place_of(quorum, member)?];
+    let id = &quorum.ids()[index_of(quorum, member)?];
     let (is_new, seen) = runtime()?.block_on(async {
         let is_new = quorum.readmit(id).await?;
         Ok::<_, Failure>((is_new, ask_members(quorum).await))

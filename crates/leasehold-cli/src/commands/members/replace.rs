@@ -2,7 +2,7 @@ use serde_json::json;
 
 use crate::commands::members::args::{MembersArgs, MembersChange};
 use crate::commands::members::ask_members::{ask_members, stated_set};
-use crate::commands::members::servers::{place_of, wait_after_change};
+use crate::commands::members::servers::{index_of, wait_after_change};
 use crate::output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
@@ -26,11 +26,11 @@ pub(super) fn replace(
     else {
         return Err(Failure::usage("not a replacement"));
     };
-    let place = place_of(quorum, old)?;
-    let id = &quorum.ids()[place];
+    let index = index_of(quorum, old)?;
+    let id = &quorum.ids()[index];
     let mut urls = quorum.urls().to_vec();
-    let former = urls[place].clone();
-    urls[place] = Quorum::with_id(new, id)?;
+    let former = urls[index].clone();
+    urls[index] = Quorum::with_id(new, id)?;
     let next = Quorum::at(&urls)?;
     let seen = runtime()?.block_on(ask_members(quorum));
     if !dry_run {
@@ -65,7 +65,7 @@ pub(super) fn replace(
              Configure all clients with the new list, in any order: --store {}\n\
              Until all clients have it, start no server at the old address, not even an empty one: \
              it would get a vote again, and two clients could hold the same lock.\n",
-            shown[place],
+            shown[index],
             whole_seconds(wait),
             shown.join(",")
         ))

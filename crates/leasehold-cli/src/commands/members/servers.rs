@@ -61,7 +61,7 @@ impl Servers {
 }
 
 /// Which of the servers `member` is: an id or an address.
-pub(crate) fn place_of(quorum: &Quorum, member: &str) -> Result<usize, Failure> {
+pub(crate) fn index_of(quorum: &Quorum, member: &str) -> Result<usize, Failure> {
     let id = if member.contains("://") {
         Quorum::id_at(member)?.to_string()
     } else {
@@ -69,8 +69,8 @@ pub(crate) fn place_of(quorum: &Quorum, member: &str) -> Result<usize, Failure> 
     };
     let ids = quorum.ids();
     let mut servers = quorum.urls().iter().zip(&ids);
-    let place = servers.position(|(url, it)| url == member || it.as_str() == id);
-    place.ok_or_else(|| {
+    let index = servers.position(|(url, it)| url == member || it.as_str() == id);
+    index.ok_or_else(|| {
         let ids: Vec<_> = ids.iter().map(MemberId::as_str).collect();
         Failure::usage(format!(
             "{:?} is not a member of the quorum; its members are {}",

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> 
         };
         let borrowed = context
             .outer_runs
-            .innermost(context.store.place(), &lock_options.name);
+            .innermost(context.store.location(), &lock_options.name);
         let hold = match borrowed.filter(|_| args.nested) {
             Some(lock) => request.enter(lock.clone()).await?,
             None => match request.acquire(&signals).await? {

@@ -62,9 +62,9 @@ impl Quorum {
         self.store.stated_set(records.iter().copied())
     }
 
-    /// Asks the server in this place for its status. Writes nothing.
-    pub(crate) async fn status(&self, place: usize) -> Result<MemberStatus, Error> {
-        self.store.members()[place].status().await
+    /// Asks the server in this index for its status. Writes nothing.
+    pub(crate) async fn status(&self, index: usize) -> Result<MemberStatus, Error> {
+        self.store.members()[index].status().await
     }
 
     /// Initializes the quorum. Returns `false` if there is nothing to do. With `is_new`, the operator states that the

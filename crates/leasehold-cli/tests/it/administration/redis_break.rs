@@ -86,7 +86,7 @@ fn lock_broken_at_once_goes_to_next_waiter() {
         let shown = sandbox.run("waiters x --json").json();
         assert_fields(&shown, json!({"version": 1, "queue": true}));
         let first = &shown["waiters"][0];
-        first["place"] == 1 && first["client"]["pid"] == pid && first["since"].is_string()
+        first["position"] == 1 && first["client"]["pid"] == pid && first["since"].is_string()
     });
     let text = sandbox.run("waiters x").stdout;
     assert!(text.starts_with("PLACE  MODE "), "{text}");

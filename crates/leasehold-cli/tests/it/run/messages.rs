@@ -72,7 +72,7 @@ fn the_status_names_every_holder() {
     assert_fields(&status(), json!({"held": false, "holders": []}));
     let holder = sandbox.hold("x", "pid");
     let waiter = sandbox.start("run --json x true");
-    waiter.says(r#""place":null"#);
+    waiter.says(r#""position":null"#);
     let text = sandbox.run("status x").stdout;
     assert_eq!(text.lines().count(), 1, "files have no queue to show");
     let begins = format!("x: held by leasehold (pid {} on ", holder.pid());

@@ -87,8 +87,8 @@ fn status_names_waiters_and_their_places() {
     let status = status(&sandbox);
     let waiters = status["waiters"].as_array().unwrap();
     assert_eq!(status["held"], true);
-    assert_fields(&waiters[0], json!({"place": 1, "mode": "exclusive"}));
-    assert_fields(&waiters[1], json!({"place": 2, "mode": "shared"}));
+    assert_fields(&waiters[0], json!({"position": 1, "mode": "exclusive"}));
+    assert_fields(&waiters[1], json!({"position": 2, "mode": "shared"}));
     assert_eq!(waiters[1]["client"]["pid"], second.pid());
     assert!(waiters[1]["waiting_ms"].as_u64().unwrap() >= 1_000);
 }
@@ -107,7 +107,7 @@ fn lock_between_holders_is_shown_as_free() {
     assert!(lines[1].starts_with(begin), "{text}");
     let json = status(&sandbox);
     assert_eq!(json["held"], false);
-    assert_eq!(json["waiters"][0]["place"], 1);
+    assert_eq!(json["waiters"][0]["position"], 1);
     assert!(json["waiters"][0]["client"]["pid"].is_null());
 }
 
@@ -202,9 +202,9 @@ fn programs_are_told_each_place() {
     let _holder = sandbox.hold("x", "held");
     let first = wait_behind(&sandbox, 0, 1);
     let second = sandbox.start("run --json x true");
-    second.says(r#""place":2"#);
+    second.says(r#""position":2"#);
     first.signal(Signal::SIGTERM);
-    second.says(r#""place":1"#);
+    second.says(r#""position":1"#);
 }
 
 #[test]

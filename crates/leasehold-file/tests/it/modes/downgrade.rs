@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Waker};
 
-use leasehold::store::{Claim, Renewal};
+use leasehold::store::{LockRequest, RenewReply};
 use leasehold::{LostReason, Mode};
 
 use crate::flock::flock_gets;
@@ -13,12 +13,12 @@ use crate::helper::Helper;
 use crate::store_fixture::{StoreFixture, held, permit, queued, released, wait_for};
 use crate::waiting::{Waiting, by_notifications_alone};
 
-fn shared(claim: &Claim) -> Claim {
-    claim.clone().with_mode(Mode::Shared)
+fn shared(request: &LockRequest) -> LockRequest {
+    request.clone().with_mode(Mode::Shared)
 }
 
-fn is_gone(renewal: &Renewal) -> bool {
-    matches!(renewal, Renewal::Lost(LostReason::Gone))
+fn is_gone(renewal: &RenewReply) -> bool {
+    matches!(renewal, RenewReply::Lost(LostReason::Gone))
 }
 
 #[tokio::test]
@@ -29,7 +29,7 @@ async fn downgraded_holder_admits_readers_only() {
     let together = shared(&alone);
     for _ in 0..2 {
         let renewal = fixture.renewal(&together, fence).await;
-        assert!(matches!(renewal, Renewal::Renewed(_)), "{renewal:?}");
+        assert!(matches!(renewal, RenewReply::Renewed(_)), "{renewal:?}");
     }
     let shown = fixture.holders().await;
     let shown: Vec<_> = shown
@@ -51,16 +51,16 @@ async fn nothing_else_changes_its_mode() {
     let modes = [Mode::Exclusive, Mode::Shared, permit(3)];
     for held_in in modes {
         for renewed_in in modes {
-            let claim = fixture.wants(held_in);
-            let fence = fixture.granted(&claim).await;
+            let request = fixture.wants(held_in);
+            let fence = fixture.granted(&request).await;
             let renewal = fixture
-                .renewal(&claim.clone().with_mode(renewed_in), fence)
+                .renewal(&request.clone().with_mode(renewed_in), fence)
                 .await;
             let may = held_in == renewed_in || (held_in, renewed_in) == (modes[0], modes[1]);
-            let is_renewed = matches!(renewal, Renewal::Renewed(_));
+            let is_renewed = matches!(renewal, RenewReply::Renewed(_));
             assert_eq!(is_renewed, may, "{held_in} {renewed_in}");
             assert_eq!(is_gone(&renewal), !may, "{held_in} {renewed_in}");
-            fixture.released(&claim).await;
+            fixture.released(&request).await;
         }
     }
 }
@@ -79,7 +79,10 @@ async fn leases_of_a_batch_downgrade_individually() {
     let renewals = fixture.store.renew(&leases).await;
     assert!(is_gone(&renewals[0]), "{renewals:?}");
     assert!(
-        matches!(renewals[1..], [Renewal::Renewed(_), Renewal::Renewed(_)]),
+        matches!(
+            renewals[1..],
+            [RenewReply::Renewed(_), RenewReply::Renewed(_)]
+        ),
         "{renewals:?}"
     );
 }
@@ -108,12 +111,12 @@ fn no_writer_gets_in_between() {
     let downgrades = async {
         let mut renewals = Vec::new();
         for _ in 0..200 {
-            let claim = fixture.writer();
-            let fence = wait_for(&fixture.store, &claim).await;
+            let request = fixture.writer();
+            let fence = wait_for(&fixture.store, &request).await;
             is_held.store(true, Ordering::SeqCst);
-            renewals.push(fixture.renewal(&shared(&claim), fence).await);
+            renewals.push(fixture.renewal(&shared(&request), fence).await);
             is_held.store(false, Ordering::SeqCst);
-            fixture.released(&claim).await;
+            fixture.released(&request).await;
         }
         renewals
     };
@@ -125,7 +128,7 @@ fn no_writer_gets_in_between() {
         over.store(true, Ordering::SeqCst);
         renewals
     });
-    let is_renewed = |renewal: &Renewal| matches!(renewal, Renewal::Renewed(_));
+    let is_renewed = |renewal: &RenewReply| matches!(renewal, RenewReply::Renewed(_));
     assert!(renewals.iter().all(is_renewed), "{renewals:?}");
     assert!(entered.into_inner() > 0, "no writer ever got in");
 }
@@ -199,8 +202,8 @@ async fn dropped_downgrade_is_complete_or_absent() {
         drop(downgrade);
         fixture.busy(&fixture.writer()).await;
         let again = fixture.store.renew(&lease).await;
-        assert!(matches!(again[..], [Renewal::Renewed(_)]), "{again:?}");
-        fixture.released(&lease[0].claim).await;
+        assert!(matches!(again[..], [RenewReply::Renewed(_)]), "{again:?}");
+        fixture.released(&lease[0].request).await;
         fixture.pass("deploy", 0).await;
         if finished {
             break;

@@ -10,7 +10,7 @@ use leasehold::{Client, ErrorKind, Mode};
 
 use crate::helper::Helper;
 use crate::store_fixture::{
-    StoreFixture, TIMEOUT, block_on, claim, client, granted, key, permit, queued, released,
+    StoreFixture, TIMEOUT, block_on, client, granted, key, permit, queued, released, request,
 };
 use crate::waiting::{Waiting, by_notifications_alone, notifications_alone, open_files, watches};
 use leasehold_testkit::servers::until;
@@ -18,9 +18,9 @@ use leasehold_testkit::servers::until;
 impl StoreFixture {
     /// A permit of `count` is held already.
     async fn differs(&self, count: u32, held: u32) {
-        let claim = self.wants(permit(count));
-        for claim in [queued(&claim), claim] {
-            let error = self.refused(&claim).await;
+        let request = self.wants(permit(count));
+        for request in [queued(&request), request] {
+            let error = self.refused(&request).await;
             assert_eq!(error.kind(), ErrorKind::PermitsDiffer);
             assert_eq!(error.key(), Some(&key("deploy")));
             let both = format!("in use with {held} permits, not {count}");
@@ -36,21 +36,21 @@ async fn each_of_the_most_permits_is_granted() {
     assert!(fixture.store.files.guarantees().permits);
     let holders: Vec<_> = (0..MAX).map(|_| fixture.wants(permit(MAX))).collect();
     let mut fences = Vec::new();
-    for claim in &holders {
-        fences.push(fixture.granted(claim).await);
+    for request in &holders {
+        fences.push(fixture.granted(request).await);
         fixture.differs(3, MAX).await;
     }
     assert!(fences.is_sorted_by(|before, after| before < after));
     let refused = fixture.store.acquire(&fixture.wants(permit(MAX))).await;
     let holder = Some(holders[0].owner);
     assert!(matches!(refused, Err(AcquireError::Busy(busy)) if busy.holder == holder));
-    for claim in &holders {
-        fixture.released(claim).await;
+    for request in &holders {
+        fixture.released(request).await;
     }
-    // Once no permit is held, the number may change. The refused claims left nothing behind.
+    // Once no permit is held, the number may change. The refused requests left nothing behind.
     let few = [(); 3].map(|()| fixture.wants(permit(3)));
-    for claim in &few {
-        fixture.granted(claim).await;
+    for request in &few {
+        fixture.granted(request).await;
         fixture.differs(MAX, 3).await;
     }
     fixture.busy(&fixture.wants(permit(3))).await;
@@ -61,8 +61,8 @@ async fn each_of_the_most_permits_is_granted() {
 async fn truncation_keeps_permits_held() {
     let fixture = StoreFixture::new();
     let holders = [(); 2].map(|()| fixture.wants(permit(2)));
-    for claim in &holders {
-        fixture.granted(claim).await;
+    for request in &holders {
+        fixture.granted(request).await;
     }
     fs::write(fixture.lock_file("deploy"), "").unwrap();
     for mode in [permit(2), Mode::Shared, Mode::Exclusive] {
@@ -85,8 +85,8 @@ async fn a_freed_permit_wakes_a_waiter() {
     // In this store, in another of this process, and in another process.
     for place in [&store, &fixture.store] {
         let holders = [(); 2].map(|()| fixture.wants(permit(3)));
-        for claim in &holders {
-            granted(place, claim).await;
+        for request in &holders {
+            granted(place, request).await;
         }
         let waiting = Waiting::start_until_quiet(&store, &waiter);
         released(place, &holders[0]).await;
@@ -120,9 +120,9 @@ fn concurrent_claims_fill_all_permits() {
         let contend = async |mode| {
             let (store, client) = (fixture.another_store(), client());
             for won in &won {
-                let claim = claim(&client, "deploy", 0).with_mode(mode);
+                let request = request(&client, "deploy", 0).with_mode(mode);
                 barrier.wait();
-                match store.acquire(&claim).await {
+                match store.acquire(&request).await {
                     Ok(_) => drop(won.fetch_add(1, Ordering::SeqCst)),
                     Err(AcquireError::Busy(_)) => {}
                     Err(AcquireError::Failed(error)) => {
@@ -131,7 +131,7 @@ fn concurrent_claims_fill_all_permits() {
                 }
                 // No holder releases before all have tried.
                 barrier.wait();
-                store.release(&claim).await.unwrap();
+                store.release(&request).await.unwrap();
             }
         };
         std::thread::scope(|scope| {

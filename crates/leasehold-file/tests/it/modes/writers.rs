@@ -1,6 +1,6 @@
-//! Writers that wait, and claims that yield to them.
+//! Writers that wait, and requests that yield to them.
 
-use leasehold::store::{Claim, Renewal};
+use leasehold::store::{LockRequest, RenewReply};
 use leasehold::{ErrorKind, Mode};
 
 use crate::helper::Helper;
@@ -10,8 +10,8 @@ use crate::store_fixture::{
 use crate::waiting::{Waiting, by_notifications_alone};
 
 impl StoreFixture {
-    /// A claim that holds the lock in `mode`, which shares it.
-    async fn shared_by(&self, mode: Mode) -> Claim {
+    /// A request that holds the lock in `mode`, which shares it.
+    async fn shared_by(&self, mode: Mode) -> LockRequest {
         let holder = self.wants(mode);
         self.granted(&holder).await;
         holder
@@ -42,7 +42,7 @@ async fn sharing_claims_yield_to_a_waiting_writer() {
             busy(store, &fixture.wants(mode)).await;
             let waiter = StoppedWait::begin(store, &fixture.wants(mode)).await;
             waiter.leave().await;
-            // A claim that goes ahead of waiters does so here too.
+            // A request that goes ahead of waiters does so here too.
             let ahead = fixture.wants(mode).barging(true);
             granted(store, &ahead).await;
             released(store, &ahead).await;
@@ -104,7 +104,7 @@ async fn stopped_writer_is_passed_over() {
         fixture.released(&holder).await;
         fixture.busy(&fixture.wants(mode)).await;
         wait_for(&fixture.store, &fixture.wants(mode)).await;
-        // The next claim yields as before.
+        // The next request yields as before.
         fixture.busy(&fixture.wants(mode)).await;
     }
 }
@@ -118,7 +118,7 @@ async fn waiting_writer_that_shares_lets_others_in() {
     let (writer, fence) = writer.go_on().await;
     let shared = writer.clone().with_mode(Mode::Shared);
     let renewed = fixture.renewal(&shared, fence).await;
-    assert!(matches!(renewed, Renewal::Renewed(_)), "{renewed:?}");
+    assert!(matches!(renewed, RenewReply::Renewed(_)), "{renewed:?}");
     fixture.shared_by(Mode::Shared).await;
     fixture.shared_by(Mode::Shared).await;
 }

@@ -1,8 +1,8 @@
 //! The same rules, seen through the whole engine.
 
-use leasehold_types::Renewal;
+use leasehold_types::RenewReply;
 
-use super::fixture::{Fixture, TTL, claim};
+use super::fixture::{Fixture, TTL, lock_request};
 use super::*;
 use crate::{Operation, Outcome};
 
@@ -11,15 +11,15 @@ fn lease_is_repaired_once_member_votes_again() {
     let mut fixture = Fixture::new(3);
     let held = fixture.acquire().unwrap();
     fixture.restart_empty(0);
-    assert!(matches!(fixture.renew(&held), Renewal::Renewed(_)));
+    assert!(matches!(fixture.renew(&held), RenewReply::Renewed(_)));
     assert!(!fixture.holds(0, &held), "it would not count there");
     for _ in 0..20 {
         fixture.pass(TTL / 3);
-        assert!(matches!(fixture.renew(&held), Renewal::Renewed(_)));
+        assert!(matches!(fixture.renew(&held), RenewReply::Renewed(_)));
     }
     assert!(fixture.holds(0, &held));
     fixture.disconnect(1);
-    assert!(matches!(fixture.renew(&held), Renewal::Renewed(_)));
+    assert!(matches!(fixture.renew(&held), RenewReply::Renewed(_)));
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn restarted_member_makes_no_second_holder() {
     let held = fixture.acquire().unwrap();
     fixture.connect(2);
     fixture.restart_empty(1);
-    let attempt = Operation::Acquire(Arc::new(claim()));
+    let attempt = Operation::Acquire(Arc::new(lock_request()));
     let outcome = fixture.run(attempt, TTL);
     assert!(matches!(outcome, Some(Outcome::Busy(_))), "{outcome:?}");
     fixture.pass(SECOND);
@@ -48,12 +48,12 @@ fn restarted_member_makes_no_second_holder() {
 #[test]
 fn confirmation_from_other_data_does_not_count() {
     let mut fixture = Fixture::new(3);
-    let claim = Arc::new(claim());
+    let lock_request = Arc::new(lock_request());
     // The other members have to confirm the fence of this one.
-    fixture.counters[0] = claim.owner.since().as_micros() + 10;
+    fixture.counters[0] = lock_request.owner.since().as_micros() + 10;
     fixture.disconnect(2);
     fixture.forgets_grant = Some(1);
-    let outcome = fixture.run(Operation::Acquire(claim), TTL);
+    let outcome = fixture.run(Operation::Acquire(lock_request), TTL);
     let Some(Outcome::Failed(error)) = outcome else {
         panic!("{outcome:?}");
     };
@@ -65,10 +65,10 @@ fn silent_member_gets_only_a_status_request() {
     let mut fixture = Fixture::new(3);
     let held = fixture.acquire().unwrap();
     fixture.deaf.insert(2);
-    assert!(matches!(fixture.renew(&held), Renewal::Renewed(_)));
+    assert!(matches!(fixture.renew(&held), RenewReply::Renewed(_)));
     fixture.pass(TTL / 3);
     fixture.got[2].clear();
-    assert!(matches!(fixture.renew(&held), Renewal::Renewed(_)));
+    assert!(matches!(fixture.renew(&held), RenewReply::Renewed(_)));
     assert_eq!(fixture.got[2], [""; 0]);
     assert!(
         fixture
@@ -91,14 +91,14 @@ fn release_is_repeated_after_a_lost_repair() {
     fixture.holders[0].clear();
     // The reply to the repair is lost with the connection.
     fixture.lost = Some((0, "repair"));
-    assert!(matches!(fixture.renew(&held), Renewal::Renewed(_)));
+    assert!(matches!(fixture.renew(&held), RenewReply::Renewed(_)));
     assert!(fixture.holds(0, &held));
     fixture.disconnect(0);
     fixture.lost = None;
     fixture.release(&held);
     fixture.connect(0);
     // The repair takes effect late, after the release.
-    fixture.holders[0].insert(held.claim.owner, held.fence.get());
+    fixture.holders[0].insert(held.request.owner, held.fence.get());
     fixture.pass(TTL);
     assert!(!fixture.holds(0, &held));
 }
@@ -142,7 +142,7 @@ fn initialization_error_names_the_silent_member() {
 #[test]
 fn attempt_waits_for_the_first_status() {
     let mut fixture = Fixture::unconnected(TestQuorum::new(3).0, 3, true);
-    let id = fixture.start(Operation::Acquire(Arc::new(claim())));
+    let id = fixture.start(Operation::Acquire(Arc::new(lock_request())));
     (0..3).for_each(|member| fixture.connect(member));
     assert!(matches!(fixture.outcomes[&id], Outcome::Acquired(_)));
 }
@@ -163,9 +163,9 @@ fn waiter_without_votes_asks_for_no_lock() {
     fixture.restart_empty(1);
     fixture.pass(SECOND);
     (0..3).for_each(|member| fixture.got[member].clear());
-    let waiter = claim();
-    let claim = Arc::new(waiter.waiting(true));
-    let id = fixture.start(Operation::Acquire(claim));
+    let waiter = lock_request();
+    let lock_request = Arc::new(waiter.waiting(true));
+    let id = fixture.start(Operation::Acquire(lock_request));
     let reason = "m0, m1: it restarted, lost data, or is new (no vote for 60s)";
     let told = fixture.progress.last().expect("an answer at once");
     assert!(told.contains(reason), "{told}");

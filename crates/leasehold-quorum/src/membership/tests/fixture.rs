@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use leasehold_types::{Claim, Fence, Held, LostReason, Owner, Renewal, WallTime};
+use leasehold_types::{Fence, Held, LockRequest, LostReason, Owner, RenewReply, WallTime};
 
 use super::records::Kept;
 use super::*;
@@ -163,17 +163,21 @@ impl Fixture {
         let holders = &mut self.holders[member];
         match request {
             Request::Acquire {
-                claim, proposal, ..
+                lock_request,
+                proposal,
+                ..
             }
             | Request::TryAcquire {
-                claim, proposal, ..
+                lock_request,
+                proposal,
+                ..
             } => {
-                if holders.keys().any(|holder| *holder != claim.owner) {
+                if holders.keys().any(|holder| *holder != lock_request.owner) {
                     return Reply::Busy(crate::Refusal::default());
                 }
                 let fence = proposal.max(self.counters[member] + 1);
                 self.counters[member] = fence;
-                holders.insert(claim.owner, fence);
+                holders.insert(lock_request.owner, fence);
                 let (fence, slot) = (Fence::new(fence).unwrap(), None);
                 Reply::Granted { fence, slot }
             }
@@ -182,18 +186,25 @@ impl Fixture {
                     true => LeaseState::Renewed,
                     false => LeaseState::Lost(LostReason::Gone),
                 };
-                Reply::Renewed(leases.iter().map(|it| state(it.claim.owner)).collect())
+                Reply::Renewed(
+                    leases
+                        .iter()
+                        .map(|it| state(it.lock_request.owner))
+                        .collect(),
+                )
             }
             Request::Repair(leases) => {
                 for lease in &leases {
-                    holders.insert(lease.claim.owner, lease.fence.get());
+                    holders.insert(lease.lock_request.owner, lease.fence.get());
                 }
                 Reply::Repaired(vec![true; leases.len()])
             }
-            Request::Free { claim } | Request::Release { claim, .. } => Reply::Released {
-                freed: holders.remove(&claim.owner).is_some(),
-                successor: None,
-            },
+            Request::Free { lock_request } | Request::Release { lock_request, .. } => {
+                Reply::Released {
+                    freed: holders.remove(&lock_request.owner).is_some(),
+                    successor: None,
+                }
+            }
             Request::ConfirmFence { fence, .. } => {
                 if self.forgets_grant == Some(member) {
                     self.quorum.forget(member);
@@ -227,10 +238,10 @@ impl Fixture {
     }
 
     pub(super) fn acquire(&mut self) -> Result<Held, Error> {
-        let claim = Arc::new(claim());
-        match self.run(Operation::Acquire(Arc::clone(&claim)), TTL) {
+        let lock_request = Arc::new(lock_request());
+        match self.run(Operation::Acquire(Arc::clone(&lock_request)), TTL) {
             Some(Outcome::Acquired(acquired)) => Ok(Held {
-                claim: Arc::new(Claim::clone(&claim).with_owner(acquired.owner)),
+                request: Arc::new(LockRequest::clone(&lock_request).with_owner(acquired.owner)),
                 fence: acquired.fence,
             }),
             Some(Outcome::Failed(error)) => Err(error),
@@ -238,7 +249,7 @@ impl Fixture {
         }
     }
 
-    pub(super) fn renew(&mut self, held: &Held) -> Renewal {
+    pub(super) fn renew(&mut self, held: &Held) -> RenewReply {
         match self.run(Operation::Renew(vec![held.clone()]), TTL) {
             Some(Outcome::Renewed(mut renewals)) => renewals.remove(0),
             other => panic!("{other:?}"),
@@ -246,13 +257,13 @@ impl Fixture {
     }
 
     pub(super) fn release(&mut self, held: &Held) {
-        let claim = Arc::clone(&held.claim);
-        let release = Operation::Release(claim, ReleaseMode::HandOver);
+        let lock_request = Arc::clone(&held.request);
+        let release = Operation::Release(lock_request, ReleaseMode::HandOver);
         self.run(release, Duration::ZERO);
     }
 
     pub(super) fn holds(&self, member: usize, held: &Held) -> bool {
-        self.holders[member].contains_key(&held.claim.owner)
+        self.holders[member].contains_key(&held.request.owner)
     }
 
     pub(super) fn restart_empty(&mut self, member: usize) {
@@ -263,6 +274,6 @@ impl Fixture {
     }
 }
 
-pub(super) fn claim() -> Claim {
-    crate::test_values::claim(TTL)
+pub(super) fn lock_request() -> LockRequest {
+    crate::test_values::lock_request(TTL)
 }

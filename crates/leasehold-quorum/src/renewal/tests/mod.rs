@@ -55,7 +55,7 @@ impl Fixture {
     fn poll(&mut self) {
         while let Some((member, id, request)) = self.net.pop_transmit() {
             let flight = self.net.members[member].answered(id, self.quorum.ours());
-            let Some(Task::Renewal(task)) = flight.map(|it| it.task) else {
+            let Some(Task::RenewReply(task)) = flight.map(|it| it.task) else {
                 panic!("{request:?}");
             };
             self.sent.push((member, task, request));
@@ -63,8 +63,8 @@ impl Fixture {
     }
 
     fn take(&mut self, member: usize) -> (RenewalTask, Request) {
-        let place = self.sent.iter().position(|it| it.0 == member);
-        let (_, task, request) = self.sent.remove(place.expect("a request"));
+        let index = self.sent.iter().position(|it| it.0 == member);
+        let (_, task, request) = self.sent.remove(index.expect("a request"));
         (task, request)
     }
 
@@ -106,10 +106,10 @@ impl Fixture {
 
     fn end(&mut self, held: &Held, mode: ReleaseMode) {
         self.net();
-        self.renewals.end(&mut self.net, &held.claim, mode);
+        self.renewals.end(&mut self.net, &held.request, mode);
     }
 
-    fn renewals(&mut self) -> Option<Vec<Renewal>> {
+    fn renewals(&mut self) -> Option<Vec<RenewReply>> {
         match self.net.pop_event()?.1 {
             Event::Done(Outcome::Renewed(renewals)) => Some(renewals),
             other => panic!("{other:?}"),
@@ -119,9 +119,9 @@ impl Fixture {
     fn outcome(&mut self) -> Option<Vec<String>> {
         let renewals = self.renewals()?;
         let text = |renewal| match renewal {
-            Renewal::Renewed(_) => "renewed".to_owned(),
-            Renewal::Lost(reason) => format!("lost: {reason:?}"),
-            Renewal::Unknown(error) => error.to_string(),
+            RenewReply::Renewed(_) => "renewed".to_owned(),
+            RenewReply::Lost(reason) => format!("lost: {reason:?}"),
+            RenewReply::Unknown(error) => error.to_string(),
         };
         Some(renewals.into_iter().map(text).collect())
     }
@@ -145,13 +145,13 @@ impl Fixture {
     }
 }
 
-fn claim() -> Claim {
-    crate::test_values::claim(TTL)
+fn lock_request() -> LockRequest {
+    crate::test_values::lock_request(TTL)
 }
 
-fn held(claim: Claim) -> Held {
+fn held(lock_request: LockRequest) -> Held {
     Held {
-        claim: Arc::new(claim),
+        request: Arc::new(lock_request),
         fence: leasehold_types::Fence::new(7).unwrap(),
     }
 }
@@ -159,7 +159,7 @@ fn held(claim: Claim) -> Held {
 #[test]
 fn one_request_per_member_renews_all_leases() {
     let mut fixture = Fixture::new();
-    let (one, two) = (held(claim()), held(claim()));
+    let (one, two) = (held(lock_request()), held(lock_request()));
     fixture.start(1, &[&one, &two]);
     assert_eq!(fixture.sent.len(), 3);
     fixture.answer(0, &[STANDS, GONE]);
@@ -173,7 +173,7 @@ fn one_request_per_member_renews_all_leases() {
 #[test]
 fn silence_is_neither_success_nor_loss() {
     let mut fixture = Fixture::new();
-    fixture.start(1, &[&held(claim())]);
+    fixture.start(1, &[&held(lock_request())]);
     fixture.answer(0, &[STANDS]);
     fixture.lose(1);
     assert!(fixture.outcome().is_none());
@@ -191,7 +191,7 @@ fn excluded_member_counts_as_failed() {
     let now = fixture.quorum.ours();
     let error = Error::new(ErrorKind::Unreachable, "connection refused");
     fixture.net.membership.disconnected(now, 1, error);
-    fixture.start(1, &[&held(claim())]);
+    fixture.start(1, &[&held(lock_request())]);
     assert_eq!(fixture.sent.len(), 2);
     fixture.answer(0, &[STANDS]);
     fixture.answer(2, &[BROKEN]);
@@ -203,7 +203,7 @@ fn excluded_member_counts_as_failed() {
 #[test]
 fn member_without_a_vote_cannot_renew() {
     let mut fixture = Fixture::new();
-    let lease = held(claim());
+    let lease = held(lock_request());
     fixture.quorum.restart(1, false);
     fixture.quorum.reconnect(&mut fixture.net.membership, 1);
     assert_eq!(fixture.renew(&lease, [STANDS, STANDS, STANDS]), "renewed");
@@ -212,7 +212,7 @@ fn member_without_a_vote_cannot_renew() {
     fixture.answer(1, &[STANDS]);
     fixture.lose(2);
     let mut renewals = fixture.renewals().unwrap();
-    let Renewal::Unknown(error) = renewals.remove(0) else {
+    let RenewReply::Unknown(error) = renewals.remove(0) else {
         panic!("two members of three cannot decide");
     };
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
@@ -225,7 +225,7 @@ fn member_without_a_vote_cannot_renew() {
 #[test]
 fn data_lost_before_the_sample_cannot_renew() {
     let mut fixture = Fixture::new();
-    fixture.start(1, &[&held(claim())]);
+    fixture.start(1, &[&held(lock_request())]);
     fixture.quorum.forget(1);
     fixture.answer(0, &[STANDS]);
     fixture.answer(1, &[STANDS]);
@@ -241,7 +241,7 @@ fn refused_member_is_looked_at_with_each_renewal() {
     fixture.quorum.take_data(1, &theirs);
     fixture.quorum.reconnect(&mut fixture.net.membership, 1);
     fixture.quorum.take_data(1, &ours);
-    let lease = held(claim());
+    let lease = held(lock_request());
     fixture.quorum.now += Duration::from_millis(1);
     fixture.start(1, &[&lease]);
     assert_eq!(fixture.sent.len(), 2);
@@ -254,7 +254,11 @@ fn refused_member_is_looked_at_with_each_renewal() {
 fn renewal_of_a_permit_names_its_slot() {
     let permits = Permits::new(3).unwrap();
     let slot = PermitSlot::new(2, permits).unwrap();
-    let lease = held(claim().with_mode(Mode::Permit(permits)).with_slot(slot));
+    let lease = held(
+        lock_request()
+            .with_mode(Mode::Permit(permits))
+            .with_slot(slot),
+    );
     let mut fixture = Fixture::new();
     fixture.start(1, &[&lease]);
     for (_, _, request) in &fixture.sent {
@@ -274,7 +278,7 @@ fn renewal_of_a_permit_names_its_slot() {
 #[test]
 fn missing_answers_are_failures() {
     let mut fixture = Fixture::new();
-    fixture.start(1, &[&held(claim()), &held(claim())]);
+    fixture.start(1, &[&held(lock_request()), &held(lock_request())]);
     for member in 0..3 {
         fixture.answer(member, &[STANDS]);
     }

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn majority_decides_and_a_straggler_is_repaired() {
     let mut fixture = Fixture::new();
-    fixture.start(1, &[&held(claim())]);
+    fixture.start(1, &[&held(lock_request())]);
     fixture.answer(0, &[STANDS]);
     fixture.answer(1, &[STANDS]);
     assert_eq!(fixture.outcome().unwrap(), ["renewed"]);
@@ -19,29 +19,29 @@ fn majority_decides_and_a_straggler_is_repaired() {
 
 #[test]
 fn lease_is_repaired_at_trusted_members() {
-    let repairs = |claim: Claim, states: [LeaseState; 3]| {
+    let repairs = |lock_request: LockRequest, states: [LeaseState; 3]| {
         let mut fixture = Fixture::new();
-        fixture.renew(&held(claim), states);
+        fixture.renew(&held(lock_request), states);
         fixture.repairs()
     };
-    assert_eq!(repairs(claim(), [STANDS, GONE, STANDS]), [(1, 1)]);
-    assert!(repairs(claim(), [STANDS, TAKEN, STANDS]).is_empty());
-    assert!(repairs(claim(), [STANDS, GONE, GONE]).is_empty());
-    assert!(repairs(claim().without_repair(), [STANDS, GONE, STANDS]).is_empty());
-    let shared = claim().with_mode(Mode::Shared);
+    assert_eq!(repairs(lock_request(), [STANDS, GONE, STANDS]), [(1, 1)]);
+    assert!(repairs(lock_request(), [STANDS, TAKEN, STANDS]).is_empty());
+    assert!(repairs(lock_request(), [STANDS, GONE, GONE]).is_empty());
+    assert!(repairs(lock_request().without_repair(), [STANDS, GONE, STANDS]).is_empty());
+    let shared = lock_request().with_mode(Mode::Shared);
     assert!(repairs(shared, [STANDS, GONE, STANDS]).is_empty());
 
     let mut fixture = Fixture::new();
     fixture.quorum.restart(1, false);
     fixture.quorum.reconnect(&mut fixture.net.membership, 1);
-    fixture.renew(&held(claim()), [STANDS, GONE, STANDS]);
+    fixture.renew(&held(lock_request()), [STANDS, GONE, STANDS]);
     assert!(fixture.repairs().is_empty(), "it would not count");
 }
 
 #[test]
 fn closed_member_is_not_asked_to_repair() {
     let mut fixture = Fixture::new();
-    fixture.start(1, &[&held(claim())]);
+    fixture.start(1, &[&held(lock_request())]);
     fixture.answer(1, &[GONE]);
     let error = Error::new(ErrorKind::Unreachable, "connection reset");
     let now = fixture.quorum.ours();
@@ -55,7 +55,7 @@ fn closed_member_is_not_asked_to_repair() {
 #[test]
 fn break_that_reached_a_minority_is_not_undone() {
     let mut fixture = Fixture::of(5);
-    fixture.start(1, &[&held(claim())]);
+    fixture.start(1, &[&held(lock_request())]);
     for (member, state) in [STANDS, STANDS, STANDS, GONE, BROKEN]
         .into_iter()
         .enumerate()
@@ -69,7 +69,7 @@ fn break_that_reached_a_minority_is_not_undone() {
 #[test]
 fn lease_that_ended_is_not_repaired() {
     for mode in [ReleaseMode::HandOver, ReleaseMode::Detach] {
-        let (mut fixture, lease) = (Fixture::new(), held(claim()));
+        let (mut fixture, lease) = (Fixture::new(), held(lock_request()));
         fixture.start(1, &[&lease]);
         fixture.answer(0, &[STANDS]);
         fixture.answer(1, &[STANDS]);
@@ -82,10 +82,10 @@ fn lease_that_ended_is_not_repaired() {
 
 #[test]
 fn older_renewal_repairs_nothing_after_a_newer_one() {
-    let (mut fixture, lease) = (Fixture::new(), held(claim()));
+    let (mut fixture, lease) = (Fixture::new(), held(lock_request()));
     fixture.start(1, &[&lease]);
     let older = std::mem::take(&mut fixture.sent);
-    let downgraded = Claim::clone(&lease.claim).with_mode(Mode::Shared);
+    let downgraded = LockRequest::clone(&lease.request).with_mode(Mode::Shared);
     let downgraded = held(downgraded);
     fixture.start(2, &[&downgraded]);
     fixture.sent = older;
@@ -97,7 +97,7 @@ fn older_renewal_repairs_nothing_after_a_newer_one() {
 
 #[test]
 fn lost_repair_is_followed_by_a_release() {
-    let (mut fixture, lease) = (Fixture::new(), held(claim()));
+    let (mut fixture, lease) = (Fixture::new(), held(lock_request()));
     fixture.renew(&lease, [STANDS, GONE, STANDS]);
     fixture.lose(1);
     assert!(fixture.is_idle() && fixture.renewals.timer.is_none());
@@ -110,16 +110,16 @@ fn lost_repair_is_followed_by_a_release() {
     fixture.poll();
     let (task, request) = fixture.take(1);
     assert_eq!(task, RenewalTask::Free);
-    let Request::Release { claim, .. } = request else {
+    let Request::Release { lock_request, .. } = request else {
         panic!("{request:?}");
     };
-    assert_eq!(claim.owner, lease.claim.owner);
+    assert_eq!(lock_request.owner, lease.request.owner);
     assert!(fixture.renewals.timer.is_none());
 }
 
 #[test]
 fn repair_lost_after_the_release_is_released_again() {
-    let (mut fixture, lease) = (Fixture::new(), held(claim()));
+    let (mut fixture, lease) = (Fixture::new(), held(lock_request()));
     fixture.renew(&lease, [STANDS, GONE, STANDS]);
     fixture.end(&lease, ReleaseMode::HandOver);
     fixture.lose(1);
@@ -129,7 +129,7 @@ fn repair_lost_after_the_release_is_released_again() {
 #[test]
 fn lease_is_not_released_again_without_need() {
     let after = |change: fn(&mut Fixture, &Held)| {
-        let (mut fixture, lease) = (Fixture::new(), held(claim()));
+        let (mut fixture, lease) = (Fixture::new(), held(lock_request()));
         fixture.renew(&lease, [STANDS, GONE, STANDS]);
         change(&mut fixture, &lease);
         fixture.renewals.timer

@@ -3,7 +3,7 @@
 use leasehold_types::ErrorKind;
 
 use super::*;
-use crate::test_values::claim;
+use crate::test_values::lock_request;
 
 const LONG: Duration = Duration::from_secs(600);
 const STRICT: Duration = Duration::from_millis(50);
@@ -23,9 +23,14 @@ fn members_state_the_limits() {
     let mut fixture = stating(&[0, 1, 2], LONG, TOLERANCE / 2);
     fixture.meet_all();
     assert!((0..3).all(|member| fixture.counts(member).is_ok()));
-    let refused = |ttl| fixture.trust.check_ttl(&claim(ttl)).unwrap_err();
-    assert!(fixture.trust.check_ttl(&claim(LONG)).is_ok());
-    assert!(fixture.trust.check_ttl(&claim(TOLERANCE * 5)).is_ok());
+    let refused = |ttl| fixture.trust.check_ttl(&lock_request(ttl)).unwrap_err();
+    assert!(fixture.trust.check_ttl(&lock_request(LONG)).is_ok());
+    assert!(
+        fixture
+            .trust
+            .check_ttl(&lock_request(TOLERANCE * 5))
+            .is_ok()
+    );
     for ttl in [
         LONG + Duration::from_millis(1),
         TOLERANCE * 5 - Duration::from_millis(1),
@@ -34,7 +39,7 @@ fn members_state_the_limits() {
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
         assert!(error.to_string().contains("out of bounds"), "{error}");
     }
-    let term = fixture.trust.term(&claim(LONG), fixture.ours());
+    let term = fixture.trust.term(&lock_request(LONG), fixture.ours());
     assert_eq!(term.ttl, Some(LONG - TOLERANCE));
 }
 
@@ -91,9 +96,9 @@ fn clocks_are_judged_by_the_stated_tolerance() {
 fn no_ttl_is_refused_before_a_majority_answers() {
     let mut fixture = stating(&[0, 1, 2], LONG, TOLERANCE);
     for member in [0, 1] {
-        assert!(fixture.trust.check_ttl(&claim(LONG * 2)).is_ok());
+        assert!(fixture.trust.check_ttl(&lock_request(LONG * 2)).is_ok());
         fixture.meet(member);
     }
-    assert!(fixture.trust.check_ttl(&claim(LONG * 2)).is_err());
-    assert!(fixture.trust.check_ttl(&claim(LONG)).is_ok());
+    assert!(fixture.trust.check_ttl(&lock_request(LONG * 2)).is_err());
+    assert!(fixture.trust.check_ttl(&lock_request(LONG)).is_ok());
 }

@@ -150,8 +150,8 @@ fn concurrent_initializations_of_differing_lists_fail() {
     let mut clients = lists.map(client);
     let meet = |fixture: &Fixture, clients: &mut [Trust; 2]| {
         for (trust, list) in clients.iter_mut().zip(lists) {
-            for (place, server) in list.into_iter().enumerate() {
-                trust.present(place, fixture.status(server), fixture.at());
+            for (index, server) in list.into_iter().enumerate() {
+                trust.present(index, fixture.status(server), fixture.at());
             }
         }
     };
@@ -165,18 +165,18 @@ fn concurrent_initializations_of_differing_lists_fail() {
             DataGeneration::parse(&format!("{data_generations:015x}0")).unwrap()
         });
         for step in steps {
-            let RecordStep::Write(place, edit) = step else {
+            let RecordStep::Write(index, edit) = step else {
                 panic!("{step:?}")
             };
-            if writes.contains(&list[place]) {
-                fixture.write(list[place], edit);
+            if writes.contains(&list[index]) {
+                fixture.write(list[index], edit);
             }
         }
     }
     fixture.pass(3_600);
     meet(&fixture, &mut clients);
     for trust in &clients {
-        assert!((0..3).all(|place| trust.counts(place, fixture.ours(), None).is_err()));
+        assert!((0..3).all(|index| trust.counts(index, fixture.ours(), None).is_err()));
         assert_eq!(
             trust.member_record_steps(&mut || panic!("nothing is to be restored")),
             []
@@ -187,8 +187,8 @@ fn concurrent_initializations_of_differing_lists_fail() {
 /// Returns a client that was given `list` and has met its servers.
 pub(super) fn client_of(fixture: &Fixture, list: &[usize]) -> Trust {
     let mut trust = Trust::new(ids_of(list), set_of(list), true);
-    for (place, server) in list.iter().enumerate() {
-        trust.present(place, fixture.status(*server), fixture.at());
+    for (index, server) in list.iter().enumerate() {
+        trust.present(index, fixture.status(*server), fixture.at());
     }
     trust
 }
@@ -265,8 +265,8 @@ fn an_older_card_claims_nobody() {
     (old.set, old.generation) = (set_of(&[0, 1, 2]), 1);
     let client = client_of(&fixture, &[1, 2, 3]);
     assert!(client.counts(0, fixture.ours(), None).is_err());
-    for place in [1, 2] {
-        assert_eq!(client.counts(place, fixture.ours(), None), Ok(()));
+    for index in [1, 2] {
+        assert_eq!(client.counts(index, fixture.ours(), None), Ok(()));
     }
     // The old quorum does not come back with it, either.
     let before = client_of(&fixture, &[0, 1, 2]);
@@ -283,8 +283,8 @@ fn client_unaware_of_a_change_continues() {
     // A majority of one of these quorums shares a member with each majority of the other.
     let client = client_of(&fixture, &[0, 1, 2]);
     assert!(client.counts(0, fixture.ours(), None).is_err());
-    for place in [1, 2] {
-        assert_eq!(client.counts(place, fixture.ours(), None), Ok(()));
+    for index in [1, 2] {
+        assert_eq!(client.counts(index, fixture.ours(), None), Ok(()));
     }
 }
 
@@ -296,8 +296,8 @@ fn a_set_that_is_being_formed_claims_nobody() {
     (asked_first.set, asked_first.generation) = (set_of(&[0, 1, 2]), 1);
     let client = client_of(&fixture, &[0, 1, 2]);
     assert!(client.counts(0, fixture.ours(), None).is_err());
-    for place in [1, 2] {
-        assert_eq!(client.counts(place, fixture.ours(), None), Ok(()));
+    for index in [1, 2] {
+        assert_eq!(client.counts(index, fixture.ours(), None), Ok(()));
     }
 }
 

@@ -98,19 +98,19 @@ fn concurrent_restorations_of_differing_lists_fail() {
     let clients = lists.map(|list| client_of(&fixture, &list));
     // Each client is the first at one of them.
     for ((client, list), first) in clients.iter().zip(lists).zip([1, 2]) {
-        carry_out(&mut fixture, client, |place| list[place], Some(first));
+        carry_out(&mut fixture, client, |index| list[index], Some(first));
     }
     // From now on each client cannot reach the server where the other one was first.
     for (list, reached) in lists.into_iter().zip([[0, 1], [1, 2]]) {
         let mut client = Trust::new(set_of(&list).ids, set_of(&list), true);
         for _ in 0..2 {
-            for place in reached {
-                client.present(place, fixture.status(list[place]), fixture.at());
+            for index in reached {
+                client.present(index, fixture.status(list[index]), fixture.at());
             }
-            carry_out(&mut fixture, &client, |place| list[place], None);
+            carry_out(&mut fixture, &client, |index| list[index], None);
             fixture.pass(3_600);
         }
-        let trusted = |place: &usize| client.counts(*place, fixture.ours(), None).is_ok();
+        let trusted = |index: &usize| client.counts(*index, fixture.ours(), None).is_ok();
         assert_eq!((0..3).filter(trusted).count(), 1, "{list:?}");
     }
 }

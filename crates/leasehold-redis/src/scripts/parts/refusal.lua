@@ -1,8 +1,8 @@
--- The answer to a claim that was not granted.
+-- The answer to a request that was not granted.
 --
 -- Source  docs/wire.md, "Acquire"
 
--- The answer to a claim that was not granted:
+-- The answer to a request that was not granted:
 --   {0, value of the lock key, ms left of what holds it or < 0, place or 0, ms until the waiter asks again
 --   or -1, 1 if the server refused to notify a waiter}
 local function refusal(entry)

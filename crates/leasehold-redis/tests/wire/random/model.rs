@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use leasehold::Mode;
-use leasehold::store::{Claim, Owner, PermitSlot};
+use leasehold::store::{LockRequest, Owner, PermitSlot};
 
 #[derive(Clone, Debug)]
 pub(super) struct Held {
@@ -41,12 +41,12 @@ impl Model {
         self.leases.keys().copied().collect()
     }
 
-    pub(super) fn lease(&mut self, claim: &Claim) -> Option<&mut Held> {
-        let held = self.leases.get_mut(&claim.owner);
-        held.filter(|held| held.mode == claim.mode)
+    pub(super) fn lease(&mut self, lock_request: &LockRequest) -> Option<&mut Held> {
+        let held = self.leases.get_mut(&lock_request.owner);
+        held.filter(|held| held.mode == lock_request.mode)
     }
 
-    /// Returns whether the lock may be granted to a claim that does not hold it.
+    /// Returns whether the lock may be granted to a request that does not hold it.
     pub(super) fn admits(&self, mode: Mode) -> bool {
         let room = match mode {
             Mode::Exclusive => 0,
@@ -58,7 +58,7 @@ impl Model {
         !is_closed && self.leases.values().all(|held| held.mode == mode)
     }
 
-    /// Returns whether the lock must be granted to a claim if no claim waits. The keys of leases that are
+    /// Returns whether the lock must be granted to a request if no request waits. The keys of leases that are
     /// shared end a millisecond late.
     pub(super) fn must_admit(&self, mode: Mode) -> bool {
         self.admits(mode) && self.now > self.ended + 1
@@ -73,36 +73,40 @@ impl Model {
     /// Notes a grant. Returns which rule it violates.
     pub(super) fn grant(
         &mut self,
-        claim: &Arc<Claim>,
+        lock_request: &Arc<LockRequest>,
         fence: u64,
         slot: Option<PermitSlot>,
     ) -> Result<(), &'static str> {
-        let (ends, former) = (self.now + claim.ttl.as_millis() as u64, self.lease(claim));
-        let ends = match (&former, claim.mode) {
+        let (ends, former) = (
+            self.now + lock_request.ttl.as_millis() as u64,
+            self.lease(lock_request),
+        );
+        let ends = match (&former, lock_request.mode) {
             (Some(held), Mode::Shared | Mode::Permit(_)) => ends.max(held.ends),
             _ => ends,
         };
         let keeps_slot = former.as_ref().is_none_or(|held| held.slot == slot);
-        if former.is_none() && !self.admits(claim.mode) {
+        if former.is_none() && !self.admits(lock_request.mode) {
             return Err("there are too many holders");
         }
-        if !keeps_slot || slot.is_some_and(|slot| self.is_taken(slot, claim.owner)) {
+        if !keeps_slot || slot.is_some_and(|slot| self.is_taken(slot, lock_request.owner)) {
             return Err("another lease has the permit");
         }
         if fence <= self.fence {
             return Err("the fence is not greater than the last one");
         }
         self.fence = fence;
-        let mode = claim.mode;
-        self.leases.insert(claim.owner, Held { mode, slot, ends });
+        let mode = lock_request.mode;
+        self.leases
+            .insert(lock_request.owner, Held { mode, slot, ends });
         Ok(())
     }
 
-    /// Ends the lease of a claim. Returns whether there was one.
-    pub(super) fn release(&mut self, claim: &Claim) -> bool {
-        let held = self.lease(claim).is_some();
+    /// Ends the lease of a request. Returns whether there was one.
+    pub(super) fn release(&mut self, lock_request: &LockRequest) -> bool {
+        let held = self.lease(lock_request).is_some();
         if held {
-            self.leases.remove(&claim.owner);
+            self.leases.remove(&lock_request.owner);
         }
         held
     }

@@ -2,9 +2,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::env::Entropy;
-use leasehold::store::{Claim, Owner, PermitSlot};
+use leasehold::store::{LockRequest, Owner, PermitSlot};
 use leasehold::{ErrorKind, LostReason, Mode};
-use leasehold_quorum::{LeaseState, Place, Reply};
+use leasehold_quorum::{LeaseState, Position, Reply};
 use leasehold_testkit::SeededEntropy;
 
 use super::memory::MemoryServer;
@@ -20,7 +20,7 @@ const BREAKS_MAX: usize = 16;
 
 /// One wait of a client, which may have the lock.
 struct Party {
-    claim: Arc<Claim>,
+    lock_request: Arc<LockRequest>,
     client: usize,
     /// Whether it may be in the queue.
     waits: bool,
@@ -120,54 +120,60 @@ impl Run {
                 .any(|party| party.asks)
                 .unwrap_or_else(|| self.newcomer()),
         };
-        let Party { claim, client, .. } = &self.parties[party];
-        let (claim, client) = (claim.clone(), *client);
-        let place = match self.below(8) {
-            0..=2 => Place::None,
-            3 => Place::Barging,
-            _ => Place::Ticket(1000 + self.below(50)),
+        let Party {
+            lock_request,
+            client,
+            ..
+        } = &self.parties[party];
+        let (lock_request, client) = (lock_request.clone(), *client);
+        let position = match self.below(8) {
+            0..=2 => Position::None,
+            3 => Position::Barging,
+            _ => Position::Ticket(1000 + self.below(50)),
         };
-        let preferred = self.any_slot(claim.mode);
+        let preferred = self.any_slot(lock_request.mode);
         let is_first = self.parties.len() == party + 1 && !self.parties[party].waits;
         self.model.at(self.server.now_ms());
-        let is_holder = self.model.lease(&claim).is_some();
+        let is_holder = self.model.lease(&lock_request).is_some();
         let is_plain =
-            is_first && !is_holder && claim.mode == Mode::Exclusive && self.below(2) == 0;
+            is_first && !is_holder && lock_request.mode == Mode::Exclusive && self.below(2) == 0;
         let reply = if is_plain {
-            self.clients[client].try_acquire(&claim)
+            self.clients[client].try_acquire(&lock_request)
         } else {
             let client = &mut self.clients[client];
-            client.acquire_preferring(&claim, place, preferred).0
+            client
+                .acquire_preferring(&lock_request, position, preferred)
+                .0
         };
         self.note(format!(
-            "{} asks at {place:?} for {preferred:?}: {reply:?}",
-            claim.owner
+            "{} asks at {position:?} for {preferred:?}: {reply:?}",
+            lock_request.owner
         ));
         match reply {
             Reply::Granted { fence, slot } => self.granted(party, fence.get(), slot),
             Reply::Busy(_) => {
                 self.check(!is_holder, "a holder is refused");
-                let must = self.model.must_admit(claim.mode);
+                let must = self.model.must_admit(lock_request.mode);
                 let waits = self.parties.iter().any(|party| party.waits);
                 self.check(!must || waits, "a free lock is refused");
-                self.parties[party].waits = !is_plain && matches!(place, Place::Ticket(_));
+                self.parties[party].waits = !is_plain && matches!(position, Position::Ticket(_));
             }
             Reply::Failed(error) => {
                 self.check(error.kind() == ErrorKind::PermitsDiffer, "an error");
                 self.check(
-                    !is_holder && !self.model.must_admit(claim.mode),
+                    !is_holder && !self.model.must_admit(lock_request.mode),
                     "it is refused",
                 );
                 self.parties[party].waits = false;
             }
-            other => panic!("a claim is answered {other:?}"),
+            other => panic!("a lock_request is answered {other:?}"),
         }
     }
 
     fn granted(&mut self, party: usize, fence: u64, slot: Option<PermitSlot>) {
-        let claim = self.parties[party].claim.clone();
+        let lock_request = self.parties[party].lock_request.clone();
         self.parties[party].waits = false;
-        let noted = self.model.grant(&claim, fence, slot);
+        let noted = self.model.grant(&lock_request, fence, slot);
         self.check(noted.is_ok(), noted.err().unwrap_or_default());
     }
 
@@ -175,36 +181,41 @@ impl Run {
         let Some(party) = self.any(|_| true) else {
             return;
         };
-        let mut claim = self.parties[party].claim.clone();
-        let named = self.any_slot(claim.mode);
+        let mut lock_request = self.parties[party].lock_request.clone();
+        let named = self.any_slot(lock_request.mode);
         let now = self.server.now_ms();
         self.model.at(now);
-        let held = self.model.lease(&claim).cloned();
-        let is_downgrade = claim.mode == Mode::Exclusive
+        let held = self.model.lease(&lock_request).cloned();
+        let is_downgrade = lock_request.mode == Mode::Exclusive
             && self.modes.contains(&Mode::Shared)
             && self.below(4) == 0;
         if is_downgrade {
-            claim = Arc::new((*claim).clone().with_mode(Mode::Shared));
+            lock_request = Arc::new((*lock_request).clone().with_mode(Mode::Shared));
         }
         let client = &mut self.clients[self.parties[party].client];
-        let answer = client.renew_all(vec![lease(&claim, 1, named)]).remove(0);
-        self.note(format!("{} renews {named:?}: {answer:?}", claim.owner));
+        let answer = client
+            .renew_all(vec![lease(&lock_request, 1, named)])
+            .remove(0);
+        self.note(format!(
+            "{} renews {named:?}: {answer:?}",
+            lock_request.owner
+        ));
         let is_renewed = matches!(answer, LeaseState::Renewed);
         let Some(held) = held else {
             return self.check(!is_renewed, "a lease that ended is renewed");
         };
-        let is_taken = named.is_some_and(|slot| self.model.is_taken(slot, claim.owner));
+        let is_taken = named.is_some_and(|slot| self.model.is_taken(slot, lock_request.owner));
         let expected = match answer {
             LeaseState::Lost(LostReason::Taken) => is_taken,
             LeaseState::Renewed => !is_taken,
             _ => false,
         };
         self.check(expected, "a valid lease is lost");
-        self.parties[party].claim = claim.clone();
-        let former = Arc::new((*claim).clone().with_mode(held.mode));
+        self.parties[party].lock_request = lock_request.clone();
+        let former = Arc::new((*lock_request).clone().with_mode(held.mode));
         let lease = self.model.lease(&former).expect("it is valid");
-        lease.mode = claim.mode;
-        lease.ends = lease.ends.max(now + claim.ttl.as_millis() as u64);
+        lease.mode = lock_request.mode;
+        lease.ends = lease.ends.max(now + lock_request.ttl.as_millis() as u64);
         if is_renewed && named.is_some() {
             lease.slot = named;
         }
@@ -220,21 +231,29 @@ impl Run {
     }
 
     fn release_one(&mut self, party: usize, successor: Option<usize>) {
-        let Party { claim, client, .. } = &self.parties[party];
-        let (claim, client) = (claim.clone(), *client);
-        let next = successor.map(|next| self.parties[next].claim.clone());
-        let is_first = claim.mode == Mode::Exclusive && next.is_none() && self.below(2) == 0;
+        let Party {
+            lock_request,
+            client,
+            ..
+        } = &self.parties[party];
+        let (lock_request, client) = (lock_request.clone(), *client);
+        let next = successor.map(|next| self.parties[next].lock_request.clone());
+        let is_first = lock_request.mode == Mode::Exclusive && next.is_none() && self.below(2) == 0;
         let client = &mut self.clients[client];
-        let (freed, granted) = if is_first && client.free(&claim) {
+        let (freed, granted) = if is_first && client.free(&lock_request) {
             (true, None)
         } else {
-            client.release_to(&claim, None, next.as_ref().map(|claim| (claim, 1000)))
+            client.release_to(
+                &lock_request,
+                None,
+                next.as_ref().map(|lock_request| (lock_request, 1000)),
+            )
         };
         self.note(format!(
             "{} is released to {next:?}: {freed}, {granted:?}",
-            claim.owner
+            lock_request.owner
         ));
-        let held = self.model.at(self.server.now_ms()).release(&claim);
+        let held = self.model.at(self.server.now_ms()).release(&lock_request);
         self.check(freed == held, "a release frees something else");
         (self.parties[party].asks, self.parties[party].waits) = (false, false);
         if let (Some(next), Some((fence, slot))) = (successor, granted) {
@@ -243,27 +262,33 @@ impl Run {
     }
 
     fn force_release(&mut self) {
-        let party = self.any(|party| party.claim.mode == Mode::Exclusive);
+        let party = self.any(|party| party.lock_request.mode == Mode::Exclusive);
         let Some(party) = party.filter(|_| self.breaks < BREAKS_MAX) else {
             return;
         };
         self.breaks += 1;
-        let claim = self.parties[party].claim.clone();
+        let lock_request = self.parties[party].lock_request.clone();
         let at_once = self.below(2) == 0;
-        let (existed, _) =
-            break_lease(&mut self.clients[0], &claim, if at_once { "1" } else { "" });
-        self.note(format!("{} is broken, at once: {at_once}", claim.owner));
+        let (existed, _) = break_lease(
+            &mut self.clients[0],
+            &lock_request,
+            if at_once { "1" } else { "" },
+        );
+        self.note(format!(
+            "{} is broken, at once: {at_once}",
+            lock_request.owner
+        ));
         self.parties[party].asks = false;
         let model = self.model.at(self.server.now_ms());
-        let held = model.force_release(claim.owner, at_once);
+        let held = model.force_release(lock_request.owner, at_once);
         self.check(existed == 1 || !held, "a break finds no lease");
     }
 
     fn heartbeat(&mut self) {
         let client = self.below(3) as usize;
         let waiter = self.any(|party| party.waits && party.client == client);
-        let claim = waiter.map(|waiter| self.parties[waiter].claim.clone());
-        self.clients[client].heartbeat(&claim.iter().collect::<Vec<_>>());
+        let lock_request = waiter.map(|waiter| self.parties[waiter].lock_request.clone());
+        self.clients[client].heartbeat(&lock_request.iter().collect::<Vec<_>>());
         self.note(format!("heartbeat of {client}"));
     }
 
@@ -329,10 +354,10 @@ impl Run {
     fn newcomer(&mut self) -> usize {
         let client = self.below(4) as usize;
         let mode = self.modes[self.below(self.modes.len() as u64) as usize];
-        let mut claim = (*self.clients[client].claim(mode)).clone();
-        claim.ttl = Duration::from_millis(50 + self.below(1500));
+        let mut lock_request = (*self.clients[client].lock_request(mode)).clone();
+        lock_request.ttl = Duration::from_millis(50 + self.below(1500));
         self.parties.push(Party {
-            claim: Arc::new(claim),
+            lock_request: Arc::new(lock_request),
             client,
             waits: false,
             asks: true,

@@ -1,4 +1,4 @@
-use leasehold::store::Renewal;
+use leasehold::store::RenewReply;
 use leasehold::{Client, ErrorKind, Mode, ReleaseOutcome};
 
 use crate::contract::fixture::{Fixture, LONG, OpenStore, busy, granted, held, released};
@@ -13,16 +13,19 @@ pub(crate) async fn r4_shared_renewal_downgrades_an_exclusive_lease(fixture: &Fi
     if !shares(&store) {
         return;
     }
-    let exclusive = fixture.claim(&key, LONG);
+    let exclusive = fixture.request(&key, LONG);
     let fence = granted(&store, &exclusive).await;
     busy(&other, &fixture.shared(&key, LONG)).await;
     let shared = exclusive.clone().with_mode(Mode::Shared);
     let lease = held(&shared, fence);
     for _ in 0..2 {
         let answers = store.renew(std::slice::from_ref(&lease)).await;
-        assert!(matches!(answers[..], [Renewal::Renewed(_)]), "{answers:?}");
+        assert!(
+            matches!(answers[..], [RenewReply::Renewed(_)]),
+            "{answers:?}"
+        );
     }
-    busy(&other, &fixture.claim(&key, LONG)).await;
+    busy(&other, &fixture.request(&key, LONG)).await;
     let reader = fixture.shared(&key, LONG);
     assert!(granted(&other, &reader).await > fence);
     if let Some(inspection) = store.inspection() {
@@ -33,9 +36,9 @@ pub(crate) async fn r4_shared_renewal_downgrades_an_exclusive_lease(fixture: &Fi
         );
     }
     released(&other, &reader).await;
-    busy(&other, &fixture.claim(&key, LONG)).await;
+    busy(&other, &fixture.request(&key, LONG)).await;
     released(&store, &shared).await;
-    let next = fixture.claim(&key, LONG);
+    let next = fixture.request(&key, LONG);
     granted(&other, &next).await;
     released(&other, &next).await;
 }
@@ -45,7 +48,7 @@ pub(crate) async fn r4_late_exclusive_message_undoes_nothing(fixture: &Fixture) 
     if !shares(&store) {
         return;
     }
-    let exclusive = fixture.claim(&key, LONG);
+    let exclusive = fixture.request(&key, LONG);
     let fence = granted(&store, &exclusive).await;
     let shared = exclusive.clone().with_mode(Mode::Shared);
     store.renew(&[held(&shared, fence)]).await;
@@ -55,11 +58,14 @@ pub(crate) async fn r4_late_exclusive_message_undoes_nothing(fixture: &Fixture) 
     let late = fixture.shared(&key, LONG);
     granted(&other, &late).await;
     let answers = store.renew(&[held(&shared, fence)]).await;
-    assert!(matches!(answers[..], [Renewal::Renewed(_)]), "{answers:?}");
-    for claim in [&reader, &late] {
-        released(&other, claim).await;
+    assert!(
+        matches!(answers[..], [RenewReply::Renewed(_)]),
+        "{answers:?}"
+    );
+    for request in [&reader, &late] {
+        released(&other, request).await;
     }
-    busy(&other, &fixture.claim(&key, LONG)).await;
+    busy(&other, &fixture.request(&key, LONG)).await;
     released(&store, &shared).await;
 }
 
@@ -68,10 +74,10 @@ pub(crate) async fn r4_shared_release_frees_either_mode(fixture: &Fixture) {
     if !shares(&store) {
         return;
     }
-    let exclusive = fixture.claim(&key, LONG);
+    let exclusive = fixture.request(&key, LONG);
     granted(&store, &exclusive).await;
     released(&store, &exclusive.clone().with_mode(Mode::Shared)).await;
-    let next = fixture.claim(&key, LONG);
+    let next = fixture.request(&key, LONG);
     granted(&store, &next).await;
     released(&store, &next).await;
 }
@@ -81,19 +87,19 @@ pub(crate) async fn r4_shared_renewal_takes_no_lock(fixture: &Fixture) {
     if !shares(&store) {
         return;
     }
-    let old = fixture.claim(&key, LONG);
+    let old = fixture.request(&key, LONG);
     let fence = granted(&store, &old).await;
     released(&store, &old).await;
     let shared = held(&old.clone().with_mode(Mode::Shared), fence);
     let lost = async |what: &str| {
         let answers = store.renew(std::slice::from_ref(&shared)).await;
         assert!(
-            matches!(answers[..], [Renewal::Lost(_)]),
+            matches!(answers[..], [RenewReply::Lost(_)]),
             "{what}: {answers:?}"
         );
     };
     lost("free").await;
-    let next = fixture.claim(&key, LONG);
+    let next = fixture.request(&key, LONG);
     granted(&store, &next).await;
     lost("held by a writer").await;
     busy(&store, &fixture.shared(&key, LONG)).await;
@@ -102,7 +108,7 @@ pub(crate) async fn r4_shared_renewal_takes_no_lock(fixture: &Fixture) {
     granted(&store, &reader).await;
     lost("held by a reader").await;
     released(&store, &reader).await;
-    let last = fixture.claim(&key, LONG);
+    let last = fixture.request(&key, LONG);
     granted(&store, &last).await;
     released(&store, &last).await;
 }
@@ -115,18 +121,21 @@ pub(crate) async fn r4_downgrade_admits_no_writer(fixture: &Fixture) {
     }
     for _ in 0..20 {
         let key = fixture.key();
-        let exclusive = fixture.claim(&key, LONG);
+        let exclusive = fixture.request(&key, LONG);
         let fence = granted(&store, &exclusive).await;
         let shared = held(&exclusive.with_mode(Mode::Shared), fence);
         let renewing = store.renew(std::slice::from_ref(&shared));
         let trying = async {
             for _ in 0..10 {
-                busy(&other, &fixture.claim(&key, LONG)).await;
+                busy(&other, &fixture.request(&key, LONG)).await;
             }
         };
         let (answers, ()) = tokio::join!(renewing, trying);
-        assert!(matches!(answers[..], [Renewal::Renewed(_)]), "{answers:?}");
-        released(&store, &shared.claim).await;
+        assert!(
+            matches!(answers[..], [RenewReply::Renewed(_)]),
+            "{answers:?}"
+        );
+        released(&store, &shared.request).await;
     }
 }
 

@@ -2,7 +2,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 
 use futures_util::future::join_all;
-use leasehold::store::{AcquireError, Claim, Permits};
+use leasehold::store::{AcquireError, LockRequest, Permits};
 use leasehold::{Effect, ErrorKind, Fence, Key, Mode};
 
 use crate::contract::fixture::{
@@ -16,14 +16,14 @@ pub(in crate::contract) fn permits(count: u32) -> Permits {
     Permits::new(count).expect("a number of permits")
 }
 
-/// Returns a claim on one of three permits, of a client of its own.
-fn wants(fixture: &Fixture, key: &Key) -> Claim {
+/// Returns a request on one of three permits, of a client of its own.
+fn wants(fixture: &Fixture, key: &Key) -> LockRequest {
     wants_of(fixture, key, THREE)
 }
 
-fn wants_of(fixture: &Fixture, key: &Key, count: u32) -> Claim {
+fn wants_of(fixture: &Fixture, key: &Key, count: u32) -> LockRequest {
     fixture
-        .claim(key, LONG)
+        .request(key, LONG)
         .with_mode(Mode::Permit(permits(count)))
 }
 
@@ -38,15 +38,15 @@ async fn offers(fixture: &Fixture, store: &OpenStore) -> bool {
     false
 }
 
-async fn try_permit(store: &OpenStore, claim: Claim) -> Option<(Claim, Fence)> {
-    match store.acquire(&claim).await {
-        Ok(grant) => Some((claim, grant.fence)),
+async fn try_permit(store: &OpenStore, request: LockRequest) -> Option<(LockRequest, Fence)> {
+    match store.acquire(&request).await {
+        Ok(grant) => Some((request, grant.fence)),
         Err(AcquireError::Busy(_)) => None,
         Err(AcquireError::Failed(error)) => panic!("no answer: {error}"),
     }
 }
 
-async fn has_permit(fixture: &Fixture, store: &OpenStore, key: &Key) -> (Claim, Fence) {
+async fn has_permit(fixture: &Fixture, store: &OpenStore, key: &Key) -> (LockRequest, Fence) {
     let granted = try_permit(store, wants(fixture, key)).await;
     granted.expect("a free permit")
 }
@@ -79,10 +79,10 @@ pub(crate) async fn a8_each_permit_has_one_holder(fixture: &Fixture) {
         held.push((&other, (next, fence)));
         is_full(fixture, &store, &key).await;
     }
-    for (its, (claim, _)) in &held {
-        released(its, claim).await;
+    for (its, (request, _)) in &held {
+        released(its, request).await;
     }
-    let writer = fixture.claim(&key, LONG);
+    let writer = fixture.request(&key, LONG);
     let (_, (_, last)) = held[2];
     assert!(granted(&store, &writer).await > last);
     released(&store, &writer).await;
@@ -105,13 +105,13 @@ pub(crate) async fn a8_differing_permit_count_is_refused(fixture: &Fixture) {
             }
         }
         // This works whether or not all are held.
-        while let Some((claim, _)) = try_permit(&store, wants(fixture, &key)).await {
-            held.push(claim);
+        while let Some((request, _)) = try_permit(&store, wants(fixture, &key)).await {
+            held.push(request);
         }
     }
     assert_eq!(held.len(), 3, "nobody who was refused has one");
-    for claim in &held {
-        released(&store, claim).await;
+    for request in &held {
+        released(&store, request).await;
     }
     let (only, _) = try_permit(&store, wants_of(fixture, &key, 1))
         .await
@@ -132,7 +132,7 @@ pub(crate) async fn a8_permits_exclude_other_modes(fixture: &Fixture) {
         &[Mode::Exclusive]
     };
     for mode in modes {
-        let other = || fixture.claim(&key, LONG).with_mode(*mode);
+        let other = || fixture.request(&key, LONG).with_mode(*mode);
         let (holder, _) = has_permit(fixture, &store, &key).await;
         busy(&store, &other()).await;
         released(&store, &holder).await;
@@ -152,18 +152,18 @@ pub(crate) async fn a8_leases_that_end_let_as_many_in(fixture: &Fixture) {
     let began = now();
     for _ in 0..THREE {
         let short = || {
-            let mut claim = wants(fixture, &key);
-            claim.ttl = ttl;
-            claim
+            let mut request = wants(fixture, &key);
+            request.ttl = ttl;
+            request
         };
         try_permit(&store, short()).await.expect("a free permit");
     }
     let full = try_permit(&store, wants(fixture, &key)).await;
     assert!(full.is_none() || began.elapsed() >= ttl, "{full:?}");
-    let mut next: Vec<Claim> = full.into_iter().map(|(claim, _)| claim).collect();
+    let mut next: Vec<LockRequest> = full.into_iter().map(|(request, _)| request).collect();
     while next.len() < THREE as usize {
         match try_permit(&store, wants(fixture, &key)).await {
-            Some((claim, _)) => next.push(claim),
+            Some((request, _)) => next.push(request),
             None => fixture.pause().await,
         }
         assert!(
@@ -174,8 +174,8 @@ pub(crate) async fn a8_leases_that_end_let_as_many_in(fixture: &Fixture) {
     }
     assert!(began.elapsed() >= ttl, "a lease ended before its time");
     is_full(fixture, &store, &key).await;
-    for claim in &next {
-        released(&store, claim).await;
+    for request in &next {
+        released(&store, request).await;
     }
 }
 

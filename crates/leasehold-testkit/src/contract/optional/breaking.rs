@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use leasehold::store::{Claim, ForceReleaseRecord, ForcedRelease, Release, Renewal};
+use leasehold::store::{BreakRecord, BrokenLease, LockRequest, ReleaseReply, RenewReply};
 use leasehold::{Fence, LostReason, Mode};
 
 use crate::contract::fixture::{
@@ -9,33 +9,33 @@ use crate::contract::fixture::{
 };
 use crate::contract::waiting::crowd::Crowd;
 
-fn record(fixture: &Fixture, claim: &Claim, fence: Fence) -> ForceReleaseRecord {
+fn record(fixture: &Fixture, request: &LockRequest, fence: Fence) -> BreakRecord {
     let by = fixture.client();
-    ForceReleaseRecord::new(claim.owner, fence, (*by).clone(), fixture.wall())
+    BreakRecord::new(request.owner, fence, (*by).clone(), fixture.wall())
 }
 
-fn at_once(fixture: &Fixture, claim: &Claim, fence: Fence) -> ForceReleaseRecord {
-    let mut record = record(fixture, claim, fence);
+fn at_once(fixture: &Fixture, request: &LockRequest, fence: Fence) -> BreakRecord {
+    let mut record = record(fixture, request, fence);
     record.at_once = true;
     record
 }
 
-async fn broken(store: &OpenStore, claim: &Claim, record: &ForceReleaseRecord) -> ForcedRelease {
-    let broken = admin(store).break_lease(&claim.key, record).await;
+async fn broken(store: &OpenStore, request: &LockRequest, record: &BreakRecord) -> BrokenLease {
+    let broken = admin(store).break_lease(&request.key, record).await;
     let broken = broken.expect("an answer");
     assert!(broken.existed, "the lease existed: {broken:?}");
     broken
 }
 
-async fn renewal(store: &OpenStore, claim: &Claim, fence: Fence) -> Renewal {
-    let mut answers = store.renew(&[held(claim, fence)]).await;
+async fn renewal(store: &OpenStore, request: &LockRequest, fence: Fence) -> RenewReply {
+    let mut answers = store.renew(&[held(request, fence)]).await;
     answers.pop().expect("one answer")
 }
 
-async fn is_told(store: &OpenStore, claim: &Claim, fence: Fence) {
-    let answer = renewal(store, claim, fence).await;
+async fn is_told(store: &OpenStore, request: &LockRequest, fence: Fence) {
+    let answer = renewal(store, request, fence).await;
     assert!(
-        matches!(answer, Renewal::Lost(LostReason::Broken)),
+        matches!(answer, RenewReply::Lost(LostReason::Broken)),
         "{answer:?}"
     );
 }
@@ -43,42 +43,42 @@ async fn is_told(store: &OpenStore, claim: &Claim, fence: Fence) {
 pub(crate) async fn b1_next_renewal_reports_the_break(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     let ttl = short_ttl(&store);
-    let claim = fixture.claim(&key, ttl);
-    let fence = granted(&store, &claim).await;
+    let request = fixture.request(&key, ttl);
+    let fence = granted(&store, &request).await;
     assert!(matches!(
-        renewal(&store, &claim, fence).await,
-        Renewal::Renewed(_)
+        renewal(&store, &request, fence).await,
+        RenewReply::Renewed(_)
     ));
-    broken(&other, &claim, &record(fixture, &claim, fence)).await;
-    is_told(&store, &claim, fence).await;
-    let shared = claim.clone().with_mode(Mode::Shared);
+    broken(&other, &request, &record(fixture, &request, fence)).await;
+    is_told(&store, &request, fence).await;
+    let shared = request.clone().with_mode(Mode::Shared);
     is_told(&store, &shared, fence).await;
-    let release = store.release(&claim).await;
-    assert!(matches!(release, Ok(Release::WasLost)), "{release:?}");
+    let release = store.release(&request).await;
+    assert!(matches!(release, Ok(ReleaseReply::WasLost)), "{release:?}");
     // The same holds when the lock is free, or belongs to the next holder.
     let (next, _) = granted_in_time(fixture, &other, &key).await;
-    is_told(&store, &claim, fence).await;
+    is_told(&store, &request, fence).await;
     released(&other, &next).await;
-    is_told(&store, &claim, fence).await;
+    is_told(&store, &request, fence).await;
 }
 
 pub(crate) async fn b2_broken_lock_stays_closed_until_lease_end(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     let ttl = short_ttl(&store);
-    let (claim, began) = (fixture.claim(&key, ttl), now());
-    let fence = granted(&store, &claim).await;
+    let (request, began) = (fixture.request(&key, ttl), now());
+    let fence = granted(&store, &request).await;
     while began.elapsed() < ttl / 3 {
         fixture.pause().await;
     }
     let asked = now();
     assert!(matches!(
-        renewal(&store, &claim, fence).await,
-        Renewal::Renewed(_)
+        renewal(&store, &request, fence).await,
+        RenewReply::Renewed(_)
     ));
-    let left = broken(&other, &claim, &record(fixture, &claim, fence)).await;
+    let left = broken(&other, &request, &record(fixture, &request, fence)).await;
     let left = left.closed_for.expect("a time");
     assert!(left <= ttl && left > ttl / 3, "{left:?}");
-    busy(&other, &fixture.claim(&key, LONG)).await;
+    busy(&other, &fixture.request(&key, LONG)).await;
     let holders = inspection(&other).holders(&key).await.expect("an answer");
     let [holder] = holders.as_slice() else {
         panic!("one holder: {holders:?}")
@@ -86,11 +86,11 @@ pub(crate) async fn b2_broken_lock_stays_closed_until_lease_end(fixture: &Fixtur
     assert!(holder.broken && holder.remaining.is_some(), "{holder:?}");
     assert_eq!(
         (holder.owner, holder.fence),
-        (Some(claim.owner), Some(fence))
+        (Some(request.owner), Some(fence))
     );
     // Its own late messages neither extend it nor grant it again.
-    is_told(&store, &claim, fence).await;
-    busy(&store, &claim).await;
+    is_told(&store, &request, fence).await;
+    busy(&store, &request).await;
     let (next, _) = granted_in_time(fixture, &other, &key).await;
     let lived = asked.elapsed();
     assert!(lived >= ttl.mul_f64(0.95), "free again after {lived:?}");
@@ -102,7 +102,7 @@ pub(crate) async fn b2_broken_lock_stays_closed_until_lease_end(fixture: &Fixtur
 
 pub(crate) async fn b3_current_holder_keeps_the_lock(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
-    let (gone, next) = (fixture.claim(&key, LONG), fixture.claim(&key, LONG));
+    let (gone, next) = (fixture.request(&key, LONG), fixture.request(&key, LONG));
     let fence = granted(&store, &gone).await;
     released(&store, &gone).await;
     // In a quorum, the last member may free it after the answer.
@@ -119,8 +119,8 @@ pub(crate) async fn b3_current_holder_keeps_the_lock(fixture: &Fixture) {
         assert!(!broken.existed && broken.closed_for.is_none(), "{broken:?}");
     }
     let answer = renewal(&store, &next, later).await;
-    assert!(matches!(answer, Renewal::Renewed(_)), "{answer:?}");
-    busy(&other, &fixture.claim(&key, LONG)).await;
+    assert!(matches!(answer, RenewReply::Renewed(_)), "{answer:?}");
+    busy(&other, &fixture.request(&key, LONG)).await;
     assert_eq!(
         admin(&other).last_break(&key).await.expect("an answer"),
         None
@@ -130,17 +130,17 @@ pub(crate) async fn b3_current_holder_keeps_the_lock(fixture: &Fixture) {
 
 pub(crate) async fn b4_lock_broken_at_once_is_free(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
-    let claim = fixture.claim(&key, LONG);
-    let fence = granted(&store, &claim).await;
-    let freed = broken(&other, &claim, &at_once(fixture, &claim, fence)).await;
+    let request = fixture.request(&key, LONG);
+    let fence = granted(&store, &request).await;
+    let freed = broken(&other, &request, &at_once(fixture, &request, fence)).await;
     assert_eq!(freed.closed_for, None);
-    let second = fixture.claim(&key, LONG);
+    let second = fixture.request(&key, LONG);
     let fence = granted(&other, &second).await;
     // A lock that is kept closed can be opened.
     broken(&other, &second, &record(fixture, &second, fence)).await;
-    busy(&store, &fixture.claim(&key, LONG)).await;
+    busy(&store, &fixture.request(&key, LONG)).await;
     broken(&other, &second, &at_once(fixture, &second, fence)).await;
-    let third = fixture.claim(&key, LONG);
+    let third = fixture.request(&key, LONG);
     granted(&store, &third).await;
     released(&store, &third).await;
 }
@@ -150,60 +150,60 @@ pub(crate) async fn b4_lock_broken_at_once_is_handed_over(fixture: &Fixture) {
         return;
     };
     let (store, key) = (&crowd.store, fixture.key());
-    let claim = fixture.claim(&key, LONG);
-    let fence = granted(store, &claim).await;
+    let request = fixture.request(&key, LONG);
+    let fence = granted(store, &request).await;
     let lock = crowd.lock(0, &key);
     let breaking = async {
         crowd.until_waiting(&key, 1).await;
-        broken(store, &claim, &at_once(fixture, &claim, fence)).await;
+        broken(store, &request, &at_once(fixture, &request, fence)).await;
     };
     let (guard, ()) = futures_util::join!(lock.acquire(), breaking);
     let guard = guard.expect("the lock");
     assert!(guard.fence() > fence);
-    is_told(store, &claim, fence).await;
+    is_told(store, &request, fence).await;
     assert!(guard.is_valid());
     guard.release().await.expect("an answer");
 }
 
 pub(crate) async fn b5_broken_lease_never_returns(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
-    let claim = fixture.claim(&key, LONG);
-    let fence = granted(&store, &claim).await;
-    broken(&other, &claim, &at_once(fixture, &claim, fence)).await;
-    is_told(&store, &claim, fence).await;
+    let request = fixture.request(&key, LONG);
+    let fence = granted(&store, &request).await;
+    broken(&other, &request, &at_once(fixture, &request, fence)).await;
+    is_told(&store, &request, fence).await;
     let holders = inspection(&other).holders(&key).await.expect("an answer");
     assert!(holders.is_empty(), "{holders:?}");
-    let next = fixture.claim(&key, LONG);
+    let next = fixture.request(&key, LONG);
     let later = granted(&other, &next).await;
     assert!(later > fence, "{later} after {fence}");
-    is_told(&store, &claim, fence).await;
+    is_told(&store, &request, fence).await;
     let answer = renewal(&other, &next, later).await;
-    assert!(matches!(answer, Renewal::Renewed(_)), "{answer:?}");
-    is_told(&store, &claim, fence).await;
+    assert!(matches!(answer, RenewReply::Renewed(_)), "{answer:?}");
+    is_told(&store, &request, fence).await;
     released(&other, &next).await;
 }
 
 pub(crate) async fn b6_the_record_is_kept(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
-    let claim = fixture.claim(&key, LONG);
-    let fence = granted(&store, &claim).await;
+    let request = fixture.request(&key, LONG);
+    let fence = granted(&store, &request).await;
     assert_eq!(
         admin(&store).last_break(&key).await.expect("an answer"),
         None
     );
-    let mut first = record(fixture, &claim, fence);
+    let mut first = record(fixture, &request, fence);
     first.user = Some("änne".into());
     first.reason = Some("its host \"a\" is gone".into());
-    broken(&other, &claim, &first).await;
+    broken(&other, &request, &first).await;
     let kept = admin(&store).last_break(&key).await.expect("an answer");
     assert_eq!(kept.as_ref(), Some(&first));
-    let mut second = at_once(fixture, &claim, fence);
+    let mut second = at_once(fixture, &request, fence);
     second.at = leasehold::clock::WallTime::from_micros(first.at.as_micros() + 1);
-    broken(&other, &claim, &second).await;
-    let next = fixture.claim(&key, LONG);
+    broken(&other, &request, &second).await;
+    let next = fixture.request(&key, LONG);
     granted(&store, &next).await;
     released(&store, &next).await;
     let kept = admin(&store).last_break(&key).await.expect("an answer");
     assert_eq!(kept, Some(second), "the last one, also afterwards");
-    assert!(ForceReleaseRecord::KEPT >= Duration::from_secs(7 * 24 * 60 * 60));
+    assert!(BreakRecord::KEPT >= Duration::from_secs(7 * 24 * 60 * 60));
 }

@@ -7,23 +7,27 @@ pub(crate) async fn h1_holders_are_named_while_they_hold(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
     let nobody = inspection(&other).holders(&key).await.expect("an answer");
     assert!(nobody.is_empty(), "{nobody:?}");
-    let claim = fixture.claim_of(store.client(), &key, LONG);
-    granted(&store, &claim).await;
+    let request = fixture.request_of(store.client(), &key, LONG);
+    granted(&store, &request).await;
     let holders = inspection(&other).holders(&key).await.expect("an answer");
     let [holder] = holders.as_slice() else {
         panic!("one holder: {holders:?}")
     };
-    assert_eq!(holder.owner, Some(claim.owner));
+    assert_eq!(holder.owner, Some(request.owner));
     assert_eq!(holder.mode, Mode::Exclusive);
-    assert_eq!(holder.since, Some(claim.proposal), "not its client's start");
-    assert_eq!(holder.client.as_ref(), Some(&*claim.client), "who it is");
+    assert_eq!(
+        holder.since,
+        Some(request.proposal),
+        "not its client's start"
+    );
+    assert_eq!(holder.client.as_ref(), Some(&*request.client), "who it is");
     assert_eq!(holder.remaining.is_some(), expires(store.guarantees()));
     assert!(
         holder
             .remaining
             .is_none_or(|left| left <= LONG && left > LONG / 2)
     );
-    released(&store, &claim).await;
+    released(&store, &request).await;
     if !store.guarantees().shared {
         return;
     }
@@ -66,11 +70,11 @@ pub(crate) async fn h4_listing_names_the_held_locks_that_match(fixture: &Fixture
     let keys = names
         .iter()
         .map(|name| Key::new(name).expect("a valid name"));
-    let claims: Vec<_> = keys
-        .map(|key| fixture.claim_of(store.client(), &key, LONG))
+    let requests: Vec<_> = keys
+        .map(|key| fixture.request_of(store.client(), &key, LONG))
         .collect();
-    for claim in &claims {
-        granted(&store, claim).await;
+    for request in &requests {
+        granted(&store, request).await;
     }
     let list_locks = async |end: &str, limit: usize| {
         let pattern = Pattern::new(format!("{base}{end}")).expect("a pattern");
@@ -88,21 +92,21 @@ pub(crate) async fn h4_listing_names_the_held_locks_that_match(fixture: &Fixture
     let all = list_locks("/*", 9).await;
     assert_eq!(found(&all), ["/a1", "/a3", "/a[2]", "/b1", "/c"]);
     assert!(!all.more && all.failures.is_empty(), "{all:?}");
-    let places = fixture.harness.places().len();
-    assert_eq!(all.members, places);
+    let locations = fixture.harness.locations().len();
+    assert_eq!(all.members, locations);
     for lock in &all.locks {
         let [sight] = lock.holders.as_slice() else {
             panic!("one holder: {lock:?}")
         };
-        let claim = claims.iter().find(|claim| claim.key == lock.key);
-        assert_eq!(sight.holder.owner, claim.map(|claim| claim.owner));
-        let client = claim.map(|claim| (*claim.client).clone());
+        let request = requests.iter().find(|request| request.key == lock.key);
+        assert_eq!(sight.holder.owner, request.map(|request| request.owner));
+        let client = request.map(|request| (*request.client).clone());
         assert_eq!(sight.holder.client, client);
         assert_eq!(
             sight.holder.remaining.is_some(),
             expires(store.guarantees())
         );
-        assert!(sight.members > places / 2, "{sight:?}");
+        assert!(sight.members > locations / 2, "{sight:?}");
     }
     let some = list_locks("/?1", 9).await;
     assert_eq!(found(&some), ["/a1", "/b1"], "all that match, and no other");
@@ -111,8 +115,8 @@ pub(crate) async fn h4_listing_names_the_held_locks_that_match(fixture: &Fixture
     assert!(first.more);
     assert!(!list_locks("/*", 5).await.more, "nothing is left out");
     assert_eq!(found(&list_locks("/a[2]", 9).await), ["/a[2]"]);
-    for claim in &claims {
-        released(&store, claim).await;
+    for request in &requests {
+        released(&store, request).await;
     }
     assert!(list_locks("*", 9).await.locks.is_empty());
 }

@@ -41,7 +41,7 @@ async fn shut_out(
         Ok(recorded) => assert_eq!(recorded, WriteOutcome::Superseded(fence(greatest))),
         Err(error) => {
             assert_eq!(error.effect(), Effect::Unknown, "{error}");
-            assert!(fixture.harness.places().len() > 1, "{error}");
+            assert!(fixture.harness.locations().len() > 1, "{error}");
         }
     }
 }
@@ -153,7 +153,7 @@ pub(crate) async fn p2_a_smaller_fence_is_shut_out(fixture: &Fixture) {
     for step in [1, 2, 9] {
         shut_out(fixture, &store, &key, (smaller, step), greater).await;
     }
-    if fixture.harness.places().len() == 1 {
+    if fixture.harness.locations().len() == 1 {
         assert_eq!(read(&store, &key).await, value(smaller, 1, "kept"));
     }
     assert_eq!(
@@ -328,20 +328,20 @@ pub(crate) async fn p6_a_record_is_no_lock(fixture: &Fixture) {
         locks.map(|lock| lock.key).collect::<Vec<_>>()
     };
     assert!(listed().await.is_empty());
-    let claim = fixture.claim(&key, LONG);
-    let mine = granted(&store, &claim).await;
+    let request = fixture.request(&key, LONG);
+    let mine = granted(&store, &request).await;
     assert_eq!(read(&store, &key).await, value(1, 1, "before"));
     assert_eq!(
         wrote(&store, &key, (mine.get(), 1), "held").await,
         WriteOutcome::Written
     );
-    busy(&store, &fixture.claim(&key, LONG)).await;
+    busy(&store, &fixture.request(&key, LONG)).await;
     let holders = inspection(&store).holders(&key).await.expect("an answer");
     assert_eq!(holders.len(), 1, "{holders:?}");
     assert_eq!(listed().await, std::slice::from_ref(&key));
-    released(&store, &claim).await;
+    released(&store, &request).await;
     assert_eq!(read(&store, &key).await, value(mine.get(), 1, "held"));
-    let next = fixture.claim(&key, LONG);
+    let next = fixture.request(&key, LONG);
     assert!(
         granted(&store, &next).await > mine,
         "its counter is as it was"

@@ -17,7 +17,7 @@ const REQUESTS_MAX: u64 = 1_000;
 
 pub(crate) async fn w1_idle_wait_asks_rarely(fixture: &Fixture) {
     let (store, key) = (fixture.open(), fixture.key());
-    let holder = fixture.claim(&key, LONG);
+    let holder = fixture.request(&key, LONG);
     granted(&store, &holder).await;
     let env = Env {
         clock: Arc::new(FastClock::new()),
@@ -27,7 +27,7 @@ pub(crate) async fn w1_idle_wait_asks_rarely(fixture: &Fixture) {
         fixture.session_in(fixture.harness.open(), env.clone()),
         env.clock,
     );
-    let waiter = Arc::new(fixture.claim(&key, LONG).waiting(true));
+    let waiter = Arc::new(fixture.request(&key, LONG).waiting(true));
     let (progress, mut polls) = (Progress::new(), 0);
     {
         let mut waiting = pin!(other.acquire_in_session(&waiter, &progress));

@@ -3,8 +3,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use leasehold::Error;
 use leasehold::store::{
-    AcquireError, BoxFuture, Claim, Grant, Guarantees, Held, LeaseTerms, Progress, Release,
-    Renewal, Report, Session, SessionContext, Store,
+    AcquireError, BoxFuture, Grant, Guarantees, Held, LeaseTerms, LockRequest, Progress,
+    ReleaseReply, RenewReply, Report, Session, SessionContext, Store,
 };
 
 /// A store whose reports a test can see.
@@ -79,7 +79,7 @@ impl Store for Observed {
 impl Session for ObservedSession {
     fn acquire<'a>(
         &'a self,
-        claim: &'a Arc<Claim>,
+        request: &'a Arc<LockRequest>,
         _: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         let reports = self.reports.clone();
@@ -88,7 +88,7 @@ impl Session for ObservedSession {
             let listener = move |report: &Report| heard.note(report.clone());
             let answer = self
                 .inner
-                .acquire(claim, &Progress::heard_by(&listener))
+                .acquire(request, &Progress::heard_by(&listener))
                 .await;
             if let Err(AcquireError::Failed(error)) = &answer {
                 reports.note(Report::Unavailable(error.clone()));
@@ -97,16 +97,19 @@ impl Session for ObservedSession {
         })
     }
 
-    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<RenewReply>> {
         self.inner.renew(leases)
     }
 
-    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>> {
-        self.inner.release(claim)
+    fn release<'a>(
+        &'a self,
+        request: &'a Arc<LockRequest>,
+    ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
+        self.inner.release(request)
     }
 
-    fn detach(&self, claim: &Arc<Claim>) {
-        self.inner.detach(claim);
+    fn detach(&self, request: &Arc<LockRequest>) {
+        self.inner.detach(request);
     }
 
     fn flush(&self) -> BoxFuture<'_, ()> {

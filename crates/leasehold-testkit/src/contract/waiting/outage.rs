@@ -1,5 +1,5 @@
 use leasehold::Client;
-use leasehold::store::{Claim, Report};
+use leasehold::store::{LockRequest, Report};
 
 use super::observed::Observed;
 use crate::contract::fixture::{Fixture, LONG, TIMEOUT, now, until};
@@ -30,7 +30,7 @@ pub(crate) async fn w2_frozen_server_is_reported_and_survived(fixture: &Fixture)
         took
     };
     let (guard, took) = futures_util::join!(waiting, outage);
-    let most = Claim::LIMIT_MAX * LIMITS_MAX;
+    let most = LockRequest::LIMIT_MAX * LIMITS_MAX;
     assert!(took < most, "reported after {took:?}, not within {most:?}");
     guard
         .expect("granted after the outage")

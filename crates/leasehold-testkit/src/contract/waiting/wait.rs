@@ -1,17 +1,17 @@
 use std::time::Duration;
 
 use leasehold::Key;
-use leasehold::store::{Claim, Progress, Release, Report};
+use leasehold::store::{LockRequest, Progress, ReleaseReply, Report};
 
 use crate::contract::fixture::{Fixture, LONG, granted, released, until};
 
-fn waiting(fixture: &Fixture, key: &Key) -> Claim {
-    fixture.claim(key, LONG).waiting(true)
+fn waiting(fixture: &Fixture, key: &Key) -> LockRequest {
+    fixture.request(key, LONG).waiting(true)
 }
 
 pub(crate) async fn w1_freed_lock_is_granted_to_the_waiter(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
-    let holder = fixture.claim(&key, LONG);
+    let holder = fixture.request(&key, LONG);
     granted(&store, &holder).await;
     let (waiter, progress) = (waiting(fixture, &key), Progress::new());
     let freeing = async {
@@ -27,7 +27,7 @@ pub(crate) async fn w1_freed_lock_is_granted_to_the_waiter(fixture: &Fixture) {
 
 pub(crate) async fn w2_busy_lock_is_reported(fixture: &Fixture) {
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
-    let holder = fixture.claim(&key, LONG);
+    let holder = fixture.request(&key, LONG);
     granted(&store, &holder).await;
     let (waiter, progress) = (waiting(fixture, &key), Progress::new());
     let reported = until(fixture, "a report", async || progress.last().is_some());
@@ -41,15 +41,15 @@ pub(crate) async fn w2_busy_lock_is_reported(fixture: &Fixture) {
     let is_holder = busy.holder.is_none_or(|owner| owner == holder.owner);
     assert!(is_holder, "{busy:?}");
     let left = other.release(&waiter).await;
-    assert!(matches!(left, Ok(Release::WasLost)), "{left:?}");
+    assert!(matches!(left, Ok(ReleaseReply::WasLost)), "{left:?}");
     released(&store, &holder).await;
 }
 
-/// The counter of fences may be lost while a claim waits.
+/// The counter of fences may be lost while a request waits.
 pub(crate) async fn a4_fence_of_a_waiter_exceeds_the_clock(fixture: &Fixture) {
     const WAITED: Duration = Duration::from_millis(1_500);
     let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
-    let holder = fixture.claim(&key, LONG);
+    let holder = fixture.request(&key, LONG);
     granted(&store, &holder).await;
     let (waiter, progress) = (waiting(fixture, &key), Progress::new());
     let freeing = async {

@@ -1,8 +1,7 @@
 //! The optional traits of the inner store, with its faults.
 
 use leasehold::store::{
-    Admin, BoxFuture, ForceReleaseRecord, ForcedRelease, Holder, Inspection, LockListing, Pattern,
-    Waiter,
+    Admin, BoxFuture, BreakRecord, BrokenLease, Holder, Inspection, LockListing, Pattern, Waiter,
 };
 use leasehold::{Error, ErrorKind, Key};
 
@@ -35,18 +34,15 @@ impl Admin for FaultySession {
     fn break_lease<'a>(
         &'a self,
         key: &'a Key,
-        record: &'a ForceReleaseRecord,
-    ) -> BoxFuture<'a, Result<ForcedRelease, Error>> {
+        record: &'a BreakRecord,
+    ) -> BoxFuture<'a, Result<BrokenLease, Error>> {
         let (key, record) = (key.clone(), record.clone());
         self.ask(move |inner| {
             Box::pin(async move { of(inner.admin())?.break_lease(&key, &record).await })
         })
     }
 
-    fn last_break<'a>(
-        &'a self,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<Option<ForceReleaseRecord>, Error>> {
+    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>> {
         let key = key.clone();
         self.ask(move |inner| Box::pin(async move { of(inner.admin())?.last_break(&key).await }))
     }

@@ -12,7 +12,7 @@ fn owners(fixture: &Fixture) -> Vec<leasehold::store::Owner> {
     calls
         .into_iter()
         .filter_map(|call| match call {
-            StoreCall::Acquire(claim) => Some(claim.owner),
+            StoreCall::Acquire(request) => Some(request.owner),
             _ => None,
         })
         .collect()

@@ -222,7 +222,7 @@ async fn renewal_of_a_handle_allows_no_repair() {
     fixture.client.renew(&handle).await.unwrap();
     let calls = fixture.store.calls();
     let mut renewals = calls.iter().filter_map(|call| match call {
-        StoreCall::Renew(claim) => Some(claim),
+        StoreCall::Renew(request) => Some(request),
         _ => None,
     });
     assert!(!renewals.next_back().expect("a renewal").repairs);

@@ -12,19 +12,19 @@ use crate::fixture::{Fixture, TTL, is_free, take};
 
 /// Frees the lock in its holder's name, as an operator does by deleting it at the servers.
 async fn delete(fixture: &Fixture, name: &str) {
-    let claims = fixture
+    let requests = fixture
         .store
         .calls()
         .into_iter()
         .rev()
         .find_map(|call| match call {
-            StoreCall::Acquire(claim) if claim.key.as_str() == name => Some(claim),
+            StoreCall::Acquire(request) if request.key.as_str() == name => Some(request),
             _ => None,
         });
-    let claim = claims.expect("a claim");
+    let request = requests.expect("a request");
     fixture
         .apart
-        .release(&Arc::new(claim))
+        .release(&Arc::new(request))
         .await
         .expect("an answer");
 }

@@ -115,7 +115,7 @@ async fn set_of_one_waits_like_its_lock() {
     let waiting = start(fixture.other_client().lock_all(["a", "a"]).acquire());
     fixture.settle().await;
     let calls = fixture.store.calls().split_off(before);
-    let as_a_lock = matches!(&calls[0], StoreCall::Acquire(claim) if claim.waits);
+    let as_a_lock = matches!(&calls[0], StoreCall::Acquire(request) if request.waits);
     assert!(
         as_a_lock,
         "its first attempt is part of the wait: {calls:?}"

@@ -8,7 +8,7 @@ use leasehold::store::{AcquireError, Owner};
 use leasehold::{Client, Effect, Guard, GuardState, Key, LostReason, Mode, ReleaseOutcome};
 use leasehold_testkit::{Fault, StoreCall};
 
-use crate::fixture::{Fixture, MARGIN, TTL, attempt, claim};
+use crate::fixture::{Fixture, MARGIN, TTL, attempt, request};
 
 async fn hold(client: &Client) -> Guard {
     let taken = client.lock("x").try_acquire().await.expect("an answer");
@@ -37,7 +37,7 @@ async fn mode(fixture: &Fixture, owner: Owner) -> Option<Mode> {
 }
 
 fn renewals(fixture: &Fixture, mode: Mode) -> usize {
-    fixture.count(|call| matches!(call, StoreCall::Renew(claim) if claim.mode == mode))
+    fixture.count(|call| matches!(call, StoreCall::Renew(request) if request.mode == mode))
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,7 +129,7 @@ async fn at_no_moment_could_a_writer_enter() {
     let mut answered = None;
     let mut downgrading = Box::pin(guard.downgrade());
     for _ in 0..50 {
-        let answer = attempt(&*fixture.apart, &claim(&fixture, "x")).await;
+        let answer = attempt(&*fixture.apart, &request(&fixture, "x")).await;
         assert!(matches!(answer, Err(AcquireError::Busy(_))), "{answer:?}");
         seen.insert(mode(&fixture, guard.owner()).await);
         tokio::select! {

@@ -55,8 +55,7 @@ async fn early_release_prevents_every_renewal() {
     }
     fixture.pass(TTL).await;
     assert!(kept.is_valid());
-    let of_others =
-        |call: &StoreCall| matches!(call, StoreCall::Renew(claim) if claim.key.as_str() != "kept");
+    let of_others = |call: &StoreCall| matches!(call, StoreCall::Renew(request) if request.key.as_str() != "kept");
     assert_eq!(fixture.count(of_others), 0);
 }
 
@@ -187,17 +186,17 @@ async fn deleted_lease_is_lost_at_the_next_renewal() {
     let thief = fixture.other_client();
     // Frees the lock behind the holder's back, as an operator's DEL would.
 
-    let claim = fixture
+    let request = fixture
         .store
         .calls()
         .into_iter()
         .find_map(|call| match call {
-            StoreCall::Acquire(claim) => Some(claim),
+            StoreCall::Acquire(request) => Some(request),
             _ => None,
         });
     fixture
         .apart
-        .release(&Arc::new(claim.unwrap()))
+        .release(&Arc::new(request.unwrap()))
         .await
         .unwrap();
     let stolen = thief.lock("x").acquire().await.unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use leasehold::clock::BootInstant;
-use leasehold::store::Claim;
+use leasehold::store::LockRequest;
 use leasehold::{Client, ErrorKind, Guard, LostReason, Mode, ReleaseOutcome};
 use leasehold_testkit::{Fault, FaultyStore, StoreCall};
 
@@ -43,13 +43,13 @@ impl Holder {
         calls.filter(is_release).count()
     }
 
-    fn renewed(&self) -> Vec<Claim> {
+    fn renewed(&self) -> Vec<LockRequest> {
         let calls = self.way.calls().into_iter();
-        let claims = calls.filter_map(|call| match call {
-            StoreCall::Renew(claim) => Some(claim),
+        let requests = calls.filter_map(|call| match call {
+            StoreCall::Renew(request) => Some(request),
             _ => None,
         });
-        claims.collect()
+        requests.collect()
     }
 }
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use leasehold::memory::MemoryStore;
 use leasehold::store::{
-    AcquireError, BoxFuture, Claim, Grant, Guarantees, Held, LeaseTerms, Opened, Progress, Reading,
-    RecordKey, RecordWrite, Records, Release, Renewal, Session, SessionContext, Store,
-    WriteOutcome,
+    AcquireError, BoxFuture, Grant, Guarantees, Held, LeaseTerms, LockRequest, Opened, Progress,
+    Reading, RecordKey, RecordWrite, Records, ReleaseReply, RenewReply, Session, SessionContext,
+    Store, WriteOutcome,
 };
 use leasehold::{Error, Fence};
 
@@ -65,18 +65,21 @@ impl Store for Minority {
 impl Session for MinoritySession {
     fn acquire<'a>(
         &'a self,
-        claim: &'a Arc<Claim>,
+        request: &'a Arc<LockRequest>,
         progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
-        self.inner.acquire(claim, progress)
+        self.inner.acquire(request, progress)
     }
 
-    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<Renewal>> {
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<RenewReply>> {
         self.inner.renew(leases)
     }
 
-    fn release<'a>(&'a self, claim: &'a Arc<Claim>) -> BoxFuture<'a, Result<Release, Error>> {
-        self.inner.release(claim)
+    fn release<'a>(
+        &'a self,
+        request: &'a Arc<LockRequest>,
+    ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
+        self.inner.release(request)
     }
 
     fn records(&self) -> Option<&dyn Records> {

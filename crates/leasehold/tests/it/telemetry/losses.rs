@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::store::ForceRelease;
+use leasehold::store::BreakOptions;
 use leasehold::telemetry::{HELD, HOLD, RENEWAL};
 use leasehold::{Key, LostReason};
 use leasehold_testkit::telemetry::TestRecorder;
@@ -95,7 +95,7 @@ pub(super) async fn broken() -> TestRecorder {
     let operator = metered.fixture.other_client();
     let guard = metered.fixture.client.lock("x").acquire().await.unwrap();
     metered.fixture.settle().await;
-    let breaking = operator.break_lock("x", guard.fence(), ForceRelease::at_once());
+    let breaking = operator.break_lock("x", guard.fence(), BreakOptions::at_once());
     breaking.await.unwrap();
     assert_eq!(guard.lost().await, LostReason::Broken);
     assert_reported(&metered, "broken");

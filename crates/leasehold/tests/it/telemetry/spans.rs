@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use leasehold::Mode;
-use leasehold::store::{ForceRelease, Owner, background};
+use leasehold::store::{BreakOptions, Owner, background};
 use leasehold_testkit::telemetry::{SeenSpan, TraceRecorder};
 use leasehold_testkit::{Fault, StoreCall};
 use tracing::{Instrument as _, Level};
@@ -110,8 +110,8 @@ async fn acquire_span_is_a_child_of_the_callers() {
 
 fn owners(fixture: &Fixture) -> BTreeSet<Owner> {
     let owners = fixture.store.calls().into_iter().map(|call| match call {
-        StoreCall::Acquire(claim) | StoreCall::Renew(claim) | StoreCall::Release(claim) => {
-            claim.owner
+        StoreCall::Acquire(request) | StoreCall::Renew(request) | StoreCall::Release(request) => {
+            request.owner
         }
     });
     owners.collect()
@@ -146,7 +146,7 @@ async fn spans_and_events_contain_no_secret() {
     let guard = other.adopt(&handle).await.unwrap();
     let broken = fixture
         .client
-        .break_lock("x", guard.fence(), ForceRelease::at_once());
+        .break_lock("x", guard.fence(), BreakOptions::at_once());
     broken.await.unwrap();
     guard.lost().await;
     fixture.store.set(Fault::Unreachable);

@@ -20,9 +20,9 @@ use snapshot::{Server, Snapshot};
 pub(super) async fn report(addresses: &Addresses, store: String) -> Result<Report, Failure> {
     let snapshot = Snapshot::find(addresses).await?;
     let servers = snapshot.servers.iter().enumerate();
-    let members = servers.map(|(place, server)| Subject {
+    let members = servers.map(|(index, server)| Subject {
         id: server.id.to_string(),
-        checks: quorum::of_server(&snapshot, place),
+        checks: quorum::of_server(&snapshot, index),
         facts: facts(server),
     });
     Ok(Report {

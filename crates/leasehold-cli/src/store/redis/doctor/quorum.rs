@@ -27,9 +27,9 @@ pub(super) fn of_store(snapshot: &Snapshot) -> Vec<Finding> {
     findings
 }
 
-/// All checks of the server in this place.
-pub(super) fn of_server(snapshot: &Snapshot, place: usize) -> Vec<Finding> {
-    let server = &snapshot.servers[place];
+/// All checks of the server in this index.
+pub(super) fn of_server(snapshot: &Snapshot, index: usize) -> Vec<Finding> {
+    let server = &snapshot.servers[index];
     let mut findings = match &server.found {
         Err(error) => return server::of_unreachable(error),
         Ok(found) => {
@@ -39,12 +39,12 @@ pub(super) fn of_server(snapshot: &Snapshot, place: usize) -> Vec<Finding> {
         }
     };
     findings.extend(clock(snapshot, server));
-    findings.extend(same_server(snapshot, place));
-    findings.extend(member_record(snapshot, place));
+    findings.extend(same_server(snapshot, index));
+    findings.extend(member_record(snapshot, index));
     if !snapshot.is_uninitialized {
         // Before initialization, no server has a vote to lose.
         findings.push(vote(server, &findings));
-        findings.extend(restart::restart(snapshot, place));
+        findings.extend(restart::restart(snapshot, index));
     }
     findings
 }
@@ -231,14 +231,14 @@ fn clock(snapshot: &Snapshot, server: &Server) -> Option<Finding> {
     Some(Finding::green("clock", text))
 }
 
-fn same_server(snapshot: &Snapshot, place: usize) -> Option<Finding> {
+fn same_server(snapshot: &Snapshot, index: usize) -> Option<Finding> {
     if snapshot.servers.len() == 1 {
         return None;
     }
-    let run = &snapshot.servers[place].status()?.run;
+    let run = &snapshot.servers[index].status()?.run;
     let others = snapshot.servers.iter().enumerate();
     let duplicate = others
-        .filter(|(other, _)| *other != place)
+        .filter(|(other, _)| *other != index)
         .find(|(_, other)| other.status().is_some_and(|it| it.run == *run));
     Some(match duplicate {
         None => Finding::green("same_server", "no other address leads to the same server"),
@@ -251,8 +251,8 @@ fn same_server(snapshot: &Snapshot, place: usize) -> Option<Finding> {
     })
 }
 
-fn member_record(snapshot: &Snapshot, place: usize) -> Option<Finding> {
-    let server = &snapshot.servers[place];
+fn member_record(snapshot: &Snapshot, index: usize) -> Option<Finding> {
+    let server = &snapshot.servers[index];
     let status = server.status()?;
     match (&status.member_record, snapshot.is_quorum()) {
         (None, false) => None,
@@ -291,7 +291,7 @@ fn member_record(snapshot: &Snapshot, place: usize) -> Option<Finding> {
             },
         )),
         (Some(record), true) if record.set == snapshot.set => {
-            if let Some(claimed) = claimed(snapshot, place, record.generation) {
+            if let Some(claimed) = claimed(snapshot, index, record.generation) {
                 return Some(claimed);
             }
             let text = format!("generation {} of {}", record.generation, record.set);
@@ -313,10 +313,10 @@ fn member_record(snapshot: &Snapshot, place: usize) -> Option<Finding> {
 }
 
 /// Whether the record of another server says that this one belongs to another quorum.
-fn claimed(snapshot: &Snapshot, place: usize, generation: u64) -> Option<Finding> {
-    let id = &snapshot.servers[place].id;
+fn claimed(snapshot: &Snapshot, index: usize, generation: u64) -> Option<Finding> {
+    let id = &snapshot.servers[index].id;
     let others = snapshot.servers.iter().enumerate();
-    let mut others = others.filter(|(other, _)| *other != place);
+    let mut others = others.filter(|(other, _)| *other != index);
     let (by, theirs) = others.find_map(|(_, other)| {
         let theirs = other.member_record()?;
         let claims = theirs.claims(id, &snapshot.set, generation);

@@ -6,9 +6,9 @@ use super::snapshot::{NoVote, Snapshot};
 use crate::output::finding::Finding;
 use crate::output::time_text::whole_seconds;
 
-/// Whether the server in this place may be restarted now.
-pub(super) fn restart(snapshot: &Snapshot, place: usize) -> Option<Finding> {
-    let server = &snapshot.servers[place];
+/// Whether the server in this index may be restarted now.
+pub(super) fn restart(snapshot: &Snapshot, index: usize) -> Option<Finding> {
+    let server = &snapshot.servers[index];
     let status = server.status()?;
     let uptime = humantime::format_duration(Duration::from_secs(status.uptime.as_secs()));
     let cost = if status.will_remember() {
@@ -35,7 +35,7 @@ pub(super) fn restart(snapshot: &Snapshot, place: usize) -> Option<Finding> {
         .servers
         .iter()
         .enumerate()
-        .filter(|(it, _)| *it != place);
+        .filter(|(it, _)| *it != index);
     let out: Vec<(&str, &NoVote)> = others
         .filter_map(|(_, it)| Some((it.id.as_str(), it.out.as_ref()?)))
         .collect();

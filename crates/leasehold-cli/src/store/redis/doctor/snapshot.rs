@@ -57,8 +57,8 @@ impl Snapshot {
             Client::new(store.clone()).health().await?
         };
         let servers = store.member_ids().cloned().zip(examined).enumerate();
-        let servers = servers.map(|(place, (id, found))| {
-            let out = NoVote::of(&found, health.get(place));
+        let servers = servers.map(|(index, (id, found))| {
+            let out = NoVote::of(&found, health.get(index));
             Server { id, found, out }
         });
         let servers: Vec<Server> = servers.collect();
@@ -108,9 +108,9 @@ impl Snapshot {
 
     /// A server with a wrong clock has no vote until an operator sets the clock, at an unknown time.
     pub(super) fn expect_nothing_of_wrong_clocks(&mut self) {
-        for place in 0..self.servers.len() {
-            if self.has_wrong_clock(&self.servers[place])
-                && let Some(out) = &mut self.servers[place].out
+        for index in 0..self.servers.len() {
+            if self.has_wrong_clock(&self.servers[index])
+                && let Some(out) = &mut self.servers[index].out
             {
                 out.again = None;
             }

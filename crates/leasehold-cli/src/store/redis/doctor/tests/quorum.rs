@@ -54,24 +54,24 @@ fn snapshot(count: usize) -> Snapshot {
     }
 }
 
-fn put_out(snapshot: &mut Snapshot, place: usize, again: Option<u64>) {
-    snapshot.servers[place].out = Some(NoVote {
+fn put_out(snapshot: &mut Snapshot, index: usize, again: Option<u64>) {
+    snapshot.servers[index].out = Some(NoVote {
         why: "restarted".into(),
         again: again.map(Duration::from_secs),
     });
 }
 
-fn kill(snapshot: &mut Snapshot, place: usize) {
-    snapshot.servers[place].found = Err(Error::new(ErrorKind::Unreachable, "no connection"));
-    put_out(snapshot, place, None);
+fn kill(snapshot: &mut Snapshot, index: usize) {
+    snapshot.servers[index].found = Err(Error::new(ErrorKind::Unreachable, "no connection"));
+    put_out(snapshot, index, None);
 }
 
-fn examined(snapshot: &mut Snapshot, place: usize) -> &mut Examination {
-    snapshot.servers[place].found.as_mut().unwrap()
+fn examined(snapshot: &mut Snapshot, index: usize) -> &mut Examination {
+    snapshot.servers[index].found.as_mut().unwrap()
 }
 
-fn status(snapshot: &mut Snapshot, place: usize) -> &mut MemberStatus {
-    examined(snapshot, place).status.as_mut().unwrap()
+fn status(snapshot: &mut Snapshot, index: usize) -> &mut MemberStatus {
+    examined(snapshot, index).status.as_mut().unwrap()
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn first(snapshot: &Snapshot) -> Vec<Finding> {
 fn three_that_are_well_are_green() {
     let three = snapshot(3);
     all_green(&of_store(&three));
-    (0..3).for_each(|place| all_green(&of_server(&three, place)));
+    (0..3).for_each(|index| all_green(&of_server(&three, index)));
     green(&first(&three), "restart", "may be restarted now");
 }
 
@@ -118,8 +118,8 @@ fn missing_majority_is_red_and_says_how_long() {
     assert_eq!(of_server(&three, 2).len(), 1, "nothing else is known of it");
     // Two must regain their votes, and the second one does after 40 s.
     let mut five = snapshot(5);
-    for (place, again) in [(0, Some(50)), (1, None), (2, Some(10)), (3, Some(40))] {
-        put_out(&mut five, place, again);
+    for (index, again) in [(0, Some(50)), (1, None), (2, Some(10)), (3, Some(40))] {
+        put_out(&mut five, index, again);
     }
     red(&of_store(&five), "quorum", "-> wait 40s.");
 }
@@ -128,9 +128,9 @@ fn missing_majority_is_red_and_says_how_long() {
 fn a_set_without_cards_is_to_be_formed() {
     let mut three = snapshot(3);
     three.is_uninitialized = true;
-    for place in 0..3 {
-        status(&mut three, place).member_record = None;
-        put_out(&mut three, place, None);
+    for index in 0..3 {
+        status(&mut three, index).member_record = None;
+        put_out(&mut three, index, None);
     }
     red(&of_store(&three), "quorum", "-> leasehold init.");
     let first = first(&three);
@@ -188,8 +188,8 @@ fn cards_of_two_generations_are_yellow() {
     three.is_uninitialized = true;
     expect_none(&of_store(&three), "generation");
     let mut two = snapshot(2);
-    for place in 0..2 {
-        status(&mut two, place).member_record = Some(member_record(set(3, 60), 1));
+    for index in 0..2 {
+        status(&mut two, index).member_record = Some(member_record(set(3, 60), 1));
     }
     expect_none(&of_store(&two), "generation");
 }
@@ -198,8 +198,8 @@ fn cards_of_two_generations_are_yellow() {
 fn clocks_are_held_against_the_lower_median() {
     let with = |micros: &[i64]| {
         let mut snapshot = snapshot(micros.len());
-        for (place, offset) in micros.iter().enumerate() {
-            examined(&mut snapshot, place).clock_offset = Some(*offset);
+        for (index, offset) in micros.iter().enumerate() {
+            examined(&mut snapshot, index).clock_offset = Some(*offset);
         }
         snapshot
     };
@@ -223,7 +223,7 @@ fn wrong_clock_gives_no_time_to_wait() {
     let with_wrong_clock = |count| {
         let mut snapshot = snapshot(count);
         examined(&mut snapshot, 1).clock_offset = Some(5_000_000);
-        (1..count).for_each(|place| put_out(&mut snapshot, place, Some(61)));
+        (1..count).for_each(|index| put_out(&mut snapshot, index, Some(61)));
         snapshot.expect_nothing_of_wrong_clocks();
         snapshot
     };
@@ -255,7 +255,7 @@ fn server_without_vote_says_why_and_how_long() {
 #[test]
 fn unreadable_record_is_not_a_missing_one() {
     let mut three = snapshot(3);
-    (0..3).for_each(|place| status(&mut three, place).member_record = None);
+    (0..3).for_each(|index| status(&mut three, index).member_record = None);
     let found = |snapshot: &Snapshot| -> Vec<_> {
         let servers = snapshot.servers.iter();
         servers.map(|server| server.found.clone()).collect()

@@ -2,7 +2,7 @@
 --
 -- Source  docs/wire.md, "Acquire"
 
--- Returns the permit for a claim with this many waiters before it: the preferred permit if it is free,
+-- Returns the permit for a request with this many waiters before it: the preferred permit if it is free,
 -- otherwise the permit that became free first.
 local function choose(ahead, preferred)
   if string.sub(value or '', 1, #PERMITS) ~= PERMITS then
@@ -17,8 +17,8 @@ local function choose(ahead, preferred)
   return free[ahead + 1]
 end
 
--- Grants the lock if it is the claim's turn, or if the claim holds it already: {1, fence, permit, cannot notify}.
--- Otherwise returns a refusal. The ticket is '' for a claim that does not wait, and 'barging' for a claim
+-- Grants the lock if it is the request's turn, or if the request holds it already: {1, fence, permit, cannot notify}.
+-- Otherwise returns a refusal. The ticket is '' for a request that does not wait, and 'barging' for a request
 -- ahead of the queue.
 local function acquire(entry, ttl, proposal, ticket, preferred)
   local owner, mark = split(entry)

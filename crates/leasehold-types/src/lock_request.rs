@@ -6,15 +6,15 @@ use crate::{ClientInfo, Fence, Key, Mode, Owner, PermitSlot};
 
 /// What one attempt asks of a store: this key, for this owner, in this mode, for this long.
 ///
-/// The same claim names the lease afterwards, when it is renewed or released.
+/// The same request names the lease afterwards, when it is renewed or released.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Claim {
+pub struct LockRequest {
     /// The lock.
     pub key: Key,
     /// The identity of this round of a wait, and of the lease.
     pub owner: Owner,
-    /// Whether the claim excludes all others or shares the lock.
+    /// Whether the request excludes all others or shares the lock.
     pub mode: Mode,
     /// The permit that the lease holds, in [`Mode::Permit`], if the store reports it. An attempt takes
     /// any permit.
@@ -23,7 +23,7 @@ pub struct Claim {
     pub ttl: Duration,
     /// The last part of `ttl`, which guards do not use. The lock stays unavailable for this long after an
     /// unclean end. A store need not treat it specially: it uses `ttl` for the life of a lease, and
-    /// [`Claim::usable_ttl`] for the time limits of requests.
+    /// [`LockRequest::usable_ttl`] for the time limits of requests.
     pub delay: Duration,
     /// The client's wall clock when the attempt began, or when a wait tried again. A store grants a fence greater than this and
     /// greater than every fence it granted before, which preserves the order of fences even after the
@@ -31,9 +31,9 @@ pub struct Claim {
     pub proposal: WallTime,
     /// The client that asks, shown to people who inspect the lock.
     pub client: Arc<ClientInfo>,
-    /// Whether the claim waits for the lock. The owner is then the waiter in the queue, unless the claim barges.
+    /// Whether the request waits for the lock. The owner is then the waiter in the queue, unless the request barges.
     pub waits: bool,
-    /// Whether the claim goes ahead of the queue: it takes a free lock even if the lock is reserved for a waiter, and
+    /// Whether the request goes ahead of the queue: it takes a free lock even if the lock is reserved for a waiter, and
     /// has no place itself.
     pub barges: bool,
     /// Whether a renewal may restore the lease on members that forgot it while a majority has it. False
@@ -42,11 +42,11 @@ pub struct Claim {
     pub repairs: bool,
 }
 
-impl Claim {
+impl LockRequest {
     /// The longest time that an attempt may take, regardless of its TTL.
     pub const LIMIT_MAX: Duration = Duration::from_secs(2);
 
-    /// Returns an exclusive claim of `client` on `key` for `ttl`.
+    /// Returns an exclusive request of `client` on `key` for `ttl`.
     pub fn new(
         key: Key,
         owner: Owner,
@@ -69,7 +69,7 @@ impl Claim {
         }
     }
 
-    /// The same claim, which waits for the lock or not.
+    /// The same request, which waits for the lock or not.
     #[must_use]
     #[inline]
     pub fn waiting(mut self, waits: bool) -> Self {
@@ -77,7 +77,7 @@ impl Claim {
         self
     }
 
-    /// The same claim, which goes ahead of the queue or not.
+    /// The same request, which goes ahead of the queue or not.
     #[must_use]
     #[inline]
     pub fn barging(mut self, barges: bool) -> Self {
@@ -85,13 +85,13 @@ impl Claim {
         self
     }
 
-    /// Returns whether the claim waits in the queue.
+    /// Returns whether the request waits in the queue.
     #[inline]
     pub fn is_queued(&self) -> bool {
         self.waits && !self.barges
     }
 
-    /// The same claim, whose lease lives for another `delay` that guards do not use.
+    /// The same request, whose lease lives for another `delay` that guards do not use.
     #[must_use]
     #[inline]
     pub fn with_delay(mut self, delay: Duration) -> Self {
@@ -107,41 +107,41 @@ impl Claim {
     }
 
     /// Returns how long the attempt may take: a third of the [usable TTL](Self::usable_ttl), at most
-    /// [`Claim::LIMIT_MAX`]. The client discards a later answer, because too little of the lease is left.
+    /// [`LockRequest::LIMIT_MAX`]. The client discards a later answer, because too little of the lease is left.
     #[inline]
     pub fn limit(&self) -> Duration {
         (self.usable_ttl() / 3).min(Self::LIMIT_MAX)
     }
 
-    /// The same claim, tried again at `now`. A counter of fences may have been lost since the wait began.
+    /// The same request, tried again at `now`. A counter of fences may have been lost since the wait began.
     #[must_use]
     pub fn proposed_at(mut self, now: WallTime) -> Self {
         self.proposal = self.proposal.max(now);
         self
     }
 
-    /// The same claim of another owner.
+    /// The same request of another owner.
     #[must_use]
     pub fn with_owner(mut self, owner: Owner) -> Self {
         self.owner = owner;
         self
     }
 
-    /// The same claim for this permit.
+    /// The same request for this permit.
     #[must_use]
     pub fn with_slot(mut self, slot: PermitSlot) -> Self {
         self.slot = Some(slot);
         self
     }
 
-    /// The same claim, which a renewal does not restore anywhere.
+    /// The same request, which a renewal does not restore anywhere.
     #[must_use]
     pub fn without_repair(mut self) -> Self {
         self.repairs = false;
         self
     }
 
-    /// The same claim in another mode.
+    /// The same request in another mode.
     #[must_use]
     #[inline]
     pub fn with_mode(mut self, mode: Mode) -> Self {
@@ -150,11 +150,11 @@ impl Claim {
     }
 }
 
-/// A granted claim, to be renewed.
+/// A granted request, to be renewed.
 #[derive(Clone, Debug)]
 pub struct Held {
-    /// The claim as it was granted.
-    pub claim: Arc<Claim>,
+    /// The request as it was granted.
+    pub request: Arc<LockRequest>,
     /// The fence it was granted with.
     pub fence: Fence,
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{ClientInfo, ForceRelease, ForceReleaseRecord, ForcedRelease, printable};
+use leasehold::store::{BreakOptions, BreakRecord, BrokenLease, ClientInfo, printable};
 use leasehold::{Error, Fence, Key};
 
 use super::inspect::texts;
@@ -18,15 +18,15 @@ impl Server {
     pub(crate) async fn break_lease(
         &self,
         key: &Key,
-        record: &ForceReleaseRecord,
-    ) -> Result<ForcedRelease, Error> {
+        record: &BreakRecord,
+    ) -> Result<BrokenLease, Error> {
         let names = self.names(key);
         let call = |out: &mut CommandWriter<'_>| {
             write_call(&BREAK, &names, Some("broken"), out);
             out.arg(record.owner.to_string());
             out.arg(record.fence.to_string());
             out.arg(if record.at_once { "1" } else { "" });
-            out.arg(ForceReleaseRecord::KEPT.as_millis().to_string());
+            out.arg(BreakRecord::KEPT.as_millis().to_string());
             for (field, value) in fields(record) {
                 out.arg(field).arg(value);
             }
@@ -37,11 +37,11 @@ impl Server {
             return Err(self.invalid_response("the breaking of a lock"));
         };
         let left = u64::try_from(*left).ok().map(Duration::from_millis);
-        Ok(ForcedRelease::new(*was_valid == 1, left))
+        Ok(BrokenLease::new(*was_valid == 1, left))
     }
 
     /// Returns the last break of the lock, if the server still remembers it. A damaged record counts as none.
-    pub(crate) async fn last_break(&self, key: &Key) -> Result<Option<ForceReleaseRecord>, Error> {
+    pub(crate) async fn last_break(&self, key: &Key) -> Result<Option<BreakRecord>, Error> {
         let name = self.names(key).record("broken");
         let answers = self
             .inspect(true, |out| {
@@ -62,7 +62,7 @@ impl Server {
     }
 }
 
-fn fields(record: &ForceReleaseRecord) -> Vec<(&'static str, String)> {
+fn fields(record: &BreakRecord) -> Vec<(&'static str, String)> {
     let at_once = u8::from(record.at_once).to_string();
     let mut fields = vec![
         ("owner", record.owner.to_string()),
@@ -80,7 +80,7 @@ fn fields(record: &ForceReleaseRecord) -> Vec<(&'static str, String)> {
     fields
 }
 
-pub(super) fn read(fields: &HashMap<&str, &str>) -> Option<ForceReleaseRecord> {
+pub(super) fn read(fields: &HashMap<&str, &str>) -> Option<BreakRecord> {
     let number = |name: &str| fields.get(name)?.parse::<u64>().ok();
     let text = |name: &str| fields.get(name).map(|text| (*text).to_owned());
     let by = ClientInfo::new(
@@ -92,12 +92,11 @@ pub(super) fn read(fields: &HashMap<&str, &str>) -> Option<ForceReleaseRecord> {
     );
     let owner = fields.get("owner")?.parse().ok()?;
     let fence = Fence::new(number("fence")?)?;
-    let mut record =
-        ForceReleaseRecord::new(owner, fence, by, WallTime::from_micros(number("at")?));
+    let mut record = BreakRecord::new(owner, fence, by, WallTime::from_micros(number("at")?));
     record.at_once = number("at_once")? == 1;
     // Any user of the server can have written this, and terminals show it.
-    record.user = text("user").filter(|user| ForceRelease::at_once().by_user(user).is_ok());
-    record.reason = text("reason").filter(|reason| ForceRelease::at_once().because(reason).is_ok());
+    record.user = text("user").filter(|user| BreakOptions::at_once().by_user(user).is_ok());
+    record.reason = text("reason").filter(|reason| BreakOptions::at_once().because(reason).is_ok());
     Some(record)
 }
 
@@ -115,7 +114,7 @@ mod tests {
         let since = WallTime::from_micros(5);
         let by = ClientInfo::new(id, "host1".into(), 7, "ops".into(), since);
         let fence = Fence::new(12).unwrap();
-        let mut record = ForceReleaseRecord::new(owner, fence, by, WallTime::from_micros(9));
+        let mut record = BreakRecord::new(owner, fence, by, WallTime::from_micros(9));
         record.at_once = true;
         record.reason = Some("its host is gone".into());
         let written = fields(&record);

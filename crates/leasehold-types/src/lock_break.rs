@@ -11,21 +11,21 @@ use crate::{ClientInfo, Error, ErrorKind, Fence, Holder, Owner};
 /// # Examples
 ///
 /// ```
-/// use leasehold::store::ForceRelease;
+/// use leasehold::store::BreakOptions;
 ///
-/// let how = ForceRelease::at_its_end().by_user("ann")?.because("the host is gone")?;
-/// assert!(ForceRelease::at_once().because("one\nline only").is_err());
+/// let how = BreakOptions::at_its_end().by_user("ann")?.because("the host is gone")?;
+/// assert!(BreakOptions::at_once().because("one\nline only").is_err());
 /// # let _ = how;
 /// # Ok::<(), leasehold::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ForceRelease {
+pub struct BreakOptions {
     at_once: bool,
     user: Option<String>,
     reason: Option<String>,
 }
 
-impl ForceRelease {
+impl BreakOptions {
     /// The longest name of a user, and the longest reason, in bytes of UTF-8.
     pub const TEXT_MAX: usize = 512;
 
@@ -50,7 +50,7 @@ impl ForceRelease {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] if the text is empty, is longer than [`ForceRelease::TEXT_MAX`], or contains
+    /// [`ErrorKind::InvalidInput`] if the text is empty, is longer than [`BreakOptions::TEXT_MAX`], or contains
     /// characters that are not [printable](crate::is_printable).
     pub fn by_user(mut self, user: impl Into<String>) -> Result<Self, Error> {
         self.user = Some(checked("user", user.into())?);
@@ -74,8 +74,8 @@ impl ForceRelease {
         fence: Fence,
         by: Arc<ClientInfo>,
         at: WallTime,
-    ) -> ForceReleaseRecord {
-        ForceReleaseRecord {
+    ) -> BreakRecord {
+        BreakRecord {
             owner,
             fence,
             at_once: self.at_once,
@@ -92,11 +92,11 @@ fn checked(what: &str, text: String) -> Result<String, Error> {
     if text.is_empty() {
         return refuse(format!("the {what} is empty; give at least one character"));
     }
-    if text.len() > ForceRelease::TEXT_MAX {
+    if text.len() > BreakOptions::TEXT_MAX {
         return refuse(format!(
             "the {what} has {} bytes; the maximum is {}",
             text.len(),
-            ForceRelease::TEXT_MAX
+            BreakOptions::TEXT_MAX
         ));
     }
     match unprintable(&text) {
@@ -108,10 +108,10 @@ fn checked(what: &str, text: String) -> Result<String, Error> {
 }
 
 /// The record of a break: whose lease it was, and who broke the lock, when and why. A store keeps it next
-/// to the lock for [`ForceReleaseRecord::KEPT`], or until the next break of the lock.
+/// to the lock for [`BreakRecord::KEPT`], or until the next break of the lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ForceReleaseRecord {
+pub struct BreakRecord {
     /// The owner of the broken lease.
     pub owner: Owner,
     /// The fence of that lease.
@@ -128,18 +128,18 @@ pub struct ForceReleaseRecord {
     pub at: WallTime,
 }
 
-impl ForceReleaseRecord {
+impl BreakRecord {
     /// How long a store keeps the record.
     pub const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
     /// Returns the record of a break of the lease of `owner`, for stores that read what another process
     /// wrote.
     pub fn new(owner: Owner, fence: Fence, by: ClientInfo, at: WallTime) -> Self {
-        ForceRelease::at_its_end().record(owner, fence, Arc::new(by), at)
+        BreakOptions::at_its_end().record(owner, fence, Arc::new(by), at)
     }
 }
 
-impl fmt::Display for ForceReleaseRecord {
+impl fmt::Display for BreakRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.user {
             Some(user) => write!(f, "{user} with {}", self.by)?,
@@ -156,7 +156,7 @@ impl fmt::Display for ForceReleaseRecord {
 /// store refuses the owner from now on, also if it now holds the lock in shared mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ForcedRelease {
+pub struct BrokenLease {
     /// Whether the lease existed, or the rest of a lease that was broken before.
     pub existed: bool,
     /// How long the lock stays unavailable; `None` if it is available.
@@ -165,7 +165,7 @@ pub struct ForcedRelease {
     pub members: usize,
 }
 
-impl ForcedRelease {
+impl BrokenLease {
     /// Returns the result of a break in a single place.
     pub fn new(existed: bool, closed_for: Option<Duration>) -> Self {
         Self {
@@ -179,9 +179,9 @@ impl ForcedRelease {
 /// The answer of `Client::break_lock`. Another holder is a normal answer,
 /// and means that the call changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ForceReleaseOutcome {
+pub enum BreakOutcome {
     /// The lease with this fence is broken.
-    Done(ForcedRelease, Box<ForceReleaseRecord>),
+    Done(BrokenLease, Box<BreakRecord>),
     /// The lock is free.
     Free,
     /// This holder has the lock, with another fence or with a fence that the store does not know (yet).
@@ -194,19 +194,19 @@ mod tests {
 
     #[test]
     fn invalid_reason_is_refused_with_its_rule() {
-        let long = "x".repeat(ForceRelease::TEXT_MAX + 1);
+        let long = "x".repeat(BreakOptions::TEXT_MAX + 1);
         for (text, rule) in [
             ("", "is empty"),
             ("a\u{1b}[2J", "control character"),
             ("a\u{2066}b", "format character"),
             (&long, "has 513 bytes; the maximum is 512"),
         ] {
-            let error = ForceRelease::at_once().because(text).unwrap_err();
+            let error = BreakOptions::at_once().because(text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput);
             assert!(error.to_string().contains(rule), "{error}");
-            assert!(ForceRelease::at_once().by_user(text).is_err());
+            assert!(BreakOptions::at_once().by_user(text).is_err());
         }
-        let most = "x".repeat(ForceRelease::TEXT_MAX);
-        assert!(ForceRelease::at_once().because(most).is_ok());
+        let most = "x".repeat(BreakOptions::TEXT_MAX);
+        assert!(BreakOptions::at_once().because(most).is_ok());
     }
 }
