@@ -14,6 +14,7 @@ use crate::lock::Lock;
 use crate::record::Record;
 use crate::runtime::background::Background;
 use crate::store::{Guarantees, MemberHealth, Store};
+use crate::telemetry::LockEvents;
 use crate::types::{ClientId, Error, Holder, Key, Waiter};
 
 /// One process's access to its locks: a store, a background thread, and the task that renews the leases.
@@ -162,6 +163,31 @@ impl Client {
             }
         })?;
         Ok(asking.await)
+    }
+
+    /// Returns a stream of what happens to the locks of this client from now on, those of all its clones. See
+    /// [`LockEvents`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use leasehold::{Client, memory::MemoryStore, telemetry::LockEvent};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// let mut events = locks.events();
+    /// let guard = locks.lock("deploy").acquire().await?;
+    /// match events.next().await {
+    ///     Some(LockEvent::Acquired { key, fence }) => println!("{key} is held with fence {fence}"),
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// guard.release().await?;
+    /// assert!(matches!(events.next().await, Some(LockEvent::Released { .. })));
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    #[doc(alias = "subscribe")]
+    pub fn events(&self) -> LockEvents {
+        self.core.context.metrics.events.subscribe()
     }
 
     pub(crate) fn core(&self) -> &Arc<ClientCore> {

@@ -10,7 +10,7 @@ use leasehold::store::{
     AcquireError, Admin, BoxFuture, Grant, Guarantees, Held, Inspection, LeaseTerms, LockRequest,
     Progress, Records, ReleaseReply, RenewReply, Session, SessionContext, Store, background,
 };
-use leasehold::{Error, ErrorKind};
+use leasehold::{Error, ErrorKind, Key};
 use tokio::sync::watch;
 
 use super::crash_injector::{CrashInjector, RequestOutcome};
@@ -64,6 +64,8 @@ pub enum StoreCall {
     Renew(LockRequest),
     /// `release`.
     Release(LockRequest),
+    /// `waiters`.
+    Waiters(Key),
 }
 
 impl FaultyStore {

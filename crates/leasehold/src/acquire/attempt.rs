@@ -101,7 +101,8 @@ impl<'a> Attempt<'a> {
             .random_span(Duration::ZERO, times.spread());
         let lease = Lease::granted(times, grant.term, spread);
         let (id, request) = (client.next_lease_id(), Arc::clone(&self.request));
-        let meter = HoldMeter::begin(&client.context.metrics, grant.term.since);
+        let lock = (&request.key, grant.fence);
+        let meter = HoldMeter::begin(&client.context.metrics, lock, grant.term.since);
         let held_lease = HeldLease::new(id, request, grant.fence, lease).measured_by(meter);
         let held_lease = Arc::new(held_lease);
         client.keep(&held_lease);

@@ -55,11 +55,13 @@ macro_rules! calls {
 }
 
 mod election;
+mod events;
 mod lock_set;
 mod loss_watch;
 mod once;
 
 pub use election::{Election, LeaderWatch, Leadership};
+pub use events::LockEvents;
 pub use lock_set::{GuardSet, LockSet};
 pub use loss_watch::LossWatch;
 pub use once::{Once, OnceRun, OnceStart};
@@ -69,7 +71,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::fencing::Fenced;
+use crate::fencing::{Fenced, Sequencer};
 use crate::guard::ReleaseOutcome;
 use crate::handle::Handle;
 use crate::store::{
@@ -143,6 +145,8 @@ impl Client {
         fn last_break(&self, name: impl AsRef<str>) -> Option<BreakRecord>;
         /// Asks each member of the store and returns its health. For diagnostics and monitoring.
         fn health(&self) -> Vec<MemberHealth>;
+        /// Returns whether the store still knows the grant of `sequencer`.
+        fn check(&self, sequencer: &Sequencer) -> bool;
         /// Renews the lease of a handle once, and returns the handle with its new deadline.
         fn renew(&self, handle: &Handle) -> Handle;
         /// Takes a handle back: this client holds the lock from now on, and renews it.
@@ -159,6 +163,11 @@ impl Client {
     /// Those of [`crate::Client::close`].
     pub fn close(self, limit: Duration) -> Result<bool, Error> {
         pollster::block_on(self.0.close_within(limit))
+    }
+
+    /// Returns what happens to the locks of this client from now on, as [`crate::Client::events`] does.
+    pub fn events(&self) -> LockEvents {
+        LockEvents(self.0.events())
     }
 
     /// Returns what the store promises.

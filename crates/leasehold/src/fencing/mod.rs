@@ -2,6 +2,8 @@
 
 mod fence_gate;
 mod fenced;
+mod sequencer;
 
 pub use fence_gate::FenceGate;
 pub use fenced::Fenced;
+pub use sequencer::Sequencer;

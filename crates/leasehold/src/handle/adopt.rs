@@ -84,7 +84,11 @@ impl Client {
         let renewal = confirmed(&core, handle.clone());
         async move {
             let held_lease = renewal?.await?;
-            held_lease.measure(HoldMeter::begin(&core.context.metrics, core.now()));
+            held_lease.measure(HoldMeter::begin(
+                &core.context.metrics,
+                held_lease.lock(),
+                core.now(),
+            ));
             core.keep(&held_lease);
             Ok(Guard::new(held_lease, core))
         }

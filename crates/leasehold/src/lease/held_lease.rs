@@ -8,7 +8,7 @@ use super::validity::Lease;
 use crate::env::clock::BootInstant;
 use crate::store::{Held, LockRequest, LostReason, Term};
 use crate::telemetry::{HoldEnd, HoldMeter};
-use crate::types::{Fence, Mode};
+use crate::types::{Fence, Key, Mode};
 
 /// A granted request and the state of its lease. The guard, which queries it, and the renewer, which renews
 /// it, share it.
@@ -36,6 +36,8 @@ pub(crate) struct HeldLease {
     /// Cancelled when the holder releases the lock or gives it up. Created for the first watch.
     ended: OnceLock<CancellationToken>,
     deadlines: OnceLock<watch::Sender<Option<BootInstant>>>,
+    /// Whether clients waited for the lock at the last look.
+    is_contended: AtomicBool,
     /// How often the record of the lock was written.
     steps: AtomicU32,
     /// Set for a lease that a guard holds.
@@ -57,6 +59,7 @@ impl HeldLease {
             is_over: AtomicBool::new(false),
             ended: OnceLock::new(),
             deadlines: OnceLock::new(),
+            is_contended: AtomicBool::new(false),
             steps: AtomicU32::new(0),
             meter: OnceLock::new(),
         }
@@ -111,8 +114,8 @@ impl HeldLease {
         // end.
         let verdict = self.lease().clone().check(now);
         match verdict {
-            Ok(()) => meter.end(end, now),
-            Err(reason) => meter.lose(reason, self.deadline(), now),
+            Ok(()) => meter.end(self.lock(), end, now),
+            Err(reason) => meter.lose(self.lock(), reason, self.deadline(), now),
         }
     }
 
@@ -124,6 +127,17 @@ impl HeldLease {
     /// Returns the request for renewals and releases.
     pub(crate) fn request(&self) -> &Arc<LockRequest> {
         self.downgraded.get().unwrap_or(&self.granted)
+    }
+
+    /// Returns the lock, and the fence that identifies this lease of it.
+    pub(crate) fn lock(&self) -> (&Key, Fence) {
+        (&self.granted.key, self.fence)
+    }
+
+    /// Records how many clients wait for the lock. Returns whether some do, and none did at the look before.
+    pub(crate) fn contended(&self, waiters: usize) -> bool {
+        let is_contended = waiters > 0;
+        !self.is_contended.swap(is_contended, Ordering::Relaxed) && is_contended
     }
 
     /// Returns whether the lease, which was renewed in `mode`, is still in that mode. It does not read
@@ -270,7 +284,7 @@ impl HeldLease {
     /// Reports that the lease is lost.
     fn tell_lost(&self, reason: LostReason, now: BootInstant) {
         if let Some(meter) = self.meter.get() {
-            meter.lose(reason, self.deadline(), now);
+            meter.lose(self.lock(), reason, self.deadline(), now);
         }
         if let Some(token) = self.lost.get() {
             token.cancel();

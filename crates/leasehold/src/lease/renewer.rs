@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, oneshot};
 use tracing::{Instrument as _, Span};
@@ -16,7 +17,7 @@ use crate::env::Env;
 use crate::env::clock::{self, BootInstant};
 use crate::runtime::background;
 use crate::store::{Held, LockRequest, LostReason, RenewReply, Session, Store};
-use crate::telemetry::{ClientMetrics, LogEvent, RenewalEnd, spans};
+use crate::telemetry::{ClientMetrics, LockEvent, LogEvent, RenewalEnd, spans};
 use crate::types::{Error, ErrorKind, Mode};
 
 /// A message from a client to its renewer.
@@ -227,6 +228,7 @@ impl Renewer {
             .min()
             .unwrap_or_default();
         let limit = sent + (shortest / 3).min(LockRequest::LIMIT_MAX);
+        self.look_for_waiters(&ids, limit);
         let session = Arc::clone(&self.session);
         let clock = Arc::clone(&self.env.clock);
         let span = spans::renewal(leases.len());
@@ -253,6 +255,40 @@ impl Renewer {
                     .map(|((id, mode), answer)| (id, mode, answer))
                     .collect(),
             }
+        }));
+    }
+
+    /// Reports locks that other clients began to wait for. Asks the store only if a program reads the events.
+    fn look_for_waiters(&self, ids: &[(u64, Mode)], limit: BootInstant) {
+        if !self.metrics.events.is_read() {
+            return;
+        }
+        let leases = ids.iter().filter_map(|(id, _)| self.kept.get(id));
+        let leases: Vec<_> = leases.map(|kept| Arc::clone(&kept.lease)).collect();
+        let (session, metrics) = (Arc::clone(&self.session), Arc::clone(&self.metrics));
+        let clock = Arc::clone(&self.env.clock);
+        drop(background::spawn(async move {
+            let Some(inspection) = session.inspection() else {
+                return;
+            };
+            let looks = leases.iter().map(async |lease| {
+                let (key, fence) = lease.lock();
+                // The next renewal looks again.
+                let Ok(waiters) = inspection.waiters(key).await else {
+                    return;
+                };
+                let waiters = waiters.len();
+                if lease.contended(waiters) {
+                    let key = key.clone();
+                    let event = || LockEvent::Contended {
+                        key,
+                        fence,
+                        waiters,
+                    };
+                    metrics.events.send(event);
+                }
+            });
+            clock::within(&*clock, limit, join_all(looks)).await;
         }));
     }
 

@@ -16,6 +16,12 @@
 //! either, unless they carry the fence too. Readers that share a lock all hold it with different fences, so
 //! they must not show theirs.
 //!
+//! # At a server that asks the store
+//!
+//! A holder can send a [`Sequencer`](crate::fencing::Sequencer) along with a request: the name of the lock, its mode, and
+//! the fence. The server that receives it asks the store with [`Client::check`](crate::Client::check) whether the grant
+//! still stands. The answer may be outdated when it arrives, so this narrows the gap and does not close it.
+//!
 //! # In one process
 //!
 //! [`FenceGate`](crate::fencing::FenceGate) guards something that several threads share, and runs each write in one

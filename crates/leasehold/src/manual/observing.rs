@@ -91,6 +91,14 @@
 //! | `member_has_no_vote`, `member_has_vote` | warn, info | a member lost its vote, or regained it |
 //! | `member_unusable`, `member_answers` | warn, info | a server cannot be used, or answers again |
 //!
+//! # What happens to the locks of a program
+//!
+//! [`Client::events`](crate::Client::events) is a stream of values for the program itself: each lock of the client that
+//! was acquired, released, or lost, and locks that other clients began to wait for. A long job can finish its step early
+//! when its lock is contended. No log is parsed, and nothing is sent while no stream exists.
+//!
+//! # Secrets
+//!
 //! No span, event or label contains the owner of a lease, a [`Handle`](crate::handle::Handle) or a URL.
 //!
 //! # Subscribers and recorders must not block

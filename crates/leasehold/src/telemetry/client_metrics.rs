@@ -3,6 +3,7 @@ use std::time::Duration;
 use metrics::{Counter, Gauge, Histogram};
 
 use super::labels::{AttemptEnd, HoldEnd, Loss, ReleaseEnd, RenewalEnd, WaitEnd};
+use super::lock_events::EventSource;
 use super::metric::{ACQUIRE_WAIT, ATTEMPTS, CONTENDED, HELD, HOLD, LOST, RELEASES, RENEWAL};
 use super::registry::{Each, Registry};
 
@@ -18,6 +19,8 @@ pub(crate) struct ClientMetrics {
     contended: Counter,
     renewals: Each<RenewalEnd, Histogram>,
     releases: Each<ReleaseEnd, Counter>,
+    /// The streams of what happens to the locks.
+    pub(crate) events: EventSource,
 }
 
 impl ClientMetrics {
@@ -34,6 +37,7 @@ impl ClientMetrics {
                 contended: registry.counter(&CONTENDED),
                 renewals: registry.histograms(&RENEWAL),
                 releases: registry.counters(&RELEASES),
+                events: EventSource::default(),
             }
         })
     }

@@ -3,11 +3,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::client_metrics::ClientMetrics;
 use super::labels::{HoldEnd, Loss};
+use super::lock_events::LockEvent;
 use crate::env::clock::BootInstant;
 use crate::store::LostReason;
+use crate::types::{Fence, Key};
 
-/// One hold, from its grant until it is released or lost. The first of these ends it and is recorded;
-/// anything later is ignored.
+/// One hold, from its grant until it is released or lost. The first of these ends it, and is recorded and
+/// reported; anything later is ignored.
 #[derive(Debug)]
 pub(crate) struct HoldMeter {
     metrics: Arc<ClientMetrics>,
@@ -16,8 +18,16 @@ pub(crate) struct HoldMeter {
 }
 
 impl HoldMeter {
-    pub(crate) fn begin(metrics: &Arc<ClientMetrics>, began: BootInstant) -> Self {
+    pub(crate) fn begin(
+        metrics: &Arc<ClientMetrics>,
+        (key, fence): (&Key, Fence),
+        began: BootInstant,
+    ) -> Self {
         metrics.held.increment(1);
+        metrics.events.send(|| LockEvent::Acquired {
+            key: key.clone(),
+            fence,
+        });
         Self {
             metrics: Arc::clone(metrics),
             began,
@@ -26,14 +36,27 @@ impl HoldMeter {
     }
 
     /// Records that its holder released or handed on the lock at `now`.
-    pub(crate) fn end(&self, end: HoldEnd, now: BootInstant) {
+    pub(crate) fn end(&self, (key, fence): (&Key, Fence), end: HoldEnd, now: BootInstant) {
         if self.stop() {
             self.metrics.holds.of(end).record(now.since(self.began));
+            self.metrics.events.send(|| {
+                let key = key.clone();
+                match end {
+                    HoldEnd::HandedOn => LockEvent::Detached { key, fence },
+                    _ => LockEvent::Released { key, fence },
+                }
+            });
         }
     }
 
     /// Records that the lock was lost at `now` or earlier: at its deadline, if that was before `now`.
-    pub(crate) fn lose(&self, reason: LostReason, deadline: Option<BootInstant>, now: BootInstant) {
+    pub(crate) fn lose(
+        &self,
+        (key, fence): (&Key, Fence),
+        reason: LostReason,
+        deadline: Option<BootInstant>,
+        now: BootInstant,
+    ) {
         let Some(loss) = Loss::of(reason) else {
             return;
         };
@@ -42,6 +65,11 @@ impl HoldMeter {
             let held = end.since(self.began);
             self.metrics.holds.of(HoldEnd::Lost).record(held);
             self.metrics.lost.of(loss).increment(1);
+            self.metrics.events.send(|| LockEvent::Lost {
+                key: key.clone(),
+                fence,
+                reason,
+            });
         }
     }
 
@@ -64,6 +92,7 @@ impl Drop for HoldMeter {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
     use std::time::Duration;
 
     use leasehold_testkit::telemetry::TestRecorder;
@@ -75,10 +104,15 @@ mod tests {
 
     type End = fn(&HoldMeter, BootInstant);
 
+    fn lock() -> (&'static Key, Fence) {
+        static KEY: LazyLock<Key> = LazyLock::new(|| Key::new("deploy").unwrap());
+        (&KEY, Fence::new(7).unwrap())
+    }
+
     fn begun() -> (TestRecorder, HoldMeter) {
         let recorder = TestRecorder::new();
         let metrics = recorder.scope(|| ClientMetrics::new("a store"));
-        let meter = HoldMeter::begin(&Arc::new(metrics), BEGAN);
+        let meter = HoldMeter::begin(&Arc::new(metrics), lock(), BEGAN);
         assert_eq!(recorder.sum(HELD.name, &[]), 1.0);
         (recorder, meter)
     }
@@ -86,9 +120,13 @@ mod tests {
     #[test]
     fn only_the_first_end_is_recorded() {
         let ends: [(&str, End); 3] = [
-            ("released", |it, now| it.end(HoldEnd::Released, now)),
-            ("handed_on", |it, now| it.end(HoldEnd::HandedOn, now)),
-            ("lost", |it, now| it.lose(LostReason::Gone, None, now)),
+            ("released", |it, now| it.end(lock(), HoldEnd::Released, now)),
+            ("handed_on", |it, now| {
+                it.end(lock(), HoldEnd::HandedOn, now);
+            }),
+            ("lost", |it, now| {
+                it.lose(lock(), LostReason::Gone, None, now);
+            }),
         ];
         let at = |seconds| BEGAN + Duration::from_secs(seconds);
         for (first, end) in ends {
@@ -110,7 +148,7 @@ mod tests {
     #[test]
     fn dropped_meter_records_no_end() {
         let (recorder, meter) = begun();
-        meter.lose(LostReason::Forked, None, BEGAN);
+        meter.lose(lock(), LostReason::Forked, None, BEGAN);
         assert_eq!(recorder.sum(HELD.name, &[]), 1.0, "a child counts nothing");
         drop(meter);
         assert_eq!(recorder.sum(HELD.name, &[]), 0.0);

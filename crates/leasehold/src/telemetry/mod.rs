@@ -1,4 +1,5 @@
-//! What the library reports: metrics, through the [`metrics`] facade, and [`tracing`] spans.
+//! What the library reports: metrics, through the [`metrics`] facade, [`tracing`] spans, and a stream of the
+//! [events](LockEvents) of a client's locks.
 //!
 //! The library records nothing unless the program installs a recorder before it builds its stores and its
 //! clients: they register their metrics once, when they are built. [`METRICS`] has all names, and
@@ -21,6 +22,7 @@ mod client_metrics;
 mod hand_overs;
 mod hold_meter;
 mod labels;
+mod lock_events;
 mod log_event;
 mod member_gauges;
 mod metric;
@@ -28,6 +30,7 @@ mod registry;
 pub(crate) mod spans;
 
 pub use hand_overs::HandOvers;
+pub use lock_events::{LockEvent, LockEvents};
 pub use log_event::LogEvent;
 pub use member_gauges::MemberGauges;
 pub use metric::{

@@ -5,7 +5,7 @@ use leasehold::store::{
 };
 use leasehold::{Error, ErrorKind, Key};
 
-use super::FaultySession;
+use super::{FaultySession, StoreCall};
 
 impl Inspection for FaultySession {
     fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
@@ -15,6 +15,7 @@ impl Inspection for FaultySession {
 
     fn waiters<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Waiter>, Error>> {
         let key = key.clone();
+        self.store.note(StoreCall::Waiters(key.clone()));
         self.ask(move |inner| Box::pin(async move { of(inner.inspection())?.waiters(&key).await }))
     }
 

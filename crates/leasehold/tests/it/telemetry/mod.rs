@@ -5,6 +5,7 @@
 )]
 
 mod documented;
+mod events;
 mod losses;
 mod metered_fixture;
 mod metrics;

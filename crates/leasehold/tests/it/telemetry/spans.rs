@@ -109,11 +109,16 @@ async fn acquire_span_is_a_child_of_the_callers() {
 }
 
 fn owners(fixture: &Fixture) -> BTreeSet<Owner> {
-    let owners = fixture.store.calls().into_iter().map(|call| match call {
-        StoreCall::Acquire(request) | StoreCall::Renew(request) | StoreCall::Release(request) => {
-            request.owner
-        }
-    });
+    let owners = fixture
+        .store
+        .calls()
+        .into_iter()
+        .filter_map(|call| match call {
+            StoreCall::Acquire(request)
+            | StoreCall::Renew(request)
+            | StoreCall::Release(request) => Some(request.owner),
+            StoreCall::Waiters(_) => None,
+        });
     owners.collect()
 }
 
