@@ -21,8 +21,8 @@ use std::process::ExitCode as Status;
 
 use cli::{completions, man};
 use commands::{
-    Subcommand, break_lock, doctor, elect, fence, handle, hold, init, ls, members, once, run,
-    status, waiters,
+    Subcommand, break_lock, doctor, elect, fence, handle, hold, init, ls, once, run, status,
+    waiters,
 };
 use guardian::args::GuardianArgs;
 use guardian::guard;
@@ -73,7 +73,8 @@ fn perform(subcommand: &Subcommand, output: &Output) -> Result<ExitCode, Failure
         Subcommand::Waiters(args) => waiters::waiters(args, output),
         Subcommand::Break(args) => break_lock::break_lock(args, output),
         Subcommand::Init(args) => init::init(args, output),
-        Subcommand::Members(args) => members::members(args, output),
+        #[cfg(feature = "redis")]
+        Subcommand::Members(args) => commands::members::members(args, output),
         Subcommand::Doctor(args) => doctor::doctor(args, output),
         Subcommand::Fence(args) => fence::fence(args),
         Subcommand::Elect(args) if args.observe => elect::observe(args, output),

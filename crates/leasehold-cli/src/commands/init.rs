@@ -1,20 +1,14 @@
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use clap::Args;
-use leasehold::store::{MemberSet, MemberStatus};
-use serde_json::{Value, json};
 
-use crate::commands::members::ask_members::{MemberReply, ask_members, stated_set};
-use crate::commands::members::servers::{Servers, wait_after_change};
+use crate::config;
 use crate::options::span::span;
 use crate::options::store_args::StoreArgs;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::output::time_text::millis;
-use crate::output::time_text::whole_seconds;
 use crate::output::{self, Output};
-use crate::runtime::runtime;
+use crate::store::address::backend;
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
@@ -47,61 +41,34 @@ pub(crate) struct InitArgs {
     pub(crate) json: bool,
 }
 
-/// Initializes a quorum. Does nothing if it is already initialized with the same configuration.
+/// Prepares a store for locks. Does nothing if that is done: the quorum is initialized with the same configuration, or the
+/// schema of the database has the latest version.
 pub(crate) fn init(args: &InitArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let servers = Servers::choose_quorum(&args.store, output)?;
-    let quorum = servers.quorum();
-    let quorum = &quorum.within(args.max_ttl, args.clock_tolerance)?;
-    let (is_new, seen) = runtime()?.block_on(async {
-        let is_new = quorum.init(args.new).await?;
-        Ok::<_, Failure>((is_new, ask_members(quorum).await))
-    })?;
-    let set = stated_set(quorum, &seen);
+    let choice = config::choose_store(&args.store, output)?;
+    let Some(prepared) = backend(&choice)?.prepare() else {
+        return init_quorum(args, output);
+    };
+    if args.max_ttl.is_some() || args.clock_tolerance.is_some() || args.new {
+        return Err(Failure::usage(
+            "--max-ttl, --clock-tolerance and --new are for a quorum of Redis servers",
+        ));
+    }
+    let prepared = prepared?;
     let printed = if args.json {
-        output::print_json(&json(&set, &seen))
+        output::print_json(&prepared.json)
     } else {
-        output::print(&text(&set, &seen, is_new))
+        output::print(&prepared.text)
     };
     printed.map_err(|error| Failure::of_stdout(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn is_durable(seen: &MemberReply) -> bool {
-    seen.status.as_ref().is_ok_and(MemberStatus::will_remember)
-}
+#[cfg(feature = "redis")]
+use crate::commands::members::initialize as init_quorum;
 
-fn text(set: &MemberSet, seen: &[MemberReply], is_new: bool) -> String {
-    let mut text = if is_new {
-        format!("initialized the quorum {set}\n")
-    } else {
-        format!("nothing to do: the quorum is initialized: {set}\n")
-    };
-    for one in seen {
-        let durable = if is_durable(one) {
-            "durable"
-        } else {
-            "not durable"
-        };
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}: {durable}", one.id);
-    }
-    if !seen.iter().all(is_durable) {
-        let wait = whole_seconds(wait_after_change(set));
-        let _ = writeln!(
-            text,
-            "A server that is not durable has no vote for {wait} after each restart. To make it durable, \
-             set appendonly yes, appendfsync always and no-appendfsync-on-rewrite no in its configuration, \
-             and run it without replicas; from its second restart on it keeps its vote."
-        );
-    }
-    text
-}
-
-fn json(set: &MemberSet, seen: &[MemberReply]) -> Value {
-    let member = |one: &MemberReply| json!({"id": one.id.as_str(), "durable": is_durable(one)});
-    json!({
-        "members": seen.iter().map(member).collect::<Vec<_>>(),
-        "max_ttl_ms": millis(set.max_ttl),
-        "clock_tolerance_ms": millis(set.clock_tolerance),
-    })
+#[cfg(not(feature = "redis"))]
+fn init_quorum(_: &InitArgs, _: &Output) -> Result<ExitCode, Failure> {
+    Err(Failure::usage(
+        "the store is a folder, which needs no initialization",
+    ))
 }

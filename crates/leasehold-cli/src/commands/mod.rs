@@ -8,6 +8,7 @@ pub(crate) mod handle;
 pub(crate) mod hold;
 pub(crate) mod init;
 pub(crate) mod ls;
+#[cfg(feature = "redis")]
 pub(crate) mod members;
 pub(crate) mod once;
 pub(crate) mod run;
@@ -24,6 +25,7 @@ use crate::commands::handle::args::{AcquireArgs, ReleaseArgs, RenewArgs};
 use crate::commands::hold::args::HoldArgs;
 use crate::commands::init::InitArgs;
 use crate::commands::ls::LsArgs;
+#[cfg(feature = "redis")]
 use crate::commands::members::args::MembersArgs;
 use crate::commands::once::args::OnceArgs;
 use crate::commands::run::args::RunArgs;
@@ -206,6 +208,7 @@ pub(crate) enum Subcommand {
     /// its data, after FLUSHALL, or after a step of its clock. A durable server keeps its data.
     ///
     /// Exits with 0 if a majority of the servers has a vote, and with 69 otherwise.
+    #[cfg(feature = "redis")]
     Members(MembersArgs),
 
     /// Check a store and say how to fix what is wrong.
@@ -241,10 +244,12 @@ pub(crate) enum Subcommand {
 impl Subcommand {
     /// Whether the result repeats all that the library reports on the way.
     pub(crate) fn reports_warnings(&self) -> bool {
-        matches!(
-            self,
-            Self::Members(MembersArgs { change: None, .. }) | Self::Doctor(_)
-        )
+        match self {
+            Self::Doctor(_) => true,
+            #[cfg(feature = "redis")]
+            Self::Members(args) => args.change.is_none(),
+            _ => false,
+        }
     }
 
     /// Whether it takes locks. Then its last message is the exit code, for programs.
@@ -269,6 +274,7 @@ impl Subcommand {
             Self::Waiters(args) => args.json,
             Self::Break(args) => args.json,
             Self::Init(args) => args.json,
+            #[cfg(feature = "redis")]
             Self::Members(args) => args.json,
             Self::Doctor(args) => args.json,
             Self::Fence(args) => match &args.action {

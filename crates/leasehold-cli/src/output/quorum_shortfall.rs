@@ -111,6 +111,7 @@ fn is_new(status: &MemberStatus) -> bool {
 const NEW: &str = "a client has just initialized this quorum; `leasehold init` ends this wait";
 
 /// What to do if servers are too young for `once`.
+#[cfg(feature = "redis")]
 pub(crate) const ONCE_REMEDY: &str =
     "if no server lost data before a client initialized the quorum, run `leasehold init` now";
 

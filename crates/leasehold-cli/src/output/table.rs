@@ -1,7 +1,5 @@
 //! Text in aligned columns, and what goes into them.
 
-use std::time::Duration;
-
 /// The rows in columns, each as wide as its widest text, all aligned to the left.
 pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
@@ -18,7 +16,8 @@ pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
 }
 
 /// A duration to three digits, as `87µs`, `1.23ms` or `12.3ms`.
-pub(crate) fn short(span: Duration) -> String {
+#[cfg(feature = "redis")]
+pub(crate) fn short(span: std::time::Duration) -> String {
     let millis = span.as_secs_f64() * 1e3;
     match millis {
         ..0.9995 => format!("{:.0}µs", millis * 1e3),

@@ -4,7 +4,6 @@ use crate::config::{Addresses, Choice};
 use crate::output::failure::Failure;
 use crate::store::backend::Backend;
 use crate::store::files::{LockFiles, is_file};
-use crate::store::redis::RedisServers;
 
 /// Returns the store that was chosen.
 pub(crate) fn backend(choice: &Choice) -> Result<Box<dyn Backend + '_>, Failure> {
@@ -19,8 +18,27 @@ pub(crate) fn backend(choice: &Choice) -> Result<Box<dyn Backend + '_>, Failure>
         urls if urls.iter().any(|url| is_file(url)) => addresses.blame(Err(Failure::usage(
             "a file store cannot be part of a quorum; use it alone, or list servers only",
         ))),
-        _ => Ok(Box::new(RedisServers(addresses))),
+        _ => servers(addresses),
     }
+}
+
+/// Returns the servers at the addresses, by the scheme of the first one. Addresses without a scheme are those of Redis.
+fn servers(addresses: &Addresses) -> Result<Box<dyn Backend + '_>, Failure> {
+    let first = addresses.urls.first().map_or("", String::as_str);
+    match first.split_once("://").map_or("", |(scheme, _)| scheme) {
+        #[cfg(feature = "redis")]
+        _ => Ok(Box::new(crate::store::redis::RedisServers(addresses))),
+        #[cfg(not(feature = "redis"))]
+        _ => addresses.blame(Err(lacks("redis"))),
+    }
+}
+
+/// The failure of a build without the store behind a feature.
+#[cfg(not(feature = "redis"))]
+fn lacks(feature: &str) -> Failure {
+    Failure::usage(format!(
+        "this build of leasehold has no store for this address; build it with --features {feature}"
+    ))
 }
 
 impl Addresses {
@@ -34,6 +52,7 @@ impl Addresses {
 }
 
 /// The address with `***` in place of user and password.
+#[cfg(any(test, feature = "redis"))]
 pub(crate) fn without_login(url: &str) -> String {
     let (scheme, rest) = url
         .split_once("://")

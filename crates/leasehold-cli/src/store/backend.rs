@@ -6,9 +6,11 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use leasehold::store::{Owner, Store};
+use serde_json::Value;
 
 use crate::output::failure::Failure;
 use crate::output::report::Report;
+#[cfg(feature = "redis")]
 use crate::store::Quorum;
 
 /// A store that was chosen, and that is not opened yet.
@@ -19,9 +21,25 @@ pub(crate) trait Backend {
     /// Checks the store for `leasehold doctor`. Changes nothing, and creates nothing.
     fn examine(&self) -> Result<Report, Failure>;
 
+    /// Creates or migrates what the store keeps its locks in, for `leasehold init`. Does nothing if that is done. `None` if
+    /// the store needs no such step, or needs to be initialized as a [quorum](Self::quorum).
+    fn prepare(&self) -> Option<Result<Prepared, Failure>> {
+        None
+    }
+
     /// Returns the servers for `leasehold init` and `leasehold members`. Fails if the store has none that the operator
     /// initializes and changes.
+    #[cfg(feature = "redis")]
     fn quorum(&self) -> Result<Quorum, Failure>;
+}
+
+/// What `leasehold init` did.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// For people: lines that end with a line break.
+    pub(crate) text: String,
+    /// For `--json`.
+    pub(crate) json: Value,
 }
 
 /// A store that takes locks.

@@ -4,7 +4,9 @@ pub(crate) mod address;
 pub(crate) mod backend;
 pub(crate) mod client;
 pub(crate) mod files;
+#[cfg(feature = "redis")]
 pub(crate) mod limit;
+#[cfg(feature = "redis")]
 mod redis;
 
 use std::os::fd::OwnedFd;
@@ -23,6 +25,7 @@ use crate::process::user;
 use crate::store::backend::{Backend, Opened};
 use crate::store::client::OwnClient;
 
+#[cfg(feature = "redis")]
 pub(crate) use redis::Quorum;
 
 /// A store with valid addresses. Nothing was sent to it yet.

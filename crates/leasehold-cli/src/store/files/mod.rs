@@ -11,6 +11,7 @@ use leasehold_file::{DirectoryFacts, FileStore, FileStoreOptions};
 use crate::config::Addresses;
 use crate::output::failure::Failure;
 use crate::output::report::Report;
+#[cfg(feature = "redis")]
 use crate::store::Quorum;
 use crate::store::backend::{Backend, Descriptors, Opened};
 
@@ -47,6 +48,7 @@ impl Backend for LockFiles<'_> {
         Ok(doctor::report(&facts))
     }
 
+    #[cfg(feature = "redis")]
     fn quorum(&self) -> Result<Quorum, Failure> {
         let what = match self {
             Self::Local => "--local uses files of this machine",
