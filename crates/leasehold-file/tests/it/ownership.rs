@@ -100,7 +100,7 @@ async fn lock_delay_is_refused() {
     let lock = client.lock("deploy").lock_delay(Duration::from_secs(5));
     let error = lock.try_acquire().await.unwrap_err();
     is_unsupported(&error, "lock_delay 5s");
-    is_unsupported(&error, "ends with its process");
+    is_unsupported(&error, "ends with the process");
     let none = client.lock("deploy").lock_delay(Duration::ZERO);
     assert!(none.try_acquire().await.unwrap().is_some());
 }
