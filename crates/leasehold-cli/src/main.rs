@@ -46,6 +46,7 @@ fn main() -> Status {
     };
     colour::set_colour(cli.color);
     let output = Output::new(cli.subcommand.prints_json());
+    let output = output.with_verbosity(cli.verbosity.verbosity());
     if !cli.subcommand.reports_warnings() {
         events::Events::subscribe(&output);
     }

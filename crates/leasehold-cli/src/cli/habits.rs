@@ -32,7 +32,7 @@ fn advice(given: &str) -> Option<&'static str> {
     known.map(|(_, advice)| *advice)
 }
 
-const HABITS: [(&[&str], &str); 13] = [
+const HABITS: [(&[&str], &str); 12] = [
     (
         &["--timeout", "--wait-time", "--wait-timeout"],
         "the maximum time to wait is -w SPAN (--wait), as in: -w 5s",
@@ -42,20 +42,16 @@ const HABITS: [(&[&str], &str); 13] = [
         "a lock is exclusive unless -s is given; leave this option out",
     ),
     (
-        &["-c", "--command"],
-        "give the command after --, as in: run NAME -- sh -c 'COMMAND'",
+        &["--command"],
+        "give the command after --, or a shell line with -c, as in: run NAME -c 'COMMAND'",
     ),
     (
         &["--nonblock", "--nb", "--nowait", "--non-blocking"],
         "to wait for nothing, give -n (--no-wait)",
     ),
     (
-        &["-q", "--quiet", "--silent"],
-        "messages go to stderr; to hide them, add 2> /dev/null",
-    ),
-    (
-        &["-v", "--verbose"],
-        "waits and warnings are on stderr anyway; --json has every event",
+        &["--silent"],
+        "to see only what is wrong, give -q (--quiet)",
     ),
     (
         &["--watch", "-f", "--follow"],
@@ -74,7 +70,7 @@ const HABITS: [(&[&str], &str); 13] = [
         "`run NAME -- COMMAND` locks for a command; `acquire NAME` for the steps of a script",
     ),
     (
-        &["show", "get"],
+        &["get"],
         "`status NAME` shows one lock, and `ls` all of them",
     ),
     (

@@ -16,6 +16,7 @@ use crate::output::colour::ColourChoice;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
+use crate::output::verbosity::VerbosityArgs;
 
 /// Run a command under a lock that spans machines.
 ///
@@ -44,6 +45,9 @@ pub(crate) struct Cli {
         hide_possible_values = true
     )]
     pub(crate) color: ColourChoice,
+
+    #[command(flatten)]
+    pub(crate) verbosity: VerbosityArgs,
 }
 
 /// The program with all subcommands and the whole text of their help.

@@ -160,6 +160,7 @@ pub(crate) enum Subcommand {
     /// Show the holders of a lock and its first ten waiters.
     ///
     /// With --json, shows all waiters.
+    #[command(visible_alias = "show")]
     Status(StatusArgs),
 
     /// List the locks that are held, and their holders.
@@ -167,6 +168,7 @@ pub(crate) enum Subcommand {
     /// If the servers of a quorum disagree about a lock, the list says how many servers name each holder.
     /// Such a lock is being acquired or released, or is left over from a failed attempt and expires by
     /// itself. The listing reads each server in many short steps, even with many keys.
+    #[command(visible_alias = "list")]
     Ls(LsArgs),
 
     /// List the waiters of a lock in the order of service.

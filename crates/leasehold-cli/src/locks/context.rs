@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use nix::sys::signalfd::SignalFd;
 
 use crate::config;
@@ -7,6 +9,7 @@ use crate::options::lock_options::LockOptions;
 use crate::options::store_args::StoreArgs;
 use crate::output::Output;
 use crate::output::failure::Failure;
+use crate::output::message::Message;
 use crate::runtime::signals::Signals;
 use crate::store::OpenStore;
 use crate::store::client::OwnClient;
@@ -35,6 +38,7 @@ impl<'a> RunContext<'a> {
         let store = OpenStore::open(&choice)?;
         lock_options.refuse_ttl_over(store.ttl_max())?;
         store.print_notice(output);
+        print_path_notice(lock_options, output);
         let context = Self {
             lock_options,
             output,
@@ -54,5 +58,15 @@ impl<'a> RunContext<'a> {
             output: self.output,
             can_borrow: false,
         }
+    }
+}
+
+/// Says that a lock which is named like a file is not a lock on that file.
+fn print_path_notice(lock_options: &LockOptions, output: &Output) {
+    let is_file = |name: &&str| name.starts_with('/') && Path::new(name).exists();
+    if let Some(name) = lock_options.names().into_iter().find(is_file) {
+        output.print_message(&Message::Notice(&format!(
+            "{name:?} is the name of a lock here; flock on that file is not excluded"
+        )));
     }
 }

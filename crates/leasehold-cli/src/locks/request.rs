@@ -1,4 +1,3 @@
-use std::future::pending;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
@@ -175,7 +174,7 @@ impl LockRequest<'_> {
     }
 
     /// Prints who holds the lock and the position in the queue, or why no client can hold it: on a
-    /// terminal repeatedly, otherwise once, for programs on each change. Never returns.
+    /// terminal repeatedly, otherwise each minute, for programs on each change. Never returns.
     async fn report_progress(&self) {
         let began = SystemClock.now();
         let terminal = self.output.has_terminal();
@@ -208,10 +207,11 @@ impl LockRequest<'_> {
                 self.output.show_status(&message);
             } else if why.is_some() && said != why {
                 self.output.print_message(&message);
-                if !self.lock_options.json && quorum_shortfall.is_none() {
-                    return pending().await;
+                // People who read a log need no line for each change of the queue.
+                match self.lock_options.json || quorum_shortfall.is_some() {
+                    true => said = why,
+                    false => SystemClock.sleep_until(SystemClock.now() + REPEAT).await,
                 }
-                said = why;
             }
             let count = u32::try_from(waiters.len()).unwrap_or(u32::MAX);
             let pause = NEXT_REPORT.max(PER_WAITER.saturating_mul(count));
@@ -245,7 +245,7 @@ impl LockRequest<'_> {
             _ => String::new(),
         };
         let code = ExitCode::of(self.lock_options.busy_code);
-        Failure::new(code, format!("{waited}{held}"))
+        Failure::busy(code, format!("{waited}{held}"))
     }
 
     /// Why the request failed, and what to do about it.
@@ -309,6 +309,8 @@ fn without_end(held: Mode, wanted: Mode) -> &'static str {
 /// Shorter waits are not reported.
 const FIRST_REPORT: Duration = Duration::from_millis(300);
 const NEXT_REPORT: Duration = Duration::from_secs(1);
+/// How often a log repeats that the program waits.
+const REPEAT: Duration = Duration::from_secs(60);
 /// Each report reads all waiters, so a longer queue gets fewer reports.
 const PER_WAITER: Duration = Duration::from_millis(100);
 /// How long reading the holders of a busy lock may delay the error.

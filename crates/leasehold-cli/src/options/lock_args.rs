@@ -5,7 +5,7 @@ use leasehold::store::Permits;
 
 use crate::options::holder_args::LabelArgs;
 use crate::options::lock_options::LockOptions;
-use crate::options::span::span;
+use crate::options::span::{span, wait_span};
 use crate::options::store_args::StoreArgs;
 use crate::output::exit_code::ExitCode;
 
@@ -18,9 +18,9 @@ pub(crate) struct LockArgs {
 
     /// Maximum time to wait [default: no limit].
     ///
-    /// A duration such as 30s or 1m30s. Without it, a wait continues through an outage of the store; only a
+    /// A duration such as 30s or 1m30s, or a number of seconds. Without it, a wait continues through an outage of the store; only a
     /// store that never answers is given up after one TTL (69).
-    #[arg(short, long, value_name = "SPAN", value_parser = span)]
+    #[arg(short, long, value_name = "SPAN", value_parser = wait_span)]
     pub(crate) wait: Option<Duration>,
 
     /// Share the lock with other shared holders.

@@ -9,6 +9,8 @@ use crate::output::exit_code::ExitCode;
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: ExitCode,
+    /// Another client holds the lock, as scheduled jobs expect.
+    pub(crate) is_busy: bool,
     text: String,
 }
 
@@ -16,7 +18,16 @@ impl Failure {
     pub(crate) fn new(code: ExitCode, text: impl Into<String>) -> Self {
         Self {
             code,
+            is_busy: false,
             text: text.into(),
+        }
+    }
+
+    /// Another client holds the lock.
+    pub(crate) fn busy(code: ExitCode, text: impl Into<String>) -> Self {
+        Self {
+            is_busy: true,
+            ..Self::new(code, text)
         }
     }
 

@@ -71,6 +71,11 @@ fn messages<'a>(
             store,
             after,
         },
+        Message::Released {
+            lock,
+            held: after,
+            code: ExitCode::SUCCESS,
+        },
         Message::Nested {
             lock,
             fence: 1,
@@ -97,6 +102,7 @@ fn is_known(message: &Message<'_>) -> bool {
         | Message::Warning(_)
         | Message::Waiting { .. }
         | Message::Acquired { .. }
+        | Message::Released { .. }
         | Message::Nested { .. }
         | Message::Lost { .. }
         | Message::Leads { .. }

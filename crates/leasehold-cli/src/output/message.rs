@@ -13,6 +13,7 @@ use crate::output::holder_text;
 use crate::output::once_answer::OnceAnswer;
 use crate::output::quorum_shortfall::QuorumShortfall;
 use crate::output::time_text;
+use crate::output::verbosity::Verbosity;
 use crate::output::waiter_text;
 
 /// A message of the program: a text for people, or a JSON object for programs.
@@ -38,6 +39,12 @@ pub(crate) enum Message<'a> {
         guards: &'a GuardSet,
         store: &'a str,
         after: Duration,
+    },
+    /// The command has ended, and the locks are released.
+    Released {
+        lock: &'a str,
+        held: Duration,
+        code: ExitCode,
     },
     /// The command runs under a lock that an outer run holds.
     Nested {
@@ -87,11 +94,18 @@ impl Message<'_> {
                 *quorum_shortfall,
                 *so_far,
             )),
-            Self::Acquired { .. }
-            | Self::Nested { .. }
-            | Self::Leads { .. }
-            | Self::Once(_)
-            | Self::End(_) => None,
+            Self::Acquired { lock, after, .. } => {
+                let after = time_text::passed(*after);
+                Some(format!("acquired lock {lock:?} after {after}"))
+            }
+            Self::Released { lock, held, code } => {
+                let held = time_text::passed(*held);
+                Some(format!(
+                    "released lock {lock:?} after {held}, exit {}",
+                    code.get()
+                ))
+            }
+            Self::Nested { .. } | Self::Leads { .. } | Self::Once(_) | Self::End(_) => None,
             Self::Lost { lock, reason } => Some(format!("lost lock {lock:?}: {reason}")),
             Self::Campaigns { name, after } => {
                 let after = time_text::whole_millis(*after);
@@ -100,6 +114,41 @@ impl Message<'_> {
             Self::Broken { lock, record } => Some(format!("lock {lock:?} was broken by {record}")),
             Self::Error(failure) => Some(failure.to_string()),
         }
+    }
+
+    /// Whether people see the message. `has_waited`: they saw that the program waits.
+    pub(crate) fn is_shown_at(
+        &self,
+        verbosity: Verbosity,
+        is_terminal: bool,
+        has_waited: bool,
+    ) -> bool {
+        match self {
+            Self::Warning(_) | Self::Lost { .. } | Self::Broken { .. } => true,
+            Self::Error(failure) => verbosity > Verbosity::Quiet || !failure.is_busy,
+            Self::Notice(_) => match verbosity {
+                Verbosity::Quiet => false,
+                Verbosity::Normal => is_terminal,
+                Verbosity::Verbose => true,
+            },
+            Self::Acquired { .. } | Self::Released { .. } => match verbosity {
+                Verbosity::Quiet => false,
+                Verbosity::Normal => has_waited,
+                Verbosity::Verbose => true,
+            },
+            _ => verbosity > Verbosity::Quiet,
+        }
+    }
+
+    /// Whether the message is about a span of time, so that its end matters to readers of a log.
+    pub(crate) fn has_time(&self) -> bool {
+        matches!(
+            self,
+            Self::Waiting { .. }
+                | Self::Acquired { .. }
+                | Self::Released { .. }
+                | Self::Lost { .. }
+        )
     }
 
     /// The style of the prefix in the text.
@@ -149,6 +198,12 @@ impl Message<'_> {
                 "fences": fences(guards),
                 "store": store,
                 "waited_ms": time_text::millis(*after),
+            }),
+            Self::Released { lock, held, code } => json!({
+                "event": "released",
+                "lock": lock,
+                "held_ms": time_text::millis(*held),
+                "exit_code": code.get(),
             }),
             Self::Nested { lock, fence, store } => {
                 json!({"event": "nested", "lock": lock, "fence": fence, "store": store})

@@ -18,6 +18,7 @@ pub(crate) mod quorum_shortfall;
 pub(crate) mod report;
 pub(crate) mod table;
 pub(crate) mod time_text;
+pub(crate) mod verbosity;
 pub(crate) mod waiter_text;
 mod writer;
 
@@ -26,9 +27,11 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::store::background::thread;
 use leasehold::store::{is_printable, printable};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -41,6 +44,7 @@ use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::held_warning::HeldWarning;
 use crate::output::message::Message;
+use crate::output::verbosity::Verbosity;
 use crate::output::writer::Writer;
 
 /// What each message for people begins with.
@@ -54,6 +58,9 @@ const PREFIX: &str = "leasehold:";
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
     json: bool,
+    verbosity: Verbosity,
+    /// Whether people saw that the program waits, so that they see how that ends.
+    has_waited: Arc<AtomicBool>,
     writer: Writer,
     held: Arc<Mutex<HeldWarning>>,
 }
@@ -66,9 +73,17 @@ impl Output {
         };
         Self {
             json,
+            verbosity: Verbosity::Normal,
+            has_waited: Arc::default(),
             writer: Writer::new(dropped_line),
             held: Arc::default(),
         }
+    }
+
+    /// The same output, which says this much.
+    pub(crate) fn with_verbosity(mut self, verbosity: Verbosity) -> Self {
+        self.verbosity = verbosity;
+        self
     }
 
     /// Writes a message as one line.
@@ -94,15 +109,29 @@ impl Output {
     }
 
     fn write(&self, message: &Message<'_>) {
+        if !self.json && !self.is_shown(message) {
+            return;
+        }
         let line = line(message, self.json);
         if !line.is_empty() {
             self.writer.write(&line);
         }
     }
 
+    /// Whether people see the message.
+    fn is_shown(&self, message: &Message<'_>) -> bool {
+        if let Message::Waiting { .. } = message {
+            self.has_waited.store(true, Ordering::Relaxed);
+        }
+        let has_waited = self.has_waited.load(Ordering::Relaxed);
+        let is_terminal = io::stderr().is_terminal();
+        message.is_shown_at(self.verbosity, is_terminal, has_waited)
+    }
+
     /// Whether a status line can be shown and refreshed.
     pub(crate) fn has_terminal(&self) -> bool {
         !self.json
+            && self.verbosity != Verbosity::Quiet
             && io::stderr().is_terminal()
             && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
     }
@@ -110,6 +139,7 @@ impl Output {
     /// Shows `message` as the status line, in place of the last one.
     pub(crate) fn show_status(&self, message: &Message<'_>) {
         self.print_held(Some(message));
+        self.has_waited.store(true, Ordering::Relaxed);
         if let Some(text) = message.text() {
             let text = printable(&text);
             // A wrapped line could not be wiped. Cut it at the edge (DECAWM), and clear what the last
@@ -147,7 +177,12 @@ fn line(message: &Message<'_>, json: bool) -> String {
     let text = printable(&text);
     let style = message.style().filter(|_| may_colour(&io::stderr()));
     let prefix = style.map_or(PREFIX.into(), |style| style.paint(PREFIX));
-    format!("{prefix} {text}\n")
+    // Where lines are kept, they say when.
+    let time = match message.has_time() && !io::stderr().is_terminal() {
+        true => format!("{} ", time_text::timestamp(SystemClock.wall())),
+        false => String::new(),
+    };
+    format!("{prefix} {time}{text}\n")
 }
 
 fn dropped_text(dropped: u64) -> String {

@@ -33,6 +33,16 @@ pub(crate) fn expiry(left: Duration) -> humantime::FormattedDuration {
     humantime::format_duration(Duration::from_secs(left.as_secs()))
 }
 
+/// A duration that has passed: in seconds from 10 s on, in milliseconds below a second.
+pub(crate) fn passed(span: Duration) -> humantime::FormattedDuration {
+    let millis = millis(span);
+    humantime::format_duration(Duration::from_millis(match millis {
+        0..1_000 => millis,
+        1_000..10_000 => millis / 100 * 100,
+        _ => millis / 1_000 * 1_000,
+    }))
+}
+
 /// A duration in seconds, rounded up, for people who wait for its end.
 pub(crate) fn whole_seconds(span: Duration) -> humantime::FormattedDuration {
     let secs = span.as_secs() + u64::from(span.subsec_nanos() > 0);

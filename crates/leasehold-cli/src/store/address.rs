@@ -25,6 +25,11 @@ pub(crate) fn backend(choice: &Choice) -> Result<Box<dyn Backend + '_>, Failure>
 /// Returns the servers at the addresses, by the scheme of the first one. Addresses without a scheme are those of Redis.
 fn servers(addresses: &Addresses) -> Result<Box<dyn Backend + '_>, Failure> {
     let first = addresses.urls.first().map_or("", String::as_str);
+    if first.starts_with(['/', '.', '~']) {
+        return addresses.blame(Err(Failure::usage(format!(
+            "{first:?} is a path; a folder for lock files is given as file:///absolute/path"
+        ))));
+    }
     match first.split_once("://").map_or("", |(scheme, _)| scheme) {
         #[cfg(feature = "redis")]
         _ => Ok(Box::new(crate::store::redis::RedisServers(addresses))),

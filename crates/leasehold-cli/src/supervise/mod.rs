@@ -51,12 +51,19 @@ impl RunContext<'_> {
             outer: self.outer_runs.guardian_of_this_group(),
             output: pipes,
         };
-        let fences = hold.fences();
+        let (fences, began) = (hold.fences(), SystemClock.now());
         // What was said so far comes before the output of the command.
         self.output.flush();
         let wrapper = Wrapper::start(hold, job, signals, self.output)
             .map_err(|error| Failure::of("cannot start the guardian", &error))?;
         let end = wrapper.supervise().await?;
+        if let End::Ended { status, .. } = &end {
+            self.output.print_message(&Message::Released {
+                lock: &self.lock_options.name,
+                held: SystemClock.now().since(began),
+                code: ExitCode::of_command(*status),
+            });
+        }
         if let End::Lost {
             broken: Some(lock), ..
         } = &end

@@ -42,7 +42,7 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
             biased;
             () = stdin::closed(stdin.as_ref()) => {
                 let text = format!("lock {:?} was not acquired before stdin was closed", lock_options.name);
-                return Err(Failure::new(ExitCode::of(lock_options.busy_code), text));
+                return Err(Failure::busy(ExitCode::of(lock_options.busy_code), text));
             }
             wait = request.acquire(&signals) => wait?,
         };

@@ -65,26 +65,42 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
+    /// Run LINE with `sh -c`, in place of CMD.
+    #[arg(short = 'c', value_name = "LINE", conflicts_with = "command")]
+    pub(crate) line: Option<OsString>,
+
     /// The command and its arguments.
-    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    #[arg(
+        value_name = "CMD",
+        required_unless_present = "line",
+        trailing_var_arg = true
+    )]
     pub(crate) command: Vec<OsString>,
 }
 
 impl RunArgs {
+    /// The command with its arguments, also of a line for the shell.
+    fn words(&self) -> Vec<OsString> {
+        match &self.line {
+            Some(line) => vec!["sh".into(), "-c".into(), line.clone()],
+            None => self.command.clone(),
+        }
+    }
+
     /// The locks to hold.
     pub(crate) fn lock_options(&self) -> LockOptions {
         LockOptions {
             also: self.also.clone(),
             max_hold: self.max_hold,
             lock_delay: self.lock_delay,
-            command: self.shown.shown(&self.command),
+            command: self.shown.shown(&self.words()),
             ..self.lock.lock_options(self.json)
         }
     }
 
     /// The command to run while holding them.
     pub(crate) fn command_spec(&self, lock_options: &LockOptions) -> Result<CommandSpec, Failure> {
-        let spec = CommandSpec::new(&self.command, lock_options, self.grace)?;
+        let spec = CommandSpec::new(&self.words(), lock_options, self.grace)?;
         match self.min_hold {
             Some(span) => spec.keeping(span, lock_options),
             None => Ok(spec),

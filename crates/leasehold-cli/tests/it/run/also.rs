@@ -64,7 +64,7 @@ fn waiter_names_its_lock_and_holds_earlier_ones() {
     let events = ended.events();
     assert_eq!(events[0]["lock"], "b", "the one that is missing");
     assert_eq!(events[0]["holders"][0]["pid"], holder.pid());
-    let acquired = &events[events.len() - 2];
+    let acquired = &events[events.len() - 3];
     let fence = &acquired["fences"]["c"];
     assert_fields(
         acquired,

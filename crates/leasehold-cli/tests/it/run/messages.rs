@@ -20,10 +20,10 @@ fn every_line_is_an_event_object() {
     let (first, second) = (first.wait(), second.wait());
     assert_eq!(second.stdout, "mine\n", "stdout belongs to the command");
     let (first, second) = (first.events(), second.events());
-    assert_eq!((first.len(), &first[0]["event"]), (2, &json!("acquired")));
+    assert_eq!((first.len(), &first[0]["event"]), (3, &json!("acquired")));
     assert_fields(&second[0], json!({"event": "waiting", "lock": "x"}));
     assert_eq!(second[0]["holders"][0]["pid"], pid);
-    let acquired = &second[second.len() - 2];
+    let acquired = &second[second.len() - 3];
     assert_eq!(acquired["event"], "acquired");
     assert!(acquired["fence"].as_u64() > first[0]["fence"].as_u64());
 }
@@ -34,8 +34,9 @@ fn every_event_has_version_and_time() {
     let ended = sandbox.run(&sh("run --json x", "exit 3"));
     let events = ended.events();
     let names: Vec<_> = events.iter().map(|event| &event["event"]).collect();
-    assert_eq!(names, ["acquired", "end"]);
+    assert_eq!(names, ["acquired", "released", "end"]);
     assert_eq!(events[1]["exit_code"], 3);
+    assert_eq!(events[2]["exit_code"], 3);
     for event in &events {
         assert_eq!(event["version"], 1, "{event}");
         let time = event["time"].as_str().unwrap();
@@ -81,4 +82,57 @@ fn the_status_names_every_holder() {
     assert_fields(&status, json!({"held": true, "waiters": []}));
     let known = json!({"pid": holder.pid(), "program": "leasehold", "mode": "exclusive"});
     assert_fields(&status["holders"][0], known);
+}
+
+#[test]
+fn end_of_a_wait_is_reported_with_times() {
+    let sandbox = Sandbox::new();
+    let first = sandbox.hold("x", "pid");
+    let second = sandbox.start(&sh("run x", "exit 3"));
+    second.says("waiting for lock \"x\", held by ");
+    sandbox.let_go();
+    first.wait();
+    let second = second.wait();
+    let words = [
+        "waiting for lock \"x\", held by",
+        "acquired lock \"x\" after",
+        "released lock \"x\" after",
+    ];
+    let lines: Vec<_> = second.stderr.lines().collect();
+    assert_eq!(lines.len(), words.len(), "{}", second.stderr);
+    for (line, words) in lines.iter().zip(words) {
+        let rest = line.strip_prefix("leasehold: ").unwrap();
+        let (time, text) = rest.split_once(' ').unwrap();
+        assert!(humantime::parse_rfc3339(time).is_ok(), "{line}");
+        assert!(text.starts_with(words), "{line}");
+    }
+    assert!(lines[2].ends_with(", exit 3"), "{}", lines[2]);
+}
+
+#[test]
+fn quiet_busy_run_says_nothing() {
+    let sandbox = Sandbox::new();
+    let holder = sandbox.hold("x", "pid");
+    for options in ["run -q -n x true", "run --quiet -w 400ms x true"] {
+        let busy = sandbox.run(options);
+        assert_eq!((busy.code(), busy.stderr.as_str()), (75, ""), "{options}");
+    }
+    let wrong = sandbox.run("run -q --ttl 1ms x true");
+    assert_eq!(wrong.code(), 64);
+    assert!(wrong.stderr.contains("1ms"), "{}", wrong.stderr);
+    sandbox.let_go();
+    holder.wait();
+}
+
+#[test]
+fn verbose_run_reports_lock_and_release() {
+    let sandbox = Sandbox::new();
+    let plain = sandbox.run("run x true");
+    assert_eq!(plain.stderr, "", "nothing is wrong, and nothing waited");
+    let said = sandbox.run("run --verbose x true").stderr;
+    let lines: Vec<_> = said.lines().collect();
+    assert!(lines[0].contains("acquired lock \"x\" after "), "{said}");
+    assert!(lines[1].contains("released lock \"x\" after "), "{said}");
+    let both = sandbox.run("run -q -v x true");
+    assert_eq!(both.code(), 64);
 }

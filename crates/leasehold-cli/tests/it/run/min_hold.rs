@@ -16,7 +16,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// Starts a run with `options` whose command has ended with 3, and whose lock is kept.
 fn staying(sandbox: &Sandbox, options: &str) -> Running {
-    let run = sandbox.start(&sh(&format!("run {options} x"), "exit 3"));
+    let run = sandbox.start(&sh(&format!("run -v {options} x"), "exit 3"));
     run.says("--min-hold keeps the lock for");
     run
 }

@@ -265,7 +265,9 @@ fn the_status_line_is_shown_refreshed_and_wiped() {
     terminal.shows("s for lock");
     assert!(!terminal.screen().contains('\n'), "it stays one line");
     sandbox.let_go();
-    terminal.shows("\r\x1b[Kmine");
+    terminal.shows("\r\x1b[Kleasehold: acquired lock \"x\" after ");
+    terminal.shows("mine");
+    terminal.shows(", exit 0");
     assert_eq!(terminal.exit_code(), 0);
     first.wait().succeeds();
 }

@@ -16,7 +16,11 @@ fn one_waits_says_for_whom_and_then_runs() {
     first.wait().succeeds();
     let second = second.wait();
     assert_eq!((second.code(), &*second.stdout), (0, "done\n"));
-    assert_eq!(second.stderr.lines().count(), 1, "{second:?}");
+    assert_eq!(
+        second.stderr.lines().count(),
+        3,
+        "begin and end: {second:?}"
+    );
 }
 
 #[test]
