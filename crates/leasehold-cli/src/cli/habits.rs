@@ -53,10 +53,7 @@ const HABITS: [(&[&str], &str); 12] = [
         &["--silent"],
         "to see only what is wrong, give -q (--quiet)",
     ),
-    (
-        &["--watch", "-f", "--follow"],
-        "to repeat it, run it with watch(1), as in: watch leasehold status NAME",
-    ),
+    (&["-f", "--follow"], "to repeat it, give --watch"),
     (
         &["-o", "--output", "--format"],
         "to print JSON, give --json",
@@ -75,7 +72,7 @@ const HABITS: [(&[&str], &str); 12] = [
     ),
     (
         &["top", "watch"],
-        "run `ls` with watch(1), as in: watch leasehold ls",
+        "`ls --watch` shows all locks again and again",
     ),
     (&["version"], "the version is `leasehold --version`"),
 ];

@@ -178,6 +178,8 @@ const EXIT_CODES: &[Row] = &[
     row("0-255", RUNS, "the exit code of CMD"),
     row("128+n", RUNS, "signal n ended CMD or the wait"),
     row("0", &[], "success"),
+    row("1", &["status"], "--check: the lock is free"),
+    row("3", &["status"], "--check: another process holds it"),
     row("128+n", &["hold"], "signal n ended it"),
     row("64", &[], "usage error, or a value that breaks a rule"),
     row(

@@ -2,6 +2,7 @@ use clap::Args;
 use leasehold::store::{ListedLock, LockListing, Pattern, Visibility};
 use serde_json::{Value, json};
 
+use crate::commands::watch::WatchArgs;
 use crate::config;
 use crate::options::store_args::StoreArgs;
 use crate::output::exit_code::ExitCode;
@@ -39,6 +40,9 @@ pub(crate) struct LsArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
+
     /// The names: `*` matches any text, `?` one character.
     ///
     /// On Redis, a string that leasehold did not write is listed as held by a client of another library if
@@ -65,15 +69,18 @@ pub(crate) fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode, Failure> {
     let store = OpenStore::open(&choice)?;
     store.print_on_terminal(output);
     let client = store.client();
-    let listing = runtime()?.block_on(client.list_locks(&args.pattern, args.limit))?;
-    let printed = if args.json {
-        let mut object = object(&listing, &args.pattern, &client.to_string());
-        object["store_source"] = store.source().into();
-        output::print_json(&object)
-    } else {
-        output::print(&lines(&listing, &args.pattern, args.limit))
-    };
-    printed.map_err(|error| Failure::of_stdout(&error))?;
+    let showing = args.watch.show(async || {
+        let listing = client.list_locks(&args.pattern, args.limit).await?;
+        Ok(match args.json {
+            true => {
+                let mut object = object(&listing, &args.pattern, &client.to_string());
+                object["store_source"] = store.source().into();
+                output::json_line(&object)
+            }
+            false => lines(&listing, &args.pattern, args.limit),
+        })
+    });
+    runtime()?.block_on(showing)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -14,6 +14,7 @@ pub(crate) mod once;
 pub(crate) mod run;
 pub(crate) mod status;
 pub(crate) mod waiters;
+pub(crate) mod watch;
 
 use clap_complete::Shell;
 

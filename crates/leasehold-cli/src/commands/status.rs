@@ -1,10 +1,13 @@
 use clap::Args;
 use futures_util::future::try_join3;
+use leasehold::Client;
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::store::Holder;
-use serde_json::json;
+use leasehold::store::{BreakRecord, Holder, Waiter};
+use serde_json::{Value, json};
 
+use crate::commands::watch::WatchArgs;
 use crate::config;
+use crate::locks::outer_runs::OuterRuns;
 use crate::options::store_args::StoreArgs;
 use crate::output::break_text;
 use crate::output::exit_code::ExitCode;
@@ -33,6 +36,16 @@ pub(crate) struct StatusArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
+    /// Exit with 0 if held by an outer run, 1 if free, or 3.
+    ///
+    /// A process runs under the lock if `leasehold run` started it, or a process above it, and still holds the lock. With
+    /// -q, nothing is printed.
+    #[arg(long, conflicts_with = "watch")]
+    pub(crate) check: bool,
+
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
+
     /// The name of the lock.
     pub(crate) name: String,
 }
@@ -43,53 +56,94 @@ pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Fai
     let store = OpenStore::open(&choice)?;
     store.print_on_terminal(output);
     let client = store.client();
-    let (waiters, holders, broken) = runtime()?.block_on(async {
+    let mut code = ExitCode::SUCCESS;
+    let showing = args.watch.show(async || {
+        let state = State::read(&client, &args.name).await?;
+        if args.check {
+            code = state.code(store.location(), &args.name);
+            if output.is_quiet() {
+                return Ok(String::new());
+            }
+        }
+        Ok(match args.json {
+            true => output::json_line(&state.json(&args.name, &client.to_string(), store.source())),
+            false => state.lines(&args.name),
+        })
+    });
+    runtime()?.block_on(showing)?;
+    Ok(code)
+}
+
+/// What a store says about a lock.
+struct State {
+    holders: Vec<Holder>,
+    waiters: Vec<Waiter>,
+    broken: Option<BreakRecord>,
+}
+
+impl State {
+    async fn read(client: &Client, name: &str) -> Result<Self, Failure> {
         // All at once: a server that does not answer is waited for only once. In this order, a client that
         // acquires the lock meanwhile appears twice; in the other order, not at all.
-        let waiters = client.waiters(&args.name);
-        let holders = client.holders(&args.name);
-        try_join3(waiters, holders, client.last_break(&args.name)).await
-    })?;
-    let now = SystemClock.wall();
-    let printed = if args.json {
-        output::print_json(&json!({
-            "lock": args.name,
-            "store": client.to_string(),
-            "store_source": store.source(),
-            "held": !holders.is_empty(),
-            "permits": permits(&holders).map(|total| json!({
+        let waiters = client.waiters(name);
+        let holders = client.holders(name);
+        let (waiters, holders, broken) =
+            try_join3(waiters, holders, client.last_break(name)).await?;
+        Ok(Self {
+            holders,
+            waiters,
+            broken,
+        })
+    }
+
+    /// The exit code of `--check`.
+    fn code(&self, location: &str, name: &str) -> ExitCode {
+        let outer_runs = OuterRuns::of_this_process();
+        let own = outer_runs.innermost(location, name);
+        let is_own = |holder: &Holder| own.is_some_and(|lock| lock.is_held_by(holder));
+        match self.holders.as_slice() {
+            [] => ExitCode::FREE,
+            holders if holders.iter().any(is_own) => ExitCode::SUCCESS,
+            _ => ExitCode::HELD_BY_ANOTHER,
+        }
+    }
+
+    fn json(&self, name: &str, store: &str, source: Option<&str>) -> Value {
+        json!({
+            "lock": name,
+            "store": store,
+            "store_source": source,
+            "held": !self.holders.is_empty(),
+            "permits": permits(&self.holders).map(|total| json!({
                 "total": total,
-                "held": holders.len(),
+                "held": self.holders.len(),
             })),
-            "holders": holders.iter().map(holder_text::json).collect::<Vec<_>>(),
-            "waiters": waiter_text::json(&waiters, now),
-            "broken": broken.as_ref().map(break_text::json),
-        }))
-    } else {
+            "holders": self.holders.iter().map(holder_text::json).collect::<Vec<_>>(),
+            "waiters": waiter_text::json(&self.waiters, SystemClock.wall()),
+            "broken": self.broken.as_ref().map(break_text::json),
+        })
+    }
+
+    fn lines(&self, name: &str) -> String {
         let mut lines = String::new();
-        if holders.is_empty() {
-            lines += &format!("{}: free\n", args.name);
+        if self.holders.is_empty() {
+            lines += &format!("{name}: free\n");
         }
-        if let Some(total) = permits(&holders) {
-            lines += &format!(
-                "{}: {} of {total} permits are held\n",
-                args.name,
-                holders.len()
-            );
+        if let Some(total) = permits(&self.holders) {
+            let held = self.holders.len();
+            lines += &format!("{name}: {held} of {total} permits are held\n");
         }
-        for holder in &holders {
+        for holder in &self.holders {
             let held = if holder.broken { "was held" } else { "held" };
-            lines += &format!("{}: {held} by {}\n", args.name, holder_text::phrase(holder));
+            lines += &format!("{name}: {held} by {}\n", holder_text::phrase(holder));
         }
         let shown = waiter_text::SHOWN_MAX;
-        lines += &waiter_text::lines(&args.name, &waiters, shown, now);
-        if let Some(record) = &broken {
-            lines += &break_text::line(&args.name, record);
+        lines += &waiter_text::lines(name, &self.waiters, shown, SystemClock.wall());
+        if let Some(record) = &self.broken {
+            lines += &break_text::line(name, record);
         }
-        output::print(&lines)
-    };
-    printed.map_err(|error| Failure::of_stdout(&error))?;
-    Ok(ExitCode::SUCCESS)
+        lines
+    }
 }
 
 /// The number of permits of the lock that `holders` hold, if it is used with permits.

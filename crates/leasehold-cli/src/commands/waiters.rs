@@ -3,6 +3,7 @@ use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::store::Order;
 use serde_json::json;
 
+use crate::commands::watch::WatchArgs;
 use crate::config;
 use crate::options::store_args::StoreArgs;
 use crate::output::exit_code::ExitCode;
@@ -27,6 +28,9 @@ pub(crate) struct WaitersArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
+
     /// The name of the lock.
     pub(crate) name: String,
 }
@@ -37,26 +41,26 @@ pub(crate) fn waiters(args: &WaitersArgs, output: &Output) -> Result<ExitCode, F
     let store = OpenStore::open(&choice)?;
     store.print_notice(output);
     let client = store.client();
-    let waiters = runtime()?.block_on(client.waiters(&args.name))?;
     let has_queue = client.guarantees().order != Order::Unordered;
-    let now = SystemClock.wall();
-    let printed = if args.json {
-        output::print_json(&json!({
-            "lock": args.name,
-            "store": client.to_string(),
-            "queue": has_queue,
-            "waiters": waiter_text::json(&waiters, now),
-        }))
-    } else if !has_queue {
-        output::print(&format!(
-            "{}: this store keeps no queue, so its waiters are unknown\n",
-            args.name
-        ))
-    } else if waiters.is_empty() {
-        output::print(&format!("{}: no waiters\n", args.name))
-    } else {
-        output::print(&waiter_text::table(&waiters, now))
-    };
-    printed.map_err(|error| Failure::of_stdout(&error))?;
+    let showing = args.watch.show(async || {
+        let waiters = client.waiters(&args.name).await?;
+        let now = SystemClock.wall();
+        Ok(if args.json {
+            output::json_line(&json!({
+                "lock": args.name,
+                "store": client.to_string(),
+                "queue": has_queue,
+                "waiters": waiter_text::json(&waiters, now),
+            }))
+        } else if !has_queue {
+            let text = "this store keeps no queue, so its waiters are unknown";
+            format!("{}: {text}\n", args.name)
+        } else if waiters.is_empty() {
+            format!("{}: no waiters\n", args.name)
+        } else {
+            waiter_text::table(&waiters, now)
+        })
+    });
+    runtime()?.block_on(showing)?;
     Ok(ExitCode::SUCCESS)
 }

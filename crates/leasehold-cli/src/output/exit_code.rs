@@ -14,6 +14,10 @@ pub(crate) struct ExitCode(u8);
 
 impl ExitCode {
     pub(crate) const SUCCESS: Self = Self(0);
+    /// `status --check`: the lock is free.
+    pub(crate) const FREE: Self = Self(1);
+    /// `status --check`: another process holds the lock.
+    pub(crate) const HELD_BY_ANOTHER: Self = Self(3);
     pub(crate) const USAGE: Self = Self(64);
     pub(crate) const CORRUPT: Self = Self(65);
     pub(crate) const UNREACHABLE: Self = Self(69);

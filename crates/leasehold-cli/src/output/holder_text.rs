@@ -1,17 +1,23 @@
 use leasehold::Mode;
+use leasehold::clock::{Clock as _, SystemClock, WallTime};
 use leasehold::store::Holder;
 use serde_json::{Value, json};
 
-use crate::output::time_text::{expiry, millis, timestamp, whole_seconds};
+use crate::output::time_text::{expiry, millis, timestamp, timestamp_and_age, whole_seconds};
 
 /// A holder in one phrase, for people.
 pub(crate) fn phrase(holder: &Holder) -> String {
+    phrase_at(holder, SystemClock.wall())
+}
+
+/// The same, at the time `now`.
+fn phrase_at(holder: &Holder, now: WallTime) -> String {
     let mut text = holder.to_string();
     if let Some(form) = holder.form {
         text += &format!(" (the key holds {form})");
     }
     if let Some(since) = holder.since {
-        text += &format!(" since {}", timestamp(since));
+        text += &format!(" since {}", timestamp_and_age(since, now));
     }
     text += &manner(holder.mode);
     if let Some(fence) = holder.fence {
@@ -103,9 +109,12 @@ mod tests {
 
     use super::*;
     use leasehold::Fence;
-    use leasehold::clock::WallTime;
     use leasehold::env::SystemEntropy;
     use leasehold::store::{ClientId, ClientInfo, Owner, Permits};
+
+    fn phrase_at_grant(holder: &Holder) -> String {
+        phrase_at(holder, holder.since.unwrap_or(WallTime::from_micros(0)))
+    }
 
     fn known() -> Holder {
         let id = ClientId::random(&SystemEntropy);
@@ -122,28 +131,29 @@ mod tests {
     #[test]
     fn all_that_is_known_is_said() {
         assert_eq!(
-            phrase(&known()),
+            phrase_at_grant(&known()),
             "cron (pid 7 on host1) since 2023-11-14T22:13:20Z, shared, fence 12, \
              expires in 21s unless renewed"
         );
         let mut broken = known();
         broken.broken = true;
-        assert!(phrase(&broken).ends_with(", fence 12, broken: closed for 22s"));
+        assert!(phrase_at_grant(&broken).ends_with(", fence 12, broken: closed for 22s"));
         assert_eq!(json(&broken)["broken"], true);
         let mut foreign = Holder::unknown(Mode::Exclusive);
         foreign.form = Some("a number");
         assert_eq!(
-            phrase(&foreign),
+            phrase_at_grant(&foreign),
             "a client of another library (the key holds a number), which never expires; the lock is free \
              once the key is deleted"
         );
         foreign.remaining = Some(Duration::from_secs(2));
         assert!(
-            phrase(&foreign).ends_with(" (the key holds a number), expires in 2s unless renewed")
+            phrase_at_grant(&foreign)
+                .ends_with(" (the key holds a number), expires in 2s unless renewed")
         );
         assert_eq!(json(&foreign)["form"], "a number");
         let unknown = Holder::unknown(Mode::Exclusive);
-        assert_eq!(phrase(&unknown), "a client of another library");
+        assert_eq!(phrase_at_grant(&unknown), "a client of another library");
         assert_eq!(json(&unknown)["foreign"], true);
         assert_eq!(
             phrases(&[unknown.clone(), unknown]),
@@ -170,7 +180,7 @@ mod tests {
     #[test]
     fn permit_is_shown_with_the_total() {
         let permit = Holder::unknown(Mode::Permit(Permits::new(3).unwrap()));
-        assert!(phrase(&permit).ends_with(", one of 3 permits"));
+        assert!(phrase_at_grant(&permit).ends_with(", one of 3 permits"));
         let value = json(&permit);
         assert_eq!(
             (&value["mode"], &value["permits"]),

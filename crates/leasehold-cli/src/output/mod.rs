@@ -86,6 +86,11 @@ impl Output {
         self
     }
 
+    /// Whether only what is wrong is to be said.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.verbosity == Verbosity::Quiet
+    }
+
     /// Writes a message as one line.
     pub(crate) fn print_message(&self, message: &Message<'_>) {
         self.print_held(Some(message));
@@ -267,7 +272,12 @@ pub(crate) async fn apart(
 
 /// Writes a result for programs to stdout, as one line.
 pub(crate) fn print_json(value: &Value) -> io::Result<()> {
-    print(&format!("{}\n", json_text(&stamped(value.clone()))))
+    print(&json_line(value))
+}
+
+/// A result for programs, as one line.
+pub(crate) fn json_line(value: &Value) -> String {
+    format!("{}\n", json_text(&stamped(value.clone())))
 }
 
 /// The text of `value`, in which a terminal shows every character: JSON may escape any of them.

@@ -56,35 +56,68 @@ impl Report {
         })
     }
 
-    pub(crate) fn text(&self, in_colour: bool) -> String {
+    /// Returns the report for people: what is not green, the worst last, or with `all` everything.
+    pub(crate) fn text(&self, all: bool, in_colour: bool) -> String {
         let mut text = format!("{}\n", self.store);
-        lines(&mut text, &self.checks, in_colour);
-        for member in &self.members {
-            text += &format!("\n{}\n", member.id);
-            lines(&mut text, &member.checks, in_colour);
+        if all {
+            self.checks
+                .iter()
+                .for_each(|it| lines(&mut text, it, None, in_colour));
+            for member in &self.members {
+                text += &format!("\n{}\n", member.id);
+                member
+                    .checks
+                    .iter()
+                    .for_each(|it| lines(&mut text, it, None, in_colour));
+            }
+        } else {
+            for (member, finding) in self.not_green() {
+                lines(&mut text, finding, member, in_colour);
+            }
         }
         let count = |verdict| self.all().filter(|it| it.verdict == verdict).count();
         let [green, yellow, red] = [Verdict::Green, Verdict::Yellow, Verdict::Red].map(count);
+        let gap = if all { "\n" } else { "" };
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "\n{green} green, {yellow} yellow, {red} red");
+        let _ = writeln!(text, "{gap}{green} green, {yellow} yellow, {red} red");
         text
+    }
+
+    /// Returns what is not green, the worst last: that is what a terminal still shows. Each finding comes with the server
+    /// that it is about.
+    fn not_green(&self) -> Vec<(Option<&str>, &Finding)> {
+        let of_store = self.checks.iter().map(|finding| (None, finding));
+        let of_members = self.members.iter().flat_map(|member| {
+            let findings = member.checks.iter();
+            findings.map(|finding| (Some(member.id.as_str()), finding))
+        });
+        let findings = of_store.chain(of_members);
+        let mut found: Vec<_> = findings
+            .filter(|(_, finding)| finding.verdict > Verdict::Green)
+            .collect();
+        found.sort_by_key(|(_, finding)| finding.verdict);
+        found
     }
 }
 
-fn lines(text: &mut String, findings: &[Finding], in_colour: bool) {
-    for finding in findings {
-        let word = format!("{:6}", finding.verdict.word());
-        let word = if in_colour {
-            style(finding.verdict).paint(&word)
-        } else {
-            word
-        };
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "  {word} {:11} {}", finding.check, finding.found);
-        if let Some(advice) = &finding.advice {
-            let _ = writeln!(text, "{:21}{}", "", advice.why);
-            let _ = writeln!(text, "{:21}-> {}", "", advice.remedy);
-        }
+/// Writes a finding, with the server that it is about unless a heading names it.
+fn lines(text: &mut String, finding: &Finding, member: Option<&str>, in_colour: bool) {
+    let word = format!("{:6}", finding.verdict.word());
+    let word = if in_colour {
+        style(finding.verdict).paint(&word)
+    } else {
+        word
+    };
+    let member = member.map(|id| format!("{id}: ")).unwrap_or_default();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "  {word} {:11} {member}{}",
+        finding.check, finding.found
+    );
+    if let Some(advice) = &finding.advice {
+        let _ = writeln!(text, "{:21}{}", "", advice.why);
+        let _ = writeln!(text, "{:21}-> {}", "", advice.remedy);
     }
 }
 

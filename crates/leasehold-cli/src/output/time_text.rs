@@ -16,6 +16,25 @@ pub(crate) fn timestamp(at: WallTime) -> String {
     humantime::format_rfc3339_seconds(system_time(at)).to_string()
 }
 
+/// An instant with its age, if that is at least a minute: `2026-11-23T16:48:30Z (3m ago)`.
+pub(crate) fn timestamp_and_age(at: WallTime, now: WallTime) -> String {
+    let age = Duration::from_micros(now.as_micros().saturating_sub(at.as_micros()));
+    match age.as_secs() {
+        0..60 => timestamp(at),
+        _ => format!("{} ({} ago)", timestamp(at), coarse(age)),
+    }
+}
+
+/// A duration in its greatest unit: `3m`, `2h`, `5d`.
+pub(crate) fn coarse(span: Duration) -> String {
+    match span.as_secs() {
+        secs @ 0..60 => format!("{secs}s"),
+        secs @ 60..3_600 => format!("{}m", secs / 60),
+        secs @ 3_600..172_800 => format!("{}h", secs / 3_600),
+        secs => format!("{}d", secs / 86_400),
+    }
+}
+
 fn system_time(at: WallTime) -> SystemTime {
     let time = SystemTime::UNIX_EPOCH + Duration::from_micros(at.as_micros());
     // A damaged record may contain a year with more than four digits.
@@ -58,6 +77,23 @@ mod tests {
         assert_eq!(
             timestamp(WallTime::from_micros(u64::MAX)),
             "9999-12-31T23:59:59Z"
+        );
+    }
+
+    #[test]
+    fn ages_are_in_the_greatest_unit() {
+        let at = WallTime::from_micros(1_700_000_000_000_000);
+        let after = |secs: u64| WallTime::from_micros(at.as_micros() + secs * 1_000_000);
+        let plain = "2023-11-14T22:13:20Z";
+        for (secs, age) in [(60, "1m"), (3_599, "59m"), (7_300, "2h"), (200_000, "2d")] {
+            let shown = timestamp_and_age(at, after(secs));
+            assert_eq!(shown, format!("{plain} ({age} ago)"));
+        }
+        assert_eq!(timestamp_and_age(at, after(59)), plain);
+        assert_eq!(
+            timestamp_and_age(after(9), at),
+            "2023-11-14T22:13:29Z",
+            "another clock"
         );
     }
 }

@@ -58,7 +58,9 @@ fn options_of(sandbox: &Sandbox, subcommand: &str) -> Vec<String> {
     let lines = listed.lines().filter(|line| !line.starts_with("        "));
     let words =
         lines.filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")));
-    words.map(str::to_owned).collect()
+    // A value that may be left out is part of the word.
+    let names = words.map(|word| word.split('[').next().unwrap_or(word));
+    names.map(str::to_owned).collect()
 }
 
 /// All subcommands, those of other subcommands too, each by the words that name it.

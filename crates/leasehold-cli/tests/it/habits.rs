@@ -12,12 +12,12 @@ fn foreign_options_get_their_meaning_here() {
         ("run --command x touch", "run NAME -c 'COMMAND'"),
         ("run --nonblock x touch ran", "-n (--no-wait)"),
         ("run --silent x touch ran", "-q (--quiet)"),
-        ("status --watch x", "watch leasehold status NAME"),
+        ("status -f x", "--watch"),
         ("ls -o json", "--json"),
         ("ls --format json", "--json"),
         ("lock x", "run NAME -- COMMAND"),
         ("unlock x", "release"),
-        ("top", "watch leasehold ls"),
+        ("top", "ls --watch"),
         ("version", "leasehold --version"),
     ] {
         let refused = sandbox.run(args);

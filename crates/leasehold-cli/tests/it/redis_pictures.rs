@@ -165,7 +165,7 @@ fn doctor_reports_what_its_picture_shows() {
         !stalled.is_match(&report)
     });
     example.assert_shown(&report);
-    let coloured = sandbox.run("--color always doctor").stdout;
+    let coloured = sandbox.run("--color always doctor --all").stdout;
     for verdict in ["\x1b[32mgreen", "\x1b[33myellow", "\x1b[31mred"] {
         assert!(coloured.contains(verdict), "{coloured}");
     }

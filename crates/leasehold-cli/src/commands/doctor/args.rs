@@ -8,6 +8,10 @@ pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
+    /// Also show what is green.
+    #[arg(long)]
+    pub(crate) all: bool,
+
     /// Print one JSON object on stdout.
     ///
     /// `version` is 1; later versions may add fields, but change no field and no id. `store`; `verdict`,

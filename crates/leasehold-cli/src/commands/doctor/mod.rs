@@ -17,7 +17,7 @@ pub(crate) fn doctor(args: &DoctorArgs, output: &Output) -> Result<ExitCode, Fai
     let printed = if args.json {
         output::print_json(&report.json())
     } else {
-        output::print(&report.text(colour::is_in_colour()))
+        output::print(&report.text(args.all, colour::is_in_colour()))
     };
     printed.map_err(|error| Failure::of_stdout(&error))?;
     Ok(match report.verdict() {

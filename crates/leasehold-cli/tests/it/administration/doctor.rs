@@ -62,7 +62,7 @@ fn healthy_files_are_green_and_nothing_is_created() {
     }
     is_documented(&sandbox, &found);
     assert!(!sandbox.path("locks").exists());
-    let local = sandbox.run("doctor --local");
+    let local = sandbox.run("doctor --local --all");
     assert!(local.stdout.contains("folder"), "{local:?}");
 }
 
@@ -77,7 +77,7 @@ fn locks_that_are_held_are_counted_and_stay() {
             .collect::<Vec<_>>()
     };
     let before = names();
-    let ended = sandbox.run("doctor");
+    let ended = sandbox.run("doctor --all");
     assert_eq!((ended.code(), &*ended.stderr), (0, ""), "{ended:?}");
     for part in [
         "1 lock file, 1 held",
@@ -86,6 +86,9 @@ fn locks_that_are_held_are_counted_and_stay() {
     ] {
         assert!(ended.stdout.contains(part), "no {part:?} in {ended:?}");
     }
+    let short = sandbox.run("doctor").stdout;
+    assert!(!short.contains("green  "), "{short}");
+    assert!(short.ends_with("\n7 green, 0 yellow, 0 red\n"), "{short}");
     assert_eq!(names(), before);
     assert!(!sandbox.is_free("x"));
     drop(holder);
@@ -126,7 +129,7 @@ fn uncreatable_folder_is_red() {
 fn colours_need_a_terminal_or_the_option() {
     let sandbox = Sandbox::new();
     sandbox.run("run x true");
-    let (code, screen) = OnTerminal::leasehold(&sandbox, "doctor").ends();
+    let (code, screen) = OnTerminal::leasehold(&sandbox, "doctor --all").ends();
     assert_eq!(code, 0, "{screen}");
     assert!(screen.contains("\x1b[32mgreen"), "{screen}");
     for (variable, option) in [
@@ -134,13 +137,13 @@ fn colours_need_a_terminal_or_the_option() {
         ("TERM=dumb", ""),
         ("A=b", "--color never"),
     ] {
-        let plain = format!("env {variable} {PROGRAM} doctor {option}");
+        let plain = format!("env {variable} {PROGRAM} doctor --all {option}");
         let (_, screen) = OnTerminal::start(&sandbox, &plain).ends();
         assert!(!screen.contains("\x1b["), "{plain:?}: {screen}");
     }
-    let plain = sandbox.run("doctor").stdout;
+    let plain = sandbox.run("doctor --all").stdout;
     assert!(!plain.contains('\x1b'), "{plain}");
-    let forced = sandbox.run("--color always doctor").stdout;
+    let forced = sandbox.run("--color always doctor --all").stdout;
     assert!(forced.contains("\x1b[32mgreen"), "{forced}");
 }
 

@@ -97,3 +97,42 @@ fn file_lock_is_not_broken_but_names_holder() {
     sandbox.let_go();
     assert_eq!(holder.wait().code(), 0, "the command was not ended");
 }
+
+#[test]
+fn check_tells_own_free_and_foreign_apart() {
+    let sandbox = Sandbox::new();
+    let code = |args: &str| sandbox.run(args).code();
+    assert_eq!(code("status --check x"), 1);
+    let inside = sandbox.run(&sh("run x", "$LEASEHOLD status --check x; echo $?"));
+    assert!(inside.stdout.ends_with("\n0\n"), "{inside:?}");
+    let other = sandbox.run(&sh("run y", "$LEASEHOLD status -q --check x; echo $?"));
+    assert_eq!(other.stdout, "1\n", "the run has another lock");
+    let holder = hold(&sandbox, "x");
+    let shown = sandbox.run("status --check x");
+    assert_eq!(shown.code(), 3);
+    assert!(shown.stdout.contains("held by"), "{shown:?}");
+    let silent = sandbox.run("status -q --check x");
+    assert_eq!((silent.code(), &*silent.stdout), (3, ""));
+    assert_eq!(code("status x"), 0, "without --check, held is no failure");
+    sandbox.let_go();
+    holder.wait().succeeds();
+}
+
+#[test]
+fn watch_prints_each_change_once() {
+    let sandbox = Sandbox::new();
+    let watch = sandbox.start("status --watch=100ms x");
+    watch.prints("x: free\n");
+    let holder = hold(&sandbox, "x");
+    watch.prints("x: held by");
+    sandbox.let_go();
+    holder.wait().succeeds();
+    until("it is free again", || {
+        watch.stdout().matches("x: free\n").count() == 2
+    });
+    let shown = watch.stdout();
+    assert_eq!(shown.lines().count(), 3, "{shown}");
+    sandbox
+        .run("status --watch=1ms x")
+        .fails(64, &["the shortest pause is 100ms"]);
+}

@@ -266,7 +266,7 @@ fn background_processes_are_not_awaited() {
 #[test]
 fn unreachable_store_is_69_before_running() {
     let sandbox = Sandbox::new();
-    for (wait, warnings) in [("-n", 0), ("-w 1s", 1)] {
+    for (wait, warnings) in [("-n", 0), ("-w 3s", 1)] {
         let ended = sandbox.run(&format!(
             "once --store redis://127.0.0.1:1 {wait} x touch ran"
         ));

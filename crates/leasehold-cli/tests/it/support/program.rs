@@ -83,6 +83,19 @@ impl Running {
         });
     }
 
+    /// Waits until its stdout contains `text`.
+    #[track_caller]
+    pub(crate) fn prints(&self, text: &str) {
+        until(&format!("{text:?} on stdout"), || {
+            self.stdout().contains(text)
+        });
+    }
+
+    /// What it has written to stdout.
+    pub(crate) fn stdout(&self) -> String {
+        read(&self.stdout)
+    }
+
     #[track_caller]
     pub(crate) fn wait(mut self) -> Ended {
         let mut child = self.child.take().unwrap();

@@ -1,0 +1,68 @@
+//! Repeats what a subcommand shows.
+
+use std::io::{self, IsTerminal as _};
+use std::time::Duration;
+
+use clap::Args;
+use leasehold::clock::{Clock as _, SystemClock};
+
+use crate::options::span::wait_span;
+use crate::output::failure::Failure;
+use crate::output::{self};
+
+/// The option of the subcommands that can be repeated.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// Show it again every SPAN [default: 2s].
+    ///
+    /// A signal ends it.
+    /// On a terminal, each picture replaces the one before. Elsewhere, it is printed again when it has changed.
+    #[arg(
+        long,
+        value_name = "SPAN",
+        value_parser = watch_span,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "2s"
+    )]
+    watch: Option<Duration>,
+}
+
+fn watch_span(text: &str) -> Result<Duration, String> {
+    match wait_span(text)? {
+        span if span < SHORTEST => Err(format!("the shortest pause is {SHORTEST:?}")),
+        span => Ok(span),
+    }
+}
+
+/// A shorter pause would only load the store.
+const SHORTEST: Duration = Duration::from_millis(100);
+
+impl WatchArgs {
+    /// Shows `text`, once or until a signal ends the process. After the first picture, a failure of the store is shown in
+    /// its place.
+    pub(crate) async fn show(
+        self,
+        mut text: impl AsyncFnMut() -> Result<String, Failure>,
+    ) -> Result<(), Failure> {
+        let print = |text: &str| output::print(text).map_err(|error| Failure::of_stdout(&error));
+        let Some(pause) = self.watch else {
+            return print(&text().await?);
+        };
+        let is_terminal = io::stdout().is_terminal();
+        let (mut now, mut shown) = (text().await?, String::new());
+        loop {
+            if is_terminal {
+                // To the first column of the first line, then clear what follows.
+                print(&format!("\x1b[H\x1b[J{now}"))?;
+            } else if now != shown {
+                print(&now)?;
+            }
+            shown = now;
+            SystemClock.sleep_until(SystemClock.now() + pause).await;
+            now = text()
+                .await
+                .unwrap_or_else(|failure| format!("{failure}\n"));
+        }
+    }
+}
