@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use leasehold_testkit::servers::{
-    AppendFsync, PostgresServer, RedisServer, RedisSet, Reply, RespConnection, until,
+    AppendFsync, EtcdServer, EtcdSet, PostgresServer, RedisServer, RedisSet, Reply, RespConnection,
+    until,
 };
 
 fn pong() -> Reply {
@@ -184,4 +185,32 @@ fn power_cut_loses_unsynced_data() {
     server.restart_after_power_cut(kept);
     assert_eq!(server.command(&["GET", "old"]), Reply::Bulk("v".into()));
     assert_eq!(server.command(&["GET", "new"]), Reply::Nil);
+}
+
+#[test]
+fn etcd_members_elect_another_leader() {
+    let mut set = EtcdSet::start_with(3, EtcdServer::builder().fast_elections());
+    let first = set.leader();
+    let put = set[first].etcdctl(&["put", "k", "v"]);
+    assert!(put.status.success(), "{put:?}");
+    set[first].freeze();
+    let second = set.leader_but(first);
+    assert_ne!(first, second);
+    set[first].thaw();
+    until("the former leader follows", || !set[first].is_leader());
+    set[second].kill();
+    let third = set.leader_but(second);
+    set[second].restart();
+    let value = set[third].etcdctl(&["get", "k", "--print-value-only"]);
+    assert_eq!(value.stdout, b"v\n");
+}
+
+#[test]
+fn etcd_serves_tls_clients_with_a_certificate() {
+    let server = EtcdServer::builder().client_certificates().start();
+    let put = server.etcdctl(&["put", "k", "v"]);
+    assert!(put.status.success(), "{put:?}");
+    let pid = server.pid();
+    drop(server);
+    assert!(!runs(pid));
 }

@@ -46,11 +46,13 @@ impl TestCa {
         self.file("ca.pem")
     }
 
-    pub(super) fn server_certificate(&self) -> PathBuf {
+    /// Returns the path of the certificate for the loopback address. Clients can use it too.
+    pub fn server_certificate(&self) -> PathBuf {
         self.file("server.pem")
     }
 
-    pub(super) fn server_key(&self) -> PathBuf {
+    /// Returns the path of the key of that certificate.
+    pub fn server_key(&self) -> PathBuf {
         self.file("server.key")
     }
 

@@ -6,6 +6,9 @@
 
 mod ca;
 mod child;
+mod etcd_builder;
+mod etcd_server;
+mod etcd_set;
 mod ports;
 mod postgres_server;
 mod psql_session;
@@ -18,6 +21,9 @@ mod server_clock;
 mod until;
 
 pub use ca::TestCa;
+pub use etcd_builder::EtcdBuilder;
+pub use etcd_server::EtcdServer;
+pub use etcd_set::EtcdSet;
 pub use postgres_server::PostgresServer;
 pub use psql_session::PsqlSession;
 pub use redis_builder::{AppendFsync, RedisBuilder};

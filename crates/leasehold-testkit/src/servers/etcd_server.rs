@@ -1,0 +1,258 @@
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::process::{Child, Command, Output};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+use super::child::spawn_bound;
+use super::ports::free_port;
+use super::{EtcdBuilder, TestCa, until};
+
+/// One real etcd server: alone, or a member of an [`EtcdSet`](super::EtcdSet). Dropping it stops the server.
+#[derive(Debug)]
+pub struct EtcdServer {
+    settings: EtcdBuilder,
+    ports: Ports,
+    arguments: Vec<String>,
+    process: Option<Child>,
+    dir: TempDir,
+}
+
+/// The ports of one member.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ports {
+    client: u16,
+    pub(super) peer: u16,
+    /// Answers questions about health without TLS and login.
+    metrics: u16,
+}
+
+const INSTALL: &str = "etcd is not installed, and this test needs a real one: run `cargo xtask test`, which \
+     unpacks it under the target folder where it may and else says how";
+
+/// How long a question about health may take.
+const HEALTH_LIMIT: Duration = Duration::from_secs(2);
+
+impl Ports {
+    pub(super) fn free() -> Self {
+        Self {
+            client: free_port(),
+            peer: free_port(),
+            metrics: free_port(),
+        }
+    }
+}
+
+impl EtcdServer {
+    /// Starts a server with default settings.
+    ///
+    /// # Panics
+    ///
+    /// As [`EtcdBuilder::start`].
+    pub fn start() -> Self {
+        Self::builder().start()
+    }
+
+    /// Returns a builder for a server with other settings.
+    pub fn builder() -> EtcdBuilder {
+        EtcdBuilder::default()
+    }
+
+    /// Starts a member called `name` and does not wait for it. `advertised` is the port at which the other members
+    /// of `cluster` reach it.
+    pub(super) fn launch(
+        settings: &EtcdBuilder,
+        name: &str,
+        ports: Ports,
+        advertised: u16,
+        cluster: &str,
+    ) -> io::Result<Self> {
+        if let Err(error) = Command::new("etcd").arg("--version").output() {
+            return Err(io::Error::new(error.kind(), format!("{INSTALL} ({error})")));
+        }
+        let dir = tempfile::Builder::new()
+            .prefix("leasehold-etcd-")
+            .tempdir()?;
+        let (scheme, local) = (settings.scheme(), Ipv4Addr::LOCALHOST);
+        let mut arguments = settings.common_arguments(&dir.path().join("data"));
+        let Ports {
+            client,
+            peer,
+            metrics,
+        } = ports;
+        arguments.extend([
+            format!("--name={name}"),
+            format!("--listen-client-urls={scheme}://{local}:{client}"),
+            format!("--advertise-client-urls={scheme}://{local}:{client}"),
+            format!("--listen-peer-urls=http://{local}:{peer}"),
+            format!("--initial-advertise-peer-urls=http://{local}:{advertised}"),
+            format!("--initial-cluster={cluster}"),
+            format!("--listen-metrics-urls=http://{local}:{metrics}"),
+        ]);
+        let mut server = Self {
+            settings: settings.clone(),
+            ports,
+            arguments,
+            process: None,
+            dir,
+        };
+        server.run()?;
+        Ok(server)
+    }
+
+    /// Returns its port for clients.
+    pub fn port(&self) -> u16 {
+        self.ports.client
+    }
+
+    /// Returns the authority that signed its certificate.
+    ///
+    /// # Panics
+    ///
+    /// If it was started without [`EtcdBuilder::tls`].
+    pub fn ca(&self) -> &TestCa {
+        let ca = self.settings.ca();
+        ca.unwrap_or_else(|| panic!("this server was started without TLS"))
+    }
+
+    /// Returns its process id.
+    ///
+    /// # Panics
+    ///
+    /// If it was killed.
+    pub fn pid(&self) -> u32 {
+        let process = self.process.as_ref();
+        process
+            .unwrap_or_else(|| panic!("this server was killed"))
+            .id()
+    }
+
+    /// Stops the process (`SIGSTOP`), and returns once it is stopped. Its kernel still accepts connections
+    /// and data for it.
+    pub fn freeze(&self) {
+        self.signal(Signal::SIGSTOP);
+        until("the server stands still", || self.state() == Some('T'));
+    }
+
+    /// Continues the stopped process (`SIGCONT`).
+    pub fn thaw(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
+    /// Kills the process at once (`SIGKILL`), frozen or not. Its ports stay reserved.
+    pub fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            // An error means that the process has ended already. The wait then only reaps it.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+
+    /// Starts it again on the same ports with the same data, and waits until it answers. Kills it first if it is
+    /// running.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started.
+    pub fn restart(&mut self) {
+        self.kill();
+        self.run().unwrap_or_else(|error| panic!("{error}"));
+        self.await_health()
+            .unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// Returns whether it answers, and knows of a leader.
+    pub fn is_healthy(&self) -> bool {
+        let answer = self.ask("/health").unwrap_or_default();
+        answer.contains(r#""health":"true""#)
+    }
+
+    /// Returns whether it is the leader.
+    pub fn is_leader(&self) -> bool {
+        let answer = self.ask("/metrics").unwrap_or_default();
+        answer.lines().any(|line| line == "etcd_server_is_leader 1")
+    }
+
+    /// Runs `etcdctl` at this server.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started.
+    pub fn etcdctl(&self, words: &[&str]) -> Output {
+        let output = self.etcdctl_command(words).output();
+        output.unwrap_or_else(|error| panic!("etcdctl: {error}"))
+    }
+
+    /// Returns the command that runs `etcdctl` at this server.
+    pub fn etcdctl_command(&self, words: &[&str]) -> Command {
+        let (scheme, port) = (self.settings.scheme(), self.port());
+        let mut command = Command::new("etcdctl");
+        command
+            .env("ETCDCTL_API", "3")
+            .arg(format!("--endpoints={scheme}://127.0.0.1:{port}"));
+        if let Some(ca) = self.settings.ca() {
+            command
+                .arg(format!("--cacert={}", ca.certificate().display()))
+                .arg(format!("--cert={}", ca.server_certificate().display()))
+                .arg(format!("--key={}", ca.server_key().display()));
+        }
+        command.args(words);
+        command
+    }
+
+    /// Waits until the server answers.
+    pub(super) fn await_health(&mut self) -> io::Result<()> {
+        let mut ended = None;
+        until("etcd answers", || {
+            let process = self.process.as_mut();
+            ended = process.and_then(|process| process.try_wait().ok().flatten());
+            ended.is_some() || self.is_healthy()
+        });
+        let Some(status) = ended else {
+            return Ok(());
+        };
+        let written = fs::read_to_string(self.dir.path().join("etcd.log")).unwrap_or_default();
+        if written.contains("address already in use") {
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, written));
+        }
+        let text = format!("etcd ended at once ({status}) and wrote:\n{written}");
+        Err(io::Error::other(text))
+    }
+
+    fn run(&mut self) -> io::Result<()> {
+        let log = self.dir.path().join("etcd.log");
+        self.process = Some(spawn_bound("etcd", &self.arguments, &[], &log)?);
+        Ok(())
+    }
+
+    fn ask(&self, path: &str) -> io::Result<String> {
+        let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.ports.metrics))?;
+        connection.set_read_timeout(Some(HEALTH_LIMIT))?;
+        write!(connection, "GET {path} HTTP/1.0\r\n\r\n")?;
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer)?;
+        Ok(answer)
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.pid()).map(Pid::from_raw);
+        let sent = pid.map(|pid| kill(pid, signal));
+        assert!(matches!(sent, Ok(Ok(()))), "{signal}: {sent:?}");
+    }
+
+    /// Returns the letter of the process's state. The name before it, in brackets, may contain anything.
+    fn state(&self) -> Option<char> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).ok()?;
+        stat.rsplit_once(") ")?.1.chars().next()
+    }
+}
+
+impl Drop for EtcdServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
