@@ -187,6 +187,35 @@ impl EtcdServer {
         output.unwrap_or_else(|error| panic!("etcdctl: {error}"))
     }
 
+    /// Demands a login from now on. `user` may read and write the keys that begin with `prefix`. The password of the
+    /// user `root`, who may do everything, is `root`.
+    ///
+    /// # Panics
+    ///
+    /// If the server refuses.
+    pub fn demand_login(&self, user: &str, password: &str, prefix: &str) {
+        let prefixed = [
+            "role",
+            "grant-permission",
+            user,
+            "readwrite",
+            "--prefix=true",
+            prefix,
+        ];
+        let commands: [&[&str]; 6] = [
+            &["user", "add", "root:root"],
+            &["user", "add", &format!("{user}:{password}")],
+            &["role", "add", user],
+            &prefixed,
+            &["user", "grant-role", user, user],
+            &["auth", "enable"],
+        ];
+        for words in commands {
+            let output = self.etcdctl(words);
+            assert!(output.status.success(), "{words:?}: {output:?}");
+        }
+    }
+
     /// Returns the command that runs `etcdctl` at this server.
     pub fn etcdctl_command(&self, words: &[&str]) -> Command {
         let (scheme, port) = (self.settings.scheme(), self.port());

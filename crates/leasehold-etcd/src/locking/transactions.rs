@@ -1,0 +1,364 @@
+//! The transactions that take a lock: pure.
+//!
+//! One transaction checks that the lock is free, draws the fence, and writes the entry. If the lock is not free, the
+//! same transaction puts a waiter into the queue and reads who is before it.
+#![deny(clippy::disallowed_types)]
+
+use leasehold::clock::WallTime;
+use leasehold::store::LockRequest;
+use leasehold::{Fence, Mode};
+
+use super::entry::{Entry, Stored};
+use super::names::{Names, Position};
+use super::order::Standing;
+use crate::proto::{
+    Compare, CompareResult, CompareTarget, CompareValue, Operation, OperationAnswer, PutRequest,
+    RangeRequest, RangeResponse, RequestOp, SortOrder, SortTarget, TxnRequest, TxnResponse,
+};
+
+/// One attempt to take a lock, with the key that its owner writes.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempt<'a> {
+    pub(crate) names: &'a Names,
+    pub(crate) request: &'a LockRequest,
+    pub(crate) lease: i64,
+    /// The lease of the fence.
+    pub(crate) fence_lease: i64,
+    pub(crate) standing: Standing,
+}
+
+/// Why the lock is free, as the transaction checks it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// There is no entry that could exclude the client: the usual case, in which it need not read them first.
+    NoOther,
+    /// The client read the entries at this revision, and none excludes it. None came or changed since.
+    UnchangedSince(i64),
+}
+
+/// What a transaction found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The client has the lock, with this fence.
+    Granted(Fence),
+    /// The lock is free, but its last fence is not smaller than the one that was to be drawn.
+    FencePassed(Fence),
+    /// The lock is not free, or has more entries than the condition allows.
+    Look(Look),
+}
+
+/// Who is before a client.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// The revision at which the entries were read.
+    pub(crate) revision: i64,
+    /// The oldest entry of the lock: its holder, unless others went ahead.
+    pub(crate) first: Option<Entry>,
+    /// The entries of others, the latest first. It may be only a part.
+    pub(crate) entries: Vec<Entry>,
+    /// The creation revision before which there are more entries.
+    pub(crate) more_before: Option<i64>,
+    /// Whether the entry of the client is in the queue.
+    pub(crate) is_queued: bool,
+}
+
+/// How many entries a waiter reads at once: enough to find the nearest one before it.
+const NEAREST: i64 = 16;
+
+impl Attempt<'_> {
+    /// Returns the key of the owner.
+    pub(crate) fn key(&self) -> Vec<u8> {
+        self.names
+            .entry(&self.request.key, self.position(), self.lease)
+    }
+
+    pub(crate) fn position(&self) -> Position {
+        match (self.standing, self.request.mode) {
+            (Standing::Barging, _) => Position::Ahead,
+            (_, Mode::Shared) => Position::Reader,
+            _ => Position::Queue,
+        }
+    }
+
+    /// Returns the transaction that takes the lock with `fence` under `condition`.
+    pub(crate) fn take(&self, condition: Condition, fence: Fence) -> TxnRequest {
+        TxnRequest {
+            compare: self.compares(condition),
+            success: vec![Operation::Txn(self.draw(fence)).into()],
+            failure: self.look(),
+        }
+    }
+
+    fn compares(&self, condition: Condition) -> Vec<Compare> {
+        let (names, lock) = (self.names, &self.request.key);
+        let is_shared = self.request.mode == Mode::Shared;
+        match (self.standing, condition) {
+            (Standing::Newcomer | Standing::Barging, Condition::NoOther) if is_shared => {
+                vec![is_empty(names.writers(lock)), is_empty(names.ahead(lock))]
+            }
+            (Standing::Newcomer | Standing::Barging, Condition::NoOther) => {
+                vec![is_empty(names.all(lock))]
+            }
+            (Standing::Newcomer | Standing::Barging, Condition::UnchangedSince(revision)) => {
+                vec![is_unchanged(names.all(lock), revision)]
+            }
+            (Standing::Queued(created), Condition::NoOther) => {
+                // An empty range fails the comparison of the queue, but a reader is not in that of the writers.
+                let first = if is_shared {
+                    is_empty(names.writers(lock))
+                } else {
+                    comes_after(names.queue(lock), created)
+                };
+                vec![
+                    self.still_queued(created),
+                    first,
+                    is_empty(names.ahead(lock)),
+                ]
+            }
+            // Those before it in the queue only become fewer, and only share the lock more.
+            (Standing::Queued(created), Condition::UnchangedSince(revision)) => {
+                let ahead = is_unchanged(names.ahead(lock), revision);
+                vec![self.still_queued(created), ahead]
+            }
+        }
+    }
+
+    fn still_queued(&self, created: i64) -> Compare {
+        Compare {
+            result: CompareResult::Equal as i32,
+            target: CompareTarget::CreateRevision as i32,
+            key: self.key(),
+            value: Some(CompareValue::CreateRevision(created)),
+            range_end: Vec::new(),
+        }
+    }
+
+    /// Draws the fence if it is greater than the last one, and writes it with the entry. A lock without a last fence
+    /// has no key to compare.
+    fn draw(&self, fence: Fence) -> TxnRequest {
+        let key = self.names.fence(&self.request.key);
+        let is_first = Compare {
+            result: CompareResult::Equal as i32,
+            target: CompareTarget::CreateRevision as i32,
+            key: key.clone(),
+            value: Some(CompareValue::CreateRevision(0)),
+            range_end: Vec::new(),
+        };
+        let is_greater = Compare {
+            result: CompareResult::Less as i32,
+            target: CompareTarget::Value as i32,
+            key: key.clone(),
+            value: Some(CompareValue::Value(fence_text(fence))),
+            range_end: Vec::new(),
+        };
+        let puts = vec![
+            self.put(Some(fence)),
+            put(key.clone(), fence_text(fence), self.fence_lease),
+        ];
+        let compared = TxnRequest {
+            compare: vec![is_greater],
+            success: puts.clone(),
+            failure: vec![get(key)],
+        };
+        TxnRequest {
+            compare: vec![is_first],
+            success: puts,
+            failure: vec![Operation::Txn(compared).into()],
+        }
+    }
+
+    fn put(&self, fence: Option<Fence>) -> RequestOp {
+        let request = self.request;
+        let client = (*request.client).clone();
+        let stored = Stored::new(request.owner, request.mode, fence, client);
+        put(self.key(), stored.to_bytes(), self.lease)
+    }
+
+    /// Reads who is before the client, and puts the client into the queue if it waits there.
+    fn look(&self) -> Vec<RequestOp> {
+        let mut operations = Vec::new();
+        let mut before = 0;
+        match self.standing {
+            Standing::Newcomer if self.request.is_queued() => operations.push(self.put(None)),
+            Standing::Newcomer | Standing::Barging => {}
+            Standing::Queued(created) => before = created,
+        }
+        let mut first = self.entries(0, 1);
+        first.sort_order = SortOrder::Ascending as i32;
+        operations.push(Operation::Range(first).into());
+        operations.push(Operation::Range(self.entries(before, self.page())).into());
+        if let Standing::Queued(_) = self.standing {
+            // Those ahead have later revisions.
+            let (key, range_end) = self.names.ahead(&self.request.key);
+            operations.push(Operation::Range(range(key, range_end)).into());
+            operations.push(get(self.key()));
+        }
+        operations
+    }
+
+    /// Whoever counts permits needs all entries.
+    fn page(&self) -> i64 {
+        if self.request.mode.permits().is_some() {
+            0
+        } else {
+            NEAREST
+        }
+    }
+
+    /// Returns the request for up to `limit` entries that were created up to the revision `up_to`, the latest first; 0
+    /// stands for no limit.
+    pub(crate) fn entries(&self, up_to: i64, limit: i64) -> RangeRequest {
+        let (key, range_end) = self.names.all(&self.request.key);
+        RangeRequest {
+            limit,
+            sort_order: SortOrder::Descending as i32,
+            sort_target: SortTarget::CreateRevision as i32,
+            max_create_revision: up_to,
+            ..range(key, range_end)
+        }
+    }
+
+    /// Reads the answer to [`take`](Self::take), which was to draw `fence`.
+    pub(crate) fn read(&self, answer: TxnResponse, fence: Fence) -> Option<Step> {
+        if answer.succeeded {
+            return read_draw(answer, fence);
+        }
+        let revision = answer.revision();
+        let mut ranges = answer.ranges();
+        let (first, before) = (ranges.next()?, ranges.next()?);
+        let mut look = Look {
+            revision,
+            first: self.read_entries(&first).into_iter().next(),
+            is_queued: self.request.is_queued(),
+            ..Look::default()
+        };
+        if let Standing::Queued(_) = self.standing {
+            let ahead = ranges.next()?;
+            look.entries.extend(self.read_entries(&ahead));
+            look.is_queued = !ranges.next()?.kvs.is_empty();
+        }
+        self.add(&mut look, &before);
+        Some(Step::Look(look))
+    }
+
+    /// Adds further entries to a look.
+    pub(crate) fn add(&self, look: &mut Look, page: &RangeResponse) {
+        look.more_before = match page.kvs.last() {
+            Some(last) if page.more => Some(last.create_revision),
+            _ => None,
+        };
+        let known: Vec<_> = look.entries.iter().map(|entry| entry.key.clone()).collect();
+        let entries = self.read_entries(page).into_iter();
+        look.entries
+            .extend(entries.filter(|entry| !known.contains(&entry.key)));
+    }
+
+    /// Returns the entries of others.
+    fn read_entries(&self, range: &RangeResponse) -> Vec<Entry> {
+        let (own, lock) = (self.key(), self.request.key.as_str());
+        let others = range.kvs.iter().filter(|kv| kv.key != own);
+        others
+            .filter_map(|kv| Entry::read(self.names, lock, kv.clone()))
+            .collect()
+    }
+}
+
+/// Reads the answer to the transactions that draw a fence.
+fn read_draw(answer: TxnResponse, fence: Fence) -> Option<Step> {
+    let nested = |answer: TxnResponse| match answer.responses.into_iter().next()?.answer? {
+        OperationAnswer::Txn(nested) => Some(nested),
+        OperationAnswer::Range(_) => None,
+    };
+    let first = nested(answer)?;
+    if first.succeeded {
+        return Some(Step::Granted(fence));
+    }
+    let compared = nested(first)?;
+    if compared.succeeded {
+        return Some(Step::Granted(fence));
+    }
+    let last = compared.ranges().next()?.kvs.into_iter().next()?;
+    let last = std::str::from_utf8(&last.value).ok()?.parse().ok()?;
+    Some(Step::FencePassed(last))
+}
+
+/// Returns the fence to propose: greater than the clock, and than the last fence that the client knows.
+pub(crate) fn proposal(now: WallTime, last: Option<Fence>) -> Fence {
+    let last = last.map_or(0, Fence::get);
+    Fence::new(now.as_micros().max(last) + 1).unwrap_or(Fence::MAX)
+}
+
+/// Fences are compared as bytes, so they have as many digits as the greatest one.
+fn fence_text(fence: Fence) -> Vec<u8> {
+    format!("{:020}", fence.get()).into_bytes()
+}
+
+type Range = (Vec<u8>, Vec<u8>);
+
+/// No key is in the range.
+fn is_empty(range: Range) -> Compare {
+    compare_range(
+        range,
+        CompareResult::Equal,
+        CompareTarget::CreateRevision,
+        CompareValue::CreateRevision(0),
+    )
+}
+
+/// Each key in the range was created at this revision or later.
+fn comes_after(range: Range, created: i64) -> Compare {
+    let value = CompareValue::CreateRevision(created - 1);
+    compare_range(
+        range,
+        CompareResult::Greater,
+        CompareTarget::CreateRevision,
+        value,
+    )
+}
+
+/// No key in the range was written after the revision. Keys may have been deleted.
+fn is_unchanged(range: Range, revision: i64) -> Compare {
+    let value = CompareValue::ModRevision(revision + 1);
+    compare_range(
+        range,
+        CompareResult::Less,
+        CompareTarget::ModRevision,
+        value,
+    )
+}
+
+fn compare_range(
+    (key, range_end): Range,
+    result: CompareResult,
+    target: CompareTarget,
+    value: CompareValue,
+) -> Compare {
+    Compare {
+        result: result as i32,
+        target: target as i32,
+        key,
+        value: Some(value),
+        range_end,
+    }
+}
+
+fn range(key: Vec<u8>, range_end: Vec<u8>) -> RangeRequest {
+    RangeRequest {
+        key,
+        range_end,
+        ..RangeRequest::default()
+    }
+}
+
+/// Returns the request for one key.
+pub(crate) fn one_key(key: Vec<u8>) -> RangeRequest {
+    range(key, Vec::new())
+}
+
+fn get(key: Vec<u8>) -> RequestOp {
+    Operation::Range(one_key(key)).into()
+}
+
+fn put(key: Vec<u8>, value: Vec<u8>, lease: i64) -> RequestOp {
+    Operation::Put(PutRequest { key, value, lease }).into()
+}

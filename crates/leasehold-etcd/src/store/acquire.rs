@@ -1,0 +1,304 @@
+use std::sync::Arc;
+
+use futures_util::future;
+use leasehold::clock::within;
+use leasehold::store::{AcquireError, Busy, Grant, LockRequest, Progress, Term};
+use leasehold::{Error, ErrorKind, Fence, Mode};
+
+use super::leases::OwnLease;
+use super::release;
+use super::session::Inner;
+use crate::client::{Failure, Watch, WatchedKeys};
+use crate::locking::{
+    Attempt, Condition, Decision, Look, SharedLease, Standing, Step, decide, lease_id, proposal,
+};
+
+/// One call of `acquire`.
+struct Acquiring<'a> {
+    inner: &'a Arc<Inner>,
+    request: &'a Arc<LockRequest>,
+    progress: &'a Progress<'a>,
+    attempt: Attempt<'a>,
+    /// The last confirmed term of the lease.
+    term: Term,
+    last_fence: Option<Fence>,
+    /// Whether the request has waited, so that its proposal is old.
+    has_waited: bool,
+    watch: Option<(WatchedKeys, Watch)>,
+}
+
+/// Takes the lock: has a lease granted, and writes an entry with it.
+pub(super) async fn acquire(
+    inner: &Arc<Inner>,
+    request: &Arc<LockRequest>,
+    progress: &Progress<'_>,
+) -> Result<Grant, AcquireError> {
+    let fence_lease = inner.shared_lease(SharedLease::Fences, request.limit());
+    let (granted, fence_lease) = future::join(inner.grant_lease(request), fence_lease).await;
+    let (term, fence_lease) = match (granted, fence_lease) {
+        (Ok(term), Ok(fence_lease)) => (term, fence_lease),
+        (Err(error), _) => return Err(error.into()),
+        // The lease of the request may exist.
+        (Ok(_), Err(error)) => return Err(error.with_unknown_effect().into()),
+    };
+    let standing = if request.barges {
+        Standing::Barging
+    } else {
+        Standing::Newcomer
+    };
+    let attempt = Attempt {
+        names: &inner.names,
+        request,
+        lease: lease_id(request.owner),
+        fence_lease,
+        standing,
+    };
+    let own = OwnLease {
+        key: attempt.key(),
+        is_held: false,
+    };
+    inner.own.insert(request.owner, own);
+    let acquiring = Acquiring {
+        inner,
+        request,
+        progress,
+        attempt,
+        term,
+        last_fence: None,
+        has_waited: false,
+        watch: None,
+    };
+    let answer = acquiring.run().await;
+    if let Err(AcquireError::Busy(_)) = answer {
+        // It has no entry, so nobody waits for the end of its lease.
+        release::revoke_in_background(inner, request);
+    }
+    answer
+}
+
+impl Acquiring<'_> {
+    async fn run(mut self) -> Result<Grant, AcquireError> {
+        let mut condition = Condition::NoOther;
+        loop {
+            match self.step(condition).await {
+                Ok(Step::Granted(fence)) => return Ok(self.granted(fence)),
+                Ok(Step::FencePassed(last)) => self.last_fence = Some(last),
+                Ok(Step::Look(look)) => condition = self.looked(look).await?,
+                Err(error) if self.keeps_its_place(&error) => {
+                    self.progress.unavailable(error);
+                    self.watch = None;
+                    self.inner.context.env().poll_pause().await;
+                    condition = Condition::NoOther;
+                }
+                Err(error) => return Err(error.with_unknown_effect().into()),
+            }
+        }
+    }
+
+    fn granted(&self, fence: Fence) -> Grant {
+        let own = OwnLease {
+            key: self.attempt.key(),
+            is_held: true,
+        };
+        self.inner.own.insert(self.request.owner, own);
+        Grant::new(fence, self.term)
+    }
+
+    /// Whether the wait goes on after this error. The entry in the queue lives as long as its lease.
+    fn keeps_its_place(&self, error: &Error) -> bool {
+        let is_queued = matches!(self.attempt.standing, Standing::Queued(_));
+        let end = self.term.since + self.term.ttl.unwrap_or_default();
+        is_queued && error.is_unreachable() && self.inner.now() < end
+    }
+
+    /// Tries to take the lock. Meanwhile renews the lease of a waiter if it is not fresh, so that little of its term is
+    /// over when it has the lock.
+    async fn step(&mut self, condition: Condition) -> Result<Step, Error> {
+        let wall = if self.has_waited {
+            self.inner
+                .context
+                .env()
+                .clock
+                .wall()
+                .max(self.request.proposal)
+        } else {
+            self.request.proposal
+        };
+        let fence = proposal(wall, self.last_fence);
+        let asked = self
+            .inner
+            .client
+            .call(self.attempt.take(condition, fence), self.request.limit());
+        let (answer, renewed) = future::join(asked, self.renewed_term()).await;
+        let answer = answer.map_err(|failure| {
+            if matches!(failure, Failure::NoLease) {
+                self.inner.forget_shared_leases();
+            }
+            failure.into_error()
+        })?;
+        self.term = renewed?;
+        self.attempt.read(answer, fence).ok_or_else(|| {
+            let text = "the answer to a transaction has another form";
+            Error::new(ErrorKind::InvalidResponse, text)
+        })
+    }
+
+    async fn renewed_term(&self) -> Result<Term, Error> {
+        let since = self.inner.now();
+        if since.since(self.term.since) < self.request.usable_ttl() / 6 {
+            return Ok(self.term);
+        }
+        let renewing = self
+            .inner
+            .client
+            .keep_alive(self.attempt.lease, self.request.limit());
+        match renewing.await? {
+            Some(ttl) => Ok(Term::new(since, ttl)),
+            None => Err(over()),
+        }
+    }
+
+    /// Decides what a look means, and waits if others come first. Returns how to try again.
+    async fn looked(&mut self, mut look: Look) -> Result<Condition, AcquireError> {
+        match self.attempt.standing {
+            // The transaction that looked has also put the entry.
+            Standing::Newcomer if look.is_queued => {
+                self.attempt.standing = Standing::Queued(look.revision);
+            }
+            // An operator or another client removed the entry, or its lease ended.
+            Standing::Queued(_) if !look.is_queued => return Err(over().into()),
+            _ => {}
+        }
+        let decision = self.decided(&mut look).await?;
+        let (watched, before) = match decision {
+            Decision::Free => return Ok(Condition::UnchangedSince(look.revision)),
+            Decision::PermitsDiffer(permits) => return Err(self.permits_differ(permits).await),
+            Decision::Behind(ref entry) => {
+                let keys = WatchedKeys {
+                    key: entry.key.clone(),
+                    range_end: Vec::new(),
+                    // A holder that shares its lock from now on writes its entry again.
+                    puts: self.request.mode == Mode::Shared,
+                };
+                (keys, None)
+            }
+            Decision::Full(ref before) => {
+                let (key, range_end) = self.inner.names.all(&self.request.key);
+                let puts = false;
+                (
+                    WatchedKeys {
+                        key,
+                        range_end,
+                        puts,
+                    },
+                    Some(before.clone()),
+                )
+            }
+        };
+        let busy = busy(&look, &decision);
+        if !self.request.waits {
+            return Err(AcquireError::Busy(busy));
+        }
+        self.progress.busy(busy);
+        self.wait(watched, look.revision, before).await;
+        Ok(Condition::NoOther)
+    }
+
+    /// Reads further entries until they decide.
+    async fn decided(&self, look: &mut Look) -> Result<Decision, Error> {
+        loop {
+            let decision = decide(&look.entries, self.attempt.standing, self.request.mode);
+            let more = match decision {
+                Decision::Free | Decision::Full(_) => look.more_before,
+                Decision::Behind(_) | Decision::PermitsDiffer(_) => None,
+            };
+            let Some(created) = more else {
+                return Ok(decision);
+            };
+            let page = self.attempt.entries(created - 1, PAGE);
+            let page = self.inner.client.call(page, self.request.limit()).await;
+            let page = page.map_err(|failure| failure.into_error().with_unknown_effect())?;
+            self.attempt.add(look, &page);
+        }
+    }
+
+    /// Waits until one of the watched keys is gone, or so many of `before` that a permit is left. A watch on a server
+    /// that was stopped says nothing, so the wait ends after the limit of a request in any case.
+    async fn wait(&mut self, keys: WatchedKeys, revision: i64, before: Option<Vec<Vec<u8>>>) {
+        self.has_waited = true;
+        let env = self.inner.context.env();
+        let end = self.inner.now() + self.request.limit();
+        let is_watched = self
+            .watch
+            .as_ref()
+            .is_some_and(|(watched, _)| *watched == keys);
+        // What a watch on all keys reported belongs to an earlier look.
+        if !is_watched || before.is_some() {
+            let Some(connection) = self.inner.client.current() else {
+                return env.poll_pause().await;
+            };
+            let watch = connection.watches().watch(&keys, revision);
+            self.watch = Some((keys, watch));
+        }
+        let Some((_, watch)) = &mut self.watch else {
+            return;
+        };
+        let permits = self
+            .request
+            .mode
+            .permits()
+            .map_or(0, |permits| permits.get() as usize);
+        let changed = async {
+            let mut before = before.unwrap_or_default();
+            loop {
+                let Some(event) = watch.next().await else {
+                    return false;
+                };
+                before.retain(|key| event.deleted() != Some(key.as_slice()));
+                if before.len() < permits.max(1) {
+                    return true;
+                }
+            }
+        };
+        if within(&*env.clock, end, changed).await == Some(false) {
+            self.watch = None;
+            env.poll_pause().await;
+        }
+    }
+
+    async fn permits_differ(&self, held: leasehold::store::Permits) -> AcquireError {
+        let wanted = self
+            .request
+            .mode
+            .permits()
+            .map_or(0, leasehold::store::Permits::get);
+        let text = format!("the lock is held with {held} permits, not {wanted}");
+        let error = Error::new(ErrorKind::PermitsDiffer, text);
+        match release::release(self.inner, self.request).await {
+            Ok(_) => error.into(),
+            Err(_) => error.with_unknown_effect().into(),
+        }
+    }
+}
+
+/// How many further entries are read at once.
+const PAGE: i64 = 256;
+
+/// Names the holder, if what was read says who it is.
+fn busy(look: &Look, decision: &Decision) -> Busy {
+    let nearest = match decision {
+        Decision::Behind(entry) => Some(entry),
+        _ => None,
+    };
+    let mut known = nearest.into_iter().chain(&look.first);
+    Busy::by(
+        known
+            .find(|entry| entry.is_held())
+            .and_then(|entry| entry.owner()),
+    )
+}
+
+fn over() -> Error {
+    let text = "the lease of the waiter ended, and its place in the queue with it";
+    Error::new(ErrorKind::Unreachable, text).with_unknown_effect()
+}

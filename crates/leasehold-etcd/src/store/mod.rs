@@ -1,0 +1,101 @@
+//! The store: opens sessions, and says what it promises.
+
+mod acquire;
+mod leases;
+mod release;
+mod renew;
+mod session;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::Error;
+use leasehold::store::{
+    Exclusion, Expiry, Guarantees, LeaseTerms, Order, Session, SessionContext, Store,
+};
+
+use crate::settings::Settings;
+use session::EtcdSession;
+
+/// Locks on an etcd ensemble.
+#[derive(Clone, Debug)]
+pub struct EtcdStore {
+    settings: Arc<Settings>,
+}
+
+impl EtcdStore {
+    /// Returns the store at `url`: `etcd://[user:password@]host[:port][,host[:port]…]`, or `etcds://` for TLS. Opens no
+    /// connection.
+    ///
+    /// | parameter | |
+    /// |---|---|
+    /// | `prefix` | in front of each key of the store; other prefixes have other locks |
+    /// | `ca` | a file with the authorities of the servers, in PEM; without it those of the machine |
+    /// | `cert`, `key` | files with the certificate of this client and its key, in PEM |
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](leasehold::ErrorKind::InvalidInput), with the rule that the URL breaks, or the file
+    /// that cannot be read.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use leasehold_etcd::EtcdStore;
+    ///
+    /// let store = EtcdStore::new("etcd://locks:secret@10.0.0.1,10.0.0.2,10.0.0.3?prefix=app/")?;
+    /// assert!(!store.to_string().contains("secret"));
+    /// # Ok::<(), leasehold::Error>(())
+    /// ```
+    pub fn new(url: &str) -> Result<Self, Error> {
+        let settings = Arc::new(Settings::parse(url)?);
+        Ok(Self { settings })
+    }
+}
+
+/// The shortest lease of a server with default settings.
+const TTL_MIN: Duration = Duration::from_secs(2);
+
+impl Store for EtcdStore {
+    fn locations(&self) -> Vec<String> {
+        let Settings {
+            servers, prefix, ..
+        } = &*self.settings;
+        let room = if prefix.is_empty() {
+            String::new()
+        } else {
+            format!(", prefix {prefix:?}")
+        };
+        let location = |server: &_| format!("etcd {server}{room}");
+        servers.iter().map(location).collect()
+    }
+
+    fn guarantees(&self) -> Guarantees {
+        Guarantees::new(Exclusion::Fence, Expiry::Lease, Order::Fifo)
+            .with_shared()
+            .with_permits()
+    }
+
+    fn terms(&self) -> LeaseTerms {
+        let mut terms = LeaseTerms::single();
+        terms.ttl_min = TTL_MIN;
+        terms
+    }
+
+    fn open(&self, context: SessionContext) -> Arc<dyn Session> {
+        Arc::new(EtcdSession::open(Arc::clone(&self.settings), context))
+    }
+}
+
+impl fmt::Display for EtcdStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.settings.fmt(f)
+    }
+}
+
+impl From<EtcdStore> for Arc<dyn Store> {
+    fn from(store: EtcdStore) -> Self {
+        Arc::new(store)
+    }
+}

@@ -1,0 +1,184 @@
+use std::time::Duration;
+
+use futures_util::future;
+use leasehold::store::{Held, LockRequest, RenewReply, Term};
+use leasehold::{Error, ErrorKind, LostReason, Mode};
+
+use super::leases::OwnLease;
+use super::session::Inner;
+use crate::locking::{Entry, State, lease_id, one_key};
+use crate::proto::{
+    Compare, CompareResult, CompareTarget, CompareValue, Operation, PutRequest, TxnRequest,
+};
+
+/// A server takes up to this many operations in a transaction, unless it is set to take more.
+const OPERATIONS_MAX: usize = 128;
+
+/// What a transaction found of one lease: its entry, if it has one.
+type Found = Result<Option<Entry>, Error>;
+
+impl Inner {
+    /// Renews the leases. A lease that lives is no lock that is held, since an operator may have deleted the entry. So
+    /// transactions read the entries at the same time.
+    pub(super) async fn renew(&self, leases: &[Held]) -> Vec<RenewReply> {
+        let limits = leases.iter().map(|lease| lease.request.limit());
+        let Some(limit) = limits.min() else {
+            return Vec::new();
+        };
+        let since = self.now();
+        let renewing = leases.iter().map(|lease| {
+            let id = lease_id(lease.request.owner);
+            self.client.keep_alive(id, limit)
+        });
+        let (terms, entries) =
+            future::join(future::join_all(renewing), self.entries(leases, limit)).await;
+        let verdicts = leases.iter().zip(terms).zip(entries);
+        let replies = verdicts.map(async |((lease, ttl), found)| {
+            let term = ttl.map(|ttl| ttl.map(|ttl| Term::new(since, ttl)));
+            let reply = self.verdict(&lease.request, term, found, limit).await;
+            if matches!(reply, RenewReply::Lost(_)) {
+                self.own.remove(lease.request.owner);
+            }
+            reply
+        });
+        future::join_all(replies).await
+    }
+
+    async fn verdict(
+        &self,
+        request: &LockRequest,
+        term: Result<Option<Term>, Error>,
+        found: Found,
+        limit: Duration,
+    ) -> RenewReply {
+        let entry = match found {
+            Ok(entry) => entry.filter(|entry| is_of(entry, request)),
+            Err(error) => return RenewReply::Unknown(error),
+        };
+        match (term, entry) {
+            (Ok(Some(term)), Some(entry)) if entry.mode == request.mode => {
+                RenewReply::Renewed(term)
+            }
+            (Ok(Some(term)), Some(entry)) if request.mode == Mode::Shared => {
+                match self.share(entry, limit).await {
+                    Ok(()) => RenewReply::Renewed(term),
+                    Err(error) => RenewReply::Unknown(error),
+                }
+            }
+            (Err(error), Some(_)) => RenewReply::Unknown(error),
+            _ => self.lost(request, limit).await,
+        }
+    }
+
+    /// Returns the entry of each lease.
+    async fn entries(&self, leases: &[Held], limit: Duration) -> Vec<Found> {
+        let keys = leases.iter().map(|lease| self.key(&lease.request));
+        let keys = future::join_all(keys).await;
+        let chunks = leases
+            .chunks(OPERATIONS_MAX)
+            .zip(keys.chunks(OPERATIONS_MAX));
+        let reading = chunks.map(|(leases, keys)| self.read_entries(leases, keys, limit));
+        future::join_all(reading).await.concat()
+    }
+
+    /// Returns the key of the entry of a lease; `None` if it has none.
+    async fn key(&self, request: &LockRequest) -> Result<Option<Vec<u8>>, Error> {
+        if let Some(own) = self.own.get(request.owner) {
+            return Ok(Some(own.key));
+        }
+        // Another process took the lock.
+        let entry = self.find_entry(request).await?;
+        Ok(entry.map(|entry| {
+            let key = entry.key.clone();
+            let is_held = entry.is_held();
+            let own = OwnLease { key, is_held };
+            self.own.insert(request.owner, own);
+            entry.key
+        }))
+    }
+
+    async fn read_entries(
+        &self,
+        leases: &[Held],
+        keys: &[Result<Option<Vec<u8>>, Error>],
+        limit: Duration,
+    ) -> Vec<Found> {
+        let known = keys.iter().filter_map(|key| key.as_ref().ok()?.clone());
+        let gets: Vec<_> = known
+            .map(|key| Operation::Range(one_key(key)).into())
+            .collect();
+        let question = TxnRequest {
+            compare: Vec::new(),
+            success: gets,
+            failure: Vec::new(),
+        };
+        let mut ranges = if question.success.is_empty() {
+            None
+        } else {
+            match self.client.call(question, limit).await {
+                Ok(answer) => Some(answer.ranges()),
+                Err(failure) => {
+                    let error = failure.into_error();
+                    return leases.iter().map(|_| Err(error.clone())).collect();
+                }
+            }
+        };
+        let read = leases.iter().zip(keys).map(|(lease, key)| {
+            if key.clone()?.is_none() {
+                return Ok(None);
+            }
+            let range = ranges.as_mut().and_then(Iterator::next);
+            let range = range.ok_or_else(|| {
+                let text = "the answer to a transaction is too short";
+                Error::new(ErrorKind::InvalidResponse, text)
+            })?;
+            let lock = lease.request.key.as_str();
+            let mut kvs = range.kvs.into_iter();
+            Ok(kvs.find_map(|kv| Entry::read(&self.names, lock, kv)))
+        });
+        read.collect()
+    }
+
+    /// Makes an exclusive entry a shared one. Readers look past it from then on. It keeps its place in the queue, so no
+    /// writer can come in between.
+    async fn share(&self, entry: Entry, limit: Duration) -> Result<(), Error> {
+        let Some(stored) = entry.stored else {
+            return Ok(());
+        };
+        let is_unchanged = Compare {
+            result: CompareResult::Equal as i32,
+            target: CompareTarget::ModRevision as i32,
+            key: entry.key.clone(),
+            value: Some(CompareValue::ModRevision(entry.modified)),
+            range_end: Vec::new(),
+        };
+        let put = PutRequest {
+            key: entry.key,
+            value: stored.shared().to_bytes(),
+            lease: entry.lease,
+        };
+        let question = TxnRequest {
+            compare: vec![is_unchanged],
+            success: vec![Operation::Put(put).into()],
+            failure: Vec::new(),
+        };
+        let answer = self.client.call(question, limit).await?;
+        if answer.succeeded {
+            return Ok(());
+        }
+        let text = "the entry of the lock changed while it became shared";
+        Err(Error::new(ErrorKind::InvalidResponse, text))
+    }
+
+    /// Returns why a lease has no entry.
+    async fn lost(&self, request: &LockRequest, limit: Duration) -> RenewReply {
+        let _ = (request, limit);
+        RenewReply::Lost(LostReason::Gone)
+    }
+}
+
+fn is_of(entry: &Entry, request: &LockRequest) -> bool {
+    entry.owner() == Some(request.owner)
+        && entry.state() == Some(State::Held)
+        && entry.lease == lease_id(request.owner)
+}

@@ -1,0 +1,82 @@
+use std::sync::Arc;
+
+use leasehold::Error;
+use leasehold::clock::BootInstant;
+use leasehold::store::{
+    AcquireError, BoxFuture, Grant, Held, LockRequest, Progress, ReleaseReply, RenewReply, Session,
+    SessionContext,
+};
+use tokio_util::task::TaskTracker;
+
+use super::acquire;
+use super::leases::{OwnLeases, SharedLeases};
+use super::release;
+use crate::client::EtcdClient;
+use crate::locking::Names;
+use crate::settings::Settings;
+
+/// The locks of one client.
+#[derive(Clone, Debug)]
+pub(super) struct EtcdSession(pub(super) Arc<Inner>);
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) client: EtcdClient,
+    pub(super) context: SessionContext,
+    pub(super) names: Names,
+    pub(super) own: OwnLeases,
+    pub(super) shared: SharedLeases,
+    /// The tasks that release.
+    pub(super) releases: TaskTracker,
+}
+
+impl EtcdSession {
+    pub(super) fn open(settings: Arc<Settings>, context: SessionContext) -> Self {
+        let releases = TaskTracker::new();
+        releases.close();
+        Self(Arc::new(Inner {
+            names: Names::new(&settings.prefix),
+            client: EtcdClient::new(settings, context.clone()),
+            context,
+            own: OwnLeases::default(),
+            shared: SharedLeases::default(),
+            releases,
+        }))
+    }
+}
+
+impl Inner {
+    pub(super) fn now(&self) -> BootInstant {
+        self.context.env().clock.now()
+    }
+}
+
+impl Session for EtcdSession {
+    fn acquire<'a>(
+        &'a self,
+        request: &'a Arc<LockRequest>,
+        progress: &'a Progress<'a>,
+    ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
+        let acquiring = acquire::acquire(&self.0, request, progress);
+        Box::pin(self.0.context.in_runtime(acquiring))
+    }
+
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<RenewReply>> {
+        Box::pin(self.0.renew(leases))
+    }
+
+    fn release<'a>(
+        &'a self,
+        request: &'a Arc<LockRequest>,
+    ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
+        Box::pin(release::release(&self.0, request))
+    }
+
+    fn detach(&self, request: &Arc<LockRequest>) {
+        self.0.own.remove(request.owner);
+    }
+
+    fn flush(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.releases.wait())
+    }
+}

@@ -1,0 +1,288 @@
+//! The URL of a store.
+
+use std::path::Path;
+
+use leasehold::store::is_printable;
+use leasehold::{Error, ErrorKind, Key};
+use percent_encoding::percent_decode_str;
+
+use crate::settings::{Login, Server, Settings, Tls};
+
+/// The required form. Every refusal shows it.
+const SHAPE: &str = "etcd://[user:password@]host[:port][,host[:port]…], etcds:// for TLS, with the parameters \
+     prefix, ca, cert and key";
+
+const DEFAULT_PORT: u16 = 2379;
+
+/// The longest prefix, in bytes.
+const PREFIX_MAX: usize = 128;
+
+/// The parameters after the `?`.
+#[derive(Default)]
+struct Query {
+    prefix: Option<String>,
+    ca: Option<String>,
+    cert: Option<String>,
+    key: Option<String>,
+}
+
+impl Settings {
+    /// Reads a URL, and the files that it names. Opens no connection.
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+        Self::read(text).map_err(|rule| {
+            let shown = without_credentials(text);
+            let message = format!("store URL {shown:?}: {rule}; expected {SHAPE}");
+            Error::new(ErrorKind::InvalidInput, message)
+        })
+    }
+
+    fn read(text: &str) -> Result<Self, String> {
+        let (scheme, rest) = text.split_once("://").ok_or("no scheme")?;
+        let is_secure = match scheme {
+            "etcd" => false,
+            "etcds" => true,
+            other => return Err(format!("unknown scheme {other:?}")),
+        };
+        let (body, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let body = body.strip_suffix('/').unwrap_or(body);
+        if body.contains('/') || query.contains('@') {
+            // This may be the rest of a password, so nothing of it may be shown.
+            return Err(
+                "it has no path; `@`, `/`, `?`, `,` and `:` in a password or a parameter are \
+                 percent-encoded"
+                    .into(),
+            );
+        }
+        let query = Query::read(query)?;
+        let (login, places) = match body.rsplit_once('@') {
+            Some((login, places)) => (Some(Login::read(login)?), places),
+            None => (None, body),
+        };
+        let servers: Vec<Server> = places
+            .split(',')
+            .map(Server::read)
+            .collect::<Result<_, _>>()?;
+        let tls = query.tls(is_secure)?;
+        Ok(Self {
+            servers,
+            login,
+            tls,
+            prefix: query.prefix.unwrap_or_default(),
+        })
+    }
+}
+
+impl Query {
+    fn read(text: &str) -> Result<Self, String> {
+        let mut query = Self::default();
+        for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = decoded(value)?;
+            let place = match name {
+                "prefix" => &mut query.prefix,
+                "ca" => &mut query.ca,
+                "cert" => &mut query.cert,
+                "key" => &mut query.key,
+                _ => {
+                    return Err(format!(
+                        "unknown parameter {name:?}: prefix, ca, cert and key are known"
+                    ));
+                }
+            };
+            if value.is_empty() {
+                return Err(format!("the parameter {name:?} is empty"));
+            }
+            if place.replace(value).is_some() {
+                return Err(format!("the parameter {name:?} is given twice"));
+            }
+        }
+        if let Some(prefix) = &query.prefix {
+            check_prefix(prefix)?;
+        }
+        Ok(query)
+    }
+
+    /// Returns how to encrypt. The name of a file says that the connection is encrypted, like the scheme.
+    fn tls(&self, is_secure: bool) -> Result<Option<Tls>, String> {
+        let identity = match (&self.cert, &self.key) {
+            (Some(cert), Some(key)) => Some((file("cert", cert)?, file("key", key)?)),
+            (None, None) => None,
+            _ => return Err("`cert` and `key` go together".into()),
+        };
+        let ca = self.ca.as_deref().map(|ca| file("ca", ca)).transpose()?;
+        let is_wanted = is_secure || ca.is_some() || identity.is_some();
+        Ok(is_wanted.then_some(Tls { ca, identity }))
+    }
+}
+
+/// Refuses a prefix that, together with some name, makes one of the library's own keys.
+fn check_prefix(prefix: &str) -> Result<(), String> {
+    let reserved = Key::RESERVED_PREFIX;
+    if prefix.starts_with(reserved) || reserved.starts_with(prefix) {
+        return Err(format!(
+            "`prefix` {prefix:?} could make keys that begin with {reserved:?}, which is reserved"
+        ));
+    }
+    if prefix.len() > PREFIX_MAX || !prefix.chars().all(is_printable) {
+        return Err(format!(
+            "`prefix` is 1 to {PREFIX_MAX} bytes of printable characters, not {prefix:?}"
+        ));
+    }
+    Ok(())
+}
+
+impl Login {
+    fn read(text: &str) -> Result<Self, String> {
+        let parts = text.split_once(':').filter(|(user, _)| !user.is_empty());
+        let (user, password) = parts.ok_or("credentials are user:password@")?;
+        Ok(Self {
+            user: decoded(user)?,
+            password: decoded(password)?,
+        })
+    }
+}
+
+impl Server {
+    fn read(text: &str) -> Result<Self, String> {
+        let (host, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let parts = rest.split_once(']').ok_or("an IPv6 address without `]`")?;
+                let port = parts.1.strip_prefix(':');
+                (parts.0, port.or(parts.1.is_empty().then_some("")))
+            }
+            None => match text.rsplit_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (text, Some("")),
+            },
+        };
+        let bad_port = || "the port is not a number from 1 to 65535".to_owned();
+        let port = match port.ok_or_else(bad_port)? {
+            "" => DEFAULT_PORT,
+            digits => digits.parse().map_err(|_| bad_port())?,
+        };
+        if port == 0 {
+            return Err(bad_port());
+        }
+        if host.is_empty() {
+            return Err("no host".into());
+        }
+        if host.contains(':') && !text.starts_with('[') {
+            return Err("an IPv6 address goes in brackets".into());
+        }
+        let is_plausible = |c: char| !c.is_control() && !c.is_whitespace();
+        if !host.chars().all(is_plausible) {
+            return Err("the host has a blank or another character that no host name has".into());
+        }
+        let host = host.to_ascii_lowercase();
+        Ok(Self { host, port })
+    }
+}
+
+fn file(name: &str, path: &str) -> Result<Vec<u8>, String> {
+    std::fs::read(Path::new(path)).map_err(|error| format!("`{name}` file {path}: {error}"))
+}
+
+fn decoded(text: &str) -> Result<String, String> {
+    let bytes = percent_decode_str(text).decode_utf8();
+    let text = bytes.map_err(|_| "a percent-encoded part is not UTF-8")?;
+    Ok(text.into_owned())
+}
+
+/// Returns the URL without anything secret. The text before the last `@` may be a password, even if the URL
+/// is too broken to parse, and so may an unknown parameter.
+fn without_credentials(text: &str) -> String {
+    let (scheme, rest) = match text.split_once("://") {
+        Some((scheme, rest)) if scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
+            (format!("{scheme}://"), rest)
+        }
+        _ => (String::new(), text),
+    };
+    let shown = |rest: &str| rest.split('?').next().unwrap_or_default().to_owned();
+    match rest.rsplit_once('@') {
+        Some((_, rest)) => format!("{scheme}…@{}", shown(rest)),
+        None => format!("{scheme}{}", shown(rest)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Settings {
+        Settings::parse(text).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn refusal(text: &str) -> String {
+        let error = Settings::parse(text).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        error.to_string()
+    }
+
+    #[test]
+    fn servers_are_listed_with_their_ports() {
+        for (text, shown) in [
+            ("etcd://127.0.0.1", "etcd 127.0.0.1:2379"),
+            ("etcd://A:1,b,[::1]:3/", "etcd a:1,b:2379,[::1]:3"),
+            ("etcds://h?prefix=app%2F", "etcd h:2379, prefix \"app/\""),
+        ] {
+            assert_eq!(parsed(text).to_string(), shown);
+        }
+        assert!(parsed("etcds://h").tls.is_some());
+        assert!(parsed("etcd://h").tls.is_none());
+    }
+
+    #[test]
+    fn credentials_are_decoded_and_not_shown() {
+        let settings = parsed("etcd://ann:p%40%2Cter2@h,i");
+        let login = settings.login.as_ref().unwrap();
+        assert_eq!(
+            (login.user.as_str(), login.password.as_str()),
+            ("ann", "p@,ter2")
+        );
+        assert_eq!(settings.servers.len(), 2);
+        assert!(!format!("{settings:?} {settings}").contains("ter2"));
+    }
+
+    #[test]
+    fn broken_urls_are_refused_with_their_rule() {
+        for (text, rule) in [
+            ("h:2379", "no scheme"),
+            ("http://h", r#"unknown scheme "http""#),
+            ("etcd://", "no host"),
+            ("etcd://a,,b", "no host"),
+            ("etcd://a b", "a blank"),
+            ("etcd://h:0", "1 to 65535"),
+            ("etcd://h:x", "1 to 65535"),
+            ("etcd://::1", "brackets"),
+            ("etcd://[::1", "without `]`"),
+            ("etcd://h/0", "no path"),
+            ("etcd://ann@h", "user:password@"),
+            ("etcd://:secret@h", "user:password@"),
+            ("etcd://h?tls=1", r#"unknown parameter "tls""#),
+            ("etcd://h?prefix=a&prefix=b", "is given twice"),
+            ("etcd://h?prefix=", "is empty"),
+            ("etcd://h?prefix=lease", "reserved"),
+            ("etcds://h?cert=/dev/null", "go together"),
+            ("etcd://h?ca=/nowhere", "`ca` file /nowhere"),
+        ] {
+            let message = refusal(text);
+            assert!(message.contains(rule), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn no_refusal_shows_a_password() {
+        for text in [
+            "etcd://u:hunter2@h:x",
+            "etcd://u:hun/ter2@h",
+            "etcd://u:hunter2@",
+            "u:hunter2@h",
+            "etcd://h?password=hunter2",
+            "etcd://u:hun?ter2@h",
+            "etcd://hunter2@h",
+        ] {
+            let message = refusal(text);
+            assert!(!message.contains("ter2"), "{message}");
+        }
+    }
+}
