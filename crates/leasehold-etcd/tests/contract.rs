@@ -14,12 +14,7 @@ use leasehold_testkit::servers::EtcdServer;
 const SUITES: &[Suite] = &[Suite::new("etcd", || Arc::new(Etcd::start()))
     .in_other_processes(open)
     .behind_proxies(|| Arc::new(Etcd::behind_proxy()))
-    .without(&[
-        Optional::Health,
-        Optional::Admin,
-        Optional::Inspection,
-        Optional::Records,
-    ])];
+    .without(&[Optional::Health])];
 
 const USER: &str = "locks";
 const PASSWORD: &str = "contract-secret";

@@ -179,7 +179,15 @@ impl Attempt<'_> {
         let mut operations = Vec::new();
         let mut before = 0;
         match self.standing {
-            Standing::Newcomer if self.request.is_queued() => operations.push(self.put(None)),
+            Standing::Newcomer if self.request.is_queued() => {
+                // Never over an entry that an operator broke.
+                let enqueue = TxnRequest {
+                    compare: vec![Compare::is_at(&self.key(), 0)],
+                    success: vec![self.put(None)],
+                    failure: Vec::new(),
+                };
+                operations.push(Operation::Txn(enqueue).into());
+            }
             Standing::Newcomer | Standing::Barging => {}
             Standing::Queued(created) => before = created,
         }
@@ -224,12 +232,16 @@ impl Attempt<'_> {
             return read_draw(answer, fence);
         }
         let revision = answer.revision();
+        let enqueued = match &answer.responses.first()?.answer {
+            Some(OperationAnswer::Txn(enqueue)) => enqueue.succeeded,
+            _ => false,
+        };
         let mut ranges = answer.ranges();
         let (first, before) = (ranges.next()?, ranges.next()?);
         let mut look = Look {
             revision,
             first: self.read_entries(&first).into_iter().next(),
-            is_queued: self.request.is_queued(),
+            is_queued: enqueued,
             ..Look::default()
         };
         if let Standing::Queued(_) = self.standing {
@@ -253,10 +265,11 @@ impl Attempt<'_> {
             .extend(entries.filter(|entry| !known.contains(&entry.key)));
     }
 
-    /// Returns the entries of others.
+    /// Returns the entries of others. An entry that is there before the client has written any was broken.
     fn read_entries(&self, range: &RangeResponse) -> Vec<Entry> {
         let (own, lock) = (self.key(), self.request.key.as_str());
-        let others = range.kvs.iter().filter(|kv| kv.key != own);
+        let has_own = matches!(self.standing, Standing::Queued(_)) || self.request.is_queued();
+        let others = range.kvs.iter().filter(|kv| !has_own || kv.key != own);
         others
             .filter_map(|kv| Entry::read(self.names, lock, kv.clone()))
             .collect()

@@ -196,6 +196,19 @@ impl TxnResponse {
     }
 }
 
+impl Compare {
+    /// The key was last written at this revision; 0 stands for a key that does not exist.
+    pub(crate) fn is_at(key: &[u8], mod_revision: i64) -> Self {
+        Self {
+            result: CompareResult::Equal as i32,
+            target: CompareTarget::ModRevision as i32,
+            key: key.to_vec(),
+            value: Some(CompareValue::ModRevision(mod_revision)),
+            range_end: Vec::new(),
+        }
+    }
+}
+
 impl From<Operation> for RequestOp {
     fn from(operation: Operation) -> Self {
         let operation = Some(operation);

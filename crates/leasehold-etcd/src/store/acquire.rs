@@ -165,7 +165,8 @@ impl Acquiring<'_> {
             Standing::Newcomer if look.is_queued => {
                 self.attempt.standing = Standing::Queued(look.revision);
             }
-            // An operator or another client removed the entry, or its lease ended.
+            // An operator or another client removed or broke the entry, or its lease ended.
+            Standing::Newcomer if self.request.is_queued() => return Err(over().into()),
             Standing::Queued(_) if !look.is_queued => return Err(over().into()),
             _ => {}
         }

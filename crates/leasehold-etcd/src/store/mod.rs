@@ -1,7 +1,10 @@
 //! The store: opens sessions, and says what it promises.
 
 mod acquire;
+mod admin;
+mod inspection;
 mod leases;
+mod records;
 mod release;
 mod renew;
 mod session;

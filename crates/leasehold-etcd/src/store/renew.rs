@@ -7,9 +7,7 @@ use leasehold::{Error, ErrorKind, LostReason, Mode};
 use super::leases::OwnLease;
 use super::session::Inner;
 use crate::locking::{Entry, State, lease_id, one_key};
-use crate::proto::{
-    Compare, CompareResult, CompareTarget, CompareValue, Operation, PutRequest, TxnRequest,
-};
+use crate::proto::{Compare, Operation, PutRequest, TxnRequest};
 
 /// A server takes up to this many operations in a transaction, unless it is set to take more.
 const OPERATIONS_MAX: usize = 128;
@@ -66,7 +64,7 @@ impl Inner {
                 }
             }
             (Err(error), Some(_)) => RenewReply::Unknown(error),
-            _ => self.lost(request, limit).await,
+            _ => self.lost(request).await,
         }
     }
 
@@ -145,13 +143,7 @@ impl Inner {
         let Some(stored) = entry.stored else {
             return Ok(());
         };
-        let is_unchanged = Compare {
-            result: CompareResult::Equal as i32,
-            target: CompareTarget::ModRevision as i32,
-            key: entry.key.clone(),
-            value: Some(CompareValue::ModRevision(entry.modified)),
-            range_end: Vec::new(),
-        };
+        let is_unchanged = Compare::is_at(&entry.key, entry.modified);
         let put = PutRequest {
             key: entry.key,
             value: stored.shared().to_bytes(),
@@ -171,9 +163,14 @@ impl Inner {
     }
 
     /// Returns why a lease has no entry.
-    async fn lost(&self, request: &LockRequest, limit: Duration) -> RenewReply {
-        let _ = (request, limit);
-        RenewReply::Lost(LostReason::Gone)
+    async fn lost(&self, request: &LockRequest) -> RenewReply {
+        match self.last_break(&request.key).await {
+            Ok(Some(record)) if record.owner == request.owner => {
+                RenewReply::Lost(LostReason::Broken)
+            }
+            Ok(_) => RenewReply::Lost(LostReason::Gone),
+            Err(error) => RenewReply::Unknown(error),
+        }
     }
 }
 

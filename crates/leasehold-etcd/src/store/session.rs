@@ -3,8 +3,8 @@ use std::sync::Arc;
 use leasehold::Error;
 use leasehold::clock::BootInstant;
 use leasehold::store::{
-    AcquireError, BoxFuture, Grant, Held, LockRequest, Progress, ReleaseReply, RenewReply, Session,
-    SessionContext,
+    AcquireError, Admin, BoxFuture, Grant, Held, Inspection, LockRequest, Progress, Records,
+    ReleaseReply, RenewReply, Session, SessionContext,
 };
 use tokio_util::task::TaskTracker;
 
@@ -78,5 +78,17 @@ impl Session for EtcdSession {
 
     fn flush(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.0.releases.wait())
+    }
+
+    fn inspection(&self) -> Option<&dyn Inspection> {
+        Some(self)
+    }
+
+    fn admin(&self) -> Option<&dyn Admin> {
+        Some(self)
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        Some(self)
     }
 }

@@ -1,0 +1,167 @@
+use std::time::Duration;
+
+use leasehold::clock::WallTime;
+use leasehold::store::{Admin, BoxFuture, BreakRecord, BrokenLease, ClientInfo, Owner};
+use leasehold::{Error, ErrorKind, Fence, Key, Mode};
+use serde::{Deserialize, Serialize};
+
+use super::inspection::LIMIT;
+use super::session::{EtcdSession, Inner};
+use crate::client::Failure;
+use crate::locking::{Entry, SharedLease, Stored, lease_id};
+use crate::proto::{
+    Compare, DeleteRangeRequest, LeaseGrantRequest, LeaseRevokeRequest, Operation, PutRequest,
+    TxnRequest,
+};
+
+impl Admin for EtcdSession {
+    fn break_lease<'a>(
+        &'a self,
+        key: &'a Key,
+        record: &'a BreakRecord,
+    ) -> BoxFuture<'a, Result<BrokenLease, Error>> {
+        Box::pin(self.0.break_lease(key, record))
+    }
+
+    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>> {
+        Box::pin(self.0.last_break(key))
+    }
+}
+
+/// The value of the last break of a lock.
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredBreak {
+    owner: Owner,
+    fence: Fence,
+    at_once: bool,
+    by: ClientInfo,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    at: WallTime,
+}
+
+/// How often a break is tried again if the entry changed at the same moment.
+const TRIES: usize = 10;
+
+impl Inner {
+    async fn break_lease(&self, lock: &Key, record: &BreakRecord) -> Result<BrokenLease, Error> {
+        let memory = self.shared_lease(SharedLease::Memory, LIMIT).await?;
+        for _ in 0..TRIES {
+            let entries = self.entries_of(lock).await?;
+            let is_meant = |entry: &Entry| {
+                let is_exclusive = entry.mode == Mode::Exclusive && entry.is_held();
+                is_exclusive && entry.owner() == Some(record.owner)
+            };
+            let Some(entry) = entries.into_iter().find(is_meant) else {
+                return Ok(BrokenLease::new(false, None));
+            };
+            let (operation, closed_for) = self.end_of(&entry, record).await?;
+            let kept = PutRequest {
+                key: self.names.last_break(lock),
+                value: StoredBreak::of(record).to_bytes(),
+                lease: memory,
+            };
+            let question = TxnRequest {
+                compare: vec![Compare::is_at(&entry.key, entry.modified)],
+                success: vec![operation.into(), Operation::Put(kept).into()],
+                failure: Vec::new(),
+            };
+            let answer = self.client.call(question, LIMIT).await?;
+            if answer.succeeded {
+                self.revoke_broken(record.owner, entry.lease, closed_for)
+                    .await?;
+                return Ok(BrokenLease::new(true, closed_for));
+            }
+        }
+        let text = "the entry of the lock changed again and again";
+        Err(Error::new(ErrorKind::Unreachable, text))
+    }
+
+    /// Returns what happens to the entry of a broken lease, and for how long the lock stays closed.
+    ///
+    /// A lock that stays closed keeps its entry, with another lease for the rest of the time. The old owner can neither
+    /// renew nor delete it.
+    async fn end_of(
+        &self,
+        entry: &Entry,
+        record: &BreakRecord,
+    ) -> Result<(Operation, Option<Duration>), Error> {
+        let key = entry.key.clone();
+        let stored = entry.stored.clone().filter(|_| !record.at_once);
+        let Some(stored) = stored else {
+            let delete = Operation::Delete(DeleteRangeRequest { key });
+            return Ok((delete, None));
+        };
+        // The server rounds down.
+        let rest = self.remaining(entry.lease).await?.unwrap_or_default();
+        let ttl = i64::try_from(rest.as_secs() + 1).unwrap_or(i64::MAX);
+        let id = (self.context.env().entropy.next_u64() as i64 & i64::MAX).max(1);
+        let granted = self
+            .client
+            .call(LeaseGrantRequest { ttl, id }, LIMIT)
+            .await?;
+        let closed_for = Duration::from_secs(u64::try_from(granted.ttl).unwrap_or_default());
+        let put = PutRequest {
+            key,
+            value: Stored::broken(stored).to_bytes(),
+            lease: id,
+        };
+        Ok((Operation::Put(put), Some(closed_for)))
+    }
+
+    /// Ends the lease of the old owner, so that nothing late of it takes effect.
+    async fn revoke_broken(
+        &self,
+        owner: Owner,
+        lease: i64,
+        closed_for: Option<Duration>,
+    ) -> Result<(), Error> {
+        let own = lease_id(owner);
+        // The entry of a lock that was closed before had a lease of its own.
+        let other = (closed_for.is_none() && lease != own).then_some(lease);
+        for id in [Some(own), other].into_iter().flatten() {
+            match self.client.call(LeaseRevokeRequest { id }, LIMIT).await {
+                Ok(_) | Err(Failure::NoLease) => {}
+                Err(failure) => return Err(failure.into_error().with_unknown_effect()),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn last_break(&self, lock: &Key) -> Result<Option<BreakRecord>, Error> {
+        let found = self.value(self.names.last_break(lock)).await?;
+        found.map(|kv| StoredBreak::read(&kv.value)).transpose()
+    }
+}
+
+impl StoredBreak {
+    fn of(record: &BreakRecord) -> Self {
+        Self {
+            owner: record.owner,
+            fence: record.fence,
+            at_once: record.at_once,
+            by: record.by.clone(),
+            user: record.user.clone(),
+            reason: record.reason.clone(),
+            at: record.at,
+        }
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    fn read(bytes: &[u8]) -> Result<BreakRecord, Error> {
+        let stored: Self = serde_json::from_slice(bytes).map_err(|error| {
+            let text = "the record of the last break has another form";
+            Error::new(ErrorKind::Corrupt, text).with_source(error)
+        })?;
+        let mut record = BreakRecord::new(stored.owner, stored.fence, stored.by, stored.at);
+        record.at_once = stored.at_once;
+        record.user = stored.user;
+        record.reason = stored.reason;
+        Ok(record)
+    }
+}
