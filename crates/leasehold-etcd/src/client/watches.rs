@@ -24,10 +24,18 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct OpenWatches {
-    /// Where the events of each watch go.
-    events: HashMap<i64, UnboundedSender<Event>>,
+    /// Where the messages of each watch go.
+    messages: HashMap<i64, UnboundedSender<Message>>,
     last_id: i64,
     has_ended: bool,
+}
+
+/// A message of a watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Message {
+    /// The server reports all changes after this revision.
+    Begun(i64),
+    Changed(Event),
 }
 
 /// What a watch reports.
@@ -44,7 +52,7 @@ pub(crate) struct WatchedKeys {
 #[derive(Debug)]
 pub(crate) struct Watch {
     id: i64,
-    events: UnboundedReceiver<Event>,
+    messages: UnboundedReceiver<Message>,
     inner: Arc<Inner>,
 }
 
@@ -68,33 +76,38 @@ impl Watches {
         let end = move || {
             let mut open = ending.lock().unwrap_or_else(PoisonError::into_inner);
             open.has_ended = true;
-            open.events.clear();
+            open.messages.clear();
         };
         let stream = Duplex::new(context, (caller, WATCH_PATH), closed, read, end);
         Self(Arc::new(Inner { stream, open }))
     }
 
-    /// Watches `keys` for changes after `revision`. Does not wait for the server: it reports from that revision on,
-    /// however late the request arrives.
-    pub(crate) fn watch(&self, keys: &WatchedKeys, revision: i64) -> Watch {
-        let (sender, events) = unbounded_channel();
+    /// Watches `keys` from now on: [`Watch::begun`] says since when.
+    ///
+    /// A watch from an earlier revision on would miss nothing. But a server that is asked for the past reports that
+    /// watch's changes only every 100 ms.
+    pub(crate) fn watch(&self, keys: &WatchedKeys) -> Watch {
+        let (sender, messages) = unbounded_channel();
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.last_id += 1;
         let id = open.last_id;
         if !open.has_ended {
-            open.events.insert(id, sender);
+            open.messages.insert(id, sender);
         }
         drop(open);
         let filters = (!keys.puts).then_some(WatchFilter::NoPut as i32);
         self.0.send(WatchCommand::Create(WatchCreateRequest {
             key: keys.key.clone(),
             range_end: keys.range_end.clone(),
-            start_revision: revision + 1,
             filters: filters.into_iter().collect(),
             watch_id: id,
         }));
         let inner = Arc::clone(&self.0);
-        Watch { id, events, inner }
+        Watch {
+            id,
+            messages,
+            inner,
+        }
     }
 }
 
@@ -110,22 +123,41 @@ impl OpenWatches {
         if answer.canceled {
             let reason = answer.cancel_reason;
             tracing::debug!(reason, "etcd cancelled a watch");
-            self.events.remove(&answer.watch_id);
+            self.messages.remove(&answer.watch_id);
             return;
         }
         // A watch that was dropped meanwhile has no receiver.
-        if let Some(events) = self.events.get(&answer.watch_id) {
-            for event in answer.events {
-                let _ = events.send(event);
-            }
+        let Some(messages) = self.messages.get(&answer.watch_id) else {
+            return;
+        };
+        if answer.created {
+            let revision = answer.header.map_or(0, |header| header.revision);
+            let _ = messages.send(Message::Begun(revision));
+        }
+        for event in answer.events {
+            let _ = messages.send(Message::Changed(event));
         }
     }
 }
 
 impl Watch {
-    /// Waits for the next change. Returns `None` if the server ended the watch: ask again.
+    /// Waits until the server has begun to watch, and returns the revision after which it reports all changes. Returns
+    /// `None` if the server ended the watch.
+    pub(crate) async fn begun(&mut self) -> Option<i64> {
+        loop {
+            if let Message::Begun(revision) = self.messages.recv().await? {
+                return Some(revision);
+            }
+        }
+    }
+
+    /// Waits for the next change. Returns `None` if the server ended the watch.
     pub(crate) async fn next(&mut self) -> Option<Event> {
-        self.events.recv().await
+        loop {
+            if let Message::Changed(event) = self.messages.recv().await? {
+                return Some(event);
+            }
+        }
     }
 }
 
@@ -136,7 +168,7 @@ impl Drop for Watch {
             .open
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let was_open = open.events.remove(&self.id).is_some();
+        let was_open = open.messages.remove(&self.id).is_some();
         drop(open);
         if was_open {
             let watch_id = self.id;

@@ -25,8 +25,6 @@ pub(crate) struct WatchCreateRequest {
     pub(crate) key: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
     pub(crate) range_end: Vec<u8>,
-    #[prost(int64, tag = "3")]
-    pub(crate) start_revision: i64,
     #[prost(enumeration = "WatchFilter", repeated, tag = "5")]
     pub(crate) filters: Vec<i32>,
     /// The client chooses it.
@@ -53,6 +51,8 @@ pub(crate) struct WatchResponse {
     pub(crate) header: Option<ResponseHeader>,
     #[prost(int64, tag = "2")]
     pub(crate) watch_id: i64,
+    #[prost(bool, tag = "3")]
+    pub(crate) created: bool,
     #[prost(bool, tag = "4")]
     pub(crate) canceled: bool,
     #[prost(string, tag = "6")]

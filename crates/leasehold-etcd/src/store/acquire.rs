@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use futures_util::future;
 use leasehold::clock::within;
-use leasehold::store::{AcquireError, Busy, Grant, LockRequest, Progress, Term};
+use leasehold::store::{AcquireError, Busy, Grant, LockRequest, Permits, Progress, Term};
 use leasehold::{Error, ErrorKind, Fence, Mode};
 
 use super::leases::OwnLease;
@@ -181,7 +181,7 @@ impl Acquiring<'_> {
                     // A holder that shares its lock from now on writes its entry again.
                     puts: self.request.mode == Mode::Shared,
                 };
-                (keys, None)
+                (keys, vec![entry.key.clone()])
             }
             Decision::Full(ref before) => {
                 let (key, range_end) = self.inner.names.all(&self.request.key);
@@ -192,7 +192,7 @@ impl Acquiring<'_> {
                         range_end,
                         puts,
                     },
-                    Some(before.clone()),
+                    before.clone(),
                 )
             }
         };
@@ -225,54 +225,41 @@ impl Acquiring<'_> {
 
     /// Waits until one of the watched keys is gone, or so many of `before` that a permit is left. A watch on a server
     /// that was stopped says nothing, so the wait ends after the limit of a request in any case.
-    async fn wait(&mut self, keys: WatchedKeys, revision: i64, before: Option<Vec<Vec<u8>>>) {
+    async fn wait(&mut self, keys: WatchedKeys, revision: i64, before: Vec<Vec<u8>>) {
         self.has_waited = true;
         let env = self.inner.context.env();
         let end = self.inner.now() + self.request.limit();
-        let is_watched = self
-            .watch
-            .as_ref()
-            .is_some_and(|(watched, _)| *watched == keys);
-        // What a watch on all keys reported belongs to an earlier look.
-        if !is_watched || before.is_some() {
-            let Some(connection) = self.inner.client.current() else {
-                return env.poll_pause().await;
-            };
-            let watch = connection.watches().watch(&keys, revision);
-            self.watch = Some((keys, watch));
-        }
-        let Some((_, watch)) = &mut self.watch else {
-            return;
-        };
-        let permits = self
-            .request
-            .mode
-            .permits()
-            .map_or(0, |permits| permits.get() as usize);
+        let permits = self.request.mode.permits().map_or(1, Permits::get) as usize;
+        let (client, open) = (&self.inner.client, &mut self.watch);
         let changed = async {
-            let mut before = before.unwrap_or_default();
+            // A watch that is open already has reported all changes since the last look.
+            if open.as_ref().is_none_or(|(watched, _)| *watched != keys) {
+                let mut watch = client.current()?.watches().watch(&keys);
+                let begun = watch.begun().await?;
+                *open = Some((keys.clone(), watch));
+                if begun > revision {
+                    // Something changed in between, perhaps here: look again.
+                    return Some(());
+                }
+            }
+            let (_, watch) = open.as_mut()?;
+            let mut before = before;
             loop {
-                let Some(event) = watch.next().await else {
-                    return false;
-                };
+                let event = watch.next().await?;
                 before.retain(|key| event.deleted() != Some(key.as_slice()));
-                if before.len() < permits.max(1) {
-                    return true;
+                if keys.puts || before.len() < permits {
+                    return Some(());
                 }
             }
         };
-        if within(&*env.clock, end, changed).await == Some(false) {
+        if within(&*env.clock, end, changed).await == Some(None) {
             self.watch = None;
             env.poll_pause().await;
         }
     }
 
-    async fn permits_differ(&self, held: leasehold::store::Permits) -> AcquireError {
-        let wanted = self
-            .request
-            .mode
-            .permits()
-            .map_or(0, leasehold::store::Permits::get);
+    async fn permits_differ(&self, held: Permits) -> AcquireError {
+        let wanted = self.request.mode.permits().map_or(0, Permits::get);
         let text = format!("the lock is held with {held} permits, not {wanted}");
         let error = Error::new(ErrorKind::PermitsDiffer, text);
         match release::release(self.inner, self.request).await {
