@@ -21,6 +21,7 @@ mod setup;
 mod skip;
 mod step;
 mod suite;
+mod unpack;
 mod workspace;
 
 use workspace::Workspace;
@@ -41,7 +42,7 @@ Usage: cargo xtask COMMAND
   instructions [--record | --profile] [NAME]...      counts instructions of hot paths
   servers  [N]                  runs N Redis servers (default 5) until Ctrl-C
 
---skip leaves out tests that need NAME: redis, redis-py or postgres.
+--skip leaves out tests that need NAME: redis, redis-py, postgres or etcd.
 CONTRIBUTING.md describes the daily work, docs/testing.md the larger tests.
 ";
 

@@ -17,6 +17,8 @@ pub(crate) struct Program {
     pub(crate) purpose: &'static str,
     /// The program is unnecessary if any of these names is skipped with `--skip`.
     unless: &'static [&'static str],
+    /// Whether the package is unpacked below the target folder, because its installation would start a service.
+    pub(crate) is_unpacked: bool,
 }
 
 impl Program {
@@ -31,13 +33,19 @@ impl Program {
             package,
             purpose,
             unless,
+            is_unpacked: false,
         }
+    }
+
+    const fn unpacked(mut self) -> Self {
+        self.is_unpacked = true;
+        self
     }
 }
 
 // `redis-tools` contains the server under the name `redis-check-rdb`. The package `redis-server` would start a
 // system service. `gcc` alone would leave out the headers of the C library.
-const PROGRAMS: [Program; 8] = [
+const PROGRAMS: [Program; 10] = [
     Program::new(
         "redis-server",
         "redis-tools",
@@ -56,6 +64,20 @@ const PROGRAMS: [Program; 8] = [
         &["postgres"],
         "the SQL of the manual runs on a server of the tests",
     ),
+    Program::new(
+        "etcd",
+        "etcd-server",
+        &["etcd"],
+        "the tests start their own etcd ensembles",
+    )
+    .unpacked(),
+    Program::new(
+        "etcdctl",
+        "etcd-client",
+        &["etcd"],
+        "etcdctl contends for the same locks",
+    )
+    .unpacked(),
     Program::new(
         "cc",
         "build-essential",
@@ -111,7 +133,7 @@ pub(crate) fn missing(path: &OsString, skipped: &[String]) -> Vec<Program> {
 }
 
 /// The folder for programs that lie elsewhere, or under another name.
-fn folder(workspace: &Workspace) -> PathBuf {
+pub(crate) fn folder(workspace: &Workspace) -> PathBuf {
     workspace.target().join("test-tools")
 }
 
@@ -175,7 +197,7 @@ mod tests {
         };
         assert_eq!(names(&[]).len(), PROGRAMS.len());
         let always = ["cc", "flock", "setpriv", "prlimit", "script"];
-        assert_eq!(names(&["redis", "postgres"]), always);
+        assert_eq!(names(&["redis", "postgres", "etcd"]), always);
         assert_eq!(names(&["redis-py"])[..2], ["redis-server", "postgres"]);
     }
 

@@ -6,12 +6,18 @@ use crate::programs::{self, Program};
 use crate::python;
 use crate::skip;
 use crate::step::{answer, step, succeed};
+use crate::unpack::{may_unpack, unpack};
 use crate::workspace::Workspace;
 
 /// Makes sure that the tests find what they need. Installs packages only as root on a system with
 /// apt-get; elsewhere it says what is missing. Does nothing if everything is present.
 pub(crate) fn run(workspace: &Workspace, skipped: &[String]) -> Result<(), String> {
     programs::link_redis(workspace)?;
+    let unpackable = Lacks::find(workspace, skipped)?.unpackable();
+    if !unpackable.is_empty() && may_unpack() {
+        let folder = programs::folder(workspace);
+        step("unpack", || unpack(&folder, &unpackable))?;
+    }
     let lacks = Lacks::find(workspace, skipped)?;
     if !lacks.packages().is_empty() {
         if !may_install() {
@@ -83,11 +89,18 @@ impl Lacks {
         self.programs.is_empty() && !self.venv && !self.redis_py
     }
 
-    /// Each package once, in a fixed order.
+    /// The programs whose packages are unpacked.
+    fn unpackable(self) -> Vec<Program> {
+        let unpacked = self.programs.into_iter();
+        unpacked.filter(|program| program.is_unpacked).collect()
+    }
+
+    /// Each package that is installed, once, in a fixed order.
     fn packages(&self) -> BTreeSet<&'static str> {
         let venv = self.venv.then_some("python3-venv");
         self.programs
             .iter()
+            .filter(|program| !program.is_unpacked)
             .map(|program| program.package)
             .chain(venv)
             .collect()
@@ -101,7 +114,16 @@ impl Lacks {
         if self.venv {
             text += "  python3 -m venv: redis-py is installed in an environment of its own\n";
         }
+        let unpacked = self.programs.iter().filter(|program| program.is_unpacked);
+        for Program { name, package, .. } in unpacked {
+            text += &format!(
+                "`cargo xtask setup` unpacks the package {package} for {name} where there is apt-get.\n"
+            );
+        }
         let packages: Vec<_> = self.packages().into_iter().collect();
+        if packages.is_empty() && !self.redis_py {
+            return text;
+        }
         if packages.is_empty() {
             text += "  redis-py: a foreign client contends for the same locks\n\
                      `cargo xtask setup` installs it under the target folder.";
@@ -113,7 +135,7 @@ impl Lacks {
         text += &format!(
             "On Debian or Ubuntu: sudo apt-get install --no-install-recommends {}\n\
              Elsewhere: install these programs with the system's package manager.\n\
-             Then run `cargo xtask test` again, or leave tests out by name: --skip redis, --skip redis-py, --skip postgres.",
+             Then run `cargo xtask test` again, or leave tests out by name: --skip redis, --skip redis-py, --skip postgres, --skip etcd.",
             packages.join(" ")
         );
         text
@@ -178,7 +200,14 @@ mod tests {
             redis_py: true,
         };
         let text = lacks.message();
-        for word in ["redis-server:", "flock:", "python3:", "postgres:"] {
+        for word in [
+            "redis-server:",
+            "flock:",
+            "python3:",
+            "postgres:",
+            "etcd:",
+            "etcd-client",
+        ] {
             assert!(text.contains(word), "{word} in {text}");
         }
         let command = "apt-get install --no-install-recommends bsdutils build-essential postgresql python3-venv redis-tools util-linux\n";

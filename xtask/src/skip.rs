@@ -22,7 +22,7 @@ impl Skip {
     }
 }
 
-const SKIPS: [Skip; 3] = [
+const SKIPS: [Skip; 4] = [
     Skip::new(
         "redis",
         &[
@@ -34,6 +34,7 @@ const SKIPS: [Skip; 3] = [
     ),
     Skip::new("redis-py", &[], "redis_py"),
     Skip::new("postgres", &[], "postgres"),
+    Skip::new("etcd", &["leasehold-etcd"], "etcd"),
 ];
 
 /// The names after each `--skip`.

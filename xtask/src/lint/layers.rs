@@ -2,17 +2,23 @@ use crate::step::{answer, cargo};
 use crate::workspace::Workspace;
 
 /// What each crate may depend on in this workspace, apart from its tests.
-const LAYERS: [(&str, &[&str]); 8] = [
+const LAYERS: [(&str, &[&str]); 9] = [
     ("leasehold-types", &[]),
     ("leasehold", &["leasehold-types"]),
     ("leasehold-quorum", &["leasehold-types"]),
     ("leasehold-file", &["leasehold"]),
+    ("leasehold-etcd", &["leasehold"]),
     ("leasehold-redis", &["leasehold", "leasehold-quorum"]),
     ("leasehold-testkit", &["leasehold"]),
     ("leasehold-fakeredis", &[]),
     (
         "leasehold-cli",
-        &["leasehold", "leasehold-file", "leasehold-redis"],
+        &[
+            "leasehold",
+            "leasehold-etcd",
+            "leasehold-file",
+            "leasehold-redis",
+        ],
     ),
 ];
 
