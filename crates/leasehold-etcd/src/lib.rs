@@ -49,4 +49,4 @@ mod settings;
 mod store;
 mod url;
 
-pub use store::EtcdStore;
+pub use store::{EtcdFacts, EtcdStore, ServerFacts, ServerStatus};

@@ -31,6 +31,12 @@ fn servers(addresses: &Addresses) -> Result<Box<dyn Backend + '_>, Failure> {
         ))));
     }
     match first.split_once("://").map_or("", |(scheme, _)| scheme) {
+        #[cfg(feature = "etcd")]
+        scheme if crate::store::etcd::SCHEMES.contains(&scheme) => {
+            Ok(Box::new(crate::store::etcd::EtcdServers(addresses)))
+        }
+        #[cfg(not(feature = "etcd"))]
+        "etcd" | "etcds" => addresses.blame(Err(lacks("etcd"))),
         #[cfg(feature = "redis")]
         _ => Ok(Box::new(crate::store::redis::RedisServers(addresses))),
         #[cfg(not(feature = "redis"))]
@@ -39,7 +45,7 @@ fn servers(addresses: &Addresses) -> Result<Box<dyn Backend + '_>, Failure> {
 }
 
 /// The failure of a build without the store behind a feature.
-#[cfg(not(feature = "redis"))]
+#[cfg(not(all(feature = "etcd", feature = "redis")))]
 fn lacks(feature: &str) -> Failure {
     Failure::usage(format!(
         "this build of leasehold has no store for this address; build it with --features {feature}"

@@ -3,6 +3,8 @@
 pub(crate) mod address;
 pub(crate) mod backend;
 pub(crate) mod client;
+#[cfg(feature = "etcd")]
+mod etcd;
 pub(crate) mod files;
 #[cfg(feature = "redis")]
 pub(crate) mod limit;

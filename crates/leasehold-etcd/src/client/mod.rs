@@ -57,10 +57,10 @@ impl EtcdClient {
             match answer.unwrap_or_else(|| Err(silent(&connection, limit))) {
                 Err(Failure::LoginExpired) if !has_renewed_login => {
                     has_renewed_login = true;
-                    self.leave(&connection);
+                    connection.close();
                 }
                 Err(Failure::Other(error)) if error.is_unreachable() => {
-                    self.leave(&connection);
+                    connection.close();
                     return Err(Failure::Other(error));
                 }
                 answer => return answer,
@@ -82,7 +82,7 @@ impl EtcdClient {
                 .filter(|seconds| *seconds > 0)
                 .map(Duration::from_secs)),
             _ => {
-                self.leave(&connection);
+                connection.close();
                 Err(silent(&connection, limit).into_error())
             }
         }
@@ -147,7 +147,7 @@ impl EtcdClient {
     }
 
     /// Connects to one server, and logs in.
-    pub(crate) async fn open(&self, server: &Server) -> Result<Caller, Error> {
+    async fn open(&self, server: &Server) -> Result<Caller, Error> {
         let endpoint = self.settings.endpoint(server)?;
         let channel = connected(&endpoint).await?;
         let Some(login) = &self.settings.login else {
@@ -165,11 +165,6 @@ impl EtcdClient {
             )
         })?;
         Ok(Caller::new(channel, Some(token)))
-    }
-
-    /// Closes a connection that no longer answers. The next call connects to the next server.
-    fn leave(&self, connection: &Arc<Connection>) {
-        connection.close();
     }
 
     async fn in_time<T>(&self, end: BootInstant, work: impl Future<Output = T>) -> Option<T> {

@@ -116,6 +116,11 @@ impl Names {
         self.own("version", lock)
     }
 
+    /// Returns a key that is read to see whether the server answers. It never exists.
+    pub(crate) fn probe(&self) -> Vec<u8> {
+        format!("{}{}probe", self.prefix, Key::RESERVED_PREFIX).into_bytes()
+    }
+
     /// Returns the lock, the part of its directory and the lease that a key belongs to. Returns `None` for a key that
     /// is no entry of a lock.
     pub(crate) fn parse<'a>(&self, key: &'a [u8]) -> Option<(&'a str, Position, i64)> {

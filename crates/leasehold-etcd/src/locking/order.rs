@@ -24,7 +24,7 @@ pub(crate) enum Decision {
     /// No other client excludes it.
     Free,
     /// This entry excludes it: the nearest one before it.
-    Behind(Entry),
+    Behind(Box<Entry>),
     /// Other clients have, or will have, all permits: these are the keys of all before it.
     Full(Vec<Vec<u8>>),
     /// The lock is held with another number of permits.
@@ -43,7 +43,7 @@ pub(crate) fn decide(entries: &[Entry], standing: Standing, mode: Mode) -> Decis
         }
     }
     if let Some(entry) = before().find(|entry| excludes(entry.mode, mode)) {
-        return Decision::Behind(entry.clone());
+        return Decision::Behind(Box::new(entry.clone()));
     }
     match wanted {
         Some(permits) if before().count() >= permits.get() as usize => {
@@ -109,6 +109,10 @@ mod tests {
         entry
     }
 
+    fn behind(entry: &Entry) -> Decision {
+        Decision::Behind(Box::new(entry.clone()))
+    }
+
     #[test]
     fn writer_waits_for_the_nearest_before_it() {
         let entries = [
@@ -117,18 +121,9 @@ mod tests {
             entry(2, Mode::Exclusive, true),
         ];
         let decided = |standing| decide(&entries, standing, Mode::Exclusive);
-        assert_eq!(
-            decided(Standing::Newcomer),
-            Decision::Behind(entries[0].clone())
-        );
-        assert_eq!(
-            decided(Standing::Queued(4)),
-            Decision::Behind(entries[1].clone())
-        );
-        assert_eq!(
-            decided(Standing::Queued(3)),
-            Decision::Behind(entries[2].clone())
-        );
+        assert_eq!(decided(Standing::Newcomer), behind(&entries[0]));
+        assert_eq!(decided(Standing::Queued(4)), behind(&entries[1]));
+        assert_eq!(decided(Standing::Queued(3)), behind(&entries[2]));
         assert_eq!(decided(Standing::Queued(2)), Decision::Free);
         assert_eq!(
             decide(&[], Standing::Newcomer, Mode::Exclusive),
@@ -147,14 +142,8 @@ mod tests {
         ];
         let decided = |standing| decide(&entries, standing, Mode::Shared);
         assert_eq!(decided(Standing::Queued(4)), Decision::Free);
-        assert_eq!(
-            decided(Standing::Queued(5)),
-            Decision::Behind(entries[0].clone())
-        );
-        assert_eq!(
-            decided(Standing::Newcomer),
-            Decision::Behind(entries[0].clone())
-        );
+        assert_eq!(decided(Standing::Queued(5)), behind(&entries[0]));
+        assert_eq!(decided(Standing::Newcomer), behind(&entries[0]));
         assert_eq!(
             decided(Standing::Barging),
             Decision::Free,
@@ -162,7 +151,7 @@ mod tests {
         );
         assert_eq!(
             decide(&entries, Standing::Queued(4), permits(3)),
-            Decision::Behind(entries[1].clone())
+            behind(&entries[1])
         );
     }
 
@@ -176,7 +165,7 @@ mod tests {
         let other = [foreign(3)];
         assert_eq!(
             decide(&other, Standing::Barging, Mode::Shared),
-            Decision::Behind(foreign(3))
+            behind(&foreign(3))
         );
     }
 
@@ -185,7 +174,7 @@ mod tests {
         let entries = [ahead(9, Mode::Shared)];
         assert_eq!(
             decide(&entries, Standing::Queued(3), Mode::Exclusive),
-            Decision::Behind(entries[0].clone())
+            behind(&entries[0])
         );
         assert_eq!(
             decide(&entries, Standing::Queued(3), Mode::Shared),

@@ -44,7 +44,7 @@ pub(crate) enum Step {
     /// The lock is free, but its last fence is not smaller than the one that was to be drawn.
     FencePassed(Fence),
     /// The lock is not free, or has more entries than the condition allows.
-    Look(Look),
+    Look(Box<Look>),
 }
 
 /// Who is before a client.
@@ -250,7 +250,7 @@ impl Attempt<'_> {
             look.is_queued = !ranges.next()?.kvs.is_empty();
         }
         self.add(&mut look, &before);
-        Some(Step::Look(look))
+        Some(Step::Look(Box::new(look)))
     }
 
     /// Adds further entries to a look.

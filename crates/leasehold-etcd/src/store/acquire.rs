@@ -10,7 +10,8 @@ use super::release;
 use super::session::Inner;
 use crate::client::{Failure, Watch, WatchedKeys};
 use crate::locking::{
-    Attempt, Condition, Decision, Look, SharedLease, Standing, Step, decide, lease_id, proposal,
+    Attempt, Condition, Decision, Entry, Look, SharedLease, Standing, Step, decide, lease_id,
+    proposal,
 };
 
 /// One call of `acquire`.
@@ -83,7 +84,7 @@ impl Acquiring<'_> {
             match self.step(condition).await {
                 Ok(Step::Granted(fence)) => return Ok(self.granted(fence)),
                 Ok(Step::FencePassed(last)) => self.last_fence = Some(last),
-                Ok(Step::Look(look)) => condition = self.looked(look).await?,
+                Ok(Step::Look(look)) => condition = self.looked(*look).await?,
                 Err(error) if self.keeps_its_place(&error) => {
                     self.progress.unavailable(error);
                     self.watch = None;
@@ -275,15 +276,11 @@ const PAGE: i64 = 256;
 /// Names the holder, if what was read says who it is.
 fn busy(look: &Look, decision: &Decision) -> Busy {
     let nearest = match decision {
-        Decision::Behind(entry) => Some(entry),
+        Decision::Behind(entry) => Some(&**entry),
         _ => None,
     };
     let mut known = nearest.into_iter().chain(&look.first);
-    Busy::by(
-        known
-            .find(|entry| entry.is_held())
-            .and_then(|entry| entry.owner()),
-    )
+    Busy::by(known.find(|entry| entry.is_held()).and_then(Entry::owner))
 }
 
 fn over() -> Error {

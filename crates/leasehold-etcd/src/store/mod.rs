@@ -2,6 +2,7 @@
 
 mod acquire;
 mod admin;
+mod examine;
 mod inspection;
 mod leases;
 mod records;
@@ -19,6 +20,7 @@ use leasehold::store::{
 };
 
 use crate::settings::Settings;
+pub use examine::{EtcdFacts, ServerFacts, ServerStatus};
 use session::EtcdSession;
 
 /// Locks on an etcd ensemble.
@@ -54,6 +56,11 @@ impl EtcdStore {
     pub fn new(url: &str) -> Result<Self, Error> {
         let settings = Arc::new(Settings::parse(url)?);
         Ok(Self { settings })
+    }
+
+    /// Returns the addresses of the servers, without credentials.
+    pub fn servers(&self) -> impl Iterator<Item = String> {
+        self.settings.servers.iter().map(ToString::to_string)
     }
 }
 
