@@ -7,7 +7,7 @@ use crate::suite;
 use crate::workspace::Workspace;
 
 /// Test programs that run, besides all unit tests.
-const TARGETS: [&str; 14] = [
+const TARGETS: [&str; 15] = [
     "absent_traits",
     "adding_a_store",
     "allocations",
@@ -19,6 +19,7 @@ const TARGETS: [&str; 14] = [
     "it",
     "obligations",
     "pause",
+    "promises",
     "proxy",
     "servers",
     "wire",
@@ -36,6 +37,9 @@ const LEFT_OUT: [(&str, &str); 6] = [
     ("pages", "the console examples of the pages"),
     ("sql", "the SQL of the manual, on PostgreSQL"),
 ];
+
+/// Stores whose servers take long to start: their crates, and their tests of the command, do not run.
+const STORES: [(&str, &str); 1] = [("leasehold-etcd", "etcd")];
 
 /// Tests that do not run, by a part of their names, and what they test.
 const FILTERS: [(&str, &str); 11] = [
@@ -57,15 +61,23 @@ const FILTERS: [(&str, &str); 11] = [
 
 /// Runs the tests, and says which ones it leaves out. Installs nothing.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
-    setup::check(workspace, &["redis-py", "postgres"].map(str::to_owned))?;
+    let stores = STORES.iter().map(|(_, name)| *name);
+    let skipped: Vec<String> = ["redis-py", "postgres"]
+        .into_iter()
+        .chain(stores.clone())
+        .map(str::to_owned)
+        .collect();
+    setup::check(workspace, &skipped)?;
     step("quick tests", || {
         let mut command = cargo(
             workspace,
             "test --workspace --locked --no-fail-fast --lib --bins",
         );
+        command.args(STORES.iter().flat_map(|(name, _)| ["--exclude", name]));
         command.args(TARGETS.iter().flat_map(|name| ["--test", name]));
         command.arg("--");
         command.args(FILTERS.iter().flat_map(|(name, _)| ["--skip", name]));
+        command.args(stores.flat_map(|name| ["--skip", name]));
         let outcome = suite::tally(&mut command, workspace, true);
         print!("{}", left_out());
         outcome
@@ -78,7 +90,8 @@ fn left_out() -> String {
         LEFT_OUT.map(|(name, what)| format!("LEFT OUT the test program {name}: {what}\n"));
     let filters = FILTERS.map(|(name, what)| format!("LEFT OUT tests called *{name}*: {what}\n"));
     let rest = "LEFT OUT the examples in the documentation\n`cargo xtask test` runs them all\n";
-    programs.concat() + &filters.concat() + rest
+    let stores = STORES.map(|(_, name)| format!("LEFT OUT the store {name}\n"));
+    programs.concat() + &filters.concat() + &stores.concat() + rest
 }
 
 #[cfg(test)]
@@ -95,7 +108,10 @@ mod tests {
             let entries = std::fs::read_dir(folder).into_iter().flatten();
             entries.map(|entry| entry.unwrap().path())
         };
-        let tests = entries(&crates).flat_map(|folder| entries(&folder.join("tests")));
+        let is_excluded = |path: &Path| STORES.iter().any(|(name, _)| path.ends_with(name));
+        let tests = entries(&crates)
+            .filter(|folder| !is_excluded(folder))
+            .flat_map(|folder| entries(&folder.join("tests")));
         let is_program = |path: &std::path::PathBuf| {
             path.join("main.rs").exists() || path.extension().is_some_and(|end| end == "rs")
         };

@@ -31,3 +31,10 @@ pub use virtual_time::{SeededEntropy, VirtualClock, virtual_ambient};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The same for the pages of the crates.
+#[cfg(doctest)]
+#[doc = include_str!("../../leasehold/README.md")]
+#[doc = include_str!("../../leasehold-file/README.md")]
+#[doc = include_str!("../../leasehold-redis/README.md")]
+struct CrateReadmes;

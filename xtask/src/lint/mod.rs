@@ -1,10 +1,11 @@
 //! Checks what neither clippy nor rustfmt checks: the size of files, the lints of each crate, the dependencies
-//! between crates, the imports of the core, where the command line names stores, and that the tests of the known
-//! defects exist.
+//! between crates, the imports of the core, where the command line names stores, what published crates need, and that the
+//! tests of the known defects exist.
 
 mod imports;
 mod known_defects;
 mod layers;
+mod packages;
 mod stores;
 
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ const FILE_MAX: usize = 500;
 pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     step("lint", || {
         let mut violations = layers::check(workspace)?;
+        violations.extend(packages::check(&workspace.root().join("crates"))?);
         let mut imports = Imports::default();
         let mut sources = Vec::new();
         for folder in ["crates", "xtask", "bench"] {
