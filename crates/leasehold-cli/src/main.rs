@@ -72,6 +72,9 @@ fn perform(subcommand: &Subcommand, output: &Output) -> Result<ExitCode, Failure
         Subcommand::Status(args) => status::status(args, output),
         Subcommand::Ls(args) => ls::ls(args, output),
         Subcommand::Waiters(args) => waiters::waiters(args, output),
+        Subcommand::Wait(args) => commands::wait::wait(args, output),
+        #[cfg(feature = "exporter")]
+        Subcommand::Exporter(args) => commands::exporter::exporter(args, output),
         Subcommand::Break(args) => break_lock::break_lock(args, output),
         Subcommand::Init(args) => init::init(args, output),
         #[cfg(feature = "redis")]

@@ -129,6 +129,8 @@ const STORE: &[&str] = &[
     "status",
     "ls",
     "waiters",
+    "wait",
+    "exporter",
     "break",
     "init",
     "members",
@@ -203,6 +205,7 @@ const EXIT_CODES: &[Row] = &[
         &["run", "once", "hold", "acquire"],
         "not acquired in time (-E changes it)",
     ),
+    row("75", &["wait"], "not free in time (-E changes it)"),
     row("75", &["elect"], "--observe --once: there is no leader"),
     row("76", RUNS, "the lock was lost, and CMD was ended"),
     row("76", &["hold", "renew", "release"], "the lock was lost"),
@@ -274,6 +277,15 @@ leasehold release <<< "$handle""#,
     ("status", "leasehold status deploy"),
     ("ls", "leasehold ls 'deploy-*'"),
     ("waiters", "leasehold waiters deploy"),
+    (
+        "wait",
+        "leasehold wait -w 10m deploy && echo 'no deployment runs'",
+    ),
+    (
+        "exporter",
+        "leasehold exporter --listen 127.0.0.1:9746
+leasehold exporter --textfile /var/lib/node_exporter/leasehold.prom",
+    ),
     (
         "break",
         "leasehold break --fence 42 --reason 'host is gone' deploy",

@@ -3,6 +3,8 @@
 pub(crate) mod break_lock;
 pub(crate) mod doctor;
 pub(crate) mod elect;
+#[cfg(feature = "exporter")]
+pub(crate) mod exporter;
 pub(crate) mod fence;
 pub(crate) mod handle;
 pub(crate) mod hold;
@@ -13,6 +15,7 @@ pub(crate) mod members;
 pub(crate) mod once;
 pub(crate) mod run;
 pub(crate) mod status;
+pub(crate) mod wait;
 pub(crate) mod waiters;
 pub(crate) mod watch;
 
@@ -21,6 +24,8 @@ use clap_complete::Shell;
 use crate::commands::break_lock::BreakArgs;
 use crate::commands::doctor::args::DoctorArgs;
 use crate::commands::elect::args::ElectArgs;
+#[cfg(feature = "exporter")]
+use crate::commands::exporter::ExporterArgs;
 use crate::commands::fence::args::{FenceAction, FenceArgs};
 use crate::commands::handle::args::{AcquireArgs, ReleaseArgs, RenewArgs};
 use crate::commands::hold::args::HoldArgs;
@@ -31,6 +36,7 @@ use crate::commands::members::args::MembersArgs;
 use crate::commands::once::args::OnceArgs;
 use crate::commands::run::args::RunArgs;
 use crate::commands::status::StatusArgs;
+use crate::commands::wait::WaitArgs;
 use crate::commands::waiters::WaitersArgs;
 
 /// The subcommands.
@@ -176,6 +182,17 @@ pub(crate) enum Subcommand {
     ///
     /// Shows at most 1000 waiters. Lock files have no queue.
     Waiters(WaitersArgs),
+
+    /// Wait until a lock is free, without taking it.
+    ///
+    /// Another client may take the lock the next moment. To do something while no other client can, use `leasehold run`.
+    Wait(WaitArgs),
+
+    /// Print or serve metrics of a store for Prometheus.
+    ///
+    /// Without an option, prints them once. docs/monitoring.md has all metrics, and rules for alerts.
+    #[cfg(feature = "exporter")]
+    Exporter(ExporterArgs),
 
     /// Take a lock away from its exclusive holder.
     ///

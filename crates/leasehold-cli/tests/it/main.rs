@@ -56,6 +56,7 @@ mod holds {
 
 mod administration {
     pub(crate) mod doctor;
+    pub(crate) mod exporter;
     pub(crate) mod inspect;
     pub(crate) mod redis_break;
     pub(crate) mod redis_doctor;

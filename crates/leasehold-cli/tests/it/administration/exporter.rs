@@ -1,0 +1,121 @@
+//! `exporter` and `wait`.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+
+use leasehold_testkit::servers::until;
+
+use crate::support::harness::Sandbox;
+
+/// The value of a metric without further labels.
+fn value(text: &str, metric: &str) -> f64 {
+    let line = text.lines().find(|line| {
+        let rest = line.strip_prefix(&format!("leasehold_store_{metric}"));
+        rest.is_some_and(|rest| rest.starts_with('{'))
+    });
+    let line = line.unwrap_or_else(|| panic!("no {metric} in {text}"));
+    line.rsplit_once(' ').unwrap().1.parse().unwrap()
+}
+
+#[test]
+fn metrics_count_what_is_held() {
+    let sandbox = Sandbox::new();
+    let metrics = |args: &str| sandbox.run(args).succeeds().stdout;
+    let free = metrics("exporter");
+    assert_eq!((value(&free, "up"), value(&free, "locks_held")), (1.0, 0.0));
+    let holder = sandbox.hold("x", "pid");
+    let held = metrics("exporter");
+    assert_eq!(value(&held, "locks_held"), 1.0);
+    assert!(value(&held, "oldest_holder_seconds") >= 0.0);
+    assert_eq!(value(&metrics("exporter y*"), "locks_held"), 0.0);
+    sandbox.let_go();
+    holder.wait();
+}
+
+#[test]
+fn redis_exporter_counts_waiters_and_votes() {
+    let (sandbox, mut servers) = Sandbox::on_quorum(3);
+    let holder = sandbox.hold("x", "pid");
+    let waiter = sandbox.start("run x true");
+    waiter.says("waiting");
+    until("the waiter is counted", || {
+        let text = sandbox.run("exporter").stdout;
+        value(&text, "waiters") == 1.0
+    });
+    servers[0].kill();
+    let text = sandbox.run("exporter").stdout;
+    let votes = text
+        .lines()
+        .filter(|line| line.contains("member_has_vote{"));
+    let votes: Vec<_> = votes.map(|line| line.ends_with(" 1")).collect();
+    assert_eq!(votes, [false, true, true], "{text}");
+    sandbox.let_go();
+    holder.wait();
+    waiter.wait();
+}
+
+#[test]
+fn port_answers_each_request_anew() {
+    let sandbox = Sandbox::new();
+    let free = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let _exporter = sandbox.start(&format!("exporter --listen 127.0.0.1:{port}"));
+    let get = |path: &str| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        Some(answer)
+    };
+    let mut answer = None;
+    until("the port is open", || {
+        answer = get("/metrics");
+        answer.is_some()
+    });
+    let answer = answer.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("text/plain; version=0.0.4"), "{answer}");
+    assert_eq!(value(&answer, "locks_held"), 0.0);
+    let holder = sandbox.hold("x", "pid");
+    assert_eq!(value(&get("/metrics").unwrap(), "locks_held"), 1.0);
+    let other = get("/").unwrap();
+    assert!(other.starts_with("HTTP/1.1 404 "), "{other}");
+    let taken = sandbox.run(&format!("exporter --listen 127.0.0.1:{port}"));
+    taken.fails(125, &["cannot listen on 127.0.0.1:"]);
+    sandbox.let_go();
+    holder.wait();
+}
+
+#[test]
+fn text_file_is_replaced() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.path("leasehold.prom");
+    let path = file.to_str().unwrap();
+    let read = || std::fs::read_to_string(&file).unwrap_or_default();
+    let arguments = ["exporter", "--textfile", path, "--every", "100ms"];
+    let _exporter = sandbox.start(&arguments);
+    until("the first metrics", || read().contains("locks_held"));
+    let holder = sandbox.hold("x", "pid");
+    until("the next metrics", || value(&read(), "locks_held") == 1.0);
+    let nowhere = sandbox.run("exporter --textfile /nowhere/a.prom");
+    nowhere.fails(74, &["/nowhere/a.prom"]);
+    sandbox.let_go();
+    holder.wait();
+}
+
+#[test]
+fn wait_ends_when_the_lock_is_free() {
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.run("wait x").code(), 0);
+    let holder = sandbox.hold("x", "pid");
+    let late = sandbox.run("wait -w 300ms x");
+    late.fails(75, &["gave up after 300ms", "held by leasehold"]);
+    assert_eq!(sandbox.run("wait -w 0 -E 9 x").code(), 9);
+    let waiting = sandbox.start("wait x");
+    sandbox.let_go();
+    holder.wait();
+    assert_eq!(waiting.wait().code(), 0);
+    assert!(sandbox.is_free("x"), "it is not taken");
+}
