@@ -76,6 +76,7 @@ fn perform(subcommand: &Subcommand, output: &Output) -> Result<ExitCode, Failure
         #[cfg(feature = "exporter")]
         Subcommand::Exporter(args) => commands::exporter::exporter(args, output),
         Subcommand::Break(args) => break_lock::break_lock(args, output),
+        Subcommand::Gc(args) => commands::gc::gc(args, output),
         Subcommand::Init(args) => init::init(args, output),
         #[cfg(feature = "redis")]
         Subcommand::Members(args) => commands::members::members(args, output),

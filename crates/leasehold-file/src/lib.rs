@@ -31,8 +31,9 @@
 //! kinds keep readers and permit holders apart, and a permit is the lock on the record of its holder. So the
 //! kernel alone knows who holds the lock, and what is written serves people.
 //!
-//! The store never removes lock files, because a file keeps the counter of its key. You can safely remove
-//! the file of a free lock: the client's wall clock carries the fences on. You can also create an empty file
+//! The store removes no lock file by itself, because a file keeps the counter of its key. [`FileStore::remove_unused`]
+//! removes those that nobody has used for long. You can safely remove the file of a free lock: the client's wall
+//! clock carries the fences on. You can also create an empty file
 //! of the right name ([`FileStore::lock_file`]), as `flock(1)` does. Removing the file of a *held* lock
 //! takes the lock away from its holder, which learns of the loss at its next renewal.
 //!
@@ -101,4 +102,5 @@ mod locking;
 mod store;
 
 pub use inspect::DirectoryFacts;
+pub use locking::cleanup::Cleanup;
 pub use store::{FileStore, FileStoreOptions};

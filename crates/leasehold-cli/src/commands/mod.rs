@@ -6,6 +6,7 @@ pub(crate) mod elect;
 #[cfg(feature = "exporter")]
 pub(crate) mod exporter;
 pub(crate) mod fence;
+pub(crate) mod gc;
 pub(crate) mod handle;
 pub(crate) mod hold;
 pub(crate) mod init;
@@ -27,6 +28,7 @@ use crate::commands::elect::args::ElectArgs;
 #[cfg(feature = "exporter")]
 use crate::commands::exporter::ExporterArgs;
 use crate::commands::fence::args::{FenceAction, FenceArgs};
+use crate::commands::gc::GcArgs;
 use crate::commands::handle::args::{AcquireArgs, ReleaseArgs, RenewArgs};
 use crate::commands::hold::args::HoldArgs;
 use crate::commands::init::InitArgs;
@@ -231,6 +233,12 @@ pub(crate) enum Subcommand {
     #[cfg(feature = "redis")]
     Members(MembersArgs),
 
+    /// Remove lock files that nobody uses.
+    ///
+    /// Each lock that was ever taken on files keeps a small file. A file stays if its lock is held or was used a short time
+    /// ago. Fences keep growing without it. It is safe while other processes take locks.
+    Gc(GcArgs),
+
     /// Check a store and say how to fix what is wrong.
     ///
     /// Checks each server and the quorum as a whole, or the folder of lock files. Green: fine. Yellow:
@@ -294,6 +302,7 @@ impl Subcommand {
             Self::Waiters(args) => args.json,
             Self::Break(args) => args.json,
             Self::Init(args) => args.json,
+            Self::Gc(args) => args.json,
             #[cfg(feature = "redis")]
             Self::Members(args) => args.json,
             Self::Doctor(args) => args.json,

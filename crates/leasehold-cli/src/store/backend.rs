@@ -4,6 +4,7 @@
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold::store::{Owner, Store};
 use serde_json::Value;
@@ -21,6 +22,14 @@ pub(crate) trait Backend {
     /// Checks the store for `leasehold doctor`. Changes nothing, and creates nothing.
     fn examine(&self) -> Result<Report, Failure>;
 
+    /// Removes what locks left behind that nobody has used for `unused_for`, for `leasehold gc`. With `dry`, only counts it.
+    /// Fails if the store removes it by itself.
+    fn remove_unused(&self, _unused_for: Duration, _dry: bool) -> Result<Cleaned, Failure> {
+        Err(Failure::usage(
+            "gc is for lock files; the servers of this store remove unused names by themselves",
+        ))
+    }
+
     /// Creates or migrates what the store keeps its locks in, for `leasehold init`. Does nothing if that is done. `None` if
     /// the store needs no such step, or needs to be initialized as a [quorum](Self::quorum).
     fn prepare(&self) -> Option<Result<Prepared, Failure>> {
@@ -31,6 +40,13 @@ pub(crate) trait Backend {
     /// initializes and changes.
     #[cfg(feature = "redis")]
     fn quorum(&self) -> Result<Quorum, Failure>;
+}
+
+/// What `leasehold gc` did.
+#[derive(Debug)]
+pub(crate) struct Cleaned {
+    pub(crate) removed: usize,
+    pub(crate) kept: usize,
 }
 
 /// What `leasehold init` did.

@@ -1,6 +1,7 @@
 //! Takes locks and waits for them: the attempts, and what the process keeps between them.
 
 pub(crate) mod attempt;
+pub(crate) mod cleanup;
 pub(crate) mod contents;
 pub(crate) mod held_lock;
 pub(crate) mod occupancy;

@@ -10,13 +10,17 @@ use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use leasehold::clock::{Clock as _, SystemClock, WallTime};
 use leasehold::store::{
     Exclusion, Expiry, Guarantees, LeaseTerms, Order, Owner, Session, SessionContext, Store,
 };
-use leasehold::{Error, Key};
+use leasehold::{Error, ErrorKind, Key};
 
 use crate::directory::Directory;
+use crate::failure::failed;
+use crate::locking::cleanup::{self, Cleanup};
 use crate::locking::table::Table;
 use crate::locking::waiters::Waiters;
 
@@ -63,6 +67,44 @@ impl FileStore {
         Some(file.into())
     }
 
+    /// Removes the lock files that nobody has used for `unused_for`, which is at least an hour. With `dry`, only counts
+    /// them.
+    ///
+    /// A file stays if its lock is held, or if its fences are ahead of the clock. Fences keep growing without the file,
+    /// because each begins at the time of its request.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`](leasehold::ErrorKind::InvalidInput) if `unused_for` is too short, or a directory that
+    /// cannot be read.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use leasehold_file::FileStore;
+    /// # use std::time::Duration;
+    /// # let dir = tempfile::tempdir()?;
+    /// let store = FileStore::open(dir.path().join("locks"))?;
+    /// let week = Duration::from_secs(7 * 24 * 3600);
+    /// assert_eq!(store.remove_unused(week, false)?.removed, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn remove_unused(&self, unused_for: Duration, dry: bool) -> Result<Cleanup, Error> {
+        if unused_for < UNUSED_MIN {
+            let text = format!(
+                "lock files that were unused for {unused_for:?} may still be needed; the minimum is {UNUSED_MIN:?}"
+            );
+            return Err(Error::new(ErrorKind::InvalidInput, text));
+        }
+        let micros = u64::try_from(unused_for.as_micros()).unwrap_or(u64::MAX);
+        let now = SystemClock.wall().as_micros();
+        let unused_since = WallTime::from_micros(now.saturating_sub(micros));
+        cleanup::remove_unused(&self.0.directory, unused_since, dry).map_err(|error| {
+            let path = self.0.directory.path();
+            failed("remove unused lock files in", path, error).with_store(self.to_string())
+        })
+    }
+
     pub(crate) fn new(directory: Directory, waiters: Waiters) -> Self {
         Self(Arc::new(Inner {
             directory: Arc::new(directory),
@@ -86,6 +128,9 @@ impl FileStore {
         move |error| error.with_key(&key).with_store(store)
     }
 }
+
+/// A request that is under way may have an older proposal than the fence in a file, but not by this much.
+const UNUSED_MIN: Duration = Duration::from_secs(3600);
 
 impl fmt::Display for FileStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

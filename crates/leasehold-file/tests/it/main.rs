@@ -5,6 +5,7 @@
 )]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod cleanup;
 mod contention;
 mod crash;
 mod damage;

@@ -4,6 +4,7 @@ mod doctor;
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use leasehold::store::Owner;
 use leasehold_file::{DirectoryFacts, FileStore, FileStoreOptions};
@@ -13,7 +14,7 @@ use crate::output::failure::Failure;
 use crate::output::report::Report;
 #[cfg(feature = "redis")]
 use crate::store::Quorum;
-use crate::store::backend::{Backend, Descriptors, Opened};
+use crate::store::backend::{Backend, Cleaned, Descriptors, Opened};
 
 /// The folder with the lock files.
 #[derive(Debug)]
@@ -27,12 +28,18 @@ pub(super) enum LockFiles<'a> {
     Folder(&'a str, &'a Addresses),
 }
 
+impl LockFiles<'_> {
+    fn files(&self) -> Result<FileStore, Failure> {
+        match self {
+            Self::Local | Self::Unsaid => Ok(FileStore::open_default()?),
+            Self::Folder(url, addresses) => addresses.blame(open_files(url)),
+        }
+    }
+}
+
 impl Backend for LockFiles<'_> {
     fn open(&self) -> Result<Opened, Failure> {
-        let files = match self {
-            Self::Local | Self::Unsaid => FileStore::open_default()?,
-            Self::Folder(url, addresses) => addresses.blame(open_files(url))?,
-        };
+        let files = self.files()?;
         Ok(Opened {
             members: vec![files.to_string()],
             store: files.clone().into(),
@@ -46,6 +53,14 @@ impl Backend for LockFiles<'_> {
             Self::Folder(url, addresses) => addresses.blame(examine_files(url))?,
         };
         Ok(doctor::report(&facts))
+    }
+
+    fn remove_unused(&self, unused_for: Duration, dry: bool) -> Result<Cleaned, Failure> {
+        let cleaned = self.files()?.remove_unused(unused_for, dry)?;
+        Ok(Cleaned {
+            removed: cleaned.removed,
+            kept: cleaned.kept,
+        })
     }
 
     #[cfg(feature = "redis")]

@@ -136,3 +136,26 @@ fn watch_prints_each_change_once() {
         .run("status --watch=1ms x")
         .fails(64, &["the shortest pause is 100ms"]);
 }
+
+#[test]
+fn gc_removes_files_that_nobody_uses() {
+    let sandbox = Sandbox::new();
+    for lock in ["old", "young"] {
+        sandbox.run(&format!("run {lock} true")).succeeds();
+    }
+    let old = std::fs::File::options()
+        .write(true)
+        .open(sandbox.path("locks/old.lock"))
+        .unwrap();
+    // Its fence is of now, so the file is needed until the clock has passed that by the span.
+    old.set_modified(UNIX_EPOCH).unwrap();
+    let kept = sandbox.run("gc --unused-for 2h --json").json();
+    assert_fields(&kept, json!({"removed": 0, "kept": 2, "dry_run": false}));
+    sandbox
+        .run("gc --unused-for 1m")
+        .fails(64, &["minimum is 3600s"]);
+    let text = sandbox.run("gc --dry-run").stdout;
+    assert_eq!(text, "would remove 0 lock files, kept 2\n");
+    let servers = sandbox.run("gc --store redis://127.0.0.1:1");
+    servers.fails(64, &["gc is for lock files"]);
+}
