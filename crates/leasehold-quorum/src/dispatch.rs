@@ -150,11 +150,11 @@ impl Engine {
                     self.acquisition(id, |it, net| it.heard(net, member, answer));
                 }
             }
-            Task::RenewReply(task) if !from.late => self.renewals.answered(net, from, task, reply),
+            Task::Renewal(task) if !from.late => self.renewals.answered(net, from, task, reply),
             Task::Record(id) if !from.late => {
                 self.records.handle(id, |it| it.answered(net, from, reply));
             }
-            Task::RenewReply(_) | Task::Record(_) => {}
+            Task::Renewal(_) | Task::Record(_) => {}
             Task::Release {
                 lease,
                 operation,
@@ -213,7 +213,7 @@ impl Engine {
                 self.acquisition(id, |it, net| it.unconfirmed(net, member, fence));
             }
             Task::Record(id) => self.records.handle(id, |it| it.lost(net, member, error)),
-            Task::RenewReply(task) => self.renewals.lost(net, member, task, error),
+            Task::Renewal(task) => self.renewals.lost(net, member, task, error),
             Task::Release {
                 operation,
                 successor,

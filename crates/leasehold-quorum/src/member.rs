@@ -69,7 +69,7 @@ pub(crate) enum Task {
     MovePermit,
     /// Reports that the client is alive, for these waits.
     Heartbeat(Vec<OperationId>),
-    RenewReply(RenewalTask),
+    Renewal(RenewalTask),
     /// Opens, writes or reads a record.
     Record(OperationId),
     /// Asks the member for its status, or updates its record.

@@ -14,7 +14,7 @@ pub struct OperationId(pub u64);
 /// What a client asks of the quorum.
 #[derive(Clone, Debug)]
 pub enum Operation {
-    /// Takes the lock. `request.wait` says whether it waits in the queue, goes ahead of it, or asks once.
+    /// Takes the lock. [`LockRequest`] says whether it waits in the queue, goes ahead of it, or asks once.
     ///
     /// A waiting operation continues through outages until it holds the lock or is cancelled.
     Acquire(Arc<LockRequest>),
@@ -78,11 +78,11 @@ pub enum Outcome {
 /// A lease that a majority granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acquired {
-    /// The owner of the lease. It differs from that of the request if the wait took several rounds.
+    /// The owner of the lease. It differs from the owner in the lock request if the wait took several rounds.
     pub owner: Owner,
     /// The fence.
     pub fence: Fence,
-    /// The permit, if the request wanted one.
+    /// The permit, if the owner wanted one.
     pub slot: Option<PermitSlot>,
     /// The term of the lease. It counts from when the latest of the majority's requests was sent.
     pub term: Term,

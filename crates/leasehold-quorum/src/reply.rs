@@ -10,14 +10,14 @@ use crate::request::RequestId;
 /// The answer of one member to one [`Request`](crate::Request).
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// The request holds.
+    /// The owner has the lease.
     Granted {
         /// The fence that the member drew.
         fence: Fence,
-        /// The permit, if the request wants one.
+        /// The permit, if the owner wants one.
         slot: Option<PermitSlot>,
     },
-    /// The request holds, but the counter was not below the proposal. A fence has to be drawn.
+    /// The owner has the lease, but the counter was not below the proposal. A fence has to be drawn.
     GrantedBehind,
     /// Another owner holds the lock, or it is another waiter's turn.
     Busy(Refusal),
@@ -30,7 +30,7 @@ pub enum Reply {
     },
     /// The wait is over.
     Dequeued,
-    /// The lease is not valid, or other requests wait: send [`Request::Release`](crate::Request::Release).
+    /// The lease is not valid, or other clients wait: send [`Request::Release`](crate::Request::Release).
     Contended,
     /// The answers to a renewal, in the order of its leases.
     Renewed(Vec<LeaseState>),

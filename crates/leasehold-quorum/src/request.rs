@@ -13,7 +13,7 @@ pub struct RequestId(pub u64);
 
 /// A request to one member. The codec turns it into one script call or a few plain commands.
 ///
-/// The owner of a request names one round of a wait. It is also the identity of the waiter.
+/// The owner in a lock request names one round of a wait. It is also the identity of the waiter.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// Takes an exclusive lock that is free, with plain commands.
@@ -25,7 +25,7 @@ pub enum Request {
     TryAcquire {
         /// The lease to take.
         lock_request: Arc<LockRequest>,
-        /// The fence to draw, if the counter is below it: `request.owner.since()` + 1 in microseconds. A
+        /// The fence to draw, if the counter is below it: `owner.since()` + 1 in microseconds. A
         /// client that displays the holder derives the fence from the owner.
         proposal: u64,
         /// `PEXPIRE fence` follows. A client sends it for each lock from time to time.
@@ -36,18 +36,18 @@ pub enum Request {
         /// The lease.
         lock_request: Arc<LockRequest>,
     },
-    /// Takes the lock if it is the request's turn. Otherwise the waiter enters the queue if it has a ticket.
+    /// Takes the lock if it is the owner's turn. Otherwise the waiter enters the queue if it has a ticket.
     Acquire {
         /// The lease to take.
         lock_request: Arc<LockRequest>,
         /// The greatest fence that the client knows, usually its wall clock in microseconds.
         proposal: u64,
-        /// The request's position in the queue.
+        /// The position of the owner in the queue.
         position: Position,
         /// The permit that the client prefers, if it wants a permit.
         preferred: Option<PermitSlot>,
     },
-    /// Frees an exclusive lease if no other request waits. Otherwise it changes nothing, and the reply is
+    /// Frees an exclusive lease if no client waits. Otherwise it changes nothing, and the reply is
     /// [`Reply::Contended`](crate::Reply::Contended).
     Free {
         /// The lease.
@@ -71,7 +71,7 @@ pub enum Request {
     Renew(Vec<Lease>),
     /// Reports that the client is alive, and asks about its oldest waiter of each lock.
     Heartbeat(Vec<Arc<LockRequest>>),
-    /// Raises the counter to `fence` if the request holds.
+    /// Raises the counter to `fence` if the owner has the lease.
     ConfirmFence {
         /// The lease.
         lock_request: Arc<LockRequest>,
@@ -90,7 +90,7 @@ pub enum Request {
     RecordObservation(Vec<(MemberId, DataGeneration)>),
 }
 
-/// The position of a request in the queue.
+/// Where an attempt stands in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
     /// No position: the attempt fails if the lock is held, or if a live waiter is ahead.
@@ -104,7 +104,7 @@ pub enum Position {
 /// A lease that a client holds.
 #[derive(Clone, Debug)]
 pub struct Lease {
-    /// The request as it was granted.
+    /// The lock request as it was granted.
     pub lock_request: Arc<LockRequest>,
     /// The fence it was granted with.
     pub fence: Fence,
@@ -188,7 +188,7 @@ impl Request {
 }
 
 impl Lease {
-    /// Names the lease of a request in a release, which does not send the fence.
+    /// Names a lease in a release, which does not send the fence.
     pub(crate) fn of(lock_request: &Arc<LockRequest>) -> Self {
         Self {
             lock_request: Arc::clone(lock_request),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leasehold_types::{Error, ErrorKind, Fence, FenceConfirmation, PermitSlot};
 
-use super::state::{Acquisition, ClaimState, Granted, Phase};
+use super::state::{Acquisition, Granted, Phase, Standing};
 use crate::ballot::Vote;
 use crate::member::{Answered, Task};
 use crate::net::Net;
@@ -76,7 +76,7 @@ impl Acquisition {
         state.asked = None;
         state.ask_at = None;
         state.uncertain = false;
-        state.lock_request = ClaimState::Granted(Granted {
+        state.standing = Standing::Granted(Granted {
             sent,
             fence,
             slot,
@@ -107,9 +107,9 @@ impl Acquisition {
         let is_own = was_plain && refusal.busy.holder == Some(self.lock_request.owner);
         state.uncertain = is_own;
         state.ask_at = refusal.ask_again.map(|after| now + after);
-        state.lock_request = match refusal.busy.position {
-            Some(_) => ClaimState::Queued(refusal.busy),
-            None => ClaimState::Refused(refusal.busy),
+        state.standing = match refusal.busy.position {
+            Some(_) => Standing::Queued(refusal.busy),
+            None => Standing::Refused(refusal.busy),
         };
         net.waiters.note_busy(&self.lock_request.key, now);
         if is_own || self.is_queued() {
@@ -131,7 +131,7 @@ impl Acquisition {
             let state = &mut self.members[member];
             state.asked = None;
             state.uncertain = true;
-            state.lock_request = ClaimState::Out;
+            state.standing = Standing::Out;
         } else {
             self.vote_failed(member, error);
         }
@@ -223,7 +223,7 @@ impl Acquisition {
             self.ask(net, member);
         } else {
             state.ask_at = answer.ask_again.map(|after| net.now.instant + after);
-            state.lock_request = ClaimState::Queued(answer.busy);
+            state.standing = Standing::Queued(answer.busy);
         }
         self.decide(net);
         self.rest(net)
@@ -232,12 +232,9 @@ impl Acquisition {
     /// The connection broke: the member drops waiters of clients that do not listen.
     pub(crate) fn disconnected(&mut self, member: usize) {
         let state = &mut self.members[member];
-        if matches!(
-            state.lock_request,
-            ClaimState::Queued(_) | ClaimState::Refused(_)
-        ) {
+        if matches!(state.standing, Standing::Queued(_) | Standing::Refused(_)) {
             state.uncertain = true;
-            state.lock_request = ClaimState::Out;
+            state.standing = Standing::Out;
             state.ask_at = None;
         }
     }

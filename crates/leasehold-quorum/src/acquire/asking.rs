@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_types::{Error, ErrorKind, Fence, LockRequest};
 
-use super::state::{Acquisition, ClaimState, Phase, round_timeout};
+use super::state::{Acquisition, Phase, Standing, round_timeout};
 use crate::ballot::Vote;
 use crate::member::HOT_PAUSE;
 use crate::member::Task;
@@ -19,7 +19,7 @@ impl Acquisition {
     /// Asks a member that was not asked yet. The caller has checked that there is a majority.
     pub(super) fn ask_if_out(&mut self, net: &mut Net, member: usize) {
         let state = &self.members[member];
-        if matches!(state.lock_request, ClaimState::Out) && state.asked.is_none() {
+        if matches!(state.standing, Standing::Out) && state.asked.is_none() {
             self.ask_now(net, member);
         }
     }

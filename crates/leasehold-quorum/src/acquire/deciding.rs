@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_types::{Error, ErrorKind, Fence, MemberFailure, PermitSlot};
 
-use super::state::{Acquisition, ClaimState, MemberState, Phase};
+use super::state::{Acquisition, MemberState, Phase, Standing};
 use crate::ballot::{Decision, majority};
 use crate::errors::too_few;
 use crate::member::Task;
@@ -105,7 +105,7 @@ impl Acquisition {
     }
 
     /// The answers took so long that the lease has already ended at a member. That member may have granted
-    /// the lock to another request since, so it no longer says which fence is the greatest.
+    /// the lock to another owner since, so it no longer says which fence is the greatest.
     fn hold_too_late(&mut self, net: &mut Net) {
         if self.is_queued() {
             return self.fail_round(net);
@@ -186,18 +186,18 @@ impl Acquisition {
     fn failures(&self, net: &mut Net) -> Vec<MemberFailure> {
         let (now, membership) = (net.now.instant, &mut net.membership);
         let members = self.members.iter().enumerate();
-        let failure = |(member, state): (usize, &MemberState)| match &state.lock_request {
-            ClaimState::Failed(error) => {
+        let failure = |(member, state): (usize, &MemberState)| match &state.standing {
+            Standing::Failed(error) => {
                 let own = || membership.named_failure(member, error.clone());
                 Some(membership.obstacle(now, member).unwrap_or_else(own))
             }
-            ClaimState::Granted(granted) => {
+            Standing::Granted(granted) => {
                 let from = Some(&granted.incarnation);
                 let reason = membership.counts(member, granted.sent, from).err()?;
                 Some(membership.failure(now, member, &reason))
             }
-            ClaimState::Out if state.asked.is_none() => membership.obstacle(now, member),
-            ClaimState::Out | ClaimState::Queued(_) | ClaimState::Refused(_) => None,
+            Standing::Out if state.asked.is_none() => membership.obstacle(now, member),
+            Standing::Out | Standing::Queued(_) | Standing::Refused(_) => None,
         };
         members.filter_map(failure).collect()
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_types::{Busy, Error, LockRequest, Owner};
 
-use super::state::{Acquisition, ClaimState, round_timeout};
+use super::state::{Acquisition, Standing, round_timeout};
 use crate::ballot::majority;
 use crate::errors::too_few;
 use crate::membership::Access;
@@ -31,7 +31,7 @@ impl Acquisition {
         self.pause = None;
         self.reported_busy = None;
         for state in &mut self.members {
-            state.lock_request = ClaimState::Out;
+            state.standing = Standing::Out;
             state.ask_at = None;
         }
         let (now, members) = (net.now.instant, self.members.len());
@@ -120,11 +120,11 @@ impl Acquisition {
             state.ask_at = None;
             state.uncertain = false;
             let is_connected = net.members[member].connected.is_some();
-            let former = std::mem::take(&mut state.lock_request);
+            let former = std::mem::take(&mut state.standing);
             if ticket.is_some() && is_connected {
-                state.lock_request = match former {
-                    ClaimState::Queued(busy) => ClaimState::Queued(busy),
-                    _ => ClaimState::Queued(Busy::default()),
+                state.standing = match former {
+                    Standing::Queued(busy) => Standing::Queued(busy),
+                    _ => Standing::Queued(Busy::default()),
                 };
             }
             back.push(member);

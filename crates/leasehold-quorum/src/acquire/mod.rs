@@ -23,7 +23,7 @@ pub(crate) use giving_back::GivenBack;
 use giving_back::Then;
 pub(crate) use plain::Acquiring;
 pub(crate) use state::Acquisition;
-use state::{ClaimState, MemberState, Phase};
+use state::{MemberState, Phase, Standing};
 
 impl Acquisition {
     /// Begins to take a lock.
@@ -64,8 +64,8 @@ impl Acquisition {
         // Members that failed are asked again once the round is over.
         if self.is_queued() && self.round.is_none() && self.pause.is_none() {
             for member_state in &mut self.members {
-                if matches!(member_state.lock_request, ClaimState::Failed(_)) {
-                    member_state.lock_request = ClaimState::Out;
+                if matches!(member_state.standing, Standing::Failed(_)) {
+                    member_state.standing = Standing::Out;
                 }
             }
         }
@@ -124,7 +124,7 @@ impl Acquisition {
         }
         for member in 0..self.members.len() {
             let state = &self.members[member];
-            if state.asked.is_none() && matches!(state.lock_request, ClaimState::Out) {
+            if state.asked.is_none() && matches!(state.standing, Standing::Out) {
                 let obstacle = net.membership.obstacle(net.now.instant, member);
                 let none = || Error::new(ErrorKind::Unreachable, "the member was not asked");
                 let error = obstacle.map_or_else(none, |it| it.error);

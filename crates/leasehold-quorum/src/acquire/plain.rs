@@ -5,7 +5,7 @@ use std::sync::Arc;
 use leasehold_types::{BootInstant, Fence, Incarnation, LockRequest, Mode};
 
 use super::asking::{first_proposal, round_limit};
-use super::state::{Acquisition, ClaimState, Granted, Phase};
+use super::state::{Acquisition, Granted, Phase, Standing};
 use crate::ballot::{Vote, majority};
 use crate::member::{Answered, Task};
 use crate::membership::Access;
@@ -233,7 +233,7 @@ impl Plain {
             state.tried = true;
             if let Some(incarnation) = self.granted[member].clone() {
                 state.asked = None;
-                state.lock_request = ClaimState::Granted(Granted {
+                state.standing = Standing::Granted(Granted {
                     sent: self.began,
                     fence: Some(fence),
                     slot: None,

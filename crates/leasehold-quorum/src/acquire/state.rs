@@ -58,7 +58,7 @@ pub(crate) struct MemberState {
     pub(crate) number: u32,
     /// When the attempt in flight was sent.
     pub(crate) asked: Option<BootInstant>,
-    pub(crate) lock_request: ClaimState,
+    pub(crate) standing: Standing,
     /// When the member wants to be asked again.
     pub(crate) ask_at: Option<BootInstant>,
     /// The request in flight is one of the plain commands.
@@ -69,8 +69,9 @@ pub(crate) struct MemberState {
     pub(crate) uncertain: bool,
 }
 
+/// What a member last said about the attempt.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum ClaimState {
+pub(crate) enum Standing {
     /// Not asked, or not in the queue.
     #[default]
     Out,
@@ -246,15 +247,15 @@ impl MemberState {
     }
 
     pub(crate) fn refusal(&self) -> Option<&Busy> {
-        match &self.lock_request {
-            ClaimState::Queued(busy) | ClaimState::Refused(busy) => Some(busy),
-            ClaimState::Out | ClaimState::Granted(_) | ClaimState::Failed(_) => None,
+        match &self.standing {
+            Standing::Queued(busy) | Standing::Refused(busy) => Some(busy),
+            Standing::Out | Standing::Granted(_) | Standing::Failed(_) => None,
         }
     }
 
     pub(crate) fn granted(&self) -> Option<&Granted> {
-        match &self.lock_request {
-            ClaimState::Granted(granted) => Some(granted),
+        match &self.standing {
+            Standing::Granted(granted) => Some(granted),
             _ => None,
         }
     }
@@ -264,7 +265,7 @@ impl MemberState {
     }
 
     pub(crate) fn is_queued(&self) -> bool {
-        matches!(self.lock_request, ClaimState::Queued(_))
+        matches!(self.standing, Standing::Queued(_))
     }
 
     /// Whether the member may have a lease or an entry of this acquisition.
@@ -276,7 +277,7 @@ impl MemberState {
     pub(crate) fn fail(&mut self, error: Error) {
         self.asked = None;
         self.uncertain |= error.effect() == Effect::Unknown;
-        self.lock_request = ClaimState::Failed(error);
+        self.standing = Standing::Failed(error);
     }
 }
 

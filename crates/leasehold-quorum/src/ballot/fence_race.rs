@@ -1,10 +1,10 @@
 use leasehold_types::Fence;
 
-/// How a request that is granted together with others gets a fence of its own.
+/// How a lease that is granted together with others gets a fence of its own.
 ///
-/// Only one request raises a member's counter to a given number: either it draws that number, or it confirms it.
-/// A request that did so at a majority has the fence for itself. Members that saw two requests in different
-/// orders may have given the number of one to the other. The request then tries a greater number.
+/// Only one owner raises a member's counter to a given number: either it draws that number, or it confirms it.
+/// An owner that did so at a majority has the fence for itself. Members that saw two owners in different
+/// orders may have given the number of one to the other. The owner then tries a greater number.
 #[derive(Debug)]
 pub(super) struct FenceRace {
     tie_breaker: u64,
@@ -36,7 +36,7 @@ impl FenceRace {
     }
 
     /// Returns a fence beyond all known ones, or `None` after too many rounds. Each round leaps further,
-    /// because counters advance with the clocks of new requests. The leap is random, so that two requests that
+    /// because counters advance with the clocks of new owners. The leap is random, so that two owners that
     /// collided once do not collide again.
     pub(super) fn next(&mut self) -> Option<Fence> {
         if !self.may_repeat() {

@@ -29,7 +29,7 @@ impl SimRng {
     }
 }
 
-/// A message in transit, from this request to this member.
+/// A message in transit, from this owner to this member.
 enum Message {
     Ask(usize, usize),
     Vote(usize, usize, Vote),
@@ -48,7 +48,7 @@ struct Run {
     /// Whether the last member refuses every request.
     refuses: bool,
     ballots: Vec<Ballot>,
-    /// How each request ended, and what had been granted when it began.
+    /// How each attempt ended, and what had been granted when it began.
     ends: Vec<Option<Decision>>,
     floors: Vec<Option<Fence>>,
     messages: Vec<Message>,
@@ -85,7 +85,7 @@ impl Run {
         self.messages.extend(asked);
     }
 
-    /// Runs this many requests to their ends.
+    /// Runs this many attempts to their ends.
     fn run(&mut self, lock_requests: usize) {
         while self.ballots.len() < lock_requests || !self.messages.is_empty() {
             let begins = self.messages.is_empty() || self.rng.below(6) == 0;
@@ -184,7 +184,7 @@ fn fences_are_unique_and_grow() {
         run.fails = seed % 2 == 1;
         run.run(lock_requests);
         let what = format!(
-            "{lock_requests} lock_requests on {members} members, seed {seed}: {:?}",
+            "{lock_requests} attempts on {members} members, seed {seed}: {:?}",
             run.ends
         );
         assert!(run.ends.iter().all(Option::is_some), "{what}");
@@ -273,7 +273,7 @@ fn torn(one: u64, two: u64) -> Ballot {
 }
 
 #[test]
-fn fence_of_another_claim_is_skipped() {
+fn fence_of_another_owner_is_skipped() {
     // A arrives first at the first and the third member, B at the second.
     let mut b = torn(9, 8);
     assert_eq!(b.decide(everybody), Decision::Confirm(fence(9), vec![1]));

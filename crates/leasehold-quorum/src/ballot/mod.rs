@@ -1,9 +1,9 @@
-//! Decides which request won one attempt, and which fence it gets, from the members' votes alone.
+//! Decides which owner won one attempt, and which fence it gets, from the members' votes alone.
 //!
 //! This is Redlock (Redis documentation, "Distributed Locks with Redis", the Redlock algorithm) with
 //! fences. If a majority answers with the same number, one round gives the fence. Otherwise a second round,
 //! `confirm`, does. Both rounds ask for a majority, so any two of them share a member. That member remembers
-//! the older fence, and the newer one is greater. Requests that are held together may be granted at one
+//! the older fence, and the newer one is greater. Leases that are held together may be granted at one
 //! moment; they use a [`FenceRace`] for the fence.
 
 mod fence_race;
@@ -13,10 +13,10 @@ use std::cmp::Ordering;
 use fence_race::FenceRace;
 use leasehold_types::{Fence, FenceConfirmation};
 
-/// One member's vote on the request.
+/// One member's vote on the attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Vote {
-    /// The request holds there, and the member's counter is at this fence.
+    /// The owner has the lease there, and the member's counter is at this fence.
     Granted(Fence),
     /// Another owner holds the key there.
     Busy,
@@ -31,9 +31,9 @@ pub(crate) enum Decision {
     Wait,
     /// These members must be asked to confirm the fence.
     Confirm(Fence, Vec<usize>),
-    /// The request is granted.
+    /// The lease is granted.
     Won(Fence),
-    /// A majority of members answered, but too few granted the request.
+    /// A majority of members answered, but too few granted the lease.
     Busy,
     /// Too few members answered.
     NoQuorum,
@@ -43,10 +43,10 @@ pub(crate) enum Decision {
 #[derive(Debug)]
 pub(crate) struct Ballot {
     members: Vec<MemberAnswer>,
-    /// Fixed once a majority has granted the request: the greatest fence among that majority, or a new one if
-    /// another request already had that fence.
+    /// Fixed once a majority has granted the lease: the greatest fence among that majority, or a new one if
+    /// another owner already had that fence.
     fence: Option<Fence>,
-    /// `None` for a request that holds alone.
+    /// `None` for a lease that is held alone.
     fence_race: Option<FenceRace>,
 }
 
@@ -63,10 +63,10 @@ struct MemberAnswer {
 enum Confirmation {
     NotAsked,
     Asked,
-    /// The member's counter is at least the fence while the request holds there. In a race, only this
-    /// request raised it to the fence.
+    /// The member's counter is at least the fence while the owner has the lease there. In a race, only this
+    /// owner raised it to the fence.
     Confirmed,
-    /// Another request had already raised the counter that far.
+    /// Another owner had already raised the counter that far.
     Conflict,
     Failed,
 }
@@ -77,7 +77,7 @@ pub(crate) fn majority(members: usize) -> usize {
 }
 
 impl Ballot {
-    /// Returns the ballot of a request that holds alone: no other is granted before it ends.
+    /// Returns the ballot of a lease that is held alone: no other is granted before it ends.
     pub(crate) fn new(members: usize) -> Self {
         let silent = MemberAnswer {
             vote: None,
@@ -91,7 +91,7 @@ impl Ballot {
         }
     }
 
-    /// Returns the ballot of a request that is granted together with others. Each draws its own tie breaker.
+    /// Returns the ballot of a lease that is granted together with others. Each draws its own tie breaker.
     pub(crate) fn held_together(members: usize, tie_breaker: u64) -> Self {
         Self {
             fence_race: Some(FenceRace::new(tie_breaker)),
@@ -226,7 +226,7 @@ impl Ballot {
         self.members.iter().filter(silent).count()
     }
 
-    /// The request can no longer be granted. The reason is known only once enough members answered that it is
+    /// The lease can no longer be granted. The reason is known only once enough members answered that it is
     /// busy, or too many failed for the others to be a majority.
     fn refusal(&self, needed: usize) -> Decision {
         let members = self.members.len();

@@ -20,7 +20,7 @@ use crate::tally::{LeaseVote, Tally, Verdict};
 pub(crate) struct Release {
     id: OperationId,
     lock_request: Arc<LockRequest>,
-    /// Other requests may wait for the lock.
+    /// Other clients may wait for the lock.
     contended: bool,
     fanout: Fanout,
     tally: Tally,
@@ -110,7 +110,7 @@ impl Release {
         self.fanout.is_waiting()
     }
 
-    /// The member could not free the lease with plain commands: other requests wait.
+    /// The member could not free the lease with plain commands: other clients wait.
     pub(crate) fn contended(
         &mut self,
         net: &mut Net,
@@ -199,7 +199,7 @@ pub(crate) struct Sending {
     pub(crate) requeue: Option<Requeue>,
     /// The operation that counts the answer.
     pub(crate) operation: Option<OperationId>,
-    /// Other requests may wait for the lock, so plain commands may not free it.
+    /// Other clients may wait for the lock, so plain commands may not free it.
     pub(crate) is_contended: bool,
 }
 

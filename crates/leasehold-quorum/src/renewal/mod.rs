@@ -166,7 +166,7 @@ impl Renewals {
                 requeue: None,
                 successor: None,
             };
-            net.send(member, Task::RenewReply(RenewalTask::Free), request, limit);
+            net.send(member, Task::Renewal(RenewalTask::Free), request, limit);
         }
         self.set_timer(net);
     }
@@ -232,7 +232,7 @@ impl Round {
                 return Contact::Failed;
             }
             let request = Request::Renew(leases.clone());
-            net.send(member, Task::RenewReply(task), request, limit);
+            net.send(member, Task::Renewal(task), request, limit);
             Contact::Sent
         });
         self.advance(net, repairs)
@@ -285,12 +285,7 @@ impl Round {
                 .map(|lease| (member, lease.lock_request.owner));
             net.repaired.extend(owners);
             let (task, limit) = (RenewalTask::Repair(self.id), limit_of(net, &leases));
-            net.send(
-                member,
-                Task::RenewReply(task),
-                Request::Repair(leases),
-                limit,
-            );
+            net.send(member, Task::Renewal(task), Request::Repair(leases), limit);
         }
         Next::Over
     }

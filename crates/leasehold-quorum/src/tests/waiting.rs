@@ -185,7 +185,7 @@ fn late_grant_joins_the_lease() {
 }
 
 #[test]
-fn barging_claim_asks_once_ahead_of_the_queue() {
+fn barging_attempt_asks_once_ahead_of_the_queue() {
     let mut fixture = Fixture::new(3);
     let lock_request = Arc::new(fixture.lock_request(false).barging(true));
     let id = fixture.acquire(&lock_request);

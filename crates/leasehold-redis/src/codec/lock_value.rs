@@ -48,7 +48,7 @@ fn read_permits(text: &str) -> Option<Permits> {
     (permits.to_string() == text).then_some(permits)
 }
 
-/// Returns the entry of a request in the queue: the owner, followed by the mark of the mode.
+/// Returns the entry of an owner in the queue: the owner, followed by the mark of the mode.
 pub(super) fn entry(owner: Owner, mode: Mode) -> Entry {
     let mut entry = Entry {
         text: [0; ENTRY_MAX],

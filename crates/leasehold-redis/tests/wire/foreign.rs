@@ -74,7 +74,7 @@ fn gap_ends_after_its_length() {
 }
 
 #[test]
-fn barging_claim_takes_the_lock_in_a_gap() {
+fn barging_attempt_takes_the_lock_in_a_gap() {
     let server = server();
     let mut client = TestClient::connect(&server);
     hands_over_with_gap(&mut client);

@@ -277,7 +277,7 @@ fn expired_lease_goes_to_the_head() {
 }
 
 #[test]
-fn barging_claim_goes_ahead_of_the_queue() {
+fn barging_attempt_goes_ahead_of_the_queue() {
     let server = server();
     let (mut holder, mut waiter) = (TestClient::connect(&server), TestClient::connect(&server));
     let held = holder.hold(Mode::Exclusive);

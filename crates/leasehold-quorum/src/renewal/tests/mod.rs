@@ -55,7 +55,7 @@ impl Fixture {
     fn poll(&mut self) {
         while let Some((member, id, request)) = self.net.pop_transmit() {
             let flight = self.net.members[member].answered(id, self.quorum.ours());
-            let Some(Task::RenewReply(task)) = flight.map(|it| it.task) else {
+            let Some(Task::Renewal(task)) = flight.map(|it| it.task) else {
                 panic!("{request:?}");
             };
             self.sent.push((member, task, request));

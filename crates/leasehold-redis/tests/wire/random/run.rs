@@ -166,7 +166,7 @@ impl Run {
                 );
                 self.parties[party].waits = false;
             }
-            other => panic!("a lock_request is answered {other:?}"),
+            other => panic!("an attempt is answered {other:?}"),
         }
     }
 
