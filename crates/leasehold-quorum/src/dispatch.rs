@@ -90,8 +90,7 @@ impl Engine {
             former.is_none_or(|it| it.as_ordinary().is_some_and(Acquisition::has_waited));
         let release = Release::new(net, id, lock_request, has_waited);
         let others = &mut self.acquisitions;
-        self.releases
-            .start(id, release, |it| it.advance(net, others));
+        self.releases.start(id, release, |it| it.begin(net, others));
     }
 
     /// Sends the releases that a member could not receive before.
@@ -132,7 +131,13 @@ impl Engine {
     pub(crate) fn dispatch(&mut self, from: &Answered, task: Task, reply: Reply) {
         let (member, net) = (from.member, &mut self.net);
         match task {
-            Task::Background => net.membership.handle_reply(net.now.instant, member, reply),
+            Task::Background => {
+                if !net.membership.is_open(member) {
+                    // Other rounds did not ask it.
+                    net.known_locks.forget_all();
+                }
+                net.membership.handle_reply(net.now.instant, member, reply);
+            }
             Task::MovePermit | Task::Dequeue => {}
             Task::Attempt(id, number) => {
                 self.acquisitions
@@ -155,15 +160,18 @@ impl Engine {
                 self.records.handle(id, |it| it.answered(net, from, reply));
             }
             Task::Renewal(_) | Task::Record(_) => {}
-            Task::Release {
-                lease,
-                operation,
-                successor,
-            } => {
-                let operation = operation.filter(|_| !from.late);
+            Task::Free(id) => {
+                let others = &mut self.acquisitions;
+                self.releases.handle(id, |it| match reply {
+                    Reply::Contended => it.contended(net, others, member),
+                    reply => it.answered(net, from, reply),
+                });
+            }
+            Task::Release(it) => {
+                let operation = it.operation.filter(|_| !from.late);
                 match reply {
-                    Reply::Contended => self.take_contended(member, lease, operation),
-                    reply => self.take_release(from, operation, successor, reply),
+                    Reply::Contended => self.take_contended(member, it.lease, operation),
+                    reply => self.take_release(from, operation, it.successor, reply),
                 }
             }
         }
@@ -172,13 +180,15 @@ impl Engine {
     /// The lease could not be freed alone: another client waits, and the release may begin a gap.
     fn take_contended(&mut self, member: usize, lease: Lease, operation: Option<OperationId>) {
         let (net, others) = (&mut self.net, &mut self.acquisitions);
-        net.waiters
-            .note_busy(&lease.lock_request.key, net.now.instant);
         match operation {
             Some(id) => self
                 .releases
                 .handle(id, |it| it.contended(net, others, member)),
-            None => self.send_rest(member, lease),
+            None => {
+                net.waiters
+                    .note_busy(&lease.lock_request.key, net.now.instant);
+                self.send_rest(member, lease);
+            }
         }
     }
 
@@ -214,16 +224,13 @@ impl Engine {
             }
             Task::Record(id) => self.records.handle(id, |it| it.lost(net, member, error)),
             Task::Renewal(task) => self.renewals.lost(net, member, task, error),
-            Task::Release {
-                operation,
-                successor,
-                ..
-            } => {
-                if let Some((id, number)) = successor {
+            Task::Free(id) => self.releases.handle(id, |it| it.lost(net, member, error)),
+            Task::Release(it) => {
+                if let Some((id, number)) = it.successor {
                     let error = error.clone();
                     self.acquisition(id, |it, net| it.lost(net, member, number, error));
                 }
-                if let Some(id) = operation {
+                if let Some(id) = it.operation {
                     let net = &mut self.net;
                     self.releases.handle(id, |it| it.lost(net, member, error));
                 }

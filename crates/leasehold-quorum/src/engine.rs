@@ -7,6 +7,7 @@ use leasehold_types::{
 use crate::acquire::{Acquiring, Acquisition};
 use crate::health::HealthCheck;
 use crate::member::{Answered, Member, Task, late};
+use crate::members::Members;
 use crate::membership::MemberEvent;
 use crate::net::{Net, Timer};
 use crate::operation::{Event, Operation, OperationId};
@@ -15,7 +16,7 @@ use crate::record::RecordOperation;
 use crate::release::Release;
 use crate::renewal::Renewals;
 use crate::reply::{BatchReply, Notification, Reply};
-use crate::request::{Request, RequestId};
+use crate::request::{Lease, Request, RequestId};
 use crate::waiting::heartbeat;
 
 /// The present instant, by the client's two clocks.
@@ -127,6 +128,7 @@ impl Engine {
         self.net.now = now;
         self.net.members[member].connected = Some(now.instant);
         self.net.membership.connected(now.instant, member);
+        self.net.known_locks.forget_all();
         if self.net.heartbeat.is_due_to_any() {
             heartbeat::send(&mut self.net, &self.acquisitions, member);
         }
@@ -138,14 +140,18 @@ impl Engine {
     pub fn handle_replies(&mut self, now: Now, member: usize, batch: BatchReply) {
         self.net.now = now;
         let BatchReply { sample, replies } = batch;
-        self.net.members[member].replies_from(&sample.incarnation);
+        if self.net.members[member].replies_from(&sample.incarnation) {
+            self.net.known_locks.forget_all();
+        }
         let mut is_read = false;
         for (id, reply) in replies {
             let Some(flight) = self.net.members[member].answered(id, now.instant) else {
                 continue;
             };
-            // Before a waiter that was released may ask again.
-            self.send_owed(member);
+            if !self.net.members[member].owes_nothing() {
+                // Before a waiter that was released may ask again.
+                self.send_owed(member);
+            }
             if !std::mem::replace(&mut is_read, true) {
                 let instant = now.instant;
                 self.net
@@ -158,7 +164,7 @@ impl Engine {
             let from = Answered {
                 member,
                 sent: flight.sent,
-                incarnation: sample.incarnation.clone(),
+                incarnation: &sample.incarnation,
                 late: flight.late,
             };
             self.dispatch(&from, flight.task, reply);
@@ -186,8 +192,8 @@ impl Engine {
         self.net.drop_transmits(member);
         let lost = error.with_unknown_effect();
         for flight in flights {
-            if let Task::Release { lease, .. } = &flight.task {
-                self.net.members[member].owe(lease.clone(), now.instant);
+            if let Some(lease) = lease_of(&self.releases, &flight.task) {
+                self.net.members[member].owe(lease, now.instant);
             }
             if !flight.late {
                 self.lose(member, flight.task, lost.clone());
@@ -203,7 +209,8 @@ impl Engine {
     pub fn handle_timeout(&mut self, now: Now) {
         self.net.now = now;
         for member in 0..self.net.members.len() {
-            for (task, sent, limit) in self.net.members[member].expire(now.instant) {
+            let lease_of = |task: &Task| lease_of(&self.releases, task);
+            for (task, sent, limit) in self.net.members[member].expire(now.instant, lease_of) {
                 if !matches!(task, Task::Background) {
                     self.net
                         .membership
@@ -235,8 +242,8 @@ impl Engine {
         self.run_pending();
     }
 
-    /// Returns the next request to send. The driver calls this until it returns `None`.
-    pub fn poll_transmit(&mut self) -> Option<(usize, RequestId, Request)> {
+    /// Returns the next request, and the members to send it to. The driver calls this until it returns `None`.
+    pub fn poll_transmit(&mut self) -> Option<(Members, RequestId, Request)> {
         self.net.pop_transmit()
     }
 
@@ -277,7 +284,13 @@ impl Engine {
     pub fn repeat_releases(&mut self, now: Now) {
         self.net.now = now;
         for member in 0..self.net.members.len() {
-            for lease in self.net.members[member].releasing() {
+            let tasks = self.net.members[member].tasks();
+            let releases = tasks.filter(|task| match task {
+                Task::Release(it) => it.operation.is_some(),
+                _ => true,
+            });
+            let leases = releases.filter_map(|task| lease_of(&self.releases, task));
+            for lease in leases.collect::<Vec<Lease>>() {
                 self.send_rest(member, lease);
             }
         }
@@ -296,5 +309,14 @@ impl Engine {
             }
         }
         leases
+    }
+}
+
+/// Returns the lease that a request releases, if it does.
+fn lease_of(releases: &Operations<Release>, task: &Task) -> Option<Lease> {
+    match task {
+        Task::Release(it) => Some(it.lease.clone()),
+        Task::Free(id) => releases.get(*id).map(Release::lease),
+        _ => None,
     }
 }

@@ -51,6 +51,11 @@ impl Fanout {
         }
     }
 
+    /// One request went to all members that were not asked yet.
+    pub(crate) fn asked_all(&mut self) {
+        self.open += std::mem::take(&mut self.pending).len();
+    }
+
     /// A request has its reply, or will have none.
     pub(crate) fn answered(&mut self) {
         self.open -= 1;

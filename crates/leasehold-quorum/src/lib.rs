@@ -27,6 +27,7 @@
 //! - `release` frees leases, ended waits, and what failed attempts left behind.
 //! - `health` asks each member for its status.
 //! - `member` is the state of one connection: the requests in flight, their limits, and the releases that it owes.
+//! - `known_locks` remembers which locks plain commands may take on new connections.
 //! - `waiting` knows the client's waiters and their tickets, and sends the heartbeats that repair lost notifications.
 //! - `membership` says which members may be asked and have a vote.
 //! - `renewal` extends and repairs leases.
@@ -43,6 +44,7 @@ mod engine;
 mod errors;
 mod fanout;
 mod health;
+mod known_locks;
 mod member;
 mod members;
 mod membership;
@@ -65,6 +67,7 @@ pub mod views;
 mod waiting;
 
 pub use engine::{Config, Engine, Now};
+pub use members::Members;
 pub use membership::MemberEvent;
 pub use operation::{Acquired, Event, Operation, OperationId, Outcome, Progress, ReleaseMode};
 pub use record::action::{RecordAction, RecordAnswer};

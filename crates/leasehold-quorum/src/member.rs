@@ -1,8 +1,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use foldhash::HashMap;
-use leasehold_types::{BootInstant, Error, Incarnation, Key};
+use leasehold_types::{BootInstant, Error, Incarnation};
 
 use crate::operation::OperationId;
 use crate::request::{Lease, RequestId};
@@ -24,9 +23,6 @@ pub(crate) struct Member {
     round_trip: Option<u64>,
     /// Releases of leases and waits that ended while the member took no requests.
     owed: VecDeque<Owed>,
-    /// The locks that this connection knows, each with the time at which the expiry of its counter was last
-    /// set.
-    expiries: HashMap<Key, BootInstant>,
     /// The data of the member, by its last reply.
     data: Option<Incarnation>,
 }
@@ -57,12 +53,10 @@ pub(crate) enum Task {
     Attempt(OperationId, u32),
     /// Confirms a fence at the member.
     Confirm(OperationId, leasehold_types::Fence),
-    /// Releases a lease. The successor's attempt is part of the request.
-    Release {
-        lease: Lease,
-        operation: Option<OperationId>,
-        successor: Option<(OperationId, u32)>,
-    },
+    /// Frees a lease for a release, unless other clients wait.
+    Free(OperationId),
+    /// Releases a lease.
+    Release(Box<ReleaseTask>),
     /// Ends a wait. The reply is not used: the server notifies an entry that it still has again.
     Dequeue,
     /// Moves a holder to its permit. The reply is not used: the next renewal reports the same.
@@ -74,6 +68,16 @@ pub(crate) enum Task {
     Record(OperationId),
     /// Asks the member for its status, or updates its record.
     Background,
+}
+
+/// A release of one lease at one member.
+#[derive(Clone, Debug)]
+pub(crate) struct ReleaseTask {
+    pub(crate) lease: Lease,
+    /// The release that counts the answer.
+    pub(crate) operation: Option<OperationId>,
+    /// The attempt of the successor, which is part of the request.
+    pub(crate) successor: Option<(OperationId, u32)>,
 }
 
 /// What a request of a renewal is for.
@@ -88,11 +92,11 @@ pub(crate) enum RenewalTask {
 }
 
 /// The member that answered, to a request sent at `sent`, and from which data.
-#[derive(Clone, Debug)]
-pub(crate) struct Answered {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answered<'a> {
     pub(crate) member: usize,
     pub(crate) sent: BootInstant,
-    pub(crate) incarnation: Incarnation,
+    pub(crate) incarnation: &'a Incarnation,
     /// The reply came after the limit of its request.
     pub(crate) late: bool,
 }
@@ -103,19 +107,14 @@ pub(crate) const HOT_PAUSE: Duration = Duration::from_secs(1);
 /// The greatest number of releases that are owed to one member. Leases end by themselves.
 const OWED_MAX: usize = 10_000;
 
-/// How often a client sets the expiry of the counter of a lock that it uses. The expiry is a week.
-const EXPIRY_EVERY: Duration = Duration::from_secs(600);
-
-/// For how many locks a client remembers that it set the expiry.
-const EXPIRIES_MAX: usize = 4096;
-
 /// How many requests a silent member may have in flight. Beyond that it is owed its releases, and it gets no
 /// other requests.
 const SILENT_FLIGHTS_MAX: usize = 1_000;
 
 impl Member {
-    pub(crate) fn push(&mut self, id: RequestId, task: Task, sent: BootInstant, limit: Duration) {
-        let at = sent + limit;
+    /// A request is sent.
+    #[inline]
+    pub(crate) fn push(&mut self, id: RequestId, task: Task, sent: BootInstant, at: BootInstant) {
         self.next_limit = Some(self.next_limit.map_or(at, |next| next.min(at)));
         self.flights.push_back(Flight {
             id,
@@ -136,25 +135,21 @@ impl Member {
         self.flights.is_empty()
     }
 
-    /// Returns the leases whose release by an operation is in flight.
-    pub(crate) fn releasing(&self) -> Vec<Lease> {
-        let lease = |flight: &Flight| match &flight.task {
-            Task::Release {
-                lease,
-                operation: Some(_),
-                ..
-            } => Some(lease.clone()),
-            _ => None,
-        };
-        self.flights.iter().filter_map(lease).collect()
+    /// Returns what the requests in flight are for.
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = &Task> {
+        self.flights.iter().map(|flight| &flight.task)
     }
 
     /// Takes the request that a reply answers. The driver skipped the replies to older ones.
     pub(crate) fn answered(&mut self, id: RequestId, now: BootInstant) -> Option<Flight> {
-        let index = self.flights.iter().position(|flight| flight.id == id)?;
-        let flight = self.flights.remove(index)?;
-        let took = now.since(flight.sent);
-        let took = took.as_nanos() as u64;
+        let flight = match self.flights.front() {
+            Some(oldest) if oldest.id == id => self.flights.pop_front()?,
+            _ => {
+                let index = self.flights.iter().position(|flight| flight.id == id)?;
+                self.flights.remove(index)?
+            }
+        };
+        let took = now.as_nanos().saturating_sub(flight.sent.as_nanos());
         self.round_trip = Some(match self.round_trip {
             None => took,
             Some(known) => (known * 7 + took) / 8,
@@ -162,8 +157,13 @@ impl Member {
         Some(flight)
     }
 
-    /// Marks the requests that reached their limit, and returns what they were for.
-    pub(crate) fn expire(&mut self, now: BootInstant) -> Vec<(Task, BootInstant, Duration)> {
+    /// Marks the requests that reached their limit, and returns what they were for. `lease_of` names the lease of a
+    /// release, which may be over when the reply comes.
+    pub(crate) fn expire(
+        &mut self,
+        now: BootInstant,
+        lease_of: impl Fn(&Task) -> Option<Lease>,
+    ) -> Vec<(Task, BootInstant, Duration)> {
         if self.next_limit.is_none_or(|next| next > now) {
             return Vec::new();
         }
@@ -172,7 +172,17 @@ impl Member {
         let expired = due.map(|flight| {
             flight.late = true;
             let limit = flight.limit.since(flight.sent);
-            (flight.task.clone(), flight.sent, limit)
+            let task = flight.task.clone();
+            if let Task::Free(id) = task
+                && let Some(lease) = lease_of(&task)
+            {
+                flight.task = Task::Release(Box::new(ReleaseTask {
+                    lease,
+                    operation: Some(id),
+                    successor: None,
+                }));
+            }
+            (task, flight.sent, limit)
         });
         let expired = expired.collect();
         let waiting = self.flights.iter().filter(|flight| !flight.late);
@@ -190,38 +200,32 @@ impl Member {
         self.connected = None;
         self.heartbeat = None;
         self.next_limit = None;
-        // The server may have lost its data.
-        self.expiries.clear();
         std::mem::take(&mut self.flights).into()
     }
 
-    /// Returns whether a request has to set the expiry of the counter, and notes that it does.
-    pub(crate) fn expiry_is_due(&mut self, key: &Key, now: BootInstant) -> bool {
-        let is_recent = |at: &BootInstant| now.since(*at) < EXPIRY_EVERY;
-        if self.expiries.get(key).is_some_and(is_recent) {
-            return false;
-        }
-        if self.expiries.len() >= EXPIRIES_MAX {
-            self.expiries.clear();
-        }
-        self.expiries.insert(key.clone(), now);
-        true
-    }
-
-    /// Takes in which data the member replies from. Other data may have no counter that expires.
-    pub(crate) fn replies_from(&mut self, data: &Incarnation) {
-        if self.data.as_ref() != Some(data) {
-            self.expiries.clear();
+    /// Takes in which data the member replies from. Returns whether it is other data than before, which may have no
+    /// counter that expires.
+    #[inline]
+    pub(crate) fn replies_from(&mut self, data: &Incarnation) -> bool {
+        let is_other = self.data.as_ref() != Some(data);
+        if is_other {
             self.data = Some(data.clone());
         }
+        is_other
     }
 
     /// Whether plain commands may take a lock for which no client waits. In the first second of a connection they may
-    /// only if it asked for the lock before.
-    pub(crate) fn takes_plain_commands(&self, key: &Key, now: BootInstant) -> bool {
+    /// only if the lock was granted before (`is_known`).
+    #[inline]
+    pub(crate) fn takes_plain_commands(&self, is_known: bool, now: BootInstant) -> bool {
         let is_old = |since| now.since(since) >= HOT_PAUSE;
-        !self.scripts_only
-            && (self.connected.is_some_and(is_old) || self.expiries.contains_key(key))
+        !self.scripts_only && (is_known || self.connected.is_some_and(is_old))
+    }
+
+    /// Whether releases are owed.
+    #[inline]
+    pub(crate) fn owes_nothing(&self) -> bool {
+        self.owed.is_empty()
     }
 
     pub(crate) fn round_trip(&self) -> Option<Duration> {

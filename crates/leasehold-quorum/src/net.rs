@@ -10,7 +10,9 @@ use leasehold_types::{BootInstant, Entropy, Key, LockRequest, MemberFailure, Own
 use crate::acquire::GivenBack;
 use crate::ballot::majority;
 use crate::engine::{Config, Now};
+use crate::known_locks::KnownLocks;
 use crate::member::{HOT_PAUSE, Member, Task};
+use crate::members::Members;
 use crate::membership::{Access, Membership};
 use crate::operation::{Event, OperationId, Outcome, Progress};
 use crate::request::{Request, RequestId};
@@ -23,11 +25,12 @@ pub(crate) struct Net {
     pub(crate) now: Now,
     pub(crate) membership: Membership,
     pub(crate) members: Vec<Member>,
+    pub(crate) known_locks: KnownLocks,
     pub(crate) waiters: Waiters,
     pub(crate) heartbeat: Heartbeat,
     pub(crate) entropy: Arc<dyn Entropy>,
     timers: BTreeSet<(BootInstant, Timer)>,
-    transmits: VecDeque<(usize, RequestId, Request)>,
+    transmits: VecDeque<(Members, RequestId, Request)>,
     /// Requests to members that are not connected.
     unsent: VecDeque<(usize, Task)>,
     events: VecDeque<(OperationId, Event)>,
@@ -86,6 +89,7 @@ impl Net {
             },
             members: set.ids.iter().map(|_| Member::default()).collect(),
             membership: Membership::new(set, enforced, read_only, Arc::clone(&entropy)),
+            known_locks: KnownLocks::default(),
             waiters: Waiters::default(),
             heartbeat: Heartbeat::default(),
             entropy,
@@ -106,10 +110,26 @@ impl Net {
         if self.members[member].connected.is_none() {
             return self.unsent.push_back((member, task));
         }
-        let id = RequestId(self.next_request);
+        let (now, id) = (self.now.instant, self.next_request());
+        self.members[member].push(id, task, now, now + limit);
+        let transmit = (Members::only(member), id, request);
+        self.transmits.push_back(transmit);
+    }
+
+    /// Sends one request to all members, which are connected.
+    pub(crate) fn send_to_all(&mut self, task: &Task, request: Request, limit: Duration) {
+        let (now, id) = (self.now.instant, self.next_request());
+        let at = now + limit;
+        for member in &mut self.members {
+            member.push(id, task.clone(), now, at);
+        }
+        let all = Members::first(self.members.len());
+        self.transmits.push_back((all, id, request));
+    }
+
+    fn next_request(&mut self) -> RequestId {
         self.next_request += 1;
-        self.members[member].push(id, task, self.now.instant, limit);
-        self.transmits.push_back((member, id, request));
+        RequestId(self.next_request)
     }
 
     /// Sends the requests of the membership.
@@ -141,13 +161,16 @@ impl Net {
         self.unsent.pop_front()
     }
 
-    pub(crate) fn pop_transmit(&mut self) -> Option<(usize, RequestId, Request)> {
+    pub(crate) fn pop_transmit(&mut self) -> Option<(Members, RequestId, Request)> {
         self.transmits.pop_front()
     }
 
     /// Forgets what the driver has not sent to a member whose connection broke.
     pub(crate) fn drop_transmits(&mut self, member: usize) {
-        self.transmits.retain(|(to, ..)| *to != member);
+        self.transmits.retain_mut(|(to, ..)| {
+            to.remove(member);
+            !to.is_empty()
+        });
     }
 
     pub(crate) fn has_no_output(&self) -> bool {
@@ -218,6 +241,18 @@ impl Net {
         } else {
             (ttl / 20).clamp(Duration::from_millis(50), Duration::from_secs(1))
         }
+    }
+
+    /// A round asks for the lock. Returns whether the lock was granted before, and whether the round has to set the
+    /// expiry of its counters.
+    pub(crate) fn use_lock(&mut self, key: &Key) -> (bool, bool) {
+        let now = self.now.instant;
+        let known = self.known_locks.get(key);
+        let expire = known.is_none_or(|known| known.expiry_is_due(now));
+        if expire {
+            self.known_locks.set_expiry(key, now);
+        }
+        (known.is_some_and(|known| known.is_granted), expire)
     }
 
     /// Whether no client is known to wait for the lock.

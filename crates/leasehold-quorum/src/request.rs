@@ -135,35 +135,6 @@ pub struct Requeue {
 }
 
 impl Request {
-    /// Returns whether both requests are equal, so that a driver need not write the second one anew. May return
-    /// `false` for equal requests.
-    pub fn is_same_as(&self, other: &Self) -> bool {
-        match (self, other) {
-            (
-                Self::TryAcquire {
-                    lock_request,
-                    proposal,
-                    expire,
-                },
-                Self::TryAcquire {
-                    lock_request: others,
-                    proposal: other_proposal,
-                    expire: other_expire,
-                },
-            ) => {
-                Arc::ptr_eq(lock_request, others)
-                    && (proposal, expire) == (other_proposal, other_expire)
-            }
-            (
-                Self::Free { lock_request },
-                Self::Free {
-                    lock_request: others,
-                },
-            ) => Arc::ptr_eq(lock_request, others),
-            _ => false,
-        }
-    }
-
     /// Returns the shortest time after which a reply is of no use; `None` if the request has no lease.
     pub fn usable_ttl(&self) -> Option<Duration> {
         match self {

@@ -65,7 +65,7 @@ impl Acquisition {
         // A fence that was drawn later belongs to the lease of the first request.
         let without_fence = state.granted().filter(|it| it.fence.is_none());
         let (sent, is_same) = match without_fence {
-            Some(first) => (first.sent, first.incarnation == from.incarnation),
+            Some(first) => (first.sent, first.incarnation == *from.incarnation),
             None => (from.sent, true),
         };
         if !is_same {
@@ -85,8 +85,6 @@ impl Acquisition {
         if let Some(fence) = fence {
             self.vote(member, Vote::Granted(fence));
         }
-        // A script has set the expiry, too.
-        net.members[member].expiry_is_due(&self.lock_request.key, net.now.instant);
     }
 
     fn draw_fence(&mut self, net: &mut Net, member: usize) {
@@ -166,7 +164,7 @@ impl Acquisition {
         fence: Fence,
         reply: Reply,
     ) -> Next {
-        let (member, data) = (from.member, Some(&from.incarnation));
+        let (member, data) = (from.member, Some(from.incarnation));
         let counts = net.membership.counts(member, from.sent, data);
         let answer = match reply {
             Reply::Confirmed(answer) if counts.is_ok() && !from.late => Some(answer),

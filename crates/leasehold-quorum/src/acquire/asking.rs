@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_types::{Error, ErrorKind, Fence, LockRequest};
 
-use super::state::{Acquisition, Phase, Standing, round_timeout};
+use super::state::{Acquisition, Phase, Round, Standing, round_timeout};
 use crate::ballot::Vote;
 use crate::member::HOT_PAUSE;
 use crate::member::Task;
@@ -97,6 +97,7 @@ impl Acquisition {
             false => first.max(now.wall.as_micros()),
         };
         let mut round = self.new_round(proposal, now.instant + limit);
+        (round.is_known, round.expire) = net.use_lock(&self.lock_request.key);
         for (member, state) in self.members.iter_mut().enumerate() {
             state.tried = false;
             // A waiter need not wait for a member that it cannot ask.
@@ -120,8 +121,10 @@ impl Acquisition {
             (None, Phase::Asking | Phase::Over) => 0,
         };
         // The holder's fence shows in its owner.
-        if self.may_be_hot(net, member) && proposal == first_proposal(&lock_request) {
-            let expire = net.members[member].expiry_is_due(&lock_request.key, net.now.instant);
+        if let Some(round) = self.hot_round(net, member)
+            && proposal == first_proposal(&lock_request)
+        {
+            let expire = round.expire;
             let request = Request::TryAcquire {
                 lock_request,
                 proposal,
@@ -160,18 +163,19 @@ impl Acquisition {
         self.ticket.map(Position::Ticket)
     }
 
-    /// Whether the plain commands may take the lock ahead of the queue. They may only while no waiter is
+    /// Returns the round if its plain commands may take the lock ahead of the queue. They may only while no waiter is
     /// known. A new client does not know the waiters, and could take the lock in a gap that is meant for
     /// foreign clients. In its first second it therefore asks for each lock with a script first.
-    fn may_be_hot(&self, net: &Net, member: usize) -> bool {
+    fn hot_round(&self, net: &Net, member: usize) -> Option<&Round> {
         let (now, key) = (net.now.instant, &self.lock_request.key);
-        self.is_asking()
-            && self.is_exclusive()
+        let round = self.round.as_ref().filter(|_| self.is_asking())?;
+        let may_be_hot = self.is_exclusive()
             && self.ticket.is_none()
             && !self.lock_request.barges
             && !self.members[member].tried
-            && net.members[member].takes_plain_commands(key, now)
-            && net.has_no_known_waiters(key)
+            && net.members[member].takes_plain_commands(round.is_known, now)
+            && net.has_no_known_waiters(key);
+        may_be_hot.then_some(round)
     }
 
     pub(super) fn confirm(&mut self, net: &mut Net, member: usize, fence: Fence) {

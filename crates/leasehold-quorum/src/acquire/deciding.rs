@@ -88,6 +88,7 @@ impl Acquisition {
         self.phase = Phase::Held(fence);
         self.round = None;
         self.pause = None;
+        net.known_locks.granted(&self.lock_request.key);
         net.waiters
             .remove(&self.lock_request.key, self.ticket, self.id);
         let slot = self.commonest_slot();

@@ -135,15 +135,17 @@ impl Plain {
             return None;
         }
         let (now, members) = (net.now.instant, net.members.len());
+        let known = net.known_locks.get(&lock_request.key);
+        let is_known = known.is_some_and(|known| known.is_granted);
         let is_usual = members <= MEMBERS_MAX
             && lock_request.mode == Mode::Exclusive
             && !lock_request.barges
             && net.has_no_known_waiters(&lock_request.key)
             && (0..members).all(|member| {
-                net.members[member].takes_plain_commands(&lock_request.key, now)
+                net.members[member].takes_plain_commands(is_known, now)
                     && net.membership.access(now, member, now) == Access::Open
-            })
-            && (!lock_request.waits || net.has_majority(now));
+                    && net.membership.lacks_vote(now, member).is_none()
+            });
         let fence = Fence::new(first_proposal(lock_request)).filter(|_| is_usual)?;
         let mut plain = Self {
             id,
@@ -156,15 +158,15 @@ impl Plain {
             is_held: false,
         };
         let limit = net.limit_of(lock_request.usable_ttl());
-        for member in 0..members {
-            let request = Request::TryAcquire {
-                lock_request: Arc::clone(lock_request),
-                proposal: fence.get(),
-                expire: net.members[member].expiry_is_due(&lock_request.key, now),
-            };
-            net.send(member, Task::Attempt(id, NUMBER), request, limit);
-        }
-        if lock_request.waits {
+        let (_, expire) = net.use_lock(&lock_request.key);
+        let request = Request::TryAcquire {
+            lock_request: Arc::clone(lock_request),
+            proposal: fence.get(),
+            expire,
+        };
+        net.send_to_all(&Task::Attempt(id, NUMBER), request, limit);
+        // The round on one member ends with its request.
+        if lock_request.waits && members > 1 {
             net.set_timer(Timer::Acquire(id), &mut plain.timer, Some(plain.end));
         }
         Some(plain)
@@ -189,7 +191,7 @@ impl Plain {
         let is_late = self.began + (usable - usable / 10) <= now;
         let is_decided = !is_late
             && net.membership.check_ttl(&self.lock_request).is_ok()
-            && self.counts(net, from.member, &from.incarnation)
+            && self.counts(net, from.member, from.incarnation)
             && (0..members).all(|member| {
                 let data = self.granted[member].as_ref();
                 data.is_none_or(|data| self.counts(net, member, data))

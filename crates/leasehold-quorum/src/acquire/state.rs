@@ -101,6 +101,10 @@ pub(crate) struct Round {
     pub(crate) end: Option<BootInstant>,
     /// The same fence is proposed to all members.
     pub(crate) proposal: u64,
+    /// Whether its plain commands set the expiry of the counters.
+    pub(crate) expire: bool,
+    /// The lock was granted before on these connections.
+    pub(crate) is_known: bool,
     pub(crate) ballot: Ballot,
 }
 
@@ -166,6 +170,8 @@ impl Acquisition {
         Round {
             end: Some(end),
             proposal,
+            expire: false,
+            is_known: false,
             ballot,
         }
     }

@@ -22,6 +22,9 @@ impl Membership {
     /// Returns whether requests of an operation that began at `began` may be sent to the member. If an
     /// older status of the member is in the way, asks for a new one.
     pub(crate) fn access(&mut self, now: BootInstant, member: usize, began: BootInstant) -> Access {
+        if self.is_open(member) {
+            return Access::Open;
+        }
         let state = &self.members[member];
         match state.connection {
             Connection::Open if state.silent_since.is_some() => return Access::Closed,
@@ -36,9 +39,8 @@ impl Membership {
             Connection::Closed(..) => return Access::Closed,
         }
         let is_forming = match self.trust.may_ask(member) {
-            Ok(()) => return Access::Open,
             Err(UntrustedReason::NotFormed { missing }) => self.may_form(now, missing),
-            Err(_) => false,
+            Ok(()) | Err(_) => false,
         };
         let is_known = self.trust.heard_since(member, began);
         if !is_known && state.retry.is_none() {
@@ -48,6 +50,13 @@ impl Membership {
             true => Access::Closed,
             false => Access::Pending,
         }
+    }
+
+    /// Returns whether requests of any operation may be sent to the member.
+    pub(crate) fn is_open(&self, member: usize) -> bool {
+        let state = &self.members[member];
+        let is_open = matches!(state.connection, Connection::Open);
+        is_open && state.met && state.silent_since.is_none() && self.trust.may_ask(member).is_ok()
     }
 
     /// Returns whether operations wait for the first status of the member.

@@ -7,7 +7,8 @@ use leasehold_types::{Error, ErrorKind, LockRequest, LostReason, MemberFailure, 
 use crate::acquire::Acquiring;
 use crate::errors::too_few;
 use crate::fanout::{Contact, Fanout};
-use crate::member::{Answered, Task};
+use crate::member::{Answered, ReleaseTask, Task};
+use crate::membership::Access;
 use crate::net::{Net, Reach, Timer};
 use crate::operation::{OperationId, Outcome};
 use crate::operations::{Next, Operations};
@@ -65,6 +66,22 @@ impl Release {
         self.advance(net, others)
     }
 
+    /// Sends the release to all members at once, if they can be asked, and otherwise to each that can be.
+    pub(crate) fn begin(&mut self, net: &mut Net, others: &mut Operations<Acquiring>) -> Next {
+        let (now, members) = (net.now.instant, net.members.len());
+        let is_usual = !self.contended
+            && net.waiters.of(&self.lock_request.key).next().is_none()
+            && (0..members).all(|it| net.membership.access(now, it, now) == Access::Open);
+        if !is_usual {
+            return self.advance(net, others);
+        }
+        let lock_request = Arc::clone(&self.lock_request);
+        let limit = net.limit_of(lock_request.usable_ttl());
+        net.send_to_all(&Task::Free(self.id), Request::Free { lock_request }, limit);
+        self.fanout.asked_all();
+        Next::Runs
+    }
+
     /// Sends a release to the members that can be asked by now.
     pub(crate) fn advance(&mut self, net: &mut Net, others: &mut Operations<Acquiring>) -> Next {
         let (began, now) = (self.fanout.began(), net.now.instant);
@@ -100,6 +117,11 @@ impl Release {
         self.decide(net)
     }
 
+    /// Returns the lease that it frees.
+    pub(crate) fn lease(&self) -> Lease {
+        Lease::of(&self.lock_request)
+    }
+
     /// Whether its outcome is known, and each member that can be asked was asked.
     pub(crate) fn is_decided(&self) -> bool {
         self.is_decided && !self.is_waiting()
@@ -118,6 +140,8 @@ impl Release {
         member: usize,
     ) -> Next {
         self.contended = true;
+        net.waiters
+            .note_busy(&self.lock_request.key, net.now.instant);
         let sending = Sending {
             lease: Lease::of(&self.lock_request),
             requeue: None,
@@ -132,7 +156,7 @@ impl Release {
 
     /// A member answered. It counts only if the member has a vote.
     pub(crate) fn answered(&mut self, net: &mut Net, from: &Answered, reply: Reply) -> Next {
-        let (member, data) = (from.member, Some(&from.incarnation));
+        let (member, data) = (from.member, Some(from.incarnation));
         if let Err(reason) = net.membership.counts(member, from.sent, data) {
             return self.lost(net, member, reason.error());
         }
@@ -244,19 +268,25 @@ impl Sending {
         let (named, successor) = successor.unzip();
         let lock_request = Arc::clone(&lease.lock_request);
         let limit = net.limit_of(lock_request.usable_ttl());
-        let request = match !is_contended && named.is_none() {
-            true => Request::Free { lock_request },
-            false => Request::Release {
-                lock_request,
-                requeue,
-                successor,
-            },
+        if let Some(id) = operation.filter(|_| !is_contended && named.is_none()) {
+            net.send(
+                member,
+                Task::Free(id),
+                Request::Free { lock_request },
+                limit,
+            );
+            return Ok(());
+        }
+        let request = Request::Release {
+            lock_request,
+            requeue,
+            successor,
         };
-        let task = Task::Release {
+        let task = Task::Release(Box::new(ReleaseTask {
             lease,
             operation,
             successor: named,
-        };
+        }));
         net.send(member, task, request, limit);
         Ok(())
     }

@@ -242,7 +242,7 @@ impl Round {
     fn count(&mut self, net: &mut Net, from: &Answered, states: Vec<LeaseState>) {
         self.fanout.answered();
         let (member, membership) = (from.member, &mut net.membership);
-        let reason = membership.counts(member, from.sent, Some(&from.incarnation));
+        let reason = membership.counts(member, from.sent, Some(from.incarnation));
         let doubt = reason.err();
         let doubt = doubt.map(|it| membership.failure(net.now.instant, member, &it));
         let mut states = states.into_iter();

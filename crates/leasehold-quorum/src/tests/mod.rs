@@ -104,8 +104,10 @@ impl Fixture {
     /// Takes in the engine's output, and answers background requests.
     fn poll(&mut self) {
         loop {
-            while let Some((member, id, request)) = self.engine.poll_transmit() {
-                self.sent[member].push_back((id, request));
+            while let Some((members, id, request)) = self.engine.poll_transmit() {
+                for member in members.iter() {
+                    self.sent[member].push_back((id, request.clone()));
+                }
             }
             while let Some(event) = self.engine.poll_event() {
                 self.events.push_back(event);

@@ -125,7 +125,9 @@ impl Run {
     fn seen(&self) -> String {
         let (sent, events) = (&self.fixture.sent, &self.fixture.events);
         let next = self.fixture.engine.next_timeout();
-        let sent = sent.iter().map(|it| format!("{:?}", it.back()));
+        let request =
+            |it: &VecDeque<(RequestId, Request)>| format!("{:?}", it.back().map(|it| &it.1));
+        let sent = sent.iter().map(request);
         let sent: Vec<String> = sent.collect();
         format!("{sent:?} {:?} {} {next:?}", events.back(), events.len())
     }

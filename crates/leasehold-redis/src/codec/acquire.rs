@@ -28,12 +28,13 @@ pub(super) fn write_try(
 ) -> Result<(), Error> {
     check(lock_request, proposal, None)?;
     let names = codec.names(lock_request);
-    out.command("SET").arg(names.lock());
+    out.fixed("*7\r\n$3\r\nSET\r\n").arg(names.lock());
     out.arg(lock_request.owner.to_ascii());
-    out.arg("NX").arg("GET").arg("PX");
+    out.words("$2\r\nNX\r\n$3\r\nGET\r\n$2\r\nPX\r\n");
     out.number(milliseconds(lock_request.ttl));
-    names.write(out.command("ZADD"), "fence:0");
-    out.arg("GT").arg("CH").number(proposal).arg(COUNTER);
+    names.write(out.fixed("*6\r\n$4\r\nZADD\r\n"), "fence:0");
+    out.words("$2\r\nGT\r\n$2\r\nCH\r\n");
+    out.number(proposal).arg(COUNTER);
     if expire {
         names.write(out.command("PEXPIRE"), "fence:0");
         out.number(REST_MS);
@@ -202,8 +203,8 @@ fn busy(value: &[u8]) -> Busy {
 
 pub(super) fn write_free(codec: &Codec, lock_request: &LockRequest, out: &mut CommandWriter<'_>) {
     let names = codec.names(lock_request);
-    out.command("EVALSHA").arg(FREE.sha1()).number(2);
-    out.arg(names.lock());
+    out.fixed("*6\r\n$7\r\nEVALSHA\r\n").arg(FREE.sha1());
+    out.words("$1\r\n2\r\n").arg(names.lock());
     names.write(out, "queue");
     out.arg(lock_request.owner.to_ascii());
 }

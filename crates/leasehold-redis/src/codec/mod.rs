@@ -26,6 +26,7 @@ mod record;
 mod requests;
 mod sample;
 pub(crate) mod status;
+mod usual;
 
 pub use command::Codec;
 pub(crate) use command::{RIGHTS, milliseconds, write_call};
@@ -40,6 +41,7 @@ pub use notification::read_notification;
 pub use requests::{Decoded, script_of};
 pub(crate) use sample::read_time;
 pub use sample::{SAMPLE_COMMANDS, Sampler, encode_sample};
+pub(crate) use usual::UsualRequest;
 
 #[cfg(test)]
 mod tests;

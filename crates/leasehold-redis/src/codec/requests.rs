@@ -1,6 +1,7 @@
 use leasehold::Error;
 use leasehold_quorum::{Reply, Request};
 
+use super::UsualRequest;
 use super::command::Codec;
 use super::failure::invalid_response;
 use super::{acquire, lease, member_record, record, status};
@@ -104,25 +105,27 @@ impl Codec {
 
     /// Reads the answers to a request, as many as [`Codec::answers`] says.
     pub fn decode(&self, request: &Request, answers: &[Value]) -> Decoded {
-        if answers.iter().any(|answer| answer.is_error("NOSCRIPT"))
-            && let Some(script) = script_of(request)
-        {
-            return Decoded::NoScript(script);
-        }
-        let reply = self.read(request, answers);
-        Decoded::Reply(reply.unwrap_or_else(Reply::Failed))
+        decoded(script_of(request), answers, || self.read(request, answers))
+    }
+
+    /// Reads the answers to a usual request.
+    pub(crate) fn decode_usual(&self, request: UsualRequest, answers: &[Value]) -> Decoded {
+        decoded(request.script(), answers, || {
+            self.read_usual(request, answers)
+        })
     }
 
     fn read(&self, request: &Request, answers: &[Value]) -> Result<Reply, Error> {
+        if let Some(usual) = UsualRequest::of(request) {
+            return self.read_usual(usual, answers);
+        }
         let first = || answers.first().ok_or_else(|| invalid_response("a request"));
         match request {
-            Request::TryAcquire { proposal, .. } => acquire::read_try(self, *proposal, answers),
             Request::DrawFence { .. } => {
                 let fence = acquire::read_fence(self.accepted(first()?)?)?;
                 Ok(Reply::Granted { fence, slot: None })
             }
             Request::Acquire { lock_request, .. } => acquire::read(self, lock_request, first()?),
-            Request::Free { .. } => acquire::read_freed(self, first()?),
             Request::Release { successor, .. } => {
                 acquire::read_release(self, successor.as_ref(), first()?)
             }
@@ -138,6 +141,47 @@ impl Codec {
             Request::WriteMemberRecord(_) => member_record::read_written(self, first()?),
             Request::RecordObservation(seen) if seen.is_empty() => Ok(Reply::Recorded(true)),
             Request::RecordObservation(_) => member_record::read_observed(self, first()?),
+            Request::TryAcquire { .. } | Request::Free { .. } => Err(invalid_response("a request")),
+        }
+    }
+
+    fn read_usual(&self, request: UsualRequest, answers: &[Value]) -> Result<Reply, Error> {
+        match (request, answers) {
+            (UsualRequest::TryAcquire { proposal, .. }, _) => {
+                acquire::read_try(self, proposal, answers)
+            }
+            (UsualRequest::Free, [answer, ..]) => acquire::read_freed(self, answer),
+            (UsualRequest::Free, []) => Err(invalid_response("a request")),
+        }
+    }
+}
+
+fn decoded(
+    script: Option<&'static Script>,
+    answers: &[Value],
+    read: impl FnOnce() -> Result<Reply, Error>,
+) -> Decoded {
+    match script {
+        Some(script) if answers.iter().any(|answer| answer.is_error("NOSCRIPT")) => {
+            Decoded::NoScript(script)
+        }
+        _ => Decoded::Reply(read().unwrap_or_else(Reply::Failed)),
+    }
+}
+
+impl UsualRequest {
+    /// Returns how many answers the request gets.
+    pub(crate) fn answers(self) -> usize {
+        match self {
+            Self::TryAcquire { expire, .. } => acquire::try_commands(expire),
+            Self::Free => 1,
+        }
+    }
+
+    fn script(self) -> Option<&'static Script> {
+        match self {
+            Self::TryAcquire { .. } => None,
+            Self::Free => Some(&script::FREE),
         }
     }
 }

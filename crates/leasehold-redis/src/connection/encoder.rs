@@ -3,15 +3,14 @@ use leasehold_quorum::Request;
 
 use crate::codec::Codec;
 
-/// Writes requests. The engine sends most requests to all members, one after the other, so this keeps the
-/// bytes of the last one.
+/// Writes requests. The engine sends most requests to all members, so this keeps the bytes of the last one.
 #[derive(Debug, Default)]
 pub(crate) struct Encoder {
     /// Whether the bytes of a request are the same for all members.
     is_shared: bool,
-    last: Option<Request>,
     bytes: Vec<u8>,
-    commands: usize,
+    /// How many commands the bytes are, once the present request was written.
+    commands: Option<usize>,
 }
 
 impl Encoder {
@@ -26,7 +25,13 @@ impl Encoder {
         }
     }
 
-    /// Writes the commands of a request, and returns their number. On an error it writes nothing.
+    /// Begins the next request.
+    pub(crate) fn begin(&mut self) {
+        self.commands = None;
+        self.bytes.clear();
+    }
+
+    /// Writes the commands of the present request, and returns their number. On an error it writes nothing.
     pub(crate) fn encode(
         &mut self,
         codec: &Codec,
@@ -36,15 +41,13 @@ impl Encoder {
         if !self.is_shared {
             return codec.encode(request, out);
         }
-        let is_known = |last: &Request| last.is_same_as(request);
-        if !self.last.as_ref().is_some_and(is_known) {
-            self.last = None;
-            self.bytes.clear();
-            self.commands = codec.encode(request, &mut self.bytes)?;
-            self.last = Some(request.clone());
-        }
+        let commands = match self.commands {
+            Some(commands) => commands,
+            None => codec.encode(request, &mut self.bytes)?,
+        };
+        self.commands = Some(commands);
         out.extend_from_slice(&self.bytes);
-        Ok(self.commands)
+        Ok(commands)
     }
 }
 
@@ -89,7 +92,8 @@ mod tests {
         for prefixes in [["", "", ""], ["a:", "a:", "a:"], ["", "a:", ""]] {
             let codecs = prefixes.map(codec);
             let mut encoder = Encoder::new(&codecs);
-            for request in [free("x"), free("x"), free("longer"), Request::Status] {
+            for request in [free("x"), free("longer"), Request::Status] {
+                encoder.begin();
                 for codec in &codecs {
                     let (mut shared, mut own) = (b"-".to_vec(), b"-".to_vec());
                     let commands = encoder.encode(codec, &request, &mut shared).unwrap();

@@ -9,11 +9,12 @@ use leasehold_quorum::{BatchReply, Notification, Reply, Request, RequestId};
 use super::encoder::Encoder;
 use super::raw_request::{RawRequest, RawRequestId};
 use super::silence::Silence;
-use super::socket::Socket;
+use super::socket::{Socket, unreadable};
 use crate::codec::{
-    Codec, Decoded, SAMPLE_COMMANDS, Sampler, encode_sample, read_notification, script_of,
+    Codec, Decoded, SAMPLE_COMMANDS, Sampler, UsualRequest, encode_sample, read_notification,
+    script_of,
 };
-use crate::resp::{CommandWriter, Value};
+use crate::resp::{CommandWriter, Parser, Value};
 use crate::scripts::Script;
 
 /// An open connection.
@@ -46,26 +47,34 @@ const KEPT_ROOM: usize = 64 * 1024;
 /// Replies that have yet to arrive, in the order of the commands.
 #[derive(Debug)]
 enum PendingReply {
-    Request {
-        id: RequestId,
-        request: Request,
-        commands: usize,
-        /// The first command loads the script.
-        loads: bool,
-    },
+    /// A usual request, whose script was loaded before.
+    Usual(RequestId, UsualRequest),
+    Request(Box<PendingRequest>),
     /// The reply to a request that could not be written. It has its place in the order, too.
     Unwritten(RequestId, Error, usize),
     /// The replies to a caller.
-    RawRequest {
-        id: RawRequestId,
-        script: Option<&'static Script>,
-        commands: usize,
-        loads: bool,
-    },
+    RawRequest(Box<PendingRawRequest>),
     /// The sample that ends a batch.
     Sample,
     /// Replies that the driver does not need.
     Ignored(usize),
+}
+
+#[derive(Debug)]
+struct PendingRequest {
+    id: RequestId,
+    request: Request,
+    commands: usize,
+    /// The first command loads the script.
+    loads: bool,
+}
+
+#[derive(Debug)]
+struct PendingRawRequest {
+    id: RawRequestId,
+    script: Option<&'static Script>,
+    commands: usize,
+    loads: bool,
 }
 
 /// What to do with bytes that a connection read.
@@ -99,7 +108,7 @@ impl Pipeline {
     /// Returns the raw requests that the server has yet to answer.
     pub(crate) fn raw_requests(&self) -> impl Iterator<Item = RawRequestId> {
         self.awaited.iter().filter_map(|awaited| match awaited {
-            PendingReply::RawRequest { id, .. } => Some(*id),
+            PendingReply::RawRequest(it) => Some(it.id),
             _ => None,
         })
     }
@@ -165,19 +174,31 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Takes in values that the server sent, and passes on what they mean.
+    /// Takes in what the server sent, and passes on what it means.
     ///
     /// # Errors
     ///
-    /// If they are no replies to the requests. The connection cannot be used after that.
+    /// If it is no reply to the requests. The connection cannot be used after that.
     pub(crate) fn receive(
         &mut self,
         codec: &Codec,
-        values: &mut Vec<Value>,
+        parser: &mut Parser,
         mut handle: impl FnMut(Event),
     ) -> Result<(), Error> {
         self.silence.heard();
-        for value in values.drain(..) {
+        loop {
+            if let Some(&PendingReply::Usual(id, usual)) = self.awaited.front()
+                && self.values.is_empty()
+                && let Some((reply, length)) = usual.read(parser.unread())
+            {
+                parser.skip(length);
+                self.awaited.pop_front();
+                self.batch.push((id, reply));
+                continue;
+            }
+            let Some(value) = parser.next_value().map_err(unreadable)? else {
+                return Ok(());
+            };
             if let Value::Push(parts) = value {
                 let notification = read_notification(&codec.prefix, &parts);
                 self.notifications.extend(notification);
@@ -190,7 +211,6 @@ impl Pipeline {
                 }
             }
         }
-        Ok(())
     }
 
     /// Adds a request of the engine.
@@ -199,17 +219,20 @@ impl Pipeline {
         codec: &Codec,
         encoder: &mut Encoder,
         id: RequestId,
-        request: Request,
+        request: &Request,
     ) {
         self.silence.asked(request.usable_ttl());
-        let loads = script_of(&request).is_some_and(|script| self.load(script));
+        let loads = script_of(request).is_some_and(|script| self.load(script));
         self.awaited
-            .push_back(match encoder.encode(codec, &request, &mut self.output) {
-                Ok(commands) => PendingReply::Request {
-                    id,
-                    request,
-                    commands: commands + usize::from(loads),
-                    loads,
+            .push_back(match encoder.encode(codec, request, &mut self.output) {
+                Ok(commands) => match UsualRequest::of(request).filter(|_| !loads) {
+                    Some(usual) => PendingReply::Usual(id, usual),
+                    None => PendingReply::Request(Box::new(PendingRequest {
+                        id,
+                        request: request.clone(),
+                        commands: commands + usize::from(loads),
+                        loads,
+                    })),
                 },
                 Err(error) => {
                     // Any command has a reply that can be waited for.
@@ -225,12 +248,14 @@ impl Pipeline {
     pub(crate) fn push_raw(&mut self, request: &RawRequest) {
         let loads = request.script.is_some_and(|script| self.load(script));
         self.output.extend_from_slice(&request.bytes);
-        self.awaited.push_back(PendingReply::RawRequest {
+        let pending = PendingRawRequest {
             id: request.id,
             script: request.script,
             commands: request.commands + usize::from(loads),
             loads,
-        });
+        };
+        self.awaited
+            .push_back(PendingReply::RawRequest(Box::new(pending)));
     }
 
     /// Loads a script before its first use on this connection.
@@ -260,12 +285,12 @@ impl Pipeline {
     ) -> Result<(), Error> {
         self.values.push(value);
         let expected = match self.awaited.front() {
-            Some(
-                PendingReply::Request { commands, .. }
-                | PendingReply::Unwritten(_, _, commands)
-                | PendingReply::RawRequest { commands, .. }
-                | PendingReply::Ignored(commands),
-            ) => *commands,
+            Some(PendingReply::Usual(_, usual)) => usual.answers(),
+            Some(PendingReply::Request(it)) => it.commands,
+            Some(PendingReply::RawRequest(it)) => it.commands,
+            Some(PendingReply::Unwritten(_, _, commands) | PendingReply::Ignored(commands)) => {
+                *commands
+            }
             Some(PendingReply::Sample) => SAMPLE_COMMANDS,
             None => return Err(unexpected()),
         };
@@ -273,20 +298,18 @@ impl Pipeline {
             return Ok(());
         }
         match self.awaited.pop_front() {
-            Some(PendingReply::Request {
-                id, request, loads, ..
-            }) => self.answer(codec, id, &request, loads)?,
+            Some(PendingReply::Usual(id, usual)) => match codec.decode_usual(usual, &self.values) {
+                Decoded::Reply(reply) => self.batch.push((id, reply)),
+                Decoded::NoScript(_) => return Err(forgotten()),
+            },
+            Some(PendingReply::Request(it)) => self.answer(codec, it.id, &it.request, it.loads)?,
             Some(PendingReply::Unwritten(id, error, _)) => {
                 self.batch.push((id, Reply::Failed(error)));
             }
-            Some(PendingReply::RawRequest {
-                id, script, loads, ..
-            }) => {
+            Some(PendingReply::RawRequest(it)) => {
                 let values = std::mem::take(&mut self.values);
-                handle(Event::RawReplies(
-                    id,
-                    self.replies_of(script, loads, values),
-                ));
+                let replies = self.replies_of(it.script, it.loads, values);
+                handle(Event::RawReplies(it.id, replies));
             }
             Some(PendingReply::Sample) => {
                 if let (Some(sampler), [time, epoch]) = (&mut self.sampler, self.values.as_slice())

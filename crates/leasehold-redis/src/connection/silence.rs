@@ -10,7 +10,8 @@ use leasehold::store::LockRequest;
 pub(crate) struct Silence {
     /// Since when the server owes replies and sends nothing.
     since: Option<BootInstant>,
-    /// The shortest limit of the requests since the server last owed nothing.
+    /// The shortest term of the requests since the server last owed nothing, and the limit that it leads to.
+    term: Duration,
     limit: Duration,
     is_over: bool,
 }
@@ -29,6 +30,7 @@ impl Silence {
     pub(crate) fn new() -> Self {
         Self {
             since: None,
+            term: Duration::MAX,
             limit: LIMIT_MAX,
             is_over: false,
         }
@@ -36,8 +38,10 @@ impl Silence {
 
     /// Notes a request, and the term of its lease if it has one.
     pub(crate) fn asked(&mut self, term: Option<Duration>) {
-        let limit = term.map_or(LIMIT_MAX, |term| term / PART_OF_TERM);
-        self.limit = self.limit.min(limit.max(LIMIT_MIN));
+        if let Some(term) = term.filter(|term| *term < self.term) {
+            self.term = term;
+            self.limit = LIMIT_MAX.min((term / PART_OF_TERM).max(LIMIT_MIN));
+        }
     }
 
     /// The server sent something.

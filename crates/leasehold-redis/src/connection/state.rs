@@ -13,7 +13,7 @@ use super::raw_request::{RawRequest, RawRequestId};
 use super::registration::Registration;
 use super::socket::Socket;
 use crate::codec::{Codec, Sampler};
-use crate::resp::Value;
+use crate::resp::Parser;
 
 /// The connection to one member, without its I/O: the requests to write, and the replies that have yet to
 /// arrive.
@@ -68,13 +68,13 @@ impl Connection {
         now: BootInstant,
         encoder: &mut Encoder,
         id: RequestId,
-        request: Request,
+        request: &Request,
     ) -> bool {
         let Some(open) = &mut self.open else {
             return false;
         };
         if let Some(registration) = &mut self.registration
-            && registration.is_due_for(&request, now)
+            && registration.is_due_for(request, now)
         {
             open.push_commands(|writer| registration.write(now, writer));
         }
@@ -165,20 +165,20 @@ impl Connection {
         }
     }
 
-    /// Takes in values that the server sent, and passes on what they mean.
+    /// Takes in what the server sent, and passes on what it means.
     ///
     /// # Errors
     ///
-    /// If they are no replies to the requests. The connection cannot be used after that.
+    /// If it is no reply to the requests. The connection cannot be used after that.
     pub(crate) fn receive(
         &mut self,
         now: BootInstant,
-        values: &mut Vec<Value>,
+        parser: &mut Parser,
         handle: impl FnMut(Event),
     ) -> Result<(), Error> {
         self.register(now);
         match &mut self.open {
-            Some(open) => open.receive(&self.codec, values, handle),
+            Some(open) => open.receive(&self.codec, parser, handle),
             None => Ok(()),
         }
     }

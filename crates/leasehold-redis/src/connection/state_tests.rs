@@ -10,7 +10,7 @@ use leasehold::{Effect, ErrorKind, Key};
 use super::super::encoder::Encoder;
 use super::*;
 use crate::codec::script_of;
-use crate::resp::CommandWriter;
+use crate::resp::{CommandWriter, Value};
 
 const START: BootInstant = BootInstant::from_nanos(0);
 
@@ -74,7 +74,7 @@ fn connected() -> Connected {
 }
 
 fn push(connection: &mut Connection, id: u64, request: Request) -> bool {
-    connection.push(START, &mut Encoder::default(), RequestId(id), request)
+    connection.push(START, &mut Encoder::default(), RequestId(id), &request)
 }
 
 fn owner() -> Owner {
@@ -126,8 +126,13 @@ fn receive(
     values: impl IntoIterator<Item = Value>,
 ) -> Result<Vec<String>, Error> {
     let mut events = Vec::new();
-    let mut values = values.into_iter().collect();
-    connection.receive(START, &mut values, |event| {
+    let mut parser = Parser::new();
+    for value in values {
+        let bytes = wire(&value);
+        parser.room()[..bytes.len()].copy_from_slice(&bytes);
+        parser.filled(bytes.len());
+    }
+    connection.receive(START, &mut parser, |event| {
         events.push(match event {
             Event::Batch(batch) => format!("{} replies", batch.replies.len()),
             Event::Notification(_) => "notification".into(),
@@ -135,6 +140,25 @@ fn receive(
         });
     })?;
     Ok(events)
+}
+
+/// Returns a value in the form of RESP3.
+fn wire(value: &Value) -> Vec<u8> {
+    let all = |kind: char, items: &[Value]| {
+        let head = format!("{kind}{}\r\n", items.len()).into_bytes();
+        [head, items.iter().flat_map(wire).collect()].concat()
+    };
+    match value {
+        Value::Null => b"_\r\n".to_vec(),
+        Value::Integer(number) => format!(":{number}\r\n").into_bytes(),
+        Value::Error { code, message } => format!("-{code} {message}\r\n").into_bytes(),
+        Value::Array(items) => all('*', items),
+        Value::Push(items) => all('>', items),
+        other => {
+            let bytes = other.as_bytes().expect("a value that the tests use");
+            [format!("${}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat()
+        }
+    }
 }
 
 fn released() -> Value {
@@ -316,8 +340,8 @@ fn client_registers_before_its_first_attempt() {
             connection.connect("next");
         }
         let now = START + Duration::from_secs(60 * minutes);
-        connection.receive(now, &mut Vec::new(), |_| {}).unwrap();
-        connection.push(now, &mut Encoder::default(), RequestId(1), attempt.clone());
+        connection.receive(now, &mut Parser::new(), |_| {}).unwrap();
+        connection.push(now, &mut Encoder::default(), RequestId(1), &attempt);
         let written = connection.batch();
         let record = written.find("HSET");
         assert_eq!(record.is_some(), is_said, "{written}");

@@ -17,8 +17,8 @@ use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
 
 use super::shared::Shared;
-use crate::connection::socket::{Socket, broken, unreadable};
-use crate::resp::{Parser, Value};
+use crate::connection::socket::{Socket, broken};
+use crate::resp::Parser;
 
 /// What arrives from all members, and which task waits for it.
 #[derive(Debug)]
@@ -41,7 +41,8 @@ pub(super) struct Reading {
 pub(super) struct Incoming {
     socket: Arc<Socket>,
     parser: Parser,
-    values: Vec<Value>,
+    /// Whether bytes arrived that the engine has not taken in yet.
+    is_unread: bool,
     /// Why the connection cannot be used further.
     error: Option<Error>,
     /// The registration at a runtime, and the reader that made it.
@@ -72,7 +73,7 @@ impl Reading {
         *self.member(member) = Some(Incoming {
             socket,
             parser,
-            values: Vec::new(),
+            is_unread: true,
             error: None,
             registered: None,
         });
@@ -255,7 +256,6 @@ impl Incoming {
 
     /// Reads all that has arrived. Returns whether there was something.
     fn read(&mut self) -> bool {
-        let mut is_any = self.parse();
         while self.error.is_none() {
             let room = self.parser.room();
             let length = room.len();
@@ -263,12 +263,12 @@ impl Incoming {
                 Ok(0) => self.end(broken(&io::ErrorKind::UnexpectedEof.into())),
                 Ok(count) => {
                     self.parser.filled(count);
-                    is_any |= self.parse();
+                    self.is_unread = true;
                     if count < length && self.socket.is_drained_by_short_read() {
                         return true;
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return is_any,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return self.is_unread,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => self.end(broken(&error)),
             }
@@ -276,22 +276,9 @@ impl Incoming {
         true
     }
 
-    fn parse(&mut self) -> bool {
-        loop {
-            match self.parser.next_value() {
-                Ok(Some(value)) => self.values.push(value),
-                Ok(None) => return !self.values.is_empty(),
-                Err(error) => {
-                    self.end(unreadable(error));
-                    return true;
-                }
-            }
-        }
-    }
-
-    /// Returns the values that the engine has not taken in yet.
-    pub(super) fn values(&mut self) -> &mut Vec<Value> {
-        &mut self.values
+    /// Returns what arrived, if there is something that the engine has not taken in yet.
+    pub(super) fn take_unread(&mut self) -> Option<&mut Parser> {
+        std::mem::take(&mut self.is_unread).then_some(&mut self.parser)
     }
 
     /// The server says why the connection cannot be used further. This counts more than how the connection ended.

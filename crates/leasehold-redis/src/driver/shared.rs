@@ -202,8 +202,8 @@ impl Shared {
             let Some(incoming) = &mut *incoming else {
                 continue;
             };
-            if !incoming.values().is_empty()
-                && let Err(error) = state.receive(now, member, incoming.values())
+            if let Some(parser) = incoming.take_unread()
+                && let Err(error) = state.receive(now, member, parser)
             {
                 incoming.fail(error);
             }

@@ -12,7 +12,7 @@ use crate::connection::encoder::Encoder;
 use crate::connection::pipeline::Event;
 use crate::connection::raw_request::{RawRequest, RawRequests};
 use crate::connection::state::Connection;
-use crate::resp::Value;
+use crate::resp::Parser;
 
 /// Everything that the threads of a client share, behind one mutex.
 #[derive(Debug)]
@@ -121,13 +121,13 @@ impl State {
         &mut self,
         now: Now,
         member: usize,
-        values: &mut Vec<Value>,
+        parser: &mut Parser,
     ) -> Result<(), Error> {
         let (mut engine, raw_requests) = (self.engine.as_mut(), &mut self.raw_requests);
         let connection = &mut self.connections[member];
         let mut demoted = None;
         let received =
-            connection.receive(now.instant, values, |event| match (event, &mut engine) {
+            connection.receive(now.instant, parser, |event| match (event, &mut engine) {
                 (Event::RawReplies(id, replies), _) => raw_requests.answer(id, Ok(replies)),
                 (Event::Batch(batch), Some(engine)) => {
                     demoted = demoted.take().or_else(|| read_only_error(&batch));
@@ -220,8 +220,11 @@ impl State {
         let Some(engine) = &mut self.engine else {
             return;
         };
-        while let Some((member, id, request)) = engine.poll_transmit() {
-            self.connections[member].push(now.instant, &mut self.encoder, id, request);
+        while let Some((members, id, request)) = engine.poll_transmit() {
+            self.encoder.begin();
+            for member in members.iter() {
+                self.connections[member].push(now.instant, &mut self.encoder, id, &request);
+            }
         }
         while let Some(event) = engine.poll_member_event() {
             if let Some(gauges) = &mut self.gauges {

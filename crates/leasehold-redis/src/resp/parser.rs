@@ -80,6 +80,19 @@ impl Parser {
         self.end = (self.end + count).min(self.buffer.len());
     }
 
+    /// Returns the bytes that were received and not yet read.
+    #[inline]
+    pub fn unread(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Skips whole values, which the caller read from [`Parser::unread`].
+    #[inline]
+    pub fn skip(&mut self, length: usize) {
+        self.scan = None;
+        self.start = (self.start + length).min(self.end);
+    }
+
     /// Returns the next value, or `None` if part of it is still to come.
     ///
     /// # Errors

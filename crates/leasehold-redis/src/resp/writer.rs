@@ -5,8 +5,8 @@
 pub struct CommandWriter<'a> {
     out: &'a mut Vec<u8>,
     commands: usize,
-    /// The place at which the last command begins.
-    head: usize,
+    /// The place at which the last command begins, unless its number of words is known.
+    head: Option<usize>,
     /// How many words the last command has.
     words: usize,
 }
@@ -17,11 +17,10 @@ const PLACEHOLDER: &[u8] = b"*0\r\n";
 impl<'a> CommandWriter<'a> {
     /// Returns a writer that appends to `out`.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
-        let head = out.len();
         Self {
             out,
             commands: 0,
-            head,
+            head: None,
             words: 0,
         }
     }
@@ -30,10 +29,25 @@ impl<'a> CommandWriter<'a> {
     #[inline]
     pub fn command(&mut self, name: &str) -> &mut Self {
         self.end_command();
-        self.head = self.out.len();
+        self.head = Some(self.out.len());
         self.out.extend_from_slice(PLACEHOLDER);
         self.commands += 1;
         self.arg(name)
+    }
+
+    /// Begins a command with its number of words and the first of them, in the form of the protocol.
+    #[inline]
+    pub fn fixed(&mut self, head: &'static str) -> &mut Self {
+        self.end_command();
+        self.commands += 1;
+        self.words(head)
+    }
+
+    /// Adds words in the form of the protocol to a command that began with [`fixed`](Self::fixed).
+    #[inline]
+    pub fn words(&mut self, words: &'static str) -> &mut Self {
+        self.out.extend_from_slice(words.as_bytes());
+        self
     }
 
     /// Adds an argument.
@@ -74,14 +88,21 @@ impl<'a> CommandWriter<'a> {
         self
     }
 
+    #[inline]
     fn end_command(&mut self) {
-        match std::mem::take(&mut self.words) {
-            0 => {}
-            words @ 1..10 => self.out[self.head + 1] = b'0' + words as u8,
-            words => {
+        let words = std::mem::take(&mut self.words);
+        if let Some(head) = self.head.take() {
+            self.write_count(head, words);
+        }
+    }
+
+    fn write_count(&mut self, head: usize, words: usize) {
+        match words {
+            0..10 => self.out[head + 1] = b'0' + words as u8,
+            _ => {
                 let mut digits = itoa::Buffer::new();
                 let digits = digits.format(words).bytes();
-                drop(self.out.splice(self.head + 1..self.head + 2, digits));
+                drop(self.out.splice(head + 1..head + 2, digits));
             }
         }
     }

@@ -119,7 +119,7 @@ impl Simulation {
                 self.owners.rename(*wait, owner.to_ascii().to_vec());
             }
         }
-        while let Some((member, id, request)) = it.engine.poll_transmit() {
+        while let Some((members, id, request)) = it.engine.poll_transmit() {
             if let Request::Release {
                 lock_request,
                 requeue: Some(next),
@@ -130,7 +130,10 @@ impl Simulation {
                 let next = next.owner.to_ascii().to_vec();
                 self.owners.rename(wait, next);
             }
-            it.sessions[member].pending.push((id, Rc::new(request)));
+            let request = Rc::new(request);
+            for member in members.iter() {
+                it.sessions[member].pending.push((id, Rc::clone(&request)));
+            }
         }
         let has_pending = |session: &Session| session.is_up() && !session.pending.is_empty();
         if !it.is_flush_planned && it.sessions.iter().any(has_pending) {

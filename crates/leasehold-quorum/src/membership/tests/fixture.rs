@@ -96,8 +96,11 @@ impl Fixture {
     pub(super) fn pump(&mut self) {
         for _ in 0..1000 {
             let mut batches: BTreeMap<usize, Vec<(RequestId, Request)>> = BTreeMap::new();
-            while let Some((member, id, request)) = self.engine.poll_transmit() {
-                batches.entry(member).or_default().push((id, request));
+            while let Some((members, id, request)) = self.engine.poll_transmit() {
+                for member in members.iter() {
+                    let batch = batches.entry(member).or_default();
+                    batch.push((id, request.clone()));
+                }
             }
             self.collect();
             if batches.is_empty() {

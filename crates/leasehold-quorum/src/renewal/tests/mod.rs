@@ -53,12 +53,14 @@ impl Fixture {
     }
 
     fn poll(&mut self) {
-        while let Some((member, id, request)) = self.net.pop_transmit() {
-            let flight = self.net.members[member].answered(id, self.quorum.ours());
-            let Some(Task::Renewal(task)) = flight.map(|it| it.task) else {
-                panic!("{request:?}");
-            };
-            self.sent.push((member, task, request));
+        while let Some((members, id, request)) = self.net.pop_transmit() {
+            for member in members.iter() {
+                let flight = self.net.members[member].answered(id, self.quorum.ours());
+                let Some(Task::Renewal(task)) = flight.map(|it| it.task) else {
+                    panic!("{request:?}");
+                };
+                self.sent.push((member, task, request.clone()));
+            }
         }
     }
 
@@ -83,7 +85,7 @@ impl Fixture {
         let from = Answered {
             member,
             sent,
-            incarnation: sample.incarnation,
+            incarnation: &sample.incarnation,
             late: false,
         };
         self.renewals.answered(&mut self.net, &from, task, reply);
