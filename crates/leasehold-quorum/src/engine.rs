@@ -224,8 +224,11 @@ impl Engine {
             let net = &mut self.net;
             match timer {
                 Timer::Acquire(id) => {
-                    self.acquisition(id, Acquisition::wake);
-                    self.acquisition(id, Acquisition::ask_due);
+                    self.acquisitions.handle(id, |it| it.wake(net));
+                    self.send_given_back();
+                    let net = &mut self.net;
+                    self.acquisitions.handle(id, |it| it.ask_due(net));
+                    self.send_given_back();
                 }
                 Timer::Release(id) => {
                     let others = &mut self.acquisitions;

@@ -19,6 +19,8 @@ pub(crate) struct Member {
     pub(crate) scripts_only: bool,
     /// When the last heartbeat was sent on this connection.
     pub(crate) heartbeat: Option<BootInstant>,
+    /// When it last answered a request.
+    last_reply: Option<BootInstant>,
     /// A smoothed round trip, in nanoseconds; `None` before the first reply.
     round_trip: Option<u64>,
     /// Releases of leases and waits that ended while the member took no requests.
@@ -149,6 +151,7 @@ impl Member {
                 self.flights.remove(index)?
             }
         };
+        self.last_reply = Some(now);
         let took = now.as_nanos().saturating_sub(flight.sent.as_nanos());
         self.round_trip = Some(match self.round_trip {
             None => took,
@@ -228,6 +231,11 @@ impl Member {
         self.owed.is_empty()
     }
 
+    /// Until when the member counts as at work on the requests that it has not answered.
+    pub(crate) fn works_until(&self) -> Option<BootInstant> {
+        Some(self.last_reply? + AT_WORK)
+    }
+
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         self.round_trip.map(Duration::from_nanos)
     }
@@ -253,6 +261,10 @@ impl Member {
         }
     }
 }
+
+/// A member that answered something within this time is at work: it answers in order, and a burst of this client may
+/// be ahead of the request. A frozen member costs a round at most this time.
+const AT_WORK: Duration = Duration::from_millis(100);
 
 /// Returns the error of a request that reached its limit.
 pub(crate) fn late(limit: Duration) -> Error {

@@ -150,6 +150,13 @@ impl Net {
         }
     }
 
+    /// Returns until when a round goes on that has reached its end, if one of the members that owe it an answer is at
+    /// work.
+    pub(crate) fn round_goes_on(&self, owing: impl Iterator<Item = usize>) -> Option<BootInstant> {
+        let ends = owing.filter_map(|member| self.members[member].works_until());
+        ends.max().filter(|end| *end > self.now.instant)
+    }
+
     /// Whether a release can be sent to the member now.
     pub(crate) fn takes_release(&self, member: usize) -> bool {
         let is_silent = !self.membership.is_reachable(member);

@@ -107,10 +107,28 @@ impl Acquisition {
             }
         }
         let end = self.round.as_ref().and_then(|round| round.end);
-        if end.is_some_and(|end| end <= now) {
+        if end.is_some_and(|end| end <= now) && !self.extends_round(net) {
             self.end_round(net);
         }
         self.next()
+    }
+
+    /// Continues the round of a waiter whose time is up, while a member that owes it an answer is at work.
+    fn extends_round(&mut self, net: &Net) -> bool {
+        let members = self.members.iter().enumerate();
+        let owing = members.filter(|(_, state)| state.asked.is_some());
+        let end = net.round_goes_on(owing.map(|(member, _)| member));
+        let round = self
+            .round
+            .as_mut()
+            .filter(|_| self.lock_request.is_queued());
+        match (round, end) {
+            (Some(round), Some(_)) => {
+                round.end = end;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// The round's time is up, and there is no majority.

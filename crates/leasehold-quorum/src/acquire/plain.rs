@@ -61,6 +61,24 @@ impl Acquiring {
         }
     }
 
+    /// The timer is due. [`ask_due`](Self::ask_due) follows.
+    pub(crate) fn wake(&mut self, net: &mut Net) -> Next {
+        if let Self::Plain(plain) = self
+            && plain.extends_round(net)
+        {
+            return Next::Runs;
+        }
+        self.ordinary(net).wake(net)
+    }
+
+    /// Asks the members that are due to be asked again.
+    pub(crate) fn ask_due(&mut self, net: &mut Net) -> Next {
+        match self {
+            Self::Plain(_) => Next::Runs,
+            Self::Ordinary(it) => it.ask_due(net),
+        }
+    }
+
     /// A member answered an attempt.
     pub(crate) fn answered(
         &mut self,
@@ -170,6 +188,20 @@ impl Plain {
             net.set_timer(Timer::Acquire(id), &mut plain.timer, Some(plain.end));
         }
         Some(plain)
+    }
+
+    /// Continues the round, whose time is up, while a member that owes it an answer is at work.
+    fn extends_round(&mut self, net: &mut Net) -> bool {
+        if !net.has_majority(self.began) {
+            return false;
+        }
+        let owing = (0..net.members.len()).filter(|member| self.granted[*member].is_none());
+        let Some(end) = net.round_goes_on(owing) else {
+            return false;
+        };
+        (self.end, self.timer) = (end, None);
+        net.set_timer(Timer::Acquire(self.id), &mut self.timer, Some(end));
+        true
     }
 
     /// Takes in a grant, and returns whether that was all.

@@ -27,7 +27,7 @@ fn wait_continues_with_another_owner() {
     let (lock_request, id) = fixture.wait_unanswered();
     fixture.reply(0, granted(7));
     fixture.reply(1, busy(1));
-    fixture.pass(10);
+    fixture.pass(100);
     let mut next = HashSet::new();
     for member in 0..3 {
         let Some(Request::Release {

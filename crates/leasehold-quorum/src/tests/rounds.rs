@@ -54,7 +54,7 @@ fn failed_round_gives_back_with_the_ticket() {
     let position = *position;
     fixture.reply(0, granted(7));
     fixture.reply(1, busy(1));
-    fixture.pass(10);
+    fixture.pass(100);
     // The first granted, the third did not answer, and the second has the entry of the former owner.
     assert_eq!(fixture.kinds(0), ["requeue"]);
     assert_eq!(fixture.kinds(1), ["requeue"]);
@@ -79,7 +79,7 @@ fn failed_round_reports_the_wait() {
     let mut fixture = Fixture::new(3);
     fixture.wait_unanswered();
     fixture.reply(0, busy(4));
-    fixture.pass(10);
+    fixture.pass(100);
     let [Progress::Busy(busy)] = &fixture.progress()[..] else {
         panic!("no progress");
     };
@@ -92,7 +92,7 @@ fn reply_from_before_the_give_back_is_void() {
     let mut fixture = Fixture::new(3);
     let (_, id) = fixture.wait_unanswered();
     fixture.reply(0, granted(7));
-    fixture.pass(10);
+    fixture.pass(100);
     fixture.reply(1, granted(7));
     fixture.reply(2, granted(7));
     assert!(fixture.outcome(id).is_none());
@@ -196,5 +196,57 @@ fn ended_lease_decides_no_fence() {
     fixture.reply(0, granted(7));
     assert_eq!(fixture.kinds(0), ["requeue"]);
     fixture.reply(2, granted(11));
+    assert!(fixture.outcome(id).is_none());
+}
+
+/// Starts this many attempts on other locks, and then a wait for a free lock.
+fn wait_behind(fixture: &mut Fixture, attempts: usize) -> OperationId {
+    for number in 0..attempts {
+        let mut other = fixture.lock_request(false);
+        other.key = Key::new(format!("other{number}")).unwrap();
+        fixture.acquire(&Arc::new(other));
+    }
+    let lock_request = Arc::new(fixture.lock_request(true));
+    fixture.acquire(&lock_request)
+}
+
+/// Each of these members grants the attempt that it got first.
+fn grant(fixture: &mut Fixture, members: std::ops::Range<usize>) {
+    for member in members {
+        let [Request::TryAcquire { proposal, .. }, ..] = fixture.sent(member)[..] else {
+            panic!("{:?}", fixture.sent(member));
+        };
+        let granted = granted(*proposal);
+        fixture.reply(member, granted);
+    }
+}
+
+#[test]
+fn round_goes_on_while_members_are_at_work() {
+    let mut fixture = Fixture::new(5);
+    let id = wait_behind(&mut fixture, 10);
+    for _ in 0..10 {
+        grant(&mut fixture, 0..5);
+        fixture.pass(30);
+    }
+    for member in 0..5 {
+        assert_eq!(fixture.kinds(member), ["try"], "{member}");
+    }
+    grant(&mut fixture, 0..5);
+    assert!(fixture.acquired(id).is_some());
+}
+
+/// Members that no longer answer end the round after a tenth of a second.
+#[test]
+fn round_ends_when_members_stop_working() {
+    let mut fixture = Fixture::new(5);
+    let id = wait_behind(&mut fixture, 1);
+    grant(&mut fixture, 0..5);
+    grant(&mut fixture, 0..2);
+    fixture.pass(99);
+    assert!(fixture.kinds(0).is_empty());
+    fixture.pass(1);
+    assert_eq!(fixture.kinds(0)[..1], ["release"]);
+    assert_eq!(fixture.kinds(4)[..2], ["try", "release"]);
     assert!(fixture.outcome(id).is_none());
 }
