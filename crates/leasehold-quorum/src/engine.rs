@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use leasehold_types::{
-    BootInstant, ClientInfo, Entropy, Error, Held, LockRequest, MemberSet, Owner, WallTime,
+    BootInstant, ClientInfo, Entropy, Error, Held, Incarnation, LockRequest, MemberSet, Owner,
+    WallTime,
 };
 
 use crate::acquire::{Acquiring, Acquisition};
@@ -140,8 +141,8 @@ impl Engine {
     pub fn handle_replies(&mut self, now: Now, member: usize, batch: BatchReply) {
         self.net.now = now;
         let BatchReply { sample, replies } = batch;
-        if self.net.members[member].replies_from(&sample.incarnation) {
-            self.net.known_locks.forget_all();
+        if self.net.members[member].data() != Some(&sample.incarnation) {
+            self.data_changed(member, &sample.incarnation);
         }
         let mut is_read = false;
         for (id, reply) in replies {
@@ -297,6 +298,15 @@ impl Engine {
                 self.send_rest(member, lease);
             }
         }
+    }
+
+    /// The member replies from other data than before. It may have no counter that expires.
+    fn data_changed(&mut self, member: usize, data: &Incarnation) {
+        for acquisition in self.acquisitions.values_mut() {
+            acquisition.data_changed(&self.net, member);
+        }
+        self.net.members[member].set_data(data);
+        self.net.known_locks.forget_all();
     }
 
     /// Names the permit of each lease, as members granted it.

@@ -206,15 +206,14 @@ impl Member {
         std::mem::take(&mut self.flights).into()
     }
 
-    /// Takes in which data the member replies from. Returns whether it is other data than before, which may have no
-    /// counter that expires.
+    /// Returns the data that the member last replied from.
     #[inline]
-    pub(crate) fn replies_from(&mut self, data: &Incarnation) -> bool {
-        let is_other = self.data.as_ref() != Some(data);
-        if is_other {
-            self.data = Some(data.clone());
-        }
-        is_other
+    pub(crate) fn data(&self) -> Option<&Incarnation> {
+        self.data.as_ref()
+    }
+
+    pub(crate) fn set_data(&mut self, data: &Incarnation) {
+        self.data = Some(data.clone());
     }
 
     /// Whether plain commands may take a lock for which no client waits. In the first second of a connection they may

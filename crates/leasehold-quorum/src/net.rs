@@ -10,7 +10,7 @@ use leasehold_types::{BootInstant, Entropy, Key, LockRequest, MemberFailure, Own
 use crate::acquire::GivenBack;
 use crate::ballot::majority;
 use crate::engine::{Config, Now};
-use crate::known_locks::KnownLocks;
+use crate::known_locks::{KnownLock, KnownLocks};
 use crate::member::{HOT_PAUSE, Member, Task};
 use crate::members::Members;
 use crate::membership::{Access, Membership};
@@ -253,13 +253,19 @@ impl Net {
     /// A round asks for the lock. Returns whether the lock was granted before, and whether the round has to set the
     /// expiry of its counters.
     pub(crate) fn use_lock(&mut self, key: &Key) -> (bool, bool) {
-        let now = self.now.instant;
         let known = self.known_locks.get(key);
+        let expire = self.sets_expiry(key, known);
+        (known.is_some_and(|known| known.is_granted), expire)
+    }
+
+    /// Whether a round that begins now has to set the expiry of its counters.
+    pub(crate) fn sets_expiry(&mut self, key: &Key, known: Option<KnownLock>) -> bool {
+        let now = self.now.instant;
         let expire = known.is_none_or(|known| known.expiry_is_due(now));
         if expire {
             self.known_locks.set_expiry(key, now);
         }
-        (known.is_some_and(|known| known.is_granted), expire)
+        expire
     }
 
     /// Whether no client is known to wait for the lock.

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 use crate::entropy::Entropy;
@@ -46,30 +47,44 @@ impl FromStr for ClientId {
 /// one. So a release that arrives late cannot free a later lease. Written `<client id, 16 hex digits>.<nonce, 32 hex digits>`:
 /// printable ASCII. The nonce is 64 random bits, the instant of the draw in 56 bits, and 8 more random
 /// bits. The instant lets every store show since when a lock is held, without another key or request.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     client: ClientId,
-    nonce: u128,
+    /// The random half of the nonce.
+    random: u64,
+    /// The half with the instant.
+    dated: u64,
+}
+
+/// The random half is enough to tell owners apart.
+impl Hash for Owner {
+    #[inline]
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        hasher.write_u64(self.random);
+    }
 }
 
 impl Owner {
     /// Draws an owner for `client` at the instant `at`, by its wall clock in microseconds.
     pub fn at(client: ClientId, at: WallTime, entropy: &dyn Entropy) -> Self {
-        let drawn = Self::random(client, entropy);
-        let low = (at.as_micros() << RANDOM_BITS) | (drawn.nonce as u64 & RANDOM_MASK);
-        let nonce = (drawn.nonce >> 64 << 64) | u128::from(low);
-        Self { client, nonce }
+        let mut owner = Self::random(client, entropy);
+        owner.dated = (at.as_micros() << RANDOM_BITS) | (owner.dated & RANDOM_MASK);
+        owner
     }
 
     /// Returns the instant at which the owner was drawn, by the wall clock of its client.
     pub fn since(self) -> WallTime {
-        WallTime::from_micros(self.nonce as u64 >> RANDOM_BITS)
+        WallTime::from_micros(self.dated >> RANDOM_BITS)
     }
 
     /// Draws an identity that contains no instant, for a waiter, which never holds a lock.
     pub fn random(client: ClientId, entropy: &dyn Entropy) -> Self {
-        let nonce = (u128::from(entropy.next_u64()) << 64) | u128::from(entropy.next_u64());
-        Self { client, nonce }
+        let (random, dated) = (entropy.next_u64(), entropy.next_u64());
+        Self {
+            client,
+            random,
+            dated,
+        }
     }
 
     /// Returns the client that drew the owner.
@@ -80,13 +95,17 @@ impl Owner {
 
     /// Returns its two numbers: the client's id and the nonce.
     pub fn to_bits(self) -> (u64, u128) {
-        (self.client.0, self.nonce)
+        let nonce = (u128::from(self.random) << 64) | u128::from(self.dated);
+        (self.client.0, nonce)
     }
 
     /// Returns the owner with these two numbers.
     pub fn from_bits((client, nonce): (u64, u128)) -> Self {
-        let client = ClientId(client);
-        Self { client, nonce }
+        Self {
+            client: ClientId(client),
+            random: (nonce >> 64) as u64,
+            dated: nonce as u64,
+        }
     }
 }
 
@@ -98,8 +117,8 @@ impl Owner {
         let mut text = [b'.'; CLIENT_DIGITS + 1 + NONCE_DIGITS];
         text[..CLIENT_DIGITS].copy_from_slice(&hex(self.client.0));
         let (high, low) = text[CLIENT_DIGITS + 1..].split_at_mut(NONCE_DIGITS / 2);
-        high.copy_from_slice(&hex((self.nonce >> 64) as u64));
-        low.copy_from_slice(&hex(self.nonce as u64));
+        high.copy_from_slice(&hex(self.random));
+        low.copy_from_slice(&hex(self.dated));
         text
     }
 }
@@ -153,10 +172,8 @@ impl FromStr for Owner {
             return Err(NotAnOwner);
         }
         let nonce = u128::from_str_radix(nonce, 16).map_err(|_| NotAnOwner)?;
-        Ok(Self {
-            client: client.parse()?,
-            nonce,
-        })
+        let client: ClientId = client.parse()?;
+        Ok(Self::from_bits((client.0, nonce)))
     }
 }
 
@@ -187,8 +204,8 @@ mod tests {
         let text = owner.to_string();
         assert_eq!(text.len(), 16 + 1 + 32);
         assert_eq!(text.parse(), Ok(owner));
-        let (client, nonce) = (ClientId(0xa0), u128::from(u64::MAX) << 32);
-        let text = Owner { client, nonce }.to_string();
+        let nonce = u128::from(u64::MAX) << 32;
+        let text = Owner::from_bits((0xa0, nonce)).to_string();
         assert_eq!(text, "00000000000000a0.00000000ffffffffffffffff00000000");
     }
 

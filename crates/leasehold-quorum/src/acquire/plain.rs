@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use leasehold_types::{BootInstant, Fence, Incarnation, LockRequest, Mode};
+use leasehold_types::{BootInstant, Fence, LockRequest, Mode};
 
 use super::asking::{first_proposal, round_limit};
 use super::state::{Acquisition, Granted, Phase, Standing};
 use crate::ballot::{Vote, majority};
 use crate::member::{Answered, Task};
+use crate::members::Members;
 use crate::membership::Access;
 use crate::net::{Net, Timer};
 use crate::operation::{Acquired, OperationId, Outcome};
@@ -34,8 +35,8 @@ pub(crate) struct Plain {
     /// When the round of a waiter ends.
     end: BootInstant,
     timer: Option<BootInstant>,
-    /// The data of each member that granted the lease.
-    granted: [Option<Incarnation>; MEMBERS_MAX],
+    /// The members that granted the lease. Their data is still the same.
+    granted: Members,
     is_held: bool,
 }
 
@@ -98,7 +99,7 @@ impl Acquiring {
     /// Makes the acquisition an ordinary one: something unusual happened.
     pub(crate) fn ordinary(&mut self, net: &Net) -> &mut Acquisition {
         if let Self::Plain(plain) = self {
-            *self = Self::Ordinary(Box::new(plain.to_ordinary(net.members.len())));
+            *self = Self::Ordinary(Box::new(plain.to_ordinary(net)));
         }
         match self {
             Self::Ordinary(it) => it,
@@ -126,6 +127,13 @@ impl Acquiring {
         match self {
             Self::Plain(it) => !it.is_held,
             Self::Ordinary(it) => it.is_asking(),
+        }
+    }
+
+    /// The member is about to answer from other data than those that granted the lease.
+    pub(crate) fn data_changed(&mut self, net: &Net, member: usize) {
+        if matches!(self, Self::Plain(it) if it.granted.contains(member)) {
+            self.ordinary(net);
         }
     }
 
@@ -172,11 +180,11 @@ impl Plain {
             began: now,
             end: now + round_limit(net, lock_request, 0),
             timer: None,
-            granted: [const { None }; MEMBERS_MAX],
+            granted: Members::default(),
             is_held: false,
         };
         let limit = net.limit_of(lock_request.usable_ttl());
-        let (_, expire) = net.use_lock(&lock_request.key);
+        let expire = net.sets_expiry(&lock_request.key, known);
         let request = Request::TryAcquire {
             lock_request: Arc::clone(lock_request),
             proposal: fence.get(),
@@ -195,7 +203,7 @@ impl Plain {
         if !net.has_majority(self.began) {
             return false;
         }
-        let owing = (0..net.members.len()).filter(|member| self.granted[*member].is_none());
+        let owing = (0..net.members.len()).filter(|member| !self.granted.contains(*member));
         let Some(end) = net.round_goes_on(owing) else {
             return false;
         };
@@ -210,36 +218,27 @@ impl Plain {
             return false;
         }
         let (now, members) = (net.now.instant, net.members.len());
-        if self.is_held {
-            self.granted[from.member] = Some(from.incarnation.clone());
-            return true;
-        }
-        let others = self.granted.iter().flatten().count();
-        if others + 1 < majority(members) {
-            self.granted[from.member] = Some(from.incarnation.clone());
+        let mut granted = self.granted;
+        granted.insert(from.member);
+        if self.is_held || granted.len() < majority(members) {
+            self.granted = granted;
             return true;
         }
         let usable = self.lock_request.usable_ttl();
         let is_late = self.began + (usable - usable / 10) <= now;
         let is_decided = !is_late
             && net.membership.check_ttl(&self.lock_request).is_ok()
-            && self.counts(net, from.member, from.incarnation)
-            && (0..members).all(|member| {
-                let data = self.granted[member].as_ref();
-                data.is_none_or(|data| self.counts(net, member, data))
-                    && net.membership.access(now, member, self.began) != Access::Pending
-            });
+            && granted.iter().all(|member| {
+                let data = net.members[member].data();
+                net.membership.counts(member, self.began, data).is_ok()
+            })
+            && (0..members)
+                .all(|member| net.membership.access(now, member, self.began) != Access::Pending);
         if is_decided {
-            self.granted[from.member] = Some(from.incarnation.clone());
+            self.granted = granted;
             self.hold(net);
         }
         is_decided
-    }
-
-    fn counts(&self, net: &mut Net, member: usize, data: &Incarnation) -> bool {
-        net.membership
-            .counts(member, self.began, Some(data))
-            .is_ok()
     }
 
     fn hold(&mut self, net: &mut Net) {
@@ -256,16 +255,18 @@ impl Plain {
     }
 
     /// Returns the ordinary form.
-    fn to_ordinary(&self, members: usize) -> Acquisition {
+    fn to_ordinary(&self, net: &Net) -> Acquisition {
         let (lock_request, fence) = (Arc::clone(&self.lock_request), self.fence);
         let slot = lock_request.slot;
-        let mut ordinary = Acquisition::new(self.id, lock_request, members, self.began, slot);
+        let mut ordinary =
+            Acquisition::new(self.id, lock_request, net.members.len(), self.began, slot);
         let mut round = ordinary.new_round(fence.get(), self.end);
         for (member, state) in ordinary.members.iter_mut().enumerate() {
             state.ask(self.began);
             state.is_plain = true;
             state.tried = true;
-            if let Some(incarnation) = self.granted[member].clone() {
+            let data = net.members[member].data();
+            if let Some(incarnation) = data.filter(|_| self.granted.contains(member)).cloned() {
                 state.asked = None;
                 state.standing = Standing::Granted(Granted {
                     sent: self.began,

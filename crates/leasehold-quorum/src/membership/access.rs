@@ -21,10 +21,20 @@ pub(crate) enum Access {
 impl Membership {
     /// Returns whether requests of an operation that began at `began` may be sent to the member. If an
     /// older status of the member is in the way, asks for a new one.
+    #[inline]
     pub(crate) fn access(&mut self, now: BootInstant, member: usize, began: BootInstant) -> Access {
-        if self.is_open(member) {
-            return Access::Open;
+        match self.is_open(member) {
+            true => Access::Open,
+            false => self.access_unless_open(now, member, began),
         }
+    }
+
+    fn access_unless_open(
+        &mut self,
+        now: BootInstant,
+        member: usize,
+        began: BootInstant,
+    ) -> Access {
         let state = &self.members[member];
         match state.connection {
             Connection::Open if state.silent_since.is_some() => return Access::Closed,
@@ -53,6 +63,7 @@ impl Membership {
     }
 
     /// Returns whether requests of any operation may be sent to the member.
+    #[inline]
     pub(crate) fn is_open(&self, member: usize) -> bool {
         let state = &self.members[member];
         let is_open = matches!(state.connection, Connection::Open);

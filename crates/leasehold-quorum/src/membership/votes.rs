@@ -21,6 +21,9 @@ impl Membership {
             verdict = verdict.and(Err(UntrustedReason::Changed));
         }
         let told = &mut self.members[member].told;
+        if verdict.is_ok() && matches!(told, Some(None)) {
+            return verdict;
+        }
         let known = told.as_ref().map(Option::as_ref);
         // A member that this client has not asked yet is no news.
         if !matches!(verdict, Err(UntrustedReason::Unknown))

@@ -22,6 +22,8 @@ pub(crate) struct Clocks {
     tolerance: Duration,
     max_ttl: Duration,
     tracks: Vec<Track>,
+    /// No clock is out for answers to requests that were sent then or later.
+    out_until: BootInstant,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -42,6 +44,7 @@ impl Clocks {
         Self {
             tolerance,
             max_ttl,
+            out_until: BootInstant::from_nanos(0),
             tracks: vec![Track::default(); members],
         }
     }
@@ -58,6 +61,11 @@ impl Clocks {
                     ..out
                 });
         }
+        let untils = self
+            .tracks
+            .iter()
+            .filter_map(|track| Some(track.out?.until));
+        self.out_until = untils.max().unwrap_or(self.out_until);
         self.compare(now);
     }
 
@@ -100,6 +108,7 @@ impl Clocks {
         noticed: BootInstant,
         until: BootInstant,
     ) {
+        self.out_until = self.out_until.max(until);
         self.tracks[member].out = Some(Out {
             what,
             noticed,
@@ -191,7 +200,7 @@ impl Clocks {
     /// Whether the clock of every member is believed for answers to requests that were sent at `sent`.
     pub(crate) fn all_believed(&self, sent: BootInstant) -> bool {
         let is_out = |track: &Track| track.out.is_some_and(|out| sent < out.until);
-        !self.tracks.iter().any(is_out)
+        sent >= self.out_until || !self.tracks.iter().any(is_out)
     }
 }
 

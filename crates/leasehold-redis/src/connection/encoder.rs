@@ -1,13 +1,20 @@
 use leasehold::Error;
 use leasehold_quorum::Request;
 
-use crate::codec::Codec;
+use std::time::Duration;
+
+use crate::codec::{Codec, UsualRequest, script_of};
+use crate::scripts::Script;
 
 /// Writes requests. The engine sends most requests to all members, so this keeps the bytes of the last one.
 #[derive(Debug, Default)]
 pub(crate) struct Encoder {
     /// Whether the bytes of a request are the same for all members.
     is_shared: bool,
+    /// What is needed of the present request for each member.
+    pub(crate) term: Option<Duration>,
+    pub(crate) script: Option<&'static Script>,
+    pub(crate) usual: Option<UsualRequest>,
     bytes: Vec<u8>,
     /// How many commands the bytes are, once the present request was written.
     commands: Option<usize>,
@@ -26,7 +33,10 @@ impl Encoder {
     }
 
     /// Begins the next request.
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self, request: &Request) {
+        self.term = request.usable_ttl();
+        self.script = script_of(request);
+        self.usual = UsualRequest::of(request);
         self.commands = None;
         self.bytes.clear();
     }
@@ -93,7 +103,7 @@ mod tests {
             let codecs = prefixes.map(codec);
             let mut encoder = Encoder::new(&codecs);
             for request in [free("x"), free("longer"), Request::Status] {
-                encoder.begin();
+                encoder.begin(&request);
                 for codec in &codecs {
                     let (mut shared, mut own) = (b"-".to_vec(), b"-".to_vec());
                     let commands = encoder.encode(codec, &request, &mut shared).unwrap();

@@ -12,7 +12,6 @@ use super::silence::Silence;
 use super::socket::{Socket, unreadable};
 use crate::codec::{
     Codec, Decoded, SAMPLE_COMMANDS, Sampler, UsualRequest, encode_sample, read_notification,
-    script_of,
 };
 use crate::resp::{CommandWriter, Parser, Value};
 use crate::scripts::Script;
@@ -221,11 +220,11 @@ impl Pipeline {
         id: RequestId,
         request: &Request,
     ) {
-        self.silence.asked(request.usable_ttl());
-        let loads = script_of(request).is_some_and(|script| self.load(script));
+        self.silence.asked(encoder.term);
+        let loads = encoder.script.is_some_and(|script| self.load(script));
         self.awaited
             .push_back(match encoder.encode(codec, request, &mut self.output) {
-                Ok(commands) => match UsualRequest::of(request).filter(|_| !loads) {
+                Ok(commands) => match encoder.usual.filter(|_| !loads) {
                     Some(usual) => PendingReply::Usual(id, usual),
                     None => PendingReply::Request(Box::new(PendingRequest {
                         id,

@@ -74,7 +74,9 @@ fn connected() -> Connected {
 }
 
 fn push(connection: &mut Connection, id: u64, request: Request) -> bool {
-    connection.push(START, &mut Encoder::default(), RequestId(id), &request)
+    let mut encoder = Encoder::default();
+    encoder.begin(&request);
+    connection.push(START, &mut encoder, RequestId(id), &request)
 }
 
 fn owner() -> Owner {
@@ -341,7 +343,9 @@ fn client_registers_before_its_first_attempt() {
         }
         let now = START + Duration::from_secs(60 * minutes);
         connection.receive(now, &mut Parser::new(), |_| {}).unwrap();
-        connection.push(now, &mut Encoder::default(), RequestId(1), &attempt);
+        let mut encoder = Encoder::default();
+        encoder.begin(&attempt);
+        connection.push(now, &mut encoder, RequestId(1), &attempt);
         let written = connection.batch();
         let record = written.find("HSET");
         assert_eq!(record.is_some(), is_said, "{written}");

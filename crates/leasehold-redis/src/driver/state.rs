@@ -221,7 +221,7 @@ impl State {
             return;
         };
         while let Some((members, id, request)) = engine.poll_transmit() {
-            self.encoder.begin();
+            self.encoder.begin(&request);
             for member in members.iter() {
                 self.connections[member].push(now.instant, &mut self.encoder, id, &request);
             }

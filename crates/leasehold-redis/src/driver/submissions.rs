@@ -34,7 +34,7 @@ struct PendingCall {
     id: OperationId,
     waker: Option<Waker>,
     /// The newest intermediate result that the future has not seen.
-    progress: Option<Progress>,
+    progress: Option<Box<Progress>>,
     outcome: Option<Outcome>,
 }
 
@@ -100,7 +100,7 @@ impl Submissions {
             return Poll::Ready(None);
         };
         if let Some(progress) = call.progress.take() {
-            return Poll::Ready(Some(Event::Progress(progress)));
+            return Poll::Ready(Some(Event::Progress(*progress)));
         }
         if let Some(outcome) = call.outcome.take() {
             self.end_call(id);
@@ -127,7 +127,7 @@ impl Submissions {
             if let Some(call) = self.call(id) {
                 match event {
                     Event::Done(outcome) => call.outcome = Some(outcome),
-                    Event::Progress(progress) => call.progress = Some(progress),
+                    Event::Progress(progress) => call.progress = Some(Box::new(progress)),
                 }
                 wakers.extend(call.waker.take());
             }
