@@ -10,7 +10,7 @@ pub(crate) fn run(options: &Options) -> Fallible {
         return options.paths().into_iter().try_for_each(show_profile);
     }
     let baseline = Baseline::open()?;
-    let mut slower = Vec::new();
+    let (mut slower, mut unrecorded) = (Vec::new(), Vec::new());
     let mut updated = Counts::default();
     println!(
         "{:15} {:>13} {:>13}  {:>7}",
@@ -26,8 +26,10 @@ pub(crate) fn run(options: &Options) -> Fallible {
             verdict = baseline.judge(path, counted.least);
         }
         println!("{}", line(path, &counted, &baseline, verdict));
-        if verdict == Some(Verdict::Slower) {
-            slower.push(path.name);
+        match verdict {
+            Some(Verdict::Slower) => slower.push(path.name),
+            Some(Verdict::Unknown) => unrecorded.push(path.name),
+            _ => {}
         }
         if path.kind == Kind::Guarded {
             updated.record(path.name, counted.median);
@@ -38,6 +40,10 @@ pub(crate) fn run(options: &Options) -> Fallible {
     }
     if let Some(why) = &baseline.incomparable {
         println!("NOT COMPARED: {why}");
+    }
+    if !unrecorded.is_empty() {
+        let paths = unrecorded.join(", ");
+        return Err(format!("no recorded count of {paths}: `--record` writes it").into());
     }
     if slower.is_empty() {
         return Ok(());
@@ -71,15 +77,31 @@ struct Counted {
     most: u64,
 }
 
+/// Refuses a count that no cycle of a client can have: the path did not run, or not for as many cycles as it should.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "more cycles take more instructions, and not 2^63 of them"
+    reason = "it lies between the two bounds"
 )]
+fn plausible(path: &Path, counted: f64) -> Fallible<u64> {
+    match counted.round() {
+        count if (LEAST..MOST).contains(&count) => Ok(count as u64),
+        count => Err(format!(
+            "{}: a count of {count} instructions for each cycle makes no sense; the path did not run as it should",
+            path.name
+        )
+        .into()),
+    }
+}
+
+/// Two allocations take more than this.
+const LEAST: f64 = 100.0;
+const MOST: f64 = 1e12;
+
 fn repeatedly(path: &Path, times: usize) -> Fallible<Counted> {
     let mut counts = Vec::new();
     for _ in 0..times {
-        counts.push(count(path)?.round() as u64);
+        counts.push(plausible(path, count(path)?)?);
     }
     counts.sort_unstable();
     match (counts.first(), counts.get(counts.len() / 2), counts.last()) {
@@ -112,4 +134,21 @@ fn line(path: &Path, counted: &Counted, baseline: &Baseline, verdict: Option<Ver
         "{:15} {median:>13} {recorded:>13}  {said:17} {}{spread}",
         path.name, path.what
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_instructions::PATHS;
+
+    use super::*;
+
+    #[test]
+    fn count_without_work_is_refused() {
+        let path = &PATHS[0];
+        assert_eq!(plausible(path, 4990.4).unwrap(), 4990);
+        for wrong in [0.0, -3.0, 99.0, f64::NAN, f64::INFINITY] {
+            let text = plausible(path, wrong).unwrap_err().to_string();
+            assert!(text.starts_with(path.name), "{text}");
+        }
+    }
 }
