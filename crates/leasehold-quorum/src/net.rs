@@ -117,11 +117,16 @@ impl Net {
     }
 
     /// Sends one request to all members, which are connected.
-    pub(crate) fn send_to_all(&mut self, task: &Task, request: Request, limit: Duration) {
+    pub(crate) fn send_to_all(
+        &mut self,
+        task: impl Fn() -> Task,
+        request: Request,
+        limit: Duration,
+    ) {
         let (now, id) = (self.now.instant, self.next_request());
         let at = now + limit;
         for member in &mut self.members {
-            member.push(id, task.clone(), now, at);
+            member.push(id, task(), now, at);
         }
         let all = Members::first(self.members.len());
         self.transmits.push_back((all, id, request));
@@ -305,10 +310,11 @@ impl Net {
 
     /// The round trip to the slowest member of the fastest majority.
     pub(crate) fn round_trip(&self) -> Duration {
-        let known = self.members.iter().filter_map(Member::round_trip);
-        let mut known: Vec<Duration> = known.collect();
-        known.sort_unstable();
-        let slowest = known.get(majority(self.members.len()) - 1).copied();
+        let known = || self.members.iter().filter_map(Member::round_trip);
+        let is_majority = |slowest: &Duration| {
+            known().filter(|it| it <= slowest).count() >= majority(self.members.len())
+        };
+        let slowest = known().filter(is_majority).min();
         slowest.unwrap_or(Duration::from_millis(50))
     }
 

@@ -90,7 +90,7 @@ pub enum Request {
     RecordObservation(Vec<(MemberId, DataGeneration)>),
 }
 
-/// Where an attempt stands in the queue.
+/// The position of an attempt in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
     /// No position: the attempt fails if the lock is held, or if a live waiter is ahead.

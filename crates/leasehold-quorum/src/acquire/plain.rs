@@ -190,7 +190,7 @@ impl Plain {
             proposal: fence.get(),
             expire,
         };
-        net.send_to_all(&Task::Attempt(id, NUMBER), request, limit);
+        net.send_to_all(|| Task::Attempt(id, NUMBER), request, limit);
         // The round on one member ends with its request.
         if lock_request.waits && members > 1 {
             net.set_timer(Timer::Acquire(id), &mut plain.timer, Some(plain.end));

@@ -207,6 +207,7 @@ impl Membership {
 
     /// A request of an operation was answered. `grants` says whether a member that refuses to grant would have
     /// refused it.
+    #[inline]
     pub(crate) fn answered(&mut self, member: usize, grants: bool) {
         let state = &mut self.members[member];
         if state.refusing && !grants {

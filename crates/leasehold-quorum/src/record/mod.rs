@@ -112,7 +112,7 @@ impl RecordOperation {
         self.fanout.answered();
         let (now, member) = (net.now.instant, from.member);
         let membership = &mut net.membership;
-        let counts = membership.counts(member, from.sent, Some(&from.incarnation));
+        let counts = membership.counts(member, from.sent, Some(from.incarnation));
         let has_no_vote = |reason: UntrustedReason| {
             let mut failure = membership.failure(now, member, &reason);
             failure.error = failure.error.with_unknown_effect();

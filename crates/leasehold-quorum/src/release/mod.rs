@@ -77,7 +77,8 @@ impl Release {
         }
         let lock_request = Arc::clone(&self.lock_request);
         let limit = net.limit_of(lock_request.usable_ttl());
-        net.send_to_all(&Task::Free(self.id), Request::Free { lock_request }, limit);
+        let request = Request::Free { lock_request };
+        net.send_to_all(|| Task::Free(self.id), request, limit);
         self.fanout.asked_all();
         Next::Runs
     }

@@ -238,6 +238,7 @@ impl Trust {
 
     /// Returns whether the member's answer counts, if it came from this incarnation to a request sent at
     /// `sent`.
+    #[inline]
     pub(crate) fn counts(
         &self,
         member: usize,
