@@ -17,22 +17,20 @@ pub(crate) fn run(options: &Options) -> Fallible {
         "path", "instructions", "recorded", ""
     );
     for path in options.paths() {
-        let mut counted = repeatedly(path, options.repeat)?;
-        let mut verdict = baseline.judge(path, counted.median);
+        let mut counted = plausible(path, count(path, options.repeat)?)?;
+        let mut verdict = baseline.judge(path, counted);
         if verdict == Some(Verdict::Slower) {
-            // Chance makes a count greater now and then, for example when threads meet in another order.
-            // The work of the code itself recurs in every count.
-            counted = repeatedly(path, AGAIN)?;
-            verdict = baseline.judge(path, counted.least);
+            counted = plausible(path, count(path, AGAIN)?)?;
+            verdict = baseline.judge(path, counted);
         }
-        println!("{}", line(path, &counted, &baseline, verdict));
+        println!("{}", line(path, counted, &baseline, verdict));
         match verdict {
             Some(Verdict::Slower) => slower.push(path.name),
             Some(Verdict::Unknown) => unrecorded.push(path.name),
             _ => {}
         }
         if path.kind == Kind::Guarded {
-            updated.record(path.name, counted.median);
+            updated.record(path.name, counted);
         }
     }
     if options.record {
@@ -56,7 +54,7 @@ pub(crate) fn run(options: &Options) -> Fallible {
     .into())
 }
 
-/// How often a path that seems slower is counted again.
+/// How many runs decide about a path that seems slower.
 const AGAIN: usize = 10;
 
 fn show_profile(path: &Path) -> Fallible {
@@ -67,14 +65,6 @@ fn show_profile(path: &Path) -> Fallible {
         file.display()
     );
     Ok(())
-}
-
-/// The counts of one path.
-#[derive(Debug, PartialEq, Eq)]
-struct Counted {
-    median: u64,
-    least: u64,
-    most: u64,
 }
 
 /// Refuses a count that no cycle of a client can have: the path did not run, or not for as many cycles as it should.
@@ -98,23 +88,7 @@ fn plausible(path: &Path, counted: f64) -> Fallible<u64> {
 const LEAST: f64 = 100.0;
 const MOST: f64 = 1e12;
 
-fn repeatedly(path: &Path, times: usize) -> Fallible<Counted> {
-    let mut counts = Vec::new();
-    for _ in 0..times {
-        counts.push(plausible(path, count(path)?)?);
-    }
-    counts.sort_unstable();
-    match (counts.first(), counts.get(counts.len() / 2), counts.last()) {
-        (Some(&least), Some(&median), Some(&most)) => Ok(Counted {
-            median,
-            least,
-            most,
-        }),
-        _ => Err(format!("{} was not counted", path.name).into()),
-    }
-}
-
-fn line(path: &Path, counted: &Counted, baseline: &Baseline, verdict: Option<Verdict>) -> String {
+fn line(path: &Path, counted: u64, baseline: &Baseline, verdict: Option<Verdict>) -> String {
     let recorded = baseline.counts.paths.get(path.name);
     let recorded = recorded.map_or_else(|| "–".into(), |entry| entry.instructions.to_string());
     let said = match verdict {
@@ -124,14 +98,8 @@ fn line(path: &Path, counted: &Counted, baseline: &Baseline, verdict: Option<Ver
         Some(Verdict::Faster) => "faster: record it",
         Some(Verdict::Unknown) => "not recorded",
     };
-    let (median, least, most) = (counted.median, counted.least, counted.most);
-    let spread = if least == most {
-        String::new()
-    } else {
-        format!(" ({least}–{most})")
-    };
     format!(
-        "{:15} {median:>13} {recorded:>13}  {said:17} {}{spread}",
+        "{:15} {counted:>13} {recorded:>13}  {said:17} {}",
         path.name, path.what
     )
 }

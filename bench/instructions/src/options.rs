@@ -11,8 +11,8 @@ pub(crate) struct Options {
     /// Write down what was counted
     #[arg(long)]
     pub(crate) record: bool,
-    /// Count N times and show the spread; the median is what counts
-    #[arg(long, value_name = "N", default_value = "1", value_parser = repeats())]
+    /// Run each path N times; the run with the fewest instructions counts
+    #[arg(long, value_name = "N", default_value = "2", value_parser = repeats())]
     pub(crate) repeat: usize,
     /// Count too what the redis crate alone takes
     #[arg(long)]

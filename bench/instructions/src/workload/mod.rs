@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use leasehold::Client;
 use leasehold::memory::MemoryStore;
-use leasehold::store::Store;
+use leasehold::store::{MemberHealth, Store};
 use leasehold_redis::RedisStore;
 
 use crate::exit::Fallible;
@@ -41,14 +41,14 @@ pub fn run(arguments: &[String]) -> Fallible {
         .build()?;
     runtime.block_on(async {
         match name.as_str() {
-            "memory" => cycles::run(client(MemoryStore::new()), 1, cycles).await,
-            "redis" | "redis-5" => cycles::run(client(of_redis(urls).await?), 1, cycles).await,
+            "memory" => cycles::run(client(MemoryStore::new()), cycles).await,
+            "redis" | "redis-5" => cycles::run(of_redis(urls).await?, cycles).await,
             "redis-64" | "redis-5-64" => {
-                cycles::run(client(of_redis(urls).await?), 64, cycles).await
+                cycles::run_at_once(of_redis(urls).await?, 64, cycles).await
             }
-            "renewal" => renewal::run(&client(of_redis(urls).await?), cycles).await,
+            "renewal" => renewal::run(&of_redis(urls).await?, cycles).await,
             "hand-over" => {
-                let clients = [client(of_redis(urls).await?), client(of_redis(urls).await?)];
+                let clients = [of_redis(urls).await?, of_redis(urls).await?];
                 hand_over::run(clients, cycles).await
             }
             "raw-redis" => bare::run(urls, 1, cycles).await,
@@ -62,11 +62,29 @@ fn client(store: impl Into<Arc<dyn Store>>) -> Client {
     Client::builder(store).on_current_runtime().build()
 }
 
-async fn of_redis(urls: &[String]) -> Fallible<RedisStore> {
+/// Returns a client whose servers all have a vote: it asks differently before.
+async fn of_redis(urls: &[String]) -> Fallible<Client> {
     let store = RedisStore::new(urls)?;
     if urls.len() > 1 {
         // The servers are new, so no lock was ever held on them.
         store.init().await?;
     }
-    Ok(store)
+    let client = client(store);
+    client
+        .lock("opens the connections")
+        .acquire()
+        .await?
+        .release()
+        .await?;
+    for _ in 0..HEALTH_CHECKS {
+        let health = client.health().await?;
+        let has_vote = |it: &MemberHealth| it.status.is_ok() && it.untrusted_reason.is_none();
+        if health.iter().all(has_vote) {
+            return Ok(client);
+        }
+    }
+    Err("a server has no vote".into())
 }
+
+/// A health check takes up to a second if a server does not answer.
+const HEALTH_CHECKS: u32 = 30;
