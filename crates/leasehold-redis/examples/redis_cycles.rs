@@ -1,12 +1,12 @@
 //! Prints how many times a second free locks can be taken and released on the servers with the given URLs:
-//! one at a time, and 64 at once.
+//! one at a time, 64 at once, and 512 at once.
 
 use futures_util::future::join_all;
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::{Client, Error};
 use leasehold_redis::RedisStore;
 
-const CYCLES: u32 = 4000;
+const CYCLES: u32 = 10_240;
 
 fn main() -> Result<(), Error> {
     let urls: Vec<String> = std::env::args().skip(1).collect();
@@ -16,7 +16,7 @@ fn main() -> Result<(), Error> {
     runtime.block_on(async {
         // Opens the connections.
         client.lock("cycles").acquire().await?.release().await?;
-        for at_once in [1, 64] {
+        for at_once in [1, 64, 512] {
             run(&client, at_once).await?;
         }
         Ok(())
