@@ -23,6 +23,7 @@ mod step;
 mod suite;
 mod unpack;
 mod workspace;
+mod zookeeper;
 
 use workspace::Workspace;
 

@@ -7,6 +7,7 @@ use crate::python;
 use crate::skip;
 use crate::step::answer;
 use crate::workspace::Workspace;
+use crate::zookeeper;
 
 /// A program that the tests start.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,7 +46,7 @@ impl Program {
 
 // `redis-tools` contains the server under the name `redis-check-rdb`. The package `redis-server` would start a
 // system service. `gcc` alone would leave out the headers of the C library.
-const PROGRAMS: [Program; 10] = [
+const PROGRAMS: [Program; 11] = [
     Program::new(
         "redis-server",
         "redis-tools",
@@ -55,8 +56,14 @@ const PROGRAMS: [Program; 10] = [
     Program::new(
         "python3",
         "python3-venv",
-        &python::UNLESS,
-        "a redis-py client contends for the same locks",
+        &[],
+        "clients of redis-py and kazoo contend for the same locks",
+    ),
+    Program::new(
+        "javac",
+        "default-jdk-headless",
+        &zookeeper::UNLESS,
+        "ZooKeeper runs on Java, and a client of Curator contends for the same locks",
     ),
     Program::new(
         "postgres",
@@ -128,6 +135,7 @@ pub(crate) fn missing(path: &OsString, skipped: &[String]) -> Vec<Program> {
     PROGRAMS
         .into_iter()
         .filter(|program| !skip::skips_any(skipped, program.unless))
+        .filter(|program| program.name != "python3" || python::is_wanted(skipped))
         .filter(|program| !has(path, program))
         .collect()
 }
@@ -197,8 +205,10 @@ mod tests {
         };
         assert_eq!(names(&[]).len(), PROGRAMS.len());
         let always = ["cc", "flock", "setpriv", "prlimit", "script"];
-        assert_eq!(names(&["redis", "postgres", "etcd"]), always);
-        assert_eq!(names(&["redis-py"])[..2], ["redis-server", "postgres"]);
+        assert_eq!(names(&["redis", "postgres", "etcd", "zookeeper"]), always);
+        let without = names(&["redis-py", "kazoo"]);
+        assert_eq!(without[..3], ["redis-server", "javac", "postgres"]);
+        assert!(names(&["redis-py"]).contains(&"python3"));
     }
 
     #[test]

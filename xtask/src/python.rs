@@ -1,14 +1,46 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use crate::skip;
 use crate::step::{answer, succeed};
 use crate::workspace::Workspace;
 
-/// redis-py, the most used of the foreign lock libraries, at the version that the tests know.
-const REDIS_PY: &str = "8.1.0";
+/// A foreign lock library, at the version that the tests know.
+#[derive(Debug)]
+struct Library {
+    package: &'static str,
+    module: &'static str,
+    version: &'static str,
+    /// Its tests do not run if any of these names is skipped.
+    unless: &'static [&'static str],
+}
 
-/// Its tests need a Redis server too.
-pub(crate) const UNLESS: [&str; 2] = ["redis-py", "redis"];
+/// The most used ones, for Redis and for ZooKeeper.
+const LIBRARIES: [Library; 2] = [
+    Library {
+        package: "redis",
+        module: "redis",
+        version: "8.1.0",
+        unless: &["redis-py", "redis"],
+    },
+    Library {
+        package: "kazoo",
+        module: "kazoo.version",
+        version: "2.11.0",
+        unless: &["kazoo", "zookeeper"],
+    },
+];
+
+fn wanted(skipped: &[String]) -> impl Iterator<Item = &'static Library> {
+    LIBRARIES
+        .iter()
+        .filter(|library| !skip::skips_any(skipped, library.unless))
+}
+
+/// Whether a test needs Python.
+pub(crate) fn is_wanted(skipped: &[String]) -> bool {
+    wanted(skipped).next().is_some()
+}
 
 /// The interpreter of an environment of its own, so that nothing is installed system-wide.
 pub(crate) fn interpreter(workspace: &Workspace) -> PathBuf {
@@ -19,11 +51,15 @@ fn folder(workspace: &Workspace) -> PathBuf {
     workspace.target().join("test-venv")
 }
 
-/// Whether the environment is there, works, and has the version asked for.
-pub(crate) fn is_ready(workspace: &Workspace) -> bool {
-    let program = "import redis; print(redis.__version__)";
-    answer(Command::new(interpreter(workspace)).args(["-c", program]))
-        .is_some_and(|version| version == REDIS_PY)
+/// Whether the environment is there, works, and has the versions asked for.
+pub(crate) fn is_ready(workspace: &Workspace, skipped: &[String]) -> bool {
+    wanted(skipped).all(|library| has(workspace, library))
+}
+
+fn has(workspace: &Workspace, library: &Library) -> bool {
+    let program = format!("import {0}; print({0}.__version__)", library.module);
+    answer(Command::new(interpreter(workspace)).args(["-c", &program]))
+        .is_some_and(|version| version == library.version)
 }
 
 /// Whether python can make environments: Debian splits that part off.
@@ -32,7 +68,7 @@ pub(crate) fn can_make_environments() -> bool {
 }
 
 /// Makes the environment anew.
-pub(crate) fn install(workspace: &Workspace) -> Result<(), String> {
+pub(crate) fn install(workspace: &Workspace, skipped: &[String]) -> Result<(), String> {
     let folder = folder(workspace);
     succeed(
         Command::new("python3")
@@ -50,15 +86,18 @@ pub(crate) fn install(workspace: &Workspace) -> Result<(), String> {
                 "--disable-pip-version-check",
                 "--no-input",
             ])
-            .arg(format!("redis=={REDIS_PY}"))
+            .args(
+                wanted(skipped).map(|library| format!("{}=={}", library.package, library.version)),
+            )
             .stdin(Stdio::null()),
     )?;
-    if is_ready(workspace) {
-        Ok(())
-    } else {
-        Err(format!(
-            "{} was installed, and still cannot import redis {REDIS_PY}",
+    match wanted(skipped).find(|library| !has(workspace, library)) {
+        None => Ok(()),
+        Some(Library {
+            module, version, ..
+        }) => Err(format!(
+            "{} was installed, and still cannot import {module} {version}",
             folder.display()
-        ))
+        )),
     }
 }

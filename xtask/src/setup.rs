@@ -8,6 +8,7 @@ use crate::skip;
 use crate::step::{answer, step, succeed};
 use crate::unpack::{may_unpack, unpack};
 use crate::workspace::Workspace;
+use crate::zookeeper;
 
 /// Makes sure that the tests find what they need. Installs packages only as root on a system with
 /// apt-get; elsewhere it says what is missing. Does nothing if everything is present.
@@ -27,8 +28,11 @@ pub(crate) fn run(workspace: &Workspace, skipped: &[String]) -> Result<(), Strin
         step("install", || apt_get(&packages, &lacks.message()))?;
         programs::link_redis(workspace)?;
     }
-    if lacks.redis_py {
-        step("redis-py", || python::install(workspace))?;
+    if lacks.libraries {
+        step("python libraries", || python::install(workspace, skipped))?;
+    }
+    if lacks.zookeeper && may_unpack() {
+        step("zookeeper", || zookeeper::unpack(workspace))?;
     }
     check(workspace, skipped)
 }
@@ -69,24 +73,29 @@ struct Lacks {
     programs: Vec<Program>,
     /// Python is present, but not the part that creates environments.
     venv: bool,
-    redis_py: bool,
+    /// Libraries for Python.
+    libraries: bool,
+    /// The jars of ZooKeeper.
+    zookeeper: bool,
 }
 
 impl Lacks {
     fn find(workspace: &Workspace, skipped: &[String]) -> Result<Self, String> {
         let programs = programs::missing(&programs::search_path(workspace)?, skipped);
-        let wants_python = !skip::skips_any(skipped, &python::UNLESS);
         let has_python = programs.iter().all(|program| program.name != "python3");
-        let redis_py = wants_python && !python::is_ready(workspace);
+        let libraries = !python::is_ready(workspace, skipped);
+        let zookeeper =
+            !skip::skips_any(skipped, &zookeeper::UNLESS) && !zookeeper::is_ready(workspace);
         Ok(Self {
             programs,
-            venv: redis_py && has_python && !python::can_make_environments(),
-            redis_py,
+            venv: libraries && has_python && !python::can_make_environments(),
+            libraries,
+            zookeeper,
         })
     }
 
     fn is_empty(&self) -> bool {
-        self.programs.is_empty() && !self.venv && !self.redis_py
+        self.programs.is_empty() && !self.venv && !self.libraries && !self.zookeeper
     }
 
     /// The programs whose packages are unpacked.
@@ -112,7 +121,10 @@ impl Lacks {
             text += &format!("  {}: {}\n", program.name, program.purpose);
         }
         if self.venv {
-            text += "  python3 -m venv: redis-py is installed in an environment of its own\n";
+            text += "  python3 -m venv: libraries for Python are installed in an environment of their own\n";
+        }
+        if self.zookeeper {
+            text += &format!("{}\n", zookeeper::ADVICE);
         }
         let unpacked = self.programs.iter().filter(|program| program.is_unpacked);
         for Program { name, package, .. } in unpacked {
@@ -121,12 +133,14 @@ impl Lacks {
             );
         }
         let packages: Vec<_> = self.packages().into_iter().collect();
-        if packages.is_empty() && !self.redis_py {
+        if packages.is_empty() && !self.libraries && !self.zookeeper {
             return text;
         }
         if packages.is_empty() {
-            text += "  redis-py: a foreign client contends for the same locks\n\
-                     `cargo xtask setup` installs it under the target folder.";
+            if self.libraries {
+                text += "  redis-py and kazoo: foreign clients contend for the same locks\n";
+            }
+            text += "`cargo xtask setup` installs what is missing under the target folder.";
             return text;
         }
         if packages.contains(&postgres::PACKAGE) {
@@ -135,7 +149,7 @@ impl Lacks {
         text += &format!(
             "On Debian or Ubuntu: sudo apt-get install --no-install-recommends {}\n\
              Elsewhere: install these programs with the system's package manager.\n\
-             Then run `cargo xtask test` again, or leave tests out by name: --skip redis, --skip redis-py, --skip postgres, --skip etcd.",
+             Then run `cargo xtask test` again, or leave tests out by name: --skip redis, --skip redis-py, --skip postgres, --skip etcd, --skip zookeeper, --skip kazoo.",
             packages.join(" ")
         );
         text
@@ -197,7 +211,8 @@ mod tests {
         let lacks = Lacks {
             programs: programs::missing(&OsString::new(), &[]),
             venv: false,
-            redis_py: true,
+            libraries: true,
+            zookeeper: false,
         };
         let text = lacks.message();
         for word in [
@@ -207,10 +222,11 @@ mod tests {
             "postgres:",
             "etcd:",
             "etcd-client",
+            "javac:",
         ] {
             assert!(text.contains(word), "{word} in {text}");
         }
-        let command = "apt-get install --no-install-recommends bsdutils build-essential postgresql python3-venv redis-tools util-linux\n";
+        let command = "apt-get install --no-install-recommends bsdutils build-essential default-jdk-headless postgresql python3-venv redis-tools util-linux\n";
         assert!(text.contains(command), "{text}");
     }
 
@@ -219,7 +235,8 @@ mod tests {
         let lacks = Lacks {
             programs: vec![],
             venv: false,
-            redis_py: true,
+            libraries: true,
+            zookeeper: false,
         };
         assert!(!lacks.is_empty());
         assert!(lacks.packages().is_empty());

@@ -22,7 +22,7 @@ impl Skip {
     }
 }
 
-const SKIPS: [Skip; 4] = [
+const SKIPS: [Skip; 6] = [
     Skip::new(
         "redis",
         &[
@@ -35,6 +35,8 @@ const SKIPS: [Skip; 4] = [
     Skip::new("redis-py", &[], "redis_py"),
     Skip::new("postgres", &[], "postgres"),
     Skip::new("etcd", &["leasehold-etcd"], "etcd"),
+    Skip::new("zookeeper", &["leasehold-zookeeper"], "zookeeper"),
+    Skip::new("kazoo", &[], "kazoo"),
 ];
 
 /// The names after each `--skip`.

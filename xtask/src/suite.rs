@@ -7,6 +7,7 @@ use crate::python;
 use crate::skip;
 use crate::step;
 use crate::workspace::Workspace;
+use crate::zookeeper;
 
 /// Runs every test of the workspace, including doc tests, and prints a summary.
 pub(crate) fn run(workspace: &Workspace, skipped: &[String]) -> Result<(), String> {
@@ -47,6 +48,9 @@ pub(crate) fn equip(command: &mut Command, workspace: &Workspace) -> Result<(), 
     command
         .env("PATH", programs::search_path(workspace)?)
         .env("LEASEHOLD_TEST_PYTHON", python::interpreter(workspace));
+    if std::env::var_os("LEASEHOLD_TEST_ZOOKEEPER").is_none() {
+        command.env("LEASEHOLD_TEST_ZOOKEEPER", zookeeper::jars(workspace));
+    }
     Ok(())
 }
 

@@ -15,25 +15,8 @@ pub(crate) fn may_unpack() -> bool {
 /// would start services of the system. Links the programs in `folder`.
 pub(crate) fn unpack(folder: &Path, programs: &[Program]) -> Result<(), String> {
     let root = folder.join("unpacked");
-    fs::create_dir_all(&root).map_err(|error| format!("{}: {error}", root.display()))?;
     let packages: Vec<&str> = programs.iter().map(|program| program.package).collect();
-    println!("unpacking {} below {}", packages.join(" "), root.display());
-    let download = || {
-        let mut download = apt_get(&root);
-        succeed(download.arg("download").args(&packages))
-    };
-    // The package lists may be missing, or name files that the mirror no longer has.
-    download().or_else(|_| {
-        succeed(apt_get(&root).arg("update"))?;
-        download()
-    })?;
-    for package in packages {
-        let archive = archive_of(&root, package)?;
-        let mut unpack = Command::new("dpkg-deb");
-        succeed(unpack.arg("-x").arg(&archive).arg(&root))?;
-        // The programs are enough.
-        let _ = fs::remove_file(archive);
-    }
+    unpack_packages(&root, &packages)?;
     for program in programs {
         let link = folder.join(program.name);
         // A dangling link would be in the way.
@@ -41,6 +24,29 @@ pub(crate) fn unpack(folder: &Path, programs: &[Program]) -> Result<(), String> 
         let target = root.join("usr/bin").join(program.name);
         std::os::unix::fs::symlink(&target, &link)
             .map_err(|error| format!("{}: {error}", link.display()))?;
+    }
+    Ok(())
+}
+
+/// Downloads packages, and unpacks them below `root` without installing them.
+pub(crate) fn unpack_packages(root: &Path, packages: &[&str]) -> Result<(), String> {
+    fs::create_dir_all(root).map_err(|error| format!("{}: {error}", root.display()))?;
+    println!("unpacking {} below {}", packages.join(" "), root.display());
+    let download = || {
+        let mut download = apt_get(root);
+        succeed(download.arg("download").args(packages))
+    };
+    // The package lists may be missing, or name files that the mirror no longer has.
+    download().or_else(|_| {
+        succeed(apt_get(root).arg("update"))?;
+        download()
+    })?;
+    for package in packages {
+        let archive = archive_of(root, package)?;
+        let mut unpack = Command::new("dpkg-deb");
+        succeed(unpack.arg("-x").arg(&archive).arg(root))?;
+        // The files are enough.
+        let _ = fs::remove_file(archive);
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use leasehold::store::{Expiry, Store};
 use leasehold_etcd::EtcdStore;
 use leasehold_file::FileStore;
 use leasehold_redis::RedisStore;
+use leasehold_zookeeper::ZooKeeperStore;
 
 const BEGIN: &str = "<!-- promises: written by the test `promises` -->\n";
 const END: &str = "<!-- end of the promises -->";
@@ -26,6 +27,10 @@ fn stores(folder: &Path) -> Vec<(&'static str, Arc<dyn Store>)> {
             redis(&["redis://a", "redis://b", "redis://c"]),
         ),
         ("etcd", Arc::new(EtcdStore::new("etcd://a").unwrap())),
+        (
+            "ZooKeeper",
+            Arc::new(ZooKeeperStore::new("zk://a").unwrap()),
+        ),
     ]
 }
 

@@ -2,13 +2,14 @@ use crate::step::{answer, cargo};
 use crate::workspace::Workspace;
 
 /// What each crate may depend on in this workspace, apart from its tests.
-const LAYERS: [(&str, &[&str]); 9] = [
+const LAYERS: [(&str, &[&str]); 10] = [
     ("leasehold-types", &[]),
     ("leasehold", &["leasehold-types"]),
     ("leasehold-quorum", &["leasehold-types"]),
     ("leasehold-file", &["leasehold"]),
     ("leasehold-etcd", &["leasehold"]),
     ("leasehold-redis", &["leasehold", "leasehold-quorum"]),
+    ("leasehold-zookeeper", &["leasehold"]),
     ("leasehold-testkit", &["leasehold"]),
     ("leasehold-fakeredis", &[]),
     (
@@ -18,6 +19,7 @@ const LAYERS: [(&str, &[&str]); 9] = [
             "leasehold-etcd",
             "leasehold-file",
             "leasehold-redis",
+            "leasehold-zookeeper",
         ],
     ),
 ];

@@ -7,7 +7,12 @@ const COMMAND_LINE: &str = "crates/leasehold-cli/src/";
 const STORES: &str = "store/";
 
 /// The crates of the stores, as code names them.
-const CRATES: [&str; 3] = ["leasehold_etcd", "leasehold_file", "leasehold_redis"];
+const CRATES: [&str; 4] = [
+    "leasehold_etcd",
+    "leasehold_file",
+    "leasehold_redis",
+    "leasehold_zookeeper",
+];
 
 /// Returns a violation if the file names a store that it may not know.
 pub(super) fn violation(path: &str, text: &str) -> Option<String> {

@@ -16,6 +16,7 @@ use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
+use crate::store::address;
 
 /// The variables about the store. Read once, so that the rules can be tested.
 #[derive(Debug, Default)]
@@ -141,8 +142,7 @@ fn read_limited(file: &Path) -> io::Result<String> {
 }
 
 fn split(list: &str, source: &str) -> Result<Addresses, Failure> {
-    let urls: Vec<String> = list.split(',').map(|url| url.trim().into()).collect();
-    Addresses::new(urls, source.into())
+    Addresses::new(address::split(list), source.into())
 }
 
 #[cfg(test)]

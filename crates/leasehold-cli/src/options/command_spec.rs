@@ -5,7 +5,7 @@ use crate::options::lock_options::LockOptions;
 use crate::output::failure::Failure;
 
 /// The command to run while the locks are held.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CommandSpec {
     pub(crate) command: Vec<OsString>,
     /// The time between SIGTERM and SIGKILL.
@@ -44,6 +44,17 @@ impl CommandSpec {
             margin: (span / 30).min(Duration::from_secs(1)),
             min_hold: None,
         })
+    }
+
+    /// Shortens the times of the end to what a lease allows that lasts for `left`. A server may grant less than the TTL,
+    /// and a long grace would then leave no time for a second renewal.
+    pub(crate) fn within(&self, left: Option<Duration>) -> Self {
+        let mut spec = self.clone();
+        if let Some(left) = left {
+            spec.grace = spec.grace.min(left * 2 / 5);
+            spec.margin = spec.margin.min(left / 10);
+        }
+        spec
     }
 
     /// Keeps the locks for at least `span`, which must not exceed the maximum hold time.

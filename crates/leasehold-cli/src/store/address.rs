@@ -22,6 +22,19 @@ pub(crate) fn backend(choice: &Choice) -> Result<Box<dyn Backend + '_>, Failure>
     }
 }
 
+/// Splits a list of addresses at its commas. An ensemble of ZooKeeper has all its servers in one address.
+pub(crate) fn split(list: &str) -> Vec<String> {
+    if is_zookeeper(list.trim_start()) {
+        return vec![list.trim().to_owned()];
+    }
+    list.split(',').map(|url| url.trim().to_owned()).collect()
+}
+
+fn is_zookeeper(address: &str) -> bool {
+    let scheme = address.split_once("://").map(|(scheme, _)| scheme);
+    matches!(scheme, Some("zk" | "zks" | "zookeeper"))
+}
+
 /// Returns the servers at the addresses, by the scheme of the first one. Addresses without a scheme are those of Redis.
 fn servers(addresses: &Addresses) -> Result<Box<dyn Backend + '_>, Failure> {
     let first = addresses.urls.first().map_or("", String::as_str);
@@ -30,6 +43,11 @@ fn servers(addresses: &Addresses) -> Result<Box<dyn Backend + '_>, Failure> {
             "{first:?} is a path; a folder for lock files is given as file:///absolute/path"
         ))));
     }
+    if addresses.urls.len() > 1 && addresses.urls.iter().any(|url| is_zookeeper(url)) {
+        return addresses.blame(Err(Failure::usage(
+            "give all servers of a ZooKeeper ensemble in one address, such as zk://a,b,c/locks",
+        )));
+    }
     match first.split_once("://").map_or("", |(scheme, _)| scheme) {
         #[cfg(feature = "etcd")]
         scheme if crate::store::etcd::SCHEMES.contains(&scheme) => {
@@ -37,6 +55,12 @@ fn servers(addresses: &Addresses) -> Result<Box<dyn Backend + '_>, Failure> {
         }
         #[cfg(not(feature = "etcd"))]
         "etcd" | "etcds" => addresses.blame(Err(lacks("etcd"))),
+        #[cfg(feature = "zookeeper")]
+        "zk" | "zks" | "zookeeper" => Ok(Box::new(crate::store::zookeeper::Ensemble(
+            first, addresses,
+        ))),
+        #[cfg(not(feature = "zookeeper"))]
+        "zk" | "zks" | "zookeeper" => addresses.blame(Err(lacks("zookeeper"))),
         #[cfg(feature = "redis")]
         _ => Ok(Box::new(crate::store::redis::RedisServers(addresses))),
         #[cfg(not(feature = "redis"))]
@@ -45,7 +69,7 @@ fn servers(addresses: &Addresses) -> Result<Box<dyn Backend + '_>, Failure> {
 }
 
 /// The failure of a build without the store behind a feature.
-#[cfg(not(all(feature = "etcd", feature = "redis")))]
+#[cfg(not(all(feature = "etcd", feature = "redis", feature = "zookeeper")))]
 fn lacks(feature: &str) -> Failure {
     Failure::usage(format!(
         "this build of leasehold has no store for this address; build it with --features {feature}"

@@ -10,6 +10,8 @@ pub(crate) mod files;
 pub(crate) mod limit;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

@@ -125,6 +125,9 @@ impl<'a> Wrapper<'a> {
         let process_tree = ProcessTree::below_this_process()?;
         let job_control = JobControl::new(job.outer.is_some());
         let deadline = hold.deadline();
+        let command = job
+            .command
+            .within(deadline.map(|deadline| deadline.since(SystemClock.now())));
         let fences = hold.fences();
         let fence = fences.get(&job.lock_options.name).map(ToString::to_string);
         let guardian = GuardianProcess::start(SupervisorConfig {
@@ -139,8 +142,8 @@ impl<'a> Wrapper<'a> {
                 ("LEASEHOLD_MEMBERS", job.members),
             ],
             deadline,
-            grace: job.command.grace,
-            margin: job.command.margin,
+            grace: command.grace,
+            margin: command.margin,
             locks: job.descriptors,
             nested_in: job.outer,
             outer_lock: job.outer_lock,

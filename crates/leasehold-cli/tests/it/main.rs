@@ -34,6 +34,7 @@ mod run {
     pub(crate) mod stores;
     pub(crate) mod terminal;
     pub(crate) mod waiting;
+    pub(crate) mod zookeeper;
 }
 
 mod results {
@@ -64,6 +65,7 @@ mod administration {
     pub(crate) mod redis_json;
     pub(crate) mod redis_members;
     pub(crate) mod redis_wrong_address;
+    mod zookeeper;
 }
 
 mod fences {

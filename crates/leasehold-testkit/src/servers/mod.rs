@@ -19,6 +19,8 @@ mod redis_set;
 mod resp;
 mod server_clock;
 mod until;
+mod zookeeper;
+mod zookeeper_connection;
 
 pub use ca::TestCa;
 pub use etcd_builder::EtcdBuilder;
@@ -33,3 +35,5 @@ pub use redis_set::RedisSet;
 pub use resp::{Reply, RespConnection};
 pub use server_clock::ServerClock;
 pub use until::{LIMIT, until};
+pub use zookeeper::{Zookeeper, ZookeeperBuilder, java_program};
+pub use zookeeper_connection::ZookeeperConnection;

@@ -76,7 +76,7 @@ impl<'a> Attempt<'a> {
             self.request = Arc::new(LockRequest::clone(&self.request).with_owner(owner));
         }
         let age = now.since(grant.term.since);
-        let is_late = grant.term.ttl.is_some() && age >= self.request.usable_ttl() / 3;
+        let is_late = grant.term.ttl.is_some() && age >= self.usable_ttl(&grant) / 3;
         if is_late {
             self.end = Some((AttemptEnd::Unknown, MayHave::Lease));
             return Err(AcquireError::Failed(self.acquisition.too_late()));
@@ -86,12 +86,20 @@ impl<'a> Attempt<'a> {
         Ok(self.guard(&grant))
     }
 
+    /// Returns how long the guard may use each term. A server whose leases end with a session may have granted less than
+    /// the request asked for.
+    fn usable_ttl(&self, grant: &Grant) -> Duration {
+        let (asked, delay) = (self.request.usable_ttl(), self.request.delay);
+        let granted = grant.term.ttl.map(|ttl| ttl.saturating_sub(delay));
+        granted.map_or(asked, |granted| granted.min(asked))
+    }
+
     fn guard(&self, grant: &Grant) -> Guard {
         let Acquisition {
             client, options, ..
         } = self.acquisition;
         let times = LeaseTimes {
-            ttl: options.ttl,
+            ttl: self.usable_ttl(grant),
             delay: options.lock_delay,
             max_hold: options.max_hold,
         };

@@ -5,4 +5,5 @@ mod keeping;
 mod lock_delay;
 mod losing;
 mod running;
+mod sessions;
 mod watching;

@@ -1,0 +1,251 @@
+//! Pure: what the facts about an ensemble mean.
+
+use std::time::Duration;
+
+use leasehold::Error;
+use leasehold_zookeeper::{Examination, ServerFacts, SessionFacts};
+use serde_json::json;
+
+use crate::output::finding::Finding;
+use crate::output::report::{Report, Subject};
+
+/// The TTL of a lock that names none.
+const DEFAULT_TTL: Duration = Duration::from_secs(30);
+
+/// An answer that takes longer makes locks slow.
+const SLOW: Duration = Duration::from_millis(100);
+
+/// The oldest tested version.
+const VERSION_LEAST: (u32, u32) = (3, 8);
+
+/// All checks of an ensemble, which `store` describes.
+pub(super) fn report(store: String, found: &Examination) -> Report {
+    let mut checks = vec![ensemble(found)];
+    checks.extend(versions(found));
+    checks.push(transport(found));
+    match &found.session {
+        Ok(session) => checks.extend([timeout(session), root(found, session), rights(session)]),
+        Err(error) => checks.push(Finding::red(
+            "session",
+            error.reason(),
+            "no lock can be acquired",
+            "see the findings of the servers; a working ensemble has a leader and a majority",
+        )),
+    }
+    let members = found.servers.iter().map(|(id, facts)| Subject {
+        id: id.clone(),
+        checks: server(facts),
+        facts: json!({
+            "version": facts.as_ref().ok().and_then(|facts| facts.version.as_ref()),
+            "mode": facts.as_ref().ok().and_then(|facts| facts.mode.as_ref()),
+            "round_trip_us": facts.as_ref().ok().and_then(|facts| u64::try_from(facts.took.as_micros()).ok()),
+        }),
+    });
+    let working = found
+        .servers
+        .iter()
+        .filter(|(_, facts)| facts.is_ok())
+        .count();
+    Report {
+        store,
+        majority: Some((working, found.servers.len() / 2 + 1)),
+        checks,
+        members: members.collect(),
+    }
+}
+
+fn modes(found: &Examination) -> Vec<&str> {
+    let facts = found
+        .servers
+        .iter()
+        .filter_map(|(_, facts)| facts.as_ref().ok());
+    facts.filter_map(|facts| facts.mode.as_deref()).collect()
+}
+
+fn ensemble(found: &Examination) -> Finding {
+    let (count, modes) = (found.servers.len(), modes(found));
+    let working = found
+        .servers
+        .iter()
+        .filter(|(_, facts)| facts.is_ok())
+        .count();
+    let leaders = modes.iter().filter(|mode| **mode == "leader").count();
+    if modes.contains(&"standalone") && count > 1 {
+        return Finding::red(
+            "ensemble",
+            "a server of several is standalone: it grants locks of its own",
+            "two clients can hold one lock at the same time",
+            "list all servers in the zoo.cfg of each (server.1=..), and restart them",
+        );
+    }
+    if leaders > 1 {
+        return Finding::red(
+            "ensemble",
+            format!("{leaders} servers say that they lead"),
+            "they belong to different ensembles, so two clients can hold one lock, unless an election is under way",
+            "run `leasehold doctor` again; then compare the server lines of zoo.cfg",
+        );
+    }
+    if working <= count / 2 {
+        return Finding::red(
+            "ensemble",
+            format!("{working} of {count} servers work"),
+            "no lock can be acquired without a majority",
+            "start the others, and see their logs",
+        );
+    }
+    if working < count {
+        return Finding::yellow(
+            "ensemble",
+            format!("{working} of {count} servers work"),
+            "fewer failures than planned stop all locks",
+            "start the others, or remove them from the URL",
+        );
+    }
+    match (count, modes.as_slice()) {
+        (1, ["standalone"]) => Finding::yellow(
+            "ensemble",
+            "one standalone server",
+            "while it is down, no lock can be acquired or renewed",
+            "use an ensemble of three or five servers",
+        ),
+        _ => Finding::green("ensemble", format!("{count} of {count} servers work")),
+    }
+}
+
+fn versions(found: &Examination) -> Option<Finding> {
+    let facts = found
+        .servers
+        .iter()
+        .filter_map(|(_, facts)| facts.as_ref().ok());
+    let mut versions: Vec<&str> = facts.filter_map(|facts| facts.version.as_deref()).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    match versions.as_slice() {
+        [] => None,
+        [one] => Some(Finding::green("versions", *one)),
+        several => Some(Finding::yellow(
+            "versions",
+            several.join(", "),
+            "servers of one ensemble should differ only during an upgrade",
+            "upgrade the older ones",
+        )),
+    }
+}
+
+fn transport(found: &Examination) -> Finding {
+    match (found.is_encrypted, found.is_local, found.has_login) {
+        (true, _, _) => Finding::green("encryption", "TLS"),
+        (_, true, _) => Finding::green("encryption", "this machine"),
+        (_, _, true) => Finding::red(
+            "encryption",
+            "a network without encryption",
+            "the password and the names of the locks can be read on the way",
+            "set secureClientPort on the servers, and use zks://",
+        ),
+        _ => Finding::yellow(
+            "encryption",
+            "a network without encryption",
+            "the names of the locks can be read on the way, and anyone who reaches the servers can delete them",
+            "set secureClientPort on the servers, and use zks:// and a login",
+        ),
+    }
+}
+
+fn timeout(session: &SessionFacts) -> Finding {
+    let (shortest, longest) = (session.shortest, session.longest);
+    let limits = format!("{shortest:?} to {longest:?}");
+    let (wanted, by) = match session.asked {
+        Some(asked) => (asked, "the URL asks for"),
+        None => (DEFAULT_TTL, "the default TTL is"),
+    };
+    if wanted < shortest || wanted > longest {
+        let granted = wanted.clamp(shortest, longest);
+        return Finding::yellow(
+            "timeout",
+            format!("sessions of {limits}; {by} {wanted:?}"),
+            format!("a dead holder blocks its locks for {granted:?}, even with a shorter TTL"),
+            "set minSessionTimeout and maxSessionTimeout in zoo.cfg, or timeout=.. in the URL",
+        );
+    }
+    Finding::green("timeout", format!("sessions of {limits}; {by} {wanted:?}"))
+}
+
+fn root(found: &Examination, session: &SessionFacts) -> Finding {
+    let root = &found.root;
+    match session.root_exists {
+        true => Finding::green("root", format!("{root} exists")),
+        false => Finding::green(
+            "root",
+            format!("{root} does not exist; the first lock creates it"),
+        ),
+    }
+}
+
+fn rights(session: &SessionFacts) -> Finding {
+    match &session.missing_right {
+        None => Finding::green("rights", "read, write, create and delete"),
+        Some((node, command)) => Finding::red(
+            "rights",
+            format!("the login may not read, write, create and delete at {node}"),
+            "no lock can be acquired",
+            format!("in zkCli.sh: {command}"),
+        ),
+    }
+}
+
+fn server(facts: &Result<ServerFacts, Error>) -> Vec<Finding> {
+    let facts = match facts {
+        Ok(facts) => facts,
+        Err(error) => {
+            return vec![Finding::red(
+                "reachable",
+                error.reason(),
+                "the server takes no part",
+                "start it, or see its log; check the host, the port and the firewall",
+            )];
+        }
+    };
+    let mode = match &facts.mode {
+        Some(mode) => Finding::green("role", mode),
+        None => Finding::yellow(
+            "role",
+            "serves clients; it does not say whether it leads",
+            "the version and the mode of the server cannot be checked",
+            "add srvr to 4lw.commands.whitelist in zoo.cfg",
+        ),
+    };
+    let took = format!("{:.1?}", facts.took);
+    let speed = if facts.took < SLOW {
+        Finding::green("round_trip", took)
+    } else {
+        Finding::yellow(
+            "round_trip",
+            took,
+            "each lock takes two to three round trips, and a renewal two",
+            "see the load and the disk of the server",
+        )
+    };
+    let mut findings = vec![mode, speed];
+    findings.extend(facts.version.as_deref().map(version));
+    findings
+}
+
+fn version(text: &str) -> Finding {
+    let mut numbers = text.split('.').map_while(|part| part.parse().ok());
+    let found: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if found >= VERSION_LEAST {
+        return Finding::green("version", text);
+    }
+    let (major, minor) = VERSION_LEAST;
+    Finding::yellow(
+        "version",
+        text,
+        "leasehold is tested with later versions",
+        format!("upgrade to {major}.{minor} or later"),
+    )
+}
+
+#[cfg(test)]
+#[path = "doctor_tests.rs"]
+mod tests;

@@ -1,0 +1,480 @@
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Read, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+use super::child::spawn_bound;
+use super::ports::free_port;
+use super::{TestCa, until};
+use crate::faults::Proxy;
+
+/// A real ZooKeeper ensemble. Dropping it kills the servers.
+///
+/// A tick takes 200 ms, so sessions end after 0.4 to 8 s. The servers do not wait for the disk.
+#[derive(Debug)]
+pub struct Zookeeper {
+    members: Vec<Member>,
+    ca: Option<Arc<TestCa>>,
+    jars: PathBuf,
+    /// The paths from the last member to the others, if it was started behind proxies.
+    links: Vec<Proxy>,
+}
+
+/// One server. Its ports stay reserved while it is down.
+#[derive(Debug)]
+struct Member {
+    process: Option<Child>,
+    dir: TempDir,
+    client: u16,
+    tls: Option<u16>,
+    quorum: u16,
+    election: u16,
+}
+
+/// The configuration of a [`Zookeeper`]: one server, without TLS.
+#[derive(Clone, Debug, Default)]
+pub struct ZookeeperBuilder {
+    count: usize,
+    tls: bool,
+    links: bool,
+    settings: String,
+}
+
+const INSTALL: &str = "ZooKeeper's server is not here, and this test needs a real one: run `cargo xtask test`, \
+     which unpacks it under target/ and says what is missing";
+
+/// How often to start again because another process took a port.
+const TRIES: usize = 5;
+
+/// The jars that a server needs.
+const JARS: [&str; 16] = [
+    "zookeeper",
+    "zookeeper-jute",
+    "slf4j-api",
+    "slf4j-simple",
+    "metrics-core",
+    "snappy-java",
+    "netty-buffer",
+    "netty-common",
+    "netty-handler",
+    "netty-transport",
+    "netty-transport-native-epoll",
+    "netty-transport-native-unix-common",
+    "netty-codec",
+    "netty-resolver",
+    "commons-cli",
+    "commons-io",
+];
+
+impl ZookeeperBuilder {
+    /// Starts this many servers.
+    #[must_use]
+    pub fn members(mut self, count: usize) -> Self {
+        self.count = count;
+        self
+    }
+
+    /// Also listens for TLS, and demands a certificate of the client, as servers do by default.
+    #[must_use]
+    pub fn tls(mut self) -> Self {
+        self.tls = true;
+        self
+    }
+
+    /// Puts a proxy in front of each server that the last one may follow. It then can be cut off from its leader.
+    #[must_use]
+    pub fn with_links(mut self) -> Self {
+        self.links = true;
+        self
+    }
+
+    /// Adds a line to the configuration.
+    #[must_use]
+    pub fn setting(mut self, line: &str) -> Self {
+        self.settings += line;
+        self.settings.push('\n');
+        self
+    }
+
+    /// Starts the servers, and returns once they serve clients.
+    ///
+    /// # Panics
+    ///
+    /// If they cannot be started. The message says what to install, or shows the output of a server.
+    pub fn start(&self) -> Zookeeper {
+        let jars = jars();
+        assert!(
+            jars.join("zookeeper.jar").exists(),
+            "{INSTALL} ({})",
+            jars.display()
+        );
+        for _ in 1..TRIES {
+            match self.try_start(&jars) {
+                Ok(started) => return started,
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        self.try_start(&jars)
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn try_start(&self, jars: &Path) -> io::Result<Zookeeper> {
+        let ca = self.tls.then(|| Arc::new(TestCa::new()));
+        let mut members = Vec::new();
+        for _ in 0..self.count.max(1) {
+            members.push(Member {
+                process: None,
+                dir: tempfile::Builder::new()
+                    .prefix("leasehold-zookeeper-")
+                    .tempdir()?,
+                client: free_port(),
+                tls: ca.as_ref().map(|_| free_port()),
+                quorum: free_port(),
+                election: free_port(),
+            });
+        }
+        let others = members.len() - 1;
+        let links = members.iter().take(if self.links { others } else { 0 });
+        let links: Vec<Proxy> = links.map(|member| Proxy::to(member.quorum)).collect();
+        for number in 0..members.len() {
+            let mut peers = String::new();
+            for (other, member) in members.iter().enumerate().filter(|_| members.len() > 1) {
+                let link = links.get(other).filter(|_| number == others);
+                let quorum = link.map_or(member.quorum, Proxy::port);
+                let election = member.election;
+                let _ = writeln!(peers, "server.{}=127.0.0.1:{quorum}:{election}", other + 1);
+            }
+            self.configure(&members[number], number, &peers, ca.as_deref())?;
+        }
+        let mut started = Zookeeper {
+            members,
+            ca,
+            jars: jars.to_owned(),
+            links,
+        };
+        for number in 0..started.members.len() {
+            started.launch(number)?;
+        }
+        for number in 0..started.members.len() {
+            started.until_serving(number)?;
+        }
+        Ok(started)
+    }
+
+    fn configure(
+        &self,
+        member: &Member,
+        number: usize,
+        peers: &str,
+        ca: Option<&TestCa>,
+    ) -> io::Result<()> {
+        let dir = member.dir.path();
+        let data = dir.join("data");
+        fs::create_dir(&data)?;
+        fs::write(data.join("myid"), (number + 1).to_string())?;
+        let mut lines = format!(
+            "tickTime=200\ninitLimit=50\nsyncLimit=10\nminSessionTimeout=400\nmaxSessionTimeout=8000\n\
+             dataDir={}\nclientPort={}\nclientPortAddress=127.0.0.1\nmaxClientCnxns=0\nadmin.enableServer=false\n\
+             4lw.commands.whitelist=srvr,ruok\n{peers}{}",
+            data.display(),
+            member.client,
+            self.settings
+        );
+        if let (Some(ca), Some(port)) = (ca, member.tls) {
+            // A server reads its certificate and its key from one file.
+            let both = [
+                fs::read(ca.server_certificate())?,
+                fs::read(ca.server_key())?,
+            ]
+            .concat();
+            fs::write(dir.join("server.pem"), both)?;
+            let _ = write!(
+                lines,
+                "secureClientPort={port}\nsecureClientPortAddress=127.0.0.1\n\
+                 serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n\
+                 ssl.keyStore.location={}\nssl.trustStore.location={}\n",
+                dir.join("server.pem").display(),
+                ca.certificate().display()
+            );
+        }
+        fs::write(dir.join("zoo.cfg"), lines)
+    }
+}
+
+impl Zookeeper {
+    /// Starts one server.
+    ///
+    /// # Panics
+    ///
+    /// As [`ZookeeperBuilder::start`].
+    pub fn start() -> Self {
+        Self::builder().start()
+    }
+
+    /// Returns a builder for other ensembles.
+    pub fn builder() -> ZookeeperBuilder {
+        ZookeeperBuilder::default()
+    }
+
+    /// Returns the address of all servers.
+    pub fn url(&self) -> String {
+        self.url_at(self.ports())
+    }
+
+    /// Returns the address of servers at these ports, for example those of proxies.
+    pub fn url_at(&self, ports: impl IntoIterator<Item = u16>) -> String {
+        let hosts: Vec<String> = ports
+            .into_iter()
+            .map(|port| format!("127.0.0.1:{port}"))
+            .collect();
+        format!("zk://{}", hosts.join(","))
+    }
+
+    /// Returns the address of the servers for TLS, with the files for a client.
+    ///
+    /// # Panics
+    ///
+    /// If they were started without TLS.
+    pub fn tls_url(&self) -> String {
+        let hosts = self.members.iter().map(|member| {
+            let port = member.tls.expect("servers with TLS");
+            format!("127.0.0.1:{port}")
+        });
+        let hosts: Vec<String> = hosts.collect();
+        let ca = self.ca();
+        format!(
+            "zks://{}/leasehold?ca={}&cert={}&key={}",
+            hosts.join(","),
+            ca.certificate().display(),
+            ca.server_certificate().display(),
+            ca.server_key().display()
+        )
+    }
+
+    /// Returns the authority that signed the certificates.
+    ///
+    /// # Panics
+    ///
+    /// If they were started without TLS.
+    pub fn ca(&self) -> &TestCa {
+        self.ca.as_deref().expect("servers with TLS")
+    }
+
+    /// Returns the ports of the servers for clients, in their order.
+    pub fn ports(&self) -> Vec<u16> {
+        self.members.iter().map(|member| member.client).collect()
+    }
+
+    /// Returns the paths from the last server to the others.
+    pub fn links(&self) -> &[Proxy] {
+        &self.links
+    }
+
+    /// Returns the class path of the server, which has the client of Java and Curator, too.
+    pub fn class_path(&self) -> String {
+        let jars = JARS.iter().chain(&[
+            "curator-client",
+            "curator-framework",
+            "curator-recipes",
+            "guava",
+        ]);
+        let jars: Vec<String> = jars
+            .map(|jar| self.jars.join(format!("{jar}.jar")).display().to_string())
+            .collect();
+        jars.join(":")
+    }
+
+    /// Returns what a server says about itself, as `leader`, `follower` or `standalone`; `None` if it serves no clients.
+    pub fn mode(&self, number: usize) -> Option<String> {
+        let said = ask(self.members[number].client, "srvr").ok()?;
+        let mode = said.lines().find_map(|line| line.strip_prefix("Mode: "))?;
+        Some(mode.to_owned())
+    }
+
+    /// Returns the number of the leader, once there is one.
+    ///
+    /// # Panics
+    ///
+    /// If none is elected in time.
+    pub fn leader(&self) -> usize {
+        let mut leader = None;
+        until("a leader is elected", || {
+            let running =
+                (0..self.members.len()).filter(|number| self.members[*number].process.is_some());
+            leader = running
+                .into_iter()
+                .find(|number| self.mode(*number).as_deref() == Some("leader"));
+            leader.is_some()
+        });
+        leader.expect("a leader")
+    }
+
+    /// Stops a server (`SIGSTOP`). Its kernel still accepts connections and data for it.
+    pub fn freeze(&self, number: usize) {
+        self.signal(number, Signal::SIGSTOP);
+    }
+
+    /// Continues a stopped server (`SIGCONT`).
+    pub fn thaw(&self, number: usize) {
+        self.signal(number, Signal::SIGCONT);
+    }
+
+    /// Kills a server at once (`SIGKILL`). It keeps its data and its ports.
+    pub fn kill(&mut self, number: usize) {
+        if let Some(mut process) = self.members[number].process.take() {
+            // An error means that the process has ended already. The wait then only reaps it.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+
+    /// Starts a server again that was killed, and returns once it serves clients.
+    ///
+    /// # Panics
+    ///
+    /// As [`ZookeeperBuilder::start`].
+    pub fn restart(&mut self, number: usize) {
+        self.kill(number);
+        let launched = self
+            .launch(number)
+            .and_then(|()| self.until_serving(number));
+        launched.unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// Kills all servers, and starts them together: one alone does not serve clients.
+    ///
+    /// # Panics
+    ///
+    /// As [`ZookeeperBuilder::start`].
+    pub fn restart_all(&mut self) {
+        (0..self.members.len()).for_each(|number| self.kill(number));
+        let mut run = || -> io::Result<()> {
+            for number in 0..self.members.len() {
+                self.launch(number)?;
+            }
+            (0..self.members.len()).try_for_each(|number| self.until_serving(number))
+        };
+        run().unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    fn launch(&mut self, number: usize) -> io::Result<()> {
+        let class_path = JARS.map(|jar| self.jars.join(format!("{jar}.jar")).display().to_string());
+        let dir = self.members[number].dir.path();
+        let mut arguments: Vec<String> = [
+            "-Xmx96m",
+            "-Xshare:auto",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-Dzookeeper.forceSync=no",
+            // How often the server removes empty containers; once a minute by default.
+            "-Dznode.container.checkIntervalMs=200",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            "-cp",
+        ]
+        .map(String::from)
+        .into();
+        arguments.push(class_path.join(":"));
+        arguments.push("org.apache.zookeeper.server.quorum.QuorumPeerMain".into());
+        arguments.push(dir.join("zoo.cfg").display().to_string());
+        let process = spawn_bound("java", &arguments, &[], &dir.join("zookeeper.log"))?;
+        self.members[number].process = Some(process);
+        Ok(())
+    }
+
+    fn until_serving(&mut self, number: usize) -> io::Result<()> {
+        let mut ended = None;
+        until("ZooKeeper serves clients", || {
+            let process = self.members[number].process.as_mut();
+            ended = process.and_then(|process| process.try_wait().ok().flatten());
+            ended.is_some() || self.mode(number).is_some()
+        });
+        let Some(status) = ended else {
+            return Ok(());
+        };
+        let log = self.members[number].dir.path().join("zookeeper.log");
+        let written = fs::read_to_string(log).unwrap_or_default();
+        let kind = match written.contains("Address already in use") {
+            true => io::ErrorKind::AddrInUse,
+            false => io::ErrorKind::Other,
+        };
+        let text = format!("ZooKeeper ended at once ({status}) and wrote:\n{written}");
+        Err(io::Error::new(kind, text))
+    }
+
+    fn signal(&self, number: usize, signal: Signal) {
+        let process = self.members[number]
+            .process
+            .as_ref()
+            .expect("a running server");
+        let pid = i32::try_from(process.id())
+            .map(Pid::from_raw)
+            .expect("a process id");
+        kill(pid, signal).expect("a signal");
+    }
+}
+
+impl Drop for Zookeeper {
+    fn drop(&mut self) {
+        for number in 0..self.members.len() {
+            self.kill(number);
+        }
+    }
+}
+
+/// Sends a four-letter word, and returns the answer.
+fn ask(port: u16, word: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+    stream.write_all(word.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+/// Returns the folder with the jars. A variable can name another folder than that of `setup`.
+fn jars() -> PathBuf {
+    #[expect(clippy::disallowed_methods, reason = "a test's way to its server")]
+    let named = std::env::var_os("LEASEHOLD_TEST_ZOOKEEPER");
+    named.map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-zookeeper/usr/share/java"),
+        PathBuf::from,
+    )
+}
+
+/// Compiles a program in Java against the client of ZooKeeper, and returns the command that runs it.
+///
+/// # Panics
+///
+/// If it does not compile.
+pub fn java_program(servers: &Zookeeper, folder: &Path, name: &str, source: &str) -> Command {
+    let file = folder.join(format!("{name}.java"));
+    fs::write(&file, source).expect("a source file");
+    let class_path = servers.class_path();
+    let compiled = Command::new("javac")
+        .args(["-nowarn", "-cp", &class_path, "-d"])
+        .arg(folder)
+        .arg(&file)
+        .output()
+        .expect("javac, which `cargo xtask setup` installs");
+    let said = String::from_utf8_lossy(&compiled.stderr);
+    assert!(compiled.status.success(), "javac: {said}");
+    let mut command = Command::new("java");
+    command.args([
+        "-XX:TieredStopAtLevel=1",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+        "-cp",
+    ]);
+    command
+        .arg(format!("{class_path}:{}", folder.display()))
+        .arg(name);
+    command
+}

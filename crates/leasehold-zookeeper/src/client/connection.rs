@@ -1,0 +1,308 @@
+//! One connection, as its callers see it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use leasehold::clock::{BootInstant, Clock};
+use leasehold::{Error, ErrorKind};
+use tokio::sync::{mpsc, oneshot};
+
+use super::jute::{Decoder, Encoder, Malformed};
+use super::line::{Line, Stream};
+use super::message::{self, Code, Op, Reach, Stat};
+use super::session_term::SessionTerm;
+
+/// A connection to one server, on which the session is open.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// The session. A server that forgot it may open another one.
+    pub(crate) session: i64,
+    /// The timeout that the server granted.
+    pub(crate) timeout: Duration,
+    /// The server, for messages.
+    pub(crate) server: String,
+    queue: mpsc::UnboundedSender<Vec<Outgoing>>,
+    shared: Arc<Shared>,
+    clock: Arc<dyn Clock>,
+}
+
+/// What the callers share with the task.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// The callers that wait for changes, by the path of the node. `None` once the connection is closed.
+    pub(super) watches: Mutex<Option<HashMap<String, Vec<oneshot::Sender<()>>>>>,
+    /// The greatest difference seen between the wall clock of the leader in milliseconds, and our clock.
+    leader_clock: Mutex<Option<i128>>,
+}
+
+/// A request on its way.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) code: i32,
+    pub(super) body: Vec<u8>,
+    pub(super) reach: Reach,
+    pub(super) sent: BootInstant,
+    pub(super) answer: Option<oneshot::Sender<Reply>>,
+}
+
+/// What came back for a request.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) code: i32,
+    pub(super) body: Vec<u8>,
+    /// Until when the session lives at least, if this answer proves something.
+    pub(super) lives_until: Option<BootInstant>,
+}
+
+/// The answer to a request that the server carried out.
+#[derive(Debug)]
+pub(crate) struct Answer<T> {
+    pub(crate) value: T,
+    /// When the request was sent, or earlier.
+    pub(crate) sent: BootInstant,
+    /// Until when the session lives at least, if this answer proves something.
+    pub(crate) lives_until: Option<BootInstant>,
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub(crate) struct Pending<T> {
+    reply: Option<oneshot::Receiver<Reply>>,
+    sent: BootInstant,
+    decode: fn(&mut Decoder<'_>) -> Result<T, Malformed>,
+    server: String,
+}
+
+/// An answer, or why the server refuses.
+pub(crate) type Answered<T> = Result<Answer<T>, Code>;
+
+/// A notification to come.
+pub(crate) type Change = oneshot::Receiver<()>;
+
+impl Connection {
+    /// Sends requests in one go. The server carries them out, and answers, in this order. Dropping an answer takes
+    /// nothing back.
+    fn send(&self, requests: Vec<Outgoing>) {
+        // If the task is gone, it drops the requests, and their callers get an error.
+        let _ = self.queue.send(requests);
+    }
+
+    fn prepare<T>(
+        &self,
+        op: &Op<'_>,
+        decode: fn(&mut Decoder<'_>) -> Result<T, Malformed>,
+    ) -> (Outgoing, Pending<T>) {
+        let mut body = Encoder::default();
+        op.encode(&mut body);
+        let (answer, reply) = oneshot::channel();
+        let sent = self.clock.now();
+        let outgoing = Outgoing {
+            code: op.code(),
+            body: body.into_bytes(),
+            reach: op.reach(),
+            sent,
+            answer: Some(answer),
+        };
+        let server = self.server.clone();
+        let reply = Some(reply);
+        (
+            outgoing,
+            Pending {
+                reply,
+                sent,
+                decode,
+                server,
+            },
+        )
+    }
+
+    /// Collects requests that are sent together.
+    pub(crate) fn batch(&self) -> Batch<'_> {
+        Batch {
+            connection: self,
+            requests: Vec::new(),
+        }
+    }
+
+    /// Waits for the answer to one request.
+    pub(crate) async fn ask<T>(
+        &self,
+        op: &Op<'_>,
+        decode: fn(&mut Decoder<'_>) -> Result<T, Malformed>,
+    ) -> Result<Answered<T>, Error> {
+        let mut batch = self.batch();
+        let pending = batch.add(op, decode);
+        batch.send();
+        pending.answer().await
+    }
+
+    /// Deletes a node in any version.
+    pub(crate) async fn delete(&self, path: &str) -> Result<Answered<()>, Error> {
+        self.ask(&Op::Delete(path, message::ANY), message::nothing)
+            .await
+    }
+
+    /// Runs a transaction. An error names the part that failed.
+    pub(crate) async fn transact(
+        &self,
+        parts: Vec<Op<'_>>,
+    ) -> Result<Result<Answer<()>, (usize, Code)>, Error> {
+        let answer = self.ask(&Op::Multi(parts), message::transaction).await?;
+        Ok(match answer {
+            Err(code) => Err((0, code)),
+            Ok(answer) => answer.value.map(|()| Answer {
+                value: (),
+                sent: answer.sent,
+                lives_until: answer.lives_until,
+            }),
+        })
+    }
+
+    /// Returns what resolves at the next change of `path` that the server notifies of, or when the connection ends. Asked
+    /// for before the request that sets the watch.
+    pub(crate) fn next_change(&self, path: &str) -> Change {
+        let (notify, change) = oneshot::channel();
+        if let Some(watches) = lock(&self.shared.watches).as_mut() {
+            let waiting = watches.entry(path.to_owned()).or_default();
+            waiting.retain(|other| !other.is_closed());
+            waiting.push(notify);
+        }
+        change
+    }
+
+    /// Returns the wall clock of the leader in milliseconds, or somewhat less; `None` if it has not shown yet.
+    pub(crate) fn leader_clock(&self) -> Option<i64> {
+        let offset = (*lock(&self.shared.leader_clock))?;
+        i64::try_from(millis(self.clock.now()) + offset).ok()
+    }
+
+    /// Learns the wall clock of the leader from a node that was changed just now.
+    pub(crate) fn learn_leader_clock(&self, changed: Stat) {
+        let offset = i128::from(changed.changed_ms) - millis(self.clock.now());
+        let mut known = lock(&self.shared.leader_clock);
+        *known = (*known).max(Some(offset));
+    }
+
+    /// How long a lease is counted as, at most.
+    pub(crate) fn usable(&self) -> Duration {
+        SessionTerm::usable(self.timeout)
+    }
+
+    /// Whether the task still serves the connection.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.queue.is_closed()
+    }
+}
+
+fn millis(instant: BootInstant) -> i128 {
+    i128::from(instant.as_nanos() / 1_000_000)
+}
+
+/// Requests that are sent in one go.
+#[derive(Debug)]
+pub(crate) struct Batch<'a> {
+    connection: &'a Connection,
+    requests: Vec<Outgoing>,
+}
+
+impl Batch<'_> {
+    pub(crate) fn add<T>(
+        &mut self,
+        op: &Op<'_>,
+        decode: fn(&mut Decoder<'_>) -> Result<T, Malformed>,
+    ) -> Pending<T> {
+        let (outgoing, pending) = self.connection.prepare(op, decode);
+        self.requests.push(outgoing);
+        pending
+    }
+
+    /// Adds the question for the names of the children of `path`, perhaps with a watch.
+    pub(crate) fn children(&mut self, path: &str, watch: bool) -> Pending<Vec<String>> {
+        self.add(&Op::GetChildren(path, watch), message::children)
+    }
+
+    /// Adds the question for the data of `path`, perhaps with a watch.
+    pub(crate) fn data(&mut self, path: &str, watch: bool) -> Pending<(Vec<u8>, Stat)> {
+        self.add(&Op::GetData(path, watch), message::data)
+    }
+
+    /// Adds a request to bring the server up to date.
+    pub(crate) fn sync(&mut self) {
+        drop(self.add(&Op::Sync("/"), message::nothing));
+    }
+
+    pub(crate) fn send(self) {
+        self.connection.send(self.requests);
+    }
+}
+
+impl<T> Pending<T> {
+    /// Waits for the answer: the value, or why the server refuses.
+    ///
+    /// # Errors
+    ///
+    /// Any failure to get an answer that is understood. The effect of the request is then unknown.
+    pub(crate) async fn answer(mut self) -> Result<Answered<T>, Error> {
+        let lost = || lost(&self.server);
+        let reply = self.reply.take().ok_or_else(lost)?;
+        let reply = reply.await.map_err(|_| lost())?;
+        match Code(reply.code) {
+            Code(0) => {}
+            // The session is closed for this connection. What follows on it fails, too.
+            Code::SESSION_EXPIRED | Code::SESSION_MOVED => return Err(lost()),
+            code => return Ok(Err(code)),
+        }
+        let value = (self.decode)(&mut Decoder::new(&reply.body)).map_err(|error| {
+            let text = format!("{}: {error}", self.server);
+            Error::new(ErrorKind::InvalidResponse, text).with_unknown_effect()
+        })?;
+        Ok(Ok(Answer {
+            value,
+            sent: self.sent,
+            lives_until: reply.lives_until,
+        }))
+    }
+}
+
+fn lost(server: &str) -> Error {
+    let text = format!("the connection to {server} is lost");
+    Error::new(ErrorKind::Unreachable, text).with_unknown_effect()
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What was agreed with a server.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) session: i64,
+    pub(crate) timeout: Duration,
+    pub(crate) server: String,
+    /// When the client asked for the session.
+    pub(crate) asked: BootInstant,
+}
+
+/// Returns both sides of a connection on which a session was opened.
+pub(crate) fn connection(
+    opened: Opened,
+    stream: Box<dyn Stream>,
+    clock: Arc<dyn Clock>,
+) -> (Connection, Line) {
+    let (sender, queue) = mpsc::unbounded_channel();
+    let shared = Arc::new(Shared {
+        watches: Mutex::new(Some(HashMap::new())),
+        leader_clock: Mutex::default(),
+    });
+    let line = Line::new(&opened, stream, &clock, (queue, Arc::clone(&shared)));
+    let connection = Connection {
+        session: opened.session,
+        timeout: opened.timeout,
+        server: opened.server,
+        queue: sender,
+        shared,
+        clock,
+    };
+    (connection, line)
+}

@@ -1,0 +1,484 @@
+//! Takes a lock: creates a node in its queue, waits until the nodes before it are gone, and draws a fence.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::clock::within;
+use leasehold::store::{AcquireError, Busy, Grant, LockRequest, Progress};
+use leasehold::{Error, ErrorKind, Fence};
+
+use super::node_data::{NodeData, counter};
+use super::questions::{data_of, find, read_queue, term};
+use super::session::{Inner, Place, refused};
+use crate::client::{self, Change, Code, Connection, Lifetime, Op, Stat};
+use crate::queue::{Decision, Kind, Node, Paths, Queue, Reader, fences};
+
+/// One call of `acquire`.
+struct Acquire<'a> {
+    locks: &'a Inner,
+    request: &'a Arc<LockRequest>,
+    progress: &'a Progress<'a>,
+    paths: Paths,
+    kind: Kind,
+    /// The node in the queue.
+    node: Option<Node>,
+    /// Whether the server may have a node whose name is unknown.
+    may_have_node: bool,
+}
+
+/// The counter of fences as it was read: its value and its version, or that there is none.
+type Counter = Option<(u64, i32)>;
+
+/// What a step of an attempt leads to.
+enum Step {
+    Granted(Grant),
+    /// Another owner is ahead; wait for this.
+    Behind(Busy, Turn),
+    /// Something changed meanwhile.
+    Again,
+}
+
+/// What a waiter waits for.
+enum Turn {
+    Change(Change),
+    /// The same, and at most for this span.
+    ChangeWithin(Change, Duration),
+}
+
+impl Inner {
+    pub(super) async fn acquire(
+        &self,
+        request: &Arc<LockRequest>,
+        progress: &Progress<'_>,
+    ) -> Result<Grant, AcquireError> {
+        let mut acquire = Acquire {
+            locks: self,
+            request,
+            progress,
+            paths: self.paths(&request.key),
+            kind: Kind::of(request.mode, request.barges),
+            node: None,
+            may_have_node: false,
+        };
+        acquire.run().await
+    }
+}
+
+impl Acquire<'_> {
+    async fn run(&mut self) -> Result<Grant, AcquireError> {
+        loop {
+            let connection = match self.locks.connection_for(self.request).await {
+                Ok(connection) => connection,
+                Err(error) => {
+                    self.survive(error)?;
+                    continue;
+                }
+            };
+            match self.step(&connection).await {
+                Ok(Step::Granted(grant)) => return Ok(grant),
+                Ok(Step::Again) => {}
+                Ok(Step::Behind(busy, _)) if !self.request.waits => {
+                    self.leave(&connection).await?;
+                    return Err(AcquireError::Busy(busy));
+                }
+                Ok(Step::Behind(busy, turn)) => {
+                    self.progress.busy(busy);
+                    if self.node.is_some() && !self.request.is_queued() {
+                        // Another one was faster.
+                        self.leave(&connection).await?;
+                        continue;
+                    }
+                    self.wait(turn).await;
+                }
+                Err(error) if error.kind() == ErrorKind::Unreachable => self.survive(error)?,
+                Err(error) => {
+                    let has_left = self.leave(&connection).await.is_ok();
+                    return Err(match has_left {
+                        true => error.without_effect(),
+                        false => error.with_unknown_effect(),
+                    }
+                    .into());
+                }
+            }
+        }
+    }
+
+    /// Reports an outage, and continues if the place in the queue may still be there.
+    fn survive(&mut self, error: Error) -> Result<(), AcquireError> {
+        let place = self.locks.place(self.request.owner);
+        let Some(place) = place else {
+            return Err(error.without_effect().into());
+        };
+        let lives = self.locks.server.number() == Some(place.session);
+        if !self.request.waits || !lives {
+            return Err(error.with_unknown_effect().into());
+        }
+        self.progress.unavailable(error);
+        Ok(())
+    }
+
+    /// Makes one attempt with what the server shows now.
+    async fn step(&mut self, connection: &Connection) -> Result<Step, Error> {
+        if let Some(place) = self.locks.place(self.request.owner)
+            && place.session != connection.session
+        {
+            let text = "the session ended, and with it the place in the queue";
+            return Err(Error::new(ErrorKind::Unreachable, text).with_unknown_effect());
+        }
+        if self.may_have_node {
+            self.find_node(connection).await?;
+        }
+        if self.node.is_none() && !self.request.is_queued() {
+            // It has no place, so it first looks whether the lock is free.
+            if let Some(step) = self.look(connection).await? {
+                return Ok(step);
+            }
+        }
+        let (queue, counter) = match &self.node {
+            None => match self.enter(connection).await? {
+                Some(seen) => seen,
+                None => return Ok(Step::Again),
+            },
+            Some(_) => self.see(connection, false).await?,
+        };
+        let Some(node) = self.node.clone() else {
+            return Ok(Step::Again);
+        };
+        if !queue.nodes().iter().any(|other| other.name == node.name) {
+            // Somebody deleted it.
+            (self.node, self.may_have_node) = (None, true);
+            return Ok(Step::Again);
+        }
+        let reader = Reader {
+            kind: self.kind,
+            number: Some(node.number),
+        };
+        match self.decide(connection, queue, reader).await? {
+            None => self.take(connection, &node, counter).await,
+            Some(step) => Ok(step),
+        }
+    }
+
+    /// Looks at the queue. `None` if the lock seems to be free.
+    async fn look(&mut self, connection: &Connection) -> Result<Option<Step>, Error> {
+        let change = connection.next_change(&self.paths.lock);
+        let (queue, _) = self.see(connection, self.request.waits).await?;
+        let reader = Reader {
+            kind: self.kind,
+            number: None,
+        };
+        let step = self.decide(connection, queue, reader).await?;
+        Ok(step.map(|step| match step {
+            Step::Behind(busy, Turn::Change(_)) => Step::Behind(busy, Turn::Change(change)),
+            Step::Behind(busy, Turn::ChangeWithin(_, span)) => {
+                Step::Behind(busy, Turn::ChangeWithin(change, span))
+            }
+            other => other,
+        }))
+    }
+
+    /// Creates the node, and returns what it finds. `None` if the folder was missing.
+    async fn enter(&mut self, connection: &Connection) -> Result<Option<(Queue, Counter)>, Error> {
+        let prefix = format!(
+            "{}/{}",
+            self.paths.lock,
+            Node::prefix(self.request.owner, self.kind)
+        );
+        let data = NodeData::of(self.request, connection.timeout).to_bytes()?;
+        let place = Place {
+            session: connection.session,
+            node: None,
+            is_granted: false,
+            is_downgraded: false,
+        };
+        self.locks.note(self.request.owner, place);
+        self.may_have_node = true;
+        let op = Op::Create(
+            &prefix,
+            &data,
+            Lifetime::EphemeralSequential,
+            self.locks.access(),
+        );
+        let mut batch = connection.batch();
+        let created = batch.add(&op, client::created);
+        let children = batch.children(&self.paths.lock, false);
+        let counter = batch.data(&self.paths.fence, false);
+        batch.send();
+        let path = match created.answer().await? {
+            Ok(answer) => {
+                connection.learn_leader_clock(answer.value.1);
+                answer.value.0
+            }
+            Err(Code::NO_NODE) => {
+                self.gone();
+                let folder = &self.paths.lock;
+                self.locks
+                    .ensure_folder(connection, folder, Lifetime::Container)
+                    .await?;
+                return Ok(None);
+            }
+            Err(code) => {
+                self.gone();
+                return Err(refused(&self.paths.lock, code));
+            }
+        };
+        let name = path.rsplit('/').next().unwrap_or_default();
+        self.found(name)?;
+        let queue = read_queue(&self.paths.lock, children.answer().await?)?;
+        let counter = self.read_counter(counter.answer().await?)?;
+        Ok(Some((queue, counter)))
+    }
+
+    /// Notes that the owner has nothing at the server.
+    fn gone(&mut self) {
+        (self.node, self.may_have_node) = (None, false);
+        self.locks.forget(self.request.owner);
+    }
+
+    /// Notes the name of the own node.
+    fn found(&mut self, name: &str) -> Result<(), Error> {
+        let node = Node::parse(name).ok().flatten().ok_or_else(|| {
+            let text =
+                format!("the server named a node {name:?}; are 2^31 numbers of this lock used up?");
+            Error::new(ErrorKind::InvalidResponse, text)
+        })?;
+        self.locks.change(self.request.owner, |place| {
+            place.node = Some(node.name.clone());
+        });
+        (self.node, self.may_have_node) = (Some(node), false);
+        Ok(())
+    }
+
+    /// Finds out whether a node was created whose answer was lost. The session has moved meanwhile, so earlier
+    /// requests have no late effect.
+    async fn find_node(&mut self, connection: &Connection) -> Result<(), Error> {
+        let owner = self.request.owner;
+        match find(connection, &self.paths.lock, owner).await? {
+            Some(name) => self.found(&name),
+            None => {
+                self.gone();
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns the queue and the counter of fences.
+    async fn see(&self, connection: &Connection, watch: bool) -> Result<(Queue, Counter), Error> {
+        let mut batch = connection.batch();
+        if self.node.is_none() {
+            // The server may not have heard of a release yet. A request with a node sees all that came before the node.
+            batch.sync();
+        }
+        let children = batch.children(&self.paths.lock, watch);
+        let counter = batch.data(&self.paths.fence, false);
+        batch.send();
+        let queue = read_queue(&self.paths.lock, children.answer().await?)?;
+        Ok((queue, self.read_counter(counter.answer().await?)?))
+    }
+
+    fn read_counter(&self, answer: client::Answered<(Vec<u8>, Stat)>) -> Result<Counter, Error> {
+        match answer {
+            Ok(answer) => {
+                let (data, stat) = answer.value;
+                Ok(Some((counter(&self.paths.fence, &data)?, stat.version)))
+            }
+            Err(Code::NO_NODE) => Ok(None),
+            Err(code) => Err(refused(&self.paths.fence, code)),
+        }
+    }
+
+    /// Decides what to do; `None` to take the lock.
+    async fn decide(
+        &self,
+        connection: &Connection,
+        mut queue: Queue,
+        reader: Reader,
+    ) -> Result<Option<Step>, Error> {
+        loop {
+            match queue.decide(reader, connection.leader_clock()) {
+                Decision::Take => return Ok(None),
+                Decision::Remove(node) => {
+                    self.remove(connection, &node).await?;
+                    return Ok(Some(Step::Again));
+                }
+                Decision::Differs(others) => return Err(self.differs(others)),
+                Decision::WaitForAny => return self.behind_any(connection, &queue).await.map(Some),
+                Decision::WaitFor { node, closed_until } => {
+                    return self
+                        .behind(connection, &queue, &node, closed_until)
+                        .await
+                        .map(Some);
+                }
+                Decision::Ask(node) => {
+                    let path = format!("{}/{node}", self.paths.lock);
+                    let change = connection.next_change(&path);
+                    let Some(data) = data_of(connection, &path, true).await? else {
+                        return Ok(Some(Step::Again));
+                    };
+                    if !NodeData::read(&data).is_some_and(|data| data.shared) {
+                        return Ok(Some(Step::Behind(self.busy(&queue), Turn::Change(change))));
+                    }
+                    queue.downgrade(node);
+                }
+            }
+        }
+    }
+
+    /// Waits for any change of the queue, unless it has changed already.
+    async fn behind_any(&self, connection: &Connection, queue: &Queue) -> Result<Step, Error> {
+        let change = connection.next_change(&self.paths.lock);
+        let (now, _) = self.see(connection, true).await?;
+        if now.nodes() != queue.nodes() {
+            return Ok(Step::Again);
+        }
+        Ok(Step::Behind(self.busy(queue), Turn::Change(change)))
+    }
+
+    /// Waits for a change of `node`, unless it is gone already.
+    async fn behind(
+        &self,
+        connection: &Connection,
+        queue: &Queue,
+        node: &str,
+        closed_until: Option<i64>,
+    ) -> Result<Step, Error> {
+        let busy = self.busy(queue);
+        if !self.request.waits {
+            // It leaves, and needs no watch.
+            let (_, change) = tokio::sync::oneshot::channel();
+            return Ok(Step::Behind(busy, Turn::Change(change)));
+        }
+        let path = format!("{}/{node}", self.paths.lock);
+        let change = connection.next_change(&path);
+        if data_of(connection, &path, true).await?.is_none() {
+            return Ok(Step::Again);
+        }
+        let turn = match (closed_until, connection.leader_clock()) {
+            (Some(until), Some(now)) => {
+                let left = u64::try_from(until.saturating_sub(now)).unwrap_or_default();
+                Turn::ChangeWithin(change, Duration::from_millis(left + 1))
+            }
+            _ => Turn::Change(change),
+        };
+        Ok(Step::Behind(busy, turn))
+    }
+
+    fn busy(&self, queue: &Queue) -> Busy {
+        let holder = queue.holders().next().and_then(|node| node.owner);
+        let mut busy = Busy::by(holder);
+        let own = self.node.as_ref().map(|node| &node.name);
+        let position = queue.waiters().position(|node| Some(&node.name) == own);
+        busy.position = position.and_then(|ahead| u64::try_from(ahead).ok());
+        busy
+    }
+
+    fn differs(&self, others: leasehold::store::Permits) -> Error {
+        let mine = match self.kind {
+            Kind::Permit { of, .. } => of.get(),
+            _ => 1,
+        };
+        let text = format!(
+            "{} has {others} permits now, and not {mine}",
+            self.request.key
+        );
+        Error::new(ErrorKind::PermitsDiffer, text)
+    }
+
+    /// Removes a closed node whose time is over. Another client may have done it.
+    async fn remove(&self, connection: &Connection, node: &str) -> Result<(), Error> {
+        let path = format!("{}/{node}", self.paths.lock);
+        match connection.delete(&path).await? {
+            Ok(_) | Err(Code::NO_NODE) => Ok(()),
+            Err(code) => Err(refused(&path, code)),
+        }
+    }
+
+    /// Draws a fence. The transaction succeeds only if the own node is still there.
+    async fn take(
+        &mut self,
+        connection: &Connection,
+        node: &Node,
+        counter: Counter,
+    ) -> Result<Step, Error> {
+        let wall = self.locks.context.env().clock.wall();
+        let proposal = self.request.proposal.max(wall).as_micros();
+        let last = counter.map_or(0, |(last, _)| last);
+        let fence = last
+            .max(proposal)
+            .checked_add(1)
+            .and_then(Fence::new)
+            .ok_or_else(|| {
+                let text = format!("the counter of fences {} is used up", self.paths.fence);
+                Error::new(ErrorKind::Corrupt, text)
+            })?;
+        let path = format!("{}/{}", self.paths.lock, node.name);
+        let data = NodeData::of(self.request, connection.timeout)
+            .granted(fence)
+            .to_bytes()?;
+        let text = fence.to_string();
+        let draw = match counter {
+            Some((_, version)) => Op::SetData(&self.paths.fence, text.as_bytes(), version),
+            None => {
+                let access = self.locks.access();
+                Op::Create(
+                    &self.paths.fence,
+                    text.as_bytes(),
+                    Lifetime::Persistent,
+                    access,
+                )
+            }
+        };
+        let parts = vec![Op::SetData(&path, &data, client::ANY), draw];
+        match connection.transact(parts).await? {
+            Ok(answer) => {
+                self.locks
+                    .change(self.request.owner, |place| place.is_granted = true);
+                let term = term(connection, self.request.ttl, &answer);
+                Ok(Step::Granted(Grant::new(fence, term)))
+            }
+            Err((0, Code::NO_NODE)) => {
+                (self.node, self.may_have_node) = (None, true);
+                Ok(Step::Again)
+            }
+            // Another grant was faster, perhaps of another lock with the same counter.
+            Err((1, Code::BAD_VERSION | Code::NODE_EXISTS)) => Ok(Step::Again),
+            Err((1, Code::NO_NODE)) => {
+                let folder = fences(self.locks.root());
+                self.locks
+                    .ensure_folder(connection, &folder, Lifetime::Persistent)
+                    .await?;
+                Ok(Step::Again)
+            }
+            Err((_, code)) => Err(refused(&self.paths.fence, code)),
+        }
+    }
+
+    /// Waits for a notification, or for the end of the connection, which may have lost one.
+    async fn wait(&self, turn: Turn) {
+        let clock = &*self.locks.context.env().clock;
+        match turn {
+            Turn::Change(change) => drop(change.await),
+            Turn::ChangeWithin(change, span) => {
+                within(clock, clock.now() + span, change).await;
+            }
+        }
+    }
+
+    /// Leaves the queue.
+    async fn leave(&mut self, connection: &Connection) -> Result<(), Error> {
+        if self.may_have_node {
+            self.find_node(connection).await?;
+        }
+        let Some(node) = &self.node else {
+            return Ok(());
+        };
+        let path = format!("{}/{}", self.paths.lock, node.name);
+        match connection.delete(&path).await? {
+            Ok(_) | Err(Code::NO_NODE) => {
+                self.gone();
+                Ok(())
+            }
+            Err(code) => Err(refused(&path, code).with_unknown_effect()),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Breaks a lock for an operator.
+
+use std::time::Duration;
+
+use leasehold::store::{Admin, BoxFuture, BreakRecord, BrokenLease};
+use leasehold::{Error, ErrorKind, Key};
+
+use super::node_data::{BreakData, NodeData};
+use super::questions::data_of;
+use super::session::{Inner, LockSession, refused};
+use crate::client::{self, Code, Connection, Lifetime, Op};
+use crate::queue::{Kind, Node};
+
+impl Admin for LockSession {
+    fn break_lease<'a>(
+        &'a self,
+        key: &'a Key,
+        record: &'a BreakRecord,
+    ) -> BoxFuture<'a, Result<BrokenLease, Error>> {
+        Box::pin(async move {
+            let connection = self.0.connection().await?;
+            for _ in 0..TRIES {
+                if let Some(broken) = self.0.try_break(&connection, key, record).await? {
+                    return Ok(broken);
+                }
+            }
+            let text = format!("{key} changed {TRIES} times while it was to be broken");
+            Err(Error::new(ErrorKind::Unreachable, text))
+        })
+    }
+
+    fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>> {
+        Box::pin(async move {
+            let connection = self.0.connection().await?;
+            let mut batch = connection.batch();
+            batch.sync();
+            batch.send();
+            let data = data_of(&connection, &self.0.paths(key).broken, false).await?;
+            let record = data.map(|data| BreakData::read(&data)).transpose()?;
+            let now = self.0.context.env().clock.wall();
+            Ok(record.filter(|record| now.distance(record.at) <= BreakRecord::KEPT))
+        })
+    }
+}
+
+/// How often to begin again because the lock changed.
+const TRIES: usize = 16;
+
+/// The node of the lease to break.
+struct Found {
+    node: Node,
+    data: Vec<u8>,
+}
+
+impl Inner {
+    /// Breaks the lease in one transaction with its record. `None` if something changed meanwhile.
+    async fn try_break(
+        &self,
+        connection: &Connection,
+        key: &Key,
+        record: &BreakRecord,
+    ) -> Result<Option<BrokenLease>, Error> {
+        let paths = self.paths(key);
+        let Some(found) = self.find_lease(connection, key, record).await? else {
+            return Ok(Some(BrokenLease::new(false, None)));
+        };
+        let held = format!("{}/{}", paths.lock, found.node.name);
+        let bytes = BreakData::of(record).to_bytes()?;
+        let has_record = data_of(connection, &paths.broken, false).await?.is_some();
+        let note = if has_record {
+            Op::SetData(&paths.broken, &bytes, client::ANY)
+        } else {
+            Op::Create(&paths.broken, &bytes, Lifetime::Persistent, self.access())
+        };
+        let closed = match (record.at_once, found.node.kind) {
+            (true, _) => None,
+            (false, Kind::Closed { until }) => Some((found.node.name.clone(), until)),
+            (false, _) => {
+                let until = self.lease_end(connection, &found.data).await?;
+                Some((
+                    found.node.replaced_by(record.owner, Kind::Closed { until }),
+                    until,
+                ))
+            }
+        };
+        let mut parts = vec![note];
+        let is_closed = closed
+            .as_ref()
+            .is_some_and(|(name, _)| *name == found.node.name);
+        let path = closed
+            .as_ref()
+            .map(|(name, _)| format!("{}/{name}", paths.lock));
+        if !is_closed {
+            parts.push(Op::Delete(&held, client::ANY));
+            if let Some(path) = &path {
+                parts.push(Op::Create(
+                    path,
+                    &found.data,
+                    Lifetime::Persistent,
+                    self.access(),
+                ));
+            }
+        }
+        match connection.transact(parts).await? {
+            Ok(_) => {
+                let rest = closed.and_then(|(_, until)| rest(connection, until));
+                Ok(Some(BrokenLease::new(true, rest)))
+            }
+            Err((0, Code::NO_NODE)) if !has_record => {
+                let folder = paths
+                    .broken
+                    .rsplit_once('/')
+                    .map_or("/", |(folder, _)| folder);
+                self.ensure_folder(connection, folder, Lifetime::Persistent)
+                    .await?;
+                Ok(None)
+            }
+            Err((_, Code::NO_NODE | Code::NODE_EXISTS)) => Ok(None),
+            Err((_, code)) => Err(refused(&paths.broken, code)),
+        }
+    }
+
+    /// Returns the node of the owner of the record, if it holds the lock exclusively.
+    async fn find_lease(
+        &self,
+        connection: &Connection,
+        key: &Key,
+        record: &BreakRecord,
+    ) -> Result<Option<Found>, Error> {
+        let found = self.look_at(connection, std::slice::from_ref(key)).await?;
+        let queue = found
+            .into_iter()
+            .next()
+            .map(|(queue, _)| queue)
+            .unwrap_or_default();
+        let node = queue.holders().find(|node| {
+            let is_exclusive = matches!(node.kind, Kind::Exclusive | Kind::Closed { .. });
+            is_exclusive && node.owner == Some(record.owner)
+        });
+        let Some(node) = node.cloned() else {
+            return Ok(None);
+        };
+        let path = format!("{}/{}", self.paths(key).lock, node.name);
+        let data = data_of(connection, &path, false).await?;
+        Ok(data.map(|data| Found { node, data }))
+    }
+
+    /// Returns when the lease ends at the latest if its holder was just renewed, in milliseconds of the leader's clock.
+    async fn lease_end(&self, connection: &Connection, data: &[u8]) -> Result<i64, Error> {
+        self.learn_time(connection).await?;
+        let now = connection.leader_clock().ok_or_else(|| {
+            let text = "the clock of the leader is unknown";
+            Error::new(ErrorKind::InvalidResponse, text)
+        })?;
+        let ttl = NodeData::read(data).map_or(connection.timeout, |data| data.ttl());
+        Ok(now.saturating_add(i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
+/// Returns how long the lock stays closed.
+fn rest(connection: &Connection, until: i64) -> Option<Duration> {
+    let left = until.saturating_sub(connection.leader_clock()?);
+    Some(Duration::from_millis(
+        u64::try_from(left).unwrap_or_default(),
+    ))
+}

@@ -1,0 +1,130 @@
+//! What is in the nodes, as JSON, so that an operator can read it with any client.
+
+use std::time::Duration;
+
+use leasehold::clock::WallTime;
+use leasehold::store::{BreakRecord, ClientInfo, LockRequest};
+use leasehold::{Error, ErrorKind, Fence};
+use serde::{Deserialize, Serialize};
+
+/// The data of a node in a queue.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct NodeData {
+    /// The client that holds or waits.
+    pub(super) client: ClientInfo,
+    /// For how long at most its client believes in the lease after each renewal, in milliseconds.
+    pub(super) ttl_ms: u64,
+    /// The fence, once the lock was granted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) fence: Option<u64>,
+    /// Whether an exclusive holder shares the lock now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) shared: bool,
+}
+
+impl NodeData {
+    /// Returns the data for a request in a session with this timeout.
+    pub(super) fn of(request: &LockRequest, timeout: Duration) -> Self {
+        let ttl = request.ttl.min(timeout).as_millis();
+        Self {
+            client: (*request.client).clone(),
+            ttl_ms: u64::try_from(ttl).unwrap_or(u64::MAX),
+            fence: None,
+            shared: false,
+        }
+    }
+
+    pub(super) fn granted(mut self, fence: Fence) -> Self {
+        self.fence = Some(fence.get());
+        self
+    }
+
+    pub(super) fn shared(mut self) -> Self {
+        self.shared = true;
+        self
+    }
+
+    pub(super) fn ttl(&self) -> Duration {
+        Duration::from_millis(self.ttl_ms)
+    }
+
+    pub(super) fn fence(&self) -> Option<Fence> {
+        self.fence.and_then(Fence::new)
+    }
+
+    /// Reads the data; `None` if another library wrote it.
+    pub(super) fn read(data: &[u8]) -> Option<Self> {
+        serde_json::from_slice(data).ok()
+    }
+
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        to_bytes(self)
+    }
+}
+
+/// The record of a break, as its node has it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct BreakData {
+    owner: String,
+    fence: u64,
+    at_once: bool,
+    by: ClientInfo,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    at_micros: u64,
+}
+
+impl BreakData {
+    pub(super) fn of(record: &BreakRecord) -> Self {
+        Self {
+            owner: record.owner.to_string(),
+            fence: record.fence.get(),
+            at_once: record.at_once,
+            by: record.by.clone(),
+            user: record.user.clone(),
+            reason: record.reason.clone(),
+            at_micros: record.at.as_micros(),
+        }
+    }
+
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        to_bytes(self)
+    }
+
+    /// Reads a record.
+    pub(super) fn read(data: &[u8]) -> Result<BreakRecord, Error> {
+        let read = || {
+            let data: Self = serde_json::from_slice(data).ok()?;
+            let at = WallTime::from_micros(data.at_micros);
+            let (owner, fence) = (data.owner.parse().ok()?, Fence::new(data.fence)?);
+            let mut record = BreakRecord::new(owner, fence, data.by, at);
+            record.at_once = data.at_once;
+            record.user = data.user;
+            record.reason = data.reason;
+            Some(record)
+        };
+        read()
+            .ok_or_else(|| Error::new(ErrorKind::Corrupt, "the record of a break has another form"))
+    }
+}
+
+fn to_bytes(value: &impl Serialize) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(value).map_err(|error| {
+        let text = "the client has no text form";
+        Error::new(ErrorKind::InvalidInput, text).with_source(error)
+    })
+}
+
+/// Reads a counter of fences; 0 where nothing is written yet.
+pub(super) fn counter(path: &str, data: &[u8]) -> Result<u64, Error> {
+    let text = std::str::from_utf8(data).unwrap_or("?");
+    match text.trim() {
+        "" => Ok(0),
+        digits => digits.parse().map_err(|_| {
+            let text = format!("the counter of fences {path} is {text:?}, and not a number");
+            Error::new(ErrorKind::Corrupt, text)
+        }),
+    }
+}

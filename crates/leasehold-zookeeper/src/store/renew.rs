@@ -1,0 +1,162 @@
+//! Renews leases. The connection keeps the session alive by itself. A renewal proves that it lives, and that the locks
+//! are still there.
+
+use leasehold::store::{Held, LostReason, RenewReply};
+use leasehold::{Error, ErrorKind, Mode};
+
+use super::node_data::{BreakData, NodeData};
+use super::questions::{data_of, term};
+use super::session::{Inner, Place, refused};
+use crate::client::{self, Answer, Code, Connection, Op, Pending};
+
+/// What was asked about a lease: whether its node is there.
+enum Asked {
+    Exists(Pending<()>),
+    /// There is no node that could hold the lock.
+    Nothing,
+}
+
+impl Inner {
+    pub(super) async fn renew(&self, leases: &[Held]) -> Vec<RenewReply> {
+        if leases.is_empty() {
+            return Vec::new();
+        }
+        let failed = |error: &Error| {
+            leases
+                .iter()
+                .map(|_| RenewReply::Unknown(error.clone()))
+                .collect()
+        };
+        let connection = match self.connection_for(&leases[0].request).await {
+            Ok(connection) => connection,
+            Err(error) => return failed(&error),
+        };
+        // A transaction that changes nothing. The nodes are looked at after it, so they existed when the session was
+        // known to live.
+        let mut batch = connection.batch();
+        let proof = batch.add(
+            &Op::Multi(vec![Op::Check(self.root())]),
+            client::transaction,
+        );
+        let asked: Vec<Asked> = leases
+            .iter()
+            .map(|lease| self.ask(&connection, &mut batch, lease))
+            .collect();
+        batch.send();
+        let proof = match proof
+            .answer()
+            .await
+            .map(|answer| proved(self.root(), answer))
+        {
+            Ok(Ok(proof)) => proof,
+            Ok(Err(error)) | Err(error) => return failed(&error),
+        };
+        let mut replies = Vec::with_capacity(leases.len());
+        for (lease, asked) in leases.iter().zip(asked) {
+            let renewed = self.renewed(&connection, lease, asked).await;
+            replies.push(match renewed {
+                Ok(None) => RenewReply::Renewed(term(&connection, lease.request.ttl, &proof)),
+                Ok(Some(reason)) => RenewReply::Lost(reason),
+                Err(error) => RenewReply::Unknown(error),
+            });
+        }
+        replies
+    }
+
+    fn ask(&self, connection: &Connection, batch: &mut client::Batch<'_>, lease: &Held) -> Asked {
+        let Some(path) = self.node_of(connection, lease).map(|(_, path)| path) else {
+            return Asked::Nothing;
+        };
+        Asked::Exists(batch.add(&Op::Exists(&path), client::nothing))
+    }
+
+    /// Returns the node of a lease in the session of this connection.
+    fn node_of(&self, connection: &Connection, lease: &Held) -> Option<(Place, String)> {
+        let place = self.place(lease.request.owner)?;
+        let is_there = place.is_granted && place.session == connection.session;
+        let name = place.node.clone().filter(|_| is_there)?;
+        let path = format!("{}/{name}", self.paths(&lease.request.key).lock);
+        Some((place, path))
+    }
+
+    /// Returns why a lease is lost; `None` if it is not.
+    async fn renewed(
+        &self,
+        connection: &Connection,
+        lease: &Held,
+        asked: Asked,
+    ) -> Result<Option<LostReason>, Error> {
+        let exists = match asked {
+            Asked::Exists(answer) => answer.answer().await?,
+            Asked::Nothing => return self.reason(connection, lease).await.map(Some),
+        };
+        match exists {
+            Ok(_) => self.downgrade(connection, lease).await,
+            Err(Code::NO_NODE) => self.reason(connection, lease).await.map(Some),
+            Err(code) => Err(refused(lease.request.key.as_str(), code)),
+        }
+    }
+
+    /// Notes in the node that the lock is shared, if it was exclusive and the lease is for shared mode now. Waiting
+    /// readers hear of the change.
+    async fn downgrade(
+        &self,
+        connection: &Connection,
+        lease: &Held,
+    ) -> Result<Option<LostReason>, Error> {
+        let Some((place, path)) = self.node_of(connection, lease) else {
+            return Ok(None);
+        };
+        let is_exclusive = path.contains("-w-lock-");
+        if lease.request.mode != Mode::Shared || !is_exclusive || place.is_downgraded {
+            return Ok(None);
+        }
+        let data = NodeData::of(&lease.request, connection.timeout)
+            .granted(lease.fence)
+            .shared()
+            .to_bytes()?;
+        let op = Op::SetData(&path, &data, client::ANY);
+        match connection.ask(&op, client::nothing).await? {
+            Ok(_) => {
+                self.change(lease.request.owner, |place| place.is_downgraded = true);
+                Ok(None)
+            }
+            Err(Code::NO_NODE) => self.reason(connection, lease).await.map(Some),
+            Err(code) => Err(refused(&path, code)),
+        }
+    }
+
+    /// Returns why the node of a lease is gone.
+    async fn reason(&self, connection: &Connection, lease: &Held) -> Result<LostReason, Error> {
+        let path = self.paths(&lease.request.key).broken;
+        let record = data_of(connection, &path, false).await?;
+        let record = record.map(|data| BreakData::read(&data)).transpose()?;
+        let is_broken = record.is_some_and(|record| record.owner == lease.request.owner);
+        Ok(if is_broken {
+            LostReason::Broken
+        } else {
+            LostReason::Gone
+        })
+    }
+}
+
+/// Returns the proof that the session lives.
+fn proved(
+    root: &str,
+    answer: client::Answered<Result<(), (usize, Code)>>,
+) -> Result<Answer<()>, Error> {
+    match answer {
+        Ok(answer) => match answer.value {
+            Ok(()) => Ok(Answer {
+                value: (),
+                sent: answer.sent,
+                lives_until: answer.lives_until,
+            }),
+            Err((_, code)) => Err(refused(root, code)),
+        },
+        Err(code) => Err(Error::new(
+            ErrorKind::Refused,
+            format!("{root}: {}", code.name()),
+        )),
+    }
+}

@@ -1,0 +1,220 @@
+//! The locks of one client.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use leasehold::store::{
+    AcquireError, Admin, BoxFuture, Grant, Held, Inspection, LockRequest, Owner, Progress, Records,
+    ReleaseReply, RenewReply, Session, SessionContext,
+};
+use leasehold::{Error, ErrorKind, Key};
+use tokio_util::task::TaskTracker;
+
+use crate::client::{self, Access, Code, Connection, Lifetime, Op, Servers};
+use crate::queue::Paths;
+
+/// The locks of one client, in one session of the server.
+#[derive(Clone, Debug)]
+pub(super) struct LockSession(pub(super) Arc<Inner>);
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) server: client::Session,
+    pub(super) context: SessionContext,
+    /// What each owner has or may have at the server.
+    places: Mutex<HashMap<Owner, Place>>,
+    pub(super) releases: TaskTracker,
+}
+
+/// What an owner has in the queue of a lock.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// The session that created the node. The node ends with it.
+    pub(super) session: i64,
+    /// The name of the node; `None` as long as the answer to its creation is missing.
+    pub(super) node: Option<String>,
+    pub(super) is_granted: bool,
+    /// Whether the node says that the lock is shared now.
+    pub(super) is_downgraded: bool,
+}
+
+/// How long a request that belongs to no lock may wait for a connection.
+pub(super) const LIMIT: Duration = LockRequest::LIMIT_MAX;
+
+/// The session timeout where no lock asks for one.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+impl LockSession {
+    pub(super) fn new(servers: Arc<Servers>, context: SessionContext) -> Self {
+        let releases = TaskTracker::new();
+        releases.close();
+        Self(Arc::new(Inner {
+            server: client::Session::new(servers, context.clone()),
+            context,
+            places: Mutex::default(),
+            releases,
+        }))
+    }
+}
+
+impl Inner {
+    fn places(&self) -> MutexGuard<'_, HashMap<Owner, Place>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn place(&self, owner: Owner) -> Option<Place> {
+        self.places().get(&owner).cloned()
+    }
+
+    pub(super) fn note(&self, owner: Owner, place: Place) {
+        self.places().insert(owner, place);
+    }
+
+    pub(super) fn forget(&self, owner: Owner) {
+        self.places().remove(&owner);
+    }
+
+    pub(super) fn has_none(&self) -> bool {
+        self.places().is_empty()
+    }
+
+    /// Changes the place of an owner that has one.
+    pub(super) fn change(&self, owner: Owner, change: impl FnOnce(&mut Place)) {
+        if let Some(place) = self.places().get_mut(&owner) {
+            change(place);
+        }
+    }
+
+    /// Returns the connection for a request of a lock.
+    pub(super) async fn connection_for(
+        &self,
+        request: &LockRequest,
+    ) -> Result<Arc<Connection>, Error> {
+        let timeout = self.server.servers().url.timeout.unwrap_or(request.ttl);
+        self.server.connection(request.limit(), timeout).await
+    }
+
+    /// Returns the connection for everything else.
+    pub(super) async fn connection(&self) -> Result<Arc<Connection>, Error> {
+        let timeout = self.server.servers().url.timeout.unwrap_or(TIMEOUT);
+        self.server.connection(LIMIT, timeout).await
+    }
+
+    pub(super) fn root(&self) -> &str {
+        &self.server.servers().url.root
+    }
+
+    pub(super) fn paths(&self, key: &Key) -> Paths {
+        Paths::of(self.root(), key)
+    }
+
+    /// The clients that may use new nodes.
+    pub(super) fn access(&self) -> Access {
+        match self.server.servers().url.login {
+            Some(_) => Access::Creator,
+            None => Access::Open,
+        }
+    }
+
+    /// Creates `folder` with all that is above it, unless it exists.
+    pub(super) async fn ensure_folder(
+        &self,
+        connection: &Connection,
+        folder: &str,
+        lifetime: Lifetime,
+    ) -> Result<(), Error> {
+        let mut missing = vec![folder];
+        while let Some(path) = missing.last().copied() {
+            let lifetime = if path == folder {
+                lifetime
+            } else {
+                Lifetime::Persistent
+            };
+            match connection
+                .create(path, &[], lifetime, self.access())
+                .await?
+            {
+                Ok(_) | Err(Code::NODE_EXISTS) => drop(missing.pop()),
+                Err(Code::NO_NODE) => match path.rsplit_once('/') {
+                    Some((above, _)) if !above.is_empty() && missing.len() < 64 => {
+                        missing.push(above);
+                    }
+                    _ => return Err(refused(path, Code::NO_NODE)),
+                },
+                Err(code) => return Err(refused(path, code)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Connection {
+    pub(super) async fn create(
+        &self,
+        path: &str,
+        data: &[u8],
+        lifetime: Lifetime,
+        access: Access,
+    ) -> Result<Result<(), Code>, Error> {
+        let op = Op::Create(path, data, lifetime, access);
+        let created = self.ask(&op, client::created).await?;
+        Ok(created.map(|answer| self.learn_leader_clock(answer.value.1)))
+    }
+}
+
+/// Returns the error for a request about `path` that the server refuses for a reason that does not pass by itself.
+pub(super) fn refused(path: &str, code: Code) -> Error {
+    let (kind, advice) = match code {
+        Code::NO_AUTH => (
+            ErrorKind::Refused,
+            "; `leasehold doctor` shows the command that grants it",
+        ),
+        _ => (ErrorKind::Refused, ""),
+    };
+    let text = format!("{path}: {}, code {}{advice}", code.name(), code.0);
+    Error::new(kind, text)
+}
+
+impl Session for LockSession {
+    fn acquire<'a>(
+        &'a self,
+        request: &'a Arc<LockRequest>,
+        progress: &'a Progress<'a>,
+    ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
+        Box::pin(self.0.context.in_runtime(self.0.acquire(request, progress)))
+    }
+
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<RenewReply>> {
+        Box::pin(self.0.renew(leases))
+    }
+
+    fn release<'a>(
+        &'a self,
+        request: &'a Arc<LockRequest>,
+    ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
+        self.start_release(request)
+    }
+
+    fn flush(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.0.releases.wait().await;
+            if self.0.has_none() {
+                // A session that is not closed would stay at the server until its timeout.
+                self.0.server.close().await;
+            }
+        })
+    }
+
+    fn inspection(&self) -> Option<&dyn Inspection> {
+        Some(self)
+    }
+
+    fn admin(&self) -> Option<&dyn Admin> {
+        Some(self)
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        Some(self)
+    }
+}

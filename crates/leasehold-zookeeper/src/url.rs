@@ -1,0 +1,329 @@
+//! The URL of an ensemble.
+
+use std::fmt;
+use std::time::Duration;
+
+use leasehold::{Error, ErrorKind};
+use percent_encoding::percent_decode_str;
+
+use crate::client::tls::TlsFiles;
+
+/// The servers of an ensemble, where its locks are, and how to log in.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct EnsembleUrl {
+    pub(crate) servers: Vec<Server>,
+    /// The node under which all locks are: `/` or a path without a slash at its end.
+    pub(crate) root: String,
+    /// User and password for the scheme `digest`, as the server wants them.
+    pub(crate) login: Option<String>,
+    /// The session timeout to ask for; that of the first request if there is none.
+    pub(crate) timeout: Option<Duration>,
+    /// How to encrypt; `None` for plain TCP.
+    pub(crate) tls: Option<TlsFiles>,
+}
+
+/// The address of one server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Server {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+/// The required form. Every refusal shows it.
+const SHAPE: &str =
+    "zk://[user:password@]host[:port][,host..][/path][?timeout=10s], or zks:// for TLS";
+
+/// The node of the locks where the URL has no path.
+const DEFAULT_ROOT: &str = "/leasehold";
+const DEFAULT_PORT: u16 = 2181;
+
+impl EnsembleUrl {
+    /// Parses `text` and checks every part of it. Opens nothing.
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+        Self::read(text).map_err(|rule| {
+            let shown = without_credentials(text);
+            let text = format!("store URL {shown:?}: {rule}; expected {SHAPE}");
+            Error::new(ErrorKind::InvalidInput, text)
+        })
+    }
+
+    fn read(text: &str) -> Result<Self, String> {
+        let (scheme, rest) = text.split_once("://").ok_or("no scheme")?;
+        let tls = match scheme {
+            "zk" | "zookeeper" => None,
+            "zks" => Some(TlsFiles::default()),
+            other => return Err(format!("unknown scheme {other:?}")),
+        };
+        let (body, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (place, path) = match body.split_once('/') {
+            Some((place, path)) => (place, Some(path)),
+            None => (body, None),
+        };
+        if path.is_some_and(|path| path.contains('@')) || query.contains('@') {
+            return Err(
+                "`@`, `/`, `?` and `,` in a password, a path or a parameter are percent-encoded"
+                    .into(),
+            );
+        }
+        let (login, hosts) = match place.rsplit_once('@') {
+            Some((login, hosts)) => (Some(read_login(login)?), hosts),
+            None => (None, place),
+        };
+        let servers = hosts
+            .split(',')
+            .map(Server::read)
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut url = Self {
+            servers,
+            root: read_root(path)?,
+            login,
+            timeout: None,
+            tls,
+        };
+        url.read_query(query)?;
+        Ok(url)
+    }
+
+    fn read_query(&mut self, query: &str) -> Result<(), String> {
+        let (mut cert, mut key) = (None, None);
+        let mut seen = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').ok_or("a parameter without a value")?;
+            if seen.contains(&name) {
+                return Err(format!("{name:?} is given twice"));
+            }
+            seen.push(name);
+            let value = decoded(value)?;
+            if matches!(name, "ca" | "cert" | "key") && value.is_empty() {
+                return Err(format!("`{name}` names no file"));
+            }
+            match (name, &mut self.tls) {
+                ("timeout", _) => self.timeout = Some(read_timeout(&value)?),
+                ("ca", Some(tls)) => tls.ca = Some(value.into()),
+                ("cert", Some(_)) => cert = Some(value.into()),
+                ("key", Some(_)) => key = Some(value.into()),
+                ("ca" | "cert" | "key", None) => {
+                    return Err(format!("`{name}` is for zks:// alone"));
+                }
+                _ => return Err(format!("unknown parameter {name:?}")),
+            }
+        }
+        match (cert, key, &mut self.tls) {
+            (Some(cert), Some(key), Some(tls)) => tls.identity = Some((cert, key)),
+            (None, None, _) => {}
+            _ => return Err("`cert` and `key` go together".into()),
+        }
+        Ok(())
+    }
+
+    /// The servers, without anything secret.
+    pub(crate) fn hosts(&self) -> Vec<String> {
+        self.servers.iter().map(ToString::to_string).collect()
+    }
+}
+
+impl Server {
+    fn read(text: &str) -> Result<Self, String> {
+        let (host, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (host, port) = rest.split_once(']').ok_or("an IPv6 address without `]`")?;
+                let port = port.strip_prefix(':').or(port.is_empty().then_some(""));
+                (
+                    host,
+                    port.ok_or("an IPv6 address, and something behind its `]`")?,
+                )
+            }
+            None => text.rsplit_once(':').unwrap_or((text, "")),
+        };
+        if host.contains(':') && !text.starts_with('[') {
+            return Err("an IPv6 address goes in brackets".into());
+        }
+        let plausible = |c: char| !c.is_control() && !c.is_whitespace() && c != '@';
+        if host.is_empty() || !host.chars().all(plausible) {
+            return Err("a host is missing, or has a character that no host name has".into());
+        }
+        let port = match port {
+            "" => DEFAULT_PORT,
+            digits => digits
+                .parse()
+                .ok()
+                .filter(|port| *port > 0)
+                .ok_or("a port is not a number from 1 to 65535")?,
+        };
+        let host = host.to_ascii_lowercase();
+        Ok(Self { host, port })
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// The place of the locks, without credentials.
+impl fmt::Display for EnsembleUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ZooKeeper {} at {}", self.root, self.hosts().join(","))
+    }
+}
+
+impl fmt::Debug for EnsembleUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EnsembleUrl")
+            .field("place", &self.to_string())
+            .field("timeout", &self.timeout)
+            .field("tls", &self.tls)
+            .finish_non_exhaustive()
+    }
+}
+
+fn read_login(text: &str) -> Result<String, String> {
+    let (user, password) = text
+        .split_once(':')
+        .ok_or("credentials are user:password@")?;
+    let (user, password) = (decoded(user)?, decoded(password)?);
+    // The server takes the text before the first colon for the user.
+    if user.is_empty() || user.contains(':') {
+        return Err("the user is empty or has a colon".into());
+    }
+    Ok(format!("{user}:{password}"))
+}
+
+fn read_root(path: Option<&str>) -> Result<String, String> {
+    let path = match path {
+        None => return Ok(DEFAULT_ROOT.into()),
+        Some(path) => decoded(path.trim_end_matches('/'))?,
+    };
+    let is_valid = |part: &str| {
+        !part.is_empty()
+            && part != "."
+            && part != ".."
+            && !part.chars().any(crate::queue::is_forbidden)
+    };
+    if !path.is_empty() && !path.split('/').all(is_valid) {
+        return Err(
+            "the path has an empty part, a dot alone, or a character that no node may have".into(),
+        );
+    }
+    Ok(format!("/{path}"))
+}
+
+fn read_timeout(text: &str) -> Result<Duration, String> {
+    let (digits, unit) = match text.strip_suffix("ms") {
+        Some(digits) => (digits, 1),
+        None => (text.strip_suffix('s').unwrap_or_default(), 1000),
+    };
+    let millis = digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(unit));
+    let in_range = millis.filter(|millis| (1..=i32::MAX as u64).contains(millis));
+    let millis = in_range.ok_or("`timeout` is a number with the unit ms or s, such as 10s")?;
+    Ok(Duration::from_millis(millis))
+}
+
+fn decoded(text: &str) -> Result<String, String> {
+    let text = percent_decode_str(text).decode_utf8();
+    Ok(text
+        .map_err(|_| "a percent-encoded part is not UTF-8")?
+        .into_owned())
+}
+
+/// Returns the URL without anything secret. The text before the last `@` may be a password, even if the URL is too
+/// broken to parse.
+fn without_credentials(text: &str) -> String {
+    let (scheme, rest) = match text.split_once("://") {
+        Some((scheme, rest)) if scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
+            (format!("{scheme}://"), rest)
+        }
+        _ => (String::new(), text),
+    };
+    let (hidden, rest) = match rest.rsplit_once('@') {
+        Some((_, rest)) => ("…@", rest),
+        None => ("", rest),
+    };
+    let rest = rest.split('?').next().unwrap_or_default();
+    format!("{scheme}{hidden}{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> EnsembleUrl {
+        EnsembleUrl::parse(text).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn servers_and_paths_of_each_form() {
+        for (text, shown) in [
+            ("zk://A", "ZooKeeper /leasehold at a:2181"),
+            (
+                "zookeeper://a:1,b,[::1]:3/locks/x/",
+                "ZooKeeper /locks/x at a:1,b:2181,[::1]:3",
+            ),
+            ("zk://u:pw@a/", "ZooKeeper / at a:2181"),
+            ("zks://[::1]/%C3%A9", "ZooKeeper /é at [::1]:2181"),
+        ] {
+            assert_eq!(parsed(text).to_string(), shown, "{text}");
+        }
+        let url = parsed("zks://u:p%40%2F%3A@a?timeout=400ms&ca=/x&cert=/c&key=/k");
+        assert_eq!(url.login.as_deref(), Some("u:p@/:"));
+        assert_eq!(url.timeout, Some(Duration::from_millis(400)));
+        let files = TlsFiles {
+            ca: Some("/x".into()),
+            identity: Some(("/c".into(), "/k".into())),
+        };
+        assert_eq!(url.tls, Some(files));
+    }
+
+    #[test]
+    fn each_rule_is_named() {
+        for (text, rule) in [
+            ("a:2181", "no scheme"),
+            ("http://a", r#"unknown scheme "http""#),
+            ("zk://", "a host is missing"),
+            ("zk://a,,b", "a host is missing"),
+            ("zk://a b", "a character that no host name has"),
+            ("zk://a:0", "1 to 65535"),
+            ("zk://::1", "brackets"),
+            ("zk://[::1", "without `]`"),
+            ("zk://user@a", "user:password@"),
+            ("zk://:pw@a", "the user is empty"),
+            ("zk://a//b", "an empty part"),
+            ("zk://a/x/../b", "a dot alone"),
+            ("zk://a?timeout=10", "the unit ms or s"),
+            ("zk://a?timeout=0s", "the unit ms or s"),
+            ("zk://a?ca=/x", "zks:// alone"),
+            ("zks://a?ca=", "names no file"),
+            ("zks://a?cert=/x", "go together"),
+            ("zk://a?timeout=1s&timeout=2s", "given twice"),
+            ("zk://a?x=1", r#"unknown parameter "x""#),
+            ("zk://a/%FF", "not UTF-8"),
+        ] {
+            let error = EnsembleUrl::parse(text).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+            assert!(error.to_string().contains(rule), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn passwords_are_never_shown() {
+        for text in [
+            "zk://u:hunter2@a:x",
+            "zk://u:hun/ter2@a",
+            "u:hunter2@a",
+            "zk://u:hunter2@",
+        ] {
+            let error = EnsembleUrl::parse(text).unwrap_err().to_string();
+            assert!(!error.contains("ter2"), "{error}");
+        }
+        let url = parsed("zk://u:hunter2@a");
+        assert!(!format!("{url} {url:?}").contains("hunter2"));
+    }
+}

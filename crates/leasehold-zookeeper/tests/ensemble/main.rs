@@ -1,0 +1,12 @@
+//! What concerns ZooKeeper alone, on real servers.
+#![allow(
+    clippy::unwrap_used,
+    reason = "in a test's helpers a failure is the test's failure"
+)]
+
+mod access;
+mod deadline;
+mod foreign;
+mod session;
+mod support;
+mod trips;
