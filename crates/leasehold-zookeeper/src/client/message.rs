@@ -263,6 +263,22 @@ mod tests {
     }
 
     #[test]
+    fn any_bytes_are_read_without_harm() {
+        use leasehold::env::{Entropy as _, SystemEntropy};
+        for _ in 0..20_000 {
+            let length = SystemEntropy.next_u64() % 64;
+            // Small numbers, so that lengths and codes are often plausible.
+            let bytes: Vec<u8> = (0..length)
+                .map(|_| (SystemEntropy.next_u64() % 6) as u8)
+                .collect();
+            let _ = created(&mut Decoder::new(&bytes));
+            let _ = data(&mut Decoder::new(&bytes));
+            let _ = children(&mut Decoder::new(&bytes));
+            let _ = transaction(&mut Decoder::new(&bytes));
+        }
+    }
+
+    #[test]
     fn only_transactions_reach_a_quorum() {
         assert_eq!(Op::Check("/a").reach(), Reach::Server);
         assert_eq!(Op::Multi(vec![Op::Check("/a")]).reach(), Reach::Quorum);

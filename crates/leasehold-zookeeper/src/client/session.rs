@@ -117,22 +117,23 @@ impl Session {
             .map(|known| known.session)
     }
 
-    /// Ends the session, and with it all its locks and places. The next request opens another one.
-    pub(crate) async fn close(&self) {
-        let mut link = self.0.link.subscribe();
-        {
-            let mut state = self.0.state();
-            if state.credentials.take().is_none() {
-                return;
-            }
+    /// Begins to end the session, and with it all its locks and places: [`number`](Self::number) is `None` from now on.
+    /// The next request opens another session.
+    pub(crate) fn begin_close(&self) {
+        if self.0.state().credentials.take().is_some() {
             // The connection says goodbye when its last user is gone.
             self.0.link.send_replace(Link::Connecting);
-            drop(state);
         }
+    }
+
+    /// Waits until the session that was closed has ended, or for a second.
+    pub(crate) async fn closed(&self) {
+        let mut link = self.0.link.subscribe();
         let clock = &*self.0.context.env().clock;
         let closed = async {
-            while !matches!(*link.borrow_and_update(), Link::Idle) && link.changed().await.is_ok() {
-            }
+            while matches!(*link.borrow_and_update(), Link::Connecting)
+                && link.changed().await.is_ok()
+            {}
         };
         within(clock, clock.now() + CLOSE_MAX, closed).await;
     }

@@ -192,6 +192,11 @@ impl Acquire<'_> {
             is_downgraded: false,
         };
         self.locks.note(self.request.owner, place);
+        if self.locks.server.number() != Some(connection.session) {
+            // The session was closed while it had no place.
+            self.gone();
+            return Ok(None);
+        }
         self.may_have_node = true;
         let op = Op::Create(
             &prefix,

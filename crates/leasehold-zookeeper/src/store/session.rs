@@ -75,8 +75,18 @@ impl Inner {
         self.places().remove(&owner);
     }
 
-    pub(super) fn has_none(&self) -> bool {
-        self.places().is_empty()
+    /// Ends the session if no owner has a place in it, and waits for that. A session that is not closed would stay at the
+    /// server until its timeout.
+    async fn close_if_idle(&self) {
+        {
+            // An owner notes its place first, and then checks that the session still is the current one.
+            let places = self.places();
+            if !places.is_empty() {
+                return;
+            }
+            self.server.begin_close();
+        }
+        self.server.closed().await;
     }
 
     /// Changes the place of an owner that has one.
@@ -199,10 +209,7 @@ impl Session for LockSession {
     fn flush(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.0.releases.wait().await;
-            if self.0.has_none() {
-                // A session that is not closed would stay at the server until its timeout.
-                self.0.server.close().await;
-            }
+            self.0.close_if_idle().await;
         })
     }
 
