@@ -8,8 +8,9 @@ const STORE_OPTIONS: &str = "Store options";
 pub(crate) struct StoreArgs {
     /// Use this store: one URL, or several for a quorum.
     ///
-    /// A URL is redis://…, rediss://… (TLS), unix://… (a socket) or file:///folder. Several Redis URLs,
-    /// separated by commas, form a quorum. Default: LEASEHOLD_STORE, then leasehold.toml in the
+    /// A URL is redis://…, rediss://… (TLS), unix://… (a socket), etcd://…, etcds://… (TLS) or
+    /// file:///folder. Several Redis URLs, separated by commas, form a quorum. An etcd URL names several
+    /// servers: etcd://a,b,c. Default: LEASEHOLD_STORE, then leasehold.toml in the
     /// configuration folder, then files of this machine and user.
     #[arg(
         long,

@@ -20,6 +20,7 @@ mod support {
 mod run {
     pub(crate) mod also;
     pub(crate) mod ending;
+    pub(crate) mod etcd;
     pub(crate) mod messages;
     pub(crate) mod min_hold;
     pub(crate) mod namespaces;
@@ -57,6 +58,7 @@ mod holds {
 
 mod administration {
     pub(crate) mod doctor;
+    mod etcd;
     pub(crate) mod exporter;
     pub(crate) mod inspect;
     pub(crate) mod redis_break;

@@ -7,6 +7,6 @@ mod order;
 mod transactions;
 
 pub(crate) use entry::{Entry, State, Stored};
-pub(crate) use names::{Names, SharedLease, lease_id};
+pub(crate) use names::{Names, Position, SharedLease, lease_id};
 pub(crate) use order::{Decision, Standing, decide};
 pub(crate) use transactions::{Attempt, Condition, Look, Step, one_key, proposal};

@@ -14,11 +14,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::Error;
 use leasehold::store::{
-    Exclusion, Expiry, Guarantees, LeaseTerms, Order, Session, SessionContext, Store,
+    Exclusion, Expiry, Guarantees, LeaseTerms, Order, Owner, Session, SessionContext, Store,
 };
+use leasehold::{Error, Key};
 
+use crate::locking::{Names, Position, lease_id};
 use crate::settings::Settings;
 pub use examine::{EtcdFacts, ServerFacts, ServerStatus};
 use session::EtcdSession;
@@ -56,6 +57,31 @@ impl EtcdStore {
     pub fn new(url: &str) -> Result<Self, Error> {
         let settings = Arc::new(Settings::parse(url)?);
         Ok(Self { settings })
+    }
+
+    /// Returns the key that `owner` writes for an exclusive lock or a permit. It exists while the owner holds the lock
+    /// or waits for it, with a create revision of its own. So a transaction that compares this revision takes effect
+    /// only while the lock is held.
+    ///
+    /// The key of a lock that was taken [ahead of the queue](leasehold::Lock::barging), or shared, has a letter in front
+    /// of its last part.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use leasehold::{Key, env::SystemEntropy};
+    /// use leasehold::store::{ClientId, Owner};
+    /// use leasehold_etcd::EtcdStore;
+    ///
+    /// let store = EtcdStore::new("etcd://10.0.0.1?prefix=app/")?;
+    /// let owner = Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy);
+    /// assert!(store.entry_key(&Key::new("job")?, owner).starts_with("app/job/"));
+    /// # Ok::<(), leasehold::Error>(())
+    /// ```
+    pub fn entry_key(&self, key: &Key, owner: Owner) -> String {
+        let names = Names::new(&self.settings.prefix);
+        let entry = names.entry(key, Position::Queue, lease_id(owner));
+        String::from_utf8_lossy(&entry).into_owned()
     }
 
     /// Returns the addresses of the servers, without credentials.

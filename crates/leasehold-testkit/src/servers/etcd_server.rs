@@ -159,10 +159,19 @@ impl EtcdServer {
     ///
     /// If it cannot be started.
     pub fn restart(&mut self) {
-        self.kill();
-        self.run().unwrap_or_else(|error| panic!("{error}"));
+        self.start_again();
         self.await_health()
             .unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// Starts it again as [`restart`](Self::restart) does, but does not wait: without other members it cannot answer.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started.
+    pub fn start_again(&mut self) {
+        self.kill();
+        self.run().unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// Returns whether it answers, and knows of a leader.

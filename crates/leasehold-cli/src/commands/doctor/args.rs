@@ -18,14 +18,17 @@ pub(crate) struct DoctorArgs {
     /// the worst of all checks: `green`, `yellow` or `red`; `voting` and `needed` (how many servers
     /// have a vote and how many must; null for files); `checks` of the store as a whole; `members`, each
     /// with `id`, `checks` and `facts`: `has_vote`, `no_vote_for_ms`, `version`,
-    /// `uptime_ms`, `durable`, `round_trip_us`, `clock_offset_us`, and on ZooKeeper `mode` (null if unknown).
+    /// `uptime_ms`, `durable`, `round_trip_us`, `clock_offset_us` (null if unknown); for etcd: `version`,
+    /// `is_leader`, `database_bytes`, `round_trip_us`; for ZooKeeper also `mode`.
     ///
     /// A check has `id`, `verdict`, `found`, `why` (why it matters) and `remedy`; the last two are null
     /// if nothing is wrong. Ids for a store of servers: `members`, `quorum`, `generation`, `once`,
     /// `own_clock`;
     /// for each server: `reachable`, `encryption`, `version`, `role`, `eviction`, `writes`,
     /// `persistence`, `rights`, `push`, `keys`, `round_trip`, `clock`, `same_server`, `record`, `vote`,
-    /// `restart`; for ZooKeeper also `ensemble`, `versions`, `session`, `timeout`, `root`; for files: `folder`, `owner`, `file_system`, `fences`, `flock`, `room`, `locks`. A
+    /// `restart`; for etcd: `quorum`, `members`, `encryption`, `rights`, `lease`, and for each server:
+    /// `reachable`, `version`, `role`, `read`, `database`; for ZooKeeper also `ensemble`, `versions`, `session`,
+    /// `timeout`, `root`; for files: `folder`, `owner`, `file_system`, `fences`, `flock`, `room`, `locks`. A
     /// check that does not apply is left out.
     #[arg(long)]
     pub(crate) json: bool,

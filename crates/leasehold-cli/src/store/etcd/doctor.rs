@@ -22,13 +22,18 @@ pub(super) fn report(store: String, facts: &EtcdFacts) -> Report {
         checks: of_server(server),
         facts: numbers(server),
     });
-    let answering = facts.servers.iter().any(|server| server.read.is_ok());
+    let answering = facts.servers.iter().any(answers);
     Report {
         store,
         majority: Some((usize::from(answering), 1)),
         checks: of_store(facts),
         members: members.collect(),
     }
+}
+
+/// Whether the server takes part. One that refuses a read for lack of rights does.
+fn answers(server: &ServerFacts) -> bool {
+    !matches!(&server.read, Err(error) if error.is_unreachable())
 }
 
 fn of_store(facts: &EtcdFacts) -> Vec<Finding> {
@@ -41,7 +46,7 @@ fn of_store(facts: &EtcdFacts) -> Vec<Finding> {
 }
 
 fn quorum(facts: &EtcdFacts) -> Finding {
-    let answering = facts.servers.iter().filter(|server| server.read.is_ok());
+    let answering = facts.servers.iter().filter(|server| answers(server));
     match (answering.count(), facts.servers.len()) {
         (0, _) => Finding::red(
             "quorum",
@@ -210,6 +215,8 @@ fn read(server: &ServerFacts) -> Finding {
             "check the load and the disks of the members, and the network",
         ),
         Ok(took) => Finding::green("read", format!("a read took {took:.1?}")),
+        // The check of the rights says what to do.
+        Err(error) if !error.is_unreachable() => Finding::green("read", "refused"),
         Err(error) => Finding::red(
             "read",
             error.reason(),

@@ -1,0 +1,99 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use leasehold_testkit::faults::{History, ProtectedResource, Proxy};
+use leasehold_testkit::servers::{EtcdServer, EtcdSet, until};
+
+use crate::worker::{self, Plan};
+
+/// How many workers share the lock, each with a client of its own.
+const WORKERS: usize = 4;
+
+/// The TTL of their leases.
+pub(crate) const TTL: Duration = Duration::from_secs(3);
+
+/// Three servers, the paths to them, the workers that share a lock over them, and the record that the lock protects.
+pub(crate) struct Ensemble {
+    workers: Vec<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+    /// By member.
+    pub(crate) paths: Vec<Proxy>,
+    pub(crate) servers: EtcdSet,
+    resource: ProtectedResource,
+}
+
+impl Ensemble {
+    pub(crate) fn start() -> Self {
+        let servers = EtcdSet::start_with(3, EtcdServer::builder().fast_elections());
+        let paths: Vec<Proxy> = servers
+            .iter()
+            .map(|server| Proxy::to(server.port()))
+            .collect();
+        let resource = ProtectedResource::open();
+        let stop = Arc::<AtomicBool>::default();
+        let worker = |number: usize| {
+            // Each worker begins with another member.
+            let ports = (0..paths.len()).map(|place| paths[(place + number) % paths.len()].port());
+            let servers: Vec<String> = ports.map(|port| format!("127.0.0.1:{port}")).collect();
+            let plan = Plan {
+                number,
+                url: format!("etcd://{}", servers.join(",")),
+                resource: resource.path(),
+                stop: Arc::clone(&stop),
+            };
+            let thread = Builder::new().name(format!("worker {number}"));
+            thread.spawn(move || worker::work(&plan)).unwrap()
+        };
+        let ensemble = Self {
+            workers: (0..WORKERS).map(worker).collect(),
+            stop,
+            paths,
+            servers,
+            resource,
+        };
+        ensemble.await_grants(1);
+        ensemble
+    }
+
+    /// Waits until the lock has been granted `more` times.
+    pub(crate) fn await_grants(&self, more: usize) {
+        let enough = self.resource.grants() + more;
+        until("the lock is granted again", || {
+            self.resource.grants() >= enough
+        });
+    }
+
+    /// Waits for a holder that stays inside for a while. Returns while it is inside.
+    pub(crate) fn await_holder(&self) {
+        self.resource.ask_to_stay(TTL / 2);
+        until("a worker holds the lock and stays", || {
+            self.resource.staying().is_some()
+        });
+    }
+
+    /// Ends the workers, and returns everything that happened.
+    pub(crate) fn finish(mut self) -> History {
+        self.stop.store(true, Ordering::SeqCst);
+        for worker in std::mem::take(&mut self.workers) {
+            worker.join().expect("a worker that ends well");
+        }
+        self.resource.history()
+    }
+}
+
+impl Drop for Ensemble {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Waits for `span`.
+pub(crate) fn pause(span: Duration) {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how long a fault lasts is part of it"
+    )]
+    std::thread::sleep(span);
+}

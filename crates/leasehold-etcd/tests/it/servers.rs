@@ -1,0 +1,65 @@
+//! Several servers: the client stays with one that answers.
+
+use leasehold_testkit::faults::{NetworkFault, Proxy};
+use leasehold_testkit::servers::{EtcdServer, EtcdSet};
+
+use crate::{client, lock};
+
+#[tokio::test]
+async fn dead_server_is_asked_once() {
+    let server = EtcdServer::start();
+    let (dead, live) = (Proxy::to(server.port()), Proxy::to(server.port()));
+    dead.set(NetworkFault::Frozen);
+    let client = client(&format!(
+        "etcd://127.0.0.1:{},127.0.0.1:{}",
+        dead.port(),
+        live.port()
+    ));
+    for number in 0..50 {
+        let name = format!("job-{number}");
+        let guard = lock(&client, &name).acquire().await.unwrap();
+        guard.release().await.unwrap();
+    }
+    assert!(dead.opened() <= 1, "{}", dead.opened());
+    assert_eq!(live.opened(), 1);
+}
+
+#[tokio::test]
+async fn waiter_keeps_its_place_when_its_server_dies() {
+    let mut set = EtcdSet::start_with(3, EtcdServer::builder().fast_elections());
+    let leader = set.leader();
+    let follower = (leader + 1) % 3;
+    // The holder uses the leader, and the waiter begins at the follower that is killed.
+    let port = |member: usize| set[member].port();
+    let holder = client(&format!("etcd://127.0.0.1:{}", port(leader)));
+    let url = format!(
+        "etcd://127.0.0.1:{},127.0.0.1:{}",
+        port(follower),
+        port(leader)
+    );
+    let (first, second) = (client(&url), client(&url));
+    let held = lock(&holder, "job").acquire().await.unwrap();
+    let waits = |client: &leasehold::Client| {
+        let lock = lock(client, "job").wait(crate::LONG);
+        tokio::spawn(async move {
+            let guard = lock.acquire().await.unwrap();
+            let fence = guard.fence();
+            guard.release().await.unwrap();
+            fence
+        })
+    };
+    let waiting = async |count: usize| {
+        while holder.waiters(held.key()).await.unwrap().len() != count {
+            tokio::task::yield_now().await;
+        }
+    };
+    let one = waits(&first);
+    waiting(1).await;
+    let two = waits(&second);
+    waiting(2).await;
+    set[follower].kill();
+    let fence = held.fence();
+    held.release().await.unwrap();
+    let (one, two) = (one.await.unwrap(), two.await.unwrap());
+    assert!(fence < one && one < two, "{fence} {one} {two}");
+}
