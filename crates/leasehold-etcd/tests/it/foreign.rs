@@ -4,6 +4,7 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 
 use http::uri::PathAndQuery;
+use leasehold::store::background::spawn;
 use leasehold::{Client, Key, Mode};
 use leasehold_testkit::servers::{EtcdServer, until};
 use tempfile::TempDir;
@@ -77,7 +78,7 @@ async fn lock_of_etcdctl_keeps_us_out() {
     );
     assert!(holders[0].remaining.is_some());
     let waiting = lock(&client, "job").wait(LONG);
-    let waiting = tokio::spawn(async move { waiting.acquire().await });
+    let waiting = spawn(async move { waiting.acquire().await });
     until("we are in the queue", || entries(&server, "job") == 2);
     foreign.finish();
     let guard = waiting.await.unwrap().unwrap();
@@ -156,7 +157,7 @@ async fn lock_rpc_and_we_take_turns() {
     let ask = || {
         let channel = channel.clone();
         let name = b"job".to_vec();
-        tokio::spawn(async move {
+        spawn(async move {
             let request = LockRequest { name, lease };
             call::<_, LockResponse>(&channel, "/v3lockpb.Lock/Lock", request).await
         })
@@ -169,7 +170,7 @@ async fn lock_rpc_and_we_take_turns() {
     let key = theirs.await.unwrap().key;
     assert!(is_busy(&client, Mode::Exclusive).await);
     let waiting = lock(&client, "job").wait(LONG);
-    let waiting = tokio::spawn(async move { waiting.acquire().await });
+    let waiting = spawn(async move { waiting.acquire().await });
     until("we are in the queue", || entries(&server, "job") == 2);
     let _: LockResponse = call(&channel, "/v3lockpb.Lock/Unlock", UnlockRequest { key }).await;
     let guard = waiting.await.unwrap().unwrap();

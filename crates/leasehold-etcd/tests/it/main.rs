@@ -26,5 +26,5 @@ fn url(server: &leasehold_testkit::servers::EtcdServer) -> String {
 }
 
 fn lock(client: &Client, name: &str) -> Lock {
-    client.lock(&leasehold::Key::new(name).unwrap()).ttl(LONG)
+    client.lock(leasehold::Key::new(name).unwrap()).ttl(LONG)
 }

@@ -1,5 +1,6 @@
 //! Several servers: the client stays with one that answers.
 
+use leasehold::store::background::spawn;
 use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::{EtcdServer, EtcdSet};
 
@@ -41,7 +42,7 @@ async fn waiter_keeps_its_place_when_its_server_dies() {
     let held = lock(&holder, "job").acquire().await.unwrap();
     let waits = |client: &leasehold::Client| {
         let lock = lock(client, "job").wait(crate::LONG);
-        tokio::spawn(async move {
+        spawn(async move {
             let guard = lock.acquire().await.unwrap();
             let fence = guard.fence();
             guard.release().await.unwrap();
