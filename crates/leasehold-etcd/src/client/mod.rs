@@ -1,44 +1,45 @@
 //! The connection of a client to one of the servers, and what is sent on it.
 
 mod connection;
+mod connector;
 mod duplex;
 mod failure;
 mod keep_alives;
 mod watches;
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::Shared;
 use leasehold::clock::{BootInstant, within};
-use leasehold::store::SessionContext;
+use leasehold::store::{BoxFuture, SessionContext};
 use leasehold::{Error, ErrorKind};
-use tonic::metadata::AsciiMetadataValue;
-use tonic::transport::{Channel, Endpoint};
 
-use crate::proto::{AuthenticateRequest, Unary};
-use crate::settings::{Server, Settings};
-use connection::Caller;
+use crate::proto::Unary;
+use crate::settings::Settings;
 pub(crate) use connection::Connection;
+use connector::Connector;
 pub(crate) use failure::Failure;
 pub(crate) use watches::{Watch, WatchedKeys};
 
 /// Calls one of the servers. It stays with a server that answers, and takes the next one otherwise.
-#[derive(Debug)]
 pub(crate) struct EtcdClient {
-    settings: Arc<Settings>,
+    connector: Arc<Connector>,
     context: SessionContext,
-    current: Mutex<Option<Arc<Connection>>>,
-    /// The number of the server to connect to next. Held by the caller that connects.
-    next: tokio::sync::Mutex<usize>,
+    /// The last attempt to connect. All who want a connection meanwhile wait for it.
+    connecting: Mutex<Option<Connecting>>,
 }
+
+type Connecting = Shared<BoxFuture<'static, Result<Arc<Connection>, Error>>>;
 
 impl EtcdClient {
     pub(crate) fn new(settings: Arc<Settings>, context: SessionContext) -> Self {
         Self {
-            settings,
+            connector: Arc::new(Connector::new(settings, context.clone())),
             context,
-            current: Mutex::default(),
-            next: tokio::sync::Mutex::default(),
+            connecting: Mutex::default(),
         }
     }
 
@@ -88,83 +89,45 @@ impl EtcdClient {
         }
     }
 
-    /// Returns the connection, or opens one by `end`. An error has no effect.
-    pub(crate) async fn connection(&self, end: BootInstant) -> Result<Arc<Connection>, Error> {
+    /// Returns the open connection, if there is one.
+    pub(crate) fn current(&self) -> Option<Arc<Connection>> {
+        self.connector.current()
+    }
+
+    /// Returns the connection, or waits for one until `end`. An error has no effect.
+    async fn connection(&self, end: BootInstant) -> Result<Arc<Connection>, Error> {
         if let Some(connection) = self.current() {
             return Ok(connection);
         }
-        let connecting = self.in_time(end, self.connect(end)).await;
-        connecting.unwrap_or_else(|| {
+        let connected = self.in_time(end, self.connecting()).await;
+        connected.unwrap_or_else(|| {
             let text = "no connection in time";
-            let servers = self.settings.to_string();
+            let servers = self.connector.settings.to_string();
             Err(Error::new(ErrorKind::Unreachable, text).with_store(servers))
         })
     }
 
-    /// Returns the open connection, if there is one.
-    pub(crate) fn current(&self) -> Option<Arc<Connection>> {
-        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        current.clone().filter(|connection| connection.is_open())
-    }
-
-    /// Tries each server once, from the next one on.
-    async fn connect(&self, end: BootInstant) -> Result<Arc<Connection>, Error> {
-        let mut next = self.next.lock().await;
-        if let Some(connection) = self.current() {
-            return Ok(connection);
-        }
-        let servers = &self.settings.servers;
-        let mut failed = None;
-        for _ in servers {
-            let server = &servers[*next % servers.len()];
-            *next += 1;
-            // A server that drops packets must not take all of the time.
-            let now = self.now();
-            let share = now + end.since(now) / 2;
-            let opening = self.in_time(share, self.open(server)).await;
-            let opened = opening.unwrap_or_else(|| {
-                let text = "no connection in time";
-                Err(Error::new(ErrorKind::Unreachable, text))
-            });
-            match opened {
-                Ok(caller) => {
-                    let connection = Connection::new(server.to_string(), caller, &self.context);
-                    let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-                    *current = Some(Arc::clone(&connection));
-                    return Ok(connection);
-                }
-                Err(error) => {
-                    let error = error.with_store(server.to_string()).without_effect();
-                    // Another server gives the same answer to a wrong password.
-                    if !error.is_unreachable() {
-                        return Err(error);
-                    }
-                    failed = Some(error);
-                }
-            }
-        }
-        Err(failed.unwrap_or_else(|| Error::new(ErrorKind::InvalidInput, "no server is named")))
-    }
-
-    /// Connects to one server, and logs in.
-    async fn open(&self, server: &Server) -> Result<Caller, Error> {
-        let endpoint = self.settings.endpoint(server)?;
-        let channel = connected(&endpoint).await?;
-        let Some(login) = &self.settings.login else {
-            return Ok(Caller::new(channel, None));
-        };
-        let request = AuthenticateRequest {
-            name: login.user.clone(),
-            password: login.password.clone(),
-        };
-        let answer = Caller::new(channel.clone(), None).call(request).await?;
-        let token = AsciiMetadataValue::try_from(answer.token).map_err(|_| {
-            Error::new(
-                ErrorKind::InvalidResponse,
-                "the token of the server is not text",
-            )
-        })?;
-        Ok(Caller::new(channel, Some(token)))
+    /// Begins to connect, unless that is under way. A task goes on with it when the caller no longer waits: a request
+    /// may have less time than a login takes.
+    fn connecting(&self) -> Connecting {
+        let mut last = self
+            .connecting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let useful = last.clone().filter(|connecting| match connecting.peek() {
+            None => true,
+            Some(Ok(connection)) => connection.is_open(),
+            Some(Err(_)) => false,
+        });
+        useful.unwrap_or_else(|| {
+            let connector = Arc::clone(&self.connector);
+            let connecting: BoxFuture<'static, _> =
+                Box::pin(async move { connector.connect().await });
+            let connecting = connecting.shared();
+            self.context.spawn(connecting.clone().map(drop));
+            *last = Some(connecting.clone());
+            connecting
+        })
     }
 
     async fn in_time<T>(&self, end: BootInstant, work: impl Future<Output = T>) -> Option<T> {
@@ -176,16 +139,12 @@ impl EtcdClient {
     }
 }
 
-async fn connected(endpoint: &Endpoint) -> Result<Channel, Error> {
-    endpoint.connect().await.map_err(|error| {
-        let mut text = error.to_string();
-        let mut source = std::error::Error::source(&error);
-        while let Some(reason) = source {
-            text = format!("{text}: {reason}");
-            source = reason.source();
-        }
-        Error::new(ErrorKind::Unreachable, text)
-    })
+impl fmt::Debug for EtcdClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EtcdClient")
+            .field("connector", &self.connector)
+            .finish_non_exhaustive()
+    }
 }
 
 fn silent(connection: &Connection, limit: Duration) -> Failure {

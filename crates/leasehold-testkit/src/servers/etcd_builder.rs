@@ -66,6 +66,8 @@ impl EtcdBuilder {
             format!("--data-dir={}", data.display()),
             "--log-level=error".into(),
             "--logger=zap".into(),
+            // Logins are as quick as they can be.
+            "--bcrypt-cost=4".into(),
             // The tests kill processes, not machines.
             "--unsafe-no-fsync".into(),
         ];

@@ -1,0 +1,107 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use leasehold::clock::within;
+use leasehold::store::{LockRequest, SessionContext};
+use leasehold::{Error, ErrorKind};
+use tonic::metadata::AsciiMetadataValue;
+use tonic::transport::{Channel, Endpoint};
+
+use super::connection::{Caller, Connection};
+use crate::proto::AuthenticateRequest;
+use crate::settings::{Server, Settings};
+
+/// Opens connections, and keeps the current one.
+#[derive(Debug)]
+pub(super) struct Connector {
+    pub(super) settings: Arc<Settings>,
+    context: SessionContext,
+    current: Mutex<Option<Arc<Connection>>>,
+    /// The number of the server to connect to next.
+    next: AtomicUsize,
+}
+
+/// How long a server may take to accept a connection and a login. It may be longer than a request takes, since servers
+/// make the check of a password slow.
+const LIMIT: Duration = LockRequest::LIMIT_MAX;
+
+impl Connector {
+    pub(super) fn new(settings: Arc<Settings>, context: SessionContext) -> Self {
+        Self {
+            settings,
+            context,
+            current: Mutex::default(),
+            next: AtomicUsize::default(),
+        }
+    }
+
+    /// Returns the open connection, if there is one.
+    pub(super) fn current(&self) -> Option<Arc<Connection>> {
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        current.clone().filter(|connection| connection.is_open())
+    }
+
+    /// Tries each server once, from the next one on. An error has no effect.
+    pub(super) async fn connect(&self) -> Result<Arc<Connection>, Error> {
+        let servers = &self.settings.servers;
+        let mut failed = None;
+        for _ in servers {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let server = &servers[number % servers.len()];
+            let clock = &self.context.env().clock;
+            let opened = within(&**clock, clock.now() + LIMIT, self.open(server)).await;
+            let opened = opened.unwrap_or_else(|| {
+                let text = format!("no connection within {LIMIT:?}");
+                Err(Error::new(ErrorKind::Unreachable, text))
+            });
+            match opened {
+                Ok(caller) => {
+                    let connection = Connection::new(server.to_string(), caller, &self.context);
+                    let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+                    *current = Some(Arc::clone(&connection));
+                    return Ok(connection);
+                }
+                Err(error) => {
+                    let error = error.with_store(server.to_string()).without_effect();
+                    // Another server gives the same answer to a wrong password.
+                    if !error.is_unreachable() {
+                        return Err(error);
+                    }
+                    failed = Some(error);
+                }
+            }
+        }
+        Err(failed.unwrap_or_else(|| Error::new(ErrorKind::InvalidInput, "no server is named")))
+    }
+
+    /// Connects to one server, and logs in.
+    async fn open(&self, server: &Server) -> Result<Caller, Error> {
+        let channel = connected(&self.settings.endpoint(server)?).await?;
+        let Some(login) = &self.settings.login else {
+            return Ok(Caller::new(channel, None));
+        };
+        let request = AuthenticateRequest {
+            name: login.user.clone(),
+            password: login.password.clone(),
+        };
+        let answer = Caller::new(channel.clone(), None).call(request).await?;
+        let token = AsciiMetadataValue::try_from(answer.token).map_err(|_| {
+            let text = "the token of the server is not text";
+            Error::new(ErrorKind::InvalidResponse, text)
+        })?;
+        Ok(Caller::new(channel, Some(token)))
+    }
+}
+
+async fn connected(endpoint: &Endpoint) -> Result<Channel, Error> {
+    endpoint.connect().await.map_err(|error| {
+        let mut text = error.to_string();
+        let mut source = std::error::Error::source(&error);
+        while let Some(reason) = source {
+            text = format!("{text}: {reason}");
+            source = reason.source();
+        }
+        Error::new(ErrorKind::Unreachable, text)
+    })
+}
