@@ -1,4 +1,4 @@
-//! Where the servers are, and how to talk to them.
+//! The addresses of the servers, and how to talk to them.
 
 use std::fmt;
 

@@ -86,10 +86,12 @@ impl Connector {
             password: login.password.clone(),
         };
         let answer = Caller::new(channel.clone(), None).call(request).await?;
-        let token = AsciiMetadataValue::try_from(answer.token).map_err(|_| {
+        let mut token = AsciiMetadataValue::try_from(answer.token).map_err(|_| {
             let text = "the token of the server is not text";
             Error::new(ErrorKind::InvalidResponse, text)
         })?;
+        // It does not show in `Debug`.
+        token.set_sensitive(true);
         Ok(Caller::new(channel, Some(token)))
     }
 }

@@ -56,7 +56,7 @@ impl<Q: prost::Message + 'static> Duplex<Q> {
         if let Some(task) = task {
             self.context.spawn(task);
         }
-        // An error means that the stream has ended. Its `end` tells those who wait.
+        // An error means that the stream has ended. Its `end` notifies the callers.
         let _ = self.requests.send(request);
     }
 }

@@ -24,7 +24,7 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct OpenWatches {
-    /// Where the messages of each watch go.
+    /// The channel of each watch.
     messages: HashMap<i64, UnboundedSender<Message>>,
     last_id: i64,
     has_ended: bool,

@@ -13,7 +13,7 @@ use crate::proto::KeyValue;
 pub(crate) struct Entry {
     pub(crate) key: Vec<u8>,
     pub(crate) position: Position,
-    /// The lease with which the entry ends.
+    /// The entry ends with this lease.
     pub(crate) lease: i64,
     pub(crate) created: i64,
     pub(crate) modified: i64,
@@ -145,7 +145,7 @@ impl Entry {
         self.stored.as_ref().map(|stored| stored.state)
     }
 
-    /// Returns whether the entry says that its owner has the lock, or had it when it was broken.
+    /// Returns whether the entry is that of a holder, or of a holder whose lease an operator broke.
     pub(crate) fn is_held(&self) -> bool {
         matches!(self.state(), Some(State::Held | State::Broken))
     }

@@ -21,7 +21,7 @@ pub(crate) enum Position {
     Queue,
     /// A reader in the queue.
     Reader,
-    /// A holder that went ahead of the queue. All others come after it, whatever their revision is.
+    /// A holder that went ahead of the queue. All others come after it, also with lower revisions.
     Ahead,
 }
 

@@ -1,4 +1,4 @@
-//! Who comes first: pure.
+//! The order of holders and waiters: pure.
 #![deny(clippy::disallowed_types)]
 
 use leasehold::Mode;
@@ -7,7 +7,7 @@ use leasehold::store::Permits;
 use super::entry::{Entry, State};
 use super::names::Position;
 
-/// Where a client stands that wants a lock.
+/// The standing of a client that asks for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// It has no entry, and does not go ahead of any other client.

@@ -34,6 +34,8 @@ pub(crate) enum Condition {
     NoOther,
     /// The client read the entries at this revision, and none excludes it. None came or changed since.
     UnchangedSince(i64),
+    /// The client only looks. The server answers without a write to its log.
+    Unknown,
 }
 
 /// What a transaction found.
@@ -41,13 +43,13 @@ pub(crate) enum Condition {
 pub(crate) enum Step {
     /// The client has the lock, with this fence.
     Granted(Fence),
-    /// The lock is free, but its last fence is not smaller than the one that was to be drawn.
+    /// The lock is free, but the proposed fence is not greater than its last one.
     FencePassed(Fence),
     /// The lock is not free, or has more entries than the condition allows.
     Look(Box<Look>),
 }
 
-/// Who is before a client.
+/// The entries before a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Look {
     /// The revision at which the entries were read.
@@ -82,9 +84,13 @@ impl Attempt<'_> {
 
     /// Returns the transaction that takes the lock with `fence` under `condition`.
     pub(crate) fn take(&self, condition: Condition, fence: Fence) -> TxnRequest {
+        let success = match condition {
+            Condition::Unknown => Vec::new(),
+            _ => vec![Operation::Txn(self.draw(fence)).into()],
+        };
         TxnRequest {
             compare: self.compares(condition),
-            success: vec![Operation::Txn(self.draw(fence)).into()],
+            success,
             failure: self.look(),
         }
     }
@@ -93,6 +99,8 @@ impl Attempt<'_> {
         let (names, lock) = (self.names, &self.request.key);
         let is_shared = self.request.mode == Mode::Shared;
         match (self.standing, condition) {
+            // No key has such a revision.
+            (_, Condition::Unknown) => vec![Compare::is_at(&self.key(), -1)],
             (Standing::Newcomer | Standing::Barging, Condition::NoOther) if is_shared => {
                 vec![is_empty(names.writers(lock)), is_empty(names.ahead(lock))]
             }
@@ -204,7 +212,7 @@ impl Attempt<'_> {
         operations
     }
 
-    /// Whoever counts permits needs all entries.
+    /// A client that counts permits needs all entries.
     fn page(&self) -> i64 {
         if self.request.mode.permits().is_some() {
             0

@@ -8,7 +8,7 @@ use leasehold::{Error, ErrorKind, Fence, Mode};
 use super::leases::OwnLease;
 use super::release;
 use super::session::Inner;
-use crate::client::{Failure, Watch, WatchedKeys};
+use crate::client::{Watch, WatchedKeys};
 use crate::locking::{
     Attempt, Condition, Decision, Entry, Look, SharedLease, Standing, Step, decide, lease_id,
     proposal,
@@ -71,7 +71,7 @@ pub(super) async fn acquire(
     };
     let answer = acquiring.run().await;
     if let Err(AcquireError::Busy(_)) = answer {
-        // It has no entry, so nobody waits for the end of its lease.
+        // It has no entry, so no other client waits for the end of its lease.
         release::revoke_in_background(inner, request);
     }
     answer
@@ -126,17 +126,10 @@ impl Acquiring<'_> {
             self.request.proposal
         };
         let fence = proposal(wall, self.last_fence);
-        let asked = self
-            .inner
-            .client
-            .call(self.attempt.take(condition, fence), self.request.limit());
+        let question = self.attempt.take(condition, fence);
+        let asked = self.inner.transact(question, self.request.limit());
         let (answer, renewed) = future::join(asked, self.renewed_term()).await;
-        let answer = answer.map_err(|failure| {
-            if matches!(failure, Failure::NoLease) {
-                self.inner.forget_shared_leases();
-            }
-            failure.into_error()
-        })?;
+        let answer = answer?;
         self.term = renewed?;
         self.attempt.read(answer, fence).ok_or_else(|| {
             let text = "the answer to a transaction has another form";
@@ -202,8 +195,7 @@ impl Acquiring<'_> {
             return Err(AcquireError::Busy(busy));
         }
         self.progress.busy(busy);
-        self.wait(watched, look.revision, before).await;
-        Ok(Condition::NoOther)
+        Ok(self.wait(watched, look.revision, before).await)
     }
 
     /// Reads further entries until they decide.
@@ -224,9 +216,11 @@ impl Acquiring<'_> {
         }
     }
 
-    /// Waits until one of the watched keys is gone, or so many of `before` that a permit is left. A watch on a server
+    /// Waits until the watched key is gone, or until few enough of `before` are left for a permit. A watch on a server
     /// that was stopped says nothing, so the wait ends after the limit of a request in any case.
-    async fn wait(&mut self, keys: WatchedKeys, revision: i64, before: Vec<Vec<u8>>) {
+    ///
+    /// Returns how to try again: a client that heard nothing only looks.
+    async fn wait(&mut self, keys: WatchedKeys, revision: i64, before: Vec<Vec<u8>>) -> Condition {
         self.has_waited = true;
         let env = self.inner.context.env();
         let end = self.inner.now() + self.request.limit();
@@ -239,8 +233,8 @@ impl Acquiring<'_> {
                 let begun = watch.begun().await?;
                 *open = Some((keys.clone(), watch));
                 if begun > revision {
-                    // Something changed in between, perhaps here: look again.
-                    return Some(());
+                    // Something changed in between, perhaps here.
+                    return Some(Condition::Unknown);
                 }
             }
             let (_, watch) = open.as_mut()?;
@@ -249,13 +243,18 @@ impl Acquiring<'_> {
                 let event = watch.next().await?;
                 before.retain(|key| event.deleted() != Some(key.as_slice()));
                 if keys.puts || before.len() < permits {
-                    return Some(());
+                    return Some(Condition::NoOther);
                 }
             }
         };
-        if within(&*env.clock, end, changed).await == Some(None) {
-            self.watch = None;
-            env.poll_pause().await;
+        match within(&*env.clock, end, changed).await {
+            Some(Some(condition)) => condition,
+            Some(None) => {
+                self.watch = None;
+                env.poll_pause().await;
+                Condition::Unknown
+            }
+            None => Condition::Unknown,
         }
     }
 

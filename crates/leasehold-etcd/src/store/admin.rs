@@ -68,7 +68,7 @@ impl Inner {
                 success: vec![operation.into(), Operation::Put(kept).into()],
                 failure: Vec::new(),
             };
-            let answer = self.client.call(question, LIMIT).await?;
+            let answer = self.transact(question, LIMIT).await?;
             if answer.succeeded {
                 self.revoke_broken(record.owner, entry.lease, closed_for)
                     .await?;

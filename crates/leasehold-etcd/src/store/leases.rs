@@ -8,7 +8,7 @@ use leasehold::store::{LockRequest, Owner, Term};
 use super::session::Inner;
 use crate::client::Failure;
 use crate::locking::{SharedLease, lease_id};
-use crate::proto::LeaseGrantRequest;
+use crate::proto::{LeaseGrantRequest, TxnRequest, TxnResponse};
 
 /// The leases of the client that may have an entry, by owner.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ impl OwnLeases {
 pub(super) struct SharedLeases(Mutex<HashMap<SharedLease, u64>>);
 
 impl Inner {
-    /// Has the lease of a request granted. No key is sent before the answer: once the lease was granted, a revocation
+    /// Asks for the lease of a request. No key is sent before the answer: once the lease was granted, a revocation
     /// stops everything that arrives late. A lease is asked for only once, since a copy of the question that arrives
     /// after the revocation would undo it.
     pub(super) async fn grant_lease(&self, request: &LockRequest) -> Result<Term, Error> {
@@ -59,7 +59,7 @@ impl Inner {
         Ok(Term::new(since, ttl))
     }
 
-    /// Returns the id of a lease that many keys share. Has it granted if this client has not used it yet.
+    /// Returns the id of a lease that many keys share. Asks for it at its first use by this client.
     pub(super) async fn shared_lease(
         &self,
         lease: SharedLease,
@@ -82,8 +82,21 @@ impl Inner {
     }
 
     /// Asks for the shared leases again at their next use. One of them may have been revoked.
-    pub(super) fn forget_shared_leases(&self) {
+    fn forget_shared_leases(&self) {
         self.known_shared().clear();
+    }
+
+    /// Carries out a transaction that may write keys with a shared lease.
+    pub(super) async fn transact(
+        &self,
+        question: TxnRequest,
+        limit: Duration,
+    ) -> Result<TxnResponse, Error> {
+        let answer = self.client.call(question, limit).await;
+        if matches!(answer, Err(Failure::NoLease)) {
+            self.forget_shared_leases();
+        }
+        Ok(answer?)
     }
 
     fn known_shared(&self) -> MutexGuard<'_, HashMap<SharedLease, u64>> {

@@ -28,7 +28,7 @@ struct Found {
 /// How often a record is read again because another client wrote it at the same moment.
 const TRIES: usize = 100;
 
-/// How long the keys of a record count, as seen by the one who has just read them. The server ends them.
+/// A key that was read just now counts for at least this long. The server ends it.
 const AT_LEAST: Duration = Duration::from_millis(1);
 
 impl Records for EtcdSession {
@@ -153,7 +153,7 @@ impl Inner {
             success,
             failure: Vec::new(),
         };
-        Ok(self.client.call(question, LIMIT).await?.succeeded)
+        Ok(self.transact(question, LIMIT).await?.succeeded)
     }
 
     async fn find_record(&self, key: &Key) -> Result<Found, Error> {
@@ -177,7 +177,7 @@ impl Inner {
     }
 
     /// Returns the state that the keys of a record stand for. The keys end with their leases, so all that exists
-    /// counts, whatever the clock of this client says.
+    /// counts, also if the clock of this client is ahead.
     fn state(
         &self,
         version: Option<KeyValue>,

@@ -9,8 +9,8 @@ use crate::client::Failure;
 use crate::locking::{Entry, lease_id, one_key};
 use crate::proto::{LeaseRevokeRequest, LeaseTimeToLiveRequest};
 
-/// Revokes the lease of the owner, which deletes its entry, whether it holds or waits. The server then refuses whatever
-/// arrives late with that lease.
+/// Revokes the lease of the owner, which deletes its entry, whether it holds or waits. The server then refuses everything
+/// that arrives late with that lease.
 ///
 /// A task does it, because a caller that drops the future does not take the release back.
 pub(super) fn release(

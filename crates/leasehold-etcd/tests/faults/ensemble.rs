@@ -57,12 +57,15 @@ impl Ensemble {
         ensemble
     }
 
+    /// Returns how often the lock has been granted so far.
+    pub(crate) fn grants(&self) -> usize {
+        self.resource.grants()
+    }
+
     /// Waits until the lock has been granted `more` times.
     pub(crate) fn await_grants(&self, more: usize) {
-        let enough = self.resource.grants() + more;
-        until("the lock is granted again", || {
-            self.resource.grants() >= enough
-        });
+        let enough = self.grants() + more;
+        until("the lock is granted again", || self.grants() >= enough);
     }
 
     /// Waits for a holder that stays inside for a while. Returns while it is inside.

@@ -94,7 +94,7 @@ async fn our_lock_keeps_etcdctl_out() {
         let foreign = Etcdctl::lock(&server, "job");
         until("etcdctl is in the queue", || entries(&server, "job") == 2);
         assert!(!foreign.has_begun());
-        // It waits, so nobody passes it.
+        // No client of ours passes it.
         let reader = lock(&client, "job").mode(Mode::Shared);
         assert!(reader.clone().try_acquire().await.unwrap().is_none());
         assert!(reader.barging(true).try_acquire().await.unwrap().is_none());

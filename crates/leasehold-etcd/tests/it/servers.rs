@@ -1,5 +1,8 @@
 //! Several servers: the client stays with one that answers.
 
+use std::time::Duration;
+
+use futures_util::future::{join_all, try_join_all};
 use leasehold::store::background::spawn;
 use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::{EtcdServer, EtcdSet};
@@ -23,6 +26,25 @@ async fn dead_server_is_asked_once() {
     }
     assert!(dead.opened() <= 1, "{}", dead.opened());
     assert_eq!(live.opened(), 1);
+}
+
+#[tokio::test]
+async fn hundreds_of_leases_are_renewed_together() {
+    const LOCKS: usize = 300;
+    let server = EtcdServer::start();
+    let client = client(&crate::url(&server));
+    let locks = (0..LOCKS).map(|number| {
+        let key = leasehold::Key::new(format!("job-{number}")).unwrap();
+        client.lock(key).ttl(Duration::from_secs(12)).acquire()
+    });
+    let guards = try_join_all(locks).await.unwrap();
+    let moved = guards.iter().map(async |guard| {
+        let first = guard.deadline();
+        guard.deadline_moved(first).await > first
+    });
+    assert!(join_all(moved).await.into_iter().all(|moved| moved));
+    let released = guards.into_iter().map(leasehold::Guard::release);
+    try_join_all(released).await.unwrap();
 }
 
 #[tokio::test]

@@ -34,6 +34,9 @@ pub(super) struct Ports {
 const INSTALL: &str = "etcd is not installed, and this test needs a real one: run `cargo xtask test`, which \
      unpacks it under the target folder where it may and else says how";
 
+/// How often to try if another process has a port.
+pub(super) const PORT_TRIES: usize = 20;
+
 /// How long a question about health may take.
 const HEALTH_LIMIT: Duration = Duration::from_secs(2);
 
@@ -159,19 +162,17 @@ impl EtcdServer {
     ///
     /// If it cannot be started.
     pub fn restart(&mut self) {
-        self.start_again();
-        self.await_health()
-            .unwrap_or_else(|error| panic!("{error}"));
-    }
-
-    /// Starts it again as [`restart`](Self::restart) does, but does not wait: without other members it cannot answer.
-    ///
-    /// # Panics
-    ///
-    /// If it cannot be started.
-    pub fn start_again(&mut self) {
-        self.kill();
-        self.run().unwrap_or_else(|error| panic!("{error}"));
+        let mut started = Ok(());
+        // Another process that looks for a free port may have this one for a moment.
+        for _ in 0..PORT_TRIES {
+            self.kill();
+            started = self.run().and_then(|()| self.await_health());
+            match &started {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+                _ => break,
+            }
+        }
+        started.unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// Returns whether it answers, and knows of a leader.

@@ -1,7 +1,7 @@
 use std::io;
 use std::ops::{Deref, DerefMut};
 
-use super::etcd_server::Ports;
+use super::etcd_server::{PORT_TRIES, Ports};
 use super::{EtcdBuilder, EtcdServer, until};
 use crate::faults::Proxy;
 
@@ -11,9 +11,6 @@ pub struct EtcdSet {
     members: Vec<EtcdServer>,
     peers: Vec<Proxy>,
 }
-
-/// How many times to try if another process takes a port first.
-const PORT_TRIES: usize = 20;
 
 impl EtcdSet {
     /// Starts `count` members with default settings.
@@ -87,7 +84,7 @@ impl EtcdSet {
         leader.map_or(former, |(number, _)| number)
     }
 
-    /// Returns the network paths by which the other members reach each member.
+    /// Returns the network path from the other members to each member.
     pub fn peers(&self) -> &[Proxy] {
         &self.peers
     }
