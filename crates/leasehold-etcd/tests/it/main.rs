@@ -7,6 +7,7 @@
 mod access;
 mod foreign;
 mod guarded;
+mod leases;
 mod servers;
 
 use std::time::Duration;

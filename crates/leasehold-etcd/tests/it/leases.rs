@@ -1,0 +1,65 @@
+//! Leases that end early, and entries that an operator deletes.
+
+use std::time::Duration;
+
+use leasehold::store::background::spawn;
+use leasehold::{Key, LostReason};
+use leasehold_etcd::EtcdStore;
+use leasehold_testkit::servers::{EtcdServer, until};
+
+use crate::{LONG, client, lock, url};
+
+fn keys(server: &EtcdServer) -> Vec<String> {
+    let output = server.etcdctl(&["get", "--prefix", "--keys-only", "job/"]);
+    let keys = String::from_utf8(output.stdout).unwrap();
+    let lines = keys.lines().filter(|line| !line.is_empty());
+    lines.map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn next_renewal_reports_a_lease_that_ended_early() {
+    let server = EtcdServer::start();
+    let (client, other) = (client(&url(&server)), client(&url(&server)));
+    let key = Key::new("job").unwrap();
+    let guard = client.lock(&key).ttl(Duration::from_secs(6)).acquire();
+    let guard = guard.await.unwrap();
+    let store = EtcdStore::new(&url(&server)).unwrap();
+    let entry = store.entry_key(&key, guard.owner());
+    assert_eq!(keys(&server), [entry.clone()]);
+    // As a leader does that was stopped for too long.
+    let lease = entry.strip_prefix("job/").unwrap();
+    let revoked = server.etcdctl(&["lease", "revoke", lease]);
+    assert!(revoked.status.success(), "{revoked:?}");
+    let next = lock(&other, "job").acquire().await.unwrap();
+    assert!(next.fence() > guard.fence());
+    assert_eq!(guard.lost().await, LostReason::Gone);
+    let late = guard.release().await.unwrap();
+    assert_eq!(late, leasehold::ReleaseOutcome::WasLost);
+    assert!(next.is_valid());
+    next.release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiter_whose_entry_is_deleted_queues_again() {
+    let server = EtcdServer::start();
+    let client = client(&url(&server));
+    let held = lock(&client, "job").acquire().await.unwrap();
+    let waiting = lock(&client, "job").wait(LONG);
+    let waiting = spawn(async move { waiting.acquire().await });
+    until("the waiter is in the queue", || keys(&server).len() == 2);
+    let before = keys(&server);
+    let store = EtcdStore::new(&url(&server)).unwrap();
+    let holders = store.entry_key(held.key(), held.owner());
+    let waiters = before.iter().find(|key| **key != holders).unwrap();
+    let deleted = server.etcdctl(&["del", waiters]);
+    assert!(deleted.status.success(), "{deleted:?}");
+    until("the waiter is in the queue again", || {
+        let keys = keys(&server);
+        keys.len() == 2 && !keys.contains(waiters)
+    });
+    let fence = held.fence();
+    held.release().await.unwrap();
+    let guard = waiting.await.unwrap().unwrap();
+    assert!(guard.fence() > fence);
+    guard.release().await.unwrap();
+}
