@@ -383,3 +383,7 @@ fn get(key: Vec<u8>) -> RequestOp {
 fn put(key: Vec<u8>, value: Vec<u8>, lease: i64) -> RequestOp {
     Operation::Put(PutRequest { key, value, lease }).into()
 }
+
+#[cfg(test)]
+#[path = "transactions_tests.rs"]
+mod tests;

@@ -1,0 +1,161 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::Key;
+use leasehold::env::Env;
+use leasehold::store::Owner;
+
+use super::*;
+use crate::proto::{KeyValue, ResponseHeader, ResponseOp};
+
+fn request() -> LockRequest {
+    let env = Env::default();
+    let client = Arc::new(env.this_process(None));
+    let now = env.clock.wall();
+    let owner = Owner::at(client.id, now, &*env.entropy);
+    let key = Key::new("job").unwrap();
+    LockRequest::new(key, owner, Duration::from_secs(30), now, client)
+}
+
+fn attempt<'a>(names: &'a Names, request: &'a LockRequest, standing: Standing) -> Attempt<'a> {
+    Attempt {
+        names,
+        request,
+        lease: 0x1f,
+        fence_lease: 7,
+        standing,
+    }
+}
+
+fn kv(key: &str, created: i64) -> KeyValue {
+    KeyValue {
+        key: key.into(),
+        create_revision: created,
+        mod_revision: created,
+        value: Vec::new(),
+        lease: created,
+    }
+}
+
+fn answer(succeeded: bool, answers: Vec<OperationAnswer>) -> TxnResponse {
+    let revision = 40;
+    let header = Some(ResponseHeader {
+        member_id: 1,
+        revision,
+    });
+    let answers = answers.into_iter().map(Some);
+    TxnResponse {
+        header,
+        succeeded,
+        responses: answers.map(|answer| ResponseOp { answer }).collect(),
+    }
+}
+
+fn range_of(kvs: &[KeyValue], more: bool) -> OperationAnswer {
+    OperationAnswer::Range(RangeResponse {
+        header: None,
+        kvs: kvs.to_vec(),
+        more,
+    })
+}
+
+/// The puts of a transaction, also of those inside of it.
+fn puts(txn: &TxnRequest) -> usize {
+    let operations = txn.success.iter().chain(&txn.failure);
+    let count = |op: &RequestOp| match &op.operation {
+        Some(Operation::Put(_)) => 1,
+        Some(Operation::Txn(nested)) => puts(nested),
+        _ => 0,
+    };
+    operations.map(count).sum()
+}
+
+const FENCE: Fence = Fence::MAX;
+
+#[test]
+fn look_writes_nothing() {
+    let (names, request) = (Names::new(""), request().waiting(true));
+    let queued = attempt(&names, &request, Standing::Queued(9));
+    assert_eq!(puts(&queued.take(Condition::Unknown, FENCE)), 0);
+    // Entry and fence, with and without an earlier fence.
+    assert_eq!(puts(&queued.take(Condition::NoOther, FENCE)), 4);
+    let newcomer = attempt(&names, &request, Standing::Newcomer);
+    assert_eq!(puts(&newcomer.take(Condition::NoOther, FENCE)), 5);
+}
+
+#[test]
+fn attempt_without_a_wait_is_not_queued() {
+    let (names, request) = (Names::new(""), request());
+    for standing in [Standing::Newcomer, Standing::Barging] {
+        let attempt = attempt(&names, &request, standing);
+        let txn = attempt.take(Condition::NoOther, FENCE);
+        let looks = TxnRequest {
+            success: Vec::new(),
+            ..txn
+        };
+        assert_eq!(puts(&looks), 0, "{standing:?}");
+    }
+}
+
+#[test]
+fn first_fence_and_later_ones_are_granted() {
+    let (names, request) = (Names::new(""), request());
+    let attempt = attempt(&names, &request, Standing::Newcomer);
+    let nested = |succeeded, inner| OperationAnswer::Txn(answer(succeeded, inner));
+    let read = |inner| attempt.read(answer(true, vec![inner]), FENCE);
+    assert_eq!(read(nested(true, vec![])), Some(Step::Granted(FENCE)));
+    let later = nested(false, vec![nested(true, vec![])]);
+    assert_eq!(read(later), Some(Step::Granted(FENCE)));
+    let mut last = kv("leasehold:fence/job", 3);
+    last.value = fence_text(Fence::new(7).unwrap());
+    let passed = nested(false, vec![nested(false, vec![range_of(&[last], false)])]);
+    assert_eq!(
+        read(passed),
+        Some(Step::FencePassed(Fence::new(7).unwrap()))
+    );
+    assert_eq!(read(range_of(&[], false)), None, "another form");
+}
+
+#[test]
+fn look_names_others_and_where_to_read_on() {
+    let (names, request) = (Names::new(""), request().waiting(true));
+    let newcomer = attempt(&names, &request, Standing::Newcomer);
+    let own = String::from_utf8(newcomer.key()).unwrap();
+    let kvs = [
+        kv(&own, 40),
+        kv("job/2a", 8),
+        kv("job/x/2b", 7),
+        kv("job/2c", 6),
+    ];
+    let enqueued = OperationAnswer::Txn(answer(true, vec![]));
+    let found = vec![enqueued, range_of(&kvs[3..], true), range_of(&kvs, true)];
+    let Some(Step::Look(look)) = newcomer.read(answer(false, found), FENCE) else {
+        panic!("a look");
+    };
+    let keys: Vec<&[u8]> = look.entries.iter().map(|entry| &*entry.key).collect();
+    assert_eq!(
+        keys,
+        [b"job/2a", b"job/2c"],
+        "neither its own nor that of another lock"
+    );
+    assert_eq!((look.is_queued, look.revision), (true, 40));
+    assert_eq!(look.more_before, Some(6));
+    assert_eq!(look.first.map(|entry| entry.created), Some(6));
+}
+
+#[test]
+fn proposal_exceeds_clock_and_last_fence() {
+    let now = WallTime::from_micros(100);
+    let after = |last: Option<u64>| proposal(now, last.and_then(Fence::new)).get();
+    assert_eq!(
+        (
+            after(None),
+            after(Some(99)),
+            after(Some(100)),
+            after(Some(200))
+        ),
+        (101, 101, 101, 201)
+    );
+    assert!(fence_text(Fence::new(9).unwrap()) < fence_text(Fence::new(10).unwrap()));
+    assert!(fence_text(Fence::new(10).unwrap()) < fence_text(Fence::MAX));
+}
