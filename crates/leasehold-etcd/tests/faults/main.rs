@@ -1,6 +1,6 @@
 //! Workers share a lock over an ensemble of three, while a test breaks the leader and the network.
 //!
-//! Each fault strikes once. `LEASEHOLD_FAULT_SECONDS` makes each test strike again and again for that time, and
+//! Each fault strikes once. `LEASEHOLD_FAULTS_SECONDS` makes each test strike again and again for that time, and
 //! `--nocapture` shows what the judges found.
 #![allow(
     clippy::unwrap_used,
@@ -61,7 +61,7 @@ fn seconds() -> Duration {
         clippy::disallowed_methods,
         reason = "a longer run is asked for by a variable"
     )]
-    let wanted = std::env::var("LEASEHOLD_FAULT_SECONDS");
+    let wanted = std::env::var("LEASEHOLD_FAULTS_SECONDS");
     Duration::from_secs(wanted.map_or(0, |text| text.parse().unwrap()))
 }
 

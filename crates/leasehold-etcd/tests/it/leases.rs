@@ -25,7 +25,7 @@ async fn next_renewal_reports_a_lease_that_ended_early() {
     let guard = guard.await.unwrap();
     let store = EtcdStore::new(&url(&server)).unwrap();
     let entry = store.entry_key(&key, guard.owner());
-    assert_eq!(keys(&server), [entry.clone()]);
+    assert_eq!(keys(&server), std::slice::from_ref(&entry));
     // As a leader does that was stopped for too long.
     let lease = entry.strip_prefix("job/").unwrap();
     let revoked = server.etcdctl(&["lease", "revoke", lease]);

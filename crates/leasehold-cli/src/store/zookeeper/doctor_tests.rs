@@ -49,7 +49,12 @@ fn three() -> Examination {
 #[test]
 fn healthy_ensemble_is_green() {
     let report = report("ZooKeeper".into(), &three());
-    assert_eq!(report.verdict(), Verdict::Green, "{}", report.text(true, false));
+    assert_eq!(
+        report.verdict(),
+        Verdict::Green,
+        "{}",
+        report.text(true, false)
+    );
     assert_eq!(report.majority, Some((3, 2)));
 }
 
