@@ -41,7 +41,7 @@ pub(crate) struct Net {
     /// Members that may have the lease of this owner from now on, because it is repaired there.
     pub(crate) repaired: Vec<(usize, Owner)>,
     next_request: u64,
-    /// Takes each lock in the ordinary way, for a comparison.
+    /// Takes and releases each lock in the ordinary way, for a comparison.
     #[cfg(test)]
     pub(crate) never_plain: bool,
 }
