@@ -71,21 +71,21 @@ impl Session {
     ) -> Result<Arc<Connection>, Error> {
         let mut link = self.0.link.subscribe();
         // An error from before this call says nothing about now.
-        let mut is_old = matches!(&*link.borrow(), Link::Down(_)) && self.0.state().is_kept;
+        let mut is_new = false;
         let clock = &*self.0.context.env().clock;
         let connected = async {
             loop {
                 let now = link.borrow_and_update().clone();
                 match now {
                     Link::Up(connection) if connection.is_open() => return Ok(connection),
-                    Link::Down(error) if !is_old && !self.keep(timeout) => return Err(error),
-                    Link::Idle => drop(self.keep(timeout)),
-                    _ => {}
+                    Link::Down(error) if is_new => return Err(error),
+                    Link::Down(_) | Link::Idle => self.keep(timeout),
+                    Link::Connecting | Link::Up(_) => {}
                 }
                 if link.changed().await.is_err() {
                     return Err(Error::new(ErrorKind::Closed, "the client has ended"));
                 }
-                is_old = false;
+                is_new = true;
             }
         };
         let connected = within(clock, clock.now() + limit, connected).await;
@@ -96,16 +96,15 @@ impl Session {
         })
     }
 
-    /// Starts the task that keeps the connection, unless it runs. Returns whether it did not run.
-    fn keep(&self, timeout: Duration) -> bool {
+    /// Starts the task that keeps the connection, unless it runs.
+    fn keep(&self, timeout: Duration) {
         let mut state = self.0.state();
-        let starts = !std::mem::replace(&mut state.is_kept, true);
-        if starts {
-            self.0.link.send_replace(Link::Connecting);
-            let task = keep(Arc::downgrade(&self.0), self.0.context.clone(), timeout);
-            self.0.context.spawn(task);
+        if std::mem::replace(&mut state.is_kept, true) {
+            return;
         }
-        starts
+        self.0.link.send_replace(Link::Connecting);
+        let task = keep(Arc::downgrade(&self.0), self.0.context.clone(), timeout);
+        self.0.context.spawn(task);
     }
 
     /// Returns the number of the session, as long as it may exist.

@@ -469,8 +469,13 @@ impl Acquire<'_> {
         }
     }
 
-    /// Leaves the queue.
+    /// Leaves the queue. After an error, the node may still be there.
     async fn leave(&mut self, connection: &Connection) -> Result<(), Error> {
+        let left = self.try_leave(connection).await;
+        left.map_err(Error::with_unknown_effect)
+    }
+
+    async fn try_leave(&mut self, connection: &Connection) -> Result<(), Error> {
         if self.may_have_node {
             self.find_node(connection).await?;
         }
@@ -483,7 +488,7 @@ impl Acquire<'_> {
                 self.gone();
                 Ok(())
             }
-            Err(code) => Err(refused(&path, code).with_unknown_effect()),
+            Err(code) => Err(refused(&path, code)),
         }
     }
 }
