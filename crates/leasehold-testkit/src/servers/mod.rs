@@ -26,7 +26,7 @@ pub use ca::TestCa;
 pub use etcd_builder::EtcdBuilder;
 pub use etcd_server::EtcdServer;
 pub use etcd_set::EtcdSet;
-pub use postgres_server::PostgresServer;
+pub use postgres_server::{PostgresBuilder, PostgresServer};
 pub use psql_session::PsqlSession;
 pub use redis_builder::{AppendFsync, RedisBuilder};
 pub use redis_py::{RedisPy, WorkPlan};

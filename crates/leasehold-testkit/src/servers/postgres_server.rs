@@ -1,5 +1,7 @@
 use std::ffi::OsString;
 use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -8,16 +10,29 @@ use nix::unistd::{Pid, User, chown, geteuid};
 use tempfile::TempDir;
 
 use super::child::spawn_bound;
-use super::{PsqlSession, until};
+use super::ports::free_port;
+use super::{PsqlSession, TestCa, until};
 
-/// A real PostgreSQL server on a socket in a directory of its own. Dropping it stops the server. The data
-/// is not durable: the server does not wait for the disk.
+/// The configuration of a [`PostgresServer`].
+#[derive(Debug, Default)]
+pub struct PostgresBuilder {
+    settings: Vec<String>,
+    ca: Option<TestCa>,
+    /// The port of the server to follow.
+    primary: Option<u16>,
+}
+
+/// A real PostgreSQL server on a loopback port, and on a socket in a directory of its own. Dropping it stops the
+/// server. The server does not wait for the disk. What it acknowledged survives its own crash, but no crash of the machine.
 ///
 /// PostgreSQL refuses to run as root. If this process is root, the server runs as the user `nobody`.
 #[derive(Debug)]
 pub struct PostgresServer {
-    process: Child,
+    process: Option<Child>,
     programs: PathBuf,
+    arguments: Vec<String>,
+    port: u16,
+    ca: Option<TestCa>,
     dir: TempDir,
 }
 
@@ -27,13 +42,42 @@ const USER: &str = "tester";
 const INSTALL: &str = "PostgreSQL's server is not installed, and this test needs a real one: run \
      `cargo xtask test`, which installs it where it may and else says how";
 
-impl PostgresServer {
-    /// Starts a server and returns once it accepts connections.
+/// How many ports to try if another process takes each of them first.
+const PORT_TRIES: usize = 20;
+
+impl PostgresBuilder {
+    /// Sets a parameter of the server.
+    #[must_use]
+    pub fn setting(mut self, name: &str, value: &str) -> Self {
+        self.settings.push(format!("{name}={value}"));
+        self
+    }
+
+    /// Offers TLS, with a certificate of an authority of its own.
+    #[must_use]
+    pub fn tls(mut self) -> Self {
+        self.ca = Some(TestCa::new());
+        self
+    }
+
+    /// Makes it a standby that follows `primary`, under this name.
+    #[must_use]
+    pub fn standby_of(mut self, primary: &PostgresServer, name: &str) -> Self {
+        self.primary = Some(primary.port);
+        let connection = format!(
+            "host=127.0.0.1 port={} user={USER} password={} application_name={name}",
+            primary.port,
+            PostgresServer::PASSWORD
+        );
+        self.setting("primary_conninfo", &connection)
+    }
+
+    /// Starts the server and returns once it accepts connections.
     ///
     /// # Panics
     ///
     /// If the server cannot be started. The message says what to install, or shows the server's output.
-    pub fn start() -> Self {
+    pub fn start(mut self) -> PostgresServer {
         let programs = programs().unwrap_or_else(|| panic!("{INSTALL}"));
         let dir = tempfile::Builder::new()
             .prefix("leasehold-postgres-")
@@ -41,39 +85,112 @@ impl PostgresServer {
             .expect("a directory");
         let unprivileged = Unprivileged::of(dir.path());
         let data = dir.path().join("data").display().to_string();
-        initialise(&programs, &unprivileged, &data);
-        let log = dir.path().join("postgres.log");
+        match self.primary {
+            Some(primary) => unprivileged.copy(&programs, primary, &data),
+            None => unprivileged.initialise(&programs, dir.path(), &data),
+        }
+        if let Some(ca) = &self.ca {
+            self.settings
+                .extend(unprivileged.certificate(ca, dir.path()));
+        }
+        let mut server = PostgresServer {
+            process: None,
+            arguments: self.arguments(&programs, &unprivileged, &dir),
+            programs,
+            port: 0,
+            ca: self.ca,
+            dir,
+        };
+        for _ in 0..PORT_TRIES {
+            server.port = free_port();
+            match server.run() {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+                Err(error) => panic!("{error}"),
+                Ok(()) => return server,
+            }
+        }
+        panic!("no port is free")
+    }
+
+    fn arguments(
+        &self,
+        programs: &Path,
+        unprivileged: &Unprivileged,
+        dir: &TempDir,
+    ) -> Vec<String> {
         let mut arguments = unprivileged.wrapper.clone();
         arguments.extend(["--pdeathsig", "KILL"].map(String::from));
         arguments.push(programs.join("postgres").display().to_string());
+        let data = dir.path().join("data").display().to_string();
         arguments.extend(["-D".into(), data]);
         let settings = [
-            "listen_addresses=".into(),
+            "listen_addresses=127.0.0.1".into(),
             format!("unix_socket_directories={}", dir.path().display()),
             "fsync=off".into(),
             // In the directory, not in /dev/shm, where it would outlive a server that was killed.
             "dynamic_shared_memory_type=mmap".into(),
             "shared_buffers=16MB".into(),
+            "max_connections=400".into(),
+            "wal_keep_size=64MB".into(),
         ];
-        arguments.extend(settings.into_iter().flat_map(|set| ["-c".into(), set]));
-        let mut process = spawn_bound("setpriv", &arguments, &[], &log).expect("setpriv");
-        until("postgres accepts connections", || {
-            let written = fs::read_to_string(&log).unwrap_or_default();
-            if let Ok(Some(status)) = process.try_wait() {
-                panic!("postgres ended at once ({status}) and wrote:\n{written}");
-            }
-            written.contains("ready to accept connections")
-        });
-        Self {
-            process,
-            programs,
-            dir,
-        }
+        let settings = settings.iter().chain(&self.settings);
+        arguments.extend(settings.flat_map(|set| ["-c".into(), set.clone()]));
+        arguments
+    }
+}
+
+impl PostgresServer {
+    /// The password of the superuser.
+    pub const PASSWORD: &str = "tester-secret";
+
+    /// Starts a server with default settings.
+    ///
+    /// # Panics
+    ///
+    /// As [`PostgresBuilder::start`].
+    pub fn start() -> Self {
+        Self::builder().start()
+    }
+
+    /// Returns a builder for a server with other settings.
+    pub fn builder() -> PostgresBuilder {
+        PostgresBuilder::default()
     }
 
     /// Returns its process id.
+    ///
+    /// # Panics
+    ///
+    /// If it was killed.
     pub fn pid(&self) -> u32 {
-        self.process.id()
+        self.process.as_ref().expect("a running server").id()
+    }
+
+    /// Returns its port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Returns the address for a client that logs in as the superuser.
+    pub fn url(&self) -> String {
+        Self::url_at(self.port)
+    }
+
+    /// Returns the same address at another port, such as that of a proxy.
+    pub fn url_at(port: u16) -> String {
+        format!(
+            "postgres://{USER}:{}@127.0.0.1:{port}/postgres",
+            Self::PASSWORD
+        )
+    }
+
+    /// Returns the authority that signed its certificate.
+    ///
+    /// # Panics
+    ///
+    /// If it was started without [`PostgresBuilder::tls`].
+    pub fn ca(&self) -> &TestCa {
+        self.ca.as_ref().expect("a server with TLS")
     }
 
     /// Returns the directory of its socket and its data.
@@ -87,57 +204,221 @@ impl PostgresServer {
     ///
     /// If `psql` cannot be started.
     pub fn session(&self) -> PsqlSession {
-        PsqlSession::start(&self.programs.join("psql"), self.dir.path(), USER)
+        PsqlSession::start(
+            &self.programs.join("psql"),
+            self.dir.path(),
+            self.port,
+            USER,
+        )
+    }
+
+    /// Runs `sql` in a session of its own, and returns the lines of the answer.
+    ///
+    /// # Panics
+    ///
+    /// If `psql` cannot be started, or an error is among the lines.
+    pub fn sql(&self, sql: &str) -> Vec<String> {
+        let lines = self.session().run(sql);
+        assert!(
+            !lines.iter().any(|line| line.starts_with("ERROR")),
+            "{sql}: {lines:?}"
+        );
+        lines
+    }
+
+    /// Ends the server and its helpers at once, without a checkpoint.
+    pub fn kill(&mut self) {
+        let Some(mut process) = self.process.take() else {
+            return;
+        };
+        self.thaw_all(process.id());
+        // SIGQUIT, the "immediate shutdown". Unlike SIGKILL, it lets the server free its shared memory.
+        signal(process.id(), Signal::SIGQUIT);
+        let _ = process.wait();
+    }
+
+    /// Starts it again, after [`kill`](Self::kill) if it runs, on the same port with the same data.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
+    pub fn restart(&mut self) {
+        self.kill();
+        self.run().unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// Makes a standby a primary, and returns once it is.
+    ///
+    /// # Panics
+    ///
+    /// If it is none, or does not become one.
+    pub fn promote(&self) {
+        self.sql("select pg_promote();");
+        until("the standby is promoted", || {
+            self.sql("select pg_is_in_recovery();") == ["f"]
+        });
+    }
+
+    /// Stops all processes of the server, as if its machine hung.
+    pub fn freeze(&self) {
+        for pid in family(self.pid()) {
+            signal(pid, Signal::SIGSTOP);
+        }
+    }
+
+    /// Lets them go on.
+    pub fn thaw(&self) {
+        self.thaw_all(self.pid());
+    }
+
+    fn thaw_all(&self, pid: u32) {
+        for pid in family(pid) {
+            signal(pid, Signal::SIGCONT);
+        }
+    }
+
+    fn run(&mut self) -> io::Result<()> {
+        let log = self.dir.path().join("postgres.log");
+        let mut arguments = self.arguments.clone();
+        arguments.extend(["-c".into(), format!("port={}", self.port)]);
+        let mut process = spawn_bound("setpriv", &arguments, &[], &log)?;
+        let mut ended = None;
+        let mut written = String::new();
+        until("postgres accepts connections", || {
+            written = fs::read_to_string(&log).unwrap_or_default();
+            ended = process.try_wait().ok().flatten();
+            // A standby accepts read-only ones.
+            ended.is_some() || written.contains("ready to accept ")
+        });
+        match ended {
+            None => {
+                self.process = Some(process);
+                Ok(())
+            }
+            Some(_) if written.contains("Address already in use") => {
+                Err(io::Error::new(io::ErrorKind::AddrInUse, written))
+            }
+            Some(status) => Err(io::Error::other(format!(
+                "postgres ended at once ({status}) and wrote:\n{written}"
+            ))),
+        }
     }
 }
 
 impl Drop for PostgresServer {
     fn drop(&mut self) {
-        // SIGQUIT, the "immediate shutdown", ends the server and its helpers at once. Unlike SIGKILL, it
-        // lets the server free its shared memory.
-        let pid = i32::try_from(self.pid()).map(Pid::from_raw);
-        if let Ok(pid) = pid {
-            let _ = kill(pid, Signal::SIGQUIT);
-        }
-        let _ = self.process.wait();
+        self.kill();
+    }
+}
+
+/// The server and its helpers.
+fn family(pid: u32) -> Vec<u32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.unwrap_or_default();
+    let children = children
+        .split_whitespace()
+        .filter_map(|pid| pid.parse().ok());
+    std::iter::once(pid).chain(children).collect()
+}
+
+fn signal(pid: u32, signal: Signal) {
+    if let Ok(pid) = i32::try_from(pid) {
+        // A helper may have ended meanwhile.
+        let _ = kill(Pid::from_raw(pid), signal);
     }
 }
 
 /// How to start commands that must not run as root.
+#[derive(Debug)]
 struct Unprivileged {
     /// Arguments for setpriv(1).
     wrapper: Vec<String>,
+    user: Option<User>,
 }
 
 impl Unprivileged {
     /// Gives `dir` to the unprivileged user if this process runs as root.
     fn of(dir: &Path) -> Self {
         if !geteuid().is_root() {
-            return Self { wrapper: vec![] };
+            return Self {
+                wrapper: vec![],
+                user: None,
+            };
         }
         let nobody = User::from_name("nobody").ok().flatten();
         let nobody = nobody.expect("a user called nobody, since postgres refuses to run as root");
-        chown(dir, Some(nobody.uid), Some(nobody.gid)).expect("root may do that");
         let (user, group) = (nobody.uid.to_string(), nobody.gid.to_string());
         let wrapper = ["--reuid", &user, "--regid", &group, "--clear-groups"];
-        Self {
+        let unprivileged = Self {
             wrapper: wrapper.map(String::from).into(),
+            user: Some(nobody),
+        };
+        unprivileged.give(dir);
+        unprivileged
+    }
+
+    fn give(&self, path: &Path) {
+        if let Some(user) = &self.user {
+            chown(path, Some(user.uid), Some(user.gid)).expect("root may do that");
         }
+    }
+
+    fn initialise(&self, programs: &Path, dir: &Path, data: &str) {
+        let password = dir.join("password");
+        fs::write(&password, PostgresServer::PASSWORD).expect("a file");
+        self.give(&password);
+        let password = password.display().to_string();
+        let mut initdb = self.command(&programs.join("initdb"));
+        initdb
+            .args(["--pgdata", data, "--username", USER, "--pwfile", &password])
+            .args(["--auth-local", "trust", "--auth-host", "scram-sha-256"])
+            .args(["--encoding", "UTF8", "--no-locale", "--no-sync"]);
+        succeed(initdb);
+    }
+
+    /// Copies the data of the primary, and makes it that of a standby.
+    fn copy(&self, programs: &Path, primary: u16, data: &str) {
+        let mut copy = self.command(&programs.join("pg_basebackup"));
+        let url = PostgresServer::url_at(primary);
+        copy.args(["--pgdata", data, "--checkpoint", "fast", "--no-sync"])
+            .args(["--write-recovery-conf", "--dbname", &url]);
+        succeed(copy);
+    }
+
+    /// Returns the settings for the certificate of `ca`, of which the server gets a copy.
+    fn certificate(&self, ca: &TestCa, dir: &Path) -> [String; 3] {
+        let copied = |from: PathBuf, name: &str| {
+            let to = dir.join(name);
+            fs::copy(from, &to).expect("a copy");
+            fs::set_permissions(&to, fs::Permissions::from_mode(0o600)).expect("a file");
+            self.give(&to);
+            to.display().to_string()
+        };
+        let certificate = copied(ca.server_certificate(), "server.pem");
+        let key = copied(ca.server_key(), "server.key");
+        [
+            "ssl=on".into(),
+            format!("ssl_cert_file={certificate}"),
+            format!("ssl_key_file={key}"),
+        ]
+    }
+
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new("setpriv");
+        command.args(&self.wrapper).arg(program);
+        command.current_dir("/").stdin(Stdio::null());
+        command
     }
 }
 
-fn initialise(programs: &Path, unprivileged: &Unprivileged, data: &str) {
-    let made = Command::new("setpriv")
-        .args(&unprivileged.wrapper)
-        .arg(programs.join("initdb"))
-        .args(["--pgdata", data, "--username", USER, "--auth", "trust"])
-        .args(["--encoding", "UTF8", "--no-locale", "--no-sync"])
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .output()
-        .expect("setpriv");
+fn succeed(mut command: Command) {
+    let made = command.output().expect("setpriv");
     let said = String::from_utf8_lossy(&made.stderr);
-    assert!(made.status.success(), "initdb: {}\n{said}", made.status);
+    assert!(
+        made.status.success(),
+        "{command:?}: {}\n{said}",
+        made.status
+    );
 }
 
 /// Returns the folder with `initdb`, `postgres` and `psql`: a folder in `PATH`, or the newest one that
@@ -153,7 +434,7 @@ fn programs() -> Option<PathBuf> {
     });
     let mut folders = std::env::split_paths(&path).chain(versions.iter().map(|v| v.join("bin")));
     folders.find(|folder| {
-        ["initdb", "postgres", "psql"]
+        ["initdb", "postgres", "psql", "pg_basebackup"]
             .iter()
             .all(|name| folder.join(name).exists())
     })
