@@ -33,7 +33,7 @@ const SKIPS: [Skip; 6] = [
         "redis",
     ),
     Skip::new("redis-py", &[], "redis_py"),
-    Skip::new("postgres", &[], "postgres"),
+    Skip::new("postgres", &["leasehold-postgres"], "postgres"),
     Skip::new("etcd", &["leasehold-etcd"], "etcd"),
     Skip::new("zookeeper", &["leasehold-zookeeper"], "zookeeper"),
     Skip::new("kazoo", &[], "kazoo"),

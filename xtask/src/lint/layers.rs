@@ -8,6 +8,7 @@ const LAYERS: [(&str, &[&str]); 10] = [
     ("leasehold-quorum", &["leasehold-types"]),
     ("leasehold-file", &["leasehold"]),
     ("leasehold-etcd", &["leasehold"]),
+    ("leasehold-postgres", &["leasehold"]),
     ("leasehold-redis", &["leasehold", "leasehold-quorum"]),
     ("leasehold-zookeeper", &["leasehold"]),
     ("leasehold-testkit", &["leasehold"]),

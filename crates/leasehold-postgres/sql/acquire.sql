@@ -1,0 +1,225 @@
+-- Takes a lock, or a place in its queue. One call is one attempt.
+--
+-- p_waits: queue if the lock is busy. p_barges: go ahead of the queue, without a place.
+-- status: 0 granted, with the fence; 1 busy, with what is known; 2 other permits are in use, their number is in `fence`.
+create or replace function leasehold.acquire(
+    p_name text, p_owner text, p_client text, p_mode integer, p_ttl bigint, p_proposal bigint,
+    p_waits boolean, p_barges boolean,
+    out status integer, out fence bigint, out holder text, out remaining bigint, out "position" bigint
+) language plpgsql as $$
+declare
+    l leasehold.lock;
+begin
+    if p_mode = 0 then
+        -- The usual case: the lock is free, and nobody waits for it. A row without an owner needs no `for update`.
+        update leasehold.lock x
+        set fence = greatest(x.fence, p_proposal) + 1, owner = p_owner, client = p_client, since = p_proposal,
+            until = clock_timestamp() + p_ttl * interval '1 microsecond'
+        where x.name = p_name and x.owner is null and not x.crowded
+        returning x.fence into fence;
+        if found then
+            status := 0;
+            return;
+        end if;
+    end if;
+    -- A look without a lock: most attempts that fail need no more.
+    select * into l from leasehold.lock x where x.name = p_name;
+    if not found then
+        insert into leasehold.lock as x (name, fence, owner, client, since, until)
+        values (p_name, case p_mode when 0 then p_proposal + 1 else 0 end,
+            case p_mode when 0 then p_owner end, p_client, p_proposal,
+            clock_timestamp() + p_ttl * interval '1 microsecond')
+        on conflict do nothing
+        returning x.fence into fence;
+        if found and random() < 0.05 then
+            perform leasehold.sweep();
+        end if;
+        if fence > 0 then
+            status := 0;
+            return;
+        end if;
+    elsif (p_barges or not p_waits) and l.owner is not null and l.until > clock_timestamp() then
+        status := 1;
+        holder := l.owner;
+        remaining := leasehold.micros(l.until);
+        return;
+    end if;
+    select * into status, fence, holder, remaining, "position"
+    from leasehold.acquire_crowded(p_name, p_owner, p_client, p_mode, p_ttl, p_proposal, p_waits, p_barges);
+end $$;
+
+-- Returns how long it is until then, in microseconds; 0 if that is over.
+create or replace function leasehold.micros(p_until timestamptz) returns bigint language sql volatile as $$
+    select greatest(0, extract(epoch from p_until - clock_timestamp()) * 1000000)::bigint
+$$;
+
+-- The same for a lock that may have other holders, or waiters.
+create or replace function leasehold.acquire_crowded(
+    p_name text, p_owner text, p_client text, p_mode integer, p_ttl bigint, p_proposal bigint,
+    p_waits boolean, p_barges boolean,
+    out status integer, out fence bigint, out holder text, out remaining bigint, out "position" bigint
+) language plpgsql as $$
+declare
+    l leasehold.lock;
+    v_ticket bigint;
+    v_held record;
+    v_ahead record;
+begin
+    status := 1;
+    l := leasehold.lock_row(p_name);
+    if l.crowded then
+        perform leasehold.drop_expired(p_name, p_owner);
+        if exists (select from leasehold.ended e where e.name = p_name and e.owner = p_owner) then
+            -- A late request of an owner that was released or broken.
+            return;
+        end if;
+        select w.ticket into v_ticket from leasehold.waiter w where w.name = p_name and w.owner = p_owner;
+    end if;
+    select count(*) as number, max(s.mode) as mode, min(s.until) as until, min(s.owner) as owner into v_held
+    from leasehold.sharer s where s.name = p_name and s.until > clock_timestamp();
+    if p_mode > 0 and v_held.mode > 0 and v_held.mode <> p_mode then
+        delete from leasehold.waiter w where w.name = p_name and w.owner = p_owner;
+        status := 2;
+        fence := v_held.mode;
+        return;
+    end if;
+    if l.owner is not null and l.until > clock_timestamp() then
+        holder := l.owner;
+        remaining := leasehold.micros(l.until);
+    elsif not leasehold.admits(p_mode, v_held.number, v_held.mode) then
+        holder := v_held.owner;
+        remaining := leasehold.micros(v_held.until);
+    else
+        -- The lock itself is free for this mode. Who comes first?
+        select count(*) as number, count(*) filter (where w.mode <> p_mode) as others into v_ahead
+        from leasehold.waiter w where w.name = p_name and w.owner <> p_owner and (v_ticket is null or w.ticket < v_ticket);
+        if p_barges or v_ahead.number = 0 or (v_ahead.others = 0
+            and leasehold.admits(p_mode, v_held.number + v_ahead.number, case when p_mode = 0 then 0 else p_mode end))
+        then
+            fence := leasehold.grant_to(l, p_owner, p_client, p_mode, p_ttl, p_proposal);
+            status := 0;
+            return;
+        end if;
+    end if;
+    if p_waits and not p_barges then
+        "position" := leasehold.enqueue(l, p_owner, p_client, p_mode, v_ticket);
+    end if;
+end $$;
+
+-- Whether a lock that `p_number` sharers hold in `p_held` mode has room for one more in this mode.
+create or replace function leasehold.admits(p_mode integer, p_number bigint, p_held integer)
+returns boolean language sql immutable as $$
+    select p_number = 0 or (p_held = p_mode and (p_mode = -1 or p_number < p_mode))
+$$;
+
+-- Locks the row of a lock against all changes but those that a transaction with leasehold.holds() may see.
+create or replace function leasehold.lock_row(p_name text) returns leasehold.lock language plpgsql as $$
+declare
+    l leasehold.lock;
+begin
+    loop
+        select * into l from leasehold.lock x where x.name = p_name for no key update;
+        if found then
+            return l;
+        end if;
+        insert into leasehold.lock (name, fence) values (p_name, 0) on conflict do nothing;
+    end loop;
+end $$;
+
+-- Drops what is over. The owner that asks keeps its place. Waits for transactions of holders whose lease has ended.
+create or replace function leasehold.drop_expired(p_name text, p_owner text) returns void language plpgsql as $$
+begin
+    delete from leasehold.ended e where e.name = p_name and e.until <= clock_timestamp();
+    delete from leasehold.waiter w where w.name = p_name and w.until <= clock_timestamp() and w.owner <> p_owner;
+    delete from leasehold.sharer s where s.name = p_name and s.until <= clock_timestamp();
+end $$;
+
+-- Grants the lock, whose row is locked, and lets in those that wait for the same.
+create or replace function leasehold.grant_to(
+    l leasehold.lock, p_owner text, p_client text, p_mode integer, p_ttl bigint, p_proposal bigint
+) returns bigint language plpgsql as $$
+declare
+    v_fence bigint := greatest(l.fence, p_proposal) + 1;
+    v_until timestamptz;
+begin
+    if l.owner is not null then
+        -- Waits for a transaction of the former holder. It sees that the lease is over, whatever its snapshot.
+        perform from leasehold.lock x where x.name = l.name for update;
+    end if;
+    if l.crowded then
+        delete from leasehold.waiter w where w.name = l.name and w.owner = p_owner;
+    end if;
+    v_until := clock_timestamp() + p_ttl * interval '1 microsecond';
+    if p_mode = 0 then
+        update leasehold.lock x
+        set fence = v_fence, owner = p_owner, client = p_client, since = p_proposal, until = v_until,
+            broken = false, crowded = l.crowded and leasehold.is_crowded(l.name)
+        where x.name = l.name;
+        return v_fence;
+    end if;
+    insert into leasehold.sharer (name, owner, mode, fence, client, since, until)
+    values (l.name, p_owner, p_mode, v_fence, p_client, p_proposal, v_until);
+    update leasehold.lock x
+    set fence = v_fence, owner = null, client = null, broken = false, crowded = true
+    where x.name = l.name;
+    if l.crowded then
+        perform leasehold.wake(l.name);
+    end if;
+    return v_fence;
+end $$;
+
+-- Takes or keeps a place in the queue. Returns its position, from 1.
+create or replace function leasehold.enqueue(
+    l leasehold.lock, p_owner text, p_client text, p_mode integer, p_ticket bigint
+) returns bigint language plpgsql as $$
+declare
+    v_ticket bigint := p_ticket;
+    v_until timestamptz := clock_timestamp() + interval '4 seconds';
+begin
+    if v_ticket is not null then
+        update leasehold.waiter w set until = v_until where w.name = l.name and w.ticket = v_ticket;
+    else
+        select greatest((extract(epoch from clock_timestamp()) * 1000000)::bigint, max(w.ticket) + 1) into v_ticket
+        from leasehold.waiter w where w.name = l.name;
+        insert into leasehold.waiter (name, ticket, owner, mode, client, until)
+        values (l.name, v_ticket, p_owner, p_mode, p_client, v_until);
+        if not l.crowded then
+            update leasehold.lock x set crowded = true where x.name = l.name;
+        end if;
+    end if;
+    return (select count(*) from leasehold.waiter w where w.name = l.name and w.ticket <= v_ticket);
+end $$;
+
+-- Whether other tables have rows of this lock.
+create or replace function leasehold.is_crowded(p_name text) returns boolean language sql volatile as $$
+    select exists (select from leasehold.waiter w where w.name = p_name)
+        or exists (select from leasehold.sharer s where s.name = p_name)
+        or exists (select from leasehold.ended e where e.name = p_name)
+$$;
+
+-- Notifies the waiters that the lock, whose row is locked, is free for: the first, and those behind it that share.
+create or replace function leasehold.wake(p_name text) returns void language plpgsql as $$
+declare
+    w record;
+    v_number bigint;
+    v_mode integer;
+begin
+    if exists (select from leasehold.lock x
+        where x.name = p_name and x.owner is not null and x.until > clock_timestamp())
+    then
+        return;
+    end if;
+    select count(*), max(s.mode) into v_number, v_mode
+    from leasehold.sharer s where s.name = p_name and s.until > clock_timestamp();
+    for w in select x.owner, x.mode from leasehold.waiter x
+        where x.name = p_name and x.until > clock_timestamp() order by x.ticket
+    loop
+        -- A waiter for another number of permits learns that it waits in vain.
+        exit when not leasehold.admits(w.mode, v_number, v_mode) and not (w.mode > 0 and v_mode > 0 and w.mode <> v_mode);
+        perform pg_notify('leasehold_' || left(w.owner, 16), w.owner);
+        if v_mode is null or v_mode = w.mode then
+            v_number := v_number + 1;
+            v_mode := w.mode;
+        end if;
+    end loop;
+end $$;

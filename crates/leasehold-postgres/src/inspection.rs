@@ -1,0 +1,115 @@
+//! Holders and waiters, for people.
+
+use leasehold::clock::WallTime;
+use leasehold::store::{
+    BoxFuture, Holder, Inspection, ListedLock, LockListing, LockRequest, Owner, Pattern, Ticket,
+    Waiter,
+};
+use leasehold::{Error, ErrorKind, Fence, Key};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use crate::client_text;
+use crate::schema::sql_in;
+use crate::session::{PostgresSession, mode_of, span};
+
+const HOLDERS: &str = "select name, owner, mode, fence, client, since, leasehold.micros(until), broken \
+     from leasehold.holder where name = $1 order by fence";
+
+const WAITERS: &str = "select owner, ticket, mode, client from leasehold.waiter \
+     where name = $1 and until > clock_timestamp() order by ticket";
+
+/// The holders of all locks whose names begin like this, by name.
+const LIST: &str = "select name, owner, mode, fence, client, since, leasehold.micros(until), broken \
+     from leasehold.holder where starts_with(name, $1) order by name, fence";
+
+impl Inspection for PostgresSession {
+    fn holders<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Holder>, Error>> {
+        Box::pin(async move {
+            let rows = self.rows(HOLDERS, key.as_str()).await?;
+            rows.iter().map(holder).collect()
+        })
+    }
+
+    fn waiters<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Vec<Waiter>, Error>> {
+        Box::pin(async move {
+            let rows = self.rows(WAITERS, key.as_str()).await?;
+            rows.iter().map(waiter).collect()
+        })
+    }
+
+    fn list_locks<'a>(
+        &'a self,
+        pattern: &'a Pattern,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<LockListing, Error>> {
+        Box::pin(async move {
+            let rows = self.rows(LIST, pattern.prefix()).await?;
+            let mut locks: Vec<(Key, Vec<Holder>)> = Vec::new();
+            for row in &rows {
+                let name: &str = row.get(0);
+                if locks.last().is_some_and(|(key, _)| key.as_str() == name) {
+                    let last = locks.last_mut().map(|(_, holders)| holders);
+                    last.into_iter()
+                        .try_for_each(|holders| Ok::<_, Error>(holders.push(holder(row)?)))?;
+                } else if pattern.matches(name) {
+                    if locks.len() > limit {
+                        break;
+                    }
+                    locks.push((Key::new(name)?, vec![holder(row)?]));
+                }
+            }
+            let more = locks.len() > limit;
+            locks.truncate(limit);
+            let locks = locks
+                .into_iter()
+                .map(|(key, holders)| ListedLock::new(key, holders));
+            Ok(LockListing::new(locks.collect(), more))
+        })
+    }
+}
+
+impl PostgresSession {
+    /// Runs a query that changes nothing, with one text as its parameter.
+    async fn rows(&self, sql: &str, parameter: &str) -> Result<Vec<Row>, Error> {
+        let asking = self.leases().ask(LockRequest::LIMIT_MAX, async |link| {
+            let sql = sql_in(self.leases().schema(), sql);
+            link.client
+                .query_typed(&sql, &[(&parameter, Type::TEXT)])
+                .await
+        });
+        asking.await.map_err(Error::without_effect)
+    }
+}
+
+fn holder(row: &Row) -> Result<Holder, Error> {
+    let mut holder = Holder::of(owner(row.get(1))?, mode_of(row.get(2)));
+    holder.fence = Fence::try_from(row.get::<_, i64>(3)).ok();
+    holder.client = row
+        .get::<_, Option<&str>>(4)
+        .and_then(client_text::read_client);
+    holder.since = u64::try_from(row.get::<_, i64>(5))
+        .ok()
+        .map(WallTime::from_micros);
+    holder.remaining = Some(span(row.get(6)));
+    holder.broken = row.get(7);
+    Ok(holder)
+}
+
+fn waiter(row: &Row) -> Result<Waiter, Error> {
+    let since = u64::try_from(row.get::<_, i64>(1)).unwrap_or_default();
+    let ticket = Ticket {
+        since: WallTime::from_micros(since),
+        waiter: owner(row.get(0))?,
+    };
+    let mut waiter = Waiter::unknown(ticket, mode_of(row.get(2)));
+    waiter.client = row
+        .get::<_, Option<&str>>(3)
+        .and_then(client_text::read_client);
+    Ok(waiter)
+}
+
+fn owner(text: &str) -> Result<Owner, Error> {
+    let refuse = |_| Error::new(ErrorKind::InvalidResponse, format!("{text:?} is no owner"));
+    text.parse().map_err(refuse)
+}

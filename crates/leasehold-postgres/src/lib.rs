@@ -1,0 +1,40 @@
+//! Distributed locks on a PostgreSQL server.
+//!
+//! [`PostgresStore`] takes locks. Its rows are the locks and their queues, so the data of an application in the same
+//! database can be written under a lock in one transaction: [`PostgresStore::holds`].
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), leasehold::Error> {
+//! use leasehold::Client;
+//! use leasehold_postgres::PostgresStore;
+//!
+//! let store = PostgresStore::new("postgres://locks:secret@db.example/app")?;
+//! store.init().await?;
+//! let locks = Client::new(store);
+//! let guard = locks.lock("invoices/2026-11").acquire().await?;
+//! println!("fence {}", guard.fence());
+//! guard.release().await?;
+//! # Ok(()) }
+//! ```
+//!
+//! `docs/stores/postgres.md` in the repository says what to run, what the store promises, and what a failover does.
+#![forbid(unsafe_code)]
+
+mod admin;
+mod client_text;
+mod connect;
+mod examine;
+mod failure;
+mod inspection;
+mod link;
+mod records;
+mod schema;
+mod session;
+mod store;
+mod tls;
+mod url;
+mod waits;
+
+pub use examine::{Examination, MissingRight};
+pub use schema::Initialized;
+pub use store::PostgresStore;

@@ -1,0 +1,245 @@
+//! The connections of a session: one for attempts, which may wait for a row, and one for everything else.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use leasehold::clock::within;
+use leasehold::store::SessionContext;
+use leasehold::{Error, ErrorKind};
+use tokio::sync::oneshot;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Statement};
+use tokio_util::sync::CancellationToken;
+
+use crate::connect::{Driver, Place};
+use crate::waits::Waits;
+use crate::{failure, schema};
+
+/// A connection that several requests use at once. The server answers them in order.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) client: Client,
+    /// The statements that its purpose prepares.
+    pub(crate) statements: Vec<Statement>,
+    /// Distinguishes it from those before it.
+    pub(crate) number: u64,
+    closed: CancellationToken,
+}
+
+/// What a connection is for.
+#[derive(Clone, Debug)]
+pub(crate) struct Purpose {
+    /// The statements to prepare: each with the types of its parameters.
+    pub(crate) statements: &'static [(&'static str, &'static [Type])],
+    /// The channel of notifications, and the waits that hear them.
+    pub(crate) inbox: Option<(String, Arc<Waits>)>,
+}
+
+/// The place of a connection, which is opened when it is needed, and again once it is broken.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    place: Arc<Place>,
+    context: SessionContext,
+    purpose: Purpose,
+    current: Mutex<Option<Arc<Link>>>,
+    /// Held by the task that connects. The others wait for it.
+    connecting: tokio::sync::Mutex<()>,
+    opened: AtomicU64,
+}
+
+/// How long the server may take to accept a connection.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+
+impl Slot {
+    pub(crate) fn new(place: Arc<Place>, context: SessionContext, purpose: Purpose) -> Arc<Self> {
+        Arc::new(Self {
+            place,
+            context,
+            purpose,
+            current: Mutex::default(),
+            connecting: tokio::sync::Mutex::default(),
+            opened: AtomicU64::new(0),
+        })
+    }
+
+    /// Runs `work` on the connection, and returns its answer or an error within `limit`. A connection that does not
+    /// answer is closed: the answers that follow may never come, either.
+    pub(crate) async fn ask<T>(
+        self: &Arc<Self>,
+        limit: Duration,
+        work: impl AsyncFnOnce(&Link) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, Error> {
+        self.asked(limit, work)
+            .await
+            .map_err(|error| error.with_store(self.place.settings.to_string()))
+    }
+
+    async fn asked<T>(
+        self: &Arc<Self>,
+        limit: Duration,
+        work: impl AsyncFnOnce(&Link) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, Error> {
+        let link = match self.in_time(limit, self.link()).await {
+            Some(link) => link?,
+            None => {
+                let text = format!("no connection within {limit:?}");
+                return Err(Error::new(ErrorKind::Unreachable, text));
+            }
+        };
+        match self.in_time(limit, work(&link)).await {
+            Some(Ok(answer)) => Ok(answer),
+            Some(Err(error)) => {
+                if failure::ends_connection(&error) {
+                    link.close();
+                }
+                Err(failure::of_request(error))
+            }
+            None => {
+                link.close();
+                let text = format!("no answer within {limit:?}");
+                Err(Error::new(ErrorKind::Unreachable, text).with_unknown_effect())
+            }
+        }
+    }
+
+    /// Returns the connection. Nothing is asked of it yet, so an error has no effect.
+    pub(crate) async fn link(self: &Arc<Self>) -> Result<Arc<Link>, Error> {
+        if let Some(link) = self.open_link() {
+            return Ok(link);
+        }
+        // A task, since a caller with little time would never see a connection that takes long.
+        let (slot, (tell, told)) = (Arc::clone(self), oneshot::channel());
+        self.context.spawn(async move {
+            let _ = tell.send(slot.link_or_connect().await);
+        });
+        let ended = |_| Err(Error::new(ErrorKind::Closed, "the client has ended"));
+        told.await.unwrap_or_else(ended)
+    }
+
+    /// The schema with the tables.
+    pub(crate) fn schema(&self) -> &str {
+        &self.place.settings.schema
+    }
+
+    /// Returns the number of the open connection; 0 if there is none.
+    pub(crate) fn number(&self) -> u64 {
+        self.open_link().map_or(0, |link| link.number)
+    }
+
+    async fn link_or_connect(&self) -> Result<Arc<Link>, Error> {
+        let _turn = self.connecting.lock().await;
+        if let Some(link) = self.open_link() {
+            return Ok(link);
+        }
+        let connecting = self.in_time(CONNECT_MAX, self.connect());
+        let link = Arc::new(connecting.await.unwrap_or_else(|| {
+            let text = format!("no connection within {CONNECT_MAX:?}");
+            Err(Error::new(ErrorKind::Unreachable, text))
+        })?);
+        *self.current() = Some(Arc::clone(&link));
+        Ok(link)
+    }
+
+    async fn connect(&self) -> Result<Link, Error> {
+        let (client, driver) = self.place.connect().await?;
+        let closed = CancellationToken::new();
+        let inbox = self
+            .purpose
+            .inbox
+            .as_ref()
+            .map(|(_, waits)| Arc::clone(waits));
+        self.context.spawn(drive(driver, closed.clone(), inbox));
+        match self.prepare(&client).await {
+            Ok(statements) => Ok(Link {
+                client,
+                statements,
+                number: self.opened.fetch_add(1, Ordering::Relaxed) + 1,
+                closed,
+            }),
+            Err(error) => {
+                closed.cancel();
+                Err(error)
+            }
+        }
+    }
+
+    /// Checks the schema, prepares the statements and listens, all in one round trip.
+    async fn prepare(&self, client: &Client) -> Result<Vec<Statement>, Error> {
+        let schema = self.place.settings.schema.as_str();
+        let version = schema::sql_in(schema, schema::READ_VERSION);
+        let statements = self.purpose.statements.iter();
+        let statements = statements.map(async |(sql, types)| {
+            let sql = schema::sql_in(schema, sql);
+            client.prepare_typed(&sql, types).await
+        });
+        let listening = async {
+            match &self.purpose.inbox {
+                Some((channel, _)) => client.batch_execute(&format!("listen {channel}")).await,
+                None => Ok(()),
+            }
+        };
+        let (version, statements, listening) = futures_util::join!(
+            client.query_typed(&version, &[]),
+            try_join_all(statements),
+            listening
+        );
+        let version = match version {
+            Ok(rows) => rows.first().map(|row| row.get(0)),
+            Err(error) if failure::is_missing_schema(&error) => None,
+            Err(error) => return Err(failure::of_connecting(error)),
+        };
+        schema::check(schema, version)?;
+        listening.map_err(failure::of_connecting)?;
+        statements.map_err(failure::of_connecting)
+    }
+
+    fn open_link(&self) -> Option<Arc<Link>> {
+        self.current()
+            .as_ref()
+            .filter(|link| link.is_open())
+            .cloned()
+    }
+
+    fn current(&self) -> MutexGuard<'_, Option<Arc<Link>>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn in_time<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+        let clock = &*self.context.env().clock;
+        within(clock, clock.now() + limit, work).await
+    }
+}
+
+impl Link {
+    fn is_open(&self) -> bool {
+        !self.closed.is_cancelled() && !self.client.is_closed()
+    }
+
+    /// Ends the connection, and all requests on it.
+    fn close(&self) {
+        self.closed.cancel();
+    }
+}
+
+/// The task of a connection. It ends with the connection, or when its client and its requests are gone.
+async fn drive(mut driver: Driver, closed: CancellationToken, waits: Option<Arc<Waits>>) {
+    let reading = async {
+        while let Some(notification) = driver.next().await {
+            if let Some(waits) = &waits {
+                waits.wake(notification.payload());
+            }
+        }
+    };
+    tokio::select! {
+        () = closed.cancelled() => {}
+        () = reading => closed.cancel(),
+    }
+    drop(driver);
+    // What was notified meanwhile is lost.
+    if let Some(waits) = waits {
+        waits.wake_all();
+    }
+}

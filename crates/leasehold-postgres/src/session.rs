@@ -1,0 +1,411 @@
+//! The locks of one client.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use leasehold::clock::{BootInstant, WallTime, within};
+use leasehold::store::{
+    AcquireError, Admin, BoxFuture, Busy, Grant, Held, Inspection, LockRequest, Owner, Permits,
+    Progress, Records, ReleaseReply, RenewReply, Session, SessionContext, Term,
+};
+use leasehold::{Effect, Error, ErrorKind, Fence, LostReason, Mode};
+use tokio::sync::oneshot;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+use tokio_util::task::TaskTracker;
+
+use crate::client_text;
+use crate::connect::Place;
+use crate::failure;
+use crate::link::{Purpose, Slot};
+use crate::waits::{Wait, Waits};
+
+#[derive(Clone, Debug)]
+pub(crate) struct PostgresSession(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    context: SessionContext,
+    /// For attempts, which may wait for a row.
+    attempts: Arc<Slot>,
+    /// For all the rest, and for notifications: nothing on it waits for long.
+    leases: Arc<Slot>,
+    waits: Arc<Waits>,
+    /// The owners that hold, and all of whose requests were answered: nothing of them can arrive late.
+    settled: Mutex<HashSet<Owner>>,
+    releases: TaskTracker,
+}
+
+/// The answer to an attempt.
+enum Answer {
+    Granted(Fence),
+    Busy(Busy),
+}
+
+const ACQUIRE: &str = "select * from leasehold.acquire($1, $2, $3, $4, $5, $6, $7, $8)";
+const RELEASE: &str = "select leasehold.release($1, $2, $3)";
+const RENEW: &str = "select leasehold.renew($1, $2, $3, $4)";
+
+/// The statements of the two connections, in the order of [`Link::statements`](crate::link::Link::statements).
+const ATTEMPTS: &[(&str, &[Type])] = &[(
+    ACQUIRE,
+    &[
+        Type::TEXT,
+        Type::TEXT,
+        Type::TEXT,
+        Type::INT4,
+        Type::INT8,
+        Type::INT8,
+        Type::BOOL,
+        Type::BOOL,
+    ],
+)];
+const LEASES: &[(&str, &[Type])] = &[
+    (RELEASE, &[Type::TEXT, Type::TEXT, Type::BOOL]),
+    (
+        RENEW,
+        &[
+            Type::TEXT_ARRAY,
+            Type::TEXT_ARRAY,
+            Type::INT4_ARRAY,
+            Type::INT8_ARRAY,
+        ],
+    ),
+];
+
+/// How often a waiter asks without news. The server keeps its place for four times as long.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The shortest time until a waiter asks when a lease is about to end.
+const ASK_SOON: Duration = Duration::from_millis(20);
+
+impl PostgresSession {
+    pub(crate) fn new(place: &Arc<Place>, context: SessionContext) -> Self {
+        let waits = Arc::new(Waits::default());
+        let channel = format!("leasehold_{}", context.client().id);
+        let slot = |statements, inbox| {
+            let purpose = Purpose { statements, inbox };
+            Slot::new(Arc::clone(place), context.clone(), purpose)
+        };
+        let releases = TaskTracker::new();
+        releases.close();
+        Self(Arc::new(Inner {
+            attempts: slot(ATTEMPTS, None),
+            leases: slot(LEASES, Some((channel, Arc::clone(&waits)))),
+            waits,
+            settled: Mutex::default(),
+            releases,
+            context,
+        }))
+    }
+
+    /// The connection for requests that do not wait for a lock.
+    pub(crate) fn leases(&self) -> &Arc<Slot> {
+        &self.0.leases
+    }
+
+    /// Asks for the lock until it is granted, unless the request does not wait. The place in the queue is that of the
+    /// owner, so it stays through an outage of a few seconds.
+    async fn acquire_in_turn(
+        &self,
+        request: &LockRequest,
+        progress: &Progress<'_>,
+    ) -> Result<Grant, AcquireError> {
+        let client = client_text::client(&request.client)?;
+        let wait = request
+            .is_queued()
+            .then(|| self.0.waits.enter(request.owner));
+        let (mut proposal, mut is_settled) = (request.proposal, true);
+        loop {
+            let listening = self.0.leases.number();
+            let since = self.now();
+            match self.attempt(request, &client, proposal).await {
+                Ok(Answer::Granted(fence)) => {
+                    if is_settled {
+                        self.settled().insert(request.owner);
+                    }
+                    return Ok(Grant::new(fence, Term::new(since, request.ttl)));
+                }
+                Ok(Answer::Busy(busy)) if !request.waits => return Err(AcquireError::Busy(busy)),
+                Ok(Answer::Busy(busy)) => {
+                    progress.busy(busy.clone());
+                    match &wait {
+                        Some(wait) => self.pause(request, wait, listening, &busy).await,
+                        None => self.0.context.env().poll_pause().await,
+                    }
+                }
+                Err(error) => {
+                    is_settled &= error.effect() == Effect::None;
+                    if !request.waits || !error.is_retryable() {
+                        // An earlier attempt may have taken a place.
+                        return Err(match request.waits {
+                            true => error.with_unknown_effect().into(),
+                            false => error.into(),
+                        });
+                    }
+                    progress.unavailable(error);
+                    self.0.context.env().poll_pause().await;
+                }
+            }
+            proposal = proposal.max(self.0.context.env().clock.wall());
+        }
+    }
+
+    /// Waits until it may be the turn of the request.
+    async fn pause(&self, request: &LockRequest, wait: &Wait<'_>, listening: u64, busy: &Busy) {
+        // A notification is lost if the session does not listen. So it asks again after it began to.
+        let clock = &*self.0.context.env().clock;
+        let listens = within(clock, clock.now() + request.limit(), self.0.leases.link()).await;
+        if let Some(Ok(link)) = listens
+            && link.number != listening
+        {
+            return;
+        }
+        // A lease ends without a notification. The first waiter takes the lock then, and the others follow.
+        let rest = busy.remaining.filter(|_| busy.position == Some(1));
+        let rest = rest.unwrap_or(ASK_AGAIN).clamp(ASK_SOON, ASK_AGAIN);
+        within(clock, clock.now() + rest, wait.notified()).await;
+    }
+
+    async fn attempt(
+        &self,
+        request: &LockRequest,
+        client: &str,
+        proposal: WallTime,
+    ) -> Result<Answer, Error> {
+        let (key, owner) = (request.key.as_str(), request.owner.to_string());
+        let (mode, ttl) = (mode_number(request.mode), micros(request.ttl));
+        let proposal = i64::try_from(proposal.as_micros()).unwrap_or(i64::MAX);
+        let asking = self.0.attempts.ask(request.limit(), async |link| {
+            let parameters: &[&(dyn tokio_postgres::types::ToSql + Sync)] = &[
+                &key,
+                &owner,
+                &client,
+                &mode,
+                &ttl,
+                &proposal,
+                &request.waits,
+                &request.barges,
+            ];
+            match link.client.query_one(&link.statements[0], parameters).await {
+                Err(error) if failure::is_row_in_use(&error) => Ok(None),
+                answer => answer.map(Some),
+            }
+        });
+        match asking.await? {
+            Some(row) => answer(&row, request),
+            None => Ok(Answer::Busy(Busy::default())),
+        }
+    }
+
+    /// Sends the release until the server answers, or until the lease is over.
+    async fn release_in_time(&self, request: &LockRequest) -> Result<ReleaseReply, Error> {
+        let end = self.now() + request.ttl;
+        // Taken only once: if this release is lost, the next one must assume the worst.
+        let mut is_settled = self.settled().remove(&request.owner);
+        loop {
+            let (key, owner) = (request.key.as_str(), request.owner.to_string());
+            let asking = self.0.leases.ask(request.limit(), async |link| {
+                let statement = &link.statements[0];
+                link.client
+                    .query_one(statement, &[&key, &owner, &is_settled])
+                    .await
+            });
+            match asking.await {
+                Ok(row) if row.get::<_, i32>(0) == 0 => return Ok(ReleaseReply::Released),
+                Ok(_) => return Ok(ReleaseReply::WasLost),
+                Err(error) if self.now() > end || !error.is_retryable() => {
+                    return Err(error.with_unknown_effect());
+                }
+                Err(error) => is_settled &= error.effect() == Effect::None,
+            }
+            self.0.context.env().poll_pause().await;
+        }
+    }
+
+    async fn renew_all(&self, leases: &[Held]) -> Result<Vec<i32>, Error> {
+        let requests = leases.iter().map(|held| &*held.request);
+        let keys: Vec<&str> = requests.clone().map(|it| it.key.as_str()).collect();
+        let owners: Vec<String> = requests.clone().map(|it| it.owner.to_string()).collect();
+        let modes: Vec<i32> = requests.clone().map(|it| mode_number(it.mode)).collect();
+        let ttls: Vec<i64> = requests.clone().map(|it| micros(it.ttl)).collect();
+        let limit = requests.map(LockRequest::limit).max();
+        let asking = self.0.leases.ask(limit.unwrap_or_default(), async |link| {
+            let statement = &link.statements[1];
+            let row = link
+                .client
+                .query_one(statement, &[&keys, &owners, &modes, &ttls])
+                .await?;
+            row.try_get(0)
+        });
+        let answers: Vec<i32> = asking.await?;
+        match answers.len() == leases.len() {
+            true => Ok(answers),
+            false => Err(unexpected("another number of renewals").with_unknown_effect()),
+        }
+    }
+
+    fn settled(&self) -> MutexGuard<'_, HashSet<Owner>> {
+        self.0
+            .settled
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> BootInstant {
+        self.0.context.env().clock.now()
+    }
+}
+
+impl Session for PostgresSession {
+    fn acquire<'a>(
+        &'a self,
+        request: &'a Arc<LockRequest>,
+        progress: &'a Progress<'a>,
+    ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
+        let asking = self.acquire_in_turn(request, progress);
+        Box::pin(self.0.context.in_runtime(asking))
+    }
+
+    fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<RenewReply>> {
+        Box::pin(async move {
+            let since = self.now();
+            match self.renew_all(leases).await {
+                Ok(answers) => {
+                    let answers = leases.iter().zip(answers);
+                    answers
+                        .map(|(held, answer)| renewal(held, answer, since))
+                        .collect()
+                }
+                Err(error) => vec![RenewReply::Unknown(error); leases.len()],
+            }
+        })
+    }
+
+    fn release<'a>(
+        &'a self,
+        request: &'a Arc<LockRequest>,
+    ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
+        let (session, request) = (self.clone(), Arc::clone(request));
+        let (tell, told) = oneshot::channel();
+        // A task, because a caller that drops the future does not take the release back.
+        self.0
+            .context
+            .spawn(self.0.releases.track_future(async move {
+                // The caller may be gone.
+                let _ = tell.send(session.release_in_time(&request).await);
+            }));
+        let ended = || Error::new(ErrorKind::Closed, "the client ended before the answer came");
+        Box::pin(async move {
+            told.await
+                .unwrap_or_else(|_| Err(ended().with_unknown_effect()))
+        })
+    }
+
+    fn detach(&self, request: &Arc<LockRequest>) {
+        self.settled().remove(&request.owner);
+    }
+
+    fn flush(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.releases.wait())
+    }
+
+    fn inspection(&self) -> Option<&dyn Inspection> {
+        Some(self)
+    }
+
+    fn admin(&self) -> Option<&dyn Admin> {
+        Some(self)
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        Some(self)
+    }
+}
+
+/// Reads the row that `leasehold.acquire` returns.
+fn answer(row: &Row, request: &LockRequest) -> Result<Answer, Error> {
+    let (status, fence): (Option<i32>, Option<i64>) = (row.get(0), row.get(1));
+    match (status, fence) {
+        (Some(0), Some(fence)) => {
+            let fence = Fence::try_from(fence)
+                .map_err(|_| unexpected("a fence that is none").with_unknown_effect())?;
+            Ok(Answer::Granted(fence))
+        }
+        (Some(1), _) => {
+            let holder: Option<String> = row.get(2);
+            let mut busy = Busy::by(holder.and_then(|owner| owner.parse().ok()));
+            busy.remaining = row.get::<_, Option<i64>>(3).map(span);
+            busy.position = row
+                .get::<_, Option<i64>>(4)
+                .and_then(|number| u64::try_from(number).ok());
+            Ok(Answer::Busy(busy))
+        }
+        (Some(2), Some(in_use)) => {
+            let wanted = request.mode.permits().map_or(0, Permits::get);
+            let text = format!("the lock has {in_use} permits, not {wanted}");
+            Err(Error::new(ErrorKind::PermitsDiffer, text))
+        }
+        _ => Err(unexpected("an unknown status").with_unknown_effect()),
+    }
+}
+
+fn renewal(held: &Held, answer: i32, since: BootInstant) -> RenewReply {
+    match answer {
+        0 => RenewReply::Renewed(Term::new(since, held.request.ttl)),
+        1 => RenewReply::Lost(LostReason::Taken),
+        2 => RenewReply::Lost(LostReason::Gone),
+        3 => RenewReply::Lost(LostReason::Broken),
+        _ => {
+            RenewReply::Unknown(unexpected("an unknown answer to a renewal").with_unknown_effect())
+        }
+    }
+}
+
+fn unexpected(what: &str) -> Error {
+    let text =
+        format!("the server sent {what}; are the functions of the schema those of this version?");
+    Error::new(ErrorKind::InvalidResponse, text)
+}
+
+/// How the tables write a mode.
+fn mode_number(mode: Mode) -> i32 {
+    match mode {
+        Mode::Exclusive => 0,
+        Mode::Shared => -1,
+        Mode::Permit(permits) => i32::try_from(permits.get()).unwrap_or(i32::MAX),
+    }
+}
+
+/// The mode that a number stands for.
+pub(crate) fn mode_of(number: i32) -> Mode {
+    match u32::try_from(number).ok().map(Permits::new) {
+        Some(Ok(permits)) => Mode::Permit(permits),
+        _ if number < 0 => Mode::Shared,
+        _ => Mode::Exclusive,
+    }
+}
+
+/// A span as SQL writes it.
+pub(crate) fn micros(span: Duration) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// A span that SQL wrote.
+pub(crate) fn span(micros: i64) -> Duration {
+    Duration::from_micros(u64::try_from(micros).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_survive_their_numbers() {
+        let permits = |count| Mode::Permit(Permits::new(count).unwrap());
+        for mode in [Mode::Exclusive, Mode::Shared, permits(1), permits(128)] {
+            assert_eq!(mode_of(mode_number(mode)), mode);
+        }
+    }
+}

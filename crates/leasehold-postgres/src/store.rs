@@ -1,0 +1,193 @@
+use std::fmt;
+use std::sync::Arc;
+
+use leasehold::store::{
+    Exclusion, Expiry, Guarantees, LeaseTerms, Order, Session, SessionContext, Store, background,
+};
+use leasehold::{Error, ErrorKind, Fence, Key};
+use tokio_postgres::GenericClient;
+use tokio_postgres::types::Type;
+
+use crate::connect::Place;
+use crate::examine::Examination;
+use crate::failure;
+use crate::schema::{self, Initialized, sql_in};
+use crate::session::PostgresSession;
+use crate::tls::Tls;
+use crate::url::Settings;
+
+/// Locks on a PostgreSQL server, version 14 or later.
+///
+/// It serves waiters in the order of their arrival, and offers shared mode, permits, breaking, and records. Each client
+/// opens two connections.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example() -> Result<(), leasehold::Error> {
+/// use leasehold::Client;
+/// use leasehold_postgres::PostgresStore;
+///
+/// let store = PostgresStore::new("postgres://locks:secret@db.example/app?sslmode=require")?;
+/// let locks = Client::new(store);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct PostgresStore(Arc<Place>);
+
+impl PostgresStore {
+    /// Returns the store at `url`. Sends nothing.
+    ///
+    /// The form is `postgres://user:password@host:port/database`, and these parameters after `?`:
+    ///
+    /// | parameter | meaning |
+    /// |---|---|
+    /// | `schema` | the schema with the tables; `leasehold` by default |
+    /// | `sslmode` | `disable` (the default), or `require`, which also checks certificate and name |
+    /// | `ca` | a PEM file with authorities, in place of those of the machine |
+    /// | `passfile` | a file with passwords, in the form of libpq's `.pgpass` |
+    ///
+    /// Other parameters are those of libpq that `tokio-postgres` knows. With several hosts, the client uses the first that
+    /// accepts writes.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`], naming the part that is wrong.
+    pub fn new(url: impl AsRef<str>) -> Result<Self, Error> {
+        let settings = Settings::parse(url.as_ref())?;
+        let tls = Tls::new(settings.is_encrypted(), settings.ca.as_deref())?;
+        Ok(Self(Arc::new(Place { settings, tls })))
+    }
+
+    /// Returns whether `url` has the scheme of this store.
+    pub fn is_url(url: &str) -> bool {
+        crate::url::is_postgres(url)
+    }
+
+    /// Creates the tables and functions, or brings them to this version. Does nothing if they are of this version. Several
+    /// processes may call it at once.
+    ///
+    /// The user becomes the owner of the schema. It needs the right to create schemas in the database, or to create tables
+    /// in a schema that exists.
+    ///
+    /// # Errors
+    ///
+    /// A server that does not answer or lacks rights; a schema of a later version.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time: the server makes the change as a whole, or not at all. Must be polled in a tokio runtime.
+    pub async fn init(&self) -> Result<Initialized, Error> {
+        let done = async {
+            let (mut client, driver) = self.0.connect().await?;
+            background::spawn(driver.run());
+            schema::init(&mut client, &self.0.settings.schema).await
+        };
+        done.await.map_err(|error| self.named(error))
+    }
+
+    /// Examines the server and its database for an operator. Changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// A server that does not answer, or that refuses the login.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time. Must be polled in a tokio runtime.
+    pub async fn examine(&self) -> Result<Examination, Error> {
+        let done = crate::examine::examine(&self.0);
+        done.await.map_err(|error| self.named(error))
+    }
+
+    /// Returns whether the holder with `fence` still holds the lock `key`, and keeps it so until the transaction ends.
+    ///
+    /// Call it in the transaction of the work, with `true` as the condition of its commit. Another client gets the lock
+    /// only after the transaction has ended, even if the lease ends before. So a holder that was paused cannot commit once
+    /// the lock has passed on. The client can renew the lease meanwhile.
+    ///
+    /// The database must be the one with the locks. Programs in other languages call
+    /// `select leasehold.holds(name, fence)`.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(
+    /// #     store: leasehold_postgres::PostgresStore, guard: leasehold::Guard, database: &mut tokio_postgres::Client,
+    /// # ) -> Result<(), Box<dyn std::error::Error>> {
+    /// let transaction = database.transaction().await?;
+    /// if !store.holds(&transaction, guard.key(), guard.fence()).await? {
+    ///     return Err("another client has the lock".into());
+    /// }
+    /// transaction.execute("update invoice set total = 7 where id = 1", &[]).await?;
+    /// transaction.commit().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The server does not answer, or refuses. In a transaction that is repeatable read or serializable, a lock that was
+    /// released since it began is the error 40001, and the transaction is aborted.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, roll the transaction back.
+    pub async fn holds(
+        &self,
+        transaction: &impl GenericClient,
+        key: &Key,
+        fence: Fence,
+    ) -> Result<bool, Error> {
+        let sql = sql_in(&self.0.settings.schema, "select leasehold.holds($1, $2)");
+        let (key, fence) = (key.as_str(), i64::try_from(fence).unwrap_or(i64::MAX));
+        let rows = transaction
+            .query_typed(&sql, &[(&key, Type::TEXT), (&fence, Type::INT8)])
+            .await
+            .map_err(|error| self.named(failure::of_request(error)))?;
+        let row = rows
+            .first()
+            .ok_or_else(|| Error::new(ErrorKind::InvalidResponse, "no row"));
+        Ok(row?.get(0))
+    }
+
+    fn named(&self, error: Error) -> Error {
+        error.with_store(self.to_string())
+    }
+}
+
+impl Store for PostgresStore {
+    fn guarantees(&self) -> Guarantees {
+        Guarantees::new(Exclusion::OneServer, Expiry::Lease, Order::Fifo)
+            .with_shared()
+            .with_permits()
+    }
+
+    fn terms(&self) -> LeaseTerms {
+        LeaseTerms::single()
+    }
+
+    fn open(&self, context: SessionContext) -> Arc<dyn Session> {
+        Arc::new(PostgresSession::new(&self.0, context))
+    }
+}
+
+/// The servers, the database and the schema, without credentials.
+impl fmt::Display for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.settings.fmt(f)
+    }
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PostgresStore")
+            .field(&self.to_string())
+            .finish()
+    }
+}
+
+impl From<PostgresStore> for Arc<dyn Store> {
+    fn from(store: PostgresStore) -> Self {
+        Arc::new(store)
+    }
+}

@@ -1,0 +1,303 @@
+//! The URL of a store.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use leasehold::{Error, ErrorKind};
+use percent_encoding::percent_decode_str;
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+
+/// What a URL says.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    /// How the client connects. `Debug` of it hides the password, but it is not shown at all.
+    pub(crate) config: Config,
+    /// The schema with the tables.
+    pub(crate) schema: String,
+    /// The file with the authorities, in place of those of the machine.
+    pub(crate) ca: Option<PathBuf>,
+}
+
+/// The required form. Every refusal shows it.
+const SHAPE: &str = "postgres://[user[:password]@]host[:port][/database][?schema=leasehold&sslmode=require&ca=/file.pem]";
+
+/// The schema, unless a URL names another one.
+pub(crate) const SCHEMA: &str = "leasehold";
+
+/// What every connection sets. A statement that outlives its client must end soon, and the functions rely on a new
+/// snapshot for each statement. An acknowledged grant must survive a crash of the server.
+const SESSION: &str = r"-c default_transaction_isolation=read\ committed -c default_transaction_read_only=off -c synchronous_commit=on -c lock_timeout=100ms -c statement_timeout=5s";
+
+/// Whether the URL is for this store.
+pub(crate) fn is_postgres(url: &str) -> bool {
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
+    matches!(scheme, Some("postgres" | "postgresql"))
+}
+
+impl Settings {
+    /// Parses `url` and checks every part of it. Opens nothing but the file that `passfile` names.
+    pub(crate) fn parse(url: &str) -> Result<Self, Error> {
+        Self::read(url).map_err(|rule| {
+            let shown = without_credentials(url);
+            let text = format!("store URL {shown:?}: {rule}; expected {SHAPE}");
+            Error::new(ErrorKind::InvalidInput, text)
+        })
+    }
+
+    fn read(url: &str) -> Result<Self, String> {
+        if !is_postgres(url) {
+            return Err("no scheme postgres://".into());
+        }
+        let (body, query) = url.split_once('?').unwrap_or((url, ""));
+        let (mut schema, mut ca, mut tls, mut passfile) = (SCHEMA.to_owned(), None, false, None);
+        // The others are those of libpq, which the driver reads.
+        let mut others = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').ok_or("a parameter without a value")?;
+            let value = || decoded(value);
+            match name {
+                "schema" => schema = checked_schema(value()?)?,
+                "ca" | "sslrootcert" => ca = Some(PathBuf::from(value()?)),
+                "passfile" => passfile = Some(PathBuf::from(value()?)),
+                "sslmode" => tls = reads_tls(&value()?)?,
+                _ => others.push(pair),
+            }
+        }
+        if ca.is_some() && !tls {
+            return Err("`ca` needs sslmode=require".into());
+        }
+        let libpq = format!("{body}?{}", others.join("&"));
+        let mut config: Config = libpq.parse().map_err(|error| rule_of(&error))?;
+        if config.get_hosts().is_empty() {
+            return Err("no host".into());
+        }
+        if let Some(file) = passfile.filter(|_| config.get_password().is_none()) {
+            let password = crate::connect::password_in(&file, &config)?;
+            config.password(password);
+        }
+        Ok(Self {
+            config: completed(config, tls),
+            schema,
+            ca,
+        })
+    }
+
+    /// Whether the client encrypts its connections.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.config.get_ssl_mode() == SslMode::Require
+    }
+
+    /// The user of the connections.
+    pub(crate) fn user(&self) -> &str {
+        self.config.get_user().unwrap_or_default()
+    }
+
+    /// Whether all servers are on this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        self.config.get_hosts().iter().all(|host| match host {
+            Host::Tcp(name) => matches!(name.as_str(), "localhost" | "127.0.0.1" | "::1"),
+            #[cfg(unix)]
+            Host::Unix(_) => true,
+        })
+    }
+
+    fn hosts(&self) -> Vec<String> {
+        let ports = self.config.get_ports();
+        let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(5432);
+        let hosts = self.config.get_hosts().iter().enumerate();
+        let name = |(at, host): (usize, &Host)| match host {
+            Host::Tcp(name) if name.contains(':') => format!("[{name}]:{}", port(at)),
+            Host::Tcp(name) => format!("{}:{}", name.to_ascii_lowercase(), port(at)),
+            #[cfg(unix)]
+            Host::Unix(path) => format!("{}:{}", path.display(), port(at)),
+        };
+        hosts.map(name).collect()
+    }
+}
+
+/// Servers, database and schema, without credentials.
+impl fmt::Display for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let database = self.config.get_dbname().unwrap_or_default();
+        write!(f, "postgres://{}/{database}", self.hosts().join(","))?;
+        if self.schema != SCHEMA {
+            write!(f, "?schema={}", self.schema)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Settings").field(&self.to_string()).finish()
+    }
+}
+
+/// Sets what every connection needs.
+fn completed(mut config: Config, tls: bool) -> Config {
+    let given = config.get_options().unwrap_or_default();
+    let options = format!("{SESSION} {given}");
+    config.options(options.trim_end());
+    config.ssl_mode(if tls {
+        SslMode::Require
+    } else {
+        SslMode::Disable
+    });
+    if config.get_application_name().is_none() {
+        config.application_name("leasehold");
+    }
+    if config.get_user().is_none() {
+        config.user("postgres");
+    }
+    if config.get_dbname().is_none() {
+        let user = config.get_user().unwrap_or_default().to_owned();
+        config.dbname(user);
+    }
+    if config.get_hosts().len() > 1 {
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    }
+    // A peer that is gone is noticed, even while nothing is sent.
+    config.keepalives_idle(Duration::from_secs(15));
+    config.keepalives_interval(Duration::from_secs(5));
+    config.keepalives_retries(3);
+    config
+}
+
+fn reads_tls(mode: &str) -> Result<bool, String> {
+    match mode {
+        "disable" => Ok(false),
+        "require" | "verify-full" => Ok(true),
+        other => Err(format!(
+            "sslmode {other:?}: use disable, or require, which also checks the certificate and the name of the server"
+        )),
+    }
+}
+
+fn checked_schema(name: String) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let begins = |c: char| c.is_ascii_lowercase() || c == '_';
+    if name.starts_with(begins)
+        && name.chars().all(is_plain)
+        && name.len() <= 40
+        && !name.starts_with("pg_")
+    {
+        return Ok(name);
+    }
+    Err(format!(
+        "the schema {name:?} is not 1 to 40 of a-z, 0-9 and _, beginning with a letter"
+    ))
+}
+
+fn decoded(text: &str) -> Result<String, String> {
+    let decoded = percent_decode_str(text).decode_utf8();
+    decoded
+        .map(std::borrow::Cow::into_owned)
+        .map_err(|_| "a parameter is not UTF-8".into())
+}
+
+/// Why the driver refuses the rest of a URL. Its errors name a parameter or a rule, and no value.
+fn rule_of(error: &tokio_postgres::Error) -> String {
+    let source = std::error::Error::source(error);
+    source.map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// The URL without anything secret. The text before the last `@` may be a password, even if the URL is too broken to
+/// parse, and so may a parameter.
+fn without_credentials(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let place = rest.rsplit_once('@');
+    let shown = place.map_or(rest, |(_, place)| place);
+    let shown = shown.split('?').next().unwrap_or_default();
+    let hidden = if place.is_some() { "…@" } else { "" };
+    let scheme = if scheme.is_empty() {
+        String::new()
+    } else {
+        format!("{scheme}://")
+    };
+    format!("{scheme}{hidden}{shown}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(url: &str) -> Settings {
+        Settings::parse(url).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn refusal(url: &str) -> String {
+        let error = Settings::parse(url).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        error.to_string()
+    }
+
+    #[test]
+    fn servers_and_database_are_shown() {
+        for (url, shown) in [
+            ("postgres://u:pw@DB/app", "postgres://db:5432/app"),
+            (
+                "postgresql://u@h:7000/app?schema=locks",
+                "postgres://h:7000/app?schema=locks",
+            ),
+            ("postgres://ann@[::1]", "postgres://[::1]:5432/ann"),
+            ("postgres://u@a:1,b:2/app", "postgres://a:1,b:2/app"),
+            (
+                "postgres://u@%2Frun%2Fpg/app",
+                "postgres:///run/pg:5432/app",
+            ),
+        ] {
+            assert_eq!(parsed(url).to_string(), shown, "{url}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_read() {
+        let settings = parsed(
+            "postgres://u:p%40%3A@h/app?sslmode=require&ca=/a%20b.pem&options=-c%20work_mem%3D1MB",
+        );
+        assert_eq!(settings.config.get_password(), Some(&b"p@:"[..]));
+        assert_eq!(settings.ca, Some("/a b.pem".into()));
+        assert!(settings.is_encrypted() && !settings.is_local());
+        let options = settings.config.get_options().unwrap();
+        assert!(
+            options.starts_with("-c default_") && options.ends_with("work_mem=1MB"),
+            "{options}"
+        );
+        assert!(!parsed("postgres://h/app").is_encrypted());
+    }
+
+    #[test]
+    fn wrong_parts_are_named() {
+        for (url, rule) in [
+            ("redis://h", "no scheme"),
+            ("postgres://u@h/app?schema=A", "the schema \"A\""),
+            ("postgres://u@h/app?schema=pg_x", "the schema \"pg_x\""),
+            ("postgres://u@h/app?sslmode=prefer", "sslmode \"prefer\""),
+            ("postgres://u@h/app?ca=/x.pem", "`ca` needs sslmode"),
+            ("postgres://u@h/app?unknown=1", "unknown"),
+            ("postgres://u@h:x/app", "port"),
+        ] {
+            let text = refusal(url);
+            assert!(text.contains(rule), "{rule}: {text}");
+        }
+    }
+
+    #[test]
+    fn password_is_never_shown() {
+        for url in [
+            "postgres://u:secret@h:x/app",
+            "postgres://u:se@cret@h/app?schema=A&password=secret",
+            "u:secret@h",
+        ] {
+            let text = refusal(url);
+            assert!(
+                !text.contains("secret") && !text.contains("cret@"),
+                "{text}"
+            );
+        }
+        let settings = parsed("postgres://u:secret@h/app");
+        assert!(!format!("{settings:?} {settings}").contains("secret"));
+    }
+}
