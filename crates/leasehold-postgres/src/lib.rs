@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod caller_slots;
 mod client_text;
 mod connect;
 mod examine;
@@ -35,6 +36,6 @@ mod tls;
 mod url;
 mod waits;
 
-pub use examine::{Examination, MissingRight};
+pub use examine::Examination;
 pub use schema::Initialized;
 pub use store::PostgresStore;

@@ -1,14 +1,15 @@
 //! The connections of a session: one for attempts, which may wait for a row, and one for everything else.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use leasehold::clock::within;
-use leasehold::store::SessionContext;
+use leasehold::store::{SessionContext, background};
 use leasehold::{Error, ErrorKind};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
@@ -44,6 +45,10 @@ pub(crate) struct Slot {
     place: Arc<Place>,
     context: SessionContext,
     purpose: Purpose,
+    /// The runtime that drives the connection; `None` for that of the client's thread.
+    runtime: Option<Handle>,
+    /// Whether that runtime cannot drive a connection.
+    is_refused: AtomicBool,
     current: Mutex<Option<Arc<Link>>>,
     /// Held by the task that connects. The others wait for it.
     connecting: tokio::sync::Mutex<()>,
@@ -54,11 +59,18 @@ pub(crate) struct Slot {
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
 impl Slot {
-    pub(crate) fn new(place: Arc<Place>, context: SessionContext, purpose: Purpose) -> Arc<Self> {
+    pub(crate) fn new(
+        place: Arc<Place>,
+        context: SessionContext,
+        purpose: Purpose,
+        runtime: Option<Handle>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             place,
             context,
             purpose,
+            runtime,
+            is_refused: AtomicBool::new(false),
             current: Mutex::default(),
             connecting: tokio::sync::Mutex::default(),
             opened: AtomicU64::new(0),
@@ -111,12 +123,37 @@ impl Slot {
             return Ok(link);
         }
         // A task, since a caller with little time would never see a connection that takes long.
+        if let Ok(answer) = self.spawn_connecting().await {
+            return answer;
+        }
+        // The runtime of a caller may have no I/O.
+        self.is_refused.store(true, Ordering::Relaxed);
+        let ended = |_| Err(Error::new(ErrorKind::Closed, "the client has ended"));
+        self.spawn_connecting().await.unwrap_or_else(ended)
+    }
+
+    fn spawn_connecting(self: &Arc<Self>) -> oneshot::Receiver<Result<Arc<Link>, Error>> {
         let (slot, (tell, told)) = (Arc::clone(self), oneshot::channel());
-        self.context.spawn(async move {
+        self.spawn(async move {
             let _ = tell.send(slot.link_or_connect().await);
         });
-        let ended = |_| Err(Error::new(ErrorKind::Closed, "the client has ended"));
-        told.await.unwrap_or_else(ended)
+        told
+    }
+
+    /// Returns whether it has a connection now.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open_link().is_some()
+    }
+
+    /// Runs a task where the connection is driven.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        match &self.runtime {
+            Some(runtime) if !self.is_refused.load(Ordering::Relaxed) => {
+                let _within = runtime.enter();
+                drop(background::spawn(task));
+            }
+            _ => self.context.spawn(task),
+        }
     }
 
     /// The schema with the tables.
@@ -151,7 +188,7 @@ impl Slot {
             .inbox
             .as_ref()
             .map(|(_, waits)| Arc::clone(waits));
-        self.context.spawn(drive(driver, closed.clone(), inbox));
+        self.spawn(drive(driver, closed.clone(), inbox));
         match self.prepare(&client).await {
             Ok(statements) => Ok(Link {
                 client,
@@ -233,9 +270,11 @@ async fn drive(mut driver: Driver, closed: CancellationToken, waits: Option<Arc<
             }
         }
     };
+    // Also if the runtime of a caller ends.
+    let _end = closed.clone().drop_guard();
     tokio::select! {
         () = closed.cancelled() => {}
-        () = reading => closed.cancel(),
+        () = reading => {}
     }
     drop(driver);
     // What was notified meanwhile is lost.

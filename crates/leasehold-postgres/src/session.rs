@@ -15,6 +15,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use tokio_util::task::TaskTracker;
 
+use crate::caller_slots::CallerSlots;
 use crate::client_text;
 use crate::connect::Place;
 use crate::failure;
@@ -27,8 +28,8 @@ pub(crate) struct PostgresSession(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     context: SessionContext,
-    /// For attempts, which may wait for a row.
-    attempts: Arc<Slot>,
+    /// For attempts, which may wait for a row, and for the first try of a release.
+    attempts: CallerSlots,
     /// For all the rest, and for notifications: nothing on it waits for long.
     leases: Arc<Slot>,
     waits: Arc<Waits>,
@@ -48,21 +49,24 @@ const RELEASE: &str = "select leasehold.release($1, $2, $3)";
 const RENEW: &str = "select leasehold.renew($1, $2, $3, $4)";
 
 /// The statements of the two connections, in the order of [`Link::statements`](crate::link::Link::statements).
-const ATTEMPTS: &[(&str, &[Type])] = &[(
-    ACQUIRE,
-    &[
-        Type::TEXT,
-        Type::TEXT,
-        Type::TEXT,
-        Type::INT4,
-        Type::INT8,
-        Type::INT8,
-        Type::BOOL,
-        Type::BOOL,
-    ],
-)];
+const ATTEMPTS: &[(&str, &[Type])] = &[
+    (RELEASE, RELEASED),
+    (
+        ACQUIRE,
+        &[
+            Type::TEXT,
+            Type::TEXT,
+            Type::TEXT,
+            Type::INT4,
+            Type::INT8,
+            Type::INT8,
+            Type::BOOL,
+            Type::BOOL,
+        ],
+    ),
+];
 const LEASES: &[(&str, &[Type])] = &[
-    (RELEASE, &[Type::TEXT, Type::TEXT, Type::BOOL]),
+    (RELEASE, RELEASED),
     (
         RENEW,
         &[
@@ -74,6 +78,11 @@ const LEASES: &[(&str, &[Type])] = &[
     ),
 ];
 
+const RELEASED: &[Type] = &[Type::TEXT, Type::TEXT, Type::BOOL];
+
+/// How long the first try of a release may take, before the client's thread goes on with it.
+const FIRST_TRY: Duration = Duration::from_millis(250);
+
 /// How often a waiter asks without news. The server keeps its place for four times as long.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -84,15 +93,14 @@ impl PostgresSession {
     pub(crate) fn new(place: &Arc<Place>, context: SessionContext) -> Self {
         let waits = Arc::new(Waits::default());
         let channel = format!("leasehold_{}", context.client().id);
-        let slot = |statements, inbox| {
-            let purpose = Purpose { statements, inbox };
-            Slot::new(Arc::clone(place), context.clone(), purpose)
-        };
+        let purpose = |statements, inbox| Purpose { statements, inbox };
+        let attempts = purpose(ATTEMPTS, None);
+        let leases = purpose(LEASES, Some((channel, Arc::clone(&waits))));
         let releases = TaskTracker::new();
         releases.close();
         Self(Arc::new(Inner {
-            attempts: slot(ATTEMPTS, None),
-            leases: slot(LEASES, Some((channel, Arc::clone(&waits)))),
+            attempts: CallerSlots::new(Arc::clone(place), context.clone(), attempts),
+            leases: Slot::new(Arc::clone(place), context.clone(), leases, None),
             waits,
             settled: Mutex::default(),
             releases,
@@ -109,6 +117,7 @@ impl PostgresSession {
     /// owner, so it stays through an outage of a few seconds.
     async fn acquire_in_turn(
         &self,
+        attempts: &Arc<Slot>,
         request: &LockRequest,
         progress: &Progress<'_>,
     ) -> Result<Grant, AcquireError> {
@@ -120,7 +129,7 @@ impl PostgresSession {
         loop {
             let listening = self.0.leases.number();
             let since = self.now();
-            match self.attempt(request, &client, proposal).await {
+            match self.attempt(attempts, request, &client, proposal).await {
                 Ok(Answer::Granted(fence)) => {
                     if is_settled {
                         self.settled().insert(request.owner);
@@ -170,6 +179,7 @@ impl PostgresSession {
 
     async fn attempt(
         &self,
+        attempts: &Arc<Slot>,
         request: &LockRequest,
         client: &str,
         proposal: WallTime,
@@ -177,7 +187,7 @@ impl PostgresSession {
         let (key, owner) = (request.key.as_str(), request.owner.to_string());
         let (mode, ttl) = (mode_number(request.mode), micros(request.ttl));
         let proposal = i64::try_from(proposal.as_micros()).unwrap_or(i64::MAX);
-        let asking = self.0.attempts.ask(request.limit(), async |link| {
+        let asking = attempts.ask(request.limit(), async |link| {
             let parameters: &[&(dyn tokio_postgres::types::ToSql + Sync)] = &[
                 &key,
                 &owner,
@@ -188,7 +198,7 @@ impl PostgresSession {
                 &request.waits,
                 &request.barges,
             ];
-            match link.client.query_one(&link.statements[0], parameters).await {
+            match link.client.query_one(&link.statements[1], parameters).await {
                 Err(error) if failure::is_row_in_use(&error) => Ok(None),
                 answer => answer.map(Some),
             }
@@ -200,21 +210,16 @@ impl PostgresSession {
     }
 
     /// Sends the release until the server answers, or until the lease is over.
-    async fn release_in_time(&self, request: &LockRequest) -> Result<ReleaseReply, Error> {
+    async fn release_in_time(
+        &self,
+        request: &LockRequest,
+        mut is_settled: bool,
+    ) -> Result<ReleaseReply, Error> {
         let end = self.now() + request.ttl;
-        // Taken only once: if this release is lost, the next one must assume the worst.
-        let mut is_settled = self.settled().remove(&request.owner);
         loop {
-            let (key, owner) = (request.key.as_str(), request.owner.to_string());
-            let asking = self.0.leases.ask(request.limit(), async |link| {
-                let statement = &link.statements[0];
-                link.client
-                    .query_one(statement, &[&key, &owner, &is_settled])
-                    .await
-            });
+            let asking = self.release_once(&self.0.leases, request, request.limit(), is_settled);
             match asking.await {
-                Ok(row) if row.get::<_, i32>(0) == 0 => return Ok(ReleaseReply::Released),
-                Ok(_) => return Ok(ReleaseReply::WasLost),
+                Ok(reply) => return Ok(reply),
                 Err(error) if self.now() > end || !error.is_retryable() => {
                     return Err(error.with_unknown_effect());
                 }
@@ -222,6 +227,43 @@ impl PostgresSession {
             }
             self.0.context.env().poll_pause().await;
         }
+    }
+
+    async fn release_once(
+        &self,
+        slot: &Arc<Slot>,
+        request: &LockRequest,
+        limit: Duration,
+        is_settled: bool,
+    ) -> Result<ReleaseReply, Error> {
+        let (key, owner) = (request.key.as_str(), request.owner.to_string());
+        let asking = slot.ask(limit, async |link| {
+            let statement = &link.statements[0];
+            link.client
+                .query_one(statement, &[&key, &owner, &is_settled])
+                .await
+        });
+        let row = asking.await?;
+        Ok(match row.get::<_, i32>(0) {
+            0 => ReleaseReply::Released,
+            _ => ReleaseReply::WasLost,
+        })
+    }
+
+    /// Releases in the background, whether or not the caller waits for the answer.
+    fn spawn_release(
+        &self,
+        request: Arc<LockRequest>,
+        is_settled: bool,
+    ) -> oneshot::Receiver<Result<ReleaseReply, Error>> {
+        let (session, (tell, told)) = (self.clone(), oneshot::channel());
+        self.0
+            .context
+            .spawn(self.0.releases.track_future(async move {
+                // The caller may be gone.
+                let _ = tell.send(session.release_in_time(&request, is_settled).await);
+            }));
+        told
     }
 
     async fn renew_all(&self, leases: &[Held]) -> Result<Vec<i32>, Error> {
@@ -264,8 +306,11 @@ impl Session for PostgresSession {
         request: &'a Arc<LockRequest>,
         progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
-        let asking = self.acquire_in_turn(request, progress);
-        Box::pin(self.0.context.in_runtime(asking))
+        Box::pin(async move {
+            let attempts = self.0.attempts.here();
+            let asking = self.acquire_in_turn(&attempts, request, progress);
+            self.0.context.in_runtime(asking).await
+        })
     }
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<RenewReply>> {
@@ -287,19 +332,25 @@ impl Session for PostgresSession {
         &'a self,
         request: &'a Arc<LockRequest>,
     ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
-        let (session, request) = (self.clone(), Arc::clone(request));
-        let (tell, told) = oneshot::channel();
-        // A task, because a caller that drops the future does not take the release back.
-        self.0
-            .context
-            .spawn(self.0.releases.track_future(async move {
-                // The caller may be gone.
-                let _ = tell.send(session.release_in_time(&request).await);
-            }));
-        let ended = || Error::new(ErrorKind::Closed, "the client ended before the answer came");
+        // Once only: if this release is lost, the next one must assume the worst.
+        let is_settled = self.settled().remove(&request.owner);
+        let mut owed = OwedRelease(Some((self.clone(), Arc::clone(request))));
         Box::pin(async move {
-            told.await
-                .unwrap_or_else(|_| Err(ended().with_unknown_effect()))
+            let here = self.0.attempts.here();
+            // The caller drives this connection, so the usual release wakes no other thread.
+            if is_settled && here.is_open() {
+                let trying = self.release_once(&here, request, FIRST_TRY, true);
+                if let Ok(reply) = self.0.context.in_runtime(trying).await {
+                    owed.is_paid();
+                    return Ok(reply);
+                }
+            }
+            owed.is_paid();
+            // If a first try failed, it may arrive late, which does no harm.
+            let told = self.spawn_release(Arc::clone(request), is_settled);
+            let ended = || Error::new(ErrorKind::Closed, "the client ended before the answer came");
+            let answer = told.await;
+            answer.unwrap_or_else(|_| Err(ended().with_unknown_effect()))
         })
     }
 
@@ -321,6 +372,23 @@ impl Session for PostgresSession {
 
     fn records(&self) -> Option<&dyn Records> {
         Some(self)
+    }
+}
+
+/// A release that the client's thread makes, if the caller drops it.
+struct OwedRelease(Option<(PostgresSession, Arc<LockRequest>)>);
+
+impl OwedRelease {
+    fn is_paid(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for OwedRelease {
+    fn drop(&mut self) {
+        if let Some((session, request)) = self.0.take() {
+            drop(session.spawn_release(request, false));
+        }
     }
 }
 

@@ -89,11 +89,6 @@ impl Settings {
         self.config.get_ssl_mode() == SslMode::Require
     }
 
-    /// The user of the connections.
-    pub(crate) fn user(&self) -> &str {
-        self.config.get_user().unwrap_or_default()
-    }
-
     /// Whether all servers are on this machine.
     pub(crate) fn is_local(&self) -> bool {
         self.config.get_hosts().iter().all(|host| match host {

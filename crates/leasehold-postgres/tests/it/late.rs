@@ -1,0 +1,76 @@
+//! Requests that arrive after their owner was released.
+
+use std::sync::Arc;
+
+use leasehold::env::Env;
+use leasehold::store::{
+    LockRequest, Owner, Progress, ReleaseReply, Session, SessionContext, Store as _,
+};
+use leasehold_testkit::servers::PostgresServer;
+use tokio::runtime::Handle;
+
+use crate::support::{LONG, client, is_free, key, server, store, until_waiting_for_a_row};
+
+fn session(server: &PostgresServer) -> (Arc<dyn Session>, Arc<LockRequest>) {
+    let env = Env::default();
+    let info = Arc::new(env.this_process(None));
+    let wall = env.clock.wall();
+    let owner = Owner::at(info.id, wall, &*env.entropy);
+    let request = LockRequest::new(key("job"), owner, LONG, wall, Arc::clone(&info));
+    let context = SessionContext::new(env, info, Handle::current());
+    (store(server).open(context), Arc::new(request))
+}
+
+/// The attempt of `request` as SQL.
+fn attempt(request: &LockRequest) -> String {
+    let (owner, ttl) = (request.owner, request.ttl.as_micros());
+    format!(
+        "select status from leasehold.acquire('job', '{owner}', null, 0, {ttl}, 1, false, false);"
+    )
+}
+
+#[tokio::test]
+async fn attempt_after_its_release_is_void() {
+    let server = server().await;
+    let (session, request) = session(&server);
+    let released = session.release(&request).await.expect("an answer");
+    assert_eq!(released, ReleaseReply::WasLost);
+    assert_eq!(server.sql(&attempt(&request)), ["1"], "busy");
+    assert!(is_free(&client(&server), "job").await.expect("an answer"));
+}
+
+#[tokio::test]
+async fn settled_release_leaves_no_mark() {
+    let server = server().await;
+    let (session, request) = session(&server);
+    let progress = Progress::new();
+    session
+        .acquire(&request, &progress)
+        .await
+        .expect("the lock");
+    session.release(&request).await.expect("a release");
+    assert_eq!(server.sql("select count(*) from leasehold.ended;"), ["0"]);
+    assert_eq!(server.sql("select crowded from leasehold.lock;"), ["f"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statement_of_a_dropped_attempt_takes_nothing() {
+    let server = server().await;
+    let client = client(&server);
+    assert!(is_free(&client, "job").await.expect("an answer"));
+    let mut other = server.session();
+    other.run("begin; select from leasehold.lock for update;");
+    let (session, request) = session(&server);
+    let request = Arc::new(LockRequest::clone(&request).waiting(true));
+    let asking = {
+        let (session, request) = (Arc::clone(&session), Arc::clone(&request));
+        let asks = async move { session.acquire(&request, &Progress::new()).await };
+        leasehold::store::background::spawn(asks)
+    };
+    tokio::task::block_in_place(|| until_waiting_for_a_row(&server));
+    asking.abort();
+    let releasing = session.release(&request);
+    other.run("commit;");
+    releasing.await.expect("a release");
+    assert!(is_free(&client, "job").await.expect("an answer"));
+}

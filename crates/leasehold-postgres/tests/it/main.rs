@@ -1,0 +1,9 @@
+//! What concerns PostgreSQL alone: the schema, logging in, transactions of the holder, late statements.
+
+mod foreign;
+mod holds;
+mod late;
+mod login;
+mod schema;
+mod support;
+mod tables;

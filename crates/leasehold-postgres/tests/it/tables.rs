@@ -1,0 +1,91 @@
+//! What the tables cost.
+
+use leasehold::{Client, Mode};
+use leasehold_postgres::PostgresStore;
+use leasehold_testkit::faults::Proxy;
+use leasehold_testkit::servers::PostgresServer;
+
+use crate::support::{client, server, taken};
+
+#[tokio::test]
+async fn free_lock_takes_two_round_trips() {
+    const CYCLES: u64 = 50;
+    let server = server().await;
+    let network = Proxy::to(server.port());
+    let store = PostgresStore::new(PostgresServer::url_at(network.port())).expect("a URL");
+    let client = Client::new(store);
+    taken(&client, "job")
+        .await
+        .release()
+        .await
+        .expect("a release");
+    let before = network.requests();
+    for _ in 0..CYCLES {
+        taken(&client, "job")
+            .await
+            .release()
+            .await
+            .expect("a release");
+    }
+    assert_eq!(network.requests() - before, 2 * CYCLES);
+}
+
+#[tokio::test]
+async fn cycles_do_not_grow_the_tables() {
+    let server = server().await;
+    let client = client(&server);
+    for mode in [Mode::Exclusive, Mode::Shared] {
+        for _ in 0..1_000 {
+            let guard = client
+                .lock("job")
+                .mode(mode)
+                .acquire()
+                .await
+                .expect("the lock");
+            guard.release().await.expect("a release");
+        }
+        if mode == Mode::Exclusive {
+            let size = server
+                .sql("select pg_total_relation_size('leasehold.lock') / 1024;")
+                .remove(0);
+            assert!(size.parse::<u32>().expect("a size") <= 64, "{size} KiB");
+        }
+    }
+    let updates = "select pg_stat_force_next_flush(); \
+                   select n_tup_hot_upd > n_tup_upd * 0.9 from pg_stat_user_tables where relname = 'lock';";
+    assert_eq!(server.sql(updates).pop().as_deref(), Some("t"));
+}
+
+#[tokio::test]
+async fn sweep_drops_only_what_is_old_and_free() {
+    let server = server().await;
+    let client = client(&server);
+    for name in ["old", "new", "held", "shared"] {
+        taken(&client, name)
+            .await
+            .release()
+            .await
+            .expect("a release");
+    }
+    let held = taken(&client, "held").await;
+    let shared = client
+        .lock("shared")
+        .mode(Mode::Shared)
+        .acquire()
+        .await
+        .expect("the lock");
+    server.sql("update leasehold.lock set fence = 7 where name <> 'new';");
+    server.sql(
+        "insert into leasehold.ended select 'gone', i::text, false, clock_timestamp() - interval '1 s' \
+         from generate_series(1, 500) i;",
+    );
+    for _ in 0..3 {
+        server.sql("select count(leasehold.sweep()) from generate_series(1, 200);");
+    }
+    let left = server.sql("select name from leasehold.lock order by name;");
+    assert_eq!(left, ["held", "new", "shared"]);
+    assert_eq!(server.sql("select count(*) from leasehold.ended;"), ["0"]);
+    for guard in [held, shared] {
+        guard.release().await.expect("a release");
+    }
+}
