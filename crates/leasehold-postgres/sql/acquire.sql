@@ -38,7 +38,7 @@ begin
             status := 0;
             return;
         end if;
-    elsif (p_barges or not p_waits) and l.owner is not null and l.until > clock_timestamp() then
+    elsif (p_barges or not p_waits) and l.owner <> p_owner and l.until > clock_timestamp() then
         status := 1;
         holder := l.owner;
         remaining := leasehold.micros(l.until);
@@ -75,6 +75,11 @@ begin
         end if;
         select w.ticket into v_ticket from leasehold.waiter w where w.name = p_name and w.owner = p_owner;
     end if;
+    fence := leasehold.granted_before(l, p_owner, p_ttl);
+    if fence is not null then
+        status := 0;
+        return;
+    end if;
     select count(*) as number, max(s.mode) as mode, min(s.until) as until, min(s.owner) as owner into v_held
     from leasehold.sharer s where s.name = p_name and s.until > clock_timestamp();
     if p_mode > 0 and v_held.mode > 0 and v_held.mode <> p_mode then
@@ -104,6 +109,26 @@ begin
     if p_waits and not p_barges then
         "position" := leasehold.enqueue(l, p_owner, p_client, p_mode, v_ticket);
     end if;
+end $$;
+
+-- Returns the fence of an owner that holds already: the answer to its earlier attempt was lost. Renews the lease, since
+-- the client counts from its last request.
+create or replace function leasehold.granted_before(l leasehold.lock, p_owner text, p_ttl bigint)
+returns bigint language plpgsql as $$
+declare
+    v_until timestamptz := clock_timestamp() + p_ttl * interval '1 microsecond';
+    v_fence bigint;
+begin
+    if l.owner = p_owner and not l.broken and l.until > clock_timestamp() then
+        update leasehold.lock x set until = greatest(x.until, v_until) where x.name = l.name;
+        return l.fence;
+    end if;
+    if l.crowded then
+        update leasehold.sharer s set until = greatest(s.until, v_until)
+        where s.name = l.name and s.owner = p_owner and s.until > clock_timestamp()
+        returning s.fence into v_fence;
+    end if;
+    return v_fence;
 end $$;
 
 -- Whether a lock that `p_number` sharers hold in `p_held` mode has room for one more in this mode.

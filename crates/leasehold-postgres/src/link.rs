@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use leasehold::clock::within;
-use leasehold::store::{SessionContext, background};
+use leasehold::store::{LockRequest, SessionContext, background};
 use leasehold::{Error, ErrorKind};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -58,6 +58,9 @@ pub(crate) struct Slot {
 /// How long the server may take to accept a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
+/// How long a request waits for that.
+const LINK_MAX: Duration = LockRequest::LIMIT_MAX;
+
 impl Slot {
     pub(crate) fn new(
         place: Arc<Place>,
@@ -94,13 +97,8 @@ impl Slot {
         limit: Duration,
         work: impl AsyncFnOnce(&Link) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, Error> {
-        let link = match self.in_time(limit, self.link()).await {
-            Some(link) => link?,
-            None => {
-                let text = format!("no connection within {limit:?}");
-                return Err(Error::new(ErrorKind::Unreachable, text));
-            }
-        };
+        let link = self.in_time(LINK_MAX, self.link()).await;
+        let link = link.unwrap_or_else(|| Err(no_connection(LINK_MAX)))?;
         match self.in_time(limit, work(&link)).await {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(error)) => {
@@ -172,10 +170,9 @@ impl Slot {
             return Ok(link);
         }
         let connecting = self.in_time(CONNECT_MAX, self.connect());
-        let link = Arc::new(connecting.await.unwrap_or_else(|| {
-            let text = format!("no connection within {CONNECT_MAX:?}");
-            Err(Error::new(ErrorKind::Unreachable, text))
-        })?);
+        let connected = connecting.await;
+        let link = connected.unwrap_or_else(|| Err(no_connection(CONNECT_MAX)))?;
+        let link = Arc::new(link);
         *self.current() = Some(Arc::clone(&link));
         Ok(link)
     }
@@ -259,6 +256,13 @@ impl Link {
     fn close(&self) {
         self.closed.cancel();
     }
+}
+
+fn no_connection(limit: Duration) -> Error {
+    Error::new(
+        ErrorKind::Unreachable,
+        format!("no connection within {limit:?}"),
+    )
 }
 
 /// The task of a connection. It ends with the connection, or when its client and its requests are gone.

@@ -80,9 +80,6 @@ const LEASES: &[(&str, &[Type])] = &[
 
 const RELEASED: &[Type] = &[Type::TEXT, Type::TEXT, Type::BOOL];
 
-/// How long the first try of a release may take, before the client's thread goes on with it.
-const FIRST_TRY: Duration = Duration::from_millis(250);
-
 /// How often a waiter asks without news. The server keeps its place for four times as long.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -339,7 +336,7 @@ impl Session for PostgresSession {
             let here = self.0.attempts.here();
             // The caller drives this connection, so the usual release wakes no other thread.
             if is_settled && here.is_open() {
-                let trying = self.release_once(&here, request, FIRST_TRY, true);
+                let trying = self.release_once(&here, request, request.limit(), true);
                 if let Ok(reply) = self.0.context.in_runtime(trying).await {
                     owed.is_paid();
                     return Ok(reply);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use leasehold::Mode;
 use leasehold::env::Env;
 use leasehold::store::{
     LockRequest, Owner, Progress, ReleaseReply, Session, SessionContext, Store as _,
@@ -37,6 +38,33 @@ async fn attempt_after_its_release_is_void() {
     assert_eq!(released, ReleaseReply::WasLost);
     assert_eq!(server.sql(&attempt(&request)), ["1"], "busy");
     assert!(is_free(&client(&server), "job").await.expect("an answer"));
+}
+
+/// The answer to an attempt is lost with its connection, and the wait goes on with the same owner.
+#[tokio::test]
+async fn waiter_that_holds_already_is_granted_again() {
+    let server = server().await;
+    for (name, mode) in [("one", Mode::Exclusive), ("many", Mode::Shared)] {
+        let (session, request) = session(&server);
+        let request = LockRequest::clone(&request).waiting(true).with_mode(mode);
+        let mut request = request;
+        request.key = key(name);
+        let request = Arc::new(request);
+        let progress = Progress::new();
+        let first = session
+            .acquire(&request, &progress)
+            .await
+            .expect("the lock");
+        let again = session
+            .acquire(&request, &progress)
+            .await
+            .expect("the same grant");
+        assert_eq!(first.fence, again.fence);
+        assert!(again.term.since > first.term.since);
+        let released = session.release(&request).await.expect("a release");
+        assert_eq!(released, ReleaseReply::Released);
+        assert!(is_free(&client(&server), name).await.expect("an answer"));
+    }
 }
 
 #[tokio::test]
