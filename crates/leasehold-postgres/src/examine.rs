@@ -57,6 +57,34 @@ pub struct Examination {
     pub locks: i64,
 }
 
+impl Examination {
+    /// Returns what a server that is well says, for tests of programs that judge it.
+    #[doc(hidden)]
+    pub fn example() -> Self {
+        Self {
+            user: "ann".into(),
+            is_encrypted: true,
+            is_local: false,
+            version: "15.18".into(),
+            version_number: 150_018,
+            schema: "leasehold".into(),
+            schema_version: Some(schema::VERSION),
+            wanted_version: schema::VERSION,
+            is_standby: false,
+            fsync: true,
+            synchronous_commit: "on".into(),
+            synchronous_standbys: "*".into(),
+            standbys: 1,
+            has_session_settings: true,
+            connections_left: (90, 100),
+            missing_grants: Vec::new(),
+            clock_offset: 200,
+            round_trips: vec![Duration::from_micros(300); ROUND_TRIPS],
+            locks: 7,
+        }
+    }
+}
+
 /// Nothing but the estimate of rows needs a right.
 const FACTS: &str = "select current_user::text, coalesce((select s.ssl from pg_stat_ssl s where s.pid = pg_backend_pid()), false), \
      current_setting('server_version'), current_setting('server_version_num')::int, pg_is_in_recovery(), \

@@ -59,9 +59,19 @@ impl PostgresStore {
         Ok(Self(Arc::new(Place { settings, tls })))
     }
 
-    /// Returns whether `url` has the scheme of this store.
-    pub fn is_url(url: &str) -> bool {
-        crate::url::is_postgres(url)
+    /// The version of the tables and functions that this crate uses.
+    pub const SCHEMA_VERSION: i32 = schema::VERSION;
+
+    /// The same store, which logs in with this password unless the URL has one.
+    #[must_use]
+    pub fn default_password(self, password: impl AsRef<[u8]>) -> Self {
+        let Place { settings, tls } = &*self.0;
+        let mut settings = settings.clone();
+        if settings.config.get_password().is_none() {
+            settings.config.password(password);
+        }
+        let tls = tls.clone();
+        Self(Arc::new(Place { settings, tls }))
     }
 
     /// Creates the tables and functions, or brings them to this version. Does nothing if they are of this version. Several

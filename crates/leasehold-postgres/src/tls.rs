@@ -10,6 +10,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 /// How a server proves who it is: by the authorities of one file, or those of the machine.
+#[derive(Clone)]
 pub(crate) struct Tls {
     /// `None` for those of the machine.
     given: Option<RootCertStore>,

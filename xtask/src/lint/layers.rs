@@ -19,6 +19,7 @@ const LAYERS: [(&str, &[&str]); 10] = [
             "leasehold",
             "leasehold-etcd",
             "leasehold-file",
+            "leasehold-postgres",
             "leasehold-redis",
             "leasehold-zookeeper",
         ],

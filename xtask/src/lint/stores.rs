@@ -7,9 +7,10 @@ const COMMAND_LINE: &str = "crates/leasehold-cli/src/";
 const STORES: &str = "store/";
 
 /// The crates of the stores, as code names them.
-const CRATES: [&str; 4] = [
+const CRATES: [&str; 5] = [
     "leasehold_etcd",
     "leasehold_file",
+    "leasehold_postgres",
     "leasehold_redis",
     "leasehold_zookeeper",
 ];

@@ -8,9 +8,9 @@ const STORE_OPTIONS: &str = "Store options";
 pub(crate) struct StoreArgs {
     /// Use this store: one URL, or several for a quorum.
     ///
-    /// A URL is redis://…, rediss://… (TLS), unix://… (a socket), etcd://…, etcds://… (TLS) or
-    /// file:///folder. Several Redis URLs, separated by commas, form a quorum. An etcd URL names several
-    /// servers: etcd://a,b,c. Default: LEASEHOLD_STORE, then leasehold.toml in the
+    /// A URL is file:///folder, redis://…, rediss://… (TLS), unix://… (a socket), postgres://…, etcd://…, etcds://… (TLS),
+    /// zk://… or zks://… (TLS). Several Redis URLs, separated by commas, form a quorum. A URL of etcd or ZooKeeper names
+    /// several servers: etcd://a,b,c. Default: LEASEHOLD_STORE, then leasehold.toml in the
     /// configuration folder, then files of this machine and user.
     #[arg(
         long,

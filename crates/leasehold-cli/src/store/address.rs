@@ -61,6 +61,12 @@ fn servers(addresses: &Addresses) -> Result<Box<dyn Backend + '_>, Failure> {
         ))),
         #[cfg(not(feature = "zookeeper"))]
         "zk" | "zks" | "zookeeper" => addresses.blame(Err(lacks("zookeeper"))),
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => {
+            Ok(Box::new(crate::store::postgres::PostgresServer(addresses)))
+        }
+        #[cfg(not(feature = "postgres"))]
+        "postgres" | "postgresql" => addresses.blame(Err(lacks("postgres"))),
         #[cfg(feature = "redis")]
         _ => Ok(Box::new(crate::store::redis::RedisServers(addresses))),
         #[cfg(not(feature = "redis"))]
@@ -69,7 +75,12 @@ fn servers(addresses: &Addresses) -> Result<Box<dyn Backend + '_>, Failure> {
 }
 
 /// The failure of a build without the store behind a feature.
-#[cfg(not(all(feature = "etcd", feature = "redis", feature = "zookeeper")))]
+#[cfg(not(all(
+    feature = "etcd",
+    feature = "postgres",
+    feature = "redis",
+    feature = "zookeeper"
+)))]
 fn lacks(feature: &str) -> Failure {
     Failure::usage(format!(
         "this build of leasehold has no store for this address; build it with --features {feature}"

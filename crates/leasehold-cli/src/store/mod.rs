@@ -8,6 +8,8 @@ mod etcd;
 pub(crate) mod files;
 #[cfg(feature = "redis")]
 pub(crate) mod limit;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(feature = "zookeeper")]

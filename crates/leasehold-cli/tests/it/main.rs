@@ -25,6 +25,7 @@ mod run {
     pub(crate) mod min_hold;
     pub(crate) mod namespaces;
     pub(crate) mod nesting;
+    pub(crate) mod postgres;
     pub(crate) mod redis;
     mod redis_no_threads;
     mod redis_not_ready;
@@ -61,6 +62,7 @@ mod administration {
     mod etcd;
     pub(crate) mod exporter;
     pub(crate) mod inspect;
+    pub(crate) mod postgres;
     pub(crate) mod redis_break;
     pub(crate) mod redis_doctor;
     pub(crate) mod redis_holders;

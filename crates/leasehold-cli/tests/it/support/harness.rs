@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use leasehold_testkit::reset_ignored_signals;
-use leasehold_testkit::servers::{RedisServer, RedisSet, until};
+use leasehold_testkit::servers::{PostgresServer, RedisServer, RedisSet, until};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use tempfile::TempDir;
@@ -43,6 +43,14 @@ impl Sandbox {
     pub(crate) fn on_redis() -> (Self, RedisServer) {
         let server = RedisServer::start();
         (Self::on(&[server.url()]), server)
+    }
+
+    /// A sandbox with a new PostgreSQL server, which has the schema.
+    pub(crate) fn on_postgres() -> (Self, PostgresServer) {
+        let server = PostgresServer::start();
+        let sandbox = Self::on(&[server.url()]);
+        sandbox.run("init").fails(0, &[]);
+        (sandbox, server)
     }
 
     /// A sandbox with a new, initialized quorum. Without initialization, new servers have no vote yet.

@@ -1,0 +1,248 @@
+//! Pure: what the facts of a server mean.
+
+use std::time::Duration;
+
+use leasehold::{Error, ErrorKind};
+use leasehold_postgres::Examination;
+
+use crate::output::finding::Finding;
+use crate::output::report::Report;
+use crate::output::table::short;
+
+/// All checks of the server `store`.
+pub(super) fn report(store: String, found: Result<&Examination, &Error>) -> Report {
+    Report {
+        store,
+        majority: None,
+        checks: found.map_or_else(of_unreachable, judge),
+        members: Vec::new(),
+    }
+}
+
+fn of_unreachable(error: &Error) -> Vec<Finding> {
+    let remedy = match error.kind() {
+        ErrorKind::Refused => "use a user, a password and a database that the server accepts",
+        ErrorKind::InvalidInput | ErrorKind::Unsupported => "fix the address",
+        _ => "start the server, or fix the network or the address",
+    };
+    let why = "a server that does not answer grants no locks";
+    vec![Finding::red("reachable", error.reason(), why, remedy)]
+}
+
+fn judge(found: &Examination) -> Vec<Finding> {
+    let user = format!("answers user {:?}", found.user);
+    let mut findings = vec![
+        Finding::green("reachable", user),
+        encryption(found),
+        version(found),
+        role(found),
+        schema(found),
+    ];
+    findings.extend(rights(found));
+    findings.extend([
+        session(found),
+        durability(found),
+        failover(found),
+        connections(found),
+        clock(found),
+    ]);
+    findings.extend(round_trip(&found.round_trips));
+    findings
+}
+
+fn encryption(found: &Examination) -> Finding {
+    let id = "encryption";
+    match (found.is_encrypted, found.is_local) {
+        (true, _) => Finding::green(id, "TLS"),
+        (false, true) => Finding::green(id, "the connection does not leave this machine"),
+        (false, false) => Finding::yellow(
+            id,
+            "none",
+            "anyone on the network path can take locks",
+            "set ssl = on in postgresql.conf, and add sslmode=require to the URL",
+        ),
+    }
+}
+
+/// Version 14.
+const VERSION_MIN: i32 = 140_000;
+
+fn version(found: &Examination) -> Finding {
+    if found.version_number < VERSION_MIN {
+        let why = "the store is made for version 14 and later";
+        return Finding::red("version", &found.version, why, "update the server");
+    }
+    Finding::green("version", &found.version)
+}
+
+fn role(found: &Examination) -> Finding {
+    if found.is_standby {
+        let why = "a standby accepts no writes, so it grants no locks";
+        let remedy = "use the address of the primary; a URL with several hosts finds it";
+        return Finding::red("role", "a standby", why, remedy);
+    }
+    Finding::green("role", "primary")
+}
+
+fn schema(found: &Examination) -> Finding {
+    let (name, wanted) = (&found.schema, found.wanted_version);
+    let init = "leasehold init, as a user who may create it";
+    match found.schema_version {
+        Some(version) if version == wanted => {
+            let text = format!(
+                "{name:?} has version {version}, about {} locks",
+                found.locks
+            );
+            Finding::green("schema", text)
+        }
+        Some(version) if version < wanted => {
+            let text = format!("{name:?} has version {version}, not {wanted}");
+            Finding::red(
+                "schema",
+                text,
+                "its functions are those of an older leasehold",
+                init,
+            )
+        }
+        Some(version) => {
+            let text = format!("{name:?} has version {version}, not {wanted}");
+            let why = "a newer leasehold changed it";
+            Finding::red("schema", text, why, "update leasehold on this machine")
+        }
+        None if !found.missing_grants.is_empty() => {
+            let text = format!("{name:?} may not be read");
+            Finding::red(
+                "schema",
+                text,
+                "no lock can be acquired",
+                "see the check `rights`",
+            )
+        }
+        None => {
+            let text = format!("{name:?} does not exist");
+            Finding::red("schema", text, "no lock can be acquired", init)
+        }
+    }
+}
+
+fn rights(found: &Examination) -> Option<Finding> {
+    if !found.missing_grants.is_empty() {
+        let text = format!("user {:?} lacks rights to the schema", found.user);
+        let remedy = found.missing_grants.join("; ");
+        return Some(Finding::red(
+            "rights",
+            text,
+            "no lock can be acquired",
+            remedy,
+        ));
+    }
+    let exists = found.schema_version.is_some();
+    exists.then(|| Finding::green("rights", "all that locks need"))
+}
+
+fn session(found: &Examination) -> Finding {
+    if found.has_session_settings {
+        return Finding::green("session", "has the settings of the client");
+    }
+    Finding::red(
+        "session",
+        "lacks the settings that the client asked for",
+        "a connection pooler in between drops them, and notifications with them; late statements are not bounded",
+        "use the address of the server itself, or a pooler in session mode that passes `options`",
+    )
+}
+
+fn durability(found: &Examination) -> Finding {
+    let text = format!(
+        "fsync {}, synchronous_commit {}",
+        if found.fsync { "on" } else { "off" },
+        found.synchronous_commit
+    );
+    if found.fsync {
+        return Finding::green("durability", text);
+    }
+    let why =
+        "after a crash of its machine the server can grant a held lock again, and repeat a fence";
+    Finding::red("durability", text, why, "set fsync = on in postgresql.conf")
+}
+
+fn failover(found: &Examination) -> Finding {
+    let id = "failover";
+    match (found.standbys, found.synchronous_standbys.as_str()) {
+        (0, "") => Finding::green(id, "no standby follows the server"),
+        (_, "") => Finding::yellow(
+            id,
+            format!("{} standbys, none of them synchronous", found.standbys),
+            "a standby that is promoted lacks the last locks, and may grant them again; fences may repeat",
+            "set synchronous_standby_names, or fence off old holders after each failover",
+        ),
+        (0, names) => Finding::yellow(
+            id,
+            format!("synchronous_standby_names is {names:?}, and no standby follows"),
+            "commits wait for a standby, so no lock is granted",
+            "start the standby, or clear synchronous_standby_names",
+        ),
+        (_, names) => Finding::green(id, format!("synchronous standbys: {names}")),
+    }
+}
+
+/// A client needs two or three.
+const CONNECTIONS_MIN: i64 = 10;
+
+fn connections(found: &Examination) -> Finding {
+    let (left, most) = found.connections_left;
+    let text = format!("{} of {most} are free", left.max(0));
+    if left >= CONNECTIONS_MIN {
+        return Finding::green("connections", text);
+    }
+    let why = "each client needs three, and new clients are refused";
+    Finding::yellow("connections", text, why, "raise max_connections")
+}
+
+/// Leases do not depend on the clocks of clients, but fences follow them.
+const CLOCK_MAX: Duration = Duration::from_secs(60);
+
+fn clock(found: &Examination) -> Finding {
+    let offset = Duration::from_micros(found.clock_offset.unsigned_abs());
+    let direction = if found.clock_offset < 0 {
+        "behind"
+    } else {
+        "ahead of"
+    };
+    if offset < Duration::from_secs(1) {
+        return Finding::green("clock", "in sync with this machine");
+    }
+    let text = format!("{offset:.1?} {direction} this machine");
+    if offset < CLOCK_MAX {
+        return Finding::green("clock", text);
+    }
+    let why = "after a failover, a jump of the server's clock ends leases early or late";
+    Finding::yellow("clock", text, why, "synchronize the clocks by NTP")
+}
+
+/// Slower ones make short TTLs useless.
+const SLOW: Duration = Duration::from_millis(100);
+
+fn round_trip(sorted: &[Duration]) -> Option<Finding> {
+    let (median, longest) = (*sorted.get(sorted.len() / 2)?, *sorted.last()?);
+    let text = format!(
+        "median {}, max {} ({} samples)",
+        short(median),
+        short(longest),
+        sorted.len()
+    );
+    if median <= SLOW {
+        return Some(Finding::green("round_trip", text));
+    }
+    let why = "an attempt has a third of the TTL";
+    Some(Finding::yellow(
+        "round_trip",
+        text,
+        why,
+        "run clients closer to it, or use longer TTLs",
+    ))
+}
+
+#[cfg(test)]
+#[path = "doctor_tests.rs"]
+mod tests;

@@ -1,0 +1,167 @@
+//! `init`, `doctor`, and what operators do with locks on a PostgreSQL server.
+
+use leasehold_testkit::servers::{PostgresServer, until};
+use serde_json::{Value, json};
+
+use crate::support::harness::Sandbox;
+use crate::support::program::{assert_fields, sh};
+
+fn finding(report: &Value, id: &str) -> Value {
+    let checks = report["checks"].as_array().unwrap();
+    let found = checks.iter().find(|check| check["id"] == id);
+    found
+        .unwrap_or_else(|| panic!("no {id} in {report}"))
+        .clone()
+}
+
+#[test]
+fn schema_is_created_once_by_init() {
+    let server = PostgresServer::start();
+    let sandbox = Sandbox::on(&[server.url()]);
+    let remedy = [
+        "the schema \"leasehold\" does not exist",
+        "`leasehold init`",
+    ];
+    sandbox.run("run -n x true").fails(64, &remedy);
+    sandbox.run("run x true").fails(64, &remedy);
+    let first = sandbox.run("init").succeeds().stdout;
+    assert!(
+        first.starts_with("created the schema in postgres://127.0.0.1:"),
+        "{first}"
+    );
+    let second = sandbox.run("init").succeeds().stdout;
+    assert!(second.starts_with("nothing to do: "), "{second}");
+    let third = sandbox.run("init --json").json();
+    assert_fields(&third, json!({"schema_version": 1, "version_before": 1}));
+    sandbox.run("run -n x true").succeeds();
+    sandbox
+        .run("init --max-ttl 5s")
+        .fails(64, &["are for a quorum"]);
+    sandbox.run("members").fails(64, &["is no quorum"]);
+}
+
+#[test]
+fn doctor_names_what_is_wrong_and_its_remedy() {
+    let server = PostgresServer::start();
+    let sandbox = Sandbox::on(&[server.url()]);
+    let report = |sandbox: &Sandbox| sandbox.run("doctor --json").json_of_any();
+    assert_fields(
+        &finding(&report(&sandbox), "schema"),
+        json!({"verdict": "red"}),
+    );
+    sandbox.run("init").succeeds();
+    let found = report(&sandbox);
+    for id in [
+        "reachable",
+        "schema",
+        "rights",
+        "role",
+        "session",
+        "clock",
+        "failover",
+    ] {
+        assert_fields(&finding(&found, id), json!({"verdict": "green"}));
+    }
+    // The server of the tests does not wait for the disk.
+    let durability = finding(&found, "durability");
+    assert_fields(
+        &durability,
+        json!({"verdict": "red", "remedy": "set fsync = on in postgresql.conf"}),
+    );
+
+    server.sql("create role app login password 'app-secret';");
+    let login = format!("tester:{}@", PostgresServer::PASSWORD);
+    let app = Sandbox::on(&[server.url().replace(&login, "app:app-secret@")]);
+    app.run("run -n x true").fails(77, &["leasehold doctor"]);
+    for _ in 0..2 {
+        let rights = finding(&report(&app), "rights");
+        if rights["verdict"] == "red" {
+            let grants = rights["remedy"].as_str().unwrap();
+            server.sql(&format!("{grants};"));
+        }
+    }
+    assert_fields(
+        &finding(&report(&app), "rights"),
+        json!({"verdict": "green"}),
+    );
+    app.run("run -n x true").succeeds();
+}
+
+#[test]
+fn password_may_be_in_the_environment() {
+    let (sandbox, server) = Sandbox::on_postgres();
+    let login = format!("tester:{}@", PostgresServer::PASSWORD);
+    let bare = Sandbox::on(&[server.url().replace(&login, "tester@")]);
+    bare.run("status x").fails(69, &["password missing"]);
+    let variable = ("PGPASSWORD", PostgresServer::PASSWORD);
+    bare.start_with(variable, "run -n x true").wait().succeeds();
+    assert!(sandbox.is_free("x"));
+    let wrong = ("PGPASSWORD", "wrong-secret");
+    let refused = bare.start_with(wrong, "run -n x true").wait();
+    refused.fails(77, &["password authentication failed"]);
+    assert!(!refused.stderr.contains("wrong-secret"), "{refused:?}");
+}
+
+#[test]
+fn unusable_addresses_are_refused() {
+    let sandbox = Sandbox::new();
+    let two = ["postgres://a/x".to_owned(), "postgres://b/x".to_owned()];
+    sandbox
+        .run_at(&two, "run x true")
+        .fails(64, &["are no quorum"]);
+    let odd = ["postgres://u:secret@a/x?sslmode=prefer".to_owned()];
+    let refused = sandbox.run_at(&odd, "run x true");
+    refused.fails(64, &["sslmode \"prefer\""]);
+    assert!(!refused.stderr.contains("secret"), "{refused:?}");
+    let gone = ["postgres://u@127.0.0.1:1/x".to_owned()];
+    sandbox
+        .run_at(&gone, "run -n x true")
+        .fails(69, &["127.0.0.1:1"]);
+}
+
+#[test]
+fn operators_see_and_break_locks() {
+    let (sandbox, _server) = Sandbox::on_postgres();
+    let script = "echo $LEASEHOLD_FENCE > fence; while [ ! -e go ]; do sleep 0.02; done";
+    let holder = sandbox.start(&sh("run --ttl 6s x", script));
+    let fence: u64 = sandbox.line_in("fence").parse().unwrap();
+    let waiter = sandbox.start(&sh("run x", "echo > second"));
+    waiter.says("1st in the queue");
+    let listed = sandbox.run("ls --json").json();
+    assert_fields(&listed["locks"][0], json!({"lock": "x", "held": true}));
+    let waiters = sandbox.run("waiters x --json").json();
+    assert_eq!(waiters["waiters"].as_array().unwrap().len(), 1, "{waiters}");
+    sandbox
+        .run("break x --fence 7")
+        .fails(76, &["nothing is broken"]);
+    let broken = sandbox
+        .run(&format!("break x --fence {fence} --reason outage --json"))
+        .json();
+    assert_fields(
+        &broken["broken"],
+        json!({"fence": fence, "reason": "outage"}),
+    );
+    holder.wait().fails(76, &["an operator broke the lock"]);
+    waiter.wait().succeeds();
+    let status = sandbox.run("status x").stdout;
+    assert!(
+        status.contains(&format!("the lease with fence {fence} was broken at ")),
+        "{status}"
+    );
+}
+
+#[test]
+fn lock_broken_at_once_passes_on() {
+    let (sandbox, _server) = Sandbox::on_postgres();
+    let script = "echo $LEASEHOLD_FENCE > fence; while [ ! -e go ]; do sleep 0.02; done";
+    let holder = sandbox.start(&sh("run --ttl 60s x", script));
+    let fence = sandbox.line_in("fence");
+    let waiter = sandbox.start(&sh("run x", "echo > second"));
+    waiter.says("1st in the queue");
+    sandbox
+        .run(&format!("break x --fence {fence} --now"))
+        .succeeds();
+    until("the waiter runs", || sandbox.path("second").exists());
+    waiter.wait().succeeds();
+    drop(holder);
+}
