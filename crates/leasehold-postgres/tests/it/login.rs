@@ -142,7 +142,7 @@ async fn examination_tells_what_a_server_is() {
         "one machine: {found:?}"
     );
     let standby = PostgresServer::builder()
-        .standby_of(&server, "second")
+        .standby_of(server.port(), "second")
         .start();
     let found = store(&standby).examine().await.expect("facts");
     assert!(found.is_standby, "{found:?}");

@@ -60,13 +60,12 @@ impl PostgresBuilder {
         self
     }
 
-    /// Makes it a standby that follows `primary`, under this name.
+    /// Makes it a standby that follows the server at `port`, under this name. The port may be that of a proxy.
     #[must_use]
-    pub fn standby_of(mut self, primary: &PostgresServer, name: &str) -> Self {
-        self.primary = Some(primary.port);
+    pub fn standby_of(mut self, port: u16, name: &str) -> Self {
+        self.primary = Some(port);
         let connection = format!(
-            "host=127.0.0.1 port={} user={USER} password={} application_name={name}",
-            primary.port,
+            "host=127.0.0.1 port={port} user={USER} password={} application_name={name}",
             PostgresServer::PASSWORD
         );
         self.setting("primary_conninfo", &connection)
