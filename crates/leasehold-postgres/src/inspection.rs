@@ -47,16 +47,12 @@ impl Inspection for PostgresSession {
             let rows = self.rows(LIST, pattern.prefix()).await?;
             let mut locks: Vec<(Key, Vec<Holder>)> = Vec::new();
             for row in &rows {
-                let name: &str = row.get(0);
-                if locks.last().is_some_and(|(key, _)| key.as_str() == name) {
-                    let last = locks.last_mut().map(|(_, holders)| holders);
-                    last.into_iter()
-                        .try_for_each(|holders| Ok::<_, Error>(holders.push(holder(row)?)))?;
-                } else if pattern.matches(name) {
-                    if locks.len() > limit {
-                        break;
-                    }
-                    locks.push((Key::new(name)?, vec![holder(row)?]));
+                let (name, count): (&str, _) = (row.get(0), locks.len());
+                match locks.last_mut() {
+                    Some((key, holders)) if key.as_str() == name => holders.push(holder(row)?),
+                    _ if !pattern.matches(name) => {}
+                    _ if count > limit => break,
+                    _ => locks.push((Key::new(name)?, vec![holder(row)?])),
                 }
             }
             let more = locks.len() > limit;

@@ -71,7 +71,7 @@ impl Fault {
                 }
             }
             Self::HalfOpen => {
-                self.spoil_until_others_hold(cluster, hold.worker, NetworkFault::HalfOpen)
+                self.spoil_until_others_hold(cluster, hold.worker, NetworkFault::HalfOpen);
             }
             Self::SlowAnswers => {
                 let slow = NetworkFault::SlowAnswers(TTL * 3 / 2);
