@@ -1,14 +1,16 @@
 -- Takes a lock, or a place in its queue. One call is one attempt.
 --
--- p_waits: queue if the lock is busy. p_barges: go ahead of the queue, without a place.
--- status: 0 granted, with the fence; 1 busy, with what is known; 2 other permits are in use, their number is in `fence`.
+-- p_waits: queue if the lock is busy. p_barges: go ahead of the queue, without a place. Returns one of
+--   granted FENCE
+--   busy HOLDER REMAINING POSITION   the owner that holds, and for how many microseconds; the position in the queue; or -
+--   permits NUMBER                   the lock is in use with this other number of permits
+-- A text is cheaper than a row, which the server would keep in a table of its own.
 create or replace function leasehold.acquire(
     p_name text, p_owner text, p_client text, p_mode integer, p_ttl bigint, p_proposal bigint,
-    p_waits boolean, p_barges boolean,
-    out status integer, out fence bigint, out holder text, out remaining bigint, out "position" bigint
-) language plpgsql as $$
+    p_waits boolean, p_barges boolean
+) returns text language plpgsql as $$
 declare
-    l leasehold.lock;
+    v_fence bigint;
 begin
     if p_mode = 0 then
         -- The usual case: the lock is free, and nobody waits for it. A row without an owner needs no `for update`.
@@ -16,12 +18,23 @@ begin
         set fence = greatest(x.fence, p_proposal) + 1, owner = p_owner, client = p_client, since = p_proposal,
             until = clock_timestamp() + p_ttl * interval '1 microsecond'
         where x.name = p_name and x.owner is null and not x.crowded
-        returning x.fence into fence;
+        returning x.fence into v_fence;
         if found then
-            status := 0;
-            return;
+            return 'granted ' || v_fence;
         end if;
     end if;
+    return leasehold.acquire_other(p_name, p_owner, p_client, p_mode, p_ttl, p_proposal, p_waits, p_barges);
+end $$;
+
+-- The same for a lock that is new, or held, or crowded.
+create or replace function leasehold.acquire_other(
+    p_name text, p_owner text, p_client text, p_mode integer, p_ttl bigint, p_proposal bigint,
+    p_waits boolean, p_barges boolean
+) returns text language plpgsql as $$
+declare
+    l leasehold.lock;
+    v_fence bigint;
+begin
     -- A look without a lock: most attempts that fail need no more.
     select * into l from leasehold.lock x where x.name = p_name;
     if not found then
@@ -30,22 +43,17 @@ begin
             case p_mode when 0 then p_owner end, p_client, p_proposal,
             clock_timestamp() + p_ttl * interval '1 microsecond')
         on conflict do nothing
-        returning x.fence into fence;
+        returning x.fence into v_fence;
         if found and random() < 0.05 then
             perform leasehold.sweep();
         end if;
-        if fence > 0 then
-            status := 0;
-            return;
+        if v_fence > 0 then
+            return 'granted ' || v_fence;
         end if;
     elsif (p_barges or not p_waits) and l.owner <> p_owner and l.until > clock_timestamp() then
-        status := 1;
-        holder := l.owner;
-        remaining := leasehold.micros(l.until);
-        return;
+        return format('busy %s %s -', l.owner, leasehold.micros(l.until));
     end if;
-    select * into status, fence, holder, remaining, "position"
-    from leasehold.acquire_crowded(p_name, p_owner, p_client, p_mode, p_ttl, p_proposal, p_waits, p_barges);
+    return leasehold.acquire_crowded(p_name, p_owner, p_client, p_mode, p_ttl, p_proposal, p_waits, p_barges);
 end $$;
 
 -- Returns how long it is until then, in microseconds; 0 if that is over.
@@ -56,59 +64,59 @@ $$;
 -- The same for a lock that may have other holders, or waiters.
 create or replace function leasehold.acquire_crowded(
     p_name text, p_owner text, p_client text, p_mode integer, p_ttl bigint, p_proposal bigint,
-    p_waits boolean, p_barges boolean,
-    out status integer, out fence bigint, out holder text, out remaining bigint, out "position" bigint
-) language plpgsql as $$
+    p_waits boolean, p_barges boolean
+) returns text language plpgsql as $$
 declare
     l leasehold.lock;
+    v_fence bigint;
     v_ticket bigint;
     v_held record;
     v_ahead record;
+    v_holder text;
+    v_until timestamptz;
+    v_position bigint;
 begin
-    status := 1;
     l := leasehold.lock_row(p_name);
     if l.crowded then
         perform leasehold.drop_expired(p_name, p_owner);
         if exists (select from leasehold.ended e where e.name = p_name and e.owner = p_owner) then
             -- A late request of an owner that was released or broken.
-            return;
+            return 'busy - - -';
         end if;
         select w.ticket into v_ticket from leasehold.waiter w where w.name = p_name and w.owner = p_owner;
     end if;
-    fence := leasehold.granted_before(l, p_owner, p_ttl);
-    if fence is not null then
-        status := 0;
-        return;
+    v_fence := leasehold.granted_before(l, p_owner, p_ttl);
+    if v_fence is not null then
+        return 'granted ' || v_fence;
     end if;
     select count(*) as number, max(s.mode) as mode, min(s.until) as until, min(s.owner) as owner into v_held
     from leasehold.sharer s where s.name = p_name and s.until > clock_timestamp();
     if p_mode > 0 and v_held.mode > 0 and v_held.mode <> p_mode then
         delete from leasehold.waiter w where w.name = p_name and w.owner = p_owner;
-        status := 2;
-        fence := v_held.mode;
-        return;
+        return 'permits ' || v_held.mode;
     end if;
     if l.owner is not null and l.until > clock_timestamp() then
-        holder := l.owner;
-        remaining := leasehold.micros(l.until);
+        v_holder := l.owner;
+        v_until := l.until;
     elsif not leasehold.admits(p_mode, v_held.number, v_held.mode) then
-        holder := v_held.owner;
-        remaining := leasehold.micros(v_held.until);
+        v_holder := v_held.owner;
+        v_until := v_held.until;
     else
         -- The lock itself is free for this mode. Who comes first?
         select count(*) as number, count(*) filter (where w.mode <> p_mode) as others into v_ahead
-        from leasehold.waiter w where w.name = p_name and w.owner <> p_owner and (v_ticket is null or w.ticket < v_ticket);
+        from leasehold.waiter w
+        where w.name = p_name and w.owner <> p_owner and (v_ticket is null or w.ticket < v_ticket);
         if p_barges or v_ahead.number = 0 or (v_ahead.others = 0
-            and leasehold.admits(p_mode, v_held.number + v_ahead.number, case when p_mode = 0 then 0 else p_mode end))
+            and leasehold.admits(p_mode, v_held.number + v_ahead.number, p_mode))
         then
-            fence := leasehold.grant_to(l, p_owner, p_client, p_mode, p_ttl, p_proposal);
-            status := 0;
-            return;
+            return 'granted ' || leasehold.grant_to(l, p_owner, p_client, p_mode, p_ttl, p_proposal);
         end if;
     end if;
     if p_waits and not p_barges then
-        "position" := leasehold.enqueue(l, p_owner, p_client, p_mode, v_ticket);
+        v_position := leasehold.enqueue(l, p_owner, p_client, p_mode, v_ticket);
     end if;
+    return format('busy %s %s %s', coalesce(v_holder, '-'), coalesce(leasehold.micros(v_until)::text, '-'),
+        coalesce(v_position::text, '-'));
 end $$;
 
 -- Returns the fence of an owner that holds already: the answer to its earlier attempt was lost. Renews the lease, since

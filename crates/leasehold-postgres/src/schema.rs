@@ -60,6 +60,9 @@ async fn init_in(
     transaction: &Transaction<'_>,
     schema: &str,
 ) -> Result<Result<Initialized, Error>, tokio_postgres::Error> {
+    // A change of many rows takes long, and so does another that is under way.
+    let patient = "set local lock_timeout = 0; set local statement_timeout = 0";
+    transaction.batch_execute(patient).await?;
     let lock = "select pg_advisory_xact_lock($1)";
     transaction.execute(lock, &[&INIT_LOCK]).await?;
     // Only who may create schemas may run `create schema if not exists`, even if it does.

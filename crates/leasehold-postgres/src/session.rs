@@ -11,7 +11,6 @@ use leasehold::store::{
 };
 use leasehold::{Effect, Error, ErrorKind, Fence, LostReason, Mode};
 use tokio::sync::oneshot;
-use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use tokio_util::task::TaskTracker;
 
@@ -44,7 +43,7 @@ enum Answer {
     Busy(Busy),
 }
 
-const ACQUIRE: &str = "select * from leasehold.acquire($1, $2, $3, $4, $5, $6, $7, $8)";
+const ACQUIRE: &str = "select leasehold.acquire($1, $2, $3, $4, $5, $6, $7, $8)";
 const RELEASE: &str = "select leasehold.release($1, $2, $3)";
 const RENEW: &str = "select leasehold.renew($1, $2, $3, $4)";
 
@@ -201,7 +200,7 @@ impl PostgresSession {
             }
         });
         match asking.await? {
-            Some(row) => answer(&row, request),
+            Some(row) => answer(row.get(0), request),
             None => Ok(Answer::Busy(Busy::default())),
         }
     }
@@ -389,30 +388,28 @@ impl Drop for OwedRelease {
     }
 }
 
-/// Reads the row that `leasehold.acquire` returns.
-fn answer(row: &Row, request: &LockRequest) -> Result<Answer, Error> {
-    let (status, fence): (Option<i32>, Option<i64>) = (row.get(0), row.get(1));
-    match (status, fence) {
-        (Some(0), Some(fence)) => {
-            let fence = Fence::try_from(fence)
-                .map_err(|_| unexpected("a fence that is none").with_unknown_effect())?;
+/// Reads what `leasehold.acquire` returns.
+fn answer(text: &str, request: &LockRequest) -> Result<Answer, Error> {
+    let mut words = text.split(' ');
+    let (kind, first) = (words.next(), words.next().unwrap_or_default());
+    let number = |word: Option<&str>| word?.parse::<u64>().ok();
+    match (kind, number(Some(first))) {
+        (Some("granted"), Some(fence)) => {
+            let fence = Fence::new(fence).ok_or_else(|| unexpected(text).with_unknown_effect())?;
             Ok(Answer::Granted(fence))
         }
-        (Some(1), _) => {
-            let holder: Option<String> = row.get(2);
-            let mut busy = Busy::by(holder.and_then(|owner| owner.parse().ok()));
-            busy.remaining = row.get::<_, Option<i64>>(3).map(span);
-            busy.position = row
-                .get::<_, Option<i64>>(4)
-                .and_then(|number| u64::try_from(number).ok());
-            Ok(Answer::Busy(busy))
-        }
-        (Some(2), Some(in_use)) => {
+        (Some("permits"), Some(in_use)) => {
             let wanted = request.mode.permits().map_or(0, Permits::get);
             let text = format!("the lock has {in_use} permits, not {wanted}");
             Err(Error::new(ErrorKind::PermitsDiffer, text))
         }
-        _ => Err(unexpected("an unknown status").with_unknown_effect()),
+        (Some("busy"), _) => {
+            let mut busy = Busy::by(first.parse().ok());
+            busy.remaining = number(words.next()).map(Duration::from_micros);
+            busy.position = number(words.next());
+            Ok(Answer::Busy(busy))
+        }
+        _ => Err(unexpected(text).with_unknown_effect()),
     }
 }
 
@@ -464,7 +461,45 @@ pub(crate) fn span(micros: i64) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use leasehold::Key;
+    use leasehold::env::Env;
+
     use super::*;
+
+    #[test]
+    fn answers_are_read_or_refused() {
+        let env = Env::default();
+        let info = Arc::new(env.this_process(None));
+        let owner = Owner::at(info.id, env.clock.wall(), &*env.entropy);
+        let request = LockRequest::new(
+            Key::new("x").unwrap(),
+            owner,
+            Duration::from_secs(1),
+            env.clock.wall(),
+            info,
+        );
+        let read = |text: &str| answer(text, &request);
+        assert!(matches!(read("granted 7"), Ok(Answer::Granted(fence)) if fence.get() == 7));
+        let Ok(Answer::Busy(busy)) = read(&format!("busy {owner} 1500 3")) else {
+            panic!("not busy")
+        };
+        assert_eq!((busy.holder, busy.position), (Some(owner), Some(3)));
+        assert_eq!(busy.remaining, Some(Duration::from_micros(1500)));
+        let Ok(Answer::Busy(busy)) = read("busy - - -") else {
+            panic!("not busy")
+        };
+        assert_eq!(busy, Busy::default());
+        let differs = read("permits 3").err().map(|error| error.kind());
+        assert_eq!(differs, Some(ErrorKind::PermitsDiffer));
+        for text in ["", "granted", "granted 0", "granted x", "permits", "7"] {
+            let error = read(text).err().unwrap();
+            assert_eq!(
+                (error.kind(), error.effect()),
+                (ErrorKind::InvalidResponse, Effect::Unknown),
+                "{text}"
+            );
+        }
+    }
 
     #[test]
     fn modes_survive_their_numbers() {
