@@ -9,6 +9,7 @@ use std::sync::Arc;
 use leasehold::store::{Expiry, Store};
 use leasehold_etcd::EtcdStore;
 use leasehold_file::FileStore;
+use leasehold_postgres::PostgresStore;
 use leasehold_redis::RedisStore;
 use leasehold_zookeeper::ZooKeeperStore;
 
@@ -25,6 +26,10 @@ fn stores(folder: &Path) -> Vec<(&'static str, Arc<dyn Store>)> {
         (
             "a quorum of Redis servers",
             redis(&["redis://a", "redis://b", "redis://c"]),
+        ),
+        (
+            "PostgreSQL",
+            Arc::new(PostgresStore::new("postgres://u@a").unwrap()),
         ),
         ("etcd", Arc::new(EtcdStore::new("etcd://a").unwrap())),
         (

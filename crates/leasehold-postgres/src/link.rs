@@ -203,7 +203,7 @@ impl Slot {
     /// Checks the schema, prepares the statements and listens, all in one round trip.
     async fn prepare(&self, client: &Client) -> Result<Vec<Statement>, Error> {
         let schema = self.place.settings.schema.as_str();
-        let version = schema::sql_in(schema, schema::READ_VERSION);
+        let version = schema::sql_in(schema, VERSION_AND_SETTINGS);
         let statements = self.purpose.statements.iter();
         let statements = statements.map(async |(sql, types)| {
             let sql = schema::sql_in(schema, sql);
@@ -221,7 +221,11 @@ impl Slot {
             listening
         );
         let version = match version {
-            Ok(rows) => rows.first().map(|row| row.get(0)),
+            Ok(rows) => {
+                let has_settings = rows.iter().all(|row| row.get(1));
+                has_settings.then_some(()).ok_or_else(pooled)?;
+                rows.first().map(|row| row.get(0))
+            }
             Err(error) if failure::is_missing_schema(&error) => None,
             Err(error) => return Err(failure::of_connecting(error)),
         };
@@ -256,6 +260,16 @@ impl Link {
     fn close(&self) {
         self.closed.cancel();
     }
+}
+
+/// The version of the schema, and whether the session has the settings that the client asked for.
+const VERSION_AND_SETTINGS: &str =
+    "select number, current_setting('lock_timeout') = '100ms' from leasehold.version";
+
+fn pooled() -> Error {
+    let text = "the session lacks the settings that the client asked for, as behind a connection pooler; give the address \
+                of the server itself";
+    Error::new(ErrorKind::Refused, text)
 }
 
 fn no_connection(limit: Duration) -> Error {

@@ -121,7 +121,7 @@ impl PostgresSession {
         let wait = request
             .is_queued()
             .then(|| self.0.waits.enter(request.owner));
-        let (mut proposal, mut is_settled) = (request.proposal, true);
+        let (mut proposal, mut is_settled, mut has_place) = (request.proposal, true, false);
         loop {
             let listening = self.0.leases.number();
             let since = self.now();
@@ -134,6 +134,7 @@ impl PostgresSession {
                 }
                 Ok(Answer::Busy(busy)) if !request.waits => return Err(AcquireError::Busy(busy)),
                 Ok(Answer::Busy(busy)) => {
+                    has_place |= request.is_queued();
                     progress.busy(busy.clone());
                     match &wait {
                         Some(wait) => self.pause(request, wait, listening, &busy).await,
@@ -143,10 +144,9 @@ impl PostgresSession {
                 Err(error) => {
                     is_settled &= error.effect() == Effect::None;
                     if !request.waits || !error.is_retryable() {
-                        // An earlier attempt may have taken a place.
-                        return Err(match request.waits {
-                            true => error.with_unknown_effect().into(),
-                            false => error.into(),
+                        return Err(match is_settled && !has_place {
+                            true => error.into(),
+                            false => error.with_unknown_effect().into(),
                         });
                     }
                     progress.unavailable(error);

@@ -133,8 +133,8 @@ impl fmt::Debug for Settings {
 /// Sets what every connection needs.
 fn completed(mut config: Config, tls: bool) -> Config {
     let given = config.get_options().unwrap_or_default();
-    let options = format!("{SESSION} {given}");
-    config.options(options.trim_end());
+    let options = format!("{given} {SESSION}");
+    config.options(options.trim_start());
     config.ssl_mode(if tls {
         SslMode::Require
     } else {
@@ -257,7 +257,7 @@ mod tests {
         assert!(settings.is_encrypted() && !settings.is_local());
         let options = settings.config.get_options().unwrap();
         assert!(
-            options.starts_with("-c default_") && options.ends_with("work_mem=1MB"),
+            options.starts_with("-c work_mem=1MB -c default_"),
             "{options}"
         );
         assert!(!parsed("postgres://h/app").is_encrypted());

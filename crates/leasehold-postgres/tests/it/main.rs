@@ -7,3 +7,4 @@ mod login;
 mod schema;
 mod support;
 mod tables;
+mod waiting;

@@ -265,7 +265,7 @@ impl PostgresServer {
         }
     }
 
-    /// Lets them go on.
+    /// Continues all processes that were stopped.
     pub fn thaw(&self) {
         self.thaw_all(self.pid());
     }
@@ -384,7 +384,7 @@ impl Unprivileged {
         succeed(copy);
     }
 
-    /// Returns the settings for the certificate of `ca`, of which the server gets a copy.
+    /// Copies the certificate of `ca` for the server. Returns the settings that name the copy.
     fn certificate(&self, ca: &TestCa, dir: &Path) -> [String; 3] {
         let copied = |from: PathBuf, name: &str| {
             let to = dir.join(name);
