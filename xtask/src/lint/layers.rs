@@ -2,7 +2,7 @@ use crate::step::{answer, cargo};
 use crate::workspace::Workspace;
 
 /// What each crate may depend on in this workspace, apart from its tests.
-const LAYERS: [(&str, &[&str]); 10] = [
+const LAYERS: [(&str, &[&str]); 11] = [
     ("leasehold-types", &[]),
     ("leasehold", &["leasehold-types"]),
     ("leasehold-quorum", &["leasehold-types"]),
