@@ -1,4 +1,4 @@
-//! A holder pauses until another client has the lock. Its transaction is then refused, whatever it believes.
+//! A holder pauses until another client has the lock. The database then refuses its transaction.
 //!
 //! `cargo run --example late_writer -- postgres://user:password@host/database`
 #![expect(clippy::print_stdout, reason = "it prints what happens")]
@@ -32,7 +32,7 @@ async fn main() -> Outcome<()> {
         .await?;
     let early = guard.fence();
     println!("the first client holds the lock with fence {early}, and pauses");
-    // No process renews the lease from here on, as if this one stood still.
+    // No process renews the lease from here on, as in a process that is stopped.
     drop(guard.into_handle()?);
 
     let guard = second.lock(&key).acquire().await?;

@@ -13,7 +13,7 @@ declare
     v_fence bigint;
 begin
     if p_mode = 0 then
-        -- The usual case: the lock is free, and nobody waits for it. A row without an owner needs no `for update`.
+        -- The usual case: the lock is free, and it has no waiters. A row without an owner needs no `for update`.
         update leasehold.lock x
         set fence = greatest(x.fence, p_proposal) + 1, owner = p_owner, client = p_client, since = p_proposal,
             until = clock_timestamp() + p_ttl * interval '1 microsecond'
@@ -176,7 +176,7 @@ declare
     v_until timestamptz;
 begin
     if l.owner is not null then
-        -- Waits for a transaction of the former holder. It sees that the lease is over, whatever its snapshot.
+        -- Waits for a transaction of the former holder. That transaction then sees that the lease is over, also with an old snapshot.
         perform from leasehold.lock x where x.name = l.name for update;
     end if;
     if l.crowded then

@@ -1,4 +1,4 @@
--- Drops what nobody needs any more in one random page of each table that grows with the number of names. An attempt with
+-- Drops old rows in one random page of each table that grows with the number of names. An attempt with
 -- a new name calls it now and then, so the tables do not grow without end. It waits for nothing.
 create or replace function leasehold.sweep() returns void language plpgsql as $$
 declare
@@ -11,7 +11,7 @@ begin
         select x.name from leasehold.lock x
         where x.ctid >= v_range[1] and x.ctid < v_range[2] and x.fence < v_week and x.owner is null and not x.crowded
         for update skip locked);
-    -- Waiters, sharers and ends of a lock that nobody uses any more.
+    -- A lock that was not used for a week may still say that it is crowded.
     v_range := leasehold.random_page('leasehold.lock');
     update leasehold.lock x set crowded = false where x.name in (
         select y.name from leasehold.lock y

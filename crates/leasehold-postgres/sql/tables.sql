@@ -18,7 +18,7 @@ create table leasehold.lock (
     until timestamptz,
     -- An operator broke the lease. The owner keeps others out until the end of the lease.
     broken boolean not null default false,
-    -- Whether the tables sharer, waiter and ended may have rows of this lock. Otherwise nobody looks there.
+    -- Whether the tables sharer, waiter and ended may have rows of this lock. Otherwise no function looks there.
     crowded boolean not null default false
 ) with (fillfactor = 50);
 

@@ -7,7 +7,7 @@ use crate::connect::Place;
 use crate::link::{Purpose, Slot};
 
 /// A connection for each runtime that polls requests. The runtime of the callers drives it, so no thread has to wake
-/// another one for an answer. Callers without a runtime share the one that the client's thread drives.
+/// another one for an answer. Callers without a runtime share a connection on the client's thread.
 #[derive(Debug)]
 pub(crate) struct CallerSlots {
     place: Arc<Place>,

@@ -16,7 +16,7 @@ use crate::failure;
 use crate::tls::Tls;
 use crate::url::Settings;
 
-/// Where the server is, and how to encrypt what is sent there.
+/// The address of the server, and its authorities.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) settings: Settings,

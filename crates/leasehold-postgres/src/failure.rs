@@ -28,7 +28,7 @@ pub(crate) fn of_connecting(error: tokio_postgres::Error) -> Error {
     }
 }
 
-/// Whether the connection is of no use any more.
+/// Whether the connection can no longer be used.
 pub(crate) fn ends_connection(error: &tokio_postgres::Error) -> bool {
     let severity = error.as_db_error().map(DbError::parsed_severity);
     severity.is_none_or(|severity| severity != Some(Severity::Error))

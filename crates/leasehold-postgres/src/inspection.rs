@@ -10,8 +10,9 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::client_text;
+use crate::requests::{mode_of, span};
 use crate::schema::sql_in;
-use crate::session::{PostgresSession, mode_of, span};
+use crate::session::PostgresSession;
 
 const HOLDERS: &str = "select name, owner, mode, fence, client, since, leasehold.micros(until), broken \
      from leasehold.holder where name = $1 order by fence";

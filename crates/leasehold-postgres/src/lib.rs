@@ -29,6 +29,7 @@ mod failure;
 mod inspection;
 mod link;
 mod records;
+mod requests;
 mod schema;
 mod session;
 mod store;

@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use leasehold::clock::{BootInstant, WallTime, within};
 use leasehold::store::{
-    AcquireError, Admin, BoxFuture, Busy, Grant, Held, Inspection, LockRequest, Owner, Permits,
-    Progress, Records, ReleaseReply, RenewReply, Session, SessionContext, Term,
+    AcquireError, Admin, BoxFuture, Busy, Grant, Held, Inspection, LockRequest, Owner, Progress,
+    Records, ReleaseReply, RenewReply, Session, SessionContext, Term,
 };
-use leasehold::{Effect, Error, ErrorKind, Fence, LostReason, Mode};
+use leasehold::{Effect, Error, ErrorKind};
 use tokio::sync::oneshot;
-use tokio_postgres::types::Type;
 use tokio_util::task::TaskTracker;
 
 use crate::caller_slots::CallerSlots;
@@ -19,6 +18,7 @@ use crate::client_text;
 use crate::connect::Place;
 use crate::failure;
 use crate::link::{Purpose, Slot};
+use crate::requests::{ATTEMPTS, Answer, LEASES, answer, micros, mode_number, renewal, unexpected};
 use crate::waits::{Wait, Waits};
 
 #[derive(Clone, Debug)]
@@ -36,48 +36,6 @@ struct Inner {
     settled: Mutex<HashSet<Owner>>,
     releases: TaskTracker,
 }
-
-/// The answer to an attempt.
-enum Answer {
-    Granted(Fence),
-    Busy(Busy),
-}
-
-const ACQUIRE: &str = "select leasehold.acquire($1, $2, $3, $4, $5, $6, $7, $8)";
-const RELEASE: &str = "select leasehold.release($1, $2, $3)";
-const RENEW: &str = "select leasehold.renew($1, $2, $3, $4)";
-
-/// The statements of the two connections, in the order of [`Link::statements`](crate::link::Link::statements).
-const ATTEMPTS: &[(&str, &[Type])] = &[
-    (RELEASE, RELEASED),
-    (
-        ACQUIRE,
-        &[
-            Type::TEXT,
-            Type::TEXT,
-            Type::TEXT,
-            Type::INT4,
-            Type::INT8,
-            Type::INT8,
-            Type::BOOL,
-            Type::BOOL,
-        ],
-    ),
-];
-const LEASES: &[(&str, &[Type])] = &[
-    (RELEASE, RELEASED),
-    (
-        RENEW,
-        &[
-            Type::TEXT_ARRAY,
-            Type::TEXT_ARRAY,
-            Type::INT4_ARRAY,
-            Type::INT8_ARRAY,
-        ],
-    ),
-];
-
-const RELEASED: &[Type] = &[Type::TEXT, Type::TEXT, Type::BOOL];
 
 /// How often a waiter asks without news. The server keeps its place for four times as long.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -384,128 +342,6 @@ impl Drop for OwedRelease {
     fn drop(&mut self) {
         if let Some((session, request)) = self.0.take() {
             drop(session.spawn_release(request, false));
-        }
-    }
-}
-
-/// Reads what `leasehold.acquire` returns.
-fn answer(text: &str, request: &LockRequest) -> Result<Answer, Error> {
-    let mut words = text.split(' ');
-    let (kind, first) = (words.next(), words.next().unwrap_or_default());
-    let number = |word: Option<&str>| word?.parse::<u64>().ok();
-    match (kind, number(Some(first))) {
-        (Some("granted"), Some(fence)) => {
-            let fence = Fence::new(fence).ok_or_else(|| unexpected(text).with_unknown_effect())?;
-            Ok(Answer::Granted(fence))
-        }
-        (Some("permits"), Some(in_use)) => {
-            let wanted = request.mode.permits().map_or(0, Permits::get);
-            let text = format!("the lock has {in_use} permits, not {wanted}");
-            Err(Error::new(ErrorKind::PermitsDiffer, text))
-        }
-        (Some("busy"), _) => {
-            let mut busy = Busy::by(first.parse().ok());
-            busy.remaining = number(words.next()).map(Duration::from_micros);
-            busy.position = number(words.next());
-            Ok(Answer::Busy(busy))
-        }
-        _ => Err(unexpected(text).with_unknown_effect()),
-    }
-}
-
-fn renewal(held: &Held, answer: i32, since: BootInstant) -> RenewReply {
-    match answer {
-        0 => RenewReply::Renewed(Term::new(since, held.request.ttl)),
-        1 => RenewReply::Lost(LostReason::Taken),
-        2 => RenewReply::Lost(LostReason::Gone),
-        3 => RenewReply::Lost(LostReason::Broken),
-        _ => {
-            RenewReply::Unknown(unexpected("an unknown answer to a renewal").with_unknown_effect())
-        }
-    }
-}
-
-fn unexpected(what: &str) -> Error {
-    let text =
-        format!("the server sent {what}; are the functions of the schema those of this version?");
-    Error::new(ErrorKind::InvalidResponse, text)
-}
-
-/// How the tables write a mode.
-fn mode_number(mode: Mode) -> i32 {
-    match mode {
-        Mode::Exclusive => 0,
-        Mode::Shared => -1,
-        Mode::Permit(permits) => i32::try_from(permits.get()).unwrap_or(i32::MAX),
-    }
-}
-
-/// The mode that a number stands for.
-pub(crate) fn mode_of(number: i32) -> Mode {
-    match u32::try_from(number).ok().map(Permits::new) {
-        Some(Ok(permits)) => Mode::Permit(permits),
-        _ if number < 0 => Mode::Shared,
-        _ => Mode::Exclusive,
-    }
-}
-
-/// A span as SQL writes it.
-pub(crate) fn micros(span: Duration) -> i64 {
-    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
-}
-
-/// A span that SQL wrote.
-pub(crate) fn span(micros: i64) -> Duration {
-    Duration::from_micros(u64::try_from(micros).unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-    use leasehold::Key;
-    use leasehold::env::Env;
-
-    use super::*;
-
-    #[test]
-    fn answers_are_read_or_refused() {
-        let env = Env::default();
-        let info = Arc::new(env.this_process(None));
-        let owner = Owner::at(info.id, env.clock.wall(), &*env.entropy);
-        let request = LockRequest::new(
-            Key::new("x").unwrap(),
-            owner,
-            Duration::from_secs(1),
-            env.clock.wall(),
-            info,
-        );
-        let read = |text: &str| answer(text, &request);
-        assert!(matches!(read("granted 7"), Ok(Answer::Granted(fence)) if fence.get() == 7));
-        let Ok(Answer::Busy(busy)) = read(&format!("busy {owner} 1500 3")) else {
-            panic!("not busy")
-        };
-        assert_eq!((busy.holder, busy.position), (Some(owner), Some(3)));
-        assert_eq!(busy.remaining, Some(Duration::from_micros(1500)));
-        let Ok(Answer::Busy(busy)) = read("busy - - -") else {
-            panic!("not busy")
-        };
-        assert_eq!(busy, Busy::default());
-        let differs = read("permits 3").err().map(|error| error.kind());
-        assert_eq!(differs, Some(ErrorKind::PermitsDiffer));
-        for text in ["", "granted", "granted 0", "granted x", "permits", "7"] {
-            let error = read(text).err().unwrap();
-            assert_eq!(
-                (error.kind(), error.effect()),
-                (ErrorKind::InvalidResponse, Effect::Unknown),
-                "{text}"
-            );
-        }
-    }
-
-    #[test]
-    fn modes_survive_their_numbers() {
-        let permits = |count| Mode::Permit(Permits::new(count).unwrap());
-        for mode in [Mode::Exclusive, Mode::Shared, permits(1), permits(128)] {
-            assert_eq!(mode_of(mode_number(mode)), mode);
         }
     }
 }

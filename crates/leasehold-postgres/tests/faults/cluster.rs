@@ -130,7 +130,7 @@ impl Cluster {
     }
 }
 
-/// The address of two servers, of which one accepts writes.
+/// Returns the address of two servers. One of them accepts writes.
 fn both(one: u16, other: u16) -> String {
     PostgresServer::url_at(one).replace(&format!(":{one}/"), &format!(":{one},127.0.0.1:{other}/"))
         + "?target_session_attrs=read-write"
