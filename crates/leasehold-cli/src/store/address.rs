@@ -22,12 +22,18 @@ pub(crate) fn backend(choice: &Choice) -> Result<Box<dyn Backend + '_>, Failure>
     }
 }
 
-/// Splits a list of addresses at its commas. An ensemble of ZooKeeper has all its servers in one address.
+/// Splits a list of addresses at its commas. An ensemble of ZooKeeper, or a PostgreSQL server and its standbys, is one
+/// address.
 pub(crate) fn split(list: &str) -> Vec<String> {
-    if is_zookeeper(list.trim_start()) {
+    if has_several_hosts(list.trim_start()) {
         return vec![list.trim().to_owned()];
     }
     list.split(',').map(|url| url.trim().to_owned()).collect()
+}
+
+fn has_several_hosts(address: &str) -> bool {
+    let scheme = address.split_once("://").map(|(scheme, _)| scheme);
+    is_zookeeper(address) || matches!(scheme, Some("postgres" | "postgresql"))
 }
 
 fn is_zookeeper(address: &str) -> bool {

@@ -23,12 +23,15 @@ impl PostgresServer<'_> {
     }
 
     fn read(&self) -> Result<PostgresStore, Failure> {
-        let [url] = self.0.urls.as_slice() else {
-            return Err(Failure::usage(
-                "several PostgreSQL servers are no quorum; name one, or write %2C for the comma between hosts of one URL",
-            ));
+        let url = match self.0.urls.as_slice() {
+            [url] if url.matches("://").count() == 1 => url,
+            _ => {
+                return Err(Failure::usage(
+                    "several PostgreSQL servers are no quorum; name one, or a primary and its standbys as postgres://a,b/app",
+                ));
+            }
         };
-        let store = PostgresStore::new(url.replace("%2C", ","))?;
+        let store = PostgresStore::new(url)?;
         // As all clients of PostgreSQL do.
         Ok(match std::env::var("PGPASSWORD") {
             Ok(password) => store.default_password(password),

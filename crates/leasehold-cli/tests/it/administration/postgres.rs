@@ -102,12 +102,33 @@ fn password_may_be_in_the_environment() {
     assert!(!refused.stderr.contains("wrong-secret"), "{refused:?}");
 }
 
+/// The first host of the URL is a standby.
+#[test]
+fn primary_is_found_among_several_hosts() {
+    let (sandbox, server) = Sandbox::on_postgres();
+    let standby = PostgresServer::builder()
+        .standby_of(server.port(), "second")
+        .start();
+    sandbox
+        .run_at(&[standby.url()], "run -n x true")
+        .fails(69, &["is a standby"]);
+    let hosts = format!("127.0.0.1:{},127.0.0.1:{}/", standby.port(), server.port());
+    let both = standby
+        .url()
+        .replace(&format!("127.0.0.1:{}/", standby.port()), &hosts);
+    sandbox.run_at(&[both], "run -n x true").succeeds();
+}
+
 #[test]
 fn unusable_addresses_are_refused() {
     let sandbox = Sandbox::new();
     let two = ["postgres://a/x".to_owned(), "postgres://b/x".to_owned()];
     sandbox
         .run_at(&two, "run x true")
+        .fails(64, &["are no quorum"]);
+    let list = ["postgres://a/x,postgres://b/x".to_owned()];
+    sandbox
+        .run_at(&list, "run x true")
         .fails(64, &["are no quorum"]);
     let odd = ["postgres://u:secret@a/x?sslmode=prefer".to_owned()];
     let refused = sandbox.run_at(&odd, "run x true");
