@@ -32,7 +32,7 @@
 //! kernel alone knows who holds the lock, and what is written serves people.
 //!
 //! The store removes no lock file by itself, because a file keeps the counter of its key. [`FileStore::remove_unused`]
-//! removes those that nobody has used for long. You can safely remove the file of a free lock: the client's wall
+//! removes those that were not used for long. You can safely remove the file of a free lock: the client's wall
 //! clock carries the fences on. You can also create an empty file
 //! of the right name ([`FileStore::lock_file`]), as `flock(1)` does. Removing the file of a *held* lock
 //! takes the lock away from its holder, which learns of the loss at its next renewal.

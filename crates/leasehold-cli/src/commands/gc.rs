@@ -1,4 +1,4 @@
-//! `leasehold gc`: removes the lock files that nobody uses.
+//! `leasehold gc`: removes unused lock files.
 
 use std::time::Duration;
 

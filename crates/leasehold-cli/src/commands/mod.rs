@@ -233,7 +233,7 @@ pub(crate) enum Subcommand {
     #[cfg(feature = "redis")]
     Members(MembersArgs),
 
-    /// Remove lock files that nobody uses.
+    /// Remove unused lock files.
     ///
     /// Each lock that was ever taken on files keeps a small file. A file stays if its lock is held or was used a short time
     /// ago. Fences keep growing without it. It is safe while other processes take locks.

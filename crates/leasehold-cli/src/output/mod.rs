@@ -86,7 +86,7 @@ impl Output {
         self
     }
 
-    /// Whether only what is wrong is to be said.
+    /// Whether the user wants to see only what is wrong.
     pub(crate) fn is_quiet(&self) -> bool {
         self.verbosity == Verbosity::Quiet
     }
@@ -182,7 +182,7 @@ fn line(message: &Message<'_>, json: bool) -> String {
     let text = printable(&text);
     let style = message.style().filter(|_| may_colour(&io::stderr()));
     let prefix = style.map_or(PREFIX.into(), |style| style.paint(PREFIX));
-    // Where lines are kept, they say when.
+    // A log keeps its lines, so they need the time.
     let time = match message.has_time() && !io::stderr().is_terminal() {
         true => format!("{} ", time_text::timestamp(SystemClock.wall())),
         false => String::new(),

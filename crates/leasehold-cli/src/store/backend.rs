@@ -22,7 +22,7 @@ pub(crate) trait Backend {
     /// Checks the store for `leasehold doctor`. Changes nothing, and creates nothing.
     fn examine(&self) -> Result<Report, Failure>;
 
-    /// Removes what locks left behind that nobody has used for `unused_for`, for `leasehold gc`. With `dry`, only counts it.
+    /// Removes what unused locks left behind, for `leasehold gc`: those that were not used for `unused_for`. With `dry`, only counts it.
     /// Fails if the store removes it by itself.
     fn remove_unused(&self, _unused_for: Duration, _dry: bool) -> Result<Cleaned, Failure> {
         Err(Failure::usage(

@@ -24,7 +24,7 @@ pub struct Cleanup {
     pub kept: usize,
 }
 
-/// Removes the lock files that nobody has used since `unused_since`. With `dry`, it only counts them.
+/// Removes the lock files that were not used since `unused_since`. With `dry`, it only counts them.
 pub(crate) fn remove_unused(
     directory: &Directory,
     unused_since: WallTime,

@@ -67,7 +67,7 @@ impl FileStore {
         Some(file.into())
     }
 
-    /// Removes the lock files that nobody has used for `unused_for`, which is at least an hour. With `dry`, only counts
+    /// Removes the lock files that were not used for `unused_for`, which is at least an hour. With `dry`, only counts
     /// them.
     ///
     /// A file stays if its lock is held, or if its fences are ahead of the clock. Fences keep growing without the file,

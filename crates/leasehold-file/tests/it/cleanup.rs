@@ -1,4 +1,4 @@
-//! Lock files that nobody uses any longer.
+//! Unused lock files.
 
 use std::fs::File;
 use std::time::{Duration, SystemTime};

@@ -8,9 +8,9 @@ use crate::types::{Error, ErrorKind, Fence, Key, Mode, Permits};
 /// Proof of a grant that a holder passes to others: the name of the lock, its mode, and the fence.
 ///
 /// The holder attaches it to its requests. A server that has no place for fences asks the store with
-/// [`Client::check`] whether the grant still stands, or compares it with the latest sequencer that it has seen of
+/// [`Client::check`] whether the grant is still valid, or compares it with the latest sequencer that it has seen of
 /// this lock: the greater fence is the later grant. The text form is `FENCE:MODE:NAME`, such as
-/// `1764187000000000:exclusive:deploy`. It contains no secret, and whoever has it cannot release the lock.
+/// `1764187000000000:exclusive:deploy`. It contains no secret: with it alone, a client cannot release the lock.
 ///
 /// The name is that of Chubby's sequencers, which serve the same purpose.
 ///
@@ -55,8 +55,8 @@ impl Sequencer {
 }
 
 impl Guard {
-    /// Returns the sequencer of this grant, in the present mode of the guard. A lost guard has one too;
-    /// [`Client::check`] then finds it outdated.
+    /// Returns the sequencer of this grant, in the present mode of the guard. The sequencer of a lost guard is
+    /// outdated, as [`Client::check`] then says.
     pub fn sequencer(&self) -> Sequencer {
         Sequencer {
             key: self.key().clone(),
@@ -67,7 +67,7 @@ impl Guard {
 }
 
 impl Client {
-    /// Returns whether the store still knows the grant of `sequencer`: somebody holds the lock with this fence and
+    /// Returns whether the store still knows the grant of `sequencer`: a client holds the lock with this fence and
     /// in this mode, and no operator broke the lease.
     ///
     /// The answer is as old as its way here: the lock may be released the next moment. A resource that compares

@@ -20,7 +20,7 @@
 //!
 //! A holder can send a [`Sequencer`](crate::fencing::Sequencer) along with a request: the name of the lock, its mode, and
 //! the fence. The server that receives it asks the store with [`Client::check`](crate::Client::check) whether the grant
-//! still stands. The answer may be outdated when it arrives, so this narrows the gap and does not close it.
+//! is still valid. The answer may be outdated when it arrives, so this narrows the gap and does not close it.
 //!
 //! # In one process
 //!
