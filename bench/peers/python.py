@@ -8,16 +8,24 @@ import sys
 import threading
 import time
 
-import redis
-
 TTL = 30
 part, settings, key, keys, waiters, hold, away, *ports = sys.argv[1:]
 hold, away, waiters = int(hold) / 1e6, int(away) / 1e6, int(waiters)
 
 # `default`, or the delay between two attempts in milliseconds.
 pace = {"sleep": int(settings) / 1000} if settings.isdigit() else {}
-clients = [redis.Redis(port=int(port)) for port in ports]
 now = time.perf_counter_ns
+
+
+if part == "kazoo":
+    from kazoo.client import KazooClient
+
+    client = KazooClient(hosts=f"127.0.0.1:{ports[0]}", timeout=TTL)
+    client.start()
+else:
+    import redis
+
+    clients = [redis.Redis(port=int(port)) for port in ports]
 
 
 class RedisPy:
@@ -48,7 +56,20 @@ class PythonRedisLock:
         self.lock.release()
 
 
-make = {"redis-py": RedisPy, "python-redis-lock": PythonRedisLock}[part]
+class Kazoo:
+    """All locks of one client, which has one session."""
+
+    def __init__(self, name):
+        self.lock = client.Lock(f"/kazoo/{name}")
+
+    def acquire(self, blocking=True):
+        return self.lock.acquire(blocking=blocking)
+
+    def release(self):
+        self.lock.release()
+
+
+make = {"redis-py": RedisPy, "python-redis-lock": PythonRedisLock, "kazoo": Kazoo}[part]
 names = [f"{key}-{waiter + 1}" if keys == "each" else key for waiter in range(waiters)]
 handles = [make(name) for name in names]
 # What proves that the lock is real.
@@ -126,6 +147,23 @@ def second():
     return "denied"
 
 
+def resident():
+    """In MiB."""
+    with open("/proc/self/statm") as pages:
+        return int(pages.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def take_all():
+    before = resident()
+    for handle in handles:
+        handle.acquire()
+    return json.dumps({"resident_before": before, "resident": resident()})
+
+
+def report():
+    return json.dumps({"longest": 0, "least_left": 0, "lost": 0})
+
+
 def take():
     first.acquire()
     return "taken"
@@ -149,6 +187,8 @@ orders = {
     "mark": now,
     "cycle-for": cycle,
     "finish": finish,
+    "hold": take_all,
+    "report": report,
 }
 for line in iter(sys.stdin.readline, ""):
     order, *numbers = line.split()

@@ -45,10 +45,24 @@ const PACKAGES: [Packages; 2] = [
     },
 ];
 
+/// What the benchmarks can do without, by the names of `--skip`.
+const UNNEEDED: [&str; 5] = ["redis-py", "kazoo", "postgres", "etcd", "zookeeper"];
+
+/// Of these, the stores of the section `stores`.
+const STORES: [&str; 3] = ["postgres", "etcd", "zookeeper"];
+
 /// Builds the benchmarks and runs the requested ones, next to the peers that can be installed here. The
 /// program knows its own arguments, and names each peer that is missing.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), String> {
-    setup::run(workspace, &["redis-py", "postgres"].map(str::to_owned))?;
+    setup::run(workspace, &UNNEEDED.map(str::to_owned))?;
+    for store in STORES {
+        // The section about the stores names what is missing.
+        let others = UNNEEDED.iter().filter(|name| **name != store);
+        let others: Vec<String> = others.map(|name| (*name).to_owned()).collect();
+        if let Err(why) = setup::run(workspace, &others) {
+            println!("left out: {store}: {why}");
+        }
+    }
     for packages in PACKAGES {
         if let Err(why) = step(packages.name, || packages.install(workspace)) {
             println!("left out: {why}");

@@ -1,7 +1,6 @@
 use std::fs;
 use std::time::Duration;
 
-use leasehold_testkit::servers::{RedisServer, RedisSet};
 use nix::sys::time::TimeSpec;
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
@@ -14,7 +13,7 @@ pub(crate) struct CpuTime(Duration);
 
 impl CpuTime {
     /// Of all threads of `pid`, also of those that have ended.
-    pub(crate) fn of_process(pid: u32) -> Fallible<Self> {
+    fn of_process(pid: u32) -> Fallible<Self> {
         let used = || -> Fallible<TimeSpec> {
             let clock = clock_getcpuclockid(Pid::from_raw(pid.try_into()?))?;
             Ok(clock_gettime(clock)?)
@@ -23,9 +22,21 @@ impl CpuTime {
         Ok(Self(used.into()))
     }
 
-    fn of_servers(servers: &RedisSet) -> Fallible<Self> {
-        let pids = servers.iter().map(RedisServer::pid);
-        let each = pids.map(|pid| Ok(Self::of_process(pid)?.0));
+    /// Of `pid` and of the processes that it has started; of those that have ended, to a hundredth of a second.
+    fn of_tree(pid: u32) -> Fallible<Self> {
+        let path = format!("/proc/{pid}/stat");
+        let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+        let ended = ended_children(&text).ok_or_else(|| format!("{path}: {text:?}"))?;
+        let mut used = Self::of_process(pid)?.0 + ended.0;
+        for child in children(pid) {
+            // A child that ends just now is counted the next time.
+            used += Self::of_tree(child).map_or(Duration::ZERO, |used| used.0);
+        }
+        Ok(Self(used))
+    }
+
+    fn of_trees(pids: &[u32]) -> Fallible<Self> {
+        let each = pids.iter().map(|pid| Ok(Self::of_tree(*pid)?.0));
         Ok(Self(each.sum::<Fallible<Duration>>()?))
     }
 
@@ -45,10 +56,10 @@ impl CpuTime {
 pub(crate) struct Usage([CpuTime; 3]);
 
 impl Usage {
-    pub(crate) fn now(client: u32, servers: &RedisSet) -> Fallible<Self> {
+    pub(crate) fn now(client: u32, servers: &[u32]) -> Fallible<Self> {
         Ok(Self([
-            CpuTime::of_process(client)?,
-            CpuTime::of_servers(servers)?,
+            CpuTime::of_tree(client)?,
+            CpuTime::of_trees(servers)?,
             CpuTime::of_machine()?,
         ]))
     }
@@ -66,6 +77,12 @@ pub(crate) fn resident(pid: u32) -> Fallible<f64> {
     let path = format!("/proc/{pid}/status");
     let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
     Ok(resident_in(&text).ok_or_else(|| format!("{path} has no VmRSS"))?)
+}
+
+/// How many processes ran or wanted to on average, in the last minute.
+pub(crate) fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().unwrap_or("unknown").to_owned()
 }
 
 /// Cores and kernel.
@@ -95,6 +112,31 @@ fn machine(stat: &str) -> Option<CpuTime> {
     Some(CpuTime(Duration::from_millis(ticks * 10)))
 }
 
+/// The processes that `pid` has started and that have not ended.
+fn children(pid: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten();
+    let lists = threads.flatten().map(|thread| {
+        // A thread that has just ended has none.
+        fs::read_to_string(thread.path().join("children")).unwrap_or_default()
+    });
+    lists
+        .flat_map(|list| {
+            let pids = list.split_whitespace().filter_map(|pid| pid.parse().ok());
+            pids.collect::<Vec<u32>>()
+        })
+        .collect()
+}
+
+/// What the children used that a process has waited for: fields 16 and 17 of its `stat`. The name in brackets may
+/// contain anything.
+fn ended_children(stat: &str) -> Option<CpuTime> {
+    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    let ticks = fields.get(13)?.parse::<u64>().ok()? + fields.get(14)?.parse::<u64>().ok()?;
+    Some(CpuTime(Duration::from_millis(ticks * 10)))
+}
+
 fn resident_in(status: &str) -> Option<f64> {
     let line = status
         .lines()
@@ -111,6 +153,28 @@ mod tests {
     fn idle_time_is_not_used_time() {
         let stat = "cpu  10 1 20 1000 5 2 3 4 0 0\ncpu0 1 1 1 1 1 1 1 1\n";
         assert_eq!(machine(stat), Some(CpuTime(Duration::from_millis(400))));
+    }
+
+    #[test]
+    fn ended_children_are_in_the_stat_of_their_parent() {
+        let stat = "7 (a (b) c) S 1 7 7 0 -1 4194560 9 8 0 0 11 12 13 14 20 0 1 0 99";
+        assert_eq!(
+            ended_children(stat),
+            Some(CpuTime(Duration::from_millis(270)))
+        );
+        assert_eq!(ended_children("7 (a"), None);
+    }
+
+    #[test]
+    fn children_are_part_of_the_tree() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let found = children(std::process::id());
+        let ended = child.kill().and_then(|()| child.wait());
+        assert!(found.contains(&child.id()) && ended.is_ok());
+        assert!(CpuTime::of_tree(std::process::id()).is_ok());
     }
 
     #[test]

@@ -18,6 +18,19 @@ pub(crate) fn command(program: Program) -> Fallible<Command> {
             command.args([WORKER_VERB, part]);
             Ok(command)
         }
+        Program::Java(part) => {
+            let folder = folder();
+            let source = folder.join("Curator.java");
+            let written = std::fs::create_dir_all(&folder)
+                .and_then(|()| std::fs::write(&source, include_str!("../../peers/Curator.java")));
+            written.map_err(|error| failed(&source, &error))?;
+            let mut command = Command::new("java");
+            // The jars are in the environment.
+            command.args(["-Xmx128m", "-XX:+UseSerialGC"]);
+            command.arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=error");
+            command.arg(source).arg(part);
+            Ok(command)
+        }
         Program::Node(part) => {
             // Beside the packages, where node looks for them.
             let script = node_folder().join("node.cjs");
@@ -38,7 +51,18 @@ pub(crate) fn command(program: Program) -> Fallible<Command> {
 /// What is the matter with the program of a subject, if it cannot be run here.
 pub(crate) fn lacking(program: Program) -> Option<String> {
     let mut test = match program {
+        Program::Own("etcd/etcdctl") => {
+            let mut etcdctl = Command::new("etcdctl");
+            etcdctl.env("ETCDCTL_API", "3").arg("version");
+            etcdctl
+        }
         Program::Own(_) => return None,
+        Program::Java(_) => {
+            // A source file is compiled when it is run.
+            let mut compiler = Command::new("javac");
+            compiler.arg("--version");
+            compiler
+        }
         Program::Node(_) => {
             let mut node = Command::new("node");
             node.args(["-e", "require('redlock'); require('ioredis')"]);

@@ -46,7 +46,7 @@ pub(crate) struct Taken {
 }
 
 /// How the renewals of many locks went.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Renewals {
     /// The longest time between two renewals of one lock, in seconds.
     pub(crate) longest: f64,

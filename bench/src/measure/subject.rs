@@ -12,11 +12,12 @@ pub(crate) struct Subject {
     pub(crate) is_quorum: bool,
 }
 
-/// What runs a subject: a part of one of three programs.
+/// What runs a subject: a part of one of four programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
-    /// The worker of this program.
+    /// The worker of this program. On another store than Redis its part is `STORE/PART`.
     Own(&'static str),
+    Java(&'static str),
     Node(&'static str),
     Python(&'static str),
 }

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::error::Fallible;
 use crate::measure::machine::Usage;
 use crate::measure::peers;
+use crate::measure::servers::Servers;
 use crate::measure::subject::Subject;
 
 /// A subject at work, in its own process. It reads orders from its standard input, one per line, and
@@ -79,7 +80,7 @@ impl WorkerProcess {
     pub(crate) fn start(
         subject: &Subject,
         scenario: &Scenario,
-        servers: &RedisSet,
+        servers: &impl Servers,
     ) -> Fallible<Self> {
         let keys = match scenario.keys {
             Keys::One => "one",
@@ -89,7 +90,8 @@ impl WorkerProcess {
         let mut process = peers::command(subject.program)?
             .args([subject.settings, KEY, keys, &scenario.waiters.to_string()])
             .args([scenario.hold, scenario.away].map(|span| span.as_micros().to_string()))
-            .args(servers.iter().map(|server| server.port().to_string()))
+            .args(servers.ports().iter().map(u16::to_string))
+            .envs(servers.variables())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -134,12 +136,27 @@ impl WorkerProcess {
         }
     }
 
+    /// Starts the worker, and makes sure that its lock is real: a second acquire is denied while the first handle
+    /// holds it, and granted afterwards.
+    pub(crate) fn start_proven(
+        subject: &Subject,
+        scenario: &Scenario,
+        servers: &impl Servers,
+    ) -> Fallible<Self> {
+        let mut worker = Self::start(subject, scenario, servers)?;
+        worker.command("take", "taken")?;
+        worker.command("second", "denied")?;
+        worker.command("give", "given")?;
+        worker.command("second", "granted")?;
+        Ok(worker)
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    pub(crate) fn usage(&self, servers: &RedisSet) -> Fallible<Usage> {
-        Usage::now(self.pid(), servers)
+    pub(crate) fn usage(&self, servers: &impl Servers) -> Fallible<Usage> {
+        Usage::now(self.pid(), &servers.pids())
     }
 
     /// Gives an order and returns the line that answers it.

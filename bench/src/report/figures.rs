@@ -8,6 +8,7 @@ pub(crate) struct Figures {
     /// Counts only releases that found a waiter.
     pub(crate) p50: f64,
     pub(crate) p99: f64,
+    pub(crate) grants: usize,
     pub(crate) grants_least: usize,
     pub(crate) grants_most: usize,
     /// Sections that began before the one before ended.
@@ -45,6 +46,7 @@ impl Figures {
         Some(Self {
             p50: percentile(&handovers, 50)?,
             p99: percentile(&handovers, 99)?,
+            grants: within.len(),
             grants_least: grants.iter().copied().min().unwrap_or(0),
             grants_most: grants.iter().copied().max().unwrap_or(0),
             overlaps,
@@ -105,6 +107,7 @@ mod tests {
         let expected = Figures {
             p50: 130.0,
             p99: 200.0,
+            grants: 3,
             grants_least: 1,
             grants_most: 1,
             overlaps: 0,

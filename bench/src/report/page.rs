@@ -112,7 +112,8 @@ fn surroundings() -> String {
     let redis = redis.split(' ').find_map(|word| word.strip_prefix("v="));
     versions.extend(redis.map(|version| format!("Redis server {version}")));
     let lock = include_str!("../../../Cargo.lock");
-    let crates = ["redis", "tokio", "rslock"].map(|name| (name, newest(lock, name)));
+    let crates = ["redis", "tokio", "rslock", "tokio-postgres", "tonic"]
+        .map(|name| (name, newest(lock, name)));
     versions.extend(crates.map(|(name, version)| format!("{name} (crate) {version}")));
     versions.extend(peers::versions());
     let (machine, versions) = (machine::description(), versions.join(", "));

@@ -6,6 +6,7 @@ use leasehold_testkit::servers::RedisSet;
 
 use crate::error::Fallible;
 use crate::measure::record::Cycled;
+use crate::measure::servers::Servers;
 use crate::measure::subject::Program::Own;
 use crate::measure::subject::{LEASEHOLD, NODE_REDLOCK, PYTHON_REDIS_LOCK, REDIS_PY, Subject};
 use crate::measure::worker_process::{Keys, Scenario, WorkerProcess};
@@ -32,14 +33,14 @@ const SUBJECTS: [Subject; 9] = [
 
 /// One subject in one round.
 #[derive(Debug)]
-struct Cycles {
-    cycled: Cycled,
+pub(super) struct Cycles {
+    pub(super) cycled: Cycled,
     cycles_per_second: f64,
     /// Processor time, per cycle: all threads of the client, all servers.
-    client_micros: f64,
-    server_micros: f64,
+    pub(super) client_micros: f64,
+    pub(super) server_micros: f64,
     /// What other processes on this machine used, of one core.
-    other_cpu: f64,
+    pub(super) other_cpu: f64,
 }
 
 const COLUMNS: [Column<Cycles>; 10] = [
@@ -77,16 +78,19 @@ pub(super) fn measure(options: &Options, page: &mut Page) -> Fallible {
         let servers = turns::servers(nodes);
         let subjects = turns::present(&SUBJECTS, nodes, options, page);
         for in_flight in [1, 64, 512] {
-            let what = format!("{in_flight} in flight");
+            let what = format!("{in_flight} in flight, {servers}");
             let mut runs = Vec::new();
             for round in 0..options.rounds(5) {
-                let measure = |subject: &_, servers: &_| {
-                    Cycles::measure(subject, in_flight, servers, options)
+                let measure = |subject: &Subject, servers: &_| {
+                    let scenario = Scenario::without_pauses(Keys::Each, in_flight);
+                    let worker = WorkerProcess::start_verified(subject, &scenario, servers)?;
+                    Cycles::measure(worker, servers, WARM_UP, options)
                 };
-                let turns = turns::take_turns(&subjects, round, &what, nodes, page, measure);
+                let start = || RedisSet::start(nodes);
+                let turns = turns::take_turns(&subjects, round, &what, page, start, measure);
                 runs.extend(turns);
             }
-            page.say(format!("### {what}, {servers}"));
+            page.say(format!("### {what}"));
             page.say(table(&COLUMNS, Row::by_subject(&runs)));
             summarize(nodes, in_flight, &runs, page);
         }
@@ -120,16 +124,14 @@ fn summarize(nodes: usize, in_flight: usize, runs: &[Run<Cycles>], page: &mut Pa
 }
 
 impl Cycles {
-    /// Proves that the lock is real, warms up, and measures.
-    fn measure(
-        subject: &Subject,
-        in_flight: usize,
-        servers: &RedisSet,
+    /// Warms up, and measures.
+    pub(super) fn measure(
+        mut worker: WorkerProcess,
+        servers: &impl Servers,
+        warm_up: Duration,
         options: &Options,
     ) -> Fallible<Self> {
-        let scenario = Scenario::without_pauses(Keys::Each, in_flight);
-        let mut worker = WorkerProcess::start_verified(subject, &scenario, servers)?;
-        let _: Cycled = worker.ask_for(&format!("cycle-for {}", WARM_UP.as_millis()))?;
+        let _: Cycled = worker.ask_for(&format!("cycle-for {}", warm_up.as_millis()))?;
         let before = worker.usage(servers)?;
         let span = options.pick(300, 1000);
         let cycled: Cycled = worker.ask_for(&format!("cycle-for {span}"))?;

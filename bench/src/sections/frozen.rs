@@ -59,11 +59,17 @@ pub(super) fn measure(options: &Options, page: &mut Page) -> Fallible {
         let mut runs = Vec::new();
         for round in 0..options.rounds(3) {
             for is_frozen in [false, true] {
-                let what = format!("{in_flight} in flight, {}", condition(is_frozen));
+                let what = format!(
+                    "{in_flight} in flight, five servers, {}",
+                    condition(is_frozen)
+                );
                 let measure = |subject: &_, servers: &_| {
                     Frozen::measure(subject, servers, is_frozen, in_flight, options)
                 };
-                runs.extend(turns::take_turns(&subjects, round, &what, 5, page, measure));
+                let start = || RedisSet::start(5);
+                runs.extend(turns::take_turns(
+                    &subjects, round, &what, page, start, measure,
+                ));
             }
         }
         let row = |subject: &str, is_frozen: bool| {

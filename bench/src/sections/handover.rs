@@ -7,12 +7,14 @@ use leasehold_testkit::servers::RedisSet;
 
 use crate::error::Fallible;
 use crate::measure::record::Record;
+use crate::measure::servers::Servers;
 use crate::measure::subject::Program::Own;
 use crate::measure::subject::{LEASEHOLD, NODE_REDLOCK, PYTHON_REDIS_LOCK, REDIS_PY, Subject};
 use crate::measure::worker_process::{Keys, Scenario, WorkerProcess};
 use crate::options::Options;
 use crate::report::figures::Figures;
 use crate::report::page::Page;
+use crate::report::statistics::number;
 use crate::report::table::{Column, Row, Run, table};
 use crate::sections::turns;
 
@@ -36,7 +38,7 @@ const SUBJECTS: [Subject; 9] = [
 
 /// A section lasts 1 ms. Its waiter pauses afterwards, half of the pause more or less, so that the lock goes to
 /// another waiter.
-const SCENARIO: Scenario = Scenario {
+pub(super) const SCENARIO: Scenario = Scenario {
     keys: Keys::One,
     waiters: 16,
     hold: Duration::from_millis(1),
@@ -45,13 +47,14 @@ const SCENARIO: Scenario = Scenario {
 
 /// One subject in one round.
 #[derive(Debug)]
-struct HandOver {
+pub(super) struct HandOver {
     /// Whether the others are compared with it: BLPOP, or Leasehold on several servers.
-    is_reference: bool,
-    figures: Figures,
+    pub(super) is_reference: bool,
+    pub(super) figures: Figures,
     /// Of one core: all threads of the client, all servers, and other processes.
-    cpu: [f64; 3],
-    gave_up: u64,
+    pub(super) cpu: [f64; 3],
+    pub(super) grants_per_second: f64,
+    pub(super) gave_up: u64,
 }
 
 const COLUMNS: [Column<HandOver>; 11] = [
@@ -85,18 +88,21 @@ const COLUMNS: [Column<HandOver>; 11] = [
 pub(super) fn measure(options: &Options, page: &mut Page) -> Fallible {
     page.say(include_str!("../../pages/handover.md"));
     for nodes in [1, 5] {
+        let servers = turns::servers(nodes);
         let reference = if nodes == 1 { BOUND } else { LEASEHOLD };
         let subjects = turns::present(&SUBJECTS, nodes, options, page);
         let mut runs = Vec::new();
         for round in 0..options.rounds(5) {
             let measure = |subject: &Subject, servers: &_| {
-                let is_reference = subject.name == reference;
-                HandOver::measure(subject, is_reference, servers, options)
+                let worker = WorkerProcess::start_verified(subject, &SCENARIO, servers)?;
+                HandOver::measure(worker, subject.name == reference, servers, options)
             };
-            let turns = turns::take_turns(&subjects, round, "hand-over", nodes, page, measure);
-            runs.extend(turns);
+            let start = || RedisSet::start(nodes);
+            let what = format!("hand-over, {servers}");
+            runs.extend(turns::take_turns(
+                &subjects, round, &what, page, start, measure,
+            ));
         }
-        let servers = turns::servers(nodes);
         page.say(format!("### 16 waiters, {servers}"));
         page.say(format!("The reference is {reference}."));
         page.say(table(&COLUMNS, Row::by_subject(&runs)));
@@ -120,14 +126,13 @@ fn summarize(servers: &str, runs: &[Run<HandOver>], page: &mut Page) {
 }
 
 impl HandOver {
-    /// Proves that the lock is real, lets the waiters contend, and measures.
-    fn measure(
-        subject: &Subject,
+    /// Starts the waiters, and measures.
+    pub(super) fn measure(
+        mut worker: WorkerProcess,
         is_reference: bool,
-        servers: &RedisSet,
+        servers: &impl Servers,
         options: &Options,
     ) -> Fallible<Self> {
-        let mut worker = WorkerProcess::start_verified(subject, &SCENARIO, servers)?;
         worker.command("start", "started")?;
         // It sleeps as long as it measures what happens meanwhile.
         thread::sleep(Duration::from_millis(options.pick(300, 600)));
@@ -139,9 +144,11 @@ impl HandOver {
         let to = worker.ask_for("mark")?;
         let record: Record = worker.ask_for("finish")?;
         let figures = Figures::of(&record, SCENARIO.waiters, from, to);
+        let figures = figures.ok_or_else(|| format!("no lock was handed over; {}", record.why))?;
         Ok(Self {
             is_reference,
-            figures: figures.ok_or_else(|| format!("no lock was handed over; {}", record.why))?,
+            grants_per_second: number(figures.grants) / window.as_secs_f64(),
+            figures,
             cpu: used.map(|used| used / window.as_secs_f64()),
             gave_up: record.gave_up,
         })

@@ -5,6 +5,7 @@ mod cycles;
 mod frozen;
 mod handover;
 mod held;
+mod stores;
 mod turns;
 
 use crate::error::Fallible;
@@ -21,7 +22,7 @@ pub(crate) struct Section {
 }
 
 /// All sections, in the order of the report. This is the only list of them.
-pub(crate) const SECTIONS: [Section; 5] = [
+pub(crate) const SECTIONS: [Section; 6] = [
     Section {
         name: "cycles",
         title: "A free lock",
@@ -41,6 +42,11 @@ pub(crate) const SECTIONS: [Section; 5] = [
         name: "held",
         title: "Many locks in one process",
         measure: held::measure,
+    },
+    Section {
+        name: "stores",
+        title: "PostgreSQL, etcd, ZooKeeper",
+        measure: stores::measure,
     },
     Section {
         name: "coldstart",

@@ -1,7 +1,5 @@
 //! What the sections that compare subjects share: the subjects that can run here, and their turns.
 
-use leasehold_testkit::servers::RedisSet;
-
 use crate::error::Fallible;
 use crate::measure::peers::lacking;
 use crate::measure::subject::Subject;
@@ -29,30 +27,29 @@ pub(super) fn present(
     present
 }
 
-/// Measures each subject once, on fresh servers, so that nothing is left of the run before. The order rotates from
-/// round to round, so that no subject always follows the same other one. `condition` names what the subjects
-/// have in common. A failure is reported, and the next subject follows.
-pub(super) fn take_turns<T>(
+/// Measures each subject once, on servers that `start` starts for it, so that nothing is left of the run before. The
+/// order rotates from round to round, so that no subject always follows the same other one. `condition` names what the
+/// subjects have in common. A failure is reported, and the next subject follows.
+pub(super) fn take_turns<S, T>(
     subjects: &[Subject],
     round: usize,
     condition: &str,
-    nodes: usize,
     page: &mut Page,
-    measure: impl Fn(&Subject, &RedisSet) -> Fallible<T>,
+    start: impl Fn() -> S,
+    measure: impl Fn(&Subject, &S) -> Fallible<T>,
 ) -> Vec<Run<T>> {
     let mut runs = Vec::new();
     let rotated = subjects.iter().cycle().skip(round);
     for subject in rotated.take(subjects.len()) {
         let name = subject.name;
-        let servers = servers(nodes);
-        eprintln!("round {}: {condition}, {servers}: {name}", round + 1);
-        match measure(subject, &RedisSet::start(nodes)) {
+        eprintln!("round {}: {condition}: {name}", round + 1);
+        match measure(subject, &start()) {
             Ok(seen) => runs.push(Run {
                 subject: name,
                 round,
                 seen,
             }),
-            Err(why) => page.fail(&format!("{name}, {condition}, {servers}: {why}")),
+            Err(why) => page.fail(&format!("{name}, {condition}: {why}")),
         }
     }
     runs

@@ -7,7 +7,7 @@ use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::{Client, Error, Guard};
 
 use super::task::Task;
-use super::{libraries, orders, say_json};
+use super::{orders, say_json};
 use crate::error::Fallible;
 use crate::measure::machine::resident;
 use crate::measure::record::{Renewals, Taken};
@@ -19,14 +19,13 @@ const WATCHED: usize = 200;
 const SIDE_BY_SIDE: usize = 64;
 
 /// Obeys `hold`, and then `report`.
-pub(super) async fn obey(task: &Task) -> Fallible {
-    let client = libraries::client(task).await?;
+pub(super) async fn obey(client: &Client, task: &Task) -> Fallible {
     let mut orders = orders();
     orders.recv().await.ok_or("no order to hold")?;
     let own = std::process::id();
     let first = client.lock("first").acquire().await?;
     let resident_before = resident(own)?;
-    let guards = take(&client, task.waiters, task.hold).await?;
+    let guards = take(client, task.waiters, task.hold).await?;
     say_json(&Taken {
         resident_before,
         resident: resident(own)?,
@@ -45,6 +44,23 @@ pub(super) async fn obey(task: &Task) -> Fallible {
     say_json(&renewals)?;
     drop(first);
     // Releasing all locks would take as long as acquiring them.
+    std::process::exit(0);
+}
+
+/// Obeys the same orders as a library that does not tell of its renewals. `taking` takes the locks.
+pub(super) async fn obey_as_peer<T>(taking: impl Future<Output = Fallible<T>>) -> Fallible {
+    let mut orders = orders();
+    orders.recv().await.ok_or("no order to hold")?;
+    let own = std::process::id();
+    let resident_before = resident(own)?;
+    let held = taking.await?;
+    say_json(&Taken {
+        resident_before,
+        resident: resident(own)?,
+    })?;
+    orders.recv().await.ok_or("no order to report")?;
+    say_json(&Renewals::default())?;
+    drop(held);
     std::process::exit(0);
 }
 

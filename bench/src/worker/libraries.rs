@@ -15,15 +15,27 @@ pub(super) struct Leasehold(Lock);
 
 /// All waiters are tasks of one program: one client.
 pub(super) async fn shared(task: &Task) -> Fallible<Vec<Leasehold>> {
-    let client = client(task).await?;
+    Ok(of_one(&client(task).await?, task))
+}
+
+/// The locks of one client.
+pub(super) fn of_one(client: &Client, task: &Task) -> Vec<Leasehold> {
     let waiter = |key| Leasehold(client.lock(key).ttl(TTL));
-    Ok(task.keys().map(waiter).collect())
+    task.keys().map(waiter).collect()
 }
 
 /// Each waiter is a client of its own, with its own connections, as if it were another program.
 pub(super) async fn each(task: &Task) -> Fallible<Vec<Leasehold>> {
     init(task).await?;
-    let waiter = |key| Ok(Leasehold(Client::new(store(task)?).lock(key).ttl(TTL)));
+    of_each(|| Ok(Client::new(store(task)?)), task)
+}
+
+/// The locks of as many clients.
+pub(super) fn of_each(
+    client: impl Fn() -> Fallible<Client>,
+    task: &Task,
+) -> Fallible<Vec<Leasehold>> {
+    let waiter = |key| Ok(Leasehold(client()?.lock(key).ttl(TTL)));
     task.keys().map(waiter).collect()
 }
 

@@ -8,6 +8,7 @@ mod held;
 mod libraries;
 mod log;
 mod pause;
+mod stores;
 mod task;
 
 use std::future::Future;
@@ -43,7 +44,7 @@ pub(crate) fn run(arguments: &[String]) -> Fallible {
     let (part, task) = parsed.ok_or_else(|| format!("worker {arguments:?}"))?;
     task.runtime()?.block_on(async {
         match part.as_str() {
-            "held" => held::obey(&task).await,
+            "held" => held::obey(&libraries::client(&task).await?, &task).await,
             "leasehold" => obey(libraries::shared(&task).await?, &task).await,
             "leasehold-each" => obey(libraries::each(&task).await?, &task).await,
             "rslock" => obey(libraries::rslock(&task, true), &task).await,
@@ -51,7 +52,10 @@ pub(crate) fn run(arguments: &[String]) -> Fallible {
             "crate-list" => obey(crates::poppers(&task).await?, &task).await,
             "crate" => obey(crates::keys(&task, true).await?, &task).await,
             "crate-impatient" => obey(crates::keys(&task, false).await?, &task).await,
-            _ => Err(format!("there is no worker {part:?}").into()),
+            part => match part.split_once('/') {
+                Some((store, part)) => stores::run(store, part, &task).await,
+                None => Err(format!("there is no worker {part:?}").into()),
+            },
         }
     })?;
     // Waiters are still at work, and their results are not needed.

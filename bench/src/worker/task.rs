@@ -63,6 +63,14 @@ impl Task {
         1..=self.waiters
     }
 
+    /// The port of the only server.
+    pub(super) fn port(&self) -> Fallible<u16> {
+        match self.ports.as_slice() {
+            [port] => Ok(*port),
+            ports => Err(format!("{} servers", ports.len()).into()),
+        }
+    }
+
     pub(super) fn urls(&self) -> Vec<String> {
         let ports = self.ports.iter();
         ports

@@ -274,6 +274,16 @@ impl Zookeeper {
         self.members.iter().map(|member| member.client).collect()
     }
 
+    /// Returns the process id of a server.
+    ///
+    /// # Panics
+    ///
+    /// If it was killed.
+    pub fn pid(&self, number: usize) -> u32 {
+        let process = self.members[number].process.as_ref();
+        process.expect("a running server").id()
+    }
+
     /// Returns the paths from the last server to the others.
     pub fn links(&self) -> &[Proxy] {
         &self.links

@@ -1,0 +1,70 @@
+use super::{Part, subjects};
+use crate::measure::stores::Store;
+use crate::measure::subject::{LEASEHOLD, Subject};
+use crate::measure::worker_process::WorkerProcess;
+use crate::options::Options;
+use crate::report::page::Page;
+use crate::report::table::{Column, Row, Run, table};
+use crate::sections::handover::{HandOver, SCENARIO};
+use crate::sections::turns;
+
+const COLUMNS: [Column<HandOver>; 10] = [
+    ("16 waiters", |row| row.subject().into()),
+    ("hand-over p50 µs", |row| {
+        row.spread(|seen| seen.figures.p50)
+    }),
+    ("÷ leasehold", |row| {
+        row.ratio(|run| run.seen.is_reference, |seen| seen.figures.p50)
+    }),
+    ("p99 µs", |row| row.spread(|seen| seen.figures.p99)),
+    ("grants/s", |row| row.integer(|seen| seen.grants_per_second)),
+    ("grants per waiter", |row| {
+        let least = row.seen().map(|seen| seen.figures.grants_least).min();
+        let most = row.seen().map(|seen| seen.figures.grants_most).max();
+        format!("{}–{}", least.unwrap_or(0), most.unwrap_or(0))
+    }),
+    ("client CPU", |row| row.percent(|seen| seen.cpu[0])),
+    ("server's CPU", |row| row.percent(|seen| seen.cpu[1])),
+    ("gave up, overlaps", |row| {
+        let gave_up: u64 = row.seen().map(|seen| seen.gave_up).sum();
+        let overlaps: usize = row.seen().map(|seen| seen.figures.overlaps).sum();
+        format!("{gave_up}, {overlaps}")
+    }),
+    ("rounds", |row| row.rounds()),
+];
+
+/// Passes a lock among 16 waiters, as the section about Redis does.
+pub(super) fn measure(store: Store, options: &Options, page: &mut Page) {
+    let subjects = turns::present(&subjects(store, Part::HandOver), 1, options, page);
+    let what = format!("hand-over, {}", store.name());
+    let mut runs = Vec::new();
+    for round in 0..options.rounds(5) {
+        let measure = |subject: &Subject, server: &_| {
+            let worker = WorkerProcess::start_proven(subject, &SCENARIO, server)?;
+            HandOver::measure(worker, subject.name == LEASEHOLD, server, options)
+        };
+        let start = || store.start();
+        runs.extend(turns::take_turns(
+            &subjects, round, &what, page, start, measure,
+        ));
+    }
+    page.say(table(&COLUMNS, Row::by_subject(&runs)));
+    summarize(store, &runs, page);
+}
+
+fn summarize(store: Store, runs: &[Run<HandOver>], page: &mut Page) {
+    let of = |name: &str| Row::of(runs, |run| run.subject == name)?.over(|seen| seen.figures.p50);
+    let peers = subjects(store, Part::HandOver);
+    let others = peers.iter().filter(|subject| subject.name != LEASEHOLD);
+    let others: Vec<_> = others
+        .map(|subject| (subject.name, of(subject.name)))
+        .collect();
+    let what = format!("hand-over among 16 waiters of one client, {}", store.name());
+    page.figure(
+        &what,
+        false,
+        |value| format!("{value:.0} µs"),
+        of(LEASEHOLD),
+        &others,
+    );
+}
