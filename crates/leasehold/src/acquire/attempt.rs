@@ -6,7 +6,7 @@ use crate::env::BoxFuture;
 use crate::env::clock::BootInstant;
 use crate::guard::Guard;
 use crate::lease::{HeldLease, Lease, LeaseTimes};
-use crate::store::{AcquireError, Grant, LockRequest, Progress};
+use crate::store::{AcquireError, Expiry, Grant, LockRequest, Progress};
 use crate::telemetry::{AttemptEnd, HoldMeter};
 use crate::types::{Effect, Owner};
 
@@ -86,12 +86,18 @@ impl<'a> Attempt<'a> {
         Ok(self.guard(&grant))
     }
 
-    /// Returns how long the guard may use each term. A server whose leases end with a session may have granted less than
-    /// the request asked for.
+    /// Returns the TTL by which the guard renews. A server whose leases end with a session may have granted less than the
+    /// request asked for.
     fn usable_ttl(&self, grant: &Grant) -> Duration {
-        let (asked, delay) = (self.request.usable_ttl(), self.request.delay);
-        let granted = grant.term.ttl.map(|ttl| ttl.saturating_sub(delay));
-        granted.map_or(asked, |granted| granted.min(asked))
+        let asked = self.request.usable_ttl();
+        match grant.term.ttl {
+            Some(granted)
+                if self.acquisition.context().guarantees.expiry == Expiry::WithSession =>
+            {
+                granted.min(asked)
+            }
+            _ => asked,
+        }
     }
 
     fn guard(&self, grant: &Grant) -> Guard {
