@@ -223,12 +223,13 @@ begin
     return (select count(*) from leasehold.waiter w where w.name = l.name and w.ticket <= v_ticket);
 end $$;
 
--- Whether other tables have rows of this lock.
-create or replace function leasehold.is_crowded(p_name text) returns boolean language sql volatile as $$
-    select exists (select from leasehold.waiter w where w.name = p_name)
+-- Whether other tables have rows of this lock. In plpgsql, since the server plans a function in SQL anew for each call.
+create or replace function leasehold.is_crowded(p_name text) returns boolean language plpgsql as $$
+begin
+    return exists (select from leasehold.waiter w where w.name = p_name)
         or exists (select from leasehold.sharer s where s.name = p_name)
-        or exists (select from leasehold.ended e where e.name = p_name)
-$$;
+        or exists (select from leasehold.ended e where e.name = p_name);
+end $$;
 
 -- Notifies the waiters that the lock, whose row is locked, is free for: the first, and those behind it that share.
 create or replace function leasehold.wake(p_name text) returns void language plpgsql as $$
