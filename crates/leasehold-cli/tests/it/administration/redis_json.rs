@@ -86,6 +86,8 @@ fn page_names_every_document_and_field() {
     );
     waiter.wait().succeeds();
     add("doctor", &document(&sandbox, "doctor --json"));
+    let files = format!("--store file://{}", sandbox.path("locks").display());
+    add("gc", &document(&sandbox, &format!("gc --json {files}")));
     add(
         "fence check",
         &document(&sandbox, "fence check --json --high-water mark 7"),

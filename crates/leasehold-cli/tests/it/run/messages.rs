@@ -89,12 +89,12 @@ fn end_of_a_wait_is_reported_with_times() {
     let sandbox = Sandbox::new();
     let first = sandbox.hold("x", "pid");
     let second = sandbox.start(&sh("run x", "exit 3"));
-    second.says("waiting for lock \"x\", held by ");
+    second.says("for lock \"x\", held by ");
     sandbox.let_go();
     first.wait();
     let second = second.wait();
     let words = [
-        "waiting for lock \"x\", held by",
+        "waiting for ",
         "acquired lock \"x\" after",
         "released lock \"x\" after",
     ];
