@@ -1,4 +1,4 @@
-//! Distributed locks as leases: one lock API over a local file, one Redis, or a Redlock quorum.
+//! Distributed locks as leases: one lock API over a local file, Redis, a Redlock quorum, PostgreSQL, etcd, and ZooKeeper.
 //!
 //! A [`Guard`] knows how long it can be trusted. Its deadline counts from before the client sent the
 //! request, on a clock that continues while the machine sleeps. A background thread renews the lease. If
@@ -32,6 +32,9 @@
 //! | one machine | `leasehold_file::FileStore` | frees the lock at once | the kernel's: no lease, no deadline, nothing expires falsely |
 //! | one Redis or Valkey | `leasehold_redis::RedisStore` | frees it after one TTL | as long as that server keeps its data; not across a failover |
 //! | three or five independent ones | `leasehold_redis::RedisStore` of all | frees it after one TTL | while a majority keeps its data; a minority may be dead or frozen |
+//! | PostgreSQL | `leasehold_postgres::PostgresStore` | frees it after one TTL | as long as that server keeps its data; a transaction of the same database can check the fence |
+//! | etcd | `leasehold_etcd::EtcdStore` | frees it after one TTL | a consensus keeps the data; a lease may end early, so the fence decides |
+//! | ZooKeeper | `leasehold_zookeeper::ZooKeeperStore` | frees it with its session | while a majority keeps its data |
 //! | a test | [`memory::MemoryStore`] | frees it after one TTL | within one process |
 //!
 //! [`store::Guarantees`] says the same in types, for programs that refuse to run with less than they need.
@@ -44,7 +47,7 @@
 //!   shows how.
 //! - A quorum notices members that forget their data or whose clocks are stepped. [`manual::failure`]
 //!   lists what it cannot notice.
-//! - Redis and quorums serve waiters first come, first served. The file store notifies its waiters when a
+//! - All stores with servers serve waiters first come, first served. The file store notifies its waiters when a
 //!   lock is free, but serves them in no order. [`manual::waiting`] says more.
 //! - It is not a consensus store. The data that it keeps next to a lock is [small](record::HeldRecord), and only
 //!   one holder at a time may write it. Two processes may both believe that they lead

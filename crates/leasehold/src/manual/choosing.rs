@@ -15,6 +15,12 @@
 //! promise less than three ([`EveryMember`](crate::store::Exclusion::EveryMember)): by default they are
 //! trusted after any restart.
 //!
+//! **You run PostgreSQL, etcd, or ZooKeeper.** Take it. PostgreSQL is one server, as one Redis is, and the only store
+//! whose lock and data can be in one transaction: a late write then cannot commit. etcd and ZooKeeper go on while a
+//! majority of their servers works. etcd may end a lease early after its leader was paused, and says so
+//! ([`Fence`](crate::store::Exclusion::Fence)). On ZooKeeper all locks of a client live in one session
+//! ([`WithSession`](crate::store::Expiry::WithSession)), so a lock has no handle and no delay.
+//!
 //! **Two holders at once would be a disaster.** Take any of them, *and* let the resource check the fence:
 //! [`fencing`](super::fencing). No lock service can exclude it without the resource.
 //!
