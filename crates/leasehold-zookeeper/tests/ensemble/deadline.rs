@@ -7,7 +7,8 @@ use leasehold::Key;
 use leasehold::clock::{BootInstant, SystemClock, within};
 use leasehold::env::Env;
 use leasehold::store::{
-    ClientInfo, Held, LockRequest, Owner, Progress, RenewReply, Session, SessionContext,
+    AcquireError, ClientInfo, Held, LockRequest, Owner, Progress, RenewReply, Session,
+    SessionContext,
 };
 use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::Zookeeper;
@@ -87,18 +88,25 @@ impl Direct {
         Self { session, info, env }
     }
 
+    /// Takes the lock. A follower that has just come back may still close new connections.
     async fn acquire(&self, key: &str) -> Held {
-        let wall = self.env.clock.wall();
-        let owner = Owner::at(self.info.id, wall, &*self.env.entropy);
-        let (key, info) = (Key::new(key).unwrap(), Arc::clone(&self.info));
-        let request = Arc::new(LockRequest::new(key, owner, LONG, wall, info));
-        let grant = self
-            .session
-            .acquire(&request, &Progress::new())
-            .await
-            .unwrap();
-        let fence = grant.fence;
-        Held { request, fence }
+        let end = now() + leasehold_testkit::servers::LIMIT;
+        loop {
+            let wall = self.env.clock.wall();
+            let owner = Owner::at(self.info.id, wall, &*self.env.entropy);
+            let (key, info) = (Key::new(key).unwrap(), Arc::clone(&self.info));
+            let request = Arc::new(LockRequest::new(key, owner, LONG, wall, info));
+            match self.session.acquire(&request, &Progress::new()).await {
+                Ok(grant) => {
+                    let fence = grant.fence;
+                    return Held { request, fence };
+                }
+                Err(AcquireError::Failed(error)) if error.is_unreachable() && now() < end => {
+                    pause(50).await;
+                }
+                Err(error) => panic!("{error:?}"),
+            }
+        }
     }
 
     /// Renews for some milliseconds. Returns the end of the last term.
