@@ -202,6 +202,6 @@ fn dead_server_is_reported_once() {
         );
     }
     // A waiter learns the reason during the wait, too.
-    let waited = sandbox.run("run --wait 1s x true");
+    let waited = sandbox.run("run --wait 3s x true");
     waited.fails(69, &["warning: 127.0.0.1:1 cannot be used: no connection"]);
 }
