@@ -6,14 +6,14 @@ use super::Violation;
 use super::facts::Facts;
 use super::servers::Servers;
 use crate::history::{Denial, Event, Freed, Kind, Lease, Wait, What};
-use crate::time::Time;
+use crate::time::{MILLIS, Time};
 
 /// I7: an operation that is reported to have no effect has none. The reported result of a release is what a
 /// majority of the servers did.
 pub(super) fn reported(facts: &Facts<'_>) -> Vec<Violation> {
     let mut servers = Servers::default();
     let mut refused = BTreeSet::new();
-    let mut freed = BTreeMap::<Wait, BTreeSet<usize>>::new();
+    let mut freed = BTreeMap::<Wait, BTreeMap<usize, bool>>::new();
     let mut violations = Vec::new();
     let majority = facts.plan.majority();
     for event in facts.events {
@@ -44,19 +44,26 @@ pub(super) fn reported(facts: &Facts<'_>) -> Vec<Violation> {
                     ));
                 }
                 // A late attempt of an earlier round may have taken another permit.
-                let is_own = |lease: &&Lease| lease.wait == it.wait;
-                let own = |leases: &[Lease]| leases.iter().filter(is_own).count();
-                if it.kind == Kind::Release && own(&it.after) < own(&it.before) {
-                    freed.entry(it.wait).or_default().insert(it.server);
+                let own = |leases: &[Lease], least: Time| {
+                    let own = |it: &&Lease, wait| it.wait == wait && it.until >= least;
+                    leases.iter().filter(|lease| own(lease, it.wait)).count()
+                };
+                let left = own(&it.after, 0);
+                if it.kind == Kind::Release && left < own(&it.before, 0) {
+                    // Servers count in milliseconds. So the lease may have ended just before.
+                    let was_valid = left < own(&it.before, event.at + 2 * MILLIS);
+                    let freed = freed.entry(it.wait).or_default();
+                    *freed.entry(it.server).or_default() |= was_valid;
                 }
             }
             // What was freed before that were attempts that failed.
             What::Ended { wait } => drop(freed.remove(wait)),
             What::Released { wait, outcome } => {
-                let count = freed.get(wait).map_or(0, BTreeSet::len);
+                let freed = freed.get(wait).into_iter().flat_map(BTreeMap::values);
+                let (count, valid) = (freed.clone().count(), freed.filter(|it| **it).count());
                 let is_wrong = match outcome {
                     Freed::Released => count < majority,
-                    Freed::WasLost => count >= majority,
+                    Freed::WasLost => valid >= majority,
                     Freed::Unknown => false,
                 };
                 if is_wrong && facts.waits[wait].detached.is_none() {
@@ -163,6 +170,19 @@ mod tests {
             (0, 1)
         );
         assert_eq!(released(0, Freed::Unknown), 0);
+    }
+
+    #[test]
+    fn expired_lease_may_be_reported_as_lost() {
+        let released = |until| {
+            let freed = (0..2).map(|it| ran(2_000, it, Kind::Release, 1, &[(1, until)], &[]));
+            let outcome = Freed::WasLost;
+            let released = event(3_000, What::Released { wait: 1, outcome });
+            let events = [grant(1, 0, 1_000, 1_900), freed.collect(), vec![released]];
+            judge(reported, events.concat())
+        };
+        assert_eq!((released(1_999), released(2_001)), (0, 0));
+        assert_eq!(released(2_002), 1);
     }
 
     #[test]
