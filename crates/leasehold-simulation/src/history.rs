@@ -222,6 +222,8 @@ pub(crate) struct Execution {
     pub(crate) sent: Time,
     /// The client had given up the connection before.
     pub(crate) stray: bool,
+    /// A release names a later round of the same wait as its successor, so it may grant the lock to it.
+    pub(crate) grants_own: bool,
     pub(crate) before: Rc<[Lease]>,
     pub(crate) after: Rc<[Lease]>,
 }

@@ -42,6 +42,7 @@ impl Simulation {
                 self.add(What::Looked { server, client });
             }
             let Some(touched) = touched else { continue };
+            let successor = request.as_deref().and_then(|it| self.successor(it));
             for ((kind, lock, wait), before) in touched.into_iter().zip(before) {
                 let after = self.observe(server, lock);
                 let connection = &self.connections[number];
@@ -53,6 +54,7 @@ impl Simulation {
                     wait,
                     sent: upload.sent,
                     stray: !connection.is_open,
+                    grants_own: successor == Some(wait),
                     before,
                     after,
                 };
@@ -129,6 +131,21 @@ impl Simulation {
             _ => Vec::new(),
         };
         found.into_iter().flatten().collect()
+    }
+
+    /// Returns the wait that a release names as its successor, unless it names the released owner itself.
+    fn successor(&self, request: &Request) -> Option<Wait> {
+        let Request::Release {
+            lock_request,
+            successor: Some(successor),
+            ..
+        } = request
+        else {
+            return None;
+        };
+        let owner = successor.lock_request.owner;
+        let is_other = owner != lock_request.owner;
+        is_other.then(|| self.owners.wait(&owner.to_ascii()))?
     }
 
     fn observe(&mut self, server: usize, lock: usize) -> Rc<[Lease]> {

@@ -105,6 +105,7 @@ pub(super) fn ran(
             wait,
             sent: millis * MILLIS,
             stray: false,
+            grants_own: false,
             before: leases(before),
             after: leases(after),
         }),

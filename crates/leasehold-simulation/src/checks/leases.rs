@@ -110,7 +110,10 @@ pub(super) fn resurrection(facts: &Facts<'_>) -> Vec<Violation> {
 }
 
 fn is_revival(it: &Execution) -> bool {
+    let modes = || it.after.iter().map(|lease| lease.mode).collect::<Vec<_>>();
     match it.kind {
+        // The late release of an earlier round grants the lock to the present round of the wait.
+        Kind::Release if it.grants_own => !are_compatible(&modes()),
         Kind::Renew
         | Kind::ConfirmFence
         | Kind::DrawFence
@@ -119,10 +122,7 @@ fn is_revival(it: &Execution) -> bool {
         | Kind::Dequeue
         | Kind::Heartbeat => true,
         Kind::Repair => !it.before.is_empty(),
-        Kind::Acquire | Kind::Try => {
-            let modes: Vec<_> = it.after.iter().map(|lease| lease.mode).collect();
-            !are_compatible(&modes)
-        }
+        Kind::Acquire | Kind::Try => !are_compatible(&modes()),
     }
 }
 
@@ -149,6 +149,7 @@ fn reject(
 mod tests {
     use super::*;
     use crate::checks::invented::*;
+    use crate::history::Wait;
 
     #[test]
     fn lease_must_outlast_the_guard_on_a_majority() {
@@ -189,5 +190,19 @@ mod tests {
         }
         let repaired = ran(2_000, 0, Kind::Repair, 1, &[(2, 3_000)], &[(1, 9_000)]);
         assert_eq!(judge(resurrection, vec![repaired]), 1);
+    }
+
+    #[test]
+    fn late_release_may_grant_the_next_round() {
+        let released = |grants_own, others: &[(Wait, u64)]| {
+            let after = [others, &[(1, 9_000)]].concat();
+            let mut late = ran(2_000, 0, Kind::Release, 1, others, &after);
+            if let What::Executed(it) = &mut late.what {
+                it.grants_own = grants_own;
+            }
+            judge(resurrection, vec![late])
+        };
+        assert_eq!((released(true, &[]), released(false, &[])), (0, 1));
+        assert_eq!(released(true, &[(2, 9_000)]), 1);
     }
 }
