@@ -184,7 +184,7 @@ impl Acquisition {
     }
 
     /// Why members failed in this round, or have no vote.
-    fn failures(&self, net: &mut Net) -> Vec<MemberFailure> {
+    pub(super) fn failures(&self, net: &mut Net) -> Vec<MemberFailure> {
         let (now, membership) = (net.now.instant, &mut net.membership);
         let members = self.members.iter().enumerate();
         let failure = |(member, state): (usize, &MemberState)| match &state.standing {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_types::{Busy, Error, LockRequest, Owner};
+use leasehold_types::{Busy, Error, ErrorKind, LockRequest, Owner};
 
-use super::state::{Acquisition, Standing, round_timeout};
+use super::state::{Acquisition, MemberState, Standing, round_timeout};
 use crate::ballot::majority;
 use crate::errors::too_few;
 use crate::membership::Access;
@@ -85,6 +85,12 @@ impl Acquisition {
         if self.is_round_over() {
             return;
         }
+        if self.meets_other_permits() {
+            // Each of two such waiters would take its part of the members again at once.
+            let open = self.members.iter().filter(|it| it.asked.is_some()).count();
+            let error = too_few(self.members.len(), open, self.failures(net));
+            return self.leave_and_pause(net, error);
+        }
         let longest = round_timeout(net.round_trip(), self.failures);
         self.failures += 1;
         self.notified_at = None;
@@ -101,6 +107,15 @@ impl Acquisition {
         }
         // The answers of this round are void from now on, and those of the release say nothing about the queue.
         self.report_busy(net);
+    }
+
+    /// Whether members refused it because the lock has another number of permits, and no majority granted one.
+    fn meets_other_permits(&self) -> bool {
+        let differs = |it: &MemberState| match &it.standing {
+            Standing::Failed(error) => error.kind() == ErrorKind::PermitsDiffer,
+            _ => false,
+        };
+        self.members.iter().any(differs) && !self.is_granted_by(majority(self.members.len()))
     }
 
     /// Gives back what members granted or may have granted. From then on, replies to requests that were

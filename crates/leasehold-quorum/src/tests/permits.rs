@@ -142,6 +142,23 @@ fn wait_continues_despite_one_differing_permit_count() {
     assert_eq!(fixture.kinds(0), ["requeue"]);
 }
 
+/// Two waiters for different numbers of permits may each have a part of the members, while the others are silent.
+#[test]
+fn waiters_for_other_permits_give_way() {
+    let mut fixture = Fixture::new(5);
+    let (_, id) = start(&mut fixture, true);
+    fixture.reply_all(&[3, 4], &busy(1));
+    fixture.reply_all(&[0, 1], &granted_slot(0));
+    let error = Error::new(ErrorKind::PermitsDiffer, "2 permits, not 3");
+    fixture.reply(2, Reply::Failed(error));
+    fixture.pass(20);
+    assert!(fixture.outcome(id).is_none());
+    assert_eq!(fixture.kinds(2), ["acquire"]);
+    for member in [0, 1, 3, 4] {
+        assert_eq!(fixture.kinds(member), ["release", "acquire"]);
+    }
+}
+
 #[test]
 fn wait_ends_where_all_connected_members_differ() {
     let mut fixture = Fixture::new(5);
