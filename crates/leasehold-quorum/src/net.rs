@@ -275,7 +275,8 @@ impl Net {
 
     /// Whether no client is known to wait for the lock.
     pub(crate) fn has_no_known_waiters(&self, key: &Key) -> bool {
-        !self.waiters.was_busy(key, self.now.instant, HOT_PAUSE)
+        let was_busy = self.waiters.was_busy(key, self.now.instant, HOT_PAUSE);
+        !was_busy && self.waiters.of(key).next().is_none()
     }
 
     /// The acquisition is over: the owner no longer leads to it.

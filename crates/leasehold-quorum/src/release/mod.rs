@@ -41,13 +41,14 @@ impl Release {
         has_waited: bool,
     ) -> Self {
         let now = net.now.instant;
-        if has_waited {
-            // Others may wait still, and the release may begin a gap.
+        // The script releases these, and may begin a gap for foreign clients.
+        let begins_gap = has_waited
+            || lock_request.mode != Mode::Exclusive
+            || net.waiters.of(&lock_request.key).next().is_some();
+        let contended = begins_gap || !net.has_no_known_waiters(&lock_request.key);
+        if begins_gap {
             net.waiters.note_busy(&lock_request.key, now);
         }
-        let contended = has_waited
-            || lock_request.mode != Mode::Exclusive
-            || !net.has_no_known_waiters(&lock_request.key);
         Self {
             id,
             lock_request,
@@ -70,7 +71,6 @@ impl Release {
     pub(crate) fn begin(&mut self, net: &mut Net, others: &mut Operations<Acquiring>) -> Next {
         let (now, members) = (net.now.instant, net.members.len());
         let is_usual = !self.contended
-            && net.waiters.of(&self.lock_request.key).next().is_none()
             && (0..members).all(|it| net.membership.access(now, it, now) == Access::Open);
         #[cfg(test)]
         let is_usual = is_usual && !net.never_plain;

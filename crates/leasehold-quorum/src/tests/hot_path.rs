@@ -76,6 +76,44 @@ fn release_of_a_waiter_stops_plain_commands() {
     assert_eq!(fixture.kinds(0), ["acquire"]);
 }
 
+/// The release goes by the script, which may begin a gap.
+#[test]
+fn release_of_a_reader_stops_plain_commands() {
+    let mut fixture = Fixture::new(1);
+    let lock_request = Arc::new(fixture.lock_request(false).with_mode(Mode::Shared));
+    let id = fixture.acquire(&lock_request);
+    fixture.reply(0, granted(7));
+    fixture.acquired(id).expect("a lease");
+    fixture.pass_without_timers(1_001);
+    fixture.release(&lock_request);
+    fixture.reply(0, released(true));
+    fixture.attempt();
+    assert_eq!(fixture.kinds(0), ["acquire"]);
+}
+
+#[test]
+fn own_waiter_stops_plain_commands() {
+    let mut fixture = Fixture::new(1);
+    fixture.wait();
+    fixture.pass_without_timers(1_001);
+    fixture.attempt();
+    assert_eq!(fixture.kinds(0), ["acquire"]);
+}
+
+#[test]
+fn release_before_own_waiter_stops_plain_commands() {
+    let mut fixture = Fixture::new(1);
+    let (lock_request, id) = fixture.attempt();
+    fixture.reply(0, granted(7));
+    fixture.acquired(id).expect("a lease");
+    let (_, waiter) = fixture.wait();
+    fixture.pass_without_timers(1_001);
+    fixture.release(&lock_request);
+    fixture.cancel(waiter);
+    fixture.attempt();
+    assert_eq!(fixture.kinds(0).last(), Some(&"acquire"));
+}
+
 /// Otherwise a lock that is taken again and again would never get plain commands back.
 #[test]
 fn release_without_a_wait_keeps_plain_commands() {
