@@ -94,8 +94,7 @@ impl Acquisition {
         let longest = round_timeout(net.round_trip(), self.failures);
         self.failures += 1;
         self.notified_at = None;
-        let is_permit = self.lock_request.mode.permits().is_some();
-        let differ = is_permit && self.is_granted_by(majority(self.members.len()));
+        let differ = self.has_differing_permits();
         self.give_back(net, Then::KeepPlace);
         // Waiters that hold each other's permits must not meet again at once.
         let now = net.now.instant;
@@ -107,6 +106,14 @@ impl Acquisition {
         }
         // The answers of this round are void from now on, and those of the release say nothing about the queue.
         self.report_busy(net);
+    }
+
+    /// Whether a majority granted permits, but not the same one.
+    fn has_differing_permits(&self) -> bool {
+        let commonest = self.commonest_slot();
+        let granted = |slot| self.members.iter().filter(|it| it.slot() == slot).count();
+        let needed = majority(self.members.len());
+        commonest.is_some() && granted(commonest) < needed && self.is_granted_by(needed)
     }
 
     /// Whether members refused it because the lock has another number of permits, and no majority granted one.

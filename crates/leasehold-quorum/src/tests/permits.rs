@@ -102,6 +102,20 @@ fn waiter_pauses_after_different_permits() {
     }
 }
 
+/// The first grant ended before the second came. Nothing has to give way.
+#[test]
+fn waiter_asks_at_once_after_a_late_grant() {
+    let mut fixture = Fixture::new(3);
+    let (lock_request, _) = start(&mut fixture, true);
+    fixture.reply(0, granted_slot(0));
+    fixture.pass_without_timers(9_500);
+    fixture.reply(1, granted_slot(0));
+    assert_eq!(fixture.kinds(0), ["requeue"]);
+    fixture.reply(0, released(true));
+    fixture.notify(0, &lock_request);
+    assert_eq!(fixture.kinds(0), ["acquire"]);
+}
+
 #[test]
 fn renewal_names_the_permit_of_the_lease() {
     let mut fixture = Fixture::new(3);
