@@ -18,6 +18,8 @@ mod time;
 #[cfg(test)]
 mod records_tests;
 #[cfg(test)]
+mod scripts_tests;
+#[cfg(test)]
 mod tests;
 
 pub use checks::Violation;

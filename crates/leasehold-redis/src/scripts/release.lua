@@ -54,7 +54,9 @@ if freed and not value then
 end
 local admitted, successor = admits(), nil
 if admitted ~= false and (admitted == nil or freed or was_queued) then
-  local answer = ARGV[5] and acquire(unpack(ARGV, 5, 9))
+  -- Refusing a successor of another mode could drop it, and this answer does not say so.
+  local may_join = ARGV[5] and (not admitted or admitted == select(2, split(ARGV[5])))
+  local answer = may_join and acquire(unpack(ARGV, 5, 9))
   successor = answer and answer[1] == 1 and answer or nil
   if not successor and not notified_until then
     hand_over()
