@@ -8,10 +8,12 @@ use super::servers::Servers;
 use crate::history::{Kind, Wait, What};
 use crate::time::{MILLIS, SECOND, Time};
 
-/// I10: a waiter that is not near its turn asks a server at most once a second, unless it is notified.
+/// I10: a waiter that is not near its turn asks a server at most once a second, unless it is notified. A waiter that
+/// finds no majority leaves the queues, and asks again after a pause that grows.
 pub(super) fn poll_rate(facts: &Facts<'_>) -> Vec<Violation> {
     let mut servers = Servers::default();
     let mut asked = BTreeMap::<(Wait, usize), (Time, bool)>::new();
+    let mut left = BTreeMap::<(Wait, usize), Vec<Time>>::new();
     let mut violations = Vec::new();
     if facts.plan.spikes > 0 {
         // A request without a reply in time is repeated.
@@ -44,17 +46,28 @@ pub(super) fn poll_rate(facts: &Facts<'_>) -> Vec<Violation> {
                     && event.at - last < PAUSE_MIN
                     && (was_behind && is_behind && facts.is_calm(last))
                 {
-                    violations.push(Violation {
-                        invariant: "I10",
-                        check: "poll_rate",
-                        at: event.at,
-                        text: format!(
-                            "w{} asked server {} again after {} ms, far from its turn",
-                            it.wait,
-                            it.server,
-                            (event.at - last) / MILLIS
-                        ),
-                    });
+                    let text = format!(
+                        "w{} asked server {} again after {} ms, far from its turn",
+                        it.wait,
+                        it.server,
+                        (event.at - last) / MILLIS
+                    );
+                    violations.push(reject("poll_rate", event.at, text));
+                }
+            }
+            What::Executed(it)
+                if it.kind == Kind::Release && facts.waits[&it.wait].is_open(event.at) =>
+            {
+                asked.retain(|(wait, _), _| *wait != it.wait);
+                let left = left.entry((it.wait, it.server)).or_default();
+                left.retain(|at| at + SECOND >= event.at);
+                left.push(event.at);
+                if left.len() == LEAVES_MAX + 1 && facts.is_calm(left[0]) {
+                    let text = format!(
+                        "w{} left server {} more than {LEAVES_MAX} times in 1 s",
+                        it.wait, it.server
+                    );
+                    violations.push(reject("poll_rate", event.at, text));
                 }
             }
             _ => {}
@@ -93,21 +106,29 @@ pub(super) fn bounded(facts: &Facts<'_>) -> Vec<Violation> {
         looks.retain(|at| at + SECOND >= event.at);
         looks.push(event.at);
         if looks.len() == LOOKS_MAX + 1 {
-            violations.push(Violation {
-                invariant: "I10",
-                check: "bounded",
-                at: event.at,
-                text: format!(
-                    "client {client} asked server {server} for its status {LOOKS_MAX} times in 1 s"
-                ),
-            });
+            let text = format!(
+                "client {client} asked server {server} for its status {LOOKS_MAX} times in 1 s"
+            );
+            violations.push(reject("bounded", event.at, text));
         }
     }
     violations
 }
 
+fn reject(check: &'static str, at: Time, text: String) -> Violation {
+    Violation {
+        invariant: "I10",
+        check,
+        at,
+        text,
+    }
+}
+
 /// A second, minus the variation in how long messages take.
 const PAUSE_MIN: Time = 800 * MILLIS;
+
+/// The longest pause doubles from about 10 ms to 800 ms, and each pause is a random part of it.
+const LEAVES_MAX: usize = 15;
 
 /// Each time something changes on one of five servers, the others may have to learn of it.
 const LOOKS_MAX: usize = 60;
@@ -137,6 +158,25 @@ mod tests {
             (again(1_500, false), again(1_900, false), again(1_500, true)),
             (1, 0, 0)
         );
+    }
+
+    #[test]
+    fn waiter_that_left_may_ask_again_sometimes() {
+        let leaves = |times: u64| {
+            let rounds = (0..times).flat_map(|n| {
+                let at = 1_000 + 40 * n;
+                let release = ran(at + 10, 0, Kind::Release, 1, &[(9, 9_000)], &[(9, 9_000)]);
+                let ask = ran(at, 0, Kind::Acquire, 1, &[(9, 9_000)], &[(9, 9_000)]);
+                [ask, release]
+            });
+            let begin = vec![
+                event(0, What::Calm),
+                asked(500, 1, 0),
+                queue(900, 0, &[7, 8, 1]),
+            ];
+            judge(poll_rate, [begin, rounds.collect()].concat())
+        };
+        assert_eq!((leaves(15), leaves(16)), (0, 1));
     }
 
     #[test]
