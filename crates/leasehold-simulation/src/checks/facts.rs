@@ -14,6 +14,8 @@ pub(super) struct Facts<'a> {
     /// The span in which no fault disturbs the clients.
     pub(super) calm: Option<(Time, Time)>,
     pub(super) cleared: Time,
+    /// The spans in which the clocks of a client were stopped.
+    frozen: Vec<(usize, Time, Time)>,
 }
 
 /// One `acquire`, and the guard that resulted from it.
@@ -117,6 +119,7 @@ impl<'a> Facts<'a> {
             waits: BTreeMap::new(),
             calm: None,
             cleared: Time::MAX,
+            frozen: Vec::new(),
         };
         let mut frozen = Vec::new();
         for event in events {
@@ -129,7 +132,15 @@ impl<'a> Facts<'a> {
                 *client == wait.asked.client && *from <= gone && span.asked <= *to
             });
         }
+        facts.frozen = frozen;
         facts
+    }
+
+    /// Returns for how long the clocks of a client were stopped between these instants.
+    pub(super) fn frozen_for(&self, client: usize, from: Time, to: Time) -> Time {
+        let spans = self.frozen.iter().filter(|(it, ..)| *it == client);
+        let within = spans.map(|(_, begin, end)| to.min(*end).saturating_sub(from.max(*begin)));
+        within.sum()
     }
 
     fn see(&mut self, at: Time, what: &What, frozen: &mut Vec<(usize, Time, Time)>) {

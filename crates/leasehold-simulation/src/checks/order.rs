@@ -148,6 +148,7 @@ pub(super) fn kept_places(facts: &Facts<'_>) -> Vec<Violation> {
             && forgot
                 .get(&it.server)
                 .is_none_or(|at| at + PRESENCE_MAX < event.at)
+            && !is_late(facts, event.at, it)
             && must_be_queued(event.at, it, &facts.waits[&it.wait])
         {
             due = Some((event.at, it));
@@ -161,10 +162,15 @@ fn must_be_queued(at: Time, it: &Execution, wait: &WaitFacts) -> bool {
         matches!((lease.mode, wait.asked.mode), (Mode::Permit(held), Mode::Permit(wanted)) if held != wanted)
     });
     let asks = matches!(it.kind, Kind::Acquire | Kind::Requeue);
-    // A server drops the waiters of a client whose presence ended. A late message adds no presence.
     let is_dead = wait.died.is_some_and(|died| died <= at);
-    let is_late = it.sent + LATE <= at;
-    asks && !is_dead && !is_late && it.own_after().is_none() && is_queued(wait) && !other_permits
+    asks && !is_dead && it.own_after().is_none() && is_queued(wait) && !other_permits
+}
+
+/// A server drops the waiters of a client whose presence ended, and a late message adds no presence. A client does not
+/// count the time in which its clocks were stopped.
+fn is_late(facts: &Facts<'_>, at: Time, it: &Execution) -> bool {
+    let frozen = facts.frozen_for(it.client, at.saturating_sub(PRESENCE), it.sent);
+    at - it.sent + frozen >= LATE
 }
 
 fn is_queued_at(servers: &Servers, it: &Execution) -> bool {
@@ -182,6 +188,9 @@ const LEASE_MAX: Time = 3_500 * MILLIS;
 
 /// Clients report their presence to a server every second.
 const PRESENCE_MAX: Time = 1_500 * MILLIS;
+
+/// A server counts a client as present for this long.
+const PRESENCE: Time = 2_500 * MILLIS;
 
 /// Presence lasts 2.5 s, and the client may have reported it a second before it sent a request. So the presence may
 /// end before a request arrives that takes this long, with clocks that are 4 % off.
@@ -233,6 +242,22 @@ mod tests {
                 it.sent -= travel * MILLIS;
             }
             let events = vec![asked(1_000, 1, 0), late, event(3_100, What::Quiet)];
+            judge(kept_places, events)
+        };
+        assert_eq!((refused(1_200), refused(1_400)), (1, 0));
+    }
+
+    #[test]
+    fn client_whose_clocks_stopped_needs_no_place() {
+        let refused = |stopped: u64| {
+            let (client, frozen) = (0, true);
+            let events = vec![
+                asked(1_000, 1, 0),
+                event(1_500, What::Paused { client, frozen }),
+                event(1_500 + stopped, What::Woke { client }),
+                ran(3_000, 0, Kind::Requeue, 1, &[(1, 9_000)], &[]),
+                event(3_100, What::Quiet),
+            ];
             judge(kept_places, events)
         };
         assert_eq!((refused(1_200), refused(1_400)), (1, 0));
