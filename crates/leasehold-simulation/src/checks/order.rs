@@ -6,7 +6,7 @@ use super::Violation;
 use super::facts::{End, Facts, WaitFacts, are_compatible, is_queued};
 use super::servers::Servers;
 use crate::history::{Execution, Kind, Manner, Wait, What};
-use crate::time::{MILLIS, Time};
+use crate::time::{MILLIS, SECOND, Time};
 
 /// I9: a wait that is queued on a majority of the servers before another client asks is granted before that
 /// client, unless the client goes ahead of the queue or the lock was not handed over.
@@ -33,6 +33,7 @@ pub(super) fn turn_order(facts: &Facts<'_>) -> Vec<Violation> {
                 && later.over < earlier.over
                 && is_exclusive
                 && !are_permits
+                && !(refused_in_gap(facts, earlier, later) && knows_no_waiter(facts, later))
                 && since.is_some_and(|since| since + slack <= later.at)
         });
         let Some(earlier) = passed.next() else {
@@ -57,6 +58,35 @@ pub(super) fn turn_order(facts: &Facts<'_>) -> Vec<Violation> {
         }
     }
     violations
+}
+
+/// Whether a server refused the earlier waiter although it held no lease: a gap for clients of other libraries.
+fn refused_in_gap(facts: &Facts<'_>, earlier: &WaitFacts, later: &WaitFacts) -> bool {
+    facts.events.iter().any(|event| match &event.what {
+        What::Executed(it) => {
+            it.wait == earlier.asked.wait
+                && it.kind == Kind::Acquire
+                && it.before.is_empty()
+                && it.after.is_empty()
+                && later.at <= event.at + GAP_POLL + 10 * facts.plan.delay.1
+                && event.at <= later.over
+        }
+        _ => false,
+    })
+}
+
+/// Whether the client neither waited for the lock nor released it within the last second.
+fn knows_no_waiter(facts: &Facts<'_>, later: &WaitFacts) -> bool {
+    let mut own = facts.waits.values().filter(|it| {
+        it.asked.wait != later.asked.wait
+            && (it.asked.client, it.asked.lock) == (later.asked.client, later.asked.lock)
+            && it.at <= later.at
+    });
+    let recent = later.at.saturating_sub(SECOND);
+    !own.any(|it| {
+        let gone = it.span.as_ref().and_then(|span| span.gone);
+        it.over >= recent || gone.is_some_and(|gone| gone >= recent)
+    })
 }
 
 /// Returns since when each wait was queued on a majority while nothing disturbed it.
@@ -183,6 +213,9 @@ fn is_queued_at(servers: &Servers, it: &Execution) -> bool {
 /// Two clients may read the servers' clocks with this difference.
 const CLOCKS_DIFFER: Time = 100 * MILLIS;
 
+/// The head of the queue asks this often in a gap.
+const GAP_POLL: Time = 25 * MILLIS;
+
 /// The longest lease, its delay, and the reservation for a head of the queue that does not come.
 const LEASE_MAX: Time = 3_500 * MILLIS;
 
@@ -218,6 +251,32 @@ mod tests {
             judge(turn_order, events)
         };
         assert_eq!((passes(1_200), passes(1_050)), (1, 0));
+    }
+
+    #[test]
+    fn only_a_stranger_may_take_the_lock_in_a_gap() {
+        let passes = |refused_at: u64, own: Vec<crate::history::Event>| {
+            let events = vec![
+                event(0, What::Calm),
+                asked(1_000, 1, 0),
+                queue(1_001, 0, &[1]),
+                queue(1_001, 1, &[1]),
+                ran(refused_at, 0, Kind::Acquire, 1, &[], &[]),
+                asked(3_200, 2, 1),
+                granted(3_210, 2, 4_000),
+                event(3_220, What::Ended { wait: 2 }),
+                granted(3_230, 1, 4_000),
+                event(3_240, What::Ended { wait: 1 }),
+            ];
+            judge(turn_order, [events, own].concat())
+        };
+        let held = |ended| {
+            let ended = event(ended, What::Ended { wait: 3 });
+            [grant(3, 1, 900, 3_100), vec![ended]].concat()
+        };
+        assert_eq!((passes(3_190, vec![]), passes(3_100, vec![])), (0, 1));
+        assert_eq!(passes(3_190, held(2_500)), 1);
+        assert_eq!(passes(3_190, held(2_000)), 0);
     }
 
     #[test]
