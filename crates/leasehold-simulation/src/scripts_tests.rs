@@ -36,7 +36,7 @@ impl Fixture {
         let text = script.expect("a script").text;
         let keys = ["present", "lock", "fence", "queue", "readers", "slots"];
         let head = ["EVAL", text, "6"];
-        self.command(&[&head[..], &keys, arguments].concat())
+        self.command(&[&head[..], &keys, arguments].concat());
     }
 
     fn acquire(&mut self, entry: &str, ticket: &str) {
