@@ -1,6 +1,6 @@
 //! Removes the files of locks that no process uses.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -51,14 +51,18 @@ fn remove(path: &Path, name: &str, unused_since: WallTime, dry: bool) -> io::Res
     let Some(file) = lock_file::open_to_read(path)? else {
         return Ok(false);
     };
+    let since = std::time::SystemTime::UNIX_EPOCH + Duration::from_micros(unused_since.as_micros());
+    let is_old = |file: &File| Ok::<_, io::Error>(file.metadata()?.modified()? < since);
+    // A lock in use is left alone: an attempt that does not wait would find it busy.
+    if !is_old(&file)? {
+        return Ok(false);
+    }
     // While this process has the lock, no other process can get it: each one that opened the file before looks up the
     // name again once it has the lock.
     let Locking::Won(lock) = lock_file::lock(file, path, Mode::Exclusive)? else {
         return Ok(false);
     };
-    let changed = lock.file().metadata()?.modified()?;
-    let since = std::time::SystemTime::UNIX_EPOCH + Duration::from_micros(unused_since.as_micros());
-    if changed >= since {
+    if !is_old(lock.file())? {
         return Ok(false);
     }
     let bytes = read_header(lock.file())?;
