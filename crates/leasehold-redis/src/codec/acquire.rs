@@ -73,17 +73,12 @@ pub(super) fn read_try(codec: &Codec, proposal: u64, answers: &[Value]) -> Resul
     }
 }
 
-pub(super) fn write_draw(
-    codec: &Codec,
-    lock_request: &LockRequest,
-    out: &mut CommandWriter<'_>,
-) -> Result<(), Error> {
+pub(super) fn write_draw(codec: &Codec, lock_request: &LockRequest, out: &mut CommandWriter<'_>) {
     call(&DRAW_FENCE, 1, out);
     codec.names(lock_request).write_all(out);
     // The server needs a proposal only if it lost the counter in the meantime.
     out.arg(entry(lock_request.owner, lock_request.mode));
     out.number(lock_request.owner.since().as_micros() + 1);
-    Ok(())
 }
 
 pub(super) fn write(

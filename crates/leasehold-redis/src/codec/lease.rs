@@ -21,11 +21,7 @@ pub(super) fn calls(locks: usize) -> usize {
     locks.div_ceil(AT_ONCE)
 }
 
-pub(super) fn write_renewals(
-    codec: &Codec,
-    leases: &[Lease],
-    out: &mut CommandWriter<'_>,
-) -> Result<(), Error> {
+pub(super) fn write_renewals(codec: &Codec, leases: &[Lease], out: &mut CommandWriter<'_>) {
     for leases in leases.chunks(AT_ONCE) {
         let lock_requests = leases.iter().map(|lease| &lease.lock_request);
         call_for(codec, &RENEW, lock_requests, out);
@@ -40,7 +36,6 @@ pub(super) fn write_renewals(
             slot(*own, out);
         }
     }
-    Ok(())
 }
 
 pub(super) fn read_renewals(codec: &Codec, leases: &[Lease], answers: &[Value]) -> Reply {
@@ -59,7 +54,7 @@ pub(super) fn write_heartbeat(
     codec: &Codec,
     waiters: &[Arc<LockRequest>],
     out: &mut CommandWriter<'_>,
-) -> Result<(), Error> {
+) {
     let mut rest = waiters;
     loop {
         let (part, behind) = rest.split_at(rest.len().min(AT_ONCE));
@@ -69,7 +64,7 @@ pub(super) fn write_heartbeat(
             out.arg(entry(lock_request.owner, lock_request.mode));
         }
         if behind.is_empty() {
-            return Ok(());
+            return;
         }
         rest = behind;
     }
@@ -100,12 +95,11 @@ pub(super) fn write_confirm(
     lock_request: &LockRequest,
     fence: Fence,
     out: &mut CommandWriter<'_>,
-) -> Result<(), Error> {
+) {
     call(&CONFIRM_FENCE, 1, out);
     codec.names(lock_request).write_all(out);
     out.arg(entry(lock_request.owner, lock_request.mode))
         .number(fence.get());
-    Ok(())
 }
 
 pub(super) fn read_confirm(codec: &Codec, answer: &Value) -> Result<Reply, Error> {
@@ -125,11 +119,7 @@ pub(super) fn exclusive(leases: &[Lease]) -> impl Iterator<Item = &Lease> {
     leases.iter().filter(is_exclusive)
 }
 
-pub(super) fn write_repairs(
-    codec: &Codec,
-    leases: &[Lease],
-    out: &mut CommandWriter<'_>,
-) -> Result<(), Error> {
+pub(super) fn write_repairs(codec: &Codec, leases: &[Lease], out: &mut CommandWriter<'_>) {
     let leases: Vec<_> = exclusive(leases).collect();
     for leases in leases.chunks(AT_ONCE) {
         let lock_requests = leases.iter().map(|lease| &lease.lock_request);
@@ -145,7 +135,6 @@ pub(super) fn write_repairs(
                 .number(fence.get());
         }
     }
-    Ok(())
 }
 
 pub(super) fn read_repairs(

@@ -25,44 +25,28 @@ impl Codec {
     /// [`ErrorKind::InvalidInput`](leasehold::ErrorKind::InvalidInput) if no server could carry the
     /// request out.
     pub fn encode(&self, request: &Request, out: &mut Vec<u8>) -> Result<usize, Error> {
-        let start = out.len();
         let mut writer = CommandWriter::new(out);
-        match self.write(request, &mut writer) {
-            Ok(()) => Ok(writer.finish()),
-            Err(error) => {
-                out.truncate(start);
-                Err(error)
-            }
-        }
-    }
-
-    fn write(&self, request: &Request, out: &mut CommandWriter<'_>) -> Result<(), Error> {
+        let out = &mut writer;
         match request {
             Request::TryAcquire {
                 lock_request,
                 proposal,
                 expire,
-            } => acquire::write_try(self, lock_request, *proposal, *expire, out),
+            } => acquire::write_try(self, lock_request, *proposal, *expire, out)?,
             Request::DrawFence { lock_request } => acquire::write_draw(self, lock_request, out),
             Request::Acquire {
                 lock_request,
                 proposal,
                 position,
                 preferred,
-            } => acquire::write(self, lock_request, *proposal, *position, *preferred, out),
-            Request::Free { lock_request } => {
-                acquire::write_free(self, lock_request, out);
-                Ok(())
-            }
+            } => acquire::write(self, lock_request, *proposal, *position, *preferred, out)?,
+            Request::Free { lock_request } => acquire::write_free(self, lock_request, out),
             Request::Release {
                 lock_request,
                 requeue,
                 successor,
-            } => acquire::write_release(self, lock_request, *requeue, successor.as_ref(), out),
-            Request::Dequeue { lock_request } => {
-                acquire::write_dequeue(self, lock_request, out);
-                Ok(())
-            }
+            } => acquire::write_release(self, lock_request, *requeue, successor.as_ref(), out)?,
+            Request::Dequeue { lock_request } => acquire::write_dequeue(self, lock_request, out),
             Request::Renew(leases) => lease::write_renewals(self, leases, out),
             Request::Heartbeat(waiters) => lease::write_heartbeat(self, waiters, out),
             Request::ConfirmFence {
@@ -70,17 +54,12 @@ impl Codec {
                 fence,
             } => lease::write_confirm(self, lock_request, *fence, out),
             Request::Repair(leases) => lease::write_repairs(self, leases, out),
-            Request::Record(key, action) => {
-                record::write(self, key, action, out);
-                Ok(())
-            }
-            Request::Status => {
-                status::write(out);
-                Ok(())
-            }
-            Request::WriteMemberRecord(edit) => member_record::write(edit, out),
-            Request::RecordObservation(seen) => member_record::write_observation(seen, out),
+            Request::Record(key, action) => record::write(self, key, action, out),
+            Request::Status => status::write(out),
+            Request::WriteMemberRecord(edit) => member_record::write(edit, out)?,
+            Request::RecordObservation(seen) => member_record::write_observation(seen, out)?,
         }
+        Ok(writer.finish())
     }
 
     /// Returns how many answers a request gets: one for each of its commands.
