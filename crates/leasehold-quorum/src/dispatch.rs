@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_types::{Error, ErrorKind, LockRequest};
 
-use crate::acquire::{Acquiring, Acquisition};
+use crate::acquire::{Acquiring, Acquisition, Plain};
 use crate::engine::Engine;
 use crate::member::{Answered, Task};
 use crate::net::Net;
@@ -51,15 +51,23 @@ impl Engine {
             return net.finish(id, Outcome::Failed(error));
         }
         let owner = lock_request.owner;
-        let acquisition = Acquiring::begin(net, id, lock_request);
+        let plain = Plain::begin(net, id, &lock_request);
         // The same owner asks again: its earlier attempt becomes part of this one.
         if let Some(former) = net.owners.insert(owner, id)
             && let Some(mut former) = self.acquisitions.remove(former)
         {
             former.forget(net);
         }
-        self.acquisitions.start(id, acquisition, |it| it.start(net));
-        self.send_given_back();
+        match plain {
+            Some(plain) => self.acquisitions.insert(id, Acquiring::Plain(plain)),
+            None => {
+                let ordinary = Acquisition::begin(net, id, lock_request);
+                let acquiring = Acquiring::Ordinary(Box::new(ordinary));
+                let begin = |it: &mut Acquiring| it.ordinary(net).advance(net);
+                self.acquisitions.start(id, acquiring, begin);
+                self.send_given_back();
+            }
+        }
     }
 
     /// Begins to release a lease, or leaves it alone.

@@ -17,6 +17,11 @@ pub(crate) enum Next {
 }
 
 impl<T> Operations<T> {
+    /// Adds an operation.
+    pub(crate) fn insert(&mut self, id: OperationId, operation: T) {
+        self.0.insert(id, operation);
+    }
+
     /// Adds an operation and passes its first event to it.
     pub(crate) fn start(
         &mut self,

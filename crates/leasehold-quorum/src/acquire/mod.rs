@@ -21,7 +21,7 @@ use crate::operations::Next;
 
 pub(crate) use giving_back::GivenBack;
 use giving_back::Then;
-pub(crate) use plain::Acquiring;
+pub(crate) use plain::{Acquiring, Plain};
 pub(crate) use state::Acquisition;
 use state::{MemberState, Phase, Standing};
 

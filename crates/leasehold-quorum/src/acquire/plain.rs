@@ -47,21 +47,6 @@ const MEMBERS_MAX: usize = 5;
 const NUMBER: u32 = 1;
 
 impl Acquiring {
-    pub(crate) fn begin(net: &mut Net, id: OperationId, lock_request: Arc<LockRequest>) -> Self {
-        match Plain::begin(net, id, &lock_request) {
-            Some(plain) => Self::Plain(plain),
-            None => Self::Ordinary(Box::new(Acquisition::begin(net, id, lock_request))),
-        }
-    }
-
-    /// Asks the members, unless that is done.
-    pub(crate) fn start(&mut self, net: &mut Net) -> Next {
-        match self {
-            Self::Plain(_) => Next::Runs,
-            Self::Ordinary(it) => it.advance(net),
-        }
-    }
-
     /// The timer is due. [`ask_due`](Self::ask_due) follows.
     pub(crate) fn wake(&mut self, net: &mut Net) -> Next {
         if let Self::Plain(plain) = self
@@ -155,7 +140,11 @@ impl Acquiring {
 
 impl Plain {
     /// Asks all members, if this is the usual case.
-    fn begin(net: &mut Net, id: OperationId, lock_request: &Arc<LockRequest>) -> Option<Self> {
+    pub(crate) fn begin(
+        net: &mut Net,
+        id: OperationId,
+        lock_request: &Arc<LockRequest>,
+    ) -> Option<Self> {
         #[cfg(test)]
         if net.never_plain {
             return None;
@@ -234,15 +223,10 @@ impl Plain {
             })
             && (0..members)
                 .all(|member| net.membership.access(now, member, self.began) != Access::Pending);
-        if is_decided {
-            self.granted = granted;
-            self.hold(net);
+        if !is_decided {
+            return false;
         }
-        is_decided
-    }
-
-    fn hold(&mut self, net: &mut Net) {
-        self.is_held = true;
+        (self.granted, self.is_held) = (granted, true);
         net.set_timer(Timer::Acquire(self.id), &mut self.timer, None);
         let acquired = Acquired {
             owner: self.lock_request.owner,
@@ -252,6 +236,7 @@ impl Plain {
             notified_at: None,
         };
         net.finish(self.id, Outcome::Acquired(acquired));
+        true
     }
 
     /// Returns the ordinary form.
