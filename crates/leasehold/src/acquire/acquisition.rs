@@ -90,7 +90,8 @@ impl Acquisition {
         let progress = Progress::heard_by(&state);
         for failures in 0.. {
             let attempt = Attempt::begin(self);
-            let asking = self.client.call(attempt.ask(&progress));
+            let asking = self.context().session.acquire(&attempt.request, &progress);
+            let asking = self.client.call(asking);
             let answer = self.in_time(&state, asking).await;
             let now = self.client.now();
             let error = match answer {

@@ -2,11 +2,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Acquisition;
-use crate::env::BoxFuture;
 use crate::env::clock::BootInstant;
 use crate::guard::Guard;
 use crate::lease::{HeldLease, Lease, LeaseTimes};
-use crate::store::{AcquireError, Expiry, Grant, LockRequest, Progress};
+use crate::store::{AcquireError, Expiry, Grant, LockRequest};
 use crate::telemetry::{AttemptEnd, HoldMeter};
 use crate::types::{Effect, Owner};
 
@@ -14,7 +13,7 @@ use crate::types::{Effect, Owner};
 /// lease over, dropping it releases in the background what the attempt has or may have.
 pub(super) struct Attempt<'a> {
     acquisition: &'a Acquisition,
-    request: Arc<LockRequest>,
+    pub(super) request: Arc<LockRequest>,
     /// How it ended, and whether the store may have something of it. `None` while it is under way.
     end: Option<(AttemptEnd, MayHave)>,
 }
@@ -42,14 +41,6 @@ impl<'a> Attempt<'a> {
             request: Arc::new(request),
             end: None,
         }
-    }
-
-    pub(super) fn ask<'p>(
-        &'p self,
-        progress: &'p Progress<'p>,
-    ) -> BoxFuture<'p, Result<Grant, AcquireError>> {
-        let session = &self.acquisition.context().session;
-        session.acquire(&self.request, progress)
     }
 
     /// Takes in the answer of the store at `now`. A grant becomes a guard, unless too little of the lease is left.
