@@ -1,13 +1,16 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
+use leasehold::clock::BootInstant;
 use leasehold::store::{RunId, Sample};
 use leasehold::{Error, ErrorKind};
 use leasehold_quorum::{BatchReply, Notification, Reply, Request, RequestId};
 
 use super::encoder::Encoder;
 use super::raw_request::{RawRequest, RawRequestId};
+use super::registration::Registration;
 use super::silence::Silence;
 use super::socket::{Socket, unreadable};
 use crate::codec::{
@@ -16,11 +19,12 @@ use crate::codec::{
 use crate::resp::{CommandWriter, Parser, Value};
 use crate::scripts::Script;
 
-/// An open connection.
+/// An open connection: the requests to write, and the replies that have yet to arrive.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
-    /// `None` without an engine, which alone needs samples.
-    sampler: Option<Sampler>,
+    codec: Codec,
+    /// `None` without an engine, which alone needs samples, and whose client alone is present at servers.
+    client: Option<(Registration, Sampler)>,
     /// The scripts that were loaded on this connection.
     loaded: Vec<&'static Script>,
     socket: Arc<Socket>,
@@ -37,7 +41,7 @@ pub(crate) struct Pipeline {
     batch: Vec<(RequestId, Reply)>,
     /// Notifications that came within the batch. They are handed on behind its replies.
     notifications: Vec<Notification>,
-    pub(crate) silence: Silence,
+    silence: Silence,
 }
 
 /// The most memory that is kept for the next batch.
@@ -87,9 +91,14 @@ pub(crate) enum Event {
 
 impl Pipeline {
     /// Returns a new connection.
-    pub(crate) fn new(sampler: Option<Sampler>, socket: Arc<Socket>) -> Self {
+    pub(crate) fn new(
+        codec: Codec,
+        client: Option<(Registration, Sampler)>,
+        socket: Arc<Socket>,
+    ) -> Self {
         Self {
-            sampler,
+            codec,
+            client,
             loaded: Vec::new(),
             socket,
             output: Vec::new(),
@@ -112,17 +121,45 @@ impl Pipeline {
         })
     }
 
+    /// The connection is gone. The next one registers the client again.
+    pub(crate) fn into_registration(self) -> Option<Registration> {
+        self.client.map(|(registration, _)| registration)
+    }
+
     /// Returns whether the server has yet to reply.
     pub(crate) fn is_busy(&self) -> bool {
         !self.awaited.is_empty()
     }
 
-    /// Adds commands whose replies do not matter.
-    pub(crate) fn push_commands(&mut self, write: impl FnOnce(&mut CommandWriter<'_>)) {
-        let mut writer = CommandWriter::new(&mut self.output);
-        write(&mut writer);
-        let commands = writer.finish();
-        self.awaited.push_back(PendingReply::Ignored(commands));
+    /// Time passed, or something was sent or received.
+    pub(crate) fn watch(&mut self, now: BootInstant) {
+        let owes = self.is_busy();
+        self.silence.watch(now, owes);
+    }
+
+    /// Returns how long the server was silent, if that is too long.
+    pub(crate) fn is_silent(&self) -> Option<Duration> {
+        self.silence.over()
+    }
+
+    /// Returns when the server will have been silent for too long.
+    pub(crate) fn next_timeout(&self) -> Option<BootInstant> {
+        self.silence.end()
+    }
+
+    /// Writes which process the client is, within the next batch, if that is due: before `request`, or in any case.
+    fn register(&mut self, now: BootInstant, request: Option<&Request>) {
+        if let Some((registration, _)) = &mut self.client
+            && match request {
+                Some(request) => registration.is_due_for(request, now),
+                None => registration.is_due(now),
+            }
+        {
+            let mut writer = CommandWriter::new(&mut self.output);
+            registration.write(now, &mut writer);
+            let commands = writer.finish();
+            self.awaited.push_back(PendingReply::Ignored(commands));
+        }
     }
 
     /// Returns whether the kernel has yet to take something.
@@ -136,6 +173,9 @@ impl Pipeline {
     ///
     /// If the connection cannot be used further.
     pub(crate) fn write(&mut self) -> io::Result<bool> {
+        if !self.has_output() {
+            return Ok(true);
+        }
         self.end_batch();
         let written = self.write_rest();
         match written {
@@ -153,7 +193,7 @@ impl Pipeline {
         if self.output.len() == self.batched {
             return;
         }
-        if self.sampler.is_some() {
+        if self.client.is_some() {
             encode_sample(&mut self.output);
             self.awaited.push_back(PendingReply::Sample);
         }
@@ -180,10 +220,11 @@ impl Pipeline {
     /// If it is no reply to the requests. The connection cannot be used after that.
     pub(crate) fn receive(
         &mut self,
-        codec: &Codec,
+        now: BootInstant,
         parser: &mut Parser,
         mut handle: impl FnMut(Event),
     ) -> Result<(), Error> {
+        self.register(now, None);
         self.silence.heard();
         loop {
             if let Some(&PendingReply::Usual(id, usual)) = self.awaited.front()
@@ -199,10 +240,10 @@ impl Pipeline {
                 return Ok(());
             };
             if let Value::Push(parts) = value {
-                let notification = read_notification(&codec.prefix, &parts);
+                let notification = read_notification(&self.codec.prefix, &parts);
                 self.notifications.extend(notification);
             } else {
-                self.take_in(codec, value, &mut handle)?;
+                self.take_in(value, &mut handle)?;
             }
             if self.batch.is_empty() {
                 for notification in self.notifications.drain(..) {
@@ -212,18 +253,19 @@ impl Pipeline {
         }
     }
 
-    /// Adds a request of the engine.
+    /// Adds a request of the engine to the next batch.
     pub(crate) fn push(
         &mut self,
-        codec: &Codec,
+        now: BootInstant,
         encoder: &mut Encoder,
         id: RequestId,
         request: &Request,
     ) {
+        self.register(now, Some(request));
         self.silence.asked(encoder.term);
         let loads = encoder.script.is_some_and(|script| self.load(script));
-        self.awaited
-            .push_back(match encoder.encode(codec, request, &mut self.output) {
+        self.awaited.push_back(
+            match encoder.encode(&self.codec, request, &mut self.output) {
                 Ok(commands) => match encoder.usual.filter(|_| !loads) {
                     Some(usual) => PendingReply::Usual(id, usual),
                     None => PendingReply::Request(Box::new(PendingRequest {
@@ -240,7 +282,8 @@ impl Pipeline {
                     let commands = writer.finish() + usize::from(loads);
                     PendingReply::Unwritten(id, error, commands)
                 }
-            });
+            },
+        );
     }
 
     /// Adds the commands of a caller.
@@ -276,12 +319,7 @@ impl Pipeline {
         true
     }
 
-    fn take_in(
-        &mut self,
-        codec: &Codec,
-        value: Value,
-        handle: &mut impl FnMut(Event),
-    ) -> Result<(), Error> {
+    fn take_in(&mut self, value: Value, handle: &mut impl FnMut(Event)) -> Result<(), Error> {
         self.values.push(value);
         let expected = match self.awaited.front() {
             Some(PendingReply::Usual(_, usual)) => usual.answers(),
@@ -297,11 +335,13 @@ impl Pipeline {
             return Ok(());
         }
         match self.awaited.pop_front() {
-            Some(PendingReply::Usual(id, usual)) => match codec.decode_usual(usual, &self.values) {
-                Decoded::Reply(reply) => self.batch.push((id, reply)),
-                Decoded::NoScript(_) => return Err(forgotten()),
-            },
-            Some(PendingReply::Request(it)) => self.answer(codec, it.id, &it.request, it.loads)?,
+            Some(PendingReply::Usual(id, usual)) => {
+                match self.codec.decode_usual(usual, &self.values) {
+                    Decoded::Reply(reply) => self.batch.push((id, reply)),
+                    Decoded::NoScript(_) => return Err(forgotten()),
+                }
+            }
+            Some(PendingReply::Request(it)) => self.answer(it.id, &it.request, it.loads)?,
             Some(PendingReply::Unwritten(id, error, _)) => {
                 self.batch.push((id, Reply::Failed(error)));
             }
@@ -311,7 +351,8 @@ impl Pipeline {
                 handle(Event::RawReplies(it.id, replies));
             }
             Some(PendingReply::Sample) => {
-                if let (Some(sampler), [time, epoch]) = (&mut self.sampler, self.values.as_slice())
+                if let (Some((_, sampler)), [time, epoch]) =
+                    (&mut self.client, self.values.as_slice())
                 {
                     let sample = sampler.read(time, epoch)?;
                     self.hand_on(sample, handle);
@@ -323,13 +364,8 @@ impl Pipeline {
         Ok(())
     }
 
-    fn answer(
-        &mut self,
-        codec: &Codec,
-        id: RequestId,
-        request: &Request,
-        loads: bool,
-    ) -> Result<(), Error> {
+    fn answer(&mut self, id: RequestId, request: &Request, loads: bool) -> Result<(), Error> {
+        let codec = &self.codec;
         let (loaded, values) = self.values.split_at(usize::from(loads));
         let reply = match (codec.decode(request, values), loaded) {
             (Decoded::Reply(reply), _) => reply,
@@ -340,7 +376,7 @@ impl Pipeline {
             },
             (Decoded::NoScript(_), _) => return Err(forgotten()),
         };
-        if let (Reply::Status(status), Some(sampler)) = (&reply, &self.sampler) {
+        if let (Reply::Status(status), Some((_, sampler))) = (&reply, &self.client) {
             check_run(sampler.run(), &status.run)?;
         }
         self.batch.push((id, reply));

@@ -7,10 +7,14 @@ use leasehold::env::{Env, SystemEntropy};
 use leasehold::store::{LockRequest, Owner};
 use leasehold::{Effect, ErrorKind, Key};
 
+use leasehold::clock::BootInstant;
+use leasehold_quorum::{Request, RequestId};
+
 use super::super::encoder::Encoder;
+use super::super::pipeline::Event;
 use super::*;
 use crate::codec::script_of;
-use crate::resp::{CommandWriter, Value};
+use crate::resp::{CommandWriter, Parser, Value};
 
 const START: BootInstant = BootInstant::from_nanos(0);
 
@@ -26,6 +30,7 @@ struct Connected {
 
 impl Connected {
     fn connect(&mut self, run: &str) {
+        disconnect(&mut self.connection);
         let [socket, server] = Socket::pair();
         self.connection.connect(RunId::new(run), Arc::new(socket));
         self.server = server;
@@ -33,8 +38,12 @@ impl Connected {
 
     /// Writes the next batch. Returns what the server gets.
     fn batch(&mut self) -> String {
-        assert!(self.connection.write().unwrap());
+        assert!(self.open().write().unwrap());
         self.delivered()
+    }
+
+    fn open(&mut self) -> &mut Pipeline {
+        self.connection.open.as_mut().expect("an open connection")
     }
 
     fn delivered(&mut self) -> String {
@@ -73,10 +82,11 @@ fn connected() -> Connected {
     connected
 }
 
-fn push(connection: &mut Connection, id: u64, request: Request) -> bool {
+fn push(connection: &mut Connected, id: u64, request: Request) {
     let mut encoder = Encoder::default();
     encoder.begin(&request);
-    connection.push(START, &mut encoder, RequestId(id), &request)
+    let open = connection.open();
+    open.push(START, &mut encoder, RequestId(id), &request);
 }
 
 fn owner() -> Owner {
@@ -124,7 +134,7 @@ fn turn(owner: Owner) -> Value {
 
 /// The events that follow from values, in short.
 fn receive(
-    connection: &mut Connection,
+    connection: &mut Connected,
     values: impl IntoIterator<Item = Value>,
 ) -> Result<Vec<String>, Error> {
     let mut events = Vec::new();
@@ -134,7 +144,7 @@ fn receive(
         parser.room()[..bytes.len()].copy_from_slice(&bytes);
         parser.filled(bytes.len());
     }
-    connection.receive(START, &mut parser, |event| {
+    connection.open().receive(START, &mut parser, |event| {
         events.push(match event {
             Event::Batch(batch) => format!("{} replies", batch.replies.len()),
             Event::Notification(_) => "notification".into(),
@@ -178,7 +188,7 @@ fn script_is_loaded_before_its_first_use() {
         let loaded = (0..loads).map(|_| bytes("sha"));
         let replies = loaded.chain([released()]).chain(sample());
         assert_eq!(receive(&mut connection, replies).unwrap(), ["1 replies"]);
-        assert!(!connection.is_busy());
+        assert!(!connection.open().is_busy());
     }
     connection.connect("next");
     push(&mut connection, 3, release(owner()));
@@ -255,7 +265,7 @@ fn broken_connection_fails_its_callers() {
         disconnect(&mut connection),
         [(RawRequestId(1), Effect::Unknown)]
     );
-    assert!(!push(&mut connection, 1, Request::Status));
+    assert!(connection.open.is_none());
 }
 
 #[test]
@@ -289,14 +299,14 @@ fn forgotten_script_is_loaded_for_the_next_question() {
 fn full_socket_keeps_the_order_of_requests() {
     let mut connection = connected();
     let mut pushed = 0;
-    while connection.write().unwrap() {
+    while connection.open().write().unwrap() {
         pushed += 1;
         push(&mut connection, pushed, Request::Status);
     }
     push(&mut connection, pushed + 1, Request::Status);
     let mut delivered = connection.delivered();
-    while connection.has_output() {
-        let _ = connection.write().unwrap();
+    while connection.open().has_output() {
+        let _ = connection.open().write().unwrap();
         delivered += &connection.delivered();
     }
     let mut other = connected();
@@ -314,7 +324,7 @@ fn closed_socket_ends_the_connection() {
     let [_, other] = Socket::pair();
     connection.server = other;
     push(&mut connection, 1, Request::Status);
-    connection.write().unwrap_err();
+    connection.open().write().unwrap_err();
 }
 
 #[test]
@@ -342,10 +352,11 @@ fn client_registers_before_its_first_attempt() {
             connection.connect("next");
         }
         let now = START + Duration::from_secs(60 * minutes);
-        connection.receive(now, &mut Parser::new(), |_| {}).unwrap();
+        let open = connection.open();
+        open.receive(now, &mut Parser::new(), |_| {}).unwrap();
         let mut encoder = Encoder::default();
         encoder.begin(&attempt);
-        connection.push(now, &mut encoder, RequestId(1), &attempt);
+        open.push(now, &mut encoder, RequestId(1), &attempt);
         let written = connection.batch();
         let record = written.find("HSET");
         assert_eq!(record.is_some(), is_said, "{written}");

@@ -134,10 +134,10 @@ impl Driver {
                 commands,
                 script,
             };
-            state.ask(member, request);
+            state.connections[member].ask(request);
         });
         // It may be waiting for a raw request before it connects.
-        self.shared.connection(member).wake();
+        self.shared.reading.task(member).wake();
         let answer = answer.await.unwrap_or_else(|_| Err(call::closed()));
         answer.map_err(|error| error.with_store(self.members()[member].as_str()))
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use leasehold::{Error, ErrorKind};
-use leasehold_quorum::{Event, Operation, OperationId, Outcome};
+use leasehold_quorum::{Event, OperationId, Outcome};
 
-use super::shared::{Advance, Shared};
+use super::shared::Shared;
 
 /// An operation that is under way.
 ///
@@ -22,7 +22,6 @@ pub struct Call {
 enum CallState {
     /// The operation could not begin.
     Failed(Option<Error>),
-    /// `advance` says whether this future has to carry out what all callers asked for.
     Open {
         id: OperationId,
         advance: Advance,
@@ -30,20 +29,28 @@ enum CallState {
     Ended,
 }
 
+/// Whether the future carries out what all callers asked for, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Advance {
+    /// Another thread or caller.
+    ByAnother,
+    /// When it is polled.
+    Now,
+    /// After the other tasks that are ready now: they submit as well, and one write sends all.
+    AfterYield,
+}
+
 impl Call {
-    /// Begins an operation.
-    pub(super) fn start(shared: Arc<Shared>, operation: Operation) -> Self {
-        if shared.is_forked() {
-            let state = CallState::Failed(Some(forked()));
-            return Self { shared, state };
-        }
-        let state = match shared.start(operation) {
-            Some((id, advance)) => CallState::Open { id, advance },
-            None => CallState::Failed(Some(closed())),
-        };
-        let mut call = Self { shared, state };
-        call.advance_if_due();
-        call
+    /// Returns the call of an operation that began.
+    pub(super) fn open(shared: Arc<Shared>, id: OperationId, advance: Advance) -> Self {
+        let state = CallState::Open { id, advance };
+        Self { shared, state }
+    }
+
+    /// Returns the call of an operation that could not begin.
+    pub(super) fn failed(shared: Arc<Shared>, error: Error) -> Self {
+        let state = CallState::Failed(Some(error));
+        Self { shared, state }
     }
 
     /// Returns the next event: the outcome, or an intermediate result.
@@ -71,10 +78,13 @@ impl Call {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
-            Advance::Now => self.advance_if_due(),
+            Advance::Now => {
+                *advance = Advance::ByAnother;
+                self.shared.advance();
+            }
             Advance::ByAnother => {}
         }
-        let event = match self.shared.poll_event(id, context.waker()) {
+        let event = match self.shared.submissions().poll(id, context.waker()) {
             Poll::Ready(event) => event.unwrap_or_else(|| Event::Done(Outcome::Failed(closed()))),
             Poll::Pending => return Poll::Pending,
         };
@@ -82,15 +92,6 @@ impl Call {
             self.state = CallState::Ended;
         }
         Poll::Ready(event)
-    }
-
-    fn advance_if_due(&mut self) {
-        if let CallState::Open { advance, .. } = &mut self.state
-            && *advance == Advance::Now
-        {
-            *advance = Advance::ByAnother;
-            self.shared.advance();
-        }
     }
 }
 

@@ -11,6 +11,7 @@ use leasehold::{Error, ErrorKind};
 use super::shared::Shared;
 use crate::connection::SLOW_HANDSHAKE;
 use crate::connection::connector::{Connector, Opened};
+use crate::connection::pipeline::Pipeline;
 use crate::connection::socket::broken;
 
 /// Keeps one connection to a member, and opens it again when it breaks.
@@ -36,7 +37,10 @@ impl ConnectionTask {
     pub(super) async fn keep(mut self, shared: Arc<Shared>) {
         let mut pause = PAUSE_MIN;
         loop {
-            poll_fn(|context| self.poll_wanted(&shared, context)).await;
+            if self.connector.client.is_none() {
+                // Without an engine, the next caller that asks decides when to connect.
+                poll_fn(|context| self.poll_asked(&shared, context)).await;
+            }
             let error = match self.open(&shared).await {
                 Ok(opened) => {
                     let since = shared.clock().now();
@@ -54,7 +58,6 @@ impl ConnectionTask {
                 state.disconnected(now, self.member, error);
             });
             if self.connector.client.is_none() {
-                // The next caller that asks decides when to connect again.
                 continue;
             }
             let random = self.env.random_span(pause / 2, pause);
@@ -120,11 +123,13 @@ impl ConnectionTask {
 
     /// Resolves when the connection breaks, or the server is silent for too long.
     fn poll_broken(&self, shared: &Shared, context: &mut Context<'_>) -> Poll<Error> {
-        shared.connection(self.member).register(context.waker());
+        shared.reading.task(self.member).register(context.waker());
         if let Some(error) = shared.reading.error(self.member) {
             return Poll::Ready(error);
         }
-        match shared.lock().connections[self.member].is_silent() {
+        let state = shared.lock();
+        let open = state.connections[self.member].open.as_ref();
+        match open.and_then(Pipeline::is_silent) {
             Some(span) => {
                 let text = format!("the server was silent for {span:?}; connecting again");
                 Poll::Ready(Error::new(ErrorKind::Unreachable, text))
@@ -134,16 +139,8 @@ impl ConnectionTask {
     }
 
     fn poll_asked(&self, shared: &Shared, context: &mut Context<'_>) -> Poll<()> {
-        shared.connection(self.member).register(context.waker());
+        shared.reading.task(self.member).register(context.waker());
         match shared.lock().connections[self.member].is_asked() {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        }
-    }
-
-    fn poll_wanted(&self, shared: &Shared, context: &mut Context<'_>) -> Poll<()> {
-        shared.connection(self.member).register(context.waker());
-        match shared.lock().connections[self.member].is_wanted() {
             true => Poll::Ready(()),
             false => Poll::Pending,
         }

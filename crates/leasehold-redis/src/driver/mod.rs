@@ -28,8 +28,8 @@ use std::sync::Arc;
 
 use leasehold::Error;
 use leasehold::env::Env;
-use leasehold::store::{Held, LockRequest, MemberId, RecordKey, SessionContext};
-use leasehold_quorum::{Engine, Operation, RecordAction, ReleaseMode};
+use leasehold::store::{MemberId, SessionContext};
+use leasehold_quorum::{Engine, Operation};
 
 pub use call::Call;
 pub use config::DriverConfig;
@@ -88,33 +88,14 @@ impl Driver {
         &self.shared.members
     }
 
-    /// Takes a lock. The operation begins at once.
+    /// Begins an operation.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the call gives back what it took or may have taken.
-    pub fn acquire(&self, lock_request: Arc<LockRequest>) -> Call {
-        self.start(Operation::Acquire(lock_request))
-    }
-
-    /// Extends leases.
-    pub fn renew(&self, held: Vec<Held>) -> Call {
-        self.start(Operation::Renew(held))
-    }
-
-    /// Frees a lease. The operation begins at once, and goes on if the call is dropped.
-    pub fn release(&self, lock_request: Arc<LockRequest>, mode: ReleaseMode) -> Call {
-        self.start(Operation::Release(lock_request, mode))
-    }
-
-    /// Opens, writes or reads a record.
-    pub fn record(&self, record: RecordKey, action: RecordAction) -> Call {
-        self.start(Operation::Record(record, action))
-    }
-
-    /// Asks each member for its status.
-    pub fn health(&self) -> Call {
-        self.start(Operation::Health)
+    /// Dropping the call undoes an acquisition: it gives back what it took or may have taken. A renewal or a release
+    /// goes on.
+    pub fn start(&self, operation: Operation) -> Call {
+        self.shared.start(operation)
     }
 
     /// Waits until nothing is in flight at members that answer. Does not wait for slow ones once a majority has
@@ -128,17 +109,9 @@ impl Driver {
     /// Lets no further operation begin, waits for those under way, and closes the connections.
     pub async fn close(&self) {
         if !self.shared.is_forked() {
-            self.begin_close();
+            self.shared.close();
             self.shared.ended().await;
         }
-    }
-
-    fn start(&self, operation: Operation) -> Call {
-        Call::start(Arc::clone(&self.shared), operation)
-    }
-
-    fn begin_close(&self) {
-        self.shared.close();
     }
 }
 
@@ -146,7 +119,7 @@ impl Drop for Driver {
     fn drop(&mut self) {
         // In a forked child the mutex may never become free.
         if !self.shared.is_forked() {
-            self.begin_close();
+            self.shared.close();
         }
     }
 }

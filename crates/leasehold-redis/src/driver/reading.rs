@@ -23,9 +23,7 @@ use crate::resp::Parser;
 /// What arrives from all members, and which task waits for it.
 #[derive(Debug)]
 pub(super) struct Reading {
-    members: Vec<Mutex<Option<Incoming>>>,
-    /// Whether a socket has bytes that the kernel did not take.
-    is_blocked: Vec<AtomicBool>,
+    members: Vec<MemberReading>,
     /// The task that waits, called the reader. Each reader has a new number; odd ones are tasks of callers.
     reader: AtomicU64,
     /// Wakes the reader if a connection is new or gone.
@@ -34,6 +32,16 @@ pub(super) struct Reading {
     polls: AtomicU64,
     /// Whether tasks of callers can be readers at all.
     is_for_callers: AtomicBool,
+}
+
+/// What arrives from one member.
+#[derive(Debug, Default)]
+struct MemberReading {
+    incoming: Mutex<Option<Incoming>>,
+    /// Whether its socket has bytes that the kernel did not take.
+    is_blocked: AtomicBool,
+    /// Wakes what keeps its connection open.
+    task: AtomicWaker,
 }
 
 /// What arrives on one connection.
@@ -52,8 +60,7 @@ pub(super) struct Incoming {
 impl Reading {
     pub(super) fn new(members: usize) -> Self {
         Self {
-            members: (0..members).map(|_| Mutex::default()).collect(),
-            is_blocked: (0..members).map(|_| AtomicBool::new(false)).collect(),
+            members: (0..members).map(|_| MemberReading::default()).collect(),
             reader: AtomicU64::new(0),
             waker: AtomicWaker::new(),
             polls: AtomicU64::new(0),
@@ -63,13 +70,14 @@ impl Reading {
 
     /// Locks what arrives from a member. A thread that holds it does not wait for the driver's state.
     pub(super) fn member(&self, member: usize) -> MutexGuard<'_, Option<Incoming>> {
-        let incoming = self.members[member].lock();
+        let incoming = self.members[member].incoming.lock();
         incoming.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins to read a connection. `parser` may have bytes of it.
     pub(super) fn open(&self, member: usize, socket: Arc<Socket>, parser: Parser) {
-        self.is_blocked[member].store(false, Ordering::Relaxed);
+        let is_blocked = &self.members[member].is_blocked;
+        is_blocked.store(false, Ordering::Relaxed);
         *self.member(member) = Some(Incoming {
             socket,
             parser,
@@ -90,9 +98,23 @@ impl Reading {
         self.member(member).as_mut()?.error.take()
     }
 
+    /// The connection cannot be used further.
+    pub(super) fn end(&self, member: usize, error: Error) {
+        if let Some(incoming) = &mut *self.member(member) {
+            incoming.end(error);
+        }
+        self.task(member).wake();
+    }
+
+    /// Wakes what keeps a connection open.
+    pub(super) fn task(&self, member: usize) -> &AtomicWaker {
+        &self.members[member].task
+    }
+
     /// The kernel does not take all bytes for a member.
     pub(super) fn blocked(&self, member: usize) {
-        self.is_blocked[member].store(true, Ordering::Release);
+        let is_blocked = &self.members[member].is_blocked;
+        is_blocked.store(true, Ordering::Release);
         self.waker.wake();
     }
 
@@ -161,7 +183,7 @@ impl Shared {
         for member in 0..reading.members.len() {
             is_any |= match &mut *reading.member(member) {
                 Some(incoming) => {
-                    let is_blocked = &reading.is_blocked[member];
+                    let is_blocked = &reading.members[member].is_blocked;
                     let is_new = incoming.register(reader);
                     let is_writable = is_blocked.load(Ordering::Acquire)
                         && incoming.poll_writable(context)
@@ -182,7 +204,8 @@ impl Shared {
         let reading = &self.reading;
         let mut is_any = false;
         for member in 0..reading.members.len() {
-            reading.is_blocked[member].store(false, Ordering::Release);
+            let is_blocked = &reading.members[member].is_blocked;
+            is_blocked.store(false, Ordering::Release);
             if let Some(incoming) = &mut *reading.member(member) {
                 is_any |= incoming.read();
             }
@@ -287,7 +310,7 @@ impl Incoming {
     }
 
     /// The connection cannot be used further. The first reason counts.
-    pub(super) fn end(&mut self, error: Error) {
+    fn end(&mut self, error: Error) {
         self.error.get_or_insert(error);
     }
 

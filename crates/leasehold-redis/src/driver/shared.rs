@@ -1,21 +1,19 @@
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
-use std::task::{Poll, Waker};
+use std::task::Waker;
 
-use futures_util::task::AtomicWaker;
 use leasehold::clock::Clock;
 use leasehold::store::MemberId;
 use leasehold::store::background::{self, Process};
-use leasehold_quorum::{Event, MemberEvent, Now, Operation, OperationId};
+use leasehold_quorum::{MemberEvent, Now, Operation, OperationId};
 use tokio::runtime;
 use tokio::sync::{Notify, watch};
 
+use super::call::{self, Advance, Call};
 use super::member_events;
 use super::reading::{Reading, read_for_callers};
 use super::state::State;
 use super::submissions::Submissions;
-use crate::connection::socket::broken;
 
 /// What the task of the client's thread and the futures of callers share.
 ///
@@ -37,20 +35,7 @@ pub(super) struct Shared {
     pub(super) own_runtime: OnceLock<runtime::Id>,
     /// Wakes the task of the client's thread: to set its timer, to watch, or to end.
     pub(super) thread: Notify,
-    /// Wakes what keeps each connection open.
-    connections: Vec<AtomicWaker>,
     ended: watch::Sender<bool>,
-}
-
-/// Whether a caller advances the driver itself, and when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Advance {
-    /// Another thread or caller.
-    ByAnother,
-    /// At once.
-    Now,
-    /// After the other tasks that are ready now: they submit as well, and one write sends all.
-    AfterYield,
 }
 
 /// With this many operations, a batch is long enough: the server can begin.
@@ -68,7 +53,6 @@ impl Shared {
             is_watched: AtomicBool::new(false),
             own_runtime: OnceLock::new(),
             thread: Notify::new(),
-            connections: members.iter().map(|_| AtomicWaker::new()).collect(),
             members,
             ended: watch::Sender::new(false),
         }
@@ -90,26 +74,35 @@ impl Shared {
         }
     }
 
-    /// Takes an operation of a caller. Returns its number, and when the caller has to advance the driver: at once if
-    /// no other call is open or the batch is long enough, and otherwise the first caller of a batch does it after it
-    /// yielded. `None` if the driver is closed.
-    pub(super) fn start(self: &Arc<Self>, operation: Operation) -> Option<(OperationId, Advance)> {
+    /// Begins an operation. If no other call is open or the batch is long enough, this advances the driver. Otherwise
+    /// the first caller of a batch does it after it yielded.
+    pub(super) fn start(self: &Arc<Self>, operation: Operation) -> Call {
+        let shared = Arc::clone(self);
+        if self.is_forked() {
+            return Call::failed(shared, call::forked());
+        }
         let mut submissions = self.submissions();
-        let id = submissions.start(operation)?;
+        let Some(id) = submissions.start(operation) else {
+            drop(submissions);
+            return Call::failed(shared, call::closed());
+        };
         let (length, is_alone) = (submissions.len(), submissions.is_single());
         drop(submissions);
-        let advance = match length {
-            _ if is_alone => Advance::Now,
-            1 => Advance::AfterYield,
-            BATCH => Advance::Now,
-            _ => Advance::ByAnother,
-        };
         if !self.is_watched.load(Ordering::Acquire) {
             // If that caller is never polled, the thread takes over.
             self.thread.notify_one();
         }
         self.read_here();
-        Some((id, advance))
+        let is_first = length == 1 && !is_alone;
+        if is_alone || length == BATCH {
+            self.advance();
+        }
+        let advance = if is_first {
+            Advance::AfterYield
+        } else {
+            Advance::ByAnother
+        };
+        Call::open(shared, id, advance)
     }
 
     /// Lets a task of the caller's runtime wait for replies, unless one does already.
@@ -128,11 +121,6 @@ impl Shared {
     pub(super) fn cancel(&self, id: OperationId) {
         self.submissions().cancel(id);
         self.thread.notify_one();
-    }
-
-    /// Returns the next event of an operation, or `None` if the thread ended before it.
-    pub(super) fn poll_event(&self, id: OperationId, waker: &Waker) -> Poll<Option<Event>> {
-        self.submissions().poll(id, waker)
     }
 
     /// Changes the state, and carries out what follows.
@@ -167,10 +155,11 @@ impl Shared {
     fn advance_from<'a>(&'a self, mut state: MutexGuard<'a, State>, mut now: Now) {
         loop {
             self.is_due.store(false, Ordering::SeqCst);
-            self.receive(&mut state, now);
+            state.receive(&self.reading, now);
             self.submissions().take(&mut state.submissions);
             state.carry_out(now);
-            self.write(&mut state);
+            state.pump(now);
+            state.write(&self.reading, now);
             self.publish(state, now);
             if !self.is_due.load(Ordering::SeqCst) {
                 return;
@@ -184,51 +173,8 @@ impl Shared {
         }
     }
 
-    /// Writes what the kernel takes at once.
-    fn write(&self, state: &mut State) {
-        for (member, connection) in state.connections.iter_mut().enumerate() {
-            match connection.write() {
-                Ok(true) => {}
-                Ok(false) => self.reading.blocked(member),
-                Err(error) => self.fail(member, &error),
-            }
-        }
-    }
-
-    /// Hands what arrived to the engine.
-    fn receive(&self, state: &mut State, now: Now) {
-        for member in 0..self.members.len() {
-            let mut incoming = self.reading.member(member);
-            let Some(incoming) = &mut *incoming else {
-                continue;
-            };
-            if let Some(parser) = incoming.take_unread()
-                && let Err(error) = state.receive(now, member, parser)
-            {
-                incoming.fail(error);
-            }
-            if incoming.has_ended() {
-                self.connections[member].wake();
-            }
-        }
-    }
-
-    /// The connection cannot be written further.
-    fn fail(&self, member: usize, error: &io::Error) {
-        if let Some(incoming) = &mut *self.reading.member(member) {
-            incoming.end(broken(error));
-        }
-        self.connections[member].wake();
-    }
-
     /// Frees the state, and wakes the futures that wait for what changed.
     fn publish(&self, mut state: MutexGuard<'_, State>, now: Now) {
-        for (waker, connection) in self.connections.iter().zip(&mut state.connections) {
-            connection.watch(now.instant);
-            if connection.is_silent().is_some() {
-                waker.wake();
-            }
-        }
         let mut wakers = Vec::with_capacity(state.events.len());
         let mut submissions = self.submissions();
         submissions.deliver(state.events.drain(..), &mut wakers);
@@ -275,11 +221,6 @@ impl Shared {
     pub(super) fn is_busy(&self) -> bool {
         let state = self.lock();
         state.is_busy() || !self.submissions().is_empty()
-    }
-
-    /// Wakes what keeps a connection open.
-    pub(super) fn connection(&self, member: usize) -> &AtomicWaker {
-        &self.connections[member]
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {

@@ -6,13 +6,14 @@ use leasehold::telemetry::MemberGauges;
 use leasehold_quorum::{BatchReply, Engine, LeaseState, MemberEvent, Now, OperationId, Reply};
 
 use super::member_events;
+use super::reading::Reading;
 use super::submissions::Submission;
 use crate::codec::is_read_only;
 use crate::connection::encoder::Encoder;
-use crate::connection::pipeline::Event;
-use crate::connection::raw_request::{RawRequest, RawRequests};
+use crate::connection::pipeline::{Event, Pipeline};
+use crate::connection::raw_request::RawRequests;
+use crate::connection::socket::broken;
 use crate::connection::state::Connection;
-use crate::resp::Parser;
 
 /// Everything that the threads of a client share, behind one mutex.
 #[derive(Debug)]
@@ -65,9 +66,6 @@ impl State {
         let Some(engine) = &mut self.engine else {
             return self.submissions.clear();
         };
-        if self.submissions.is_empty() {
-            return;
-        }
         for submission in self.submissions.drain(..) {
             match submission {
                 Submission::Start(id, operation) => engine.start(now, id, operation),
@@ -75,12 +73,6 @@ impl State {
                 Submission::Cancel(id) => engine.cancel(now, id),
             }
         }
-        self.pump(now);
-    }
-
-    /// Adds a raw request to a member.
-    pub(super) fn ask(&mut self, member: usize, request: RawRequest) {
-        self.connections[member].ask(request);
     }
 
     /// The member is connected. `connect` enters the connection.
@@ -98,7 +90,6 @@ impl State {
             engine.allow_plain_commands(member, has_plain_commands);
             engine.handle_connect(now, member);
         }
-        self.pump(now);
     }
 
     /// The connection is gone, or could not be made.
@@ -109,38 +100,59 @@ impl State {
         if let Some(engine) = &mut self.engine {
             engine.handle_disconnect(now, member, error);
         }
-        self.pump(now);
     }
 
-    /// Takes in what a member sent.
-    ///
-    /// # Errors
-    ///
-    /// If the connection cannot be used after that.
-    pub(super) fn receive(
-        &mut self,
-        now: Now,
-        member: usize,
-        parser: &mut Parser,
-    ) -> Result<(), Error> {
+    /// Hands what arrived to the engine.
+    pub(super) fn receive(&mut self, reading: &Reading, now: Now) {
         let (mut engine, raw_requests) = (self.engine.as_mut(), &mut self.raw_requests);
-        let connection = &mut self.connections[member];
-        let mut demoted = None;
-        let received =
-            connection.receive(now.instant, parser, |event| match (event, &mut engine) {
-                (Event::RawReplies(id, replies), _) => raw_requests.answer(id, Ok(replies)),
-                (Event::Batch(batch), Some(engine)) => {
-                    demoted = demoted.take().or_else(|| read_only_error(&batch));
-                    engine.handle_replies(now, member, batch);
+        for (member, connection) in self.connections.iter_mut().enumerate() {
+            let mut incoming = reading.member(member);
+            let Some(incoming) = &mut *incoming else {
+                continue;
+            };
+            if let Some(parser) = incoming.take_unread()
+                && let Some(open) = &mut connection.open
+            {
+                let mut demoted = None;
+                let received =
+                    open.receive(now.instant, parser, |event| match (event, &mut engine) {
+                        (Event::RawReplies(id, replies), _) => raw_requests.answer(id, Ok(replies)),
+                        (Event::Batch(batch), Some(engine)) => {
+                            demoted = demoted.take().or_else(|| read_only_error(&batch));
+                            engine.handle_replies(now, member, batch);
+                        }
+                        (Event::Notification(notification), Some(engine)) => {
+                            engine.handle_notification(now, member, notification);
+                        }
+                        (Event::Batch(_) | Event::Notification(_), None) => {}
+                    });
+                // The name of the server may lead to another primary by now.
+                if let Some(error) = received.err().or(demoted) {
+                    incoming.fail(error);
                 }
-                (Event::Notification(notification), Some(engine)) => {
-                    engine.handle_notification(now, member, notification);
-                }
-                (Event::Batch(_) | Event::Notification(_), None) => {}
-            });
-        self.pump(now);
-        // The name of the server may lead to another primary by now.
-        received.and(demoted.map_or(Ok(()), Err))
+            }
+            if incoming.has_ended() {
+                reading.task(member).wake();
+            }
+        }
+    }
+
+    /// Writes what the kernel takes at once, and watches for members that owe replies for too long.
+    pub(super) fn write(&mut self, reading: &Reading, now: Now) {
+        for (member, connection) in self.connections.iter_mut().enumerate() {
+            let Some(open) = &mut connection.open else {
+                continue;
+            };
+            match open.write() {
+                Ok(true) => {}
+                Ok(false) => reading.blocked(member),
+                Err(error) => reading.end(member, broken(&error)),
+            }
+            open.watch(now.instant);
+            if open.is_silent().is_some() {
+                reading.task(member).wake();
+            }
+        }
     }
 
     /// Takes in that time passed.
@@ -150,13 +162,17 @@ impl State {
             && engine.next_timeout().is_some_and(|due| due <= now.instant)
         {
             engine.handle_timeout(now);
-            self.pump(now);
         }
+    }
+
+    /// Returns the connections that are open.
+    fn open(&self) -> impl Iterator<Item = &Pipeline> {
+        self.connections.iter().filter_map(|it| it.open.as_ref())
     }
 
     /// Returns whether the kernel has yet to take something.
     fn has_output(&self) -> bool {
-        self.connections.iter().any(Connection::has_output)
+        self.open().any(Pipeline::has_output)
     }
 
     /// Returns whether nothing is left to do at members that answer, or the thread ended.
@@ -177,7 +193,6 @@ impl State {
         if let Some(engine) = &mut self.engine {
             engine.repeat_releases(now);
         }
-        self.pump(now);
     }
 
     /// Wakes `waker` when nothing is left to do, or only replies.
@@ -187,12 +202,12 @@ impl State {
 
     /// Returns whether a member has yet to reply.
     pub(super) fn is_busy(&self) -> bool {
-        self.connections.iter().any(Connection::is_busy)
+        self.open().any(Pipeline::is_busy)
     }
 
     pub(super) fn next_timeout(&self) -> Option<BootInstant> {
         let engine = self.engine.as_ref().and_then(Engine::next_timeout);
-        let silences = self.connections.iter().map(Connection::next_timeout);
+        let silences = self.open().map(Pipeline::next_timeout);
         let timeouts = [engine, self.raw_requests.next_timeout()];
         silences.chain(timeouts).flatten().min()
     }
@@ -201,7 +216,7 @@ impl State {
     pub(super) fn end(&mut self) {
         self.ended = true;
         self.raw_requests.clear();
-        self.connections.iter_mut().for_each(Connection::close);
+        self.connections.iter_mut().for_each(|it| it.open = None);
     }
 
     /// Adds the futures that wait until nothing is left to do, if that is so or only replies are left.
@@ -223,7 +238,9 @@ impl State {
         while let Some((members, id, request)) = engine.poll_transmit() {
             self.encoder.begin(&request);
             for member in members.iter() {
-                self.connections[member].push(now.instant, &mut self.encoder, id, &request);
+                if let Some(open) = &mut self.connections[member].open {
+                    open.push(now.instant, &mut self.encoder, id, &request);
+                }
             }
         }
         while let Some(event) = engine.poll_member_event() {

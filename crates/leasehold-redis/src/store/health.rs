@@ -1,6 +1,6 @@
 use leasehold::Error;
 use leasehold::store::{BoxFuture, Health, MemberHealth};
-use leasehold_quorum::Outcome;
+use leasehold_quorum::{Operation, Outcome};
 
 use super::errors::unexpected;
 use super::session::RedisSession;
@@ -27,7 +27,7 @@ impl Health for RedisSession {
 
 impl RedisSession {
     async fn ask_health(&self) -> Result<Vec<MemberHealth>, Error> {
-        match self.driver()?.health().await {
+        match self.driver()?.start(Operation::Health).await {
             Outcome::Health(health) => Ok(health),
             Outcome::Failed(error) => Err(error),
             _ => Err(unexpected()),

@@ -1,6 +1,6 @@
 use leasehold::store::{BoxFuture, Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome};
 use leasehold::{Error, Fence};
-use leasehold_quorum::{Outcome, RecordAction, RecordAnswer};
+use leasehold_quorum::{Operation, Outcome, RecordAction, RecordAnswer};
 
 use super::errors::unexpected;
 use super::session::RedisSession;
@@ -49,7 +49,8 @@ impl RedisSession {
         record: &RecordKey,
         action: RecordAction,
     ) -> Result<RecordAnswer, Error> {
-        match self.driver()?.record(record.clone(), action).await {
+        let operation = Operation::Record(record.clone(), action);
+        match self.driver()?.start(operation).await {
             Outcome::Record(answer) => Ok(answer),
             Outcome::Failed(error) => Err(self.store.in_order(error)),
             _ => Err(unexpected()),

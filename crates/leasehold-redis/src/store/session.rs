@@ -6,7 +6,7 @@ use leasehold::store::{
 };
 use leasehold::telemetry::{HandOvers, MemberGauges};
 use leasehold::{Effect, Error};
-use leasehold_quorum::{Event, Outcome, ReleaseMode};
+use leasehold_quorum::{Event, Operation, Outcome, ReleaseMode};
 
 use super::RedisStore;
 use super::errors::unexpected;
@@ -68,22 +68,34 @@ impl RedisSession {
         Ok(&self.opened.get_or_init(|| opened).driver)
     }
 
-    /// Waits in the queues of the members. The engine goes on through an outage. If the future is dropped, the engine
-    /// gives back what it has.
-    async fn queue(
+    /// Takes the lock, or waits for it in the queues of the members. The engine goes on through an outage. If the future
+    /// is dropped, the engine gives back what it has.
+    async fn ask(
         &self,
         request: &Arc<LockRequest>,
         progress: &Progress<'_>,
     ) -> Result<Grant, AcquireError> {
-        let mut call = self.driver()?.acquire(Arc::clone(request));
+        let acquire = Operation::Acquire(Arc::clone(request));
+        let mut call = self.driver()?.start(acquire);
         loop {
             match call.event().await {
-                Event::Done(outcome) => return self.answer(outcome),
                 Event::Progress(leasehold_quorum::Progress::Busy(busy)) => progress.busy(busy),
                 Event::Progress(leasehold_quorum::Progress::Unavailable(error)) => {
                     debug_assert_ne!(error.effect(), Effect::Unknown);
                     progress.unavailable(self.store.in_order(error));
                 }
+                Event::Done(Outcome::Acquired(acquired)) => {
+                    if let Some(notified_at) = acquired.notified_at {
+                        let took = self.context.env().clock.now().since(notified_at);
+                        self.hand_overs.took(took);
+                    }
+                    return Ok(Grant::new(acquired.fence, acquired.term).owned_by(acquired.owner));
+                }
+                Event::Done(Outcome::Busy(busy)) => return Err(AcquireError::Busy(busy)),
+                Event::Done(Outcome::Failed(error)) => {
+                    return Err(self.store.in_order(error).into());
+                }
+                Event::Done(_) => return Err(unexpected().into()),
             }
         }
     }
@@ -97,36 +109,14 @@ impl RedisSession {
         let env = self.context.env();
         let mut next = Arc::clone(request);
         loop {
-            match self.ask(Arc::clone(&next)).await {
-                Ok(grant) => return Ok(grant.owned_by(next.owner)),
+            match self.ask(&next, progress).await {
+                Ok(grant) => return Ok(grant),
                 Err(AcquireError::Busy(busy)) => progress.busy(busy),
                 Err(failed) => return Err(failed),
             }
             self.context.in_runtime(env.poll_pause()).await;
             let owner = Owner::at(request.owner.client(), env.clock.wall(), &*env.entropy);
             next = Arc::new(LockRequest::clone(request).with_owner(owner));
-        }
-    }
-
-    async fn ask(&self, request: Arc<LockRequest>) -> Result<Grant, AcquireError> {
-        self.answer(self.driver()?.acquire(request).await)
-    }
-
-    fn answer(&self, outcome: Outcome) -> Result<Grant, AcquireError> {
-        match outcome {
-            Outcome::Acquired(acquired) => {
-                if let Some(notified_at) = acquired.notified_at {
-                    let took = self.context.env().clock.now().since(notified_at);
-                    self.hand_overs.took(took);
-                }
-                Ok(Grant::new(acquired.fence, acquired.term).owned_by(acquired.owner))
-            }
-            Outcome::Busy(busy) => Err(AcquireError::Busy(busy)),
-            Outcome::Failed(error) => Err(self.store.in_order(error).into()),
-            Outcome::Renewed(_)
-            | Outcome::Released(_)
-            | Outcome::Record(_)
-            | Outcome::Health(_) => Err(unexpected().into()),
         }
     }
 
@@ -151,12 +141,9 @@ impl Session for RedisSession {
         progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         Box::pin(async move {
-            if request.is_queued() {
-                self.queue(request, progress).await
-            } else if request.waits {
-                self.poll(request, progress).await
-            } else {
-                self.ask(Arc::clone(request)).await
+            match request.waits && !request.is_queued() {
+                true => self.poll(request, progress).await,
+                false => self.ask(request, progress).await,
             }
         })
     }
@@ -168,7 +155,7 @@ impl Session for RedisSession {
                 Ok(driver) => driver,
                 Err(error) => return failed(error),
             };
-            match driver.renew(leases.to_vec()).await {
+            match driver.start(Operation::Renew(leases.to_vec())).await {
                 Outcome::Renewed(renewals) => {
                     let in_order = |renewal| match renewal {
                         RenewReply::Unknown(error) => {
@@ -189,10 +176,8 @@ impl Session for RedisSession {
         request: &'a Arc<LockRequest>,
     ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
         Box::pin(async move {
-            let release = self
-                .driver()?
-                .release(Arc::clone(request), ReleaseMode::HandOver);
-            match release.await {
+            let release = Operation::Release(Arc::clone(request), ReleaseMode::HandOver);
+            match self.driver()?.start(release).await {
                 Outcome::Released(release) => Ok(release),
                 Outcome::Failed(error) => Err(self.store.in_order(error)),
                 _ => Err(unexpected()),
@@ -202,7 +187,8 @@ impl Session for RedisSession {
 
     fn detach(&self, request: &Arc<LockRequest>) {
         if let Some(driver) = self.opened() {
-            drop(driver.release(Arc::clone(request), ReleaseMode::Detach));
+            let detach = Operation::Release(Arc::clone(request), ReleaseMode::Detach);
+            drop(driver.start(detach));
         }
     }
 

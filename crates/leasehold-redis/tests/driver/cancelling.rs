@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::store::background;
-use leasehold_quorum::{Event, Outcome, ReleaseMode};
+use leasehold_quorum::{Event, Outcome};
 use leasehold_testkit::servers::{RedisSet, Reply, until};
 
 use super::fixture::{Client, draw, granted, locks};
@@ -34,7 +34,7 @@ async fn soak(client: Arc<Client>, holders: Arc<Vec<AtomicUsize>>) -> usize {
     for _ in 0..ROUNDS {
         let key = draw(KEYS as u64) as usize;
         let lock_request = client.lock_request(&format!("lock-{key}"));
-        let call = client.driver.acquire(Arc::clone(&lock_request));
+        let call = client.begin_acquire(Arc::clone(&lock_request));
         let outcome = match draw(3) {
             0 => Some(call.await),
             _ => poll_times(draw(200), call).await,
@@ -51,9 +51,7 @@ async fn soak(client: Arc<Client>, holders: Arc<Vec<AtomicUsize>>) -> usize {
         held += 1;
         tokio::task::yield_now().await;
         assert_eq!(holders[key].fetch_sub(1, Ordering::SeqCst), 1);
-        let release = client
-            .driver
-            .release(granted(&lock_request, &acquired), ReleaseMode::HandOver);
+        let release = client.begin_release(granted(&lock_request, &acquired));
         if draw(2) == 0 {
             release.await;
         }
@@ -100,11 +98,11 @@ async fn dropped_writer_passes_its_duty_on() {
     let (lock_request, _) = client.acquire("lock-0").await;
     // A call that is alone would write at once.
     client.acquire("lock-1").await;
-    let mut waiter = client.driver.acquire(client.lock_request("lock-1"));
+    let mut waiter = client.begin_acquire(client.lock_request("lock-1"));
     let told = waiter.event().await;
     assert!(matches!(told, Event::Progress(_)), "{told:?}");
     // This call begins a batch, and is never polled.
-    drop(client.driver.release(lock_request, ReleaseMode::HandOver));
+    drop(client.begin_release(lock_request));
     let limit = SystemClock.now() + Duration::from_secs(60);
     let other = Client::of(&set);
     let acquired = within(&SystemClock, limit, other.acquire("lock-0")).await;
@@ -119,7 +117,7 @@ async fn grant_that_no_caller_took_is_released() {
     for sees_busy in [true, false] {
         let (lock_request, _) = one.acquire("lock").await;
         let waiter = other.lock_request("lock");
-        let mut waiting = other.driver.acquire(Arc::clone(&waiter));
+        let mut waiting = other.begin_acquire(Arc::clone(&waiter));
         if sees_busy {
             let told = waiting.event().await;
             assert!(matches!(told, Event::Progress(_)), "{told:?}");
@@ -142,9 +140,9 @@ async fn unpolled_writer_holds_up_no_other() {
     let client = Client::without_timers(&set);
     let (lock_request, _) = client.acquire("lock-0").await;
     // This call is alone and writes at once.
-    let busy = client.driver.acquire(client.lock_request("lock-1"));
-    let writer = client.driver.release(lock_request, ReleaseMode::HandOver);
-    let follower = client.driver.acquire(client.lock_request("lock-2"));
+    let busy = client.begin_acquire(client.lock_request("lock-1"));
+    let writer = client.begin_release(lock_request);
+    let follower = client.begin_acquire(client.lock_request("lock-2"));
     let both = async { tokio::join!(busy, follower) };
     let limit = SystemClock.now() + Duration::from_secs(60);
     let both = within(&SystemClock, limit, both).await;

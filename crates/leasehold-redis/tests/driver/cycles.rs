@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use leasehold::ErrorKind;
-use leasehold_quorum::{Event, Outcome, ReleaseMode, Reply, Request};
+use leasehold_quorum::{Event, Operation, Outcome, Reply, Request};
 use leasehold_testkit::servers::{RedisServer, RedisSet, until};
 
 use super::fixture::{Client, granted, locks};
@@ -60,11 +60,11 @@ async fn waiter_gets_lock_of_another_client() {
     let set = RedisSet::start(3);
     let (one, other) = (Client::of(&set), Client::of(&set));
     let (lock_request, first) = one.acquire("lock").await;
-    let mut waiting = one.driver.acquire(one.lock_request("other-lock"));
+    let mut waiting = one.begin_acquire(one.lock_request("other-lock"));
     let granted_at_once = waiting.event().await;
     assert!(matches!(granted_at_once, Event::Done(Outcome::Acquired(_))));
     let waiter = other.lock_request("lock");
-    let mut waiting = other.driver.acquire(Arc::clone(&waiter));
+    let mut waiting = other.begin_acquire(Arc::clone(&waiter));
     // The holder's name comes with the first answer.
     let busy = waiting.event().await;
     assert!(matches!(busy, Event::Progress(_)), "{busy:?}");
@@ -81,7 +81,7 @@ async fn dropped_driver_finishes_releases() {
     let set = RedisSet::start(3);
     let client = Client::of(&set);
     let (lock_request, _) = client.acquire("lock").await;
-    let released = client.driver.release(lock_request, ReleaseMode::HandOver);
+    let released = client.begin_release(lock_request);
     drop(client);
     drop(released);
     until("the lock is free", || locks(&set).is_empty());
@@ -92,7 +92,7 @@ fn driver_is_dropped_without_a_runtime() {
     let set = RedisSet::start(1);
     let client = Client::of(&set);
     let (lock_request, _) = pollster::block_on(client.acquire("lock"));
-    drop(client.driver.release(lock_request, ReleaseMode::HandOver));
+    drop(client.begin_release(lock_request));
     drop(client);
     until("the lock is free", || locks(&set).is_empty());
     let server = set.iter().next().unwrap();
@@ -107,7 +107,7 @@ async fn closed_driver_begins_nothing() {
     let set = RedisSet::start(1);
     let client = Client::of(&set);
     client.driver.close().await;
-    let outcome = client.driver.acquire(client.lock_request("lock")).await;
+    let outcome = client.begin_acquire(client.lock_request("lock")).await;
     let Outcome::Failed(error) = outcome else {
         panic!("{outcome:?}");
     };
@@ -133,7 +133,7 @@ async fn encrypted_connection_needs_no_other_event() {
     let ca = server.ca().certificate();
     let url = format!("{}?ca={}", server.tls_url(), ca.display());
     let client = Client::at(vec![url]);
-    let Outcome::Health(health) = client.driver.health().await else {
+    let Outcome::Health(health) = client.driver.start(Operation::Health).await else {
         panic!("no health");
     };
     assert!(health[0].status.is_ok(), "{health:?}");

@@ -8,8 +8,8 @@ use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
 use leasehold::env::{Env, SystemEntropy};
 use leasehold::store::background::{self, ThreadRuntime};
 use leasehold::store::{BoxFuture, ClientInfo, LockRequest, Owner, SessionContext};
-use leasehold_quorum::{Acquired, Outcome, ReleaseMode};
-use leasehold_redis::driver::{Driver, DriverConfig};
+use leasehold_quorum::{Acquired, Operation, Outcome, ReleaseMode};
+use leasehold_redis::driver::{Call, Driver, DriverConfig};
 use leasehold_testkit::servers::{RedisSet, Reply};
 use tokio::sync::oneshot;
 
@@ -71,19 +71,25 @@ impl Client {
         Arc::new(lock_request.waiting(true))
     }
 
+    pub(crate) fn begin_acquire(&self, lock_request: Arc<LockRequest>) -> Call {
+        self.driver.start(Operation::Acquire(lock_request))
+    }
+
+    pub(crate) fn begin_release(&self, lock_request: Arc<LockRequest>) -> Call {
+        let release = Operation::Release(lock_request, ReleaseMode::HandOver);
+        self.driver.start(release)
+    }
+
     pub(crate) async fn acquire(&self, key: &str) -> (Arc<LockRequest>, Acquired) {
         let lock_request = self.lock_request(key);
-        match self.driver.acquire(Arc::clone(&lock_request)).await {
+        match self.begin_acquire(Arc::clone(&lock_request)).await {
             Outcome::Acquired(acquired) => (granted(&lock_request, &acquired), acquired),
             other => panic!("{other:?}"),
         }
     }
 
     pub(crate) async fn release(&self, lock_request: Arc<LockRequest>) {
-        let released = self
-            .driver
-            .release(lock_request, ReleaseMode::HandOver)
-            .await;
+        let released = self.begin_release(lock_request).await;
         assert!(matches!(released, Outcome::Released(_)), "{released:?}");
     }
 }

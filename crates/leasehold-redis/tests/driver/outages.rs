@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold_quorum::{Outcome, ReleaseMode, Request};
+use leasehold_quorum::{Outcome, Request};
 use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::{RedisServer, RedisSet, Reply, until};
 
@@ -41,7 +41,7 @@ async fn cut_connections_are_opened_again() {
     let client = Client::of(&set);
     for round in 0..8 {
         let lock_request = client.lock_request("lock");
-        let call = client.driver.acquire(Arc::clone(&lock_request));
+        let call = client.begin_acquire(Arc::clone(&lock_request));
         for server in set.iter().skip(round % 3) {
             server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
         }
@@ -51,7 +51,7 @@ async fn cut_connections_are_opened_again() {
         };
         // The release fails if no majority is connected again. The engine releases once there is one.
         let held = granted(&lock_request, &acquired);
-        client.driver.release(held, ReleaseMode::HandOver).await;
+        client.begin_release(held).await;
     }
     until("the lock is free", || locks(&set).is_empty());
 }
@@ -110,8 +110,7 @@ async fn forgotten_connection_is_replaced() {
     path.set(NetworkFault::None);
     // The old connection stays dead.
     let waiting = client
-        .driver
-        .acquire(client.lock_request("other-lock"))
+        .begin_acquire(client.lock_request("other-lock"))
         .await;
     assert!(matches!(waiting, Outcome::Acquired(_)), "{waiting:?}");
     client.release(lock_request).await;
