@@ -8,6 +8,7 @@ use leasehold_types::{Error, ErrorKind, LockRequest};
 use crate::acquire::{Acquiring, Acquisition, Plain};
 use crate::engine::Engine;
 use crate::member::{Answered, Task};
+use crate::members::MemberIndex;
 use crate::net::Net;
 use crate::operation::{OperationId, Outcome, ReleaseMode};
 use crate::operations::Next;
@@ -102,7 +103,7 @@ impl Engine {
     }
 
     /// Sends the releases that a member could not receive before.
-    pub(crate) fn send_owed(&mut self, member: usize) {
+    pub(crate) fn send_owed(&mut self, member: MemberIndex) {
         let now = self.net.now.instant;
         let is_silent = !self.net.membership.is_reachable(member);
         while let Some(lease) = self.net.members[member].pop_owed(now, is_silent) {
@@ -111,7 +112,7 @@ impl Engine {
     }
 
     /// Sends a release whose answer no operation counts.
-    pub(crate) fn send_rest(&mut self, member: usize, lease: Lease) {
+    pub(crate) fn send_rest(&mut self, member: MemberIndex, lease: Lease) {
         // A member that takes no requests gets it later.
         let _ = Sending::rest(lease).send(&mut self.net, &mut self.acquisitions, member);
     }
@@ -124,7 +125,7 @@ impl Engine {
         }
         self.net.heartbeat.keep_up(self.net.now.instant);
         self.resume_acquisitions();
-        for member in 0..self.net.members.len() {
+        for member in self.net.members.keys() {
             heartbeat::send(&mut self.net, &self.acquisitions, member);
         }
     }
@@ -186,7 +187,12 @@ impl Engine {
     }
 
     /// The lease could not be freed alone: another client waits, and the release may begin a gap.
-    fn take_contended(&mut self, member: usize, lease: Lease, operation: Option<OperationId>) {
+    fn take_contended(
+        &mut self,
+        member: MemberIndex,
+        lease: Lease,
+        operation: Option<OperationId>,
+    ) {
         let (net, others) = (&mut self.net, &mut self.acquisitions);
         match operation {
             Some(id) => self
@@ -221,7 +227,7 @@ impl Engine {
     }
 
     /// A request has no reply, or has none in time.
-    pub(crate) fn lose(&mut self, member: usize, task: Task, error: Error) {
+    pub(crate) fn lose(&mut self, member: MemberIndex, task: Task, error: Error) {
         let net = &mut self.net;
         match task {
             Task::Attempt(id, number) => {
@@ -249,7 +255,7 @@ impl Engine {
 
     /// A member notified a waiter that this client does not have. Its entry may have been left behind, so it
     /// leaves the queue. A message is only a hint, which anyone may publish, so no lease ends.
-    pub(crate) fn dequeue_unknown(&mut self, member: usize, notification: Notification) {
+    pub(crate) fn dequeue_unknown(&mut self, member: MemberIndex, notification: Notification) {
         let Notification { key, waiter, mode } = notification;
         let own = self.client.as_ref().filter(|it| it.id == waiter.client());
         let Some(client) = own.cloned() else {

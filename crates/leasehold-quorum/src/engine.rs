@@ -8,7 +8,7 @@ use leasehold_types::{
 use crate::acquire::{Acquiring, Acquisition};
 use crate::health::HealthCheck;
 use crate::member::{Answered, Member, Task, late};
-use crate::members::Members;
+use crate::members::{MemberIndex, Members};
 use crate::membership::MemberEvent;
 use crate::net::{Net, Timer};
 use crate::operation::{Event, Operation, OperationId};
@@ -120,12 +120,12 @@ impl Engine {
 
     /// Says whether the member knows the [plain commands](Request::TryAcquire). The default is that it
     /// does. Call this before [`Engine::handle_connect`].
-    pub fn allow_plain_commands(&mut self, member: usize, allowed: bool) {
+    pub fn allow_plain_commands(&mut self, member: MemberIndex, allowed: bool) {
         self.net.members[member].scripts_only = !allowed;
     }
 
     /// The driver connected to the member, authenticated, and listens for notifications.
-    pub fn handle_connect(&mut self, now: Now, member: usize) {
+    pub fn handle_connect(&mut self, now: Now, member: MemberIndex) {
         self.net.now = now;
         self.net.members[member].connected = Some(now.instant);
         self.net.membership.connected(now.instant, member);
@@ -138,7 +138,7 @@ impl Engine {
     }
 
     /// Takes in the replies to a batch.
-    pub fn handle_replies(&mut self, now: Now, member: usize, batch: BatchReply) {
+    pub fn handle_replies(&mut self, now: Now, member: MemberIndex, batch: BatchReply) {
         self.net.now = now;
         let BatchReply { sample, replies } = batch;
         if self.net.members[member].data() != Some(&sample.incarnation) {
@@ -174,7 +174,12 @@ impl Engine {
     }
 
     /// Takes in a notification.
-    pub fn handle_notification(&mut self, now: Now, member: usize, notification: Notification) {
+    pub fn handle_notification(
+        &mut self,
+        now: Now,
+        member: MemberIndex,
+        notification: Notification,
+    ) {
         self.net.now = now;
         match self.net.owners.get(&notification.waiter).copied() {
             Some(id) => self.acquisition(id, |it, net| it.notified(net, member)),
@@ -184,7 +189,7 @@ impl Engine {
     }
 
     /// The connection broke or could not be opened. Requests without a reply may have taken effect.
-    pub fn handle_disconnect(&mut self, now: Now, member: usize, error: Error) {
+    pub fn handle_disconnect(&mut self, now: Now, member: MemberIndex, error: Error) {
         self.net.now = now;
         let flights = self.net.members[member].disconnect();
         self.net
@@ -209,7 +214,7 @@ impl Engine {
     /// Handles timers that are due. Call it at [`Engine::next_timeout`] or later.
     pub fn handle_timeout(&mut self, now: Now) {
         self.net.now = now;
-        for member in 0..self.net.members.len() {
+        for member in self.net.members.keys() {
             let lease_of = |task: &Task| lease_of(&self.releases, task);
             for (task, sent, limit) in self.net.members[member].expire(now.instant, lease_of) {
                 if !matches!(task, Task::Background) {
@@ -287,7 +292,7 @@ impl Engine {
     /// request of a release may change nothing and ask for another one.
     pub fn repeat_releases(&mut self, now: Now) {
         self.net.now = now;
-        for member in 0..self.net.members.len() {
+        for member in self.net.members.keys() {
             let tasks = self.net.members[member].tasks();
             let releases = tasks.filter(|task| match task {
                 Task::Release(it) => it.operation.is_some(),
@@ -301,7 +306,7 @@ impl Engine {
     }
 
     /// The member replies from other data than before. It may have no counter that expires.
-    fn data_changed(&mut self, member: usize, data: &Incarnation) {
+    fn data_changed(&mut self, member: MemberIndex, data: &Incarnation) {
         for acquisition in self.acquisitions.values_mut() {
             acquisition.data_changed(&self.net, member);
         }

@@ -2,7 +2,7 @@
 
 use leasehold_types::BootInstant;
 
-use crate::members::Members;
+use crate::members::{MemberIndex, Members};
 use crate::net::Net;
 
 /// The members of one operation, and its open requests.
@@ -41,7 +41,7 @@ impl Fanout {
     }
 
     /// Asks the members that were not asked yet.
-    pub(crate) fn ask(&mut self, mut ask: impl FnMut(usize) -> Contact) {
+    pub(crate) fn ask(&mut self, mut ask: impl FnMut(MemberIndex) -> Contact) {
         for member in std::mem::take(&mut self.pending).iter() {
             match ask(member) {
                 Contact::Sent => self.open += 1,

@@ -43,7 +43,7 @@ impl HealthCheck {
 
     /// Asks the members that were not asked yet, and ends if it has all the answers that it needs.
     pub(crate) fn advance(&mut self, net: &mut Net) -> Next {
-        let (now, members) = (net.now.instant, 0..net.members.len());
+        let (now, members) = (net.now.instant, net.members.keys());
         // Ask all members before the first answer decides.
         let mut is_settled = true;
         for member in members.clone() {

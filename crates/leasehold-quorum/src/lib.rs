@@ -67,7 +67,7 @@ pub mod views;
 mod waiting;
 
 pub use engine::{Config, Engine, Now};
-pub use members::Members;
+pub use members::{MemberIndex, Members, PerMember};
 pub use membership::MemberEvent;
 pub use operation::{Acquired, Event, Operation, OperationId, Outcome, Progress, ReleaseMode};
 pub use record::action::{RecordAction, RecordAnswer};

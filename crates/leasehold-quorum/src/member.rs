@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use leasehold_types::{BootInstant, Error, Incarnation};
 
+use crate::members::MemberIndex;
 use crate::operation::OperationId;
 use crate::request::{Lease, RequestId};
 
@@ -96,7 +97,7 @@ pub(crate) enum RenewalTask {
 /// The member that answered, to a request sent at `sent`, and from which data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered<'a> {
-    pub(crate) member: usize,
+    pub(crate) member: MemberIndex,
     pub(crate) sent: BootInstant,
     pub(crate) incarnation: &'a Incarnation,
     /// The reply came after the limit of its request.

@@ -1,4 +1,40 @@
-/// A set of members, by their numbers.
+use std::fmt;
+
+use typed_index_collections::TiVec;
+
+/// The number of a member: its position among the ids of its quorum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemberIndex(usize);
+
+/// A value for each member.
+pub type PerMember<T> = TiVec<MemberIndex, T>;
+
+impl MemberIndex {
+    /// The first member.
+    pub const FIRST: Self = Self(0);
+}
+
+impl From<usize> for MemberIndex {
+    #[inline]
+    fn from(number: usize) -> Self {
+        Self(number)
+    }
+}
+
+impl From<MemberIndex> for usize {
+    #[inline]
+    fn from(member: MemberIndex) -> Self {
+        member.0
+    }
+}
+
+impl fmt::Display for MemberIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A set of members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Members(u64);
 
@@ -10,23 +46,23 @@ impl Members {
     }
 
     #[inline]
-    pub(crate) fn only(member: usize) -> Self {
-        Self(1 << member)
+    pub(crate) fn only(member: MemberIndex) -> Self {
+        Self(1 << member.0)
     }
 
     #[inline]
-    pub(crate) fn insert(&mut self, member: usize) {
-        self.0 |= 1 << member;
+    pub(crate) fn insert(&mut self, member: MemberIndex) {
+        self.0 |= 1 << member.0;
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, member: usize) {
-        self.0 &= !(1 << member);
+    pub(crate) fn remove(&mut self, member: MemberIndex) {
+        self.0 &= !(1 << member.0);
     }
 
     #[inline]
-    pub(crate) fn contains(self, member: usize) -> bool {
-        self.0 & (1 << member) != 0
+    pub(crate) fn contains(self, member: MemberIndex) -> bool {
+        self.0 & (1 << member.0) != 0
     }
 
     #[inline]
@@ -39,12 +75,12 @@ impl Members {
         self.0.count_ones() as usize
     }
 
-    /// Returns the numbers of the members, in order.
+    /// Returns the members, in order.
     #[inline]
-    pub fn iter(self) -> impl Iterator<Item = usize> {
+    pub fn iter(self) -> impl Iterator<Item = MemberIndex> {
         let mut left = self.0;
         std::iter::from_fn(move || {
-            let next = (left != 0).then(|| left.trailing_zeros() as usize);
+            let next = (left != 0).then(|| MemberIndex(left.trailing_zeros() as usize));
             left &= left.saturating_sub(1);
             next
         })

@@ -12,7 +12,7 @@ use crate::ballot::majority;
 use crate::engine::{Config, Now};
 use crate::known_locks::{KnownLock, KnownLocks};
 use crate::member::{HOT_PAUSE, Member, Task};
-use crate::members::Members;
+use crate::members::{MemberIndex, Members, PerMember};
 use crate::membership::{Access, Membership};
 use crate::operation::{Event, OperationId, Outcome, Progress};
 use crate::request::{Request, RequestId};
@@ -24,7 +24,7 @@ pub(crate) struct Net {
     /// The present instant. The engine sets it at each event.
     pub(crate) now: Now,
     pub(crate) membership: Membership,
-    pub(crate) members: Vec<Member>,
+    pub(crate) members: PerMember<Member>,
     pub(crate) known_locks: KnownLocks,
     pub(crate) waiters: Waiters,
     pub(crate) heartbeat: Heartbeat,
@@ -32,14 +32,14 @@ pub(crate) struct Net {
     timers: BTreeSet<(BootInstant, Timer)>,
     transmits: VecDeque<(Members, RequestId, Request)>,
     /// Requests to members that are not connected.
-    unsent: VecDeque<(usize, Task)>,
+    unsent: VecDeque<(MemberIndex, Task)>,
     events: VecDeque<(OperationId, Event)>,
     /// The acquisition of each owner: a wait, or a lease that is held.
     pub(crate) owners: HashMap<Owner, OperationId>,
     /// The rounds that acquisitions give back.
     pub(crate) given_back: Vec<GivenBack>,
     /// Members that may have the lease of this owner from now on, because it is repaired there.
-    pub(crate) repaired: Vec<(usize, Owner)>,
+    pub(crate) repaired: Vec<(MemberIndex, Owner)>,
     next_request: u64,
     /// Takes and releases each lock in the ordinary way, for a comparison.
     #[cfg(test)]
@@ -106,7 +106,13 @@ impl Net {
         }
     }
 
-    pub(crate) fn send(&mut self, member: usize, task: Task, request: Request, limit: Duration) {
+    pub(crate) fn send(
+        &mut self,
+        member: MemberIndex,
+        task: Task,
+        request: Request,
+        limit: Duration,
+    ) {
         if self.members[member].connected.is_none() {
             return self.unsent.push_back((member, task));
         }
@@ -145,7 +151,7 @@ impl Net {
     }
 
     /// Sends the presence of this client ahead of its first waiter.
-    pub(crate) fn send_presence(&mut self, member: usize) {
+    pub(crate) fn send_presence(&mut self, member: MemberIndex) {
         let (now, state) = (self.now.instant, &mut self.members[member]);
         let is_recent = |last: BootInstant| now.since(last) < HEARTBEAT_EVERY;
         if state.connected.is_some() && !state.heartbeat.is_some_and(is_recent) {
@@ -157,19 +163,22 @@ impl Net {
 
     /// Returns until when a round goes on that has reached its end, if one of the members that owe it an answer is at
     /// work.
-    pub(crate) fn round_goes_on(&self, owing: impl Iterator<Item = usize>) -> Option<BootInstant> {
+    pub(crate) fn round_goes_on(
+        &self,
+        owing: impl Iterator<Item = MemberIndex>,
+    ) -> Option<BootInstant> {
         let ends = owing.filter_map(|member| self.members[member].works_until());
         ends.max().filter(|end| *end > self.now.instant)
     }
 
     /// Whether a release can be sent to the member now.
-    pub(crate) fn takes_release(&self, member: usize) -> bool {
+    pub(crate) fn takes_release(&self, member: MemberIndex) -> bool {
         let is_silent = !self.membership.is_reachable(member);
         self.members[member].takes_release(is_silent)
     }
 
     /// Takes a request that was not sent, because its member is not connected.
-    pub(crate) fn pop_unsent(&mut self) -> Option<(usize, Task)> {
+    pub(crate) fn pop_unsent(&mut self) -> Option<(MemberIndex, Task)> {
         self.unsent.pop_front()
     }
 
@@ -178,7 +187,7 @@ impl Net {
     }
 
     /// Forgets what the driver has not sent to a member whose connection broke.
-    pub(crate) fn drop_transmits(&mut self, member: usize) {
+    pub(crate) fn drop_transmits(&mut self, member: MemberIndex) {
         self.transmits.retain_mut(|(to, ..)| {
             to.remove(member);
             !to.is_empty()
@@ -287,7 +296,12 @@ impl Net {
     }
 
     /// Returns whether an operation that began at `began` may ask the member. After `end` it waits for no status.
-    pub(crate) fn reach(&mut self, member: usize, began: BootInstant, end: BootInstant) -> Reach {
+    pub(crate) fn reach(
+        &mut self,
+        member: MemberIndex,
+        began: BootInstant,
+        end: BootInstant,
+    ) -> Reach {
         let now = self.now.instant;
         match self.membership.access(now, member, began) {
             Access::Open => Reach::Open,
@@ -300,13 +314,13 @@ impl Net {
 
     /// Whether a majority of members may be asked for locks and would have a vote.
     pub(crate) fn has_majority(&mut self, began: BootInstant) -> bool {
-        let (now, members) = (self.now.instant, self.members.len());
+        let now = self.now.instant;
         let membership = &mut self.membership;
-        let mut has_vote = |member: &usize| {
+        let mut has_vote = |member: &MemberIndex| {
             membership.access(now, *member, began) == Access::Open
                 && membership.lacks_vote(now, *member).is_none()
         };
-        (0..members).filter(|it| has_vote(it)).count() >= majority(members)
+        self.members.keys().filter(|it| has_vote(it)).count() >= majority(self.members.len())
     }
 
     /// The round trip to the slowest member of the fastest majority.

@@ -8,8 +8,8 @@ use leasehold::env::SystemEntropy;
 use leasehold::store::{ClientInfo, LockRequest, MemberId, MemberSet, Owner, Permits, RunId};
 use leasehold::{Fence, Key, Mode};
 use leasehold_quorum::{
-    Config, Engine, Lease, Notification, Now, Operation, OperationId, Position, RecordAction,
-    Request, Successor,
+    Config, Engine, Lease, MemberIndex, Notification, Now, Operation, OperationId, Position,
+    RecordAction, Request, Successor,
 };
 
 use crate::codec::{Codec, LockValue, SAMPLE_COMMANDS, Sampler, read_notification};
@@ -113,10 +113,10 @@ fn act_on(notification: Notification) {
         read_only: true,
         entropy: Arc::new(SystemEntropy),
     });
-    engine.handle_connect(now, 0);
+    engine.handle_connect(now, MemberIndex::FIRST);
     let acquire = Operation::Acquire(lock_request(Mode::Exclusive));
     engine.start(now, OperationId(1), acquire);
-    engine.handle_notification(now, 0, notification);
+    engine.handle_notification(now, MemberIndex::FIRST, notification);
     while let Some((_, _, request)) = engine.poll_transmit() {
         let frees = matches!(request, Request::Free { .. } | Request::Release { .. });
         assert!(!frees, "a message frees a lease: {request:?}");

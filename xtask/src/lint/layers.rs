@@ -29,7 +29,10 @@ const LAYERS: [(&str, &[&str]); 11] = [
 /// Crates with all of their dependencies: the engine does no I/O, and its tests and xtask build quickly.
 const CLOSED: [(&str, &[&str]); 3] = [
     ("leasehold-types", &["serde"]),
-    ("leasehold-quorum", &["leasehold-types", "foldhash"]),
+    (
+        "leasehold-quorum",
+        &["leasehold-types", "foldhash", "typed-index-collections"],
+    ),
     ("xtask", &[]),
 ];
 

@@ -7,6 +7,7 @@ use leasehold_types::{Error, ErrorKind, Fence, FenceConfirmation, PermitSlot};
 use super::state::{Acquisition, Granted, Phase, Standing};
 use crate::ballot::Vote;
 use crate::member::{Answered, Task};
+use crate::members::MemberIndex;
 use crate::net::Net;
 use crate::operations::Next;
 use crate::reply::{Refusal, Reply};
@@ -14,7 +15,7 @@ use crate::request::Request;
 
 impl Acquisition {
     /// Whether an attempt at a member is the last one. Replies to those that were given back are void.
-    fn is_current(&self, member: usize, number: u32) -> bool {
+    fn is_current(&self, member: MemberIndex, number: u32) -> bool {
         self.members[member].number == number
     }
 
@@ -87,7 +88,7 @@ impl Acquisition {
         }
     }
 
-    fn draw_fence(&mut self, net: &mut Net, member: usize) {
+    fn draw_fence(&mut self, net: &mut Net, member: MemberIndex) {
         let state = &mut self.members[member];
         state.asked = Some(net.now.instant);
         let task = Task::Attempt(self.id, state.number);
@@ -96,7 +97,7 @@ impl Acquisition {
         net.send(member, task, Request::DrawFence { lock_request }, limit);
     }
 
-    fn refused(&mut self, net: &mut Net, member: usize, refusal: Refusal) {
+    fn refused(&mut self, net: &mut Net, member: MemberIndex, refusal: Refusal) {
         let now = net.now.instant;
         let state = &mut self.members[member];
         state.asked = None;
@@ -120,7 +121,13 @@ impl Acquisition {
     }
 
     /// An attempt has no reply, or not in time. It may have taken effect.
-    pub(crate) fn lost(&mut self, net: &mut Net, member: usize, number: u32, error: Error) -> Next {
+    pub(crate) fn lost(
+        &mut self,
+        net: &mut Net,
+        member: MemberIndex,
+        number: u32,
+        error: Error,
+    ) -> Next {
         if !self.is_current(member, number) {
             return Next::Runs;
         }
@@ -174,14 +181,14 @@ impl Acquisition {
     }
 
     /// Such a request has no reply, or not in time.
-    pub(crate) fn unconfirmed(&mut self, net: &mut Net, member: usize, fence: Fence) -> Next {
+    pub(crate) fn unconfirmed(&mut self, net: &mut Net, member: MemberIndex, fence: Fence) -> Next {
         self.count_confirmation(net, member, fence, None)
     }
 
     fn count_confirmation(
         &mut self,
         net: &mut Net,
-        member: usize,
+        member: MemberIndex,
         fence: Fence,
         answer: Option<FenceConfirmation>,
     ) -> Next {
@@ -193,7 +200,7 @@ impl Acquisition {
     }
 
     /// A member notified this waiter. A notification is only a hint, so this asks the member.
-    pub(crate) fn notified(&mut self, net: &mut Net, member: usize) -> Next {
+    pub(crate) fn notified(&mut self, net: &mut Net, member: MemberIndex) -> Next {
         let now = net.now.instant;
         self.notified_at.get_or_insert(now);
         let state = &mut self.members[member];
@@ -211,7 +218,7 @@ impl Acquisition {
     }
 
     /// A member answered a heartbeat.
-    pub(crate) fn heard(&mut self, net: &mut Net, member: usize, answer: Refusal) -> Next {
+    pub(crate) fn heard(&mut self, net: &mut Net, member: MemberIndex, answer: Refusal) -> Next {
         let state = &mut self.members[member];
         let waits = state.asked.is_none() && state.is_queued();
         if !waits || self.phase != Phase::Asking {
@@ -228,7 +235,7 @@ impl Acquisition {
     }
 
     /// The connection broke: the member drops waiters of clients that do not listen.
-    pub(crate) fn disconnected(&mut self, member: usize) {
+    pub(crate) fn disconnected(&mut self, member: MemberIndex) {
         let state = &mut self.members[member];
         if matches!(state.standing, Standing::Queued(_) | Standing::Refused(_)) {
             state.uncertain = true;

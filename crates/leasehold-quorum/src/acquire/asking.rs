@@ -9,6 +9,7 @@ use super::state::{Acquisition, Phase, Round, Standing, round_timeout};
 use crate::ballot::Vote;
 use crate::member::HOT_PAUSE;
 use crate::member::Task;
+use crate::members::MemberIndex;
 use crate::membership::Access;
 use crate::net::Net;
 use crate::operation::OperationId;
@@ -17,7 +18,7 @@ use crate::request::{Position, Request, Successor};
 
 impl Acquisition {
     /// Asks a member that was not asked yet. The caller has checked that there is a majority.
-    pub(super) fn ask_if_out(&mut self, net: &mut Net, member: usize) {
+    pub(super) fn ask_if_out(&mut self, net: &mut Net, member: MemberIndex) {
         let state = &self.members[member];
         if matches!(state.standing, Standing::Out) && state.asked.is_none() {
             self.ask_now(net, member);
@@ -26,7 +27,7 @@ impl Acquisition {
 
     /// Asks the members that are due to be asked again.
     pub(crate) fn ask_due(&mut self, net: &mut Net) -> Next {
-        for member in 0..self.members.len() {
+        for member in self.members.keys() {
             let (now, state) = (net.now.instant, &mut self.members[member]);
             let is_due = state.ask_at.take_if(|at| *at <= now).is_some();
             if is_due && state.asked.is_none() {
@@ -37,14 +38,14 @@ impl Acquisition {
     }
 
     /// Asks one member, unless the acquisition pauses or has no majority.
-    pub(super) fn ask(&mut self, net: &mut Net, member: usize) {
+    pub(super) fn ask(&mut self, net: &mut Net, member: MemberIndex) {
         if !self.is_paused(net) && (!self.is_queued() || net.has_majority(self.began)) {
             self.ask_now(net, member);
         }
     }
 
     /// Asks one member. If none was asked before, a round begins.
-    fn ask_now(&mut self, net: &mut Net, member: usize) {
+    fn ask_now(&mut self, net: &mut Net, member: MemberIndex) {
         let now = net.now.instant;
         match net.membership.access(now, member, self.began) {
             Access::Open => self.begin_round(net),
@@ -73,7 +74,7 @@ impl Acquisition {
     }
 
     /// The member cannot be asked now. A waiter asks it later; any other attempt continues without it.
-    fn refuse_to_ask(&mut self, net: &mut Net, member: usize, error: Error) {
+    fn refuse_to_ask(&mut self, net: &mut Net, member: MemberIndex, error: Error) {
         if self.is_queued() {
             self.members[member].ask_at = None;
             return;
@@ -98,7 +99,7 @@ impl Acquisition {
         };
         let mut round = self.new_round(proposal, now.instant + limit);
         (round.is_known, round.expire) = net.use_lock(&self.lock_request.key);
-        for (member, state) in self.members.iter_mut().enumerate() {
+        for (member, state) in self.members.iter_mut_enumerated() {
             state.tried = false;
             // A waiter need not wait for a member that it cannot ask.
             if self.lock_request.is_queued()
@@ -112,7 +113,7 @@ impl Acquisition {
 
     /// Returns the request for one member, and whether it puts the waiter into the queue. Returns `None`
     /// while there is no ticket.
-    fn request(&mut self, net: &mut Net, member: usize) -> Option<(Request, bool)> {
+    fn request(&mut self, net: &mut Net, member: MemberIndex) -> Option<(Request, bool)> {
         let lock_request = Arc::clone(&self.lock_request);
         let proposal = match (&self.round, self.phase) {
             (Some(round), _) => round.proposal,
@@ -166,7 +167,7 @@ impl Acquisition {
     /// Returns the round if its plain commands may take the lock ahead of the queue. They may only while no waiter is
     /// known. A new client does not know the waiters, and could take the lock in a gap that is meant for
     /// foreign clients. In its first second it therefore asks for each lock with a script first.
-    fn hot_round(&self, net: &Net, member: usize) -> Option<&Round> {
+    fn hot_round(&self, net: &Net, member: MemberIndex) -> Option<&Round> {
         let (now, key) = (net.now.instant, &self.lock_request.key);
         let round = self.round.as_ref().filter(|_| self.is_asking())?;
         let may_be_hot = self.is_exclusive()
@@ -178,7 +179,7 @@ impl Acquisition {
         may_be_hot.then_some(round)
     }
 
-    pub(super) fn confirm(&mut self, net: &mut Net, member: usize, fence: Fence) {
+    pub(super) fn confirm(&mut self, net: &mut Net, member: MemberIndex, fence: Fence) {
         let lock_request = Arc::clone(&self.lock_request);
         let limit = net.limit_of(lock_request.usable_ttl());
         let request = Request::ConfirmFence {
@@ -190,7 +191,7 @@ impl Acquisition {
 
     /// Whether a release at the member may name this waiter as its successor: it waits there, and has no request in
     /// flight.
-    pub(crate) fn may_succeed(&self, member: usize) -> bool {
+    pub(crate) fn may_succeed(&self, member: MemberIndex) -> bool {
         let state = &self.members[member];
         let is_idle = state.asked.is_none() && state.is_queued();
         is_idle && self.is_asking() && self.pause.is_none()
@@ -200,7 +201,7 @@ impl Acquisition {
     pub(crate) fn succeed(
         &mut self,
         net: &mut Net,
-        member: usize,
+        member: MemberIndex,
     ) -> Option<((OperationId, u32), Successor)> {
         self.begin_round(net);
         let successor = Successor {
@@ -215,12 +216,12 @@ impl Acquisition {
     }
 
     /// The member fails in this round.
-    pub(super) fn vote_failed(&mut self, member: usize, error: Error) {
+    pub(super) fn vote_failed(&mut self, member: MemberIndex, error: Error) {
         self.members[member].fail(error);
         self.vote(member, Vote::Failed);
     }
 
-    pub(super) fn vote(&mut self, member: usize, vote: Vote) {
+    pub(super) fn vote(&mut self, member: MemberIndex, vote: Vote) {
         if let Some(round) = &mut self.round {
             round.ballot.vote(member, vote);
         }

@@ -9,7 +9,7 @@ use super::state::{Acquisition, MemberState, Phase, Standing};
 use crate::ballot::{Decision, majority};
 use crate::errors::too_few;
 use crate::member::Task;
-use crate::members::Members;
+use crate::members::{MemberIndex, Members};
 use crate::membership::Access;
 use crate::net::Net;
 use crate::operation::{Acquired, Outcome, Progress};
@@ -58,7 +58,7 @@ impl Acquisition {
         let (now, began) = (net.now.instant, self.began);
         let end = began + CONNECT_WAIT_MAX;
         let mut is_pending = |member| net.membership.access(now, member, began) == Access::Pending;
-        let awaits = now < end && (0..self.members.len()).any(&mut is_pending);
+        let awaits = now < end && self.members.keys().any(&mut is_pending);
         self.awaits_until = awaits.then_some(end);
         awaits
     }
@@ -67,7 +67,7 @@ impl Acquisition {
     fn counted(&self, net: &mut Net) -> Members {
         let mut counted = Members::default();
         let slot = self.commonest_slot();
-        for (member, state) in self.members.iter().enumerate() {
+        for (member, state) in self.members.iter_enumerated() {
             let Some(granted) = state.granted() else {
                 continue;
             };
@@ -136,7 +136,7 @@ impl Acquisition {
             slot: Some(slot),
         };
         let limit = net.limit_of(lease.lock_request.usable_ttl());
-        for (member, state) in self.members.iter().enumerate() {
+        for (member, state) in self.members.iter_enumerated() {
             if state.slot().is_some_and(|it| it != slot) {
                 let request = Request::Renew(vec![lease.clone()]);
                 net.send(member, Task::MovePermit, request, limit);
@@ -186,8 +186,8 @@ impl Acquisition {
     /// Why members failed in this round, or have no vote.
     pub(super) fn failures(&self, net: &mut Net) -> Vec<MemberFailure> {
         let (now, membership) = (net.now.instant, &mut net.membership);
-        let members = self.members.iter().enumerate();
-        let failure = |(member, state): (usize, &MemberState)| match &state.standing {
+        let members = self.members.iter_enumerated();
+        let failure = |(member, state): (MemberIndex, &MemberState)| match &state.standing {
             Standing::Failed(error) => {
                 let own = || membership.named_failure(member, error.clone());
                 Some(membership.obstacle(now, member).unwrap_or_else(own))

@@ -8,6 +8,7 @@ use leasehold_types::{Busy, Error, ErrorKind, LockRequest, Owner};
 use super::state::{Acquisition, MemberState, Standing, round_timeout};
 use crate::ballot::majority;
 use crate::errors::too_few;
+use crate::members::MemberIndex;
 use crate::membership::Access;
 use crate::net::Net;
 use crate::operation::{Outcome, Progress};
@@ -16,7 +17,7 @@ use crate::request::{Lease, Requeue};
 /// A round that is given back at one member. The engine sends its release, and names a successor.
 #[derive(Debug)]
 pub(crate) struct GivenBack {
-    pub(crate) member: usize,
+    pub(crate) member: MemberIndex,
     pub(crate) lease: Lease,
     pub(crate) requeue: Option<Requeue>,
 }
@@ -37,7 +38,7 @@ impl Acquisition {
         let (now, members) = (net.now.instant, self.members.len());
         let membership = &mut net.membership;
         let (mut failures, mut pending) = (Vec::new(), 0);
-        for member in 0..members {
+        for member in self.members.keys() {
             match membership.access(now, member, self.began) {
                 Access::Open => failures.extend(membership.lacks_vote(now, member)),
                 Access::Closed => failures.extend(membership.obstacle(now, member)),
@@ -54,7 +55,7 @@ impl Acquisition {
         }
         // Votes may return with time alone.
         let again = error.eligible_after().unwrap_or(PAUSE_MAX);
-        self.members[0].ask_at = Some(now + again.clamp(PAUSE_MIN, PAUSE_MAX));
+        self.members[MemberIndex::FIRST].ask_at = Some(now + again.clamp(PAUSE_MIN, PAUSE_MAX));
         self.unavailable(net, error);
     }
 
@@ -133,7 +134,7 @@ impl Acquisition {
         let ticket = self.ticket.filter(|_| then == Then::KeepPlace);
         let lease = Lease::of(&self.lock_request);
         let mut back = Vec::new();
-        for (member, state) in self.members.iter_mut().enumerate() {
+        for (member, state) in self.members.iter_mut_enumerated() {
             if !state.may_have() {
                 continue;
             }

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use leasehold_types::{Error, ErrorKind, LockRequest};
 
+use crate::members::MemberIndex;
 use crate::net::{Net, Timer};
 use crate::operation::OperationId;
 use crate::operations::Next;
@@ -50,7 +51,7 @@ impl Acquisition {
             if self.is_queued() && !net.has_majority(self.began) {
                 self.leave_queues(net);
             } else if !self.is_paused(net) {
-                for member in 0..self.members.len() {
+                for member in self.members.keys() {
                     self.ask_if_out(net, member);
                 }
                 self.decide(net);
@@ -115,7 +116,7 @@ impl Acquisition {
 
     /// Continues the round of a waiter whose time is up, while a member that owes it an answer is at work.
     fn extends_round(&mut self, net: &Net) -> bool {
-        let members = self.members.iter().enumerate();
+        let members = self.members.iter_enumerated();
         let owing = members.filter(|(_, state)| state.asked.is_some());
         let end = net.round_goes_on(owing.map(|(member, _)| member));
         let round = self
@@ -140,7 +141,7 @@ impl Acquisition {
         if let Some(round) = &mut self.round {
             round.end = None;
         }
-        for member in 0..self.members.len() {
+        for member in self.members.keys() {
             let state = &self.members[member];
             if state.asked.is_none() && matches!(state.standing, Standing::Out) {
                 let obstacle = net.membership.obstacle(net.now.instant, member);
@@ -178,15 +179,15 @@ impl Acquisition {
     }
 
     /// The member may have the lease from now on: it is repaired there.
-    pub(crate) fn doubt(&mut self, member: usize) -> Next {
+    pub(crate) fn doubt(&mut self, member: MemberIndex) -> Next {
         self.members[member].uncertain = true;
         self.next()
     }
 
     /// The members that may have an entry in a queue, but not the lease.
-    pub(crate) fn other_queues(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn other_queues(&self) -> impl Iterator<Item = MemberIndex> {
         let is_other = |state: &MemberState| state.may_have() && state.granted().is_none();
-        let members = self.members.iter().enumerate();
+        let members = self.members.iter_enumerated();
         members
             .filter(move |(_, state)| is_other(state))
             .map(|(member, _)| member)

@@ -8,7 +8,7 @@ use super::asking::{first_proposal, round_limit};
 use super::state::{Acquisition, Granted, Phase, Standing};
 use crate::ballot::{Vote, majority};
 use crate::member::{Answered, Task};
-use crate::members::Members;
+use crate::members::{MemberIndex, Members};
 use crate::membership::Access;
 use crate::net::{Net, Timer};
 use crate::operation::{Acquired, OperationId, Outcome};
@@ -116,14 +116,14 @@ impl Acquiring {
     }
 
     /// The member is about to answer from other data than those that granted the lease.
-    pub(crate) fn data_changed(&mut self, net: &Net, member: usize) {
+    pub(crate) fn data_changed(&mut self, net: &Net, member: MemberIndex) {
         if matches!(self, Self::Plain(it) if it.granted.contains(member)) {
             self.ordinary(net);
         }
     }
 
     /// The connection broke.
-    pub(crate) fn disconnected(&mut self, member: usize) {
+    pub(crate) fn disconnected(&mut self, member: MemberIndex) {
         if let Self::Ordinary(it) = self {
             it.disconnected(member);
         }
@@ -156,7 +156,7 @@ impl Plain {
             && lock_request.mode == Mode::Exclusive
             && !lock_request.barges
             && net.has_no_known_waiters(&lock_request.key)
-            && (0..members).all(|member| {
+            && net.members.keys().all(|member| {
                 net.members[member].takes_plain_commands(is_known, now)
                     && net.membership.access(now, member, now) == Access::Open
                     && net.membership.lacks_vote(now, member).is_none()
@@ -192,7 +192,10 @@ impl Plain {
         if !net.has_majority(self.began) {
             return false;
         }
-        let owing = (0..net.members.len()).filter(|member| !self.granted.contains(*member));
+        let owing = net
+            .members
+            .keys()
+            .filter(|member| !self.granted.contains(*member));
         let Some(end) = net.round_goes_on(owing) else {
             return false;
         };
@@ -221,7 +224,9 @@ impl Plain {
                 let data = net.members[member].data();
                 net.membership.counts(member, self.began, data).is_ok()
             })
-            && (0..members)
+            && net
+                .members
+                .keys()
                 .all(|member| net.membership.access(now, member, self.began) != Access::Pending);
         if !is_decided {
             return false;
@@ -246,7 +251,7 @@ impl Plain {
         let mut ordinary =
             Acquisition::new(self.id, lock_request, net.members.len(), self.began, slot);
         let mut round = ordinary.new_round(fence.get(), self.end);
-        for (member, state) in ordinary.members.iter_mut().enumerate() {
+        for (member, state) in ordinary.members.iter_mut_enumerated() {
             state.ask(self.began);
             state.is_plain = true;
             state.tried = true;

@@ -6,9 +6,10 @@ use std::time::Duration;
 use leasehold_types::{
     BootInstant, Busy, Effect, Error, Fence, Incarnation, LockRequest, Mode, PermitSlot,
 };
+use typed_index_collections::ti_vec;
 
 use crate::ballot::Ballot;
-use crate::members::Members;
+use crate::members::{MemberIndex, Members, PerMember};
 use crate::operation::OperationId;
 
 /// One call to take a lock. It lasts until its lease is released, or until everything that it left behind is given
@@ -21,7 +22,7 @@ pub(crate) struct Acquisition {
     pub(super) phase: Phase,
     /// The position in the queue, once it is drawn.
     pub(super) ticket: Option<u64>,
-    pub(super) members: Vec<MemberState>,
+    pub(super) members: PerMember<MemberState>,
     pub(super) round: Option<Round>,
     /// Whether a round began before.
     pub(super) had_round: bool,
@@ -122,7 +123,7 @@ impl Acquisition {
             began,
             phase: Phase::Asking,
             ticket: None,
-            members: vec![MemberState::default(); members],
+            members: ti_vec![MemberState::default(); members],
             round: None,
             had_round: false,
             failures: 0,
@@ -144,7 +145,7 @@ impl Acquisition {
     }
 
     /// Whether it waits in the queue of the member, by its last answer.
-    pub(crate) fn is_queued_at(&self, member: usize) -> bool {
+    pub(crate) fn is_queued_at(&self, member: MemberIndex) -> bool {
         self.members[member].is_queued()
     }
 

@@ -9,7 +9,7 @@ fn fence(value: u64) -> Fence {
     Fence::new(value).unwrap()
 }
 
-fn everybody(_: usize) -> bool {
+fn everybody(_: MemberIndex) -> bool {
     true
 }
 
@@ -117,11 +117,11 @@ impl Run {
                 Message::Confirmed(lock_request, member, fence, confirmed)
             }
             Message::Vote(lock_request, member, vote) => {
-                self.ballots[lock_request].vote(member, vote);
+                self.ballots[lock_request].vote(member.into(), vote);
                 return self.step(lock_request);
             }
             Message::Confirmed(lock_request, member, fence, confirmed) => {
-                self.ballots[lock_request].confirm(member, fence, confirmed);
+                self.ballots[lock_request].confirm(member.into(), fence, confirmed);
                 return self.step(lock_request);
             }
         };
@@ -145,7 +145,8 @@ impl Run {
             Decision::Wait => {}
             Decision::Confirm(fence, members) => {
                 let asked = members.into_iter();
-                let asked = asked.map(|member| Message::Confirm(lock_request, member, fence));
+                let asked =
+                    asked.map(|member| Message::Confirm(lock_request, member.into(), fence));
                 self.messages.extend(asked);
             }
             end => self.ends[lock_request] = Some(end),
@@ -240,35 +241,43 @@ fn unattributed_confirmations_duplicate_a_fence() {
 #[test]
 fn conflict_in_bare_majority_leads_to_another_fence() {
     let mut ballot = torn(8, 9);
-    ballot.vote(2, Vote::Busy);
+    ballot.vote(2.into(), Vote::Busy);
     assert_eq!(
         ballot.decide(everybody),
-        Decision::Confirm(fence(9), vec![0])
+        Decision::Confirm(fence(9), vec![0.into()])
     );
-    ballot.confirm(0, fence(9), Some(FenceConfirmation::Conflict(fence(11))));
+    ballot.confirm(
+        0.into(),
+        fence(9),
+        Some(FenceConfirmation::Conflict(fence(11))),
+    );
     assert_eq!(
         ballot.decide(everybody),
-        Decision::Confirm(fence(12), vec![0, 1])
+        Decision::Confirm(fence(12), vec![0.into(), 1.into()])
     );
-    ballot.confirm(0, fence(12), Some(FenceConfirmation::Conflict(fence(12))));
+    ballot.confirm(
+        0.into(),
+        fence(12),
+        Some(FenceConfirmation::Conflict(fence(12))),
+    );
     assert_eq!(
         ballot.decide(everybody),
         Decision::Wait,
         "the other may say more"
     );
-    ballot.confirm(1, fence(12), Some(FenceConfirmation::Confirmed));
+    ballot.confirm(1.into(), fence(12), Some(FenceConfirmation::Confirmed));
     assert_eq!(
         ballot.decide(everybody),
-        Decision::Confirm(fence(13), vec![0, 1])
+        Decision::Confirm(fence(13), vec![0.into(), 1.into()])
     );
 }
 
 /// Returns a ballot of three members. The first two gave it these numbers.
 fn torn(one: u64, two: u64) -> Ballot {
     let mut ballot = Ballot::held_together(3, 0);
-    ballot.vote(0, Vote::Granted(fence(one)));
+    ballot.vote(0.into(), Vote::Granted(fence(one)));
     ballot.decide(everybody);
-    ballot.vote(1, Vote::Granted(fence(two)));
+    ballot.vote(1.into(), Vote::Granted(fence(two)));
     ballot
 }
 
@@ -276,49 +285,63 @@ fn torn(one: u64, two: u64) -> Ballot {
 fn fence_of_another_owner_is_skipped() {
     // A arrives first at the first and the third member, B at the second.
     let mut b = torn(9, 8);
-    assert_eq!(b.decide(everybody), Decision::Confirm(fence(9), vec![1]));
-    b.vote(2, Vote::Granted(fence(9)));
+    assert_eq!(
+        b.decide(everybody),
+        Decision::Confirm(fence(9), vec![1.into()])
+    );
+    b.vote(2.into(), Vote::Granted(fence(9)));
     assert_eq!(b.decide(everybody), Decision::Won(fence(9)));
 
     let mut a = torn(8, 9);
-    assert_eq!(a.decide(everybody), Decision::Confirm(fence(9), vec![0]));
-    a.confirm(0, fence(9), Some(FenceConfirmation::Conflict(fence(11))));
     assert_eq!(
         a.decide(everybody),
-        Decision::Confirm(fence(12), vec![0, 1])
+        Decision::Confirm(fence(9), vec![0.into()])
     );
-    a.confirm(1, fence(12), Some(FenceConfirmation::Confirmed));
+    a.confirm(
+        0.into(),
+        fence(9),
+        Some(FenceConfirmation::Conflict(fence(11))),
+    );
+    assert_eq!(
+        a.decide(everybody),
+        Decision::Confirm(fence(12), vec![0.into(), 1.into()])
+    );
+    a.confirm(1.into(), fence(12), Some(FenceConfirmation::Confirmed));
     assert_eq!(a.decide(everybody), Decision::Wait);
-    a.confirm(0, fence(12), Some(FenceConfirmation::Confirmed));
+    a.confirm(0.into(), fence(12), Some(FenceConfirmation::Confirmed));
     assert_eq!(a.decide(everybody), Decision::Won(fence(12)));
 }
 
 #[test]
 fn late_confirmation_counts_only_as_failure() {
     let mut ballot = torn(8, 9);
-    ballot.vote(2, Vote::Granted(fence(8)));
+    ballot.vote(2.into(), Vote::Granted(fence(8)));
     assert_eq!(
         ballot.decide(everybody),
-        Decision::Confirm(fence(9), vec![0, 2])
+        Decision::Confirm(fence(9), vec![0.into(), 2.into()])
     );
-    ballot.confirm(0, fence(9), Some(FenceConfirmation::Conflict(fence(9))));
+    ballot.confirm(
+        0.into(),
+        fence(9),
+        Some(FenceConfirmation::Conflict(fence(9))),
+    );
     assert_eq!(
         ballot.decide(everybody),
-        Decision::Confirm(fence(10), vec![0, 1, 2])
+        Decision::Confirm(fence(10), vec![0.into(), 1.into(), 2.into()])
     );
-    ballot.confirm(2, fence(9), Some(FenceConfirmation::Confirmed));
-    ballot.confirm(0, fence(10), Some(FenceConfirmation::Confirmed));
+    ballot.confirm(2.into(), fence(9), Some(FenceConfirmation::Confirmed));
+    ballot.confirm(0.into(), fence(10), Some(FenceConfirmation::Confirmed));
     assert_eq!(ballot.decide(everybody), Decision::Wait);
-    ballot.confirm(1, fence(9), None);
+    ballot.confirm(1.into(), fence(9), None);
     assert_eq!(ballot.decide(everybody), Decision::Wait);
-    ballot.confirm(2, fence(10), Some(FenceConfirmation::NotHeld));
+    ballot.confirm(2.into(), fence(10), Some(FenceConfirmation::NotHeld));
     assert_eq!(ballot.decide(everybody), Decision::NoQuorum);
 }
 
 #[test]
 fn repeated_fence_conflicts_end_the_attempt() {
     let mut ballot = torn(8, 9);
-    ballot.vote(2, Vote::Busy);
+    ballot.vote(2.into(), Vote::Busy);
     let mut rounds = 0;
     let end = loop {
         match ballot.decide(everybody) {

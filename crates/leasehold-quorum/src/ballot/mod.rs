@@ -12,6 +12,9 @@ use std::cmp::Ordering;
 
 use fence_race::FenceRace;
 use leasehold_types::{Fence, FenceConfirmation};
+use typed_index_collections::ti_vec;
+
+use crate::members::{MemberIndex, PerMember};
 
 /// One member's vote on the attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +33,7 @@ pub(crate) enum Decision {
     /// More votes are needed.
     Wait,
     /// These members must be asked to confirm the fence.
-    Confirm(Fence, Vec<usize>),
+    Confirm(Fence, Vec<MemberIndex>),
     /// The lease is granted.
     Won(Fence),
     /// A majority of members answered, but too few granted the lease.
@@ -42,7 +45,7 @@ pub(crate) enum Decision {
 /// The votes of one attempt.
 #[derive(Debug)]
 pub(crate) struct Ballot {
-    members: Vec<MemberAnswer>,
+    members: PerMember<MemberAnswer>,
     /// Fixed once a majority has granted the lease: the greatest fence among that majority, or a new one if
     /// another owner already had that fence.
     fence: Option<Fence>,
@@ -85,7 +88,7 @@ impl Ballot {
             counts: false,
         };
         Self {
-            members: vec![silent; members],
+            members: ti_vec![silent; members],
             fence: None,
             fence_race: None,
         }
@@ -100,7 +103,7 @@ impl Ballot {
     }
 
     /// Takes in one member's vote. Later votes of the same member have no effect.
-    pub(crate) fn vote(&mut self, member: usize, vote: Vote) {
+    pub(crate) fn vote(&mut self, member: MemberIndex, vote: Vote) {
         let known = &mut self.members[member].vote;
         if known.is_some() {
             return;
@@ -115,7 +118,7 @@ impl Ballot {
     /// member that failed once is not asked again.
     pub(crate) fn confirm(
         &mut self,
-        member: usize,
+        member: MemberIndex,
         fence: Fence,
         answer: Option<FenceConfirmation>,
     ) {
@@ -142,9 +145,9 @@ impl Ballot {
 
     /// Returns what follows from the votes. Only grants for which `counts` returns true count. That is
     /// evaluated anew each time, since one answer may cast doubt on another.
-    pub(crate) fn decide(&mut self, counts: impl Fn(usize) -> bool) -> Decision {
+    pub(crate) fn decide(&mut self, counts: impl Fn(MemberIndex) -> bool) -> Decision {
         let needed = majority(self.members.len());
-        for (member, answer) in self.members.iter_mut().enumerate() {
+        for (member, answer) in self.members.iter_mut_enumerated() {
             answer.counts = answer.granted().is_some() && counts(member);
         }
         let grants = self.counted().count();
@@ -195,9 +198,9 @@ impl Ballot {
 
     /// Marks the members that have to be asked to confirm the fence, and those that need not, and returns the
     /// former.
-    fn mark_asked(&mut self, fence: Fence) -> Vec<usize> {
+    fn mark_asked(&mut self, fence: Fence) -> Vec<MemberIndex> {
         let mut to_ask = Vec::new();
-        for (number, member) in self.members.iter_mut().enumerate() {
+        for (number, member) in self.members.iter_mut_enumerated() {
             let Some(answer) = member.granted() else {
                 continue;
             };

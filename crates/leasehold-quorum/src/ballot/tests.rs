@@ -21,14 +21,14 @@ impl TestBallot {
     }
 
     fn vote(&mut self, member: usize, vote: Vote) -> Decision {
-        self.0.vote(member, vote);
+        self.0.vote(member.into(), vote);
         self.decide()
     }
 
     fn confirm(&mut self, member: usize, confirmed: bool) -> Decision {
         let asked = self.0.fence.expect("a fence to confirm");
         self.0.confirm(
-            member,
+            member.into(),
             asked,
             confirmed.then_some(FenceConfirmation::Confirmed),
         );
@@ -36,7 +36,7 @@ impl TestBallot {
     }
 
     fn decide(&mut self) -> Decision {
-        let out = self.1;
+        let out = self.1.map(MemberIndex::from);
         self.0.decide(|member| Some(member) != out)
     }
 }
@@ -58,7 +58,7 @@ fn open_ballot_waits_whichever_grants_count() {
                     "{member} of {members}"
                 );
             }
-            ballot.vote(member, Vote::Busy);
+            ballot.vote(member.into(), Vote::Busy);
         }
         assert!(!ballot.is_open(), "{members}");
     }
@@ -76,7 +76,7 @@ fn untrusted_grant_has_no_effect() {
     ballot.vote(0, granted(7));
     assert_eq!(
         ballot.vote(2, granted(9)),
-        Decision::Confirm(fence(9), vec![0])
+        Decision::Confirm(fence(9), vec![0.into()])
     );
     assert_eq!(ballot.confirm(0, true), Decision::Won(fence(9)));
 }
@@ -87,7 +87,7 @@ fn grant_of_untrusted_member_is_withdrawn() {
     ballot.vote(0, granted(7));
     assert_eq!(
         ballot.vote(1, granted(9)),
-        Decision::Confirm(fence(9), vec![0])
+        Decision::Confirm(fence(9), vec![0.into()])
     );
     ballot.1 = Some(1);
     assert_eq!(ballot.confirm(0, true), Decision::Wait);
@@ -116,7 +116,7 @@ fn different_fences_are_confirmed_where_lower() {
     assert_eq!(ballot.vote(0, granted(7)), Decision::Wait);
     assert_eq!(
         ballot.vote(1, granted(9)),
-        Decision::Confirm(fence(9), vec![0])
+        Decision::Confirm(fence(9), vec![0.into()])
     );
     assert_eq!(ballot.confirm(0, true), Decision::Won(fence(9)));
 }
@@ -127,7 +127,7 @@ fn late_grant_with_same_fence_confirms_it() {
     ballot.vote(0, granted(7));
     assert_eq!(
         ballot.vote(1, granted(9)),
-        Decision::Confirm(fence(9), vec![0])
+        Decision::Confirm(fence(9), vec![0.into()])
     );
     assert_eq!(ballot.vote(2, granted(9)), Decision::Won(fence(9)));
 }
@@ -139,7 +139,7 @@ fn late_greater_grant_may_confirm_the_fence() {
     ballot.vote(1, granted(9));
     assert_eq!(
         ballot.vote(2, granted(12)),
-        Decision::Confirm(fence(9), vec![2])
+        Decision::Confirm(fence(9), vec![2.into()])
     );
     assert_eq!(ballot.confirm(0, false), Decision::Wait);
     assert_eq!(ballot.confirm(2, true), Decision::Won(fence(9)));

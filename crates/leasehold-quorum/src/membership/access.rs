@@ -4,6 +4,7 @@ use leasehold_types::{BootInstant, Error, ErrorKind, MemberFailure, MemberId};
 
 use super::{Connection, Membership};
 use crate::ballot::majority;
+use crate::members::MemberIndex;
 use crate::request::Request;
 use crate::trust::UntrustedReason;
 
@@ -22,7 +23,12 @@ impl Membership {
     /// Returns whether requests of an operation that began at `began` may be sent to the member. If an
     /// older status of the member is in the way, asks for a new one.
     #[inline]
-    pub(crate) fn access(&mut self, now: BootInstant, member: usize, began: BootInstant) -> Access {
+    pub(crate) fn access(
+        &mut self,
+        now: BootInstant,
+        member: MemberIndex,
+        began: BootInstant,
+    ) -> Access {
         match self.is_open(member) {
             true => Access::Open,
             false => self.access_unless_open(now, member, began),
@@ -32,7 +38,7 @@ impl Membership {
     fn access_unless_open(
         &mut self,
         now: BootInstant,
-        member: usize,
+        member: MemberIndex,
         began: BootInstant,
     ) -> Access {
         let state = &self.members[member];
@@ -64,14 +70,14 @@ impl Membership {
 
     /// Returns whether requests of any operation may be sent to the member.
     #[inline]
-    pub(crate) fn is_open(&self, member: usize) -> bool {
+    pub(crate) fn is_open(&self, member: MemberIndex) -> bool {
         let state = &self.members[member];
         let is_open = matches!(state.connection, Connection::Open);
         is_open && state.met && state.silent_since.is_none() && self.trust.may_ask(member).is_ok()
     }
 
     /// Returns whether operations wait for the first status of the member.
-    pub(crate) fn is_awaited(&self, now: BootInstant, member: usize) -> bool {
+    pub(crate) fn is_awaited(&self, now: BootInstant, member: MemberIndex) -> bool {
         let state = &self.members[member];
         let is_first = match state.connection {
             Connection::Pending => true,
@@ -94,7 +100,7 @@ impl Membership {
     }
 
     /// Returns why the member may not be asked, if so.
-    pub(crate) fn obstacle(&self, now: BootInstant, member: usize) -> Option<MemberFailure> {
+    pub(crate) fn obstacle(&self, now: BootInstant, member: MemberIndex) -> Option<MemberFailure> {
         let state = &self.members[member];
         let unreachable = |text: String| Error::new(ErrorKind::Unreachable, text);
         let error = match &state.connection {
@@ -123,12 +129,12 @@ impl Membership {
     /// Returns whether the result of [`Membership::access`] may have changed since the last call.
     pub(crate) fn take_changed(&mut self, now: BootInstant) -> bool {
         if self.changed && !self.first_connections.has_majority() {
-            let has_vote = |it: &usize| {
+            let has_vote = |it: &MemberIndex| {
                 let state = &self.members[*it];
                 let is_open = matches!(state.connection, Connection::Open) && state.met;
                 is_open && self.trust.counts(*it, now, None).is_ok()
             };
-            if (0..self.len()).filter(has_vote).count() >= majority(self.len()) {
+            if self.ids.keys().filter(has_vote).count() >= majority(self.len()) {
                 self.first_connections.reached_majority(now);
             }
         }

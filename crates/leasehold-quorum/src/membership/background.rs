@@ -5,18 +5,19 @@ use std::time::Duration;
 use leasehold_types::{BootInstant, DataGeneration, Error, ErrorKind, MemberStatus};
 
 use super::{Asked, Connection, MemberEvent, Membership};
+use crate::members::MemberIndex;
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::trust::{Interval, RecordStep};
 
 impl Membership {
     /// Returns the next background request. The driver sends it like any other.
-    pub(crate) fn poll_request(&mut self) -> Option<(usize, Request)> {
+    pub(crate) fn poll_request(&mut self) -> Option<(MemberIndex, Request)> {
         self.requests.pop_front()
     }
 
     /// Takes in the reply to a background request.
-    pub(crate) fn handle_reply(&mut self, now: BootInstant, member: usize, reply: Reply) {
+    pub(crate) fn handle_reply(&mut self, now: BootInstant, member: MemberIndex, reply: Reply) {
         let Some(asked) = self.members[member].asked.take() else {
             return;
         };
@@ -48,7 +49,7 @@ impl Membership {
     /// Handles timers that are due. Call it at [`Membership::next_timeout`] or later.
     pub(crate) fn handle_timeout(&mut self, now: BootInstant) {
         self.changed |= self.first_connections.take_end(now);
-        for member in 0..self.len() {
+        for member in self.ids.keys() {
             let state = &mut self.members[member];
             if state.retry.take_if(|at| *at <= now).is_some() {
                 self.ask(now, member, Request::Status);
@@ -70,7 +71,7 @@ impl Membership {
     }
 
     /// A failed write of a record says nothing about the status.
-    fn note_unanswered(&mut self, member: usize, asked: Asked, error: &Error) {
+    fn note_unanswered(&mut self, member: MemberIndex, asked: Asked, error: &Error) {
         if asked.is_status {
             let error = self.named(member, error.clone());
             self.members[member].unanswered = Some((asked.sent, error));
@@ -88,7 +89,7 @@ impl Membership {
     }
 
     /// Sends a background request if the member has none in flight.
-    pub(super) fn ask(&mut self, now: BootInstant, member: usize, request: Request) {
+    pub(super) fn ask(&mut self, now: BootInstant, member: MemberIndex, request: Request) {
         let state = &mut self.members[member];
         if state.asked.is_none() && matches!(state.connection, Connection::Open) {
             state.retry = None;
@@ -102,7 +103,7 @@ impl Membership {
     }
 
     /// Whether the member is connected and answers.
-    pub(crate) fn is_reachable(&self, member: usize) -> bool {
+    pub(crate) fn is_reachable(&self, member: MemberIndex) -> bool {
         let state = &self.members[member];
         matches!(state.connection, Connection::Open) && state.silent_since.is_none()
     }
@@ -110,7 +111,7 @@ impl Membership {
     fn present(
         &mut self,
         now: BootInstant,
-        member: usize,
+        member: MemberIndex,
         status: MemberStatus,
         sent: BootInstant,
     ) {
@@ -136,7 +137,7 @@ impl Membership {
     }
 
     /// The member did not report its status, or did not write its record.
-    pub(super) fn miss(&mut self, now: BootInstant, member: usize, error: Error) {
+    pub(super) fn miss(&mut self, now: BootInstant, member: MemberIndex, error: Error) {
         let pause = RETRY_PAUSE / 2 + RETRY_PAUSE.mul_f64(self.random() / 2.0);
         let is_enforced = self.trust.is_enforced();
         let error = self.named(member, error);
@@ -196,12 +197,12 @@ impl Membership {
         let Some(restarted) = restarted else {
             return;
         };
-        let is_behind = |it: &usize| {
+        let is_behind = |it: &MemberIndex| {
             let state = &self.members[*it];
             let is_old = state.heard.is_none_or(|heard| heard < restarted);
             is_old && state.missed.is_none() && self.is_reachable(*it)
         };
-        let behind: Vec<usize> = (0..self.len()).filter(is_behind).collect();
+        let behind: Vec<MemberIndex> = self.ids.keys().filter(is_behind).collect();
         for member in &behind {
             self.ask(now, *member, Request::Status);
         }

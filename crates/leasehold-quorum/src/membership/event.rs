@@ -2,13 +2,15 @@ use std::time::Duration;
 
 use leasehold_types::{BootInstant, Error};
 
+use crate::members::MemberIndex;
+
 /// What changed at a member. The driver writes it to the log.
 #[derive(Clone, Debug)]
 pub enum MemberEvent {
     /// The member has no vote.
     NoVote {
         /// The member.
-        member: usize,
+        member: MemberIndex,
         /// The reason, as text.
         reason: String,
         /// When it has a vote again, if that is known.
@@ -17,7 +19,7 @@ pub enum MemberEvent {
     /// The member has a vote.
     HasVote {
         /// The member.
-        member: usize,
+        member: MemberIndex,
         /// An earlier event reported that it had none.
         again: bool,
     },
@@ -25,25 +27,25 @@ pub enum MemberEvent {
     /// are not enforced.
     Restarted {
         /// The member.
-        member: usize,
+        member: MemberIndex,
     },
     /// Requests to the member begin to fail.
     Fails {
         /// The member.
-        member: usize,
+        member: MemberIndex,
         /// The first failure.
         error: Error,
     },
     /// The member answers again.
     Answers {
         /// The member.
-        member: usize,
+        member: MemberIndex,
     },
     /// This machine was suspended, and its clock did not notice. The driver sets its clock ahead before it
     /// hands in anything else. Otherwise the other members' clocks would seem wrong.
     Suspended {
         /// The member whose clock showed it.
-        member: usize,
+        member: MemberIndex,
         /// For how long.
         span: Duration,
     },

@@ -3,12 +3,18 @@
 use leasehold_types::{BootInstant, Error, ErrorKind, MemberHealth};
 
 use super::{Connection, Membership};
+use crate::members::MemberIndex;
 use crate::request::Request;
 
 impl Membership {
     /// Returns whether a request for the member's status that was sent at `began` or later was answered or
     /// failed. Otherwise requests the status.
-    pub(crate) fn look(&mut self, now: BootInstant, member: usize, began: BootInstant) -> bool {
+    pub(crate) fn look(
+        &mut self,
+        now: BootInstant,
+        member: MemberIndex,
+        began: BootInstant,
+    ) -> bool {
         let state = &self.members[member];
         match state.connection {
             // The driver connects, or tries again within a second.
@@ -29,7 +35,7 @@ impl Membership {
     pub(crate) fn health(
         &mut self,
         now: BootInstant,
-        member: usize,
+        member: MemberIndex,
         began: BootInstant,
     ) -> MemberHealth {
         let (id, state) = (self.ids[member].clone(), &self.members[member]);
@@ -49,13 +55,13 @@ impl Membership {
         health
     }
 
-    fn unanswered_since(&self, member: usize, began: BootInstant) -> Option<Error> {
+    fn unanswered_since(&self, member: MemberIndex, began: BootInstant) -> Option<Error> {
         let (sent, error) = self.members[member].unanswered.as_ref()?;
         (*sent >= began).then(|| error.clone())
     }
 
     /// Returns why there is no status.
-    fn silence(&self, now: BootInstant, member: usize) -> Error {
+    fn silence(&self, now: BootInstant, member: MemberIndex) -> Error {
         let obstacle = self.obstacle(now, member);
         obstacle.map(|failure| failure.error).unwrap_or_else(|| {
             let text = "did not report its status in time";

@@ -20,6 +20,7 @@ use leasehold_types::{
     BootInstant, Entropy, Error, ErrorKind, MemberId, MemberSet, Owner, RunId, Sample, Ticket,
 };
 
+use crate::members::{MemberIndex, PerMember};
 use crate::request::Request;
 use crate::trust::{Interval, Learned, Trust, UntrustedReason};
 use crate::waiting::tickets::Tickets;
@@ -32,12 +33,12 @@ pub use event::MemberEvent;
 /// What one client knows of the members of its quorum.
 #[derive(Debug)]
 pub(crate) struct Membership {
-    ids: Vec<MemberId>,
+    ids: PerMember<MemberId>,
     trust: Trust,
     tickets: Tickets,
-    members: Vec<Member>,
+    members: PerMember<Member>,
     first_connections: FirstConnections,
-    requests: VecDeque<(usize, Request)>,
+    requests: VecDeque<(MemberIndex, Request)>,
     events: VecDeque<MemberEvent>,
     /// Whether the result of [`Membership::access`] may have changed.
     changed: bool,
@@ -101,7 +102,7 @@ impl Membership {
         read_only: bool,
         entropy: Arc<dyn Entropy>,
     ) -> Self {
-        let ids = set.ids.clone();
+        let ids: PerMember<MemberId> = set.ids.clone().into();
         let member = |_| Member {
             connection: Connection::Pending,
             met: false,
@@ -120,7 +121,7 @@ impl Membership {
         Self {
             members: ids.iter().map(member).collect(),
             tickets: Tickets::new(ids.len()),
-            trust: Trust::new(ids.clone(), set, enforced),
+            trust: Trust::new(ids.raw.clone(), set, enforced),
             first_connections: FirstConnections::default(),
             read_only,
             ids,
@@ -135,7 +136,7 @@ impl Membership {
         self.ids.len()
     }
 
-    pub(crate) fn id(&self, member: usize) -> &MemberId {
+    pub(crate) fn id(&self, member: MemberIndex) -> &MemberId {
         &self.ids[member]
     }
 
@@ -145,14 +146,14 @@ impl Membership {
     }
 
     /// The driver connected to the member.
-    pub(crate) fn connected(&mut self, now: BootInstant, member: usize) {
+    pub(crate) fn connected(&mut self, now: BootInstant, member: MemberIndex) {
         self.members[member].connection = Connection::Open;
         self.ask(now, member, Request::Status);
         self.changed = true;
     }
 
     /// The connection broke or could not be opened.
-    pub(crate) fn disconnected(&mut self, now: BootInstant, member: usize, error: Error) {
+    pub(crate) fn disconnected(&mut self, now: BootInstant, member: MemberIndex, error: Error) {
         let error = self.named(member, error);
         let state = &mut self.members[member];
         let was_open = matches!(state.connection, Connection::Open);
@@ -174,7 +175,7 @@ impl Membership {
     pub(crate) fn silent(
         &mut self,
         now: BootInstant,
-        member: usize,
+        member: MemberIndex,
         sent: BootInstant,
         error: &Error,
     ) {
@@ -188,7 +189,7 @@ impl Membership {
     }
 
     /// A request of an operation failed for a reason that concerns the whole member, not one lock.
-    pub(crate) fn failed(&mut self, member: usize, error: &Error) {
+    pub(crate) fn failed(&mut self, member: MemberIndex, error: &Error) {
         let concerns_a_lock = matches!(
             error.kind(),
             ErrorKind::PermitsDiffer | ErrorKind::IncompatibleKey
@@ -200,7 +201,7 @@ impl Membership {
     }
 
     /// The member refused to grant a lock, for a reason that may pass.
-    pub(crate) fn refused(&mut self, member: usize, error: &Error) {
+    pub(crate) fn refused(&mut self, member: MemberIndex, error: &Error) {
         self.members[member].refusing = true;
         self.failed(member, error);
     }
@@ -208,7 +209,7 @@ impl Membership {
     /// A request of an operation was answered. `grants` says whether a member that refuses to grant would have
     /// refused it.
     #[inline]
-    pub(crate) fn answered(&mut self, member: usize, grants: bool) {
+    pub(crate) fn answered(&mut self, member: MemberIndex, grants: bool) {
         let state = &mut self.members[member];
         if state.refusing && !grants {
             return;
@@ -224,7 +225,7 @@ impl Membership {
     pub(crate) fn sample(
         &mut self,
         now: BootInstant,
-        member: usize,
+        member: MemberIndex,
         sent: BootInstant,
         sample: &Sample,
     ) {
@@ -246,7 +247,7 @@ impl Membership {
     pub(crate) fn ticket(&mut self, now: BootInstant, waiter: Owner) -> Option<Ticket> {
         let ticket = self.tickets.draw(waiter, now);
         if ticket.is_none() {
-            for member in 0..self.len() {
+            for member in self.ids.keys() {
                 if self.is_reachable(member) {
                     self.ask(now, member, Request::Status);
                 }
@@ -260,14 +261,14 @@ impl Membership {
         self.events.pop_front()
     }
 
-    fn note(&mut self, member: usize, learned: Learned) {
+    fn note(&mut self, member: MemberIndex, learned: Learned) {
         if let Some(span) = learned.paused {
             let event = MemberEvent::Suspended { member, span };
             self.events.push_back(event);
         }
     }
 
-    fn named(&self, member: usize, error: Error) -> Error {
+    fn named(&self, member: MemberIndex, error: Error) -> Error {
         error.with_store(self.ids[member].as_str())
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use leasehold_types::{BootInstant, Error, Incarnation, LockRequest, MemberFailure, Term};
 
 use super::{MemberEvent, Membership};
+use crate::members::MemberIndex;
 use crate::request::Request;
 use crate::trust::UntrustedReason;
 
@@ -12,7 +13,7 @@ impl Membership {
     /// Returns whether the member's answer to a request sent at `sent` counts.
     pub(crate) fn counts(
         &mut self,
-        member: usize,
+        member: MemberIndex,
         sent: BootInstant,
         incarnation: Option<&Incarnation>,
     ) -> Result<(), UntrustedReason> {
@@ -56,7 +57,11 @@ impl Membership {
 
     /// Returns why an answer to a request sent now would not count, if so. Asks a member without a vote for
     /// its status, at most once a second.
-    pub(crate) fn lacks_vote(&mut self, now: BootInstant, member: usize) -> Option<MemberFailure> {
+    pub(crate) fn lacks_vote(
+        &mut self,
+        now: BootInstant,
+        member: MemberIndex,
+    ) -> Option<MemberFailure> {
         let reason = self.counts(member, now, None).err()?;
         if !self.trust.heard_since(member, now - LOOK_PAUSE) && self.members[member].retry.is_none()
         {
@@ -69,7 +74,7 @@ impl Membership {
     pub(crate) fn failure(
         &self,
         now: BootInstant,
-        member: usize,
+        member: MemberIndex,
         reason: &UntrustedReason,
     ) -> MemberFailure {
         let id = &self.ids[member];
@@ -79,14 +84,14 @@ impl Membership {
     }
 
     /// Returns a failure of a request to the member, with the member's name.
-    pub(crate) fn named_failure(&self, member: usize, error: Error) -> MemberFailure {
+    pub(crate) fn named_failure(&self, member: MemberIndex, error: Error) -> MemberFailure {
         MemberFailure::new(self.ids[member].clone(), self.named(member, error))
     }
 
     /// Returns whether a member with a vote lost nothing that it had to keep for `retention`.
     pub(crate) fn remembers(
         &self,
-        member: usize,
+        member: MemberIndex,
         sent: BootInstant,
         retention: Duration,
     ) -> Result<(), UntrustedReason> {
@@ -94,7 +99,7 @@ impl Membership {
     }
 
     /// Returns whether the member last said that it keeps everything it acknowledges across a restart.
-    pub(crate) fn is_durable(&self, member: usize) -> bool {
+    pub(crate) fn is_durable(&self, member: MemberIndex) -> bool {
         self.trust.is_durable(member)
     }
 }

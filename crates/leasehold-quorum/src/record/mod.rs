@@ -15,6 +15,7 @@ use leasehold_types::{BootInstant, Error, ErrorKind, RecordKey};
 
 use crate::fanout::{Contact, Fanout};
 use crate::member::{Answered, Task};
+use crate::members::MemberIndex;
 use crate::net::{Net, Reach, Timer};
 use crate::operation::{OperationId, Outcome};
 use crate::operations::Next;
@@ -139,7 +140,7 @@ impl RecordOperation {
     }
 
     /// A request has no reply, or has none in time. It may have taken effect.
-    pub(crate) fn lost(&mut self, net: &mut Net, member: usize, error: Error) -> Next {
+    pub(crate) fn lost(&mut self, net: &mut Net, member: MemberIndex, error: Error) -> Next {
         self.fanout.answered();
         self.round.fail(net.membership.named_failure(member, error));
         self.decide(net)

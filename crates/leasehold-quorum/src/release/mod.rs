@@ -8,6 +8,7 @@ use crate::acquire::Acquiring;
 use crate::errors::too_few;
 use crate::fanout::{Contact, Fanout};
 use crate::member::{Answered, ReleaseTask, Task};
+use crate::members::MemberIndex;
 use crate::membership::Access;
 use crate::net::{Net, Reach, Timer};
 use crate::operation::{OperationId, Outcome};
@@ -69,9 +70,12 @@ impl Release {
 
     /// Sends the release to all members at once, if they can be asked, and otherwise to each that can be.
     pub(crate) fn begin(&mut self, net: &mut Net, others: &mut Operations<Acquiring>) -> Next {
-        let (now, members) = (net.now.instant, net.members.len());
+        let now = net.now.instant;
         let is_usual = !self.contended
-            && (0..members).all(|it| net.membership.access(now, it, now) == Access::Open);
+            && net
+                .members
+                .keys()
+                .all(|it| net.membership.access(now, it, now) == Access::Open);
         #[cfg(test)]
         let is_usual = is_usual && !net.never_plain;
         if !is_usual {
@@ -140,7 +144,7 @@ impl Release {
         &mut self,
         net: &mut Net,
         others: &mut Operations<Acquiring>,
-        member: usize,
+        member: MemberIndex,
     ) -> Next {
         self.contended = true;
         net.waiters
@@ -174,7 +178,7 @@ impl Release {
     }
 
     /// A request has no reply, or not in time.
-    pub(crate) fn lost(&mut self, net: &mut Net, member: usize, error: Error) -> Next {
+    pub(crate) fn lost(&mut self, net: &mut Net, member: MemberIndex, error: Error) -> Next {
         self.failures.push(failure(net, member, error));
         self.count(net, LeaseVote::Unknown)
     }
@@ -213,7 +217,7 @@ impl Release {
     }
 }
 
-fn failure(net: &Net, member: usize, error: Error) -> MemberFailure {
+fn failure(net: &Net, member: MemberIndex, error: Error) -> MemberFailure {
     let obstacle = net.membership.obstacle(net.now.instant, member);
     let id = net.membership.id(member);
     obstacle.unwrap_or_else(|| MemberFailure::new(id.clone(), error))
@@ -251,7 +255,7 @@ impl Sending {
         self,
         net: &mut Net,
         others: &mut Operations<Acquiring>,
-        member: usize,
+        member: MemberIndex,
     ) -> Result<(), Error> {
         let Self {
             lease,
@@ -301,7 +305,7 @@ impl Sending {
 fn reserve_successor(
     net: &mut Net,
     others: &mut Operations<Acquiring>,
-    member: usize,
+    member: MemberIndex,
     lock_request: &LockRequest,
 ) -> Option<((OperationId, u32), Successor)> {
     let may_succeed = |id: &OperationId| {
@@ -316,7 +320,7 @@ fn reserve_successor(
 }
 
 /// Ends a wait at a member that takes requests, and leaves a lease of its owner alone.
-pub(crate) fn send_dequeue(net: &mut Net, member: usize, lock_request: Arc<LockRequest>) {
+pub(crate) fn send_dequeue(net: &mut Net, member: MemberIndex, lock_request: Arc<LockRequest>) {
     if net.takes_release(member) {
         let limit = net.limit_of(lock_request.usable_ttl());
         let request = Request::Dequeue { lock_request };

@@ -1,6 +1,7 @@
 use leasehold_types::{LockRequest, LostReason, MemberFailure, MemberId, Mode, RenewReply, Term};
 
 use crate::errors::too_few;
+use crate::members::MemberIndex;
 use crate::reply::LeaseState;
 use crate::tally::{LeaseVote, Tally, Verdict};
 
@@ -13,7 +14,7 @@ pub(super) struct LeaseOutcome {
     /// Whether the lease may be restored where members lost it.
     pub(super) repairs: bool,
     /// The members with a vote that lost the lease.
-    lost_at: Vec<usize>,
+    lost_at: Vec<MemberIndex>,
 }
 
 impl LeaseOutcome {
@@ -31,7 +32,7 @@ impl LeaseOutcome {
     /// lease, and nothing is restored there.
     pub(super) fn count(
         &mut self,
-        member: usize,
+        member: MemberIndex,
         id: &MemberId,
         state: LeaseState,
         doubt: Option<&MemberFailure>,
@@ -77,7 +78,7 @@ impl LeaseOutcome {
     }
 
     /// Whether a majority extended the lease, and the member lost it.
-    pub(super) fn is_to_be_repaired(&self, member: usize) -> bool {
+    pub(super) fn is_to_be_repaired(&self, member: MemberIndex) -> bool {
         self.repairs && self.tally.verdict() == Verdict::Valid && self.lost_at.contains(&member)
     }
 }

@@ -17,6 +17,7 @@ use leasehold_types::{
 
 use crate::fanout::{Contact, Fanout};
 use crate::member::{Answered, RenewalTask, Task};
+use crate::members::MemberIndex;
 use crate::membership::Membership;
 use crate::net::{BACKGROUND_LIMIT, Net, Timer};
 use crate::operation::{OperationId, Outcome, ReleaseMode};
@@ -49,7 +50,7 @@ struct Round {
 #[derive(Debug)]
 struct Repair {
     id: OperationId,
-    member: usize,
+    member: MemberIndex,
     lock_request: Arc<LockRequest>,
     /// Set when the reply was lost: the request takes no effect after this.
     lost_until: Option<BootInstant>,
@@ -110,7 +111,13 @@ impl Renewals {
     }
 
     /// A request reached its limit, or its connection broke.
-    pub(crate) fn lost(&mut self, net: &mut Net, member: usize, task: RenewalTask, error: Error) {
+    pub(crate) fn lost(
+        &mut self,
+        net: &mut Net,
+        member: MemberIndex,
+        task: RenewalTask,
+        error: Error,
+    ) {
         match task {
             RenewalTask::Renew(id) => {
                 let repairs = &mut self.repairs;
@@ -186,7 +193,7 @@ impl Renewals {
 }
 
 /// Returns why the member may not be asked. Asks it for its status if that is old.
-fn obstacle(net: &mut Net, member: usize) -> Option<MemberFailure> {
+fn obstacle(net: &mut Net, member: MemberIndex) -> Option<MemberFailure> {
     let now = net.now.instant;
     net.membership.access(now, member, now);
     net.membership.obstacle(now, member)
@@ -267,7 +274,7 @@ impl Round {
         }
         let now = net.now.instant;
         repairs.retain(|it| it.free_at.is_some() || it.lost_until.is_none_or(|until| now < until));
-        for member in 0..net.members.len() {
+        for member in net.members.keys() {
             let leases = self.to_repair(member);
             if leases.is_empty() || repairs.len() >= REPAIRS_MAX || obstacle(net, member).is_some()
             {
@@ -315,7 +322,7 @@ impl Round {
         all.map(renewal).collect()
     }
 
-    fn to_repair(&self, member: usize) -> Vec<Lease> {
+    fn to_repair(&self, member: MemberIndex) -> Vec<Lease> {
         let all = self.leases.iter().zip(&self.fates);
         let lost = all.filter(|(_, fate)| fate.is_to_be_repaired(member));
         lost.map(|(lease, _)| lease.clone()).collect()

@@ -24,7 +24,7 @@ pub fn first_records(
 ) -> Result<Vec<MemberRecordEdit>, Error> {
     let trust = trust_of(set, answers);
     let obstacles = answers.iter().enumerate().filter_map(|(member, answer)| {
-        let error = obstacle(answer, trust.may_ask(member))?;
+        let error = obstacle(answer, trust.may_ask(member.into()))?;
         Some(MemberFailure::new(answer.id.clone(), answer.named(error)))
     });
     let obstacles: Vec<MemberFailure> = obstacles.collect();
@@ -153,7 +153,7 @@ fn may_have_granted(answer: &MemberAnswer) -> Result<bool, Error> {
 
 fn writes(steps: Vec<RecordStep>) -> impl Iterator<Item = (usize, MemberRecordEdit)> {
     steps.into_iter().filter_map(|step| match step {
-        RecordStep::Write(member, edit) => Some((member, edit)),
+        RecordStep::Write(member, edit) => Some((member.into(), edit)),
         RecordStep::Observe(..) | RecordStep::Refresh(_) => None,
     })
 }

@@ -63,7 +63,7 @@ fn trust_of(set: &MemberSet, answers: &[MemberAnswer]) -> Trust {
                 sent: answer.sent,
                 received: answer.received,
             };
-            trust.present(member, status.clone(), at);
+            trust.present(member.into(), status.clone(), at);
         }
     }
     trust

@@ -86,13 +86,14 @@ pub fn readmission(
 
 /// Returns the members that answered and cannot be in this quorum.
 fn contradictions(answers: &[MemberAnswer], trust: &Trust) -> Vec<MemberFailure> {
-    let contradiction = |(member, answer): (usize, &MemberAnswer)| match trust.may_ask(member) {
-        Ok(()) | Err(UntrustedReason::NotFormed { .. }) => None,
-        Err(reason) => {
-            let error = answer.named(reason.error());
-            Some(MemberFailure::new(answer.id.clone(), error))
-        }
-    };
+    let contradiction =
+        |(member, answer): (usize, &MemberAnswer)| match trust.may_ask(member.into()) {
+            Ok(()) | Err(UntrustedReason::NotFormed { .. }) => None,
+            Err(reason) => {
+                let error = answer.named(reason.error());
+                Some(MemberFailure::new(answer.id.clone(), error))
+            }
+        };
     answers
         .iter()
         .enumerate()

@@ -401,7 +401,10 @@ fn replaced_server_is_in_a_quorum_of_its_own() {
     let retired = member("a", &edit.set, 3);
     assert!(retirement(&set, &id, retired.status.clone().unwrap()).is_none());
     let answers = [retired, member("b", &set, 2), member("c", &set, 2)];
-    let reason = trust_of(&set, &answers).may_ask(0).unwrap_err().to_string();
+    let reason = trust_of(&set, &answers)
+        .may_ask(0.into())
+        .unwrap_err()
+        .to_string();
     assert!(reason.contains("belongs to another quorum"), "{reason}");
-    assert!(trust_of(&set, &answers).may_ask(1).is_ok());
+    assert!(trust_of(&set, &answers).may_ask(1.into()).is_ok());
 }

@@ -62,7 +62,7 @@ fn waiter_without_majority_learns_new_reasons() {
     fixture.progress();
     let now = fixture.now();
     let error = Error::new(ErrorKind::Unreachable, "no route to the host");
-    fixture.engine.handle_disconnect(now, 1, error);
+    fixture.engine.handle_disconnect(now, 1.into(), error);
     fixture.poll();
     let told = fixture.progress();
     let [Progress::Unavailable(error)] = &told[..] else {
@@ -149,7 +149,7 @@ fn wait_ends_when_all_members_refuse_the_client() {
     for member in 0..3 {
         let error = Error::new(ErrorKind::Refused, "wrong password");
         let now = fixture.now();
-        fixture.engine.handle_disconnect(now, member, error);
+        fixture.engine.handle_disconnect(now, member.into(), error);
     }
     fixture.poll();
     let Some(Outcome::Failed(error)) = fixture.outcome(id) else {

@@ -106,7 +106,7 @@ impl Fixture {
         loop {
             while let Some((members, id, request)) = self.engine.poll_transmit() {
                 for member in members.iter() {
-                    self.sent[member].push_back((id, request.clone()));
+                    self.sent[usize::from(member)].push_back((id, request.clone()));
                 }
             }
             while let Some(event) = self.engine.poll_event() {
@@ -159,14 +159,15 @@ impl Fixture {
     }
 
     pub(super) fn connect(&mut self, member: usize) {
-        self.engine.handle_connect(self.now(), member);
+        self.engine.handle_connect(self.now(), member.into());
         self.poll();
     }
 
     pub(super) fn disconnect(&mut self, member: usize) {
         let error = Error::new(ErrorKind::Unreachable, "the connection broke");
         self.sent[member].clear();
-        self.engine.handle_disconnect(self.now(), member, error);
+        self.engine
+            .handle_disconnect(self.now(), member.into(), error);
         self.poll();
     }
 
@@ -234,7 +235,8 @@ impl Fixture {
             mode: lock_request.mode,
         };
         let now = self.now();
-        self.engine.handle_notification(now, member, notification);
+        self.engine
+            .handle_notification(now, member.into(), notification);
         self.poll();
     }
 
@@ -273,7 +275,7 @@ impl Fixture {
             replies: vec![(id, reply)],
         };
         let now = self.now();
-        self.engine.handle_replies(now, member, batch);
+        self.engine.handle_replies(now, member.into(), batch);
     }
 
     /// The results of an operation so far, without its progress.

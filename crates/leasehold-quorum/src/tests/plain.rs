@@ -107,7 +107,7 @@ impl Run {
                 };
                 fixture
                     .engine
-                    .handle_notification(now, member, notification);
+                    .handle_notification(now, member.into(), notification);
                 fixture.poll();
             }
             (Step::Renew, Some((lock_request, _))) => {

@@ -1,8 +1,10 @@
 use std::time::Duration;
 
 use crate::ballot::majority;
+use crate::members::{MemberIndex, PerMember};
 use crate::trust::untrusted::{ClockFault, Skew, UntrustedReason};
 use leasehold_types::{BootInstant, WallTime};
+use typed_index_collections::ti_vec;
 
 /// A member's clock, read at some moment between two instants of this client.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +23,7 @@ pub(crate) struct Reading {
 pub(crate) struct Clocks {
     tolerance: Duration,
     max_ttl: Duration,
-    tracks: Vec<Track>,
+    tracks: PerMember<Track>,
     /// No clock is out for answers to requests that were sent then or later.
     out_until: BootInstant,
 }
@@ -45,7 +47,7 @@ impl Clocks {
             tolerance,
             max_ttl,
             out_until: BootInstant::from_nanos(0),
-            tracks: vec![Track::default(); members],
+            tracks: ti_vec![Track::default(); members],
         }
     }
 
@@ -71,7 +73,7 @@ impl Clocks {
 
     /// Takes in a reading. Returns a span if a majority moved ahead of this client by at least that much.
     /// Then this client was stopped for that span, and the caller sets its clock ahead.
-    pub(crate) fn read(&mut self, member: usize, reading: Reading) -> Option<Duration> {
+    pub(crate) fn read(&mut self, member: MemberIndex, reading: Reading) -> Option<Duration> {
         let now = reading.received;
         let last = self.tracks[member].last;
         // An older reading that arrives late adds nothing to a newer one.
@@ -92,7 +94,11 @@ impl Clocks {
     }
 
     /// Returns whether an answer to a request that was sent at `sent` counts.
-    pub(crate) fn verdict(&self, member: usize, sent: BootInstant) -> Result<(), UntrustedReason> {
+    pub(crate) fn verdict(
+        &self,
+        member: MemberIndex,
+        sent: BootInstant,
+    ) -> Result<(), UntrustedReason> {
         match self.tracks[member].out {
             Some(Out { what, until, .. }) if sent < until => {
                 Err(UntrustedReason::WrongClock { what, until })
@@ -103,7 +109,7 @@ impl Clocks {
 
     fn put_out(
         &mut self,
-        member: usize,
+        member: MemberIndex,
         what: ClockFault,
         noticed: BootInstant,
         until: BootInstant,
@@ -161,7 +167,7 @@ impl Clocks {
         if self.agree(self.tracks.iter().filter_map(fresh)) {
             return;
         }
-        let readings: Vec<Option<Reading>> = self.tracks.iter().map(fresh).collect();
+        let readings: PerMember<Option<Reading>> = self.tracks.iter().map(fresh).collect();
         let mut recent: Vec<Reading> = readings.iter().flatten().copied().collect();
         if recent.len() < majority(self.tracks.len()) {
             return;
@@ -174,7 +180,7 @@ impl Clocks {
         };
         recent.sort_by_key(Reading::offset);
         let median = recent[(recent.len() - 1) / 2];
-        for (member, reading) in readings.iter().enumerate() {
+        for (member, reading) in readings.iter_enumerated() {
             let Some(reading) = reading else { continue };
             let gap = reading.gap(&median);
             let already = self.tracks[member]
@@ -303,11 +309,11 @@ mod tests {
             let mut now = BootInstant::from_nanos(3_600_000_000_000);
             for wrong in [first, second] {
                 for (member, clock) in [NOW, wrong, NOW].into_iter().enumerate() {
-                    assert_eq!(clocks.read(member, reading(clock, now)), None);
+                    assert_eq!(clocks.read(member.into(), reading(clock, now)), None);
                 }
             }
             now = now + Duration::from_millis(1);
-            let trusted = [0, 1, 2].map(|member| clocks.verdict(member, now).is_ok());
+            let trusted = [0, 1, 2].map(|member| clocks.verdict(member.into(), now).is_ok());
             assert_eq!(trusted, [true, false, true], "{first}, then {second}");
         }
     }
@@ -319,7 +325,7 @@ mod tests {
                 let mut clocks = Clocks::new(3, Duration::ZERO, Duration::MAX);
                 for at in [0, u64::MAX] {
                     for (member, clock) in shown.iter().enumerate() {
-                        clocks.read(member, reading(*clock, BootInstant::from_nanos(at)));
+                        clocks.read(member.into(), reading(*clock, BootInstant::from_nanos(at)));
                     }
                 }
             }

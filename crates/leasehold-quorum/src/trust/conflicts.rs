@@ -1,3 +1,4 @@
+use crate::members::MemberIndex;
 use crate::trust::Trust;
 use crate::trust::data_generations::Known;
 use crate::trust::untrusted::UntrustedReason;
@@ -5,10 +6,10 @@ use crate::trust::untrusted::UntrustedReason;
 impl Trust {
     /// Returns a reason if the record of another member places this one in another quorum. Then one of
     /// the two came back from an old copy of its data or lost a configuration.
-    pub(super) fn claimed(&self, member: usize, known: &Known) -> Option<UntrustedReason> {
+    pub(super) fn claimed(&self, member: MemberIndex, known: &Known) -> Option<UntrustedReason> {
         let own = known.status.member_record.as_ref();
         let generation = own.map_or(0, |member_record| member_record.generation);
-        let mut others = self.known.iter().enumerate();
+        let mut others = self.known.iter_enumerated();
         others.find_map(|(other, known)| {
             let member_record = known.as_ref()?.status.member_record.as_ref()?;
             let claims =

@@ -1,9 +1,11 @@
 use std::time::Duration;
 
+use crate::members::{MemberIndex, PerMember};
 use crate::trust::untrusted::{Forgetting, UntrustedReason};
 use leasehold_types::{
     BootInstant, DataGeneration, MemberId, MemberRecord, MemberStatus, WallTime,
 };
+use typed_index_collections::ti_vec;
 
 /// What a member reported about itself, and when the report arrived.
 #[derive(Clone, Debug)]
@@ -43,14 +45,14 @@ pub(crate) struct Beginning {
 #[derive(Debug)]
 pub(crate) struct DataGenerations {
     wait: Duration,
-    seen: Vec<Option<Seen>>,
+    seen: PerMember<Option<Seen>>,
 }
 
 impl DataGenerations {
     pub(crate) fn new(members: usize, max_ttl: Duration) -> Self {
         Self {
             wait: wait_of(max_ttl),
-            seen: vec![None; members],
+            seen: ti_vec![None; members],
         }
     }
 
@@ -58,7 +60,7 @@ impl DataGenerations {
         self.wait = wait_of(max_ttl);
     }
 
-    pub(crate) fn present(&mut self, member: usize, known: &Known) {
+    pub(crate) fn present(&mut self, member: MemberIndex, known: &Known) {
         let Some(data_generation) = known
             .status
             .member_record
@@ -123,7 +125,7 @@ impl DataGenerations {
     /// other members whose clocks are believed.
     pub(crate) fn began<'a>(
         &self,
-        member: usize,
+        member: MemberIndex,
         id: &MemberId,
         known: Option<&Known>,
         peers: impl Iterator<Item = &'a Known>,

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use crate::ballot::majority;
+use crate::members::{MemberIndex, PerMember};
 use crate::trust::Trust;
 use crate::trust::data_generations::Known;
 use leasehold_types::{DataGeneration, MemberId, MemberRecord, MemberRecordEdit};
@@ -9,15 +10,15 @@ use leasehold_types::{DataGeneration, MemberId, MemberRecord, MemberRecordEdit};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RecordStep {
     /// Write this to the member's record, then ask the member again.
-    Write(usize, MemberRecordEdit),
+    Write(MemberIndex, MemberRecordEdit),
     /// Report these data generations of other members to the member, then ask it again.
-    Observe(usize, Vec<(MemberId, DataGeneration)>),
+    Observe(MemberIndex, Vec<(MemberId, DataGeneration)>),
     /// Ask the member again: the client's knowledge of it is older than that of a peer.
-    Refresh(usize),
+    Refresh(MemberIndex),
 }
 
 impl RecordStep {
-    pub(crate) fn member(&self) -> usize {
+    pub(crate) fn member(&self) -> MemberIndex {
         match self {
             Self::Write(member, _) | Self::Observe(member, _) | Self::Refresh(member) => *member,
         }
@@ -44,7 +45,7 @@ impl Trust {
             steps.retain(|step| !self.missed[step.member()]);
             return steps;
         }
-        let steps = (0..self.ids.len()).filter_map(|member| {
+        let steps = self.ids.keys().filter_map(|member| {
             let known = self.known[member].as_ref()?;
             if self.misfit(member, known).is_some() {
                 return None;
@@ -88,14 +89,14 @@ impl Trust {
         draw: &mut dyn FnMut() -> DataGeneration,
         age: impl Fn(&Known) -> Option<Duration>,
     ) -> Vec<RecordStep> {
-        let known: Vec<&Known> = self.known.iter().flatten().collect();
-        let misfit = |(member, known): (usize, &&Known)| self.misfit(member, known).is_some();
-        if known.len() < self.ids.len() || known.iter().enumerate().any(misfit) {
+        let known: PerMember<&Known> = self.known.iter().flatten().collect();
+        let misfit = |(member, known): (MemberIndex, &&Known)| self.misfit(member, known).is_some();
+        if known.len() < self.ids.len() || known.iter_enumerated().any(misfit) {
             return Vec::new();
         }
-        let data_generations: Vec<(MemberId, DataGeneration)> =
+        let data_generations: PerMember<(MemberId, DataGeneration)> =
             self.ids.iter().map(|id| (id.clone(), draw())).collect();
-        let first = |(member, known): (usize, &&Known)| {
+        let first = |(member, known): (MemberIndex, &&Known)| {
             let (_, data_generation) = data_generations[member];
             let edit = MemberRecordEdit {
                 expected: None,
@@ -109,7 +110,7 @@ impl Trust {
             };
             RecordStep::Write(member, edit)
         };
-        known.iter().enumerate().map(first).collect()
+        known.iter_enumerated().map(first).collect()
     }
 
     /// Brings a record up to date with its member. The record gets the member's new run, with a new data generation
@@ -117,7 +118,7 @@ impl Trust {
     /// then gets its next name, so that the other members notice a return to older data.
     fn confirm(
         &self,
-        member: usize,
+        member: MemberIndex,
         known: &Known,
         member_record: &MemberRecord,
         draw: &mut dyn FnMut() -> DataGeneration,
@@ -151,7 +152,7 @@ impl Trust {
     /// at the same time could each win a majority of its own.
     fn complete(
         &self,
-        member: usize,
+        member: MemberIndex,
         known: &Known,
         member_record: &MemberRecord,
     ) -> Option<RecordStep> {
@@ -185,7 +186,7 @@ impl Trust {
     /// Only answers of the last seconds are evidence. What the client remembers from before is not.
     fn restore(
         &self,
-        member: usize,
+        member: MemberIndex,
         known: &Known,
         data_generation: DataGeneration,
     ) -> Option<RecordStep> {
@@ -196,7 +197,7 @@ impl Trust {
         let latest = self.latest()?;
         let generation = if self.is_vouched_for(latest) {
             latest
-        } else if (0..self.ids.len()).all(|it| self.is_recent(it)) {
+        } else if self.ids.keys().all(|it| self.is_recent(it)) {
             0
         } else {
             return self.refresh();
@@ -217,13 +218,13 @@ impl Trust {
         Some(RecordStep::Write(member, edit))
     }
 
-    fn answered(&self) -> impl Iterator<Item = (usize, &Known)> {
-        let known = self.known.iter().enumerate();
+    fn answered(&self) -> impl Iterator<Item = (MemberIndex, &Known)> {
+        let known = self.known.iter_enumerated();
         known.filter_map(|(member, known)| Some((member, known.as_ref()?)))
     }
 
     /// Whether the member answered within [`RECENT`] of the latest answer of any member.
-    fn is_recent(&self, member: usize) -> bool {
+    fn is_recent(&self, member: MemberIndex) -> bool {
         let latest = self.answered().map(|(_, known)| known.received).max();
         let received = self.known[member].as_ref().map(|known| known.received);
         received.is_some_and(|received| latest.is_some_and(|it| it.since(received) <= RECENT))
@@ -231,7 +232,7 @@ impl Trust {
 
     /// Asks a member again if its answer is too old to be evidence.
     fn refresh(&self) -> Option<RecordStep> {
-        let stale = |(it, _): &(usize, _)| !self.is_recent(*it) && !self.missed[*it];
+        let stale = |(it, _): &(MemberIndex, _)| !self.is_recent(*it) && !self.missed[*it];
         self.answered()
             .find(stale)
             .map(|(it, _)| RecordStep::Refresh(it))
@@ -245,7 +246,7 @@ impl Trust {
 
     /// Whether a majority recently reported that it has the record of this generation.
     fn is_vouched_for(&self, generation: u64) -> bool {
-        let vouches = |(member, member_record): &(usize, &MemberRecord)| {
+        let vouches = |(member, member_record): &(MemberIndex, &MemberRecord)| {
             member_record.generation == generation && self.is_recent(*member)
         };
         self.settled().filter(vouches).count() >= majority(self.ids.len())
@@ -256,8 +257,8 @@ impl Trust {
         if self.is_unformed() || self.latest().is_some_and(|it| self.is_vouched_for(it)) {
             return None;
         }
-        let silent = |member: &usize| self.known[*member].is_none() || self.missed[*member];
-        let silent = (0..self.ids.len()).filter(silent);
+        let silent = |member: &MemberIndex| self.known[*member].is_none() || self.missed[*member];
+        let silent = self.ids.keys().filter(silent);
         let missing: Vec<_> = silent.map(|member| self.ids[member].clone()).collect();
         (!missing.is_empty()).then_some(missing)
     }
@@ -265,7 +266,7 @@ impl Trust {
     /// Reports to this member the data generations of others that it does not know yet.
     fn tell(
         &self,
-        member: usize,
+        member: MemberIndex,
         known: &Known,
         member_record: &MemberRecord,
     ) -> Option<RecordStep> {
@@ -287,14 +288,14 @@ impl Trust {
         }
     }
 
-    fn is_younger(&self, member: usize, than: &Known) -> bool {
+    fn is_younger(&self, member: MemberIndex, than: &Known) -> bool {
         let known = self.known[member].as_ref();
         known.is_some_and(|known| known.order > than.order)
     }
 
     /// Returns the members with records of this quorum that need no update.
-    fn settled(&self) -> impl Iterator<Item = (usize, &MemberRecord)> {
-        self.known.iter().enumerate().filter_map(|(member, known)| {
+    fn settled(&self) -> impl Iterator<Item = (MemberIndex, &MemberRecord)> {
+        self.known.iter_enumerated().filter_map(|(member, known)| {
             let known = known.as_ref()?;
             let member_record = known.status.member_record.as_ref()?;
             let settled = member_record.set == self.set && member_record.run == known.status.run;
@@ -323,7 +324,7 @@ fn remembered(known: &Known) -> Duration {
 }
 
 fn others(
-    data_generations: &[(MemberId, DataGeneration)],
+    data_generations: &PerMember<(MemberId, DataGeneration)>,
     id: &MemberId,
 ) -> Vec<(MemberId, DataGeneration)> {
     data_generations

@@ -19,6 +19,7 @@ use std::time::Duration;
 use leasehold_types::{
     BootInstant, Incarnation, MemberId, MemberRecord, MemberSet, MemberStatus, Sample, WallTime,
 };
+use typed_index_collections::ti_vec;
 
 pub(crate) use clocks::Reading;
 pub(crate) use data_generations::{old_enough, wait_of};
@@ -31,6 +32,8 @@ use clocks::Clocks;
 use data_generations::{Beginning, DataGenerations, Known};
 use untrusted::Forgetting;
 
+use crate::members::{MemberIndex, PerMember};
+
 /// What one client knows about its members, and which of them it trusts.
 #[derive(Debug)]
 pub(crate) struct Trust {
@@ -40,17 +43,17 @@ pub(crate) struct Trust {
     /// Whether a majority states these limits.
     is_agreed: bool,
     /// The members as the client was given them. Other fields refer to them by their position here.
-    ids: Vec<MemberId>,
+    ids: PerMember<MemberId>,
     /// Whether the trust rules apply. Otherwise the answers of all members count.
     enforced: bool,
-    known: Vec<Option<Known>>,
+    known: PerMember<Option<Known>>,
     /// The conclusion for each member, valid while all clocks are believed.
-    members: Vec<MemberTrust>,
+    members: PerMember<MemberTrust>,
     /// How many reports this client has received.
     statuses: u64,
-    incarnations: Vec<Option<Incarnation>>,
+    incarnations: PerMember<Option<Incarnation>>,
     /// The members whose record could not be read or written. Nothing is tried again before their next answer.
-    missed: Vec<bool>,
+    missed: PerMember<bool>,
     data_generations: DataGenerations,
     clocks: Clocks,
 }
@@ -87,16 +90,16 @@ impl Trust {
     pub(crate) fn new(ids: Vec<MemberId>, set: MemberSet, enforced: bool) -> Self {
         let count = ids.len();
         let mut trust = Self {
-            known: vec![None; count],
-            members: Vec::new(),
+            known: ti_vec![None; count],
+            members: PerMember::new(),
             statuses: 0,
-            incarnations: vec![None; count],
-            missed: vec![false; count],
+            incarnations: ti_vec![None; count],
+            missed: ti_vec![false; count],
             is_agreed: false,
             data_generations: DataGenerations::new(count, set.max_ttl),
             clocks: Clocks::new(count, set.clock_tolerance, set.max_ttl),
             set,
-            ids,
+            ids: ids.into(),
             enforced,
         };
         trust.judge();
@@ -108,18 +111,18 @@ impl Trust {
     }
 
     /// Returns the last report of the member about itself.
-    pub(crate) fn status(&self, member: usize) -> Option<&MemberStatus> {
+    pub(crate) fn status(&self, member: MemberIndex) -> Option<&MemberStatus> {
         Some(&self.known[member].as_ref()?.status)
     }
 
     /// Whether the member keeps what it acknowledges across its next restart.
-    pub(crate) fn is_durable(&self, member: usize) -> bool {
+    pub(crate) fn is_durable(&self, member: MemberIndex) -> bool {
         let known = self.known[member].as_ref();
         known.is_some_and(|known| known.status.will_remember())
     }
 
     /// Whether the record of another member shows that this one came back with older data.
-    fn is_rolled_back(&self, member: usize, member_record: &MemberRecord) -> bool {
+    fn is_rolled_back(&self, member: MemberIndex, member_record: &MemberRecord) -> bool {
         let mut peers = self.known.iter().flatten();
         peers.any(|known| {
             let peer = known.status.member_record.as_ref();
@@ -128,13 +131,18 @@ impl Trust {
     }
 
     /// Whether the member has reported anything about itself since `instant`.
-    pub(crate) fn heard_since(&self, member: usize, instant: BootInstant) -> bool {
+    pub(crate) fn heard_since(&self, member: MemberIndex, instant: BootInstant) -> bool {
         let known = self.known[member].as_ref();
         known.is_some_and(|known| known.received >= instant)
     }
 
     /// Takes in a member's report about itself.
-    pub(crate) fn present(&mut self, member: usize, status: MemberStatus, at: Interval) -> Learned {
+    pub(crate) fn present(
+        &mut self,
+        member: MemberIndex,
+        status: MemberStatus,
+        at: Interval,
+    ) -> Learned {
         let received = at.received;
         // A newer answer overtook this one.
         if self.known[member]
@@ -163,7 +171,7 @@ impl Trust {
     }
 
     /// Notes that the member's record could not be read or written.
-    pub(crate) fn missed(&mut self, member: usize) {
+    pub(crate) fn missed(&mut self, member: MemberIndex) {
         self.missed[member] = self.enforced;
         self.judge();
     }
@@ -174,11 +182,11 @@ impl Trust {
             may_be_asked: self.admit(member),
             counts_from: self.counts_from(member, |_| true),
         };
-        self.members = (0..self.ids.len()).map(standing).collect();
+        self.members = self.ids.keys().map(standing).collect();
     }
 
     /// Takes in the sample that came with an answer.
-    pub(crate) fn sample(&mut self, member: usize, sample: &Sample, at: Interval) -> Learned {
+    pub(crate) fn sample(&mut self, member: MemberIndex, sample: &Sample, at: Interval) -> Learned {
         let is_other_data = self.incarnations[member].as_ref() != Some(&sample.incarnation);
         let is_due = self.enforced && !self.heard_since(member, at.received - LOOK_AGAIN);
         let must_look = is_other_data || is_due || self.missed[member];
@@ -193,7 +201,12 @@ impl Trust {
     }
 
     /// Without enforced rules, a single wrong server could make this client believe that it was stopped.
-    fn read_clock(&mut self, member: usize, clock: WallTime, at: Interval) -> Option<Duration> {
+    fn read_clock(
+        &mut self,
+        member: MemberIndex,
+        clock: WallTime,
+        at: Interval,
+    ) -> Option<Duration> {
         let Interval { sent, received } = at;
         let reading = Reading {
             clock,
@@ -207,11 +220,11 @@ impl Trust {
 
     /// Whether the member may be asked for anything at all.
     #[inline]
-    pub(crate) fn may_ask(&self, member: usize) -> Result<(), &UntrustedReason> {
+    pub(crate) fn may_ask(&self, member: MemberIndex) -> Result<(), &UntrustedReason> {
         self.members[member].may_be_asked.as_ref().copied()
     }
 
-    fn admit(&self, member: usize) -> Result<(), UntrustedReason> {
+    fn admit(&self, member: MemberIndex) -> Result<(), UntrustedReason> {
         let Some(known) = &self.known[member] else {
             return Ok(());
         };
@@ -227,10 +240,10 @@ impl Trust {
         if self.is_unformed()
             || member_record.is_some_and(|member_record| !member_record.is_formed())
         {
-            let silent = |(member, known): (usize, &Option<Known>)| {
+            let silent = |(member, known): (MemberIndex, &Option<Known>)| {
                 known.is_none().then(|| self.ids[member].clone())
             };
-            let missing = self.known.iter().enumerate().filter_map(silent).collect();
+            let missing = self.known.iter_enumerated().filter_map(silent).collect();
             return Err(UntrustedReason::NotFormed { missing });
         }
         Ok(())
@@ -241,7 +254,7 @@ impl Trust {
     #[inline]
     pub(crate) fn counts(
         &self,
-        member: usize,
+        member: MemberIndex,
         sent: BootInstant,
         incarnation: Option<&Incarnation>,
     ) -> Result<(), UntrustedReason> {
@@ -276,7 +289,7 @@ impl Trust {
     /// answer to a request sent at `sent`.
     pub(crate) fn remembers(
         &self,
-        member: usize,
+        member: MemberIndex,
         sent: BootInstant,
         retention: Duration,
     ) -> Result<(), UntrustedReason> {
@@ -290,7 +303,7 @@ impl Trust {
 
     /// Returns for how long a member has lost nothing at `sent`, if that is known. [`remembers`](Self::remembers)
     /// compares it with a retention.
-    pub(crate) fn remembers_for(&self, member: usize, sent: BootInstant) -> Option<Duration> {
+    pub(crate) fn remembers_for(&self, member: MemberIndex, sent: BootInstant) -> Option<Duration> {
         if !self.enforced {
             return Some(Duration::MAX);
         }
@@ -302,8 +315,8 @@ impl Trust {
     /// Returns the instant from which the member's answers count, with the peers whose clocks are believed.
     fn counts_from(
         &self,
-        member: usize,
-        believed: impl Fn(usize) -> bool,
+        member: MemberIndex,
+        believed: impl Fn(MemberIndex) -> bool,
     ) -> Result<BootInstant, UntrustedReason> {
         let began = self.began(member, believed)?;
         Ok(self.data_generations.counts_from(began))
@@ -311,10 +324,10 @@ impl Trust {
 
     fn began(
         &self,
-        member: usize,
-        believed: impl Fn(usize) -> bool,
+        member: MemberIndex,
+        believed: impl Fn(MemberIndex) -> bool,
     ) -> Result<Beginning, UntrustedReason> {
-        let others = self.known.iter().enumerate();
+        let others = self.known.iter_enumerated();
         let peers = others.filter_map(|(other, known)| {
             known
                 .as_ref()
@@ -337,12 +350,12 @@ impl Trust {
     }
 
     /// Returns why the member cannot belong to this quorum, if so.
-    fn misfit(&self, member: usize, known: &Known) -> Option<UntrustedReason> {
+    fn misfit(&self, member: MemberIndex, known: &Known) -> Option<UntrustedReason> {
         let status = &known.status;
         if let Some(why) = &status.unfit {
             return Some(UntrustedReason::Unfit(why.clone()));
         }
-        let same_server = self.known.iter().enumerate().find(|(other, theirs)| {
+        let same_server = self.known.iter_enumerated().find(|(other, theirs)| {
             let same = |theirs: &Known| theirs.status.run == status.run;
             *other != member && theirs.as_ref().is_some_and(same)
         });

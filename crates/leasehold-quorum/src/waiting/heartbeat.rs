@@ -7,6 +7,7 @@ use leasehold_types::LockRequest;
 use super::waiters::HEARTBEAT_EVERY;
 use crate::acquire::Acquiring;
 use crate::member::Task;
+use crate::members::MemberIndex;
 use crate::membership::Access;
 use crate::net::Net;
 use crate::operation::OperationId;
@@ -17,7 +18,7 @@ use crate::request::Request;
 const LOCKS_AT_ONCE: usize = 64;
 
 /// Sends a heartbeat to a member: it asks about the oldest waiter of each lock there.
-pub(crate) fn send(net: &mut Net, acquisitions: &Operations<Acquiring>, member: usize) {
+pub(crate) fn send(net: &mut Net, acquisitions: &Operations<Acquiring>, member: MemberIndex) {
     let now = net.now.instant;
     if net.membership.access(now, member, now) != Access::Open {
         return;

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use leasehold_types::{BootInstant, Owner, Ticket, WallTime};
+use typed_index_collections::ti_vec;
+
+use crate::members::{MemberIndex, PerMember};
 
 /// What is known about the members' clocks, and the last ticket drawn.
 #[derive(Debug)]
 pub(crate) struct Tickets {
-    readings: Vec<Option<Reading>>,
+    readings: PerMember<Option<Reading>>,
     last: WallTime,
 }
 
@@ -23,7 +26,7 @@ const FRESH: Duration = Duration::from_secs(10);
 impl Tickets {
     pub(crate) fn new(members: usize) -> Self {
         Self {
-            readings: vec![None; members],
+            readings: ti_vec![None; members],
             last: WallTime::from_micros(0),
         }
     }
@@ -31,7 +34,7 @@ impl Tickets {
     /// A member's clock showed `clock` at some moment between `sent` and `received`.
     pub(crate) fn read(
         &mut self,
-        member: usize,
+        member: MemberIndex,
         clock: WallTime,
         sent: BootInstant,
         received: BootInstant,
@@ -85,7 +88,12 @@ mod tests {
         let mut tickets = Tickets::new(4);
         assert_eq!(drawn(&mut tickets, 0), None, "no clock was read");
         for (member, clock) in [90_000, 10_000, 20_000, 30_000].into_iter().enumerate() {
-            tickets.read(member, WallTime::from_micros(clock), at(100), at(102));
+            tickets.read(
+                member.into(),
+                WallTime::from_micros(clock),
+                at(100),
+                at(102),
+            );
         }
         assert_eq!(drawn(&mut tickets, 102), Some(21_000));
         assert_eq!(drawn(&mut tickets, 111), Some(30_000));
@@ -94,16 +102,16 @@ mod tests {
     #[test]
     fn tickets_of_one_client_never_go_back() {
         let mut tickets = Tickets::new(1);
-        tickets.read(0, WallTime::from_micros(50_000), at(100), at(100));
+        tickets.read(0.into(), WallTime::from_micros(50_000), at(100), at(100));
         assert_eq!(drawn(&mut tickets, 100), Some(50_000));
-        tickets.read(0, WallTime::from_micros(40_000), at(101), at(101));
+        tickets.read(0.into(), WallTime::from_micros(40_000), at(101), at(101));
         assert_eq!(drawn(&mut tickets, 101), Some(50_001));
     }
 
     #[test]
     fn tickets_stop_at_the_largest_clock_reading() {
         let mut tickets = Tickets::new(1);
-        tickets.read(0, WallTime::from_micros(u64::MAX), at(100), at(100));
+        tickets.read(0.into(), WallTime::from_micros(u64::MAX), at(100), at(100));
         assert_eq!(drawn(&mut tickets, 100), Some(u64::MAX));
         assert_eq!(drawn(&mut tickets, 101), Some(u64::MAX));
     }
@@ -111,7 +119,7 @@ mod tests {
     #[test]
     fn an_old_reading_is_of_no_use() {
         let mut tickets = Tickets::new(1);
-        tickets.read(0, WallTime::from_micros(50_000), at(100), at(100));
+        tickets.read(0.into(), WallTime::from_micros(50_000), at(100), at(100));
         assert_eq!(drawn(&mut tickets, 10_101), None);
     }
 }

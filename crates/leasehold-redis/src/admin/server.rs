@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::env::Env;
 use leasehold::store::MemberId;
 use leasehold::{Error, Key};
-use leasehold_quorum::{Reply, Request};
+use leasehold_quorum::{MemberIndex, PerMember, Reply, Request};
 
 use crate::codec::{Names, RIGHTS, Rights, refused};
 use crate::driver::Driver;
@@ -15,7 +15,7 @@ use crate::url::{Login, RedisUrl};
 
 /// Servers whose connections belong to one driver, which starts with the first request.
 pub(crate) struct Servers {
-    urls: Vec<RedisUrl>,
+    urls: PerMember<RedisUrl>,
     env: Env,
     driver: OnceLock<Arc<Driver>>,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Servers {
 #[derive(Clone)]
 pub(crate) struct Server {
     all: Arc<Servers>,
-    number: usize,
+    number: MemberIndex,
 }
 
 /// How long a server may take to answer.
@@ -37,9 +37,8 @@ pub(crate) const INSPECT_RIGHTS: Rights =
 impl Servers {
     /// Returns the servers in the order of their URLs. Sends nothing.
     pub(crate) fn start(urls: Vec<RedisUrl>, env: Env) -> Vec<Server> {
-        let count = urls.len();
         let all = Arc::new(Self {
-            urls,
+            urls: urls.into(),
             env,
             driver: OnceLock::new(),
         });
@@ -47,7 +46,7 @@ impl Servers {
             all: Arc::clone(&all),
             number,
         };
-        (0..count).map(server).collect()
+        all.urls.keys().map(server).collect()
     }
 
     /// Returns the same servers in the same order, on the connections of a client.
@@ -67,10 +66,10 @@ impl Servers {
             driver: Arc::clone(driver).into(),
         });
         for server in &mut servers {
-            let number = all.urls.iter().position(|url| url.id == *server.id());
+            let number = all.urls.position(|url| url.id == *server.id());
             *server = Server {
                 all: Arc::clone(&all),
-                number: number.unwrap_or_default(),
+                number: number.unwrap_or(MemberIndex::FIRST),
             };
         }
         servers
@@ -80,7 +79,7 @@ impl Servers {
         if let Some(driver) = self.driver.get() {
             return Ok(driver);
         }
-        let driver = Driver::without_engine(self.urls.clone(), &self.env)?;
+        let driver = Driver::without_engine(self.urls.raw.clone(), &self.env)?;
         // If another thread was faster, this driver is dropped.
         Ok(self.driver.get_or_init(|| Arc::new(driver)))
     }
@@ -90,13 +89,13 @@ impl Server {
     /// Returns a server with a thread of its own.
     pub(crate) fn new(url: RedisUrl, env: Env) -> Self {
         let all = Servers {
-            urls: vec![url],
+            urls: vec![url].into(),
             env,
             driver: OnceLock::new(),
         };
         Self {
             all: Arc::new(all),
-            number: 0,
+            number: MemberIndex::FIRST,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::Error;
-use leasehold_quorum::{Reply, Request};
+use leasehold_quorum::{MemberIndex, Reply, Request};
 use tokio::sync::oneshot;
 
 use super::{Driver, call};
@@ -31,7 +31,7 @@ impl Driver {
     /// The commands are sent even if the future is dropped after its first poll.
     pub(crate) async fn ask_raw(
         &self,
-        member: usize,
+        member: MemberIndex,
         limit: Duration,
         write: impl FnOnce(&mut CommandWriter<'_>),
     ) -> Result<Vec<Value>, Error> {
@@ -48,7 +48,7 @@ impl Driver {
     /// As [`ask_raw`](Self::ask_raw).
     pub(crate) async fn ask_script(
         &self,
-        member: usize,
+        member: MemberIndex,
         limit: Duration,
         script: &'static Script,
         write: impl FnOnce(&mut CommandWriter<'_>),
@@ -67,7 +67,7 @@ impl Driver {
     /// # Cancel safety
     ///
     /// The request is sent even if the future is dropped after its first poll.
-    pub async fn ask(&self, member: usize, request: Request) -> Result<Reply, Error> {
+    pub async fn ask(&self, member: MemberIndex, request: Request) -> Result<Reply, Error> {
         let Some(codec) = self.codecs.get(member) else {
             return Err(call::closed());
         };
@@ -91,7 +91,7 @@ impl Driver {
 
     async fn send_script(
         &self,
-        member: usize,
+        member: MemberIndex,
         limit: Duration,
         script: &'static Script,
         bytes: Vec<u8>,
@@ -110,7 +110,7 @@ impl Driver {
 
     async fn send(
         &self,
-        member: usize,
+        member: MemberIndex,
         limit: Duration,
         script: Option<&'static Script>,
         bytes: Vec<u8>,
@@ -139,7 +139,7 @@ impl Driver {
         // It may be waiting for a raw request before it connects.
         self.shared.reading.task(member).wake();
         let answer = answer.await.unwrap_or_else(|_| Err(call::closed()));
-        answer.map_err(|error| error.with_store(self.members()[member].as_str()))
+        answer.map_err(|error| error.with_store(self.shared.members[member].as_str()))
     }
 }
 

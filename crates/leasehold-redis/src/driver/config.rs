@@ -7,7 +7,7 @@ use leasehold::clock::Clock;
 use leasehold::env::Env;
 use leasehold::store::{ClientId, ClientInfo, MemberId, MemberSet, SessionContext};
 use leasehold::telemetry::MemberGauges;
-use leasehold_quorum::Config;
+use leasehold_quorum::{Config, MemberIndex, PerMember};
 
 use super::connection_task::ConnectionTask;
 use crate::codec::Codec;
@@ -35,9 +35,9 @@ pub struct DriverConfig {
 /// What a driver is made of.
 pub(super) struct Parts {
     pub(super) engine: Option<Config>,
-    pub(super) members: Vec<MemberId>,
+    pub(super) members: PerMember<MemberId>,
     pub(super) gauges: Option<MemberGauges>,
-    pub(super) connections: Vec<Connection>,
+    pub(super) connections: PerMember<Connection>,
     pub(super) tasks: Vec<ConnectionTask>,
     pub(super) clock: Arc<dyn Clock>,
 }
@@ -81,7 +81,7 @@ impl Parts {
             };
             Connection::new(codec, client.cloned())
         };
-        let task = |(member, url): (usize, RedisUrl)| {
+        let task = |(member, url): (MemberIndex, RedisUrl)| {
             let connector = Connector {
                 tls: Arc::new(Tls::new(url.ca.as_deref())?),
                 url,
@@ -102,9 +102,8 @@ impl Parts {
             members: urls.iter().map(|url| url.id.clone()).collect(),
             connections: urls.iter().map(connection).collect(),
             clock: Arc::clone(&env.clock),
-            tasks: urls
-                .into_iter()
-                .enumerate()
+            tasks: PerMember::from(urls)
+                .into_iter_enumerated()
                 .map(task)
                 .collect::<Result<_, Error>>()?,
         })

@@ -7,6 +7,7 @@ use std::time::Duration;
 use leasehold::clock::within;
 use leasehold::env::Env;
 use leasehold::{Error, ErrorKind};
+use leasehold_quorum::MemberIndex;
 
 use super::shared::Shared;
 use crate::connection::SLOW_HANDSHAKE;
@@ -17,7 +18,7 @@ use crate::connection::socket::broken;
 /// Keeps one connection to a member, and opens it again when it breaks.
 #[derive(Debug)]
 pub(super) struct ConnectionTask {
-    pub(super) member: usize,
+    pub(super) member: MemberIndex,
     pub(super) connector: Connector,
     pub(super) env: Env,
 }
@@ -82,7 +83,7 @@ impl ConnectionTask {
         }
         if let Some(error) = tls.unanswered(&address) {
             // Callers learn the probable reason in time. A server that is only slow still connects.
-            tracing::debug!(member, %error, "slow to connect");
+            tracing::debug!(%member, %error, "slow to connect");
             shared.update(|state, now| {
                 let error = error.with_store(shared.members[member].as_str());
                 state.disconnected(now, member, error);

@@ -3,10 +3,10 @@
 use leasehold::clock::BootInstant;
 use leasehold::store::MemberId;
 use leasehold::telemetry::{LogEvent, MemberGauges};
-use leasehold_quorum::MemberEvent;
+use leasehold_quorum::{MemberEvent, PerMember};
 
 /// Logs one event.
-pub(super) fn log(members: &[MemberId], now: BootInstant, event: MemberEvent) {
+pub(super) fn log(members: &PerMember<MemberId>, now: BootInstant, event: MemberEvent) {
     match event {
         MemberEvent::NoVote {
             member,
@@ -53,10 +53,10 @@ pub(super) fn log(members: &[MemberId], now: BootInstant, event: MemberEvent) {
 /// Notes the event in the metric of the members' states.
 pub(super) fn count(gauges: &mut MemberGauges, event: &MemberEvent) {
     match event {
-        MemberEvent::NoVote { member, .. } => gauges.judged(*member, false),
-        MemberEvent::HasVote { member, .. } => gauges.judged(*member, true),
-        MemberEvent::Fails { member, .. } => gauges.failing(*member, true),
-        MemberEvent::Answers { member } => gauges.failing(*member, false),
+        MemberEvent::NoVote { member, .. } => gauges.judged((*member).into(), false),
+        MemberEvent::HasVote { member, .. } => gauges.judged((*member).into(), true),
+        MemberEvent::Fails { member, .. } => gauges.failing((*member).into(), true),
+        MemberEvent::Answers { member } => gauges.failing((*member).into(), false),
         MemberEvent::Restarted { .. } | MemberEvent::Suspended { .. } => {}
     }
 }

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use leasehold::Error;
 use leasehold::env::Env;
 use leasehold::store::{MemberId, SessionContext};
-use leasehold_quorum::{Engine, Operation};
+use leasehold_quorum::{Engine, Operation, PerMember};
 
 pub use call::Call;
 pub use config::DriverConfig;
@@ -47,7 +47,7 @@ use crate::url::RedisUrl;
 /// Dropping it does not wait: the client's thread finishes what is under way.
 pub struct Driver {
     shared: Arc<Shared>,
-    codecs: Vec<Codec>,
+    codecs: PerMember<Codec>,
 }
 
 impl Driver {
@@ -84,7 +84,7 @@ impl Driver {
     }
 
     /// The members, in the order of their numbers.
-    pub fn members(&self) -> &[MemberId] {
+    pub fn members(&self) -> &PerMember<MemberId> {
         &self.shared.members
     }
 

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 
 use futures_util::task::AtomicWaker;
 use leasehold::Error;
+use leasehold_quorum::{MemberIndex, PerMember};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
@@ -23,7 +24,7 @@ use crate::resp::Parser;
 /// What arrives from all members, and which task waits for it.
 #[derive(Debug)]
 pub(super) struct Reading {
-    members: Vec<MemberReading>,
+    members: PerMember<MemberReading>,
     /// The task that waits, called the reader. Each reader has a new number; odd ones are tasks of callers.
     reader: AtomicU64,
     /// Wakes the reader if a connection is new or gone.
@@ -69,13 +70,13 @@ impl Reading {
     }
 
     /// Locks what arrives from a member. A thread that holds it does not wait for the driver's state.
-    pub(super) fn member(&self, member: usize) -> MutexGuard<'_, Option<Incoming>> {
+    pub(super) fn member(&self, member: MemberIndex) -> MutexGuard<'_, Option<Incoming>> {
         let incoming = self.members[member].incoming.lock();
         incoming.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins to read a connection. `parser` may have bytes of it.
-    pub(super) fn open(&self, member: usize, socket: Arc<Socket>, parser: Parser) {
+    pub(super) fn open(&self, member: MemberIndex, socket: Arc<Socket>, parser: Parser) {
         let is_blocked = &self.members[member].is_blocked;
         is_blocked.store(false, Ordering::Relaxed);
         *self.member(member) = Some(Incoming {
@@ -89,17 +90,17 @@ impl Reading {
     }
 
     /// Ends the reading of a connection. Nothing here keeps its socket open.
-    pub(super) fn close(&self, member: usize) {
+    pub(super) fn close(&self, member: MemberIndex) {
         drop(self.member(member).take());
     }
 
     /// Returns why the connection ended, if it did.
-    pub(super) fn error(&self, member: usize) -> Option<Error> {
+    pub(super) fn error(&self, member: MemberIndex) -> Option<Error> {
         self.member(member).as_mut()?.error.take()
     }
 
     /// The connection cannot be used further.
-    pub(super) fn end(&self, member: usize, error: Error) {
+    pub(super) fn end(&self, member: MemberIndex, error: Error) {
         if let Some(incoming) = &mut *self.member(member) {
             incoming.end(error);
         }
@@ -107,12 +108,12 @@ impl Reading {
     }
 
     /// Wakes what keeps a connection open.
-    pub(super) fn task(&self, member: usize) -> &AtomicWaker {
+    pub(super) fn task(&self, member: MemberIndex) -> &AtomicWaker {
         &self.members[member].task
     }
 
     /// The kernel does not take all bytes for a member.
-    pub(super) fn blocked(&self, member: usize) {
+    pub(super) fn blocked(&self, member: MemberIndex) {
         let is_blocked = &self.members[member].is_blocked;
         is_blocked.store(true, Ordering::Release);
         self.waker.wake();
@@ -180,7 +181,7 @@ impl Shared {
         }
         reading.polls.fetch_add(1, Ordering::Relaxed);
         let mut is_any = false;
-        for member in 0..reading.members.len() {
+        for member in reading.members.keys() {
             is_any |= match &mut *reading.member(member) {
                 Some(incoming) => {
                     let is_blocked = &reading.members[member].is_blocked;
@@ -203,7 +204,7 @@ impl Shared {
     pub(super) fn read_now(&self) -> bool {
         let reading = &self.reading;
         let mut is_any = false;
-        for member in 0..reading.members.len() {
+        for member in reading.members.keys() {
             let is_blocked = &reading.members[member].is_blocked;
             is_blocked.store(false, Ordering::Release);
             if let Some(incoming) = &mut *reading.member(member) {

@@ -5,7 +5,7 @@ use std::task::Waker;
 use leasehold::clock::Clock;
 use leasehold::store::MemberId;
 use leasehold::store::background::{self, Process};
-use leasehold_quorum::{MemberEvent, Now, Operation, OperationId};
+use leasehold_quorum::{MemberEvent, Now, Operation, OperationId, PerMember};
 use tokio::runtime;
 use tokio::sync::{Notify, watch};
 
@@ -22,7 +22,7 @@ use super::submissions::Submissions;
 pub(super) struct Shared {
     clock: Arc<dyn Clock>,
     /// The members, in the order of their numbers.
-    pub(super) members: Vec<MemberId>,
+    pub(super) members: PerMember<MemberId>,
     process: Process,
     submissions: Mutex<Submissions>,
     state: Mutex<State>,
@@ -42,7 +42,7 @@ pub(super) struct Shared {
 const BATCH: usize = 32;
 
 impl Shared {
-    pub(super) fn new(clock: Arc<dyn Clock>, members: Vec<MemberId>, state: State) -> Self {
+    pub(super) fn new(clock: Arc<dyn Clock>, members: PerMember<MemberId>, state: State) -> Self {
         Self {
             clock,
             process: Process::current(),
@@ -241,7 +241,9 @@ impl Shared {
         state.take_flushing(&mut wakers);
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
-        (0..self.members.len()).for_each(|member| self.reading.close(member));
+        self.members
+            .keys()
+            .for_each(|member| self.reading.close(member));
         self.ended.send_replace(true);
         self.reading.wake();
     }

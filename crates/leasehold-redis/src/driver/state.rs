@@ -3,7 +3,9 @@ use std::task::Waker;
 use leasehold::Error;
 use leasehold::clock::BootInstant;
 use leasehold::telemetry::MemberGauges;
-use leasehold_quorum::{BatchReply, Engine, LeaseState, MemberEvent, Now, OperationId, Reply};
+use leasehold_quorum::{
+    BatchReply, Engine, LeaseState, MemberEvent, MemberIndex, Now, OperationId, PerMember, Reply,
+};
 
 use super::member_events;
 use super::reading::Reading;
@@ -20,7 +22,7 @@ use crate::connection::state::Connection;
 pub(super) struct State {
     /// `None` if callers only ask members themselves.
     engine: Option<Engine>,
-    pub(super) connections: Vec<Connection>,
+    pub(super) connections: PerMember<Connection>,
     encoder: Encoder,
     pub(super) raw_requests: RawRequests,
     /// What callers asked for, while it is carried out.
@@ -42,7 +44,7 @@ pub(super) struct State {
 impl State {
     pub(super) fn new(
         engine: Option<Engine>,
-        connections: Vec<Connection>,
+        connections: PerMember<Connection>,
         gauges: Option<MemberGauges>,
     ) -> Self {
         let encoder = Encoder::new(connections.iter().map(Connection::codec));
@@ -79,7 +81,7 @@ impl State {
     pub(super) fn connected(
         &mut self,
         now: Now,
-        member: usize,
+        member: MemberIndex,
         has_plain_commands: bool,
         connect: impl FnOnce(&mut Connection),
     ) {
@@ -93,7 +95,7 @@ impl State {
     }
 
     /// The connection is gone, or could not be made.
-    pub(super) fn disconnected(&mut self, now: Now, member: usize, error: Error) {
+    pub(super) fn disconnected(&mut self, now: Now, member: MemberIndex, error: Error) {
         let raw_requests = &mut self.raw_requests;
         self.connections[member]
             .disconnect(&error, |id, error| raw_requests.answer(id, Err(error)));
@@ -105,7 +107,7 @@ impl State {
     /// Hands what arrived to the engine.
     pub(super) fn receive(&mut self, reading: &Reading, now: Now) {
         let (mut engine, raw_requests) = (self.engine.as_mut(), &mut self.raw_requests);
-        for (member, connection) in self.connections.iter_mut().enumerate() {
+        for (member, connection) in self.connections.iter_mut_enumerated() {
             let mut incoming = reading.member(member);
             let Some(incoming) = &mut *incoming else {
                 continue;
@@ -139,7 +141,7 @@ impl State {
 
     /// Writes what the kernel takes at once, and watches for members that owe replies for too long.
     pub(super) fn write(&mut self, reading: &Reading, now: Now) {
-        for (member, connection) in self.connections.iter_mut().enumerate() {
+        for (member, connection) in self.connections.iter_mut_enumerated() {
             let Some(open) = &mut connection.open else {
                 continue;
             };

@@ -120,10 +120,18 @@ async fn member_answers_administration() {
     let client = Client::of(&set);
     client.acquire("lock").await;
     for member in 0..2 {
-        let reply = client.driver.ask(member, Request::Status).await.unwrap();
+        let reply = client
+            .driver
+            .ask(member.into(), Request::Status)
+            .await
+            .unwrap();
         assert!(matches!(reply, Reply::Status(_)), "{reply:?}");
     }
-    client.driver.ask(7, Request::Status).await.unwrap_err();
+    client
+        .driver
+        .ask(7.into(), Request::Status)
+        .await
+        .unwrap_err();
 }
 
 /// Only the task of an encrypted connection can write to it.

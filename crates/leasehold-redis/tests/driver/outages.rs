@@ -89,14 +89,18 @@ async fn caller_learns_of_a_broken_connection() {
     client.acquire("lock").await;
     let server = set.iter_mut().next().unwrap();
     server.freeze();
-    let asked = client.driver.ask(0, Request::Status);
+    let asked = client.driver.ask(0.into(), Request::Status);
     let killed = async {
         // This runs once the request has been polled. A server that continued first could reply.
         server.kill();
     };
     let (reply, ()) = futures_util::future::join(asked, killed).await;
     reply.unwrap_err();
-    client.driver.ask(0, Request::Status).await.unwrap_err();
+    client
+        .driver
+        .ask(0.into(), Request::Status)
+        .await
+        .unwrap_err();
 }
 
 #[tokio::test]
@@ -106,7 +110,11 @@ async fn forgotten_connection_is_replaced() {
     let client = Client::at(vec![format!("redis://127.0.0.1:{}", path.port())]);
     let (lock_request, _) = client.acquire("lock").await;
     path.set(NetworkFault::HalfOpen);
-    client.driver.ask(0, Request::Status).await.unwrap_err();
+    client
+        .driver
+        .ask(0.into(), Request::Status)
+        .await
+        .unwrap_err();
     path.set(NetworkFault::None);
     // The old connection stays dead.
     let waiting = client

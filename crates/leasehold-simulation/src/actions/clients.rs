@@ -79,7 +79,7 @@ impl Simulation {
             wake_at: None,
             token: 0,
         });
-        for member in 0..plan.servers {
+        for member in self.clients[client].sessions.keys() {
             self.connect(client, member);
         }
         client

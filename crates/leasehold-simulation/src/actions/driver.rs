@@ -2,7 +2,7 @@ use std::mem;
 use std::rc::Rc;
 
 use leasehold::{Error, ErrorKind};
-use leasehold_quorum::Request;
+use leasehold_quorum::{MemberIndex, Request};
 use leasehold_redis::codec::{encode_sample, inbox, script_of};
 use leasehold_redis::resp::CommandWriter;
 
@@ -16,7 +16,7 @@ use crate::time::{MILLIS, SECOND, Time};
 
 impl Simulation {
     /// Connects a client to a member.
-    pub(crate) fn connect(&mut self, client: usize, member: usize) {
+    pub(crate) fn connect(&mut self, client: usize, member: MemberIndex) {
         if self.clients[client].is_gone()
             || self.clients[client].sessions[member].connection.is_some()
         {
@@ -149,7 +149,7 @@ impl Simulation {
         if !self.clients[client].is_running() {
             return;
         }
-        for member in 0..self.clients[client].sessions.len() {
+        for member in self.clients[client].sessions.keys() {
             let session = &mut self.clients[client].sessions[member];
             let Some(number) = session.connection.filter(|_| session.is_up()) else {
                 session.pending.clear();

@@ -1,3 +1,5 @@
+use leasehold_quorum::MemberIndex;
+
 use crate::state::agenda::Action;
 use crate::state::connection::{Connection, Link, Packet, Pipe, Requests, Upload};
 use crate::state::simulation::Simulation;
@@ -36,7 +38,7 @@ impl Simulation {
     }
 
     /// Opens a connection. The server accepts it when its first packet arrives.
-    pub(crate) fn open_connection(&mut self, client: usize, member: usize) -> usize {
+    pub(crate) fn open_connection(&mut self, client: usize, member: MemberIndex) -> usize {
         let server = self.clients[client].members[member];
         self.connections.push(Connection {
             client,

@@ -1,6 +1,8 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use leasehold_quorum::MemberIndex;
+
 use crate::time::Time;
 
 /// An action that is due at some instant.
@@ -19,7 +21,7 @@ pub(crate) enum Action {
     /// The client connects to a member.
     Connect {
         client: usize,
-        member: usize,
+        member: MemberIndex,
     },
     /// A timer of the engine, or of a guard, is due. Older tokens are void.
     Wake {

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use leasehold::store::ClientInfo;
-use leasehold_quorum::{Engine, Now, Operation, OperationId};
+use leasehold_quorum::{Engine, Now, Operation, OperationId, PerMember};
 
 use crate::history::Wait;
 use crate::state::agenda::Action;
@@ -18,8 +18,8 @@ pub(crate) struct SimClient {
     pub(crate) engine: Engine,
     pub(crate) started: u64,
     /// The server of each member.
-    pub(crate) members: Vec<usize>,
-    pub(crate) sessions: Vec<Session>,
+    pub(crate) members: PerMember<usize>,
+    pub(crate) sessions: PerMember<Session>,
     pub(crate) programs: Vec<Program>,
     pub(crate) guards: BTreeMap<Wait, Guard>,
     pub(crate) operations: BTreeMap<OperationId, Purpose>,

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use leasehold_fakeredis::ConnectionId;
-use leasehold_quorum::Request;
+use leasehold_quorum::{MemberIndex, Request};
 
 use crate::time::Time;
 
@@ -21,7 +21,7 @@ pub(crate) struct Upload {
 pub(crate) struct Connection {
     pub(crate) client: usize,
     /// The client's member that this connection leads to.
-    pub(crate) member: usize,
+    pub(crate) member: MemberIndex,
     pub(crate) server: usize,
     /// The server's end, while it is open there.
     pub(crate) redis: Option<ConnectionId>,

@@ -74,7 +74,7 @@ fn silent_member_gets_only_a_status_request() {
         fixture
             .events
             .iter()
-            .any(|it| it.starts_with("Fails { member: 2"))
+            .any(|it| it.starts_with("Fails { member: MemberIndex(2)"))
     );
     fixture.deaf.clear();
     fixture.disconnect(2);

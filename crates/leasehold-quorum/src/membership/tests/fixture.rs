@@ -7,8 +7,8 @@ use leasehold_types::{Fence, Held, LockRequest, LostReason, Owner, RenewReply, W
 use super::records::Kept;
 use super::*;
 use crate::{
-    BatchReply, Config, Engine, Event, LeaseState, Now, Operation, OperationId, Outcome, Progress,
-    ReleaseMode, RequestId,
+    BatchReply, Config, Engine, Event, LeaseState, Notification, Now, Operation, OperationId,
+    Outcome, Progress, ReleaseMode, RequestId,
 };
 
 pub(super) const TTL: Duration = Duration::from_secs(10);
@@ -34,6 +34,8 @@ pub(super) struct Fixture {
     pub(super) events: Vec<String>,
     /// The names of the requests that each member got.
     pub(super) got: Vec<Vec<&'static str>>,
+    /// The notifications that follow the replies.
+    turns: Vec<(usize, Notification)>,
 }
 
 impl Fixture {
@@ -71,6 +73,7 @@ impl Fixture {
             progress: Vec::new(),
             events: Vec::new(),
             got: vec![Vec::new(); servers],
+            turns: Vec::new(),
         }
     }
 
@@ -82,13 +85,14 @@ impl Fixture {
     }
 
     pub(super) fn connect(&mut self, member: usize) {
-        self.engine.handle_connect(self.now(), member);
+        self.engine.handle_connect(self.now(), member.into());
         self.pump();
     }
 
     pub(super) fn disconnect(&mut self, member: usize) {
         let error = unreachable("connection reset");
-        self.engine.handle_disconnect(self.now(), member, error);
+        self.engine
+            .handle_disconnect(self.now(), member.into(), error);
         self.pump();
     }
 
@@ -98,7 +102,7 @@ impl Fixture {
             let mut batches: BTreeMap<usize, Vec<(RequestId, Request)>> = BTreeMap::new();
             while let Some((members, id, request)) = self.engine.poll_transmit() {
                 for member in members.iter() {
-                    let batch = batches.entry(member).or_default();
+                    let batch = batches.entry(member.into()).or_default();
                     batch.push((id, request.clone()));
                 }
             }
@@ -116,7 +120,11 @@ impl Fixture {
                 }
                 let sample = self.quorum.sample(member);
                 let batch = BatchReply { sample, replies };
-                self.engine.handle_replies(self.now(), member, batch);
+                self.engine.handle_replies(self.now(), member.into(), batch);
+            }
+            for (member, turn) in std::mem::take(&mut self.turns) {
+                let now = self.now();
+                self.engine.handle_notification(now, member.into(), turn);
             }
         }
         panic!("the engine never stops sending");
@@ -163,8 +171,21 @@ impl Fixture {
             _ => "acquire",
         };
         self.got[member].push(name);
+        let requeue = match &request {
+            Request::Release { requeue, .. } => *requeue,
+            _ => None,
+        };
         let holders = &mut self.holders[member];
         match request {
+            Request::Acquire {
+                lock_request,
+                position: crate::Position::Ticket(_),
+                ..
+            } if holders.keys().any(|holder| *holder != lock_request.owner) => {
+                let mut refusal = crate::Refusal::default();
+                refusal.busy.position = Some(1);
+                Reply::Busy(refusal)
+            }
             Request::Acquire {
                 lock_request,
                 proposal,
@@ -203,6 +224,12 @@ impl Fixture {
                 Reply::Repaired(vec![true; leases.len()])
             }
             Request::Free { lock_request } | Request::Release { lock_request, .. } => {
+                if let Some(next) = requeue {
+                    let (key, mode) = (lock_request.key.clone(), lock_request.mode);
+                    let waiter = next.owner;
+                    self.turns
+                        .push((member, Notification { key, waiter, mode }));
+                }
                 Reply::Released {
                     freed: holders.remove(&lock_request.owner).is_some(),
                     successor: None,

@@ -110,14 +110,14 @@ impl TestQuorum {
     fn client(&mut self, set: MemberSet, enforced: bool) -> Membership {
         let mut client = Membership::new(set, enforced, false, Arc::new(RandomEntropy));
         for member in 0..client.len() {
-            client.connected(self.ours(), member);
+            client.connected(self.ours(), member.into());
         }
         self.settle(&mut client);
         client
     }
 
     fn server(&self, client: &Membership, member: usize) -> usize {
-        let number = client.id(member).as_str().strip_prefix('m');
+        let number = client.id(member.into()).as_str().strip_prefix('m');
         number.unwrap().parse().unwrap()
     }
 
@@ -150,7 +150,7 @@ impl TestQuorum {
             };
             let sent = self.ours();
             self.now += Duration::from_micros(100);
-            let number = self.server(client, member);
+            let number = self.server(client, member.into());
             if self.servers[number].mute {
                 continue;
             }
@@ -249,8 +249,8 @@ impl TestQuorum {
     }
 
     pub(crate) fn reconnect(&mut self, client: &mut Membership, member: usize) {
-        client.disconnected(self.ours(), member, unreachable("connection closed"));
-        client.connected(self.ours(), member);
+        client.disconnected(self.ours(), member.into(), unreachable("connection closed"));
+        client.connected(self.ours(), member.into());
         self.settle(client);
     }
 
@@ -274,8 +274,8 @@ impl TestQuorum {
         let sent = self.ours();
         self.now += Duration::from_micros(100);
         let sample = self.sample(self.server(client, member));
-        client.sample(self.ours(), member, sent, &sample);
-        let verdict = client.counts(member, sent, Some(&sample.incarnation));
+        client.sample(self.ours(), member.into(), sent, &sample);
+        let verdict = client.counts(member.into(), sent, Some(&sample.incarnation));
         self.settle(client);
         verdict
     }
@@ -288,16 +288,16 @@ impl TestQuorum {
     /// Whether an operation that begins now may ask the member.
     fn access(&mut self, client: &mut Membership, member: usize) -> Access {
         let began = self.ours();
-        let access = client.access(self.ours(), member, began);
+        let access = client.access(self.ours(), member.into(), began);
         self.settle(client);
         match access {
-            Access::Pending => client.access(self.ours(), member, began),
+            Access::Pending => client.access(self.ours(), member.into(), began),
             decided => decided,
         }
     }
 
     fn obstacle(&self, client: &Membership, member: usize) -> String {
-        let obstacle = client.obstacle(self.ours(), member);
+        let obstacle = client.obstacle(self.ours(), member.into());
         obstacle.map(|it| it.to_string()).unwrap_or_default()
     }
 }

@@ -34,9 +34,9 @@ fn quorum_is_initialized_when_the_last_member_answers() {
     let mut quorum = TestQuorum::bare(3);
     let mut client = Membership::new(set(3), true, false, Arc::new(RandomEntropy));
     for member in [0, 1] {
-        client.connected(quorum.ours(), member);
+        client.connected(quorum.ours(), member.into());
     }
-    client.disconnected(quorum.ours(), 2, unreachable("connection refused"));
+    client.disconnected(quorum.ours(), 2.into(), unreachable("connection refused"));
     quorum.settle(&mut client);
     assert_eq!(quorum.access(&mut client, 0), Access::Closed);
     assert_eq!(
@@ -45,7 +45,7 @@ fn quorum_is_initialized_when_the_last_member_answers() {
     );
     assert!(quorum.servers[0].member_record.is_none());
     client.take_changed(quorum.ours());
-    client.connected(quorum.ours(), 2);
+    client.connected(quorum.ours(), 2.into());
     quorum.settle(&mut client);
     assert!(client.take_changed(quorum.ours()));
     assert_eq!(quorum.access(&mut client, 0), Access::Open);
@@ -67,7 +67,7 @@ fn restarted_member_has_no_vote_during_the_wait() {
         assert_eq!(quorum.votes(&mut client), [true, false, true]);
         let reason = "it restarted, lost data, or is new";
         let untrusted = quorum.vote(&mut client, 1).unwrap_err();
-        let failure = client.failure(quorum.ours(), 1, &untrusted);
+        let failure = client.failure(quorum.ours(), 1.into(), &untrusted);
         assert_eq!(
             failure.to_string(),
             format!("m1: {reason} (no vote for 61s)")
@@ -92,8 +92,8 @@ fn requests_from_the_wait_do_not_count() {
     quorum.pass(&mut client, WAIT - SECOND);
     let sent = quorum.ours();
     quorum.pass(&mut client, 2 * SECOND);
-    assert!(client.counts(1, sent, None).is_err());
-    assert!(client.counts(1, quorum.ours(), None).is_ok());
+    assert!(client.counts(1.into(), sent, None).is_err());
+    assert!(client.counts(1.into(), quorum.ours(), None).is_ok());
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn durable_member_keeps_its_vote_across_a_restart() {
     quorum.restart(1, true);
     quorum.reconnect(&mut client, 1);
     assert_eq!(quorum.votes(&mut client), ALL);
-    assert!(client.is_durable(1) && !client.is_durable(0));
+    assert!(client.is_durable(1.into()) && !client.is_durable(0.into()));
 }
 
 #[test]
@@ -163,18 +163,18 @@ fn running_client_hears_the_witnesses_of_a_restart() {
     quorum.servers[1].durable = true;
     quorum.restart(1, true);
     quorum.servers[1].member_record = copy;
-    client.disconnected(quorum.ours(), 1, unreachable("connection reset"));
-    client.connected(quorum.ours(), 1);
+    client.disconnected(quorum.ours(), 1.into(), unreachable("connection reset"));
+    client.connected(quorum.ours(), 1.into());
     let (_, status) = client.poll_request().unwrap();
     let reply = quorum.reply(1, status);
-    client.handle_reply(quorum.ours(), 1, reply);
-    let verdict = client.counts(1, quorum.ours(), None);
+    client.handle_reply(quorum.ours(), 1.into(), reply);
+    let verdict = client.counts(1.into(), quorum.ours(), None);
     assert_eq!(
         verdict,
         Err(UntrustedReason::Changed),
         "no peer was heard yet"
     );
-    assert_eq!(client.counts(0, quorum.ours(), None), Ok(()));
+    assert_eq!(client.counts(0.into(), quorum.ours(), None), Ok(()));
     quorum.settle(&mut client);
     assert_eq!(quorum.votes(&mut client), [true, false, true]);
 }
@@ -202,7 +202,10 @@ fn silent_peer_does_not_delay_a_restarted_member() {
 fn vote_of_an_unknown_member_is_no_news() {
     let mut client = Membership::new(set(3), true, false, Arc::new(RandomEntropy));
     let now = TestQuorum::bare(3).ours();
-    assert_eq!(client.counts(0, now, None), Err(UntrustedReason::Unknown));
+    assert_eq!(
+        client.counts(0.into(), now, None),
+        Err(UntrustedReason::Unknown)
+    );
     assert!(events(&mut client).is_empty());
 }
 
@@ -214,9 +217,9 @@ fn empty_member_waits_until_a_silent_one_answers() {
     quorum.servers[2].mute = true;
     let mut cold = Membership::new(set(3), true, false, Arc::new(RandomEntropy));
     for member in 0..3 {
-        cold.connected(quorum.ours(), member);
+        cold.connected(quorum.ours(), member.into());
     }
-    client.disconnected(quorum.ours(), 2, unreachable("connection reset"));
+    client.disconnected(quorum.ours(), 2.into(), unreachable("connection reset"));
     quorum.reconnect(&mut client, 1);
     for client in [&mut client, &mut cold] {
         quorum.settle(client);
@@ -245,7 +248,7 @@ fn client_of_another_quorum_is_refused() {
     let (mut quorum, _) = TestQuorum::new(5);
     let mut fewer = quorum.client(set(3), true);
     assert_eq!(quorum.access(&mut fewer, 0), Access::Closed);
-    let obstacle = fewer.obstacle(quorum.ours(), 0).unwrap();
+    let obstacle = fewer.obstacle(quorum.ours(), 0.into()).unwrap();
     assert_eq!(obstacle.error.kind(), ErrorKind::InvalidInput);
     assert_eq!(
         obstacle.to_string(),
@@ -319,9 +322,9 @@ fn member_that_joined_lately_cannot_deny_a_record() {
     let retention = 3600 * SECOND;
     let sent = quorum.ours();
     assert!(matches!(
-        client.remembers(1, sent, retention),
+        client.remembers(1.into(), sent, retention),
         Err(UntrustedReason::Young { .. })
     ));
     quorum.pass(&mut client, retention + 2 * WAIT);
-    assert!(client.remembers(1, quorum.ours(), retention).is_ok());
+    assert!(client.remembers(1.into(), quorum.ours(), retention).is_ok());
 }

@@ -59,7 +59,7 @@ impl Fixture {
                 let Some(Task::Renewal(task)) = flight.map(|it| it.task) else {
                     panic!("{request:?}");
                 };
-                self.sent.push((member, task, request.clone()));
+                self.sent.push((member.into(), task, request.clone()));
             }
         }
     }
@@ -81,9 +81,11 @@ impl Fixture {
         };
         let sample = self.quorum.sample(member);
         let now = self.quorum.ours();
-        self.net().membership.sample(now, member, sent, &sample);
+        self.net()
+            .membership
+            .sample(now, member.into(), sent, &sample);
         let from = Answered {
-            member,
+            member: member.into(),
             sent,
             incarnation: &sample.incarnation,
             late: false,
@@ -96,7 +98,8 @@ impl Fixture {
         let (task, _) = self.take(member);
         let error = Error::new(ErrorKind::Unreachable, "no answer within 50ms");
         self.net();
-        self.renewals.lost(&mut self.net, member, task, error);
+        self.renewals
+            .lost(&mut self.net, member.into(), task, error);
         self.poll();
     }
 
@@ -192,7 +195,7 @@ fn excluded_member_counts_as_failed() {
     let mut fixture = Fixture::new();
     let now = fixture.quorum.ours();
     let error = Error::new(ErrorKind::Unreachable, "connection refused");
-    fixture.net.membership.disconnected(now, 1, error);
+    fixture.net.membership.disconnected(now, 1.into(), error);
     fixture.start(1, &[&held(lock_request())]);
     assert_eq!(fixture.sent.len(), 2);
     fixture.answer(0, &[STANDS]);

@@ -45,7 +45,7 @@ fn closed_member_is_not_asked_to_repair() {
     fixture.answer(1, &[GONE]);
     let error = Error::new(ErrorKind::Unreachable, "connection reset");
     let now = fixture.quorum.ours();
-    fixture.net.membership.disconnected(now, 1, error);
+    fixture.net.membership.disconnected(now, 1.into(), error);
     fixture.answer(0, &[STANDS]);
     fixture.answer(2, &[STANDS]);
     assert!(fixture.repairs().is_empty());

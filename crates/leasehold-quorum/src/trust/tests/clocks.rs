@@ -59,7 +59,7 @@ fn two_differing_clocks_exclude_neither_for_long() {
         "asked from now on"
     );
     let earlier = fixture.ours() - Duration::from_millis(1);
-    let counted = |member: usize| fixture.trust.counts(member, earlier, None).is_ok();
+    let counted = |member: usize| fixture.trust.counts(member.into(), earlier, None).is_ok();
     assert_eq!(
         usize::from(counted(0)) + usize::from(counted(1)),
         1,

@@ -44,7 +44,12 @@ fn member_that_lost_its_data_waits_then_votes() {
     // An answer to a request from before the end of the wait does not count, whenever it arrives.
     let sent_too_early = fixture.ours();
     fixture.pass(2);
-    assert!(fixture.trust.counts(1, sent_too_early, None).is_err());
+    assert!(
+        fixture
+            .trust
+            .counts(1.into(), sent_too_early, None)
+            .is_err()
+    );
     fixture.all_count();
 }
 
@@ -111,7 +116,7 @@ fn outdated_status_changes_nothing() {
     fixture.restart(1, false);
     fixture.meet(1);
     assert!(fixture.counts(1).is_err());
-    let learned = fixture.trust.present(1, late, then);
+    let learned = fixture.trust.present(1.into(), late, then);
     assert_eq!(learned, Learned::default());
     assert!(fixture.counts(1).is_err(), "the answer was overtaken");
 }

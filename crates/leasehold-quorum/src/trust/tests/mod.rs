@@ -112,7 +112,8 @@ impl Fixture {
     }
 
     fn meet(&mut self, member: usize) -> Learned {
-        self.trust.present(member, self.status(member), self.at())
+        self.trust
+            .present(member.into(), self.status(member), self.at())
     }
 
     fn meet_all(&mut self) {
@@ -136,13 +137,13 @@ impl Fixture {
             for step in steps {
                 let member = step.member();
                 match step {
-                    RecordStep::Write(member, edit) => self.write(member, edit),
-                    RecordStep::Observe(member, seen) => self.peer(member, &seen),
+                    RecordStep::Write(member, edit) => self.write(member.into(), edit),
+                    RecordStep::Observe(member, seen) => self.peer(member.into(), &seen),
                     RecordStep::Refresh(_) => {}
                 }
                 // Answers arrive one after the other.
                 self.now += 1;
-                self.meet(member);
+                self.meet(member.into());
             }
         }
         panic!("the member records are never done");
@@ -202,7 +203,7 @@ impl Fixture {
 
     /// Whether an answer to a request sent now counts.
     fn counts(&self, member: usize) -> Result<(), UntrustedReason> {
-        self.trust.counts(member, self.ours(), None)
+        self.trust.counts(member.into(), self.ours(), None)
     }
 
     fn all_count(&self) {

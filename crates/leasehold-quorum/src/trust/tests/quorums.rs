@@ -108,7 +108,7 @@ fn reply_from_unknown_data_does_not_count() {
     fixture.meet_all();
     let known = fixture.status(1).incarnation();
     assert_eq!(
-        fixture.trust.counts(1, fixture.ours(), Some(&known)),
+        fixture.trust.counts(1.into(), fixture.ours(), Some(&known)),
         Ok(())
     );
     fixture.servers[1].member_record = None;
@@ -116,11 +116,11 @@ fn reply_from_unknown_data_does_not_count() {
         clock: fixture.wall(1),
         incarnation: fixture.status(1).incarnation(),
     };
-    let learned = fixture.trust.sample(1, &flushed, fixture.at());
+    let learned = fixture.trust.sample(1.into(), &flushed, fixture.at());
     assert!(learned.must_look);
     let verdict = fixture
         .trust
-        .counts(1, fixture.ours(), Some(&flushed.incarnation));
+        .counts(1.into(), fixture.ours(), Some(&flushed.incarnation));
     assert_eq!(verdict, Err(UntrustedReason::Changed));
 }
 
@@ -151,7 +151,7 @@ fn concurrent_initializations_of_differing_lists_fail() {
     let meet = |fixture: &Fixture, clients: &mut [Trust; 2]| {
         for (trust, list) in clients.iter_mut().zip(lists) {
             for (index, server) in list.into_iter().enumerate() {
-                trust.present(index, fixture.status(server), fixture.at());
+                trust.present(index.into(), fixture.status(server), fixture.at());
             }
         }
     };
@@ -168,15 +168,15 @@ fn concurrent_initializations_of_differing_lists_fail() {
             let RecordStep::Write(index, edit) = step else {
                 panic!("{step:?}")
             };
-            if writes.contains(&list[index]) {
-                fixture.write(list[index], edit);
+            if writes.contains(&list[usize::from(index)]) {
+                fixture.write(list[usize::from(index)], edit);
             }
         }
     }
     fixture.pass(3_600);
     meet(&fixture, &mut clients);
     for trust in &clients {
-        assert!((0..3).all(|index| trust.counts(index, fixture.ours(), None).is_err()));
+        assert!((0..3).all(|index| trust.counts(index.into(), fixture.ours(), None).is_err()));
         assert_eq!(
             trust.member_record_steps(&mut || panic!("nothing is to be restored")),
             []
@@ -188,7 +188,7 @@ fn concurrent_initializations_of_differing_lists_fail() {
 pub(super) fn client_of(fixture: &Fixture, list: &[usize]) -> Trust {
     let mut trust = Trust::new(ids_of(list), set_of(list), true);
     for (index, server) in list.iter().enumerate() {
-        trust.present(index, fixture.status(*server), fixture.at());
+        trust.present(index.into(), fixture.status(*server), fixture.at());
     }
     trust
 }
@@ -221,7 +221,7 @@ fn member_claimed_by_two_quorums_votes_in_neither() {
     fixture.servers[1].member_record.as_mut().unwrap().set = set_of(&[0, 1, 2]);
 
     let before = client_of(&fixture, &[0, 1, 2]);
-    let verdict = before.counts(1, fixture.ours(), None);
+    let verdict = before.counts(1.into(), fixture.ours(), None);
     assert!(
         matches!(&verdict, Err(UntrustedReason::Claimed { by, .. }) if by.as_str() == "m0"),
         "{verdict:?}"
@@ -233,10 +233,10 @@ fn member_claimed_by_two_quorums_votes_in_neither() {
         ),
         "{text}"
     );
-    assert_eq!(before.counts(2, fixture.ours(), None), Ok(()));
+    assert_eq!(before.counts(2.into(), fixture.ours(), None), Ok(()));
 
     let theirs = client_of(&fixture, &[0, 1, 3]);
-    let verdict = theirs.counts(0, fixture.ours(), None);
+    let verdict = theirs.counts(0.into(), fixture.ours(), None);
     assert!(
         matches!(&verdict, Err(UntrustedReason::Claimed { by, .. }) if by.as_str() == "m1"),
         "{verdict:?}"
@@ -264,13 +264,13 @@ fn an_older_card_claims_nobody() {
     let old = fixture.servers[1].member_record.as_mut().unwrap();
     (old.set, old.generation) = (set_of(&[0, 1, 2]), 1);
     let client = client_of(&fixture, &[1, 2, 3]);
-    assert!(client.counts(0, fixture.ours(), None).is_err());
+    assert!(client.counts(0.into(), fixture.ours(), None).is_err());
     for index in [1, 2] {
-        assert_eq!(client.counts(index, fixture.ours(), None), Ok(()));
+        assert_eq!(client.counts(index.into(), fixture.ours(), None), Ok(()));
     }
     // The old quorum does not come back with it, either.
     let before = client_of(&fixture, &[0, 1, 2]);
-    assert!(before.counts(1, fixture.ours(), None).is_err());
+    assert!(before.counts(1.into(), fixture.ours(), None).is_err());
 }
 
 #[test]
@@ -282,9 +282,9 @@ fn client_unaware_of_a_change_continues() {
     }
     // A majority of one of these quorums shares a member with each majority of the other.
     let client = client_of(&fixture, &[0, 1, 2]);
-    assert!(client.counts(0, fixture.ours(), None).is_err());
+    assert!(client.counts(0.into(), fixture.ours(), None).is_err());
     for index in [1, 2] {
-        assert_eq!(client.counts(index, fixture.ours(), None), Ok(()));
+        assert_eq!(client.counts(index.into(), fixture.ours(), None), Ok(()));
     }
 }
 
@@ -295,9 +295,9 @@ fn a_set_that_is_being_formed_claims_nobody() {
     let asked_first = fixture.servers[2].member_record.as_mut().unwrap();
     (asked_first.set, asked_first.generation) = (set_of(&[0, 1, 2]), 1);
     let client = client_of(&fixture, &[0, 1, 2]);
-    assert!(client.counts(0, fixture.ours(), None).is_err());
+    assert!(client.counts(0.into(), fixture.ours(), None).is_err());
     for index in [1, 2] {
-        assert_eq!(client.counts(index, fixture.ours(), None), Ok(()));
+        assert_eq!(client.counts(index.into(), fixture.ours(), None), Ok(()));
     }
 }
 

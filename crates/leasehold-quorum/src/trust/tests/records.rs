@@ -5,7 +5,9 @@ use super::*;
 /// Whether the member may report that there is no record, if records are kept for `seconds`.
 fn remembers(fixture: &Fixture, member: usize, seconds: u64) -> bool {
     let retention = Duration::from_secs(seconds);
-    let verdict = fixture.trust.remembers(member, fixture.ours(), retention);
+    let verdict = fixture
+        .trust
+        .remembers(member.into(), fixture.ours(), retention);
     if let Err(reason) = &verdict {
         assert!(
             matches!(reason, UntrustedReason::Young { .. }),

@@ -37,13 +37,13 @@ fn remembered_record_does_not_restore_another() {
     fixture.restart(0, false);
     fixture.meet(0);
     fixture.meet(1);
-    assert_eq!(steps(&fixture.trust), [RecordStep::Refresh(2)]);
-    fixture.trust.missed(2);
+    assert_eq!(steps(&fixture.trust), [RecordStep::Refresh(2.into())]);
+    fixture.trust.missed(2.into());
     assert_eq!(steps(&fixture.trust), []);
     fixture.meet(2);
     assert!(matches!(
         steps(&fixture.trust)[..],
-        [RecordStep::Write(0, _)]
+        [RecordStep::Write(MemberIndex::FIRST, _)]
     ));
 }
 
@@ -105,12 +105,12 @@ fn concurrent_restorations_of_differing_lists_fail() {
         let mut client = Trust::new(set_of(&list).ids, set_of(&list), true);
         for _ in 0..2 {
             for index in reached {
-                client.present(index, fixture.status(list[index]), fixture.at());
+                client.present(index.into(), fixture.status(list[index]), fixture.at());
             }
             carry_out(&mut fixture, &client, |index| list[index], None);
             fixture.pass(3_600);
         }
-        let trusted = |index: &usize| client.counts(*index, fixture.ours(), None).is_ok();
+        let trusted = |index: &usize| client.counts((*index).into(), fixture.ours(), None).is_ok();
         assert_eq!((0..3).filter(trusted).count(), 1, "{list:?}");
     }
 }
@@ -123,7 +123,7 @@ fn carry_out(
     only: Option<usize>,
 ) {
     for step in steps(client) {
-        let server = server(step.member());
+        let server = server((step.member()).into());
         if only.is_some_and(|only| only != server) {
             continue;
         }

@@ -47,7 +47,7 @@ fn member_that_was_a_replica_remembers_nothing() {
         status
     };
     let status = became_replica(&fixture);
-    fixture.trust.present(1, status, fixture.at());
+    fixture.trust.present(1.into(), status, fixture.at());
     let what = Forgetting::WasReplica;
     assert_eq!(
         fixture.counts(1),
@@ -56,14 +56,15 @@ fn member_that_was_a_replica_remembers_nothing() {
     let steps = fixture
         .trust
         .member_record_steps(&mut || DataGeneration::parse("00000000000000f0").unwrap());
-    let [RecordStep::Write(1, edit)] = steps.as_slice() else {
+    let [RecordStep::Write(member, edit)] = steps.as_slice() else {
         panic!("{steps:?}")
     };
+    assert_eq!(*member, 1.into());
     assert_eq!((edit.age, edit.durable), (Some(Duration::ZERO), false));
     // From then on it is like any other member that is not durable.
     fixture.write(1, edit.clone());
     let status = became_replica(&fixture);
-    fixture.trust.present(1, status, fixture.at());
+    fixture.trust.present(1.into(), status, fixture.at());
     assert!(fixture.forgot(1).as_secs() >= 60);
 }
 
@@ -166,7 +167,7 @@ fn member_is_looked_at_anew_each_minute() {
         let incarnation = fixture.status(1).incarnation();
         let clock = fixture.wall(1);
         let (sample, at) = (Sample { clock, incarnation }, fixture.at());
-        fixture.trust.sample(1, &sample, at).must_look
+        fixture.trust.sample(1.into(), &sample, at).must_look
     };
     fixture.pass(59);
     assert!(!looks(&mut fixture));
