@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leasehold_types::{Error, ErrorKind, Fence, FenceConfirmation, PermitSlot};
 
-use super::state::{Acquisition, Granted, Phase, Standing};
+use super::state::{Acquisition, Granted, Standing};
 use crate::ballot::Vote;
 use crate::member::{Answered, Task};
 use crate::members::MemberIndex;
@@ -74,7 +74,7 @@ impl Acquisition {
             let error = Error::new(ErrorKind::Unreachable, text).with_unknown_effect();
             return self.vote_failed(member, error);
         }
-        state.asked = None;
+        state.is_asked = false;
         state.ask_at = None;
         state.uncertain = false;
         state.standing = Standing::Granted(Granted {
@@ -90,7 +90,7 @@ impl Acquisition {
 
     fn draw_fence(&mut self, net: &mut Net, member: MemberIndex) {
         let state = &mut self.members[member];
-        state.asked = Some(net.now.instant);
+        state.is_asked = true;
         let task = Task::Attempt(self.id, state.number);
         let lock_request = Arc::clone(&self.lock_request);
         let limit = net.limit_of(lock_request.usable_ttl());
@@ -100,7 +100,7 @@ impl Acquisition {
     fn refused(&mut self, net: &mut Net, member: MemberIndex, refusal: Refusal) {
         let now = net.now.instant;
         let state = &mut self.members[member];
-        state.asked = None;
+        state.is_asked = false;
         let was_plain = std::mem::take(&mut state.is_plain);
         // An earlier sending took the lease. It counts from a script that asks again, which extends it.
         let is_own = was_plain && refusal.busy.holder == Some(self.lock_request.owner);
@@ -134,7 +134,7 @@ impl Acquisition {
         if self.is_queued() {
             // A waiter asks again once the member may be asked.
             let state = &mut self.members[member];
-            state.asked = None;
+            state.is_asked = false;
             state.uncertain = true;
             state.standing = Standing::Out;
         } else {
@@ -157,7 +157,7 @@ impl Acquisition {
         }
         match got {
             Some((fence, slot)) => self.granted(net, from, Some(fence), slot),
-            None => self.members[from.member].asked = None,
+            None => self.members[from.member].is_asked = false,
         }
         self.decide(net);
         self.rest(net)
@@ -192,7 +192,7 @@ impl Acquisition {
         fence: Fence,
         answer: Option<FenceConfirmation>,
     ) -> Next {
-        if let Some(round) = &mut self.round {
+        if let Some(round) = self.round_mut() {
             round.ballot.confirm(member, fence, answer);
         }
         self.decide(net);
@@ -204,7 +204,7 @@ impl Acquisition {
         let now = net.now.instant;
         self.notified_at.get_or_insert(now);
         let state = &mut self.members[member];
-        if state.asked.is_some() {
+        if state.is_asked {
             // The answer to an attempt says when to ask again. A release that named this waiter answers only a grant.
             state.ask_at = Some(now);
             return self.next();
@@ -219,9 +219,9 @@ impl Acquisition {
 
     /// A member answered a heartbeat.
     pub(crate) fn heard(&mut self, net: &mut Net, member: MemberIndex, answer: Refusal) -> Next {
+        let is_asking = self.is_asking();
         let state = &mut self.members[member];
-        let waits = state.asked.is_none() && state.is_queued();
-        if !waits || self.phase != Phase::Asking {
+        if !is_asking || state.is_asked || !state.is_queued() {
             return self.next();
         }
         if answer.turn || answer.busy.position.is_none() {

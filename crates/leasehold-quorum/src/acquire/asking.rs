@@ -20,7 +20,7 @@ impl Acquisition {
     /// Asks a member that was not asked yet. The caller has checked that there is a majority.
     pub(super) fn ask_if_out(&mut self, net: &mut Net, member: MemberIndex) {
         let state = &self.members[member];
-        if matches!(state.standing, Standing::Out) && state.asked.is_none() {
+        if matches!(state.standing, Standing::Out) && !state.is_asked {
             self.ask_now(net, member);
         }
     }
@@ -30,7 +30,7 @@ impl Acquisition {
         for member in self.members.keys() {
             let (now, state) = (net.now.instant, &mut self.members[member]);
             let is_due = state.ask_at.take_if(|at| *at <= now).is_some();
-            if is_due && state.asked.is_none() {
+            if is_due && !state.is_asked {
                 self.ask(net, member);
             }
         }
@@ -39,7 +39,7 @@ impl Acquisition {
 
     /// Asks one member, unless the acquisition pauses or has no majority.
     pub(super) fn ask(&mut self, net: &mut Net, member: MemberIndex) {
-        if !self.is_paused(net) && (!self.is_queued() || net.has_majority(self.began)) {
+        if !self.is_paused() && (!self.is_queued() || net.has_majority(self.began)) {
             self.ask_now(net, member);
         }
     }
@@ -68,7 +68,7 @@ impl Acquisition {
         state.is_plain = is_plain;
         state.tried |= is_plain;
         state.ask_at = None;
-        let number = state.ask(now);
+        let number = state.ask();
         let limit = net.limit_of(self.lock_request.usable_ttl());
         net.send(member, Task::Attempt(self.id, number), request, limit);
     }
@@ -85,7 +85,7 @@ impl Acquisition {
 
     /// Begins a round, unless one is under way.
     pub(super) fn begin_round(&mut self, net: &mut Net) {
-        if self.phase != Phase::Asking || self.round.is_some() {
+        if !matches!(self.phase, Phase::Waiting) {
             return;
         }
         let now = net.now;
@@ -108,18 +108,18 @@ impl Acquisition {
                 round.ballot.vote(member, Vote::Failed);
             }
         }
-        self.round = Some(round);
+        self.phase = Phase::Round(round);
     }
 
     /// Returns the request for one member, and whether it puts the waiter into the queue. Returns `None`
     /// while there is no ticket.
     fn request(&mut self, net: &mut Net, member: MemberIndex) -> Option<(Request, bool)> {
         let lock_request = Arc::clone(&self.lock_request);
-        let proposal = match (&self.round, self.phase) {
-            (Some(round), _) => round.proposal,
+        let proposal = match &self.phase {
+            Phase::Round(round) => round.proposal,
             // A late grant joins a lease that is held.
-            (None, Phase::Held(fence)) => fence.get(),
-            (None, Phase::Asking | Phase::Over) => 0,
+            Phase::Held(fence) => fence.get(),
+            Phase::Waiting | Phase::Paused(_) | Phase::Over => 0,
         };
         // The holder's fence shows in its owner.
         if let Some(round) = self.hot_round(net, member)
@@ -169,7 +169,7 @@ impl Acquisition {
     /// foreign clients. In its first second it therefore asks for each lock with a script first.
     fn hot_round(&self, net: &Net, member: MemberIndex) -> Option<&Round> {
         let (now, key) = (net.now.instant, &self.lock_request.key);
-        let round = self.round.as_ref().filter(|_| self.is_asking())?;
+        let round = self.round()?;
         let may_be_hot = self.is_exclusive()
             && self.ticket.is_none()
             && !self.lock_request.barges
@@ -193,8 +193,8 @@ impl Acquisition {
     /// flight.
     pub(crate) fn may_succeed(&self, member: MemberIndex) -> bool {
         let state = &self.members[member];
-        let is_idle = state.asked.is_none() && state.is_queued();
-        is_idle && self.is_asking() && self.pause.is_none()
+        let is_idle = !state.is_asked && state.is_queued();
+        is_idle && matches!(self.phase, Phase::Waiting | Phase::Round(_))
     }
 
     /// Begins a round with a release that names this waiter, and counts the release as its request at the member.
@@ -206,11 +206,11 @@ impl Acquisition {
         self.begin_round(net);
         let successor = Successor {
             lock_request: Arc::clone(&self.lock_request),
-            proposal: self.round.as_ref()?.proposal,
+            proposal: self.round()?.proposal,
             ticket: self.ticket?,
             preferred: self.preferred,
         };
-        let number = self.members[member].ask(net.now.instant);
+        let number = self.members[member].ask();
         let _ = self.rest(net);
         Some(((self.id, number), successor))
     }
@@ -222,7 +222,7 @@ impl Acquisition {
     }
 
     pub(super) fn vote(&mut self, member: MemberIndex, vote: Vote) {
-        if let Some(round) = &mut self.round {
+        if let Some(round) = self.round_mut() {
             round.ballot.vote(member, vote);
         }
     }

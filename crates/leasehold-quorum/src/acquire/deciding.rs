@@ -24,16 +24,16 @@ impl Acquisition {
         if let Err(error) = net.membership.check_ttl(&self.lock_request) {
             return self.refuse(net, error);
         }
-        if let Some(round) = &self.round
+        if let Some(round) = self.round()
             && round.ballot.is_open()
         {
             return self.wait_on(net);
         }
         let counted = self.counted(net);
-        if self.round.is_some() && self.has_ended_grant(net.now.instant) {
+        if self.round().is_some() && self.has_ended_grant(net.now.instant) {
             return self.hold_too_late(net);
         }
-        let Some(round) = &mut self.round else {
+        let Some(round) = self.round_mut() else {
             return;
         };
         match round.ballot.decide(|member| counted.contains(member)) {
@@ -59,7 +59,9 @@ impl Acquisition {
         let end = began + CONNECT_WAIT_MAX;
         let mut is_pending = |member| net.membership.access(now, member, began) == Access::Pending;
         let awaits = now < end && self.members.keys().any(&mut is_pending);
-        self.awaits_until = awaits.then_some(end);
+        if let Some(round) = self.round_mut() {
+            round.awaits_until = awaits.then_some(end);
+        }
         awaits
     }
 
@@ -86,8 +88,6 @@ impl Acquisition {
             return;
         };
         self.phase = Phase::Held(fence);
-        self.round = None;
-        self.pause = None;
         net.known_locks.granted(&self.lock_request.key);
         net.waiters
             .remove(&self.lock_request.key, self.ticket, self.id);
@@ -157,7 +157,7 @@ impl Acquisition {
     fn no_quorum(&mut self, net: &mut Net) {
         let failures = self.failures(net);
         let total = self.members.len();
-        let open = self.members.iter().filter(|it| it.asked.is_some()).count();
+        let open = self.members.iter().filter(|it| it.is_asked).count();
         let has_answers = total - failures.len() >= majority(total);
         // Permits that differ between members are a sign of other holders.
         let is_busy = self.lock_request.mode.permits().is_some() && has_answers && open == 0;
@@ -197,7 +197,7 @@ impl Acquisition {
                 let reason = membership.counts(member, granted.sent, from).err()?;
                 Some(membership.failure(now, member, &reason))
             }
-            Standing::Out if state.asked.is_none() => membership.obstacle(now, member),
+            Standing::Out if !state.is_asked => membership.obstacle(now, member),
             Standing::Out | Standing::Queued(_) | Standing::Refused(_) => None,
         };
         members.filter_map(failure).collect()
@@ -206,7 +206,7 @@ impl Acquisition {
     /// A round of a waiter ends once nothing is in flight or granted: it waits in the queues.
     fn wait_on(&mut self, net: &mut Net) {
         if self.is_queued() && self.is_round_over() {
-            self.round = None;
+            self.phase = Phase::Waiting;
         }
         self.report_busy(net);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_types::{Busy, Error, ErrorKind, LockRequest, Owner};
 
-use super::state::{Acquisition, MemberState, Standing, round_timeout};
+use super::state::{Acquisition, MemberState, Phase, Standing, round_timeout};
 use crate::ballot::majority;
 use crate::errors::too_few;
 use crate::members::MemberIndex;
@@ -28,8 +28,7 @@ impl Acquisition {
     /// vote.
     pub(super) fn leave_queues(&mut self, net: &mut Net) {
         self.give_back(net, Then::AskAgain);
-        self.round = None;
-        self.pause = None;
+        self.phase = Phase::Waiting;
         self.reported_busy = None;
         for state in &mut self.members {
             state.standing = Standing::Out;
@@ -68,10 +67,9 @@ impl Acquisition {
             Some(after) => after.clamp(PAUSE_MIN, PAUSE_MAX),
             None => net.random_part(longest),
         };
-        self.round = None;
+        self.phase = Phase::Paused(net.now.instant + pause);
         self.failures += 1;
         self.reported_busy = None;
-        self.pause = Some(net.now.instant + pause);
         self.unavailable(net, error);
     }
 
@@ -82,13 +80,13 @@ impl Acquisition {
 
     /// The round found no majority in time: it gives everything back, and the waiter keeps its ticket.
     pub(super) fn fail_round(&mut self, net: &mut Net) {
-        self.round = None;
+        self.phase = Phase::Waiting;
         if self.is_round_over() {
             return;
         }
         if self.meets_other_permits() {
             // Each of two such waiters would take its part of the members again at once.
-            let open = self.members.iter().filter(|it| it.asked.is_some()).count();
+            let open = self.members.iter().filter(|it| it.is_asked).count();
             let error = too_few(self.members.len(), open, self.failures(net));
             return self.leave_and_pause(net, error);
         }
@@ -97,9 +95,11 @@ impl Acquisition {
         self.notified_at = None;
         let differ = self.has_differing_permits();
         self.give_back(net, Then::KeepPlace);
-        // Waiters that hold each other's permits must not meet again at once.
         let now = net.now.instant;
-        self.pause = differ.then(|| now + net.random_part(longest));
+        if differ {
+            // Waiters that hold each other's permits must not meet again at once.
+            self.phase = Phase::Paused(now + net.random_part(longest));
+        }
         for state in &mut self.members {
             if !state.is_queued() {
                 state.ask_at = Some(now);
@@ -139,7 +139,7 @@ impl Acquisition {
                 continue;
             }
             state.number += 1;
-            state.asked = None;
+            state.is_asked = false;
             state.ask_at = None;
             state.uncertain = false;
             let is_connected = net.members[member].connected.is_some();

@@ -50,7 +50,7 @@ impl Acquisition {
         if self.is_asking() {
             if self.is_queued() && !net.has_majority(self.began) {
                 self.leave_queues(net);
-            } else if !self.is_paused(net) {
+            } else if !self.is_paused() {
                 for member in self.members.keys() {
                     self.ask_if_out(net, member);
                 }
@@ -63,7 +63,7 @@ impl Acquisition {
     /// Continues after something changed at a member.
     pub(crate) fn resume(&mut self, net: &mut Net) -> Next {
         // Members that failed are asked again once the round is over.
-        if self.is_queued() && self.round.is_none() && self.pause.is_none() {
+        if self.is_queued() && matches!(self.phase, Phase::Waiting) {
             for member_state in &mut self.members {
                 if matches!(member_state.standing, Standing::Failed(_)) {
                     member_state.standing = Standing::Out;
@@ -99,17 +99,23 @@ impl Acquisition {
     pub(crate) fn wake(&mut self, net: &mut Net) -> Next {
         let now = net.now.instant;
         self.timer = None;
-        self.awaits_until.take_if(|it| *it <= now);
-        if self.pause.take_if(|it| *it <= now).is_some() {
-            for member_state in &mut self.members {
-                if member_state.granted().is_none() {
-                    member_state.ask_at = Some(now);
+        match &mut self.phase {
+            Phase::Paused(end) if *end <= now => {
+                self.phase = Phase::Waiting;
+                for member_state in &mut self.members {
+                    if member_state.granted().is_none() {
+                        member_state.ask_at = Some(now);
+                    }
                 }
             }
-        }
-        let end = self.round.as_ref().and_then(|round| round.end);
-        if end.is_some_and(|end| end <= now) && !self.extends_round(net) {
-            self.end_round(net);
+            Phase::Round(round) => {
+                round.awaits_until.take_if(|it| *it <= now);
+                let is_over = round.end.is_some_and(|end| end <= now);
+                if is_over && !self.extends_round(net) {
+                    self.end_round(net);
+                }
+            }
+            Phase::Waiting | Phase::Paused(_) | Phase::Held(_) | Phase::Over => {}
         }
         self.next()
     }
@@ -117,14 +123,10 @@ impl Acquisition {
     /// Continues the round of a waiter whose time is up, while a member that owes it an answer is at work.
     fn extends_round(&mut self, net: &Net) -> bool {
         let members = self.members.iter_enumerated();
-        let owing = members.filter(|(_, state)| state.asked.is_some());
+        let owing = members.filter(|(_, state)| state.is_asked);
         let end = net.round_goes_on(owing.map(|(member, _)| member));
-        let round = self
-            .round
-            .as_mut()
-            .filter(|_| self.lock_request.is_queued());
-        match (round, end) {
-            (Some(round), Some(_)) => {
+        match (&mut self.phase, end) {
+            (Phase::Round(round), Some(_)) if self.lock_request.is_queued() => {
                 round.end = end;
                 true
             }
@@ -138,12 +140,12 @@ impl Acquisition {
             return self.fail_round(net);
         }
         // An attempt without a position waits for each member it asked, up to that member's limit.
-        if let Some(round) = &mut self.round {
+        if let Some(round) = self.round_mut() {
             round.end = None;
         }
         for member in self.members.keys() {
             let state = &self.members[member];
-            if state.asked.is_none() && matches!(state.standing, Standing::Out) {
+            if !state.is_asked && matches!(state.standing, Standing::Out) {
                 let obstacle = net.membership.obstacle(net.now.instant, member);
                 let none = || Error::new(ErrorKind::Unreachable, "the member was not asked");
                 let error = obstacle.map_or_else(none, |it| it.error);
@@ -154,28 +156,30 @@ impl Acquisition {
 
     /// Sets the timer to the earliest due time, unless the acquisition is over.
     fn rest(&mut self, net: &mut Net) -> Next {
-        if self.phase != Phase::Over {
-            let idle = self.members.iter().filter(|it| it.asked.is_none());
-            let next = idle.filter_map(|member_state| member_state.ask_at).min();
-            // No member is asked before the end of a pause.
-            let next = next.max(next.and(self.pause));
-            let end = self.round.as_ref().and_then(|round| round.end);
-            let due = [next, end, self.pause, self.awaits_until];
-            let next = due.into_iter().flatten().min();
-            net.set_timer(Timer::Acquire(self.id), &mut self.timer, next);
-        }
+        let idle = self.members.iter().filter(|it| !it.is_asked);
+        let next = idle.filter_map(|member_state| member_state.ask_at).min();
+        let due = match &self.phase {
+            Phase::Waiting | Phase::Held(_) => next,
+            Phase::Paused(end) => Some(*end),
+            Phase::Round(round) => [next, round.end, round.awaits_until]
+                .into_iter()
+                .flatten()
+                .min(),
+            Phase::Over => None,
+        };
+        net.set_timer(Timer::Acquire(self.id), &mut self.timer, due);
         self.next()
     }
 
     fn next(&self) -> Next {
         match self.phase {
-            Phase::Asking | Phase::Held(_) => Next::Runs,
             Phase::Over => Next::Over,
+            _ => Next::Runs,
         }
     }
 
-    fn is_paused(&self, net: &Net) -> bool {
-        self.pause.is_some_and(|pause| pause > net.now.instant)
+    fn is_paused(&self) -> bool {
+        matches!(self.phase, Phase::Paused(_))
     }
 
     /// The member may have the lease from now on: it is repaired there.

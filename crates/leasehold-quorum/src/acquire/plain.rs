@@ -252,12 +252,12 @@ impl Plain {
             Acquisition::new(self.id, lock_request, net.members.len(), self.began, slot);
         let mut round = ordinary.new_round(fence.get(), self.end);
         for (member, state) in ordinary.members.iter_mut_enumerated() {
-            state.ask(self.began);
+            state.ask();
             state.is_plain = true;
             state.tried = true;
             let data = net.members[member].data();
             if let Some(incarnation) = data.filter(|_| self.granted.contains(member)).cloned() {
-                state.asked = None;
+                state.is_asked = false;
                 state.standing = Standing::Granted(Granted {
                     sent: self.began,
                     fence: Some(fence),
@@ -268,10 +268,10 @@ impl Plain {
             }
         }
         ordinary.timer = self.timer;
-        match self.is_held {
-            true => ordinary.phase = Phase::Held(fence),
-            false => ordinary.round = Some(round),
-        }
+        ordinary.phase = match self.is_held {
+            true => Phase::Held(fence),
+            false => Phase::Round(round),
+        };
         ordinary
     }
 

@@ -23,29 +23,28 @@ pub(crate) struct Acquisition {
     /// The position in the queue, once it is drawn.
     pub(super) ticket: Option<u64>,
     pub(super) members: PerMember<MemberState>,
-    pub(super) round: Option<Round>,
     /// Whether a round began before.
     pub(super) had_round: bool,
     /// How many rounds failed one after the other.
     pub(super) failures: u32,
     /// When to look again: at the end of the round or of a pause, or when a member asked for it.
     pub(super) timer: Option<BootInstant>,
-    /// The pause after a failed round: no member is asked before this.
-    pub(super) pause: Option<BootInstant>,
     /// The position that the last busy event reported to the driver, if there was such an event.
     pub(super) reported_busy: Option<Option<u64>>,
-    /// How long the attempt waits for members that are not connected yet.
-    pub(super) awaits_until: Option<BootInstant>,
     /// When a member first notified this waiter, since the last failed round.
     pub(super) notified_at: Option<BootInstant>,
     /// The permit that the next round prefers.
     pub(super) preferred: Option<PermitSlot>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Phase {
-    /// It has no majority yet.
-    Asking,
+    /// No round is under way: it waits in queues, or no member was asked yet.
+    Waiting,
+    /// A round failed: no member is asked before this.
+    Paused(BootInstant),
+    /// Members were asked, and are not a majority yet.
+    Round(Round),
     /// A majority granted the lease, with this fence. Late grants join it.
     Held(Fence),
     /// It is given back, or another operation continues with the lease.
@@ -57,12 +56,12 @@ pub(super) enum Phase {
 pub(crate) struct MemberState {
     /// The number of the last attempt at this member. Replies to older ones are void.
     pub(crate) number: u32,
-    /// When the attempt in flight was sent.
-    pub(crate) asked: Option<BootInstant>,
+    /// An attempt is in flight.
+    pub(crate) is_asked: bool,
     pub(crate) standing: Standing,
     /// When the member wants to be asked again.
     pub(crate) ask_at: Option<BootInstant>,
-    /// The request in flight is one of the plain commands.
+    /// The last attempt used the plain commands.
     pub(crate) is_plain: bool,
     /// The plain commands were tried in this round. They raised the counter to the proposal.
     pub(crate) tried: bool,
@@ -107,6 +106,8 @@ pub(crate) struct Round {
     /// The lock was granted before on these connections.
     pub(crate) is_known: bool,
     pub(crate) ballot: Ballot,
+    /// How long it waits for members that are not connected yet, though a majority granted the lease.
+    pub(super) awaits_until: Option<BootInstant>,
 }
 
 impl Acquisition {
@@ -121,16 +122,13 @@ impl Acquisition {
             id,
             lock_request,
             began,
-            phase: Phase::Asking,
+            phase: Phase::Waiting,
             ticket: None,
             members: ti_vec![MemberState::default(); members],
-            round: None,
             had_round: false,
             failures: 0,
             timer: None,
-            pause: None,
             reported_busy: None,
-            awaits_until: None,
             notified_at: None,
             preferred,
         }
@@ -150,7 +148,21 @@ impl Acquisition {
     }
 
     pub(crate) fn is_asking(&self) -> bool {
-        self.phase == Phase::Asking
+        !matches!(self.phase, Phase::Held(_) | Phase::Over)
+    }
+
+    pub(super) fn round(&self) -> Option<&Round> {
+        match &self.phase {
+            Phase::Round(round) => Some(round),
+            _ => None,
+        }
+    }
+
+    pub(super) fn round_mut(&mut self) -> Option<&mut Round> {
+        match &mut self.phase {
+            Phase::Round(round) => Some(round),
+            _ => None,
+        }
     }
 
     /// Whether it reported that another owner holds the lock.
@@ -174,14 +186,14 @@ impl Acquisition {
             expire: false,
             is_known: false,
             ballot,
+            awaits_until: None,
         }
     }
 
     /// Whether a round has nothing left to wait for: no request is in flight, and no member granted anything.
     pub(crate) fn is_round_over(&self) -> bool {
-        let quiet = |member_state: &MemberState| {
-            member_state.asked.is_none() && member_state.granted().is_none()
-        };
+        let quiet =
+            |member_state: &MemberState| !member_state.is_asked && member_state.granted().is_none();
         self.members.iter().all(quiet)
     }
 
@@ -247,9 +259,9 @@ impl Acquisition {
 
 impl MemberState {
     /// An attempt is sent. Returns its number.
-    pub(super) fn ask(&mut self, now: BootInstant) -> u32 {
+    pub(super) fn ask(&mut self) -> u32 {
         self.number += 1;
-        self.asked = Some(now);
+        self.is_asked = true;
         self.number
     }
 
@@ -277,12 +289,12 @@ impl MemberState {
 
     /// Whether the member may have a lease or an entry of this acquisition.
     pub(crate) fn may_have(&self) -> bool {
-        self.asked.is_some() || self.uncertain || self.is_queued() || self.granted().is_some()
+        self.is_asked || self.uncertain || self.is_queued() || self.granted().is_some()
     }
 
     /// The member failed. The request may have taken effect.
     pub(crate) fn fail(&mut self, error: Error) {
-        self.asked = None;
+        self.is_asked = false;
         self.uncertain |= error.effect() == Effect::Unknown;
         self.standing = Standing::Failed(error);
     }
