@@ -197,7 +197,10 @@ impl Acquisition {
                 let reason = membership.counts(member, granted.sent, from).err()?;
                 Some(membership.failure(now, member, &reason))
             }
-            Standing::Out if !state.is_asked => membership.obstacle(now, member),
+            // What a member said about the queue before it fell silent is no answer of this round.
+            Standing::Out | Standing::Queued(_) if !state.is_asked => {
+                membership.obstacle(now, member)
+            }
             Standing::Out | Standing::Queued(_) | Standing::Refused(_) => None,
         };
         members.filter_map(failure).collect()

@@ -62,11 +62,10 @@ impl Acquisition {
     pub(super) fn leave_and_pause(&mut self, net: &mut Net, error: Error) {
         self.give_back(net, Then::AskAgain);
         let longest = round_timeout(net.round_trip(), self.failures);
-        // The votes may return with time alone.
-        let pause = match error.eligible_after() {
-            Some(after) => after.clamp(PAUSE_MIN, PAUSE_MAX),
-            None => net.random_part(longest),
-        };
+        // The votes may return with time alone. That of a clock at the edge of the tolerance returns at once, and is lost
+        // again with each answer.
+        let again = error.eligible_after().unwrap_or_default();
+        let pause = again.min(PAUSE_MAX).max(net.random_part(longest));
         self.phase = Phase::Paused(net.now.instant + pause);
         self.failures += 1;
         self.reported_busy = None;

@@ -183,3 +183,30 @@ fn waiter_without_votes_asks_for_no_lock() {
     fixture.pass(WAIT / 2);
     assert!(matches!(fixture.outcomes[&id], Outcome::Acquired(_)));
 }
+
+/// One member is silent, and the clock of another one drifts out of the tolerance: with two clocks, each answer to an
+/// earlier request loses its vote, and each new request could have one.
+#[test]
+fn waiter_pauses_while_grants_do_not_count() {
+    let mut fixture = Fixture::new(3);
+    let other = lock_request().owner;
+    for holders in &mut fixture.holders {
+        holders.insert(other, 1);
+    }
+    let waiter = lock_request().waiting(true);
+    let id = fixture.start(Operation::Acquire(Arc::new(waiter)));
+    fixture.deaf.insert(2);
+    for _ in 0..80 {
+        fixture.quorum.servers[1].ahead += Duration::from_millis(4);
+        fixture.pass(SECOND);
+    }
+    for member in 0..2 {
+        fixture.holders[member].clear();
+        fixture.got[member].clear();
+    }
+    fixture.pass(2 * SECOND);
+    assert!(!fixture.outcomes.contains_key(&id));
+    let asked = fixture.got[0].iter().filter(|name| **name == "acquire");
+    let rounds = asked.count();
+    assert!((1..40).contains(&rounds), "{rounds} rounds");
+}
