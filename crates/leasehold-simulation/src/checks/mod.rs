@@ -63,6 +63,7 @@ pub(crate) fn all(events: &[Event], plan: &Plan) -> (Vec<Violation>, Vec<Time>) 
         order::turn_order,
         order::kept_places,
         pace::poll_rate,
+        pace::rounds,
         pace::bounded,
         records::records,
     ];

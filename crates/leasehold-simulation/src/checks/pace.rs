@@ -76,6 +76,32 @@ pub(super) fn poll_rate(facts: &Facts<'_>) -> Vec<Violation> {
     violations
 }
 
+/// I10: a waiter begins a limited number of rounds. Each one that fails returns it to the queues, without a notification
+/// that could limit the rate.
+pub(super) fn rounds(facts: &Facts<'_>) -> Vec<Violation> {
+    let mut failed = BTreeMap::<(Wait, usize), Vec<Time>>::new();
+    let mut violations = Vec::new();
+    for event in facts.events {
+        let What::Executed(it) = &event.what else {
+            continue;
+        };
+        if it.kind != Kind::Requeue || it.stray {
+            continue;
+        }
+        let failed = failed.entry((it.wait, it.server)).or_default();
+        failed.retain(|at| at + SECOND >= event.at);
+        failed.push(event.at);
+        if failed.len() == ROUNDS_MAX + 1 {
+            let text = format!(
+                "w{} gave more than {ROUNDS_MAX} rounds back at server {} in 1 s",
+                it.wait, it.server
+            );
+            violations.push(reject("rounds", event.at, text));
+        }
+    }
+    violations
+}
+
 /// Returns the position of a wait in a queue. Requests for a shared lease have their turn together if no other
 /// waiter is before them.
 fn position(facts: &Facts<'_>, queue: &[Wait], wait: Wait) -> Option<usize> {
@@ -130,6 +156,9 @@ const PAUSE_MIN: Time = 800 * MILLIS;
 /// The longest pause doubles from about 10 ms to 800 ms, and each pause is a random part of it.
 const LEAVES_MAX: usize = 15;
 
+/// A round without a majority takes 10 ms and more, and waiters that split the votes of the servers fail some times.
+const ROUNDS_MAX: usize = 40;
+
 /// Each time something changes on one of five servers, the others may have to learn of it.
 const LOOKS_MAX: usize = 60;
 
@@ -177,6 +206,16 @@ mod tests {
             judge(poll_rate, [begin, rounds.collect()].concat())
         };
         assert_eq!((leaves(15), leaves(16)), (0, 1));
+    }
+
+    #[test]
+    fn waiter_gives_few_rounds_back() {
+        let rounds = |count: u64| {
+            let back = |n| ran(1_000 + 10 * n, 0, Kind::Requeue, 1, &[(1, 9_000)], &[]);
+            let begin = vec![asked(500, 1, 0)];
+            judge(rounds, [begin, (0..count).map(back).collect()].concat())
+        };
+        assert_eq!((rounds(40), rounds(41)), (0, 1));
     }
 
     #[test]
