@@ -12,7 +12,7 @@ use crate::request::{Lease, RequestId};
 pub(crate) struct Member {
     /// The requests without a reply, in the order in which they were sent. Replies keep this order.
     flights: VecDeque<Flight>,
-    /// No request reaches its limit before this.
+    /// Until then the requests need no look: none reaches its limit, or the last look was a moment ago.
     next_limit: Option<BootInstant>,
     /// When the connection was opened; `None` while there is none.
     pub(crate) connected: Option<BootInstant>,
@@ -110,6 +110,10 @@ pub(crate) const HOT_PAUSE: Duration = Duration::from_secs(1);
 /// The greatest number of releases that are owed to one member. Leases end by themselves.
 const OWED_MAX: usize = 10_000;
 
+/// After a request reached its limit, the others are looked at this much later: a member that froze under load leaves
+/// many thousands of them.
+const LIMIT_STEP: Duration = Duration::from_millis(10);
+
 /// How many requests a silent member may have in flight. Beyond that it is owed its releases, and it gets no
 /// other requests.
 const SILENT_FLIGHTS_MAX: usize = 1_000;
@@ -190,7 +194,8 @@ impl Member {
         });
         let expired = expired.collect();
         let waiting = self.flights.iter().filter(|flight| !flight.late);
-        self.next_limit = waiting.map(|flight| flight.limit).min();
+        let next = waiting.map(|flight| flight.limit).min();
+        self.next_limit = next.map(|next| next.max(now + LIMIT_STEP));
         expired
     }
 
@@ -241,7 +246,9 @@ impl Member {
     }
 
     pub(crate) fn owe(&mut self, lease: Lease, now: BootInstant) {
-        self.owed.retain(|owed| owed.until > now);
+        while self.owed.front().is_some_and(|owed| owed.until <= now) {
+            self.owed.pop_front();
+        }
         if self.owed.len() < OWED_MAX {
             let until = now + lease.lock_request.ttl;
             self.owed.push_back(Owed { lease, until });
@@ -271,3 +278,7 @@ pub(crate) fn late(limit: Duration) -> Error {
     let text = format!("no answer within {limit:?}");
     Error::new(leasehold_types::ErrorKind::Unreachable, text).with_unknown_effect()
 }
+
+#[cfg(test)]
+#[path = "member_tests.rs"]
+mod tests;
