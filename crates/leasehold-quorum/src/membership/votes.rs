@@ -25,12 +25,15 @@ impl Membership {
         if verdict.is_ok() && matches!(told, Some(None)) {
             return verdict;
         }
-        let known = told.as_ref().map(Option::as_ref);
-        // A member that this client has not asked yet is no news.
-        if !matches!(verdict, Err(UntrustedReason::Unknown))
-            && known != Some(verdict.as_ref().err())
-        {
-            let again = matches!(known, Some(Some(_)));
+        let is_news = match (&verdict, &*told) {
+            // This client has not asked the member yet.
+            (Err(UntrustedReason::Unknown), _) => false,
+            (Err(reason), Some(Some(told))) => !reason.is_known(told),
+            (Ok(()), Some(None)) => false,
+            _ => true,
+        };
+        if is_news {
+            let again = matches!(told, Some(Some(_)));
             let reason = verdict.as_ref().err().cloned();
             self.events.push_back(match &reason {
                 Some(reason) => MemberEvent::NoVote {

@@ -53,6 +53,9 @@ pub(crate) enum UntrustedReason {
     Changed,
 }
 
+/// Times within this span of each other are the same.
+const SAME_TIME: Duration = Duration::from_secs(1);
+
 /// How a member came to forget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forgetting {
@@ -149,6 +152,22 @@ impl UntrustedReason {
             Self::Forgot { until, .. } => *until,
             Self::Young { until, .. } | Self::WrongClock { until, .. } => Some(*until),
             _ => None,
+        }
+    }
+
+    /// Whether `known` gave the same reason. Each look at a member moves the times a little.
+    pub(crate) fn is_known(&self, known: &Self) -> bool {
+        let is_close = match (self.until(), known.until()) {
+            (Some(now), Some(then)) => now.since(then).max(then.since(now)) < SAME_TIME,
+            (now, then) => now == then,
+        };
+        match (self, known) {
+            (Self::Forgot { what, .. }, Self::Forgot { what: known, .. }) => {
+                what == known && is_close
+            }
+            (Self::Young { .. }, Self::Young { .. })
+            | (Self::WrongClock { .. }, Self::WrongClock { .. }) => is_close,
+            _ => self == known,
         }
     }
 

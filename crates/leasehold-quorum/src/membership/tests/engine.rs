@@ -210,3 +210,27 @@ fn waiter_pauses_while_grants_do_not_count() {
     let rounds = asked.count();
     assert!((1..40).contains(&rounds), "{rounds} rounds");
 }
+
+#[test]
+fn missing_votes_are_reported_once() {
+    let mut witness = Fixture::new(3);
+    witness.restart_empty(0);
+    witness.restart_empty(1);
+    witness.pass(SECOND);
+    // Another client learns from the members when that was, each time to within a round trip.
+    let mut fixture = Fixture::of(witness.quorum, 3, true);
+    fixture.start(Operation::Acquire(Arc::new(lock_request().waiting(true))));
+    for millis in 1..20 {
+        fixture.round_trip = Duration::from_millis(millis);
+        fixture.pass(SECOND);
+    }
+    assert_eq!(missing_votes(&fixture), 2);
+    fixture.restart_empty(1);
+    fixture.pass(SECOND);
+    assert!(missing_votes(&fixture) > 2, "a later loss is news");
+}
+
+fn missing_votes(fixture: &Fixture) -> usize {
+    let events = fixture.events.iter();
+    events.filter(|event| event.starts_with("NoVote")).count()
+}

@@ -13,7 +13,7 @@ use crate::{
 
 pub(super) const TTL: Duration = Duration::from_secs(10);
 
-/// An engine, and members that store one lock. A reply takes a millisecond.
+/// An engine, and members that store one lock.
 pub(super) struct Fixture {
     pub(super) quorum: TestQuorum,
     engine: Engine,
@@ -32,6 +32,8 @@ pub(super) struct Fixture {
     /// What waiters learned, as text.
     pub(super) progress: Vec<String>,
     pub(super) events: Vec<String>,
+    /// How long a reply takes.
+    pub(super) round_trip: Duration,
     /// The names of the requests that each member got.
     pub(super) got: Vec<Vec<&'static str>>,
     /// The notifications that follow the replies.
@@ -72,6 +74,7 @@ impl Fixture {
             outcomes: BTreeMap::new(),
             progress: Vec::new(),
             events: Vec::new(),
+            round_trip: Duration::from_millis(1),
             got: vec![Vec::new(); servers],
             turns: Vec::new(),
         }
@@ -110,7 +113,8 @@ impl Fixture {
             if batches.is_empty() {
                 return;
             }
-            self.quorum.now += Duration::from_millis(1);
+            self.quorum.now += self.round_trip / 2;
+            let mut answers = Vec::new();
             for (member, requests) in batches {
                 let reply = |(id, request)| (id, self.reply(member, request));
                 let replies = requests.into_iter().map(reply).collect();
@@ -119,7 +123,10 @@ impl Fixture {
                     continue;
                 }
                 let sample = self.quorum.sample(member);
-                let batch = BatchReply { sample, replies };
+                answers.push((member, BatchReply { sample, replies }));
+            }
+            self.quorum.now += self.round_trip / 2;
+            for (member, batch) in answers {
                 self.engine.handle_replies(self.now(), member.into(), batch);
             }
             for (member, turn) in std::mem::take(&mut self.turns) {
