@@ -19,6 +19,13 @@ fn lease(ttl: Duration) -> Lease {
     }
 }
 
+fn connected() -> Member {
+    Member {
+        connected: Some(at(0)),
+        ..Member::default()
+    }
+}
+
 /// A member with requests that reach their limits at these times.
 fn asked(limits: impl IntoIterator<Item = u64>) -> Member {
     let mut member = Member::default();
@@ -41,8 +48,7 @@ fn requests_are_looked_at_in_steps() {
 
 #[test]
 fn releases_owed_to_a_member_are_limited() {
-    let mut member = Member::default();
-    member.connected = Some(at(0));
+    let mut member = connected();
     for millis in 0..OWED_MAX as u64 + 5 {
         member.owe(lease(TTL * 10), at(millis));
     }
@@ -52,8 +58,7 @@ fn releases_owed_to_a_member_are_limited() {
 
 #[test]
 fn ended_leases_make_room_for_other_releases() {
-    let mut member = Member::default();
-    member.connected = Some(at(0));
+    let mut member = connected();
     for _ in 0..OWED_MAX {
         member.owe(lease(TTL), at(0));
     }
