@@ -22,7 +22,7 @@ mod virtual_time;
 pub use {
     faults::{CrashInjector, Fault, FaultyStore, StoreCall},
     fuzz_seeds::feed_seeds,
-    processes::{reset_ignored_signals, start_on_terminal, written_on},
+    processes::{SecondProcess, reset_ignored_signals, start_on_terminal, written_on},
 };
 
 pub use virtual_time::{SeededEntropy, VirtualClock, virtual_ambient};

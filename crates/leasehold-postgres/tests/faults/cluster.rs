@@ -5,8 +5,8 @@ use leasehold_postgres::PostgresStore;
 use leasehold_testkit::faults::{Findings, Hold, ProtectedResource, Proxy};
 use leasehold_testkit::servers::{PostgresServer, until};
 
-use crate::process::Process;
 use crate::worker;
+use leasehold_testkit::SecondProcess;
 
 /// How many processes share the lock.
 const WORKERS: usize = 4;
@@ -19,7 +19,7 @@ const SITES: usize = 2;
 #[derive(Debug)]
 pub(crate) struct Cluster {
     // Workers come first, because they must end before what they work on.
-    pub(crate) workers: Vec<Process>,
+    pub(crate) workers: Vec<SecondProcess>,
     pub(crate) paths: Vec<Proxy>,
     pub(crate) server: PostgresServer,
     pub(crate) standby: Option<PostgresServer>,

@@ -9,7 +9,6 @@
 
 mod cluster;
 mod fault;
-mod process;
 mod worker;
 
 use std::process::ExitCode;

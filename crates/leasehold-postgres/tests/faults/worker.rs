@@ -17,7 +17,7 @@ use leasehold_testkit::SeededEntropy;
 use leasehold_testkit::faults::ResourceClient;
 use tokio_postgres::NoTls;
 
-use crate::process::Process;
+use leasehold_testkit::SecondProcess;
 
 pub(crate) const VERB: &str = "--worker";
 
@@ -37,10 +37,10 @@ pub(crate) const TABLES: &str = "create table counter (value bigint); insert int
      create table written (number bigserial, fence bigint, value bigint);";
 
 /// Starts worker `number`, which takes the lock at one address, and works at the other.
-pub(crate) fn start(number: usize, resource: &Path, locks: &str, data: &str) -> Process {
+pub(crate) fn start(number: usize, resource: &Path, locks: &str, data: &str) -> SecondProcess {
     let resource = resource.display().to_string();
     let own = [VERB, &number.to_string(), &resource, locks, data];
-    Process::start(own.map(String::from))
+    SecondProcess::start(own.map(String::from))
 }
 
 pub(crate) fn main(arguments: &[&str]) -> ExitCode {

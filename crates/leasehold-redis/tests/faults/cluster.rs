@@ -8,9 +8,9 @@ use leasehold_testkit::SeededEntropy;
 use leasehold_testkit::faults::{History, Hold, Outages, ProtectedResource, Proxy};
 use leasehold_testkit::servers::{RedisBuilder, RedisSet, until};
 
-use crate::process::Process;
 use crate::set::{self, MAX_TTL, TTL};
 use crate::worker::{self, Way};
+use leasehold_testkit::SecondProcess;
 
 /// How many members the quorum has.
 pub(crate) const MEMBERS: usize = 5;
@@ -30,7 +30,7 @@ const NOTICED: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Cluster {
     // Workers come first, because they must end before what they work on.
-    pub(crate) workers: Vec<Process>,
+    pub(crate) workers: Vec<SecondProcess>,
     /// By site, then by member.
     paths: Vec<Vec<Proxy>>,
     pub(crate) servers: RedisSet,

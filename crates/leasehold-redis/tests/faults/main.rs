@@ -13,7 +13,6 @@ mod critiques;
 mod fault;
 mod fault_actions;
 mod new_disk;
-mod process;
 mod queue;
 mod row;
 mod set;

@@ -13,8 +13,8 @@ use leasehold_redis::TrustRules;
 use leasehold_testkit::SeededEntropy;
 use leasehold_testkit::faults::ResourceClient;
 
-use crate::process::Process;
 use crate::set::{self, MAX_TTL, TTL};
+use leasehold_testkit::SecondProcess;
 
 pub(crate) const VERB: &str = "--worker";
 
@@ -52,7 +52,7 @@ pub(crate) fn start(
     resource: &Path,
     (rules, way): (TrustRules, Way),
     urls: &[String],
-) -> Process {
+) -> SecondProcess {
     let resource = resource.display().to_string();
     let own = [
         VERB.into(),
@@ -62,7 +62,7 @@ pub(crate) fn start(
         name_of(&RULES, rules),
         name_of(&WAYS, way),
     ];
-    Process::start(own.into_iter().chain(urls.iter().cloned()))
+    SecondProcess::start(own.into_iter().chain(urls.iter().cloned()))
 }
 
 fn name_of<T: Copy + PartialEq>(known: &[(&str, T)], value: T) -> String {

@@ -1,16 +1,13 @@
-use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
-use std::process::{Child, Command, Output};
+use std::process::{Command, Output};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use super::child::spawn_bound;
 use super::ports::free_port;
-use super::{EtcdBuilder, TestCa, until};
+use super::server_process::ServerProcess;
+use super::{EtcdBuilder, TestCa};
 
 /// One real etcd server: alone, or a member of an [`EtcdSet`](super::EtcdSet). Dropping it stops the server.
 #[derive(Debug)]
@@ -18,7 +15,7 @@ pub struct EtcdServer {
     settings: EtcdBuilder,
     ports: Ports,
     arguments: Vec<String>,
-    process: Option<Child>,
+    process: Option<ServerProcess>,
     dir: TempDir,
 }
 
@@ -81,7 +78,8 @@ impl EtcdServer {
             .prefix("leasehold-etcd-")
             .tempdir()?;
         let (scheme, local) = (settings.scheme(), Ipv4Addr::LOCALHOST);
-        let mut arguments = settings.common_arguments(&dir.path().join("data"));
+        let mut arguments = vec!["etcd".into()];
+        arguments.extend(settings.common_arguments(&dir.path().join("data")));
         let Ports {
             client,
             peer,
@@ -128,31 +126,23 @@ impl EtcdServer {
     ///
     /// If it was killed.
     pub fn pid(&self) -> u32 {
-        let process = self.process.as_ref();
-        process
-            .unwrap_or_else(|| panic!("this server was killed"))
-            .id()
+        self.process().id()
     }
 
     /// Stops the process (`SIGSTOP`), and returns once it is stopped. Its kernel still accepts connections
     /// and data for it.
     pub fn freeze(&self) {
-        self.signal(Signal::SIGSTOP);
-        until("the server stands still", || self.state() == Some('T'));
+        self.process().freeze();
     }
 
     /// Continues the stopped process (`SIGCONT`).
     pub fn thaw(&self) {
-        self.signal(Signal::SIGCONT);
+        self.process().thaw();
     }
 
     /// Kills the process at once (`SIGKILL`), frozen or not. Its ports stay reserved.
     pub fn kill(&mut self) {
-        if let Some(mut process) = self.process.take() {
-            // An error means that the process has ended already. The wait then only reaps it.
-            let _ = process.kill();
-            let _ = process.wait();
-        }
+        self.process = None;
     }
 
     /// Starts it again on the same ports with the same data, and waits until it answers. Kills it first if it is
@@ -177,13 +167,12 @@ impl EtcdServer {
 
     /// Returns whether it answers, and knows of a leader.
     pub fn is_healthy(&self) -> bool {
-        let answer = self.ask("/health").unwrap_or_default();
-        answer.contains(r#""health":"true""#)
+        is_healthy(self.ports.metrics)
     }
 
     /// Returns whether it is the leader.
     pub fn is_leader(&self) -> bool {
-        let answer = self.ask("/metrics").unwrap_or_default();
+        let answer = ask(self.ports.metrics, "/metrics").unwrap_or_default();
         answer.lines().any(|line| line == "etcd_server_is_leader 1")
     }
 
@@ -245,53 +234,33 @@ impl EtcdServer {
 
     /// Waits until the server answers.
     pub(super) fn await_health(&mut self) -> io::Result<()> {
-        let mut ended = None;
-        until("etcd answers", || {
-            let process = self.process.as_mut();
-            ended = process.and_then(|process| process.try_wait().ok().flatten());
-            ended.is_some() || self.is_healthy()
-        });
-        let Some(status) = ended else {
-            return Ok(());
-        };
-        let written = fs::read_to_string(self.dir.path().join("etcd.log")).unwrap_or_default();
-        if written.contains("address already in use") {
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, written));
-        }
-        let text = format!("etcd ended at once ({status}) and wrote:\n{written}");
-        Err(io::Error::other(text))
+        let metrics = self.ports.metrics;
+        let process = self.process.as_mut().expect("a server that was started");
+        process.await_ready(|_| is_healthy(metrics))
     }
 
     fn run(&mut self) -> io::Result<()> {
         let log = self.dir.path().join("etcd.log");
-        self.process = Some(spawn_bound("etcd", &self.arguments, &[], &log)?);
+        self.process = Some(ServerProcess::start("etcd", &self.arguments, &[], log)?);
         Ok(())
     }
 
-    fn ask(&self, path: &str) -> io::Result<String> {
-        let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.ports.metrics))?;
-        connection.set_read_timeout(Some(HEALTH_LIMIT))?;
-        write!(connection, "GET {path} HTTP/1.0\r\n\r\n")?;
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer)?;
-        Ok(answer)
-    }
-
-    fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.pid()).map(Pid::from_raw);
-        let sent = pid.map(|pid| kill(pid, signal));
-        assert!(matches!(sent, Ok(Ok(()))), "{signal}: {sent:?}");
-    }
-
-    /// Returns the letter of the process's state. The name before it, in brackets, may contain anything.
-    fn state(&self) -> Option<char> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).ok()?;
-        stat.rsplit_once(") ")?.1.chars().next()
+    fn process(&self) -> &ServerProcess {
+        let process = self.process.as_ref();
+        process.unwrap_or_else(|| panic!("this server was killed"))
     }
 }
 
-impl Drop for EtcdServer {
-    fn drop(&mut self) {
-        self.kill();
-    }
+fn is_healthy(metrics: u16) -> bool {
+    let answer = ask(metrics, "/health").unwrap_or_default();
+    answer.contains(r#""health":"true""#)
+}
+
+fn ask(metrics: u16, path: &str) -> io::Result<String> {
+    let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, metrics))?;
+    connection.set_read_timeout(Some(HEALTH_LIMIT))?;
+    write!(connection, "GET {path} HTTP/1.0\r\n\r\n")?;
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer)?;
+    Ok(answer)
 }

@@ -5,10 +5,10 @@
 //! skipped.
 
 mod ca;
-mod child;
 mod etcd_builder;
 mod etcd_server;
 mod etcd_set;
+mod pgbouncer;
 mod ports;
 mod postgres_server;
 mod psql_session;
@@ -18,6 +18,7 @@ mod redis_server;
 mod redis_set;
 mod resp;
 mod server_clock;
+mod server_process;
 mod until;
 mod zookeeper;
 mod zookeeper_connection;
@@ -26,6 +27,7 @@ pub use ca::TestCa;
 pub use etcd_builder::EtcdBuilder;
 pub use etcd_server::EtcdServer;
 pub use etcd_set::EtcdSet;
+pub use pgbouncer::PgBouncer;
 pub use postgres_server::{PostgresBuilder, PostgresServer};
 pub use psql_session::PsqlSession;
 pub use redis_builder::{AppendFsync, RedisBuilder};

@@ -3,14 +3,14 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, User, chown, geteuid};
 use tempfile::TempDir;
 
-use super::child::spawn_bound;
 use super::ports::free_port;
+use super::server_process::ServerProcess;
 use super::{PsqlSession, TestCa, until};
 
 /// The configuration of a [`PostgresServer`].
@@ -28,7 +28,7 @@ pub struct PostgresBuilder {
 /// PostgreSQL refuses to run as root. If this process is root, the server runs as the user `nobody`.
 #[derive(Debug)]
 pub struct PostgresServer {
-    process: Option<Child>,
+    process: Option<ServerProcess>,
     programs: PathBuf,
     arguments: Vec<String>,
     port: u16,
@@ -117,9 +117,7 @@ impl PostgresBuilder {
         unprivileged: &Unprivileged,
         dir: &TempDir,
     ) -> Vec<String> {
-        let mut arguments = unprivileged.wrapper.clone();
-        arguments.extend(["--pdeathsig", "KILL"].map(String::from));
-        arguments.push(programs.join("postgres").display().to_string());
+        let mut arguments = unprivileged.command(&programs.join("postgres"));
         let data = dir.path().join("data").display().to_string();
         arguments.extend(["-D".into(), data]);
         let settings = [
@@ -227,13 +225,13 @@ impl PostgresServer {
 
     /// Ends the server and its helpers at once, without a checkpoint.
     pub fn kill(&mut self) {
-        let Some(mut process) = self.process.take() else {
+        let Some(process) = self.process.take() else {
             return;
         };
         self.thaw_all(process.id());
         // SIGQUIT, the "immediate shutdown". Unlike SIGKILL, it lets the server free its shared memory.
         signal(process.id(), Signal::SIGQUIT);
-        let _ = process.wait();
+        process.wait();
     }
 
     /// Starts it again, after [`kill`](Self::kill) if it runs, on the same port with the same data.
@@ -280,27 +278,14 @@ impl PostgresServer {
         let log = self.dir.path().join("postgres.log");
         let mut arguments = self.arguments.clone();
         arguments.extend(["-c".into(), format!("port={}", self.port)]);
-        let mut process = spawn_bound("setpriv", &arguments, &[], &log)?;
-        let mut ended = None;
-        let mut written = String::new();
-        until("postgres accepts connections", || {
-            written = fs::read_to_string(&log).unwrap_or_default();
-            ended = process.try_wait().ok().flatten();
-            // A standby accepts read-only ones.
-            ended.is_some() || written.contains("ready to accept ")
-        });
-        match ended {
-            None => {
-                self.process = Some(process);
-                Ok(())
-            }
-            Some(_) if written.contains("Address already in use") => {
-                Err(io::Error::new(io::ErrorKind::AddrInUse, written))
-            }
-            Some(status) => Err(io::Error::other(format!(
-                "postgres ended at once ({status}) and wrote:\n{written}"
-            ))),
+        let process = ServerProcess::start("postgres", &arguments, &[], log)?;
+        let process = self.process.insert(process);
+        // A standby accepts read-only ones.
+        let started = process.await_ready(|written| written.contains("ready to accept "));
+        if started.is_err() {
+            self.process = None;
         }
+        started
     }
 }
 
@@ -329,7 +314,7 @@ fn signal(pid: u32, signal: Signal) {
 
 /// How to start commands that must not run as root.
 #[derive(Debug)]
-struct Unprivileged {
+pub(super) struct Unprivileged {
     /// Arguments for setpriv(1).
     wrapper: Vec<String>,
     user: Option<User>,
@@ -337,7 +322,7 @@ struct Unprivileged {
 
 impl Unprivileged {
     /// Gives `dir` to the unprivileged user if this process runs as root.
-    fn of(dir: &Path) -> Self {
+    pub(super) fn of(dir: &Path) -> Self {
         if !geteuid().is_root() {
             return Self {
                 wrapper: vec![],
@@ -367,7 +352,7 @@ impl Unprivileged {
         fs::write(&password, PostgresServer::PASSWORD).expect("a file");
         self.give(&password);
         let password = password.display().to_string();
-        let mut initdb = self.command(&programs.join("initdb"));
+        let mut initdb = self.tool(&programs.join("initdb"));
         initdb
             .args(["--pgdata", data, "--username", USER, "--pwfile", &password])
             .args(["--auth-local", "trust", "--auth-host", "scram-sha-256"])
@@ -377,7 +362,7 @@ impl Unprivileged {
 
     /// Copies the data of the primary, and makes it that of a standby.
     fn copy(&self, programs: &Path, primary: u16, data: &str) {
-        let mut copy = self.command(&programs.join("pg_basebackup"));
+        let mut copy = self.tool(&programs.join("pg_basebackup"));
         let url = PostgresServer::url_at(primary);
         copy.args(["--pgdata", data, "--checkpoint", "fast", "--no-sync"])
             .args(["--write-recovery-conf", "--dbname", &url]);
@@ -402,7 +387,17 @@ impl Unprivileged {
         ]
     }
 
-    fn command(&self, program: &Path) -> Command {
+    /// Returns how a server is started: its program is the last word. A change of the user ends the bond to this process.
+    pub(super) fn command(&self, program: &Path) -> Vec<String> {
+        let mut command = vec!["setpriv".into()];
+        command.extend(self.wrapper.iter().cloned());
+        command.extend(["--pdeathsig", "KILL"].map(String::from));
+        command.push(program.display().to_string());
+        command
+    }
+
+    /// Returns a command that runs to its end.
+    fn tool(&self, program: &Path) -> Command {
         let mut command = Command::new("setpriv");
         command.args(&self.wrapper).arg(program);
         command.current_dir("/").stdin(Stdio::null());

@@ -1,14 +1,12 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use super::child::spawn_bound;
 use super::redis_builder::Addresses;
+use super::server_process::ServerProcess;
 use super::{RedisBuilder, Reply, RespConnection, ServerClock, TestCa, until};
 
 /// A real `redis-server`. Dropping it stops the server.
@@ -17,7 +15,7 @@ pub struct RedisServer {
     settings: RedisBuilder,
     addresses: Addresses,
     clock: Option<ServerClock>,
-    process: Option<Child>,
+    process: Option<ServerProcess>,
     dir: TempDir,
 }
 
@@ -165,31 +163,23 @@ impl RedisServer {
     ///
     /// If it was killed.
     pub fn pid(&self) -> u32 {
-        let process = self.process.as_ref();
-        process
-            .unwrap_or_else(|| panic!("this server was killed"))
-            .id()
+        self.process().id()
     }
 
     /// Stops the process (`SIGSTOP`), and returns once it is stopped. Its kernel still accepts connections
     /// and data for it.
     pub fn freeze(&self) {
-        self.signal(Signal::SIGSTOP);
-        until("the server stands still", || self.state() == Some('T'));
+        self.process().freeze();
     }
 
     /// Continues the stopped process (`SIGCONT`).
     pub fn thaw(&self) {
-        self.signal(Signal::SIGCONT);
+        self.process().thaw();
     }
 
     /// Kills the process at once (`SIGKILL`), frozen or not. Its port stays reserved.
     pub fn kill(&mut self) {
-        if let Some(mut process) = self.process.take() {
-            // An error means that the process has ended already. The wait then only reaps it.
-            let _ = process.kill();
-            let _ = process.wait();
-        }
+        self.process = None;
     }
 
     /// Starts it again on the same ports in the same directory. Kills it first if it is running.
@@ -267,43 +257,18 @@ impl RedisServer {
         let configuration = self.dir.path().join("redis.conf").display().to_string();
         let clock = self.clock.iter().flat_map(ServerClock::environment);
         let environment: Vec<_> = clock.collect();
-        let mut process = spawn_bound("redis-server", &[configuration], &environment, &log)?;
-        let mut ended = None;
-        let mut written = String::new();
-        until("redis-server accepts connections", || {
-            written = fs::read_to_string(&log).unwrap_or_default();
-            ended = process.try_wait().ok().flatten();
-            ended.is_some() || written.contains("eady to accept connections")
-        });
-        match ended {
-            None => {
-                self.process = Some(process);
-                Ok(())
-            }
-            Some(_) if written.contains("Address already in use") => {
-                Err(io::Error::new(io::ErrorKind::AddrInUse, written))
-            }
-            Some(status) => Err(io::Error::other(format!(
-                "redis-server ended at once ({status}) and wrote:\n{written}"
-            ))),
+        let command = ["redis-server".into(), configuration];
+        let process = ServerProcess::start("redis-server", &command, &environment, log)?;
+        let process = self.process.insert(process);
+        let started = process.await_ready(|written| written.contains("eady to accept connections"));
+        if started.is_err() {
+            self.process = None;
         }
+        started
     }
 
-    fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.pid()).map(Pid::from_raw);
-        let sent = pid.map(|pid| kill(pid, signal));
-        assert!(matches!(sent, Ok(Ok(()))), "{signal}: {sent:?}");
-    }
-
-    /// Returns the letter of the process's state. The name before it, in brackets, may contain anything.
-    fn state(&self) -> Option<char> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).ok()?;
-        stat.rsplit_once(") ")?.1.chars().next()
-    }
-}
-
-impl Drop for RedisServer {
-    fn drop(&mut self) {
-        self.kill();
+    fn process(&self) -> &ServerProcess {
+        let process = self.process.as_ref();
+        process.unwrap_or_else(|| panic!("this server was killed"))
     }
 }

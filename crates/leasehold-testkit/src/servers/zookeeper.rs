@@ -3,16 +3,14 @@ use std::fs;
 use std::io::{self, Read, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use super::child::spawn_bound;
 use super::ports::free_port;
+use super::server_process::ServerProcess;
 use super::{TestCa, until};
 use crate::faults::Proxy;
 
@@ -31,7 +29,7 @@ pub struct Zookeeper {
 /// One server. Its ports stay reserved while it is down.
 #[derive(Debug)]
 struct Member {
-    process: Option<Child>,
+    process: Option<ServerProcess>,
     dir: TempDir,
     client: u16,
     tls: Option<u16>,
@@ -280,8 +278,7 @@ impl Zookeeper {
     ///
     /// If it was killed.
     pub fn pid(&self, number: usize) -> u32 {
-        let process = self.members[number].process.as_ref();
-        process.expect("a running server").id()
+        self.process(number).id()
     }
 
     /// Returns the paths from the last server to the others.
@@ -305,9 +302,7 @@ impl Zookeeper {
 
     /// Returns what a server says about itself, as `leader`, `follower` or `standalone`; `None` if it serves no clients.
     pub fn mode(&self, number: usize) -> Option<String> {
-        let said = ask(self.members[number].client, "srvr").ok()?;
-        let mode = said.lines().find_map(|line| line.strip_prefix("Mode: "))?;
-        Some(mode.to_owned())
+        mode(self.members[number].client)
     }
 
     /// Returns the number of the leader, once there is one.
@@ -328,23 +323,19 @@ impl Zookeeper {
         leader.expect("a leader")
     }
 
-    /// Stops a server (`SIGSTOP`). Its kernel still accepts connections and data for it.
+    /// Stops a server (`SIGSTOP`), and returns once it is stopped. Its kernel still accepts connections and data for it.
     pub fn freeze(&self, number: usize) {
-        self.signal(number, Signal::SIGSTOP);
+        self.process(number).freeze();
     }
 
     /// Continues a stopped server (`SIGCONT`).
     pub fn thaw(&self, number: usize) {
-        self.signal(number, Signal::SIGCONT);
+        self.process(number).thaw();
     }
 
     /// Kills a server at once (`SIGKILL`). It keeps its data and its ports.
     pub fn kill(&mut self, number: usize) {
-        if let Some(mut process) = self.members[number].process.take() {
-            // An error means that the process has ended already. The wait then only reaps it.
-            let _ = process.kill();
-            let _ = process.wait();
-        }
+        self.members[number].process = None;
     }
 
     /// Starts a server again that was killed, and returns once it serves clients.
@@ -379,7 +370,8 @@ impl Zookeeper {
     fn launch(&mut self, number: usize) -> io::Result<()> {
         let class_path = JARS.map(|jar| self.jars.join(format!("{jar}.jar")).display().to_string());
         let dir = self.members[number].dir.path();
-        let mut arguments: Vec<String> = [
+        let mut command: Vec<String> = [
+            "java",
             "-Xmx96m",
             "-Xshare:auto",
             "-XX:+UseSerialGC",
@@ -392,52 +384,31 @@ impl Zookeeper {
         ]
         .map(String::from)
         .into();
-        arguments.push(class_path.join(":"));
-        arguments.push("org.apache.zookeeper.server.quorum.QuorumPeerMain".into());
-        arguments.push(dir.join("zoo.cfg").display().to_string());
-        let process = spawn_bound("java", &arguments, &[], &dir.join("zookeeper.log"))?;
+        command.push(class_path.join(":"));
+        command.push("org.apache.zookeeper.server.quorum.QuorumPeerMain".into());
+        command.push(dir.join("zoo.cfg").display().to_string());
+        let log = dir.join("zookeeper.log");
+        let process = ServerProcess::start("ZooKeeper", &command, &[], log)?;
         self.members[number].process = Some(process);
         Ok(())
     }
 
     fn until_serving(&mut self, number: usize) -> io::Result<()> {
-        let mut ended = None;
-        until("ZooKeeper serves clients", || {
-            let process = self.members[number].process.as_mut();
-            ended = process.and_then(|process| process.try_wait().ok().flatten());
-            ended.is_some() || self.mode(number).is_some()
-        });
-        let Some(status) = ended else {
-            return Ok(());
-        };
-        let log = self.members[number].dir.path().join("zookeeper.log");
-        let written = fs::read_to_string(log).unwrap_or_default();
-        let kind = match written.contains("Address already in use") {
-            true => io::ErrorKind::AddrInUse,
-            false => io::ErrorKind::Other,
-        };
-        let text = format!("ZooKeeper ended at once ({status}) and wrote:\n{written}");
-        Err(io::Error::new(kind, text))
+        let member = &mut self.members[number];
+        let process = member.process.as_mut().expect("a server that was started");
+        process.await_ready(|_| mode(member.client).is_some())
     }
 
-    fn signal(&self, number: usize, signal: Signal) {
-        let process = self.members[number]
-            .process
-            .as_ref()
-            .expect("a running server");
-        let pid = i32::try_from(process.id())
-            .map(Pid::from_raw)
-            .expect("a process id");
-        kill(pid, signal).expect("a signal");
+    fn process(&self, number: usize) -> &ServerProcess {
+        let process = self.members[number].process.as_ref();
+        process.expect("a running server")
     }
 }
 
-impl Drop for Zookeeper {
-    fn drop(&mut self) {
-        for number in 0..self.members.len() {
-            self.kill(number);
-        }
-    }
+fn mode(port: u16) -> Option<String> {
+    let said = ask(port, "srvr").ok()?;
+    let mode = said.lines().find_map(|line| line.strip_prefix("Mode: "))?;
+    Some(mode.to_owned())
 }
 
 /// Sends a four-letter word, and returns the answer.

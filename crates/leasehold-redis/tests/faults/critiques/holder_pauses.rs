@@ -13,8 +13,8 @@ use leasehold_testkit::servers::{RedisServer, until};
 
 use super::fixture::{Fixture, LOCK, LONG};
 use super::naive::{Counted, Naive};
-use crate::process::Process;
 use crate::set::{self, MAX_TTL, TTL};
+use leasehold_testkit::SecondProcess;
 
 /// "A client acquires the lock, pauses for garbage collection, and goes on working when its lease is long
 /// over" (the same article). No lock can prevent the attempt, but the fence can.
@@ -84,13 +84,13 @@ fn start(
     kind: &str,
     resource: &ProtectedResource,
     members: impl Iterator<Item = String>,
-) -> Process {
+) -> SecondProcess {
     let own = [
         VERB.into(),
         kind.into(),
         resource.path().display().to_string(),
     ];
-    Process::start(own.into_iter().chain(members))
+    SecondProcess::start(own.into_iter().chain(members))
 }
 
 /// The holder takes the lock, checks it, and writes. It does not notice the pause between the check and the

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::fixture::store;
 use super::{LOCK, TTL};
-use crate::process::Process;
+use leasehold_testkit::SecondProcess;
 
 pub(crate) const VERB: &str = "--host";
 
@@ -32,7 +32,7 @@ const STAY: Duration = Duration::from_millis(10);
 /// A process with one client. It waits for the lock as often as the test asks, and releases it soon.
 #[derive(Debug)]
 pub(super) struct Host {
-    process: Process,
+    process: SecondProcess,
     /// How long each future wait will hold the lock.
     pub(super) stay: Duration,
 }
@@ -45,7 +45,7 @@ impl Host {
             resource.display().to_string(),
         ];
         Self {
-            process: Process::start(own.into_iter().chain(urls.iter().cloned())),
+            process: SecondProcess::start(own.into_iter().chain(urls.iter().cloned())),
             stay: STAY,
         }
     }

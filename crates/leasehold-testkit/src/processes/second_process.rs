@@ -1,29 +1,65 @@
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
-use leasehold_testkit::servers::until;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+
+use crate::servers::until;
 
 /// This program as a second process with another task. It ends when its input ends, which also happens when
 /// the test dies.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub struct SecondProcess {
     child: Child,
+    output: BufReader<ChildStdout>,
 }
 
-impl Process {
-    pub(crate) fn start(arguments: impl IntoIterator<Item = String>) -> Self {
+impl SecondProcess {
+    /// Starts it.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started.
+    pub fn start(arguments: impl IntoIterator<Item = String>) -> Self {
         let program = std::env::current_exe().expect("the path of this program");
-        let child = Command::new(program)
+        let mut child = Command::new(program)
             .args(arguments)
             .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
             .spawn()
             .expect("this program, once more");
-        Self { child }
+        let output = BufReader::new(child.stdout.take().expect("a pipe"));
+        Self { child, output }
+    }
+
+    /// Sends it a line.
+    ///
+    /// # Panics
+    ///
+    /// If it has ended.
+    pub fn tell(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().expect("a pipe");
+        writeln!(input, "{line}").expect("a process that listens");
+    }
+
+    /// Returns its next line.
+    ///
+    /// # Panics
+    ///
+    /// If it has ended.
+    pub fn hear(&mut self) -> String {
+        let mut line = String::new();
+        let heard = self.output.read_line(&mut line);
+        assert!(heard.expect("a pipe") > 0, "the process has ended");
+        line.trim_end().to_owned()
     }
 
     /// Stops it immediately. Returns once all its threads are stopped.
-    pub(crate) fn pause(&self) {
+    ///
+    /// # Panics
+    ///
+    /// If it has ended.
+    pub fn pause(&self) {
         self.signal(Signal::SIGSTOP);
         until("the process stands still", || self.stands_still());
     }
@@ -43,17 +79,31 @@ impl Process {
     }
 
     /// Continues the stopped process.
-    pub(crate) fn resume(&self) {
+    pub fn resume(&self) {
         self.signal(Signal::SIGCONT);
     }
 
+    /// Kills it as in a crash, paused or not.
+    ///
+    /// # Panics
+    ///
+    /// If it has ended.
+    pub fn kill(mut self) {
+        self.child.kill().expect("SIGKILL");
+        self.child.wait().expect("its end");
+    }
+
     /// Returns its process id.
-    pub(crate) fn pid(&self) -> u32 {
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Ends its input, and waits until it ends.
-    pub(crate) fn finish(mut self) {
+    ///
+    /// # Panics
+    ///
+    /// If it fails, or does not end in time.
+    pub fn finish(mut self) {
         drop(self.child.stdin.take());
         let mut ended = None;
         until("the process ends", || {
@@ -70,7 +120,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for SecondProcess {
     fn drop(&mut self) {
         // This matters only after a failure: a process that finished is gone already.
         let _ = self.child.kill();
