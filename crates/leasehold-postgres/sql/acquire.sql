@@ -50,7 +50,12 @@ begin
         if v_fence > 0 then
             return 'granted ' || v_fence;
         end if;
-    elsif (p_barges or not p_waits) and l.owner <> p_owner and l.until > clock_timestamp() then
+    elsif l.owner = p_owner then
+        v_fence := leasehold.granted_before(p_name, p_owner, p_ttl);
+        if v_fence is not null then
+            return 'granted ' || v_fence;
+        end if;
+    elsif (p_barges or not p_waits) and l.owner is not null and l.until > clock_timestamp() then
         return format('busy %s %s -', l.owner, leasehold.micros(l.until));
     end if;
     return leasehold.acquire_crowded(p_name, p_owner, p_client, p_mode, p_ttl, p_proposal, p_waits, p_barges);
@@ -78,64 +83,81 @@ declare
 begin
     l := leasehold.lock_row(p_name);
     if l.crowded then
-        perform leasehold.drop_expired(p_name, p_owner);
-        if exists (select from leasehold.ended e where e.name = p_name and e.owner = p_owner) then
+        if exists (select from leasehold.ended e
+            where e.name = p_name and e.owner = p_owner and e.until > clock_timestamp())
+        then
             -- A late request of an owner that was released or broken.
             return 'busy - - -';
         end if;
         select w.ticket into v_ticket from leasehold.waiter w where w.name = p_name and w.owner = p_owner;
     end if;
-    v_fence := leasehold.granted_before(l, p_owner, p_ttl);
-    if v_fence is not null then
-        return 'granted ' || v_fence;
-    end if;
-    select count(*) as number, max(s.mode) as mode, min(s.until) as until, min(s.owner) as owner into v_held
-    from leasehold.sharer s where s.name = p_name and s.until > clock_timestamp();
-    if p_mode > 0 and v_held.mode > 0 and v_held.mode <> p_mode then
-        delete from leasehold.waiter w where w.name = p_name and w.owner = p_owner;
-        return 'permits ' || v_held.mode;
-    end if;
     if l.owner is not null and l.until > clock_timestamp() then
+        v_fence := case when l.owner = p_owner then leasehold.granted_before(p_name, p_owner, p_ttl) end;
+        if v_fence is not null then
+            return 'granted ' || v_fence;
+        end if;
         v_holder := l.owner;
         v_until := l.until;
-    elsif not leasehold.admits(p_mode, v_held.number, v_held.mode) then
-        v_holder := v_held.owner;
-        v_until := v_held.until;
     else
-        -- The lock itself is free for this mode. Who comes first?
-        select count(*) as number, count(*) filter (where w.mode <> p_mode) as others into v_ahead
-        from leasehold.waiter w
-        where w.name = p_name and w.owner <> p_owner and (v_ticket is null or w.ticket < v_ticket);
-        if p_barges or v_ahead.number = 0 or (v_ahead.others = 0
-            and leasehold.admits(p_mode, v_held.number + v_ahead.number, p_mode))
-        then
-            return 'granted ' || leasehold.grant_to(l, p_owner, p_client, p_mode, p_ttl, p_proposal);
+        if l.crowded then
+            perform leasehold.drop_expired(p_name, p_owner);
+            v_fence := leasehold.shared_before(p_name, p_owner, p_ttl);
+            if v_fence is not null then
+                return 'granted ' || v_fence;
+            end if;
+        end if;
+        select count(*) as number, max(s.mode) as mode, min(s.until) as until, min(s.owner) as owner into v_held
+        from leasehold.sharer s where s.name = p_name and s.until > clock_timestamp();
+        if p_mode > 0 and v_held.mode > 0 and v_held.mode <> p_mode then
+            delete from leasehold.waiter w where w.name = p_name and w.owner = p_owner;
+            return 'permits ' || v_held.mode;
+        end if;
+        if not leasehold.admits(p_mode, v_held.number, v_held.mode) then
+            v_holder := v_held.owner;
+            v_until := v_held.until;
+        else
+            -- The lock itself is free for this mode. Who comes first?
+            select count(*) as number, count(*) filter (where w.mode <> p_mode) as others into v_ahead
+            from leasehold.waiter w
+            where w.name = p_name and w.owner <> p_owner and (v_ticket is null or w.ticket < v_ticket);
+            if p_barges or v_ahead.number = 0 or (v_ahead.others = 0
+                and leasehold.admits(p_mode, v_held.number + v_ahead.number, p_mode))
+            then
+                return 'granted ' || leasehold.grant_to(l, p_owner, p_client, p_mode, p_ttl, p_proposal);
+            end if;
         end if;
     end if;
     if p_waits and not p_barges then
-        v_position := leasehold.enqueue(l, p_owner, p_client, p_mode, v_ticket);
+        v_position := leasehold.enqueue(l, p_owner, p_client, p_mode, p_ttl, p_proposal, v_ticket);
     end if;
     return format('busy %s %s %s', coalesce(v_holder, '-'), coalesce(leasehold.micros(v_until)::text, '-'),
         coalesce(v_position::text, '-'));
 end $$;
 
--- Returns the fence of an owner that holds already: the answer to its earlier attempt was lost. Renews the lease, since
--- the client counts from its last request.
-create or replace function leasehold.granted_before(l leasehold.lock, p_owner text, p_ttl bigint)
+-- Returns the fence of an owner that holds already: a release passed the lock to it, or the answer to its earlier attempt
+-- was lost. Renews the lease, since the client counts from its last request.
+create or replace function leasehold.granted_before(p_name text, p_owner text, p_ttl bigint)
 returns bigint language plpgsql as $$
 declare
-    v_until timestamptz := clock_timestamp() + p_ttl * interval '1 microsecond';
     v_fence bigint;
 begin
-    if l.owner = p_owner and not l.broken and l.until > clock_timestamp() then
-        update leasehold.lock x set until = greatest(x.until, v_until) where x.name = l.name;
-        return l.fence;
-    end if;
-    if l.crowded then
-        update leasehold.sharer s set until = greatest(s.until, v_until)
-        where s.name = l.name and s.owner = p_owner and s.until > clock_timestamp()
-        returning s.fence into v_fence;
-    end if;
+    update leasehold.lock x
+    set until = greatest(x.until, clock_timestamp() + p_ttl * interval '1 microsecond')
+    where x.name = p_name and x.owner = p_owner and not x.broken and x.until > clock_timestamp()
+    returning x.fence into v_fence;
+    return v_fence;
+end $$;
+
+-- The same for an owner that shares the lock.
+create or replace function leasehold.shared_before(p_name text, p_owner text, p_ttl bigint)
+returns bigint language plpgsql as $$
+declare
+    v_fence bigint;
+begin
+    update leasehold.sharer s
+    set until = greatest(s.until, clock_timestamp() + p_ttl * interval '1 microsecond')
+    where s.name = p_name and s.owner = p_owner and s.until > clock_timestamp()
+    returning s.fence into v_fence;
     return v_fence;
 end $$;
 
@@ -192,35 +214,35 @@ begin
     end if;
     insert into leasehold.sharer (name, owner, mode, fence, client, since, until)
     values (l.name, p_owner, p_mode, v_fence, p_client, p_proposal, v_until);
-    update leasehold.lock x
-    set fence = v_fence, owner = null, client = null, broken = false, crowded = true
-    where x.name = l.name;
-    if l.crowded then
-        perform leasehold.wake(l.name);
-    end if;
+    l.fence := v_fence;
+    l.owner := null;
+    l.crowded := true;
+    perform leasehold.pass_on(l, null);
     return v_fence;
 end $$;
 
 -- Takes or keeps a place in the queue. Returns its position, from 1.
 create or replace function leasehold.enqueue(
-    l leasehold.lock, p_owner text, p_client text, p_mode integer, p_ticket bigint
+    l leasehold.lock, p_owner text, p_client text, p_mode integer, p_ttl bigint, p_proposal bigint, p_ticket bigint
 ) returns bigint language plpgsql as $$
 declare
     v_ticket bigint := p_ticket;
     v_until timestamptz := clock_timestamp() + interval '4 seconds';
 begin
     if v_ticket is not null then
-        update leasehold.waiter w set until = v_until where w.name = l.name and w.ticket = v_ticket;
+        update leasehold.waiter w set until = v_until, proposal = p_proposal
+        where w.name = l.name and w.ticket = v_ticket;
     else
         select greatest((extract(epoch from clock_timestamp()) * 1000000)::bigint, max(w.ticket) + 1) into v_ticket
         from leasehold.waiter w where w.name = l.name;
-        insert into leasehold.waiter (name, ticket, owner, mode, client, until)
-        values (l.name, v_ticket, p_owner, p_mode, p_client, v_until);
+        insert into leasehold.waiter (name, ticket, owner, mode, client, ttl, proposal, until)
+        values (l.name, v_ticket, p_owner, p_mode, p_client, p_ttl, p_proposal, v_until);
         if not l.crowded then
             update leasehold.lock x set crowded = true where x.name = l.name;
         end if;
     end if;
-    return (select count(*) from leasehold.waiter w where w.name = l.name and w.ticket <= v_ticket);
+    return (select count(*) from leasehold.waiter w
+        where w.name = l.name and w.ticket <= v_ticket and w.until > clock_timestamp());
 end $$;
 
 -- Whether other tables have rows of this lock. In plpgsql, since the server plans a function in SQL anew for each call.
@@ -229,31 +251,4 @@ begin
     return exists (select from leasehold.waiter w where w.name = p_name)
         or exists (select from leasehold.sharer s where s.name = p_name)
         or exists (select from leasehold.ended e where e.name = p_name);
-end $$;
-
--- Notifies the waiters that the lock, whose row is locked, is free for: the first, and those behind it that share.
-create or replace function leasehold.wake(p_name text) returns void language plpgsql as $$
-declare
-    w record;
-    v_number bigint;
-    v_mode integer;
-begin
-    if exists (select from leasehold.lock x
-        where x.name = p_name and x.owner is not null and x.until > clock_timestamp())
-    then
-        return;
-    end if;
-    select count(*), max(s.mode) into v_number, v_mode
-    from leasehold.sharer s where s.name = p_name and s.until > clock_timestamp();
-    for w in select x.owner, x.mode from leasehold.waiter x
-        where x.name = p_name and x.until > clock_timestamp() order by x.ticket
-    loop
-        -- A waiter for another number of permits learns that it waits in vain.
-        exit when not leasehold.admits(w.mode, v_number, v_mode) and not (w.mode > 0 and v_mode > 0 and w.mode <> v_mode);
-        perform pg_notify('leasehold_' || left(w.owner, 16), w.owner);
-        if v_mode is null or v_mode = w.mode then
-            v_number := v_number + 1;
-            v_mode := w.mode;
-        end if;
-    end loop;
 end $$;

@@ -19,8 +19,8 @@ begin
     end if;
     if existed and p_at_once then
         perform from leasehold.lock x where x.name = p_name for update;
-        update leasehold.lock x set owner = null, client = null, broken = false, crowded = true where x.name = p_name;
-        perform leasehold.wake(p_name);
+        l.owner := null;
+        perform leasehold.pass_on(l, null);
     else
         update leasehold.lock x set broken = x.broken or existed, crowded = true where x.name = p_name;
         if existed then

@@ -1,53 +1,60 @@
 -- Frees what an owner has of a lock: the lease, or the place in the queue. Passes the lock on.
 --
--- p_settled: all requests of the owner were answered. Otherwise one may arrive late, and must find that it is over.
--- Returns 0 if the owner held the lock, otherwise 1.
-create or replace function leasehold.release(p_name text, p_owner text, p_settled boolean)
-returns integer language plpgsql as $$
+-- p_client: the client that asks. p_settled: all requests of the owner were answered. Otherwise one may arrive late, and must
+-- find that it is over. Returns 'released' if the owner held the lock, otherwise 'lost', and then the grants to waiters of
+-- the same client: ' OWNER FENCE' for each.
+create or replace function leasehold.release(p_name text, p_owner text, p_client text, p_settled boolean)
+returns text language plpgsql as $$
+declare
+    l leasehold.lock;
+    w leasehold.waiter;
 begin
     if p_settled then
         -- Waits for a transaction of the holder that called leasehold.holds(), and voids later ones.
-        perform from leasehold.lock x
-        where x.name = p_name and x.owner = p_owner and not x.crowded and not x.broken and x.until > clock_timestamp()
+        select * into l from leasehold.lock x
+        where x.name = p_name and x.owner = p_owner and not x.broken and x.until > clock_timestamp()
         for update;
-        if found then
+        if found and l.crowded then
+            -- Usually an exclusive waiter is first. While the lock has an exclusive owner, it has no sharers.
+            select * into w from leasehold.waiter x where x.name = p_name order by x.ticket limit 1;
+            if w.mode = 0 and w.until > clock_timestamp() then
+                l.fence := leasehold.next_fence(l.fence, w.proposal);
+                return 'released' || leasehold.pass_to(l, w, p_client);
+            end if;
+            l.owner := null;
+            return 'released' || leasehold.pass_on(l, p_client);
+        end if;
+        if l.name is not null then
             update leasehold.lock x set owner = null, client = null where x.name = p_name;
-            return 0;
+            return 'released';
         end if;
     end if;
-    return leasehold.release_crowded(p_name, p_owner, p_settled);
+    return leasehold.release_other(p_name, p_owner, p_client, p_settled);
 end $$;
 
--- The same for a lock that may have other holders, or waiters.
-create or replace function leasehold.release_crowded(p_name text, p_owner text, p_settled boolean)
-returns integer language plpgsql as $$
+-- The same for an owner that shares the lock, or waits, or is gone, or may have a late request.
+create or replace function leasehold.release_other(p_name text, p_owner text, p_client text, p_settled boolean)
+returns text language plpgsql as $$
 declare
     l leasehold.lock := leasehold.lock_row(p_name);
-    v_result integer := 1;
+    v_held boolean := false;
     v_until timestamptz;
 begin
     if l.owner = p_owner and not l.broken then
         perform from leasehold.lock x where x.name = p_name for update;
-        update leasehold.lock x set owner = null, client = null where x.name = p_name;
-        v_result := case when l.until > clock_timestamp() then 0 else 1 end;
+        v_held := l.until > clock_timestamp();
+        l.owner := null;
     end if;
     if l.crowded then
         delete from leasehold.sharer s where s.name = p_name and s.owner = p_owner returning s.until into v_until;
-        if v_until > clock_timestamp() then
-            v_result := 0;
-        end if;
+        v_held := v_held or coalesce(v_until > clock_timestamp(), false);
         delete from leasehold.waiter w where w.name = p_name and w.owner = p_owner;
         delete from leasehold.ended e where e.name = p_name and e.until <= clock_timestamp();
     end if;
     if not p_settled then
         perform leasehold.remember_end(p_name, p_owner, false, clock_timestamp());
     end if;
-    if l.crowded then
-        perform leasehold.wake(p_name);
-    end if;
-    update leasehold.lock x set crowded = not x.crowded
-    where x.name = p_name and x.crowded <> leasehold.is_crowded(p_name);
-    return v_result;
+    return case when v_held then 'released' else 'lost' end || leasehold.pass_on(l, p_client);
 end $$;
 
 -- Remembers that an owner is over, for ten minutes after `p_from`. Later requests of the owner would be harmless: the

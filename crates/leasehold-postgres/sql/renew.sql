@@ -65,8 +65,6 @@ begin
     end if;
     insert into leasehold.sharer (name, owner, mode, fence, client, since, until)
     values (p_name, p_owner, -1, l.fence, l.client, l.since, l.until);
-    update leasehold.lock x set owner = null, client = null, crowded = true where x.name = p_name;
-    if l.crowded then
-        perform leasehold.wake(p_name);
-    end if;
+    l.owner := null;
+    perform leasehold.pass_on(l, null);
 end $$;

@@ -42,6 +42,9 @@ create table leasehold.waiter (
     owner text not null,
     mode integer not null,
     client text,
+    ttl bigint not null,
+    -- The clock of the client at its last request, in microseconds since 1970.
+    proposal bigint not null,
     -- Until when the place is kept, unless the waiter asks again.
     until timestamptz not null,
     primary key (name, ticket)

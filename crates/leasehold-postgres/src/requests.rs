@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::store::{Busy, Held, LockRequest, Permits, RenewReply, Term};
+use leasehold::store::{Busy, Held, LockRequest, Owner, Permits, ReleaseReply, RenewReply, Term};
 use leasehold::{Error, ErrorKind, Fence, LostReason, Mode};
 use tokio_postgres::types::Type;
 
@@ -14,7 +14,7 @@ pub(crate) enum Answer {
 }
 
 const ACQUIRE: &str = "select leasehold.acquire($1, $2, $3, $4, $5, $6, $7, $8)";
-const RELEASE: &str = "select leasehold.release($1, $2, $3)";
+const RELEASE: &str = "select leasehold.release($1, $2, $3, $4)";
 const RENEW: &str = "select leasehold.renew($1, $2, $3, $4)";
 
 /// The statements of the two connections, in the order of [`Link::statements`](crate::link::Link::statements).
@@ -47,7 +47,7 @@ pub(crate) const LEASES: &[(&str, &[Type])] = &[
     ),
 ];
 
-const RELEASED: &[Type] = &[Type::TEXT, Type::TEXT, Type::BOOL];
+const RELEASED: &[Type] = &[Type::TEXT, Type::TEXT, Type::TEXT, Type::BOOL];
 
 /// Reads what `leasehold.acquire` returns.
 pub(crate) fn answer(text: &str, request: &LockRequest) -> Result<Answer, Error> {
@@ -72,6 +72,23 @@ pub(crate) fn answer(text: &str, request: &LockRequest) -> Result<Answer, Error>
         }
         _ => Err(unexpected(text).with_unknown_effect()),
     }
+}
+
+/// Reads what `leasehold.release` returns: whether the owner held the lock, and the waiters of this client that have it now.
+pub(crate) fn released(text: &str) -> Result<(ReleaseReply, Vec<(Owner, Fence)>), Error> {
+    let mut words = text.split(' ');
+    let reply = match words.next() {
+        Some("released") => ReleaseReply::Released,
+        Some("lost") => ReleaseReply::WasLost,
+        _ => return Err(unexpected(text).with_unknown_effect()),
+    };
+    let mut grants = Vec::new();
+    while let Some(owner) = words.next() {
+        let fence = words.next().and_then(|word| Fence::new(word.parse().ok()?));
+        let grant = owner.parse().ok().zip(fence);
+        grants.push(grant.ok_or_else(|| unexpected(text).with_unknown_effect())?);
+    }
+    Ok((reply, grants))
 }
 
 pub(crate) fn renewal(held: &Held, answer: i32, since: BootInstant) -> RenewReply {
@@ -123,7 +140,6 @@ pub(crate) fn span(micros: i64) -> Duration {
 #[cfg(test)]
 mod tests {
     use leasehold::env::Env;
-    use leasehold::store::Owner;
     use leasehold::{Effect, Key};
 
     use std::sync::Arc;
@@ -162,6 +178,29 @@ mod tests {
                 (ErrorKind::InvalidResponse, Effect::Unknown),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn releases_name_the_next_holders() {
+        let owner: Owner = "0123456789abcdef.0123456789abcdef0123456789abcdef"
+            .parse()
+            .unwrap();
+        let fence = Fence::new(7).unwrap();
+        for (text, reply, grants) in [
+            ("released", ReleaseReply::Released, vec![]),
+            ("lost", ReleaseReply::WasLost, vec![]),
+            (
+                &format!("released {owner} 7 {owner} 7"),
+                ReleaseReply::Released,
+                vec![(owner, fence); 2],
+            ),
+        ] {
+            assert_eq!(released(text).unwrap(), (reply, grants), "{text}");
+        }
+        for text in ["", "0", "released x 7", &format!("lost {owner} 0")] {
+            let error = released(text).unwrap_err();
+            assert_eq!(error.effect(), Effect::Unknown, "{text}");
         }
     }
 

@@ -12,8 +12,9 @@ pub(crate) const VERSION: i32 = MIGRATIONS.len() as i32;
 const MIGRATIONS: [&str; 1] = [include_str!("../sql/tables.sql")];
 
 /// The functions, which each version replaces.
-const FUNCTIONS: [&str; 7] = [
+const FUNCTIONS: [&str; 8] = [
     include_str!("../sql/acquire.sql"),
+    include_str!("../sql/pass_on.sql"),
     include_str!("../sql/release.sql"),
     include_str!("../sql/renew.sql"),
     include_str!("../sql/break.sql"),

@@ -18,8 +18,10 @@ use crate::client_text;
 use crate::connect::Place;
 use crate::failure;
 use crate::link::{Purpose, Slot};
-use crate::requests::{ATTEMPTS, Answer, LEASES, answer, micros, mode_number, renewal, unexpected};
-use crate::waits::{Wait, Waits};
+use crate::requests::{
+    ATTEMPTS, Answer, LEASES, answer, micros, mode_number, released, renewal, unexpected,
+};
+use crate::waits::{HandOver, Wait, Waits};
 
 #[derive(Clone, Debug)]
 pub(crate) struct PostgresSession(Arc<Inner>);
@@ -79,24 +81,26 @@ impl PostgresSession {
         let wait = request
             .is_queued()
             .then(|| self.0.waits.enter(request.owner));
-        let (mut proposal, mut is_settled, mut has_place) = (request.proposal, true, false);
-        loop {
+        let (mut is_settled, mut has_place) = (true, false);
+        let mut proposal = request.proposal;
+        let granted = loop {
             let listening = self.0.leases.number();
             let since = self.now();
             match self.attempt(attempts, request, &client, proposal).await {
-                Ok(Answer::Granted(fence)) => {
-                    if is_settled {
-                        self.settled().insert(request.owner);
-                    }
-                    return Ok(Grant::new(fence, Term::new(since, request.ttl)));
-                }
+                Ok(Answer::Granted(fence)) => break HandOver { fence, since },
                 Ok(Answer::Busy(busy)) if !request.waits => return Err(AcquireError::Busy(busy)),
                 Ok(Answer::Busy(busy)) => {
                     has_place |= request.is_queued();
                     progress.busy(busy.clone());
-                    match &wait {
+                    let granted = match &wait {
                         Some(wait) => self.pause(request, wait, listening, &busy).await,
-                        None => self.0.context.env().poll_pause().await,
+                        None => {
+                            self.0.context.env().poll_pause().await;
+                            None
+                        }
+                    };
+                    if let Some(granted) = granted {
+                        break granted;
                     }
                 }
                 Err(error) => {
@@ -112,23 +116,37 @@ impl PostgresSession {
                 }
             }
             proposal = proposal.max(self.0.context.env().clock.wall());
+        };
+        if is_settled {
+            self.settled().insert(request.owner);
         }
+        let term = Term::new(granted.since, request.ttl);
+        Ok(Grant::new(granted.fence, term))
     }
 
-    /// Waits until it may be the turn of the request.
-    async fn pause(&self, request: &LockRequest, wait: &Wait<'_>, listening: u64, busy: &Busy) {
+    /// Waits until it may be the turn of the request. Returns the grant, if another guard of this client passed the lock on.
+    async fn pause(
+        &self,
+        request: &LockRequest,
+        wait: &Wait<'_>,
+        listening: u64,
+        busy: &Busy,
+    ) -> Option<HandOver> {
         // A notification is lost if the session does not listen. So it asks again after it began to.
         let clock = &*self.0.context.env().clock;
         let listens = within(clock, clock.now() + request.limit(), self.0.leases.link()).await;
         if let Some(Ok(link)) = listens
             && link.number != listening
         {
-            return;
+            return None;
         }
         // A lease ends without a notification. The first waiter takes the lock then, and the others follow.
         let rest = busy.remaining.filter(|_| busy.position == Some(1));
         let rest = rest.unwrap_or(ASK_AGAIN).clamp(ASK_SOON, ASK_AGAIN);
-        within(clock, clock.now() + rest, wait.notified()).await;
+        let news = within(clock, clock.now() + rest, wait.news()).await;
+        // If the grant is old, asking renews it.
+        news.flatten()
+            .filter(|grant| clock.now().since(grant.since) < request.usable_ttl() / 6)
     }
 
     async fn attempt(
@@ -191,17 +209,20 @@ impl PostgresSession {
         is_settled: bool,
     ) -> Result<ReleaseReply, Error> {
         let (key, owner) = (request.key.as_str(), request.owner.to_string());
+        let client = self.0.context.client().id.to_string();
+        let since = self.now();
         let asking = slot.ask(limit, async |link| {
             let statement = &link.statements[0];
             link.client
-                .query_one(statement, &[&key, &owner, &is_settled])
+                .query_one(statement, &[&key, &owner, &client, &is_settled])
                 .await
         });
-        let row = asking.await?;
-        Ok(match row.get::<_, i32>(0) {
-            0 => ReleaseReply::Released,
-            _ => ReleaseReply::WasLost,
-        })
+        let (reply, grants) = released(asking.await?.get(0))?;
+        for (owner, fence) in grants {
+            let grant = HandOver { fence, since };
+            self.0.waits.hand_over(owner, grant);
+        }
+        Ok(reply)
     }
 
     /// Releases in the background, whether or not the caller waits for the answer.

@@ -1,54 +1,91 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use leasehold::Fence;
+use leasehold::clock::BootInstant;
 use leasehold::store::Owner;
 use tokio::sync::Notify;
 
-/// The waits of a session that the server notifies.
+/// The waits of a session that the server notifies, or that get the lock from another guard of the session.
 #[derive(Debug, Default)]
-pub(crate) struct Waits(Mutex<HashMap<Owner, Arc<Notify>>>);
+pub(crate) struct Waits(Mutex<HashMap<Owner, Arc<Waiting>>>);
 
-/// One of them. It ends when dropped.
+#[derive(Debug, Default)]
+struct Waiting {
+    notify: Notify,
+    granted: Mutex<Option<HandOver>>,
+}
+
+/// A grant in the answer to a release of the same client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HandOver {
+    pub(crate) fence: Fence,
+    /// Before the release was sent, so the lease cannot have begun earlier.
+    pub(crate) since: BootInstant,
+}
+
+/// One of the waits. It ends when dropped.
 pub(crate) struct Wait<'a> {
     waits: &'a Waits,
     owner: Owner,
-    notify: Arc<Notify>,
+    waiting: Arc<Waiting>,
 }
 
 impl Waits {
     /// Begins the wait of `owner`.
     pub(crate) fn enter(&self, owner: Owner) -> Wait<'_> {
-        let notify = Arc::new(Notify::new());
-        self.map().insert(owner, Arc::clone(&notify));
+        let waiting = Arc::<Waiting>::default();
+        self.map().insert(owner, Arc::clone(&waiting));
         Wait {
             waits: self,
             owner,
-            notify,
+            waiting,
         }
     }
 
     /// Wakes the wait that the payload of a notification names. A wait that has ended hears nothing.
     pub(crate) fn wake(&self, payload: &str) {
         let owner = payload.parse::<Owner>().ok();
-        if let Some(notify) = owner.and_then(|owner| self.map().get(&owner).cloned()) {
-            notify.notify_one();
+        if let Some(waiting) = owner.and_then(|owner| self.find(owner)) {
+            waiting.notify.notify_one();
+        }
+    }
+
+    /// Passes a grant to the wait of `owner`. If that has ended, the client releases the owner.
+    pub(crate) fn hand_over(&self, owner: Owner, grant: HandOver) {
+        if let Some(waiting) = self.find(owner) {
+            *waiting.granted() = Some(grant);
+            waiting.notify.notify_one();
         }
     }
 
     /// Wakes all waits: notifications may have been lost.
     pub(crate) fn wake_all(&self) {
-        self.map().values().for_each(|notify| notify.notify_one());
+        let all = self.map();
+        all.values().for_each(|waiting| waiting.notify.notify_one());
     }
 
-    fn map(&self) -> MutexGuard<'_, HashMap<Owner, Arc<Notify>>> {
+    fn find(&self, owner: Owner) -> Option<Arc<Waiting>> {
+        self.map().get(&owner).cloned()
+    }
+
+    fn map(&self) -> MutexGuard<'_, HashMap<Owner, Arc<Waiting>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+impl Waiting {
+    fn granted(&self) -> MutexGuard<'_, Option<HandOver>> {
+        self.granted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Wait<'_> {
-    /// Resolves at the next notification, or at once if one came since the last call.
-    pub(crate) async fn notified(&self) {
-        self.notify.notified().await;
+    /// Resolves when the server may have news, or at once if it had some since the last call. Returns the grant, if a
+    /// release of the same client passed the lock on.
+    pub(crate) async fn news(&self) -> Option<HandOver> {
+        self.waiting.notify.notified().await;
+        self.waiting.granted().take()
     }
 }
 
