@@ -20,6 +20,8 @@ pub(crate) struct Program {
     unless: &'static [&'static str],
     /// Whether the package is unpacked below the target folder, because its installation would start a service.
     pub(crate) is_unpacked: bool,
+    /// The packages with its libraries, which are unpacked with it.
+    pub(crate) libraries: &'static [&'static str],
 }
 
 impl Program {
@@ -35,6 +37,7 @@ impl Program {
             purpose,
             unless,
             is_unpacked: false,
+            libraries: &[],
         }
     }
 
@@ -42,11 +45,16 @@ impl Program {
         self.is_unpacked = true;
         self
     }
+
+    const fn unpacked_with(mut self, libraries: &'static [&'static str]) -> Self {
+        self.libraries = libraries;
+        self.unpacked()
+    }
 }
 
 // `redis-tools` contains the server under the name `redis-check-rdb`. The package `redis-server` would start a
 // system service. `gcc` alone would leave out the headers of the C library.
-const PROGRAMS: [Program; 11] = [
+const PROGRAMS: [Program; 12] = [
     Program::new(
         "redis-server",
         "redis-tools",
@@ -71,6 +79,13 @@ const PROGRAMS: [Program; 11] = [
         &["postgres"],
         "the SQL of the manual runs on a server of the tests",
     ),
+    Program::new(
+        "pgbouncer",
+        "pgbouncer",
+        &["postgres"],
+        "clients of a pooler work in session mode, and are refused in transaction mode",
+    )
+    .unpacked_with(&["libc-ares2", "libevent-2.1-7"]),
     Program::new(
         "etcd",
         "etcd-server",

@@ -222,6 +222,7 @@ mod tests {
             "postgres:",
             "etcd:",
             "etcd-client",
+            "pgbouncer:",
             "javac:",
         ] {
             assert!(text.contains(word), "{word} in {text}");

@@ -17,11 +17,19 @@ pub(crate) fn unpack(folder: &Path, programs: &[Program]) -> Result<(), String> 
     let root = folder.join("unpacked");
     let packages: Vec<&str> = programs.iter().map(|program| program.package).collect();
     unpack_packages(&root, &packages)?;
+    for library in programs.iter().flat_map(|program| program.libraries) {
+        // Distributions since 2024 have another name for what was compiled for 64 bits of time.
+        unpack_packages(&root, &[library])
+            .or_else(|_| unpack_packages(&root, &[&format!("{library}t64")]))?;
+    }
     for program in programs {
         let link = folder.join(program.name);
         // A dangling link would be in the way.
         let _ = fs::remove_file(&link);
-        let target = root.join("usr/bin").join(program.name);
+        let folders = ["usr/bin", "usr/sbin"].map(|folder| root.join(folder));
+        let mut targets = folders.iter().map(|folder| folder.join(program.name));
+        let target = targets.find(|file| file.exists());
+        let target = target.ok_or_else(|| format!("no {} in {}", program.name, program.package))?;
         std::os::unix::fs::symlink(&target, &link)
             .map_err(|error| format!("{}: {error}", link.display()))?;
     }

@@ -10,8 +10,8 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
 
 use crate::connect::Place;
-use crate::failure;
 use crate::schema::{self, sql_in};
+use crate::{failure, pooler};
 
 /// What a server says about itself, its database, and this user.
 #[derive(Clone, Debug)]
@@ -43,7 +43,8 @@ pub struct Examination {
     pub synchronous_standbys: String,
     /// The number of standbys that follow the server.
     pub standbys: i64,
-    /// Whether the session has the settings that the client asked for. A connection pooler may drop them.
+    /// Whether the session belongs to the client, and has the settings that it asked for. A connection pooler in transaction
+    /// mode shares its sessions.
     pub has_session_settings: bool,
     /// How many more connections this user may open, and the most that the server accepts.
     pub connections_left: (i64, i64),
@@ -89,7 +90,7 @@ impl Examination {
 const FACTS: &str = "select current_user::text, coalesce((select s.ssl from pg_stat_ssl s where s.pid = pg_backend_pid()), false), \
      current_setting('server_version'), current_setting('server_version_num')::int, pg_is_in_recovery(), \
      current_setting('fsync')::bool, current_setting('synchronous_commit'), current_setting('synchronous_standby_names'), \
-     (select count(*) from pg_stat_replication), current_setting('lock_timeout') = '100ms', \
+     (select count(*) from pg_stat_replication), coalesce(current_setting('leasehold_client.session', true) = 'on', false), \
      current_setting('max_connections')::bigint, \
      current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint \
          - (select count(*) from pg_stat_activity where backend_type = 'client backend'), \
@@ -125,7 +126,7 @@ pub(crate) async fn examine(place: &Arc<Place>) -> Result<Examination, Error> {
     })
 }
 
-async fn facts(place: &Place, client: &Client) -> Result<Examination, tokio_postgres::Error> {
+async fn facts(place: &Arc<Place>, client: &Client) -> Result<Examination, tokio_postgres::Error> {
     let settings = &place.settings;
     let schema = settings.schema.as_str();
     let parameter: &[(&(dyn tokio_postgres::types::ToSql + Sync), Type)] = &[(&schema, Type::TEXT)];
@@ -155,7 +156,8 @@ async fn facts(place: &Place, client: &Client) -> Result<Examination, tokio_post
         synchronous_commit: row.get(6),
         synchronous_standbys: row.get(7),
         standbys: row.get(8),
-        has_session_settings: row.get(9),
+        has_session_settings: row.get(9)
+            || pooler::take_over(place, client, &SystemClock).await.is_ok(),
         connections_left: (row.get(11), row.get(10)),
         missing_grants,
         clock_offset,

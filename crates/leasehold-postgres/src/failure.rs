@@ -81,7 +81,10 @@ fn of_answer(answer: &DbError) -> Error {
         }
         // The driver sends what it sets at the start of a session. A pooler may refuse that.
         code if *code == SqlState::PROTOCOL_VIOLATION && said.contains("startup parameter") => {
-            refused(format!("{said}; this looks like a connection pooler: give the address of the server itself"))
+            refused(format!(
+                "{said}; this looks like a connection pooler: set ignore_startup_parameters = options and pool_mode = session \
+                 in its configuration, or give the address of the server itself"
+            ))
         }
         _ => unreachable(format!("the server answers: {said}")),
     }

@@ -28,6 +28,7 @@ mod examine;
 mod failure;
 mod inspection;
 mod link;
+mod pooler;
 mod records;
 mod requests;
 mod schema;

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connect::{Driver, Place};
 use crate::waits::Waits;
-use crate::{failure, schema};
+use crate::{failure, pooler, schema};
 
 /// A connection that several requests use at once. The server answers them in order.
 #[derive(Debug)]
@@ -222,8 +222,10 @@ impl Slot {
         );
         let version = match version {
             Ok(rows) => {
-                let has_settings = rows.iter().all(|row| row.get(1));
-                has_settings.then_some(()).ok_or_else(pooled)?;
+                if !rows.iter().all(|row| row.get(1)) {
+                    let clock = &*self.context.env().clock;
+                    pooler::take_over(&self.place, client, clock).await?;
+                }
                 rows.first().map(|row| row.get(0))
             }
             Err(error) if failure::is_missing_schema(&error) => None,
@@ -263,14 +265,7 @@ impl Link {
 }
 
 /// The version of the schema, and whether the session has the settings that the client asked for.
-const VERSION_AND_SETTINGS: &str =
-    "select number, current_setting('lock_timeout') = '100ms' from leasehold.version";
-
-fn pooled() -> Error {
-    let text = "the session lacks the settings that the client asked for, as behind a connection pooler; give the address \
-                of the server itself";
-    Error::new(ErrorKind::Refused, text)
-}
+const VERSION_AND_SETTINGS: &str = "select number, coalesce(current_setting('leasehold_client.session', true) = 'on', false) from leasehold.version";
 
 fn no_connection(limit: Duration) -> Error {
     Error::new(

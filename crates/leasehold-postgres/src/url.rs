@@ -28,7 +28,15 @@ pub(crate) const SCHEMA: &str = "leasehold";
 
 /// What every connection sets. A statement that outlives its client must end soon, and the functions rely on a new
 /// snapshot for each statement. An acknowledged grant must survive a crash of the server.
-const SESSION: &str = r"-c default_transaction_isolation=read\ committed -c default_transaction_read_only=off -c synchronous_commit=on -c lock_timeout=100ms -c statement_timeout=5s";
+const SESSION: [(&str, &str); 6] = [
+    ("default_transaction_isolation", "read committed"),
+    ("default_transaction_read_only", "off"),
+    ("synchronous_commit", "on"),
+    ("lock_timeout", "100ms"),
+    ("statement_timeout", "5s"),
+    // Shows that the session has all of them.
+    ("leasehold_client.session", "on"),
+];
 
 /// Whether the URL is for this store.
 pub(crate) fn is_postgres(url: &str) -> bool {
@@ -51,6 +59,13 @@ impl Settings {
             return Err("no scheme postgres://".into());
         }
         let (body, query) = url.split_once('?').unwrap_or((url, ""));
+        let path = body.splitn(4, '/').nth(3).unwrap_or_default();
+        if path.contains(['/', '@']) {
+            // This may be the rest of a password, and the database is shown.
+            return Err(
+                "`@`, `/`, `?` and `:` in a password or a database are percent-encoded".into(),
+            );
+        }
         let (mut schema, mut ca, mut tls, mut passfile) = (SCHEMA.to_owned(), None, false, None);
         // The others are those of libpq, which the driver reads.
         let mut others = Vec::new();
@@ -133,8 +148,8 @@ impl fmt::Debug for Settings {
 /// Sets what every connection needs.
 fn completed(mut config: Config, tls: bool) -> Config {
     let given = config.get_options().unwrap_or_default();
-    let options = format!("{given} {SESSION}");
-    config.options(options.trim_start());
+    let wanted = SESSION.map(|(name, value)| format!(" -c {name}={}", value.replace(' ', "\\ ")));
+    config.options(format!("{given}{}", wanted.concat()).trim_start());
     config.ssl_mode(if tls {
         SslMode::Require
     } else {
@@ -158,6 +173,13 @@ fn completed(mut config: Config, tls: bool) -> Config {
     config.keepalives_interval(Duration::from_secs(5));
     config.keepalives_retries(3);
     config
+}
+
+/// Returns the statements that set what a pooler dropped.
+pub(crate) fn settings_as_sql() -> String {
+    SESSION
+        .map(|(name, value)| format!("set {name} = '{value}';"))
+        .concat()
 }
 
 fn reads_tls(mode: &str) -> Result<bool, String> {
@@ -271,6 +293,7 @@ mod tests {
             ("postgres://u@h/app?schema=pg_x", "the schema \"pg_x\""),
             ("postgres://u@h/app?sslmode=prefer", "sslmode \"prefer\""),
             ("postgres://u@h/app?ca=/x.pem", "`ca` needs sslmode"),
+            ("postgres://u:pa@se/cret@h/app", "percent-encoded"),
             ("postgres://u@h/app?unknown=1", "unknown"),
             ("postgres://u@h:x/app", "port"),
         ] {

@@ -4,6 +4,7 @@ mod foreign;
 mod holds;
 mod late;
 mod login;
+mod pooler;
 mod schema;
 mod support;
 mod tables;

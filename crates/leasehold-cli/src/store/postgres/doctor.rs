@@ -142,13 +142,13 @@ fn rights(found: &Examination) -> Option<Finding> {
 
 fn session(found: &Examination) -> Finding {
     if found.has_session_settings {
-        return Finding::green("session", "has the settings of the client");
+        return Finding::green("session", "belongs to the client");
     }
     Finding::red(
         "session",
-        "lacks the settings that the client asked for",
-        "a connection pooler in between drops them, and notifications with them; late statements are not bounded",
-        "use the address of the server itself, or a pooler in session mode that passes `options`",
+        "shared with other clients by a connection pooler",
+        "notifications and settings of the client get lost, and late statements are not bounded",
+        "set pool_mode = session in the pooler, or use the address of the server itself",
     )
 }
 

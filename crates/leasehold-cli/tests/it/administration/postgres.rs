@@ -1,6 +1,6 @@
 //! `init`, `doctor`, and what operators do with locks on a PostgreSQL server.
 
-use leasehold_testkit::servers::{PostgresServer, until};
+use leasehold_testkit::servers::{PgBouncer, PostgresServer, until};
 use serde_json::{Value, json};
 
 use crate::support::harness::Sandbox;
@@ -100,6 +100,24 @@ fn password_may_be_in_the_environment() {
     let refused = bare.start_with(wrong, "run -n x true").wait();
     refused.fails(77, &["password authentication failed"]);
     assert!(!refused.stderr.contains("wrong-secret"), "{refused:?}");
+}
+
+#[test]
+fn pooler_in_transaction_mode_is_refused() {
+    let (_sandbox, server) = Sandbox::on_postgres();
+    let passes = "ignore_startup_parameters = options";
+    let pooler = PgBouncer::start(&server, "transaction", passes);
+    let pooled = Sandbox::on(&[pooler.url()]);
+    pooled
+        .run("run -n x true")
+        .fails(77, &["pool_mode = session"]);
+    let report = pooled.run("doctor --json").json_of_any();
+    assert_fields(&finding(&report, "session"), json!({"verdict": "red"}));
+    let pooler = PgBouncer::start(&server, "session", passes);
+    let pooled = Sandbox::on(&[pooler.url()]);
+    pooled.run("run -n x true").succeeds();
+    let report = pooled.run("doctor --json").json_of_any();
+    assert_fields(&finding(&report, "session"), json!({"verdict": "green"}));
 }
 
 /// The first host of the URL is a standby.
