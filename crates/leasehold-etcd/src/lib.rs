@@ -43,6 +43,9 @@
 #![forbid(unsafe_code)]
 
 mod client;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod locking;
 mod proto;
 mod settings;

@@ -99,7 +99,7 @@ pub(crate) fn password_in(file: &Path, config: &Config) -> Result<String, String
 }
 
 /// Returns the password of a line that is for this server. `\` takes the meaning from `:` and `\`.
-fn matched(line: &str, wanted: [&str; 4]) -> Option<String> {
+pub(crate) fn matched(line: &str, wanted: [&str; 4]) -> Option<String> {
     let mut fields = vec![String::new()];
     let mut rest = line.chars();
     while let Some(c) = rest.next() {

@@ -26,6 +26,9 @@ mod client_text;
 mod connect;
 mod examine;
 mod failure;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod inspection;
 mod link;
 mod pooler;

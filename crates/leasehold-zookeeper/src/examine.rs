@@ -130,7 +130,7 @@ async fn srvr(servers: &Servers, server: &Server) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-fn read_facts(answer: &str) -> ServerFacts {
+pub(crate) fn read_facts(answer: &str) -> ServerFacts {
     let after = |start: &str| answer.lines().find_map(|line| line.strip_prefix(start));
     let version = after("Zookeeper version: ").and_then(|rest| rest.split(['-', ',', ' ']).next());
     ServerFacts {

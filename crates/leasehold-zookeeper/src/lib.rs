@@ -29,6 +29,9 @@
 
 mod client;
 mod examine;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod queue;
 mod store;
 mod url;

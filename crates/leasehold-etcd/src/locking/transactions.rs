@@ -234,6 +234,11 @@ impl Attempt<'_> {
         }
     }
 
+    /// Returns the request for further entries, which were created before this revision.
+    pub(crate) fn entries_before(&self, created: i64, limit: i64) -> RangeRequest {
+        self.entries(created.saturating_sub(1), limit)
+    }
+
     /// Reads the answer to [`take`](Self::take), which was to draw `fence`.
     pub(crate) fn read(&self, answer: TxnResponse, fence: Fence) -> Option<Step> {
         if answer.succeeded {

@@ -209,7 +209,7 @@ impl Acquiring<'_> {
             let Some(created) = more else {
                 return Ok(decision);
             };
-            let page = self.attempt.entries(created - 1, PAGE);
+            let page = self.attempt.entries_before(created, PAGE);
             let page = self.inner.client.call(page, self.request.limit()).await;
             let page = page.map_err(|failure| failure.into_error().with_unknown_effect())?;
             self.attempt.add(look, &page);

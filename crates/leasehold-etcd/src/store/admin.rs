@@ -165,3 +165,9 @@ impl StoredBreak {
         Ok(record)
     }
 }
+
+/// Reads bytes as the record of a break, for the fuzz target.
+#[cfg(any(test, fuzzing))]
+pub(super) fn read_any(bytes: &[u8]) {
+    let _ = StoredBreak::read(bytes);
+}

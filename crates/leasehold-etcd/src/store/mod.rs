@@ -135,3 +135,10 @@ impl From<EtcdStore> for Arc<dyn Store> {
         Arc::new(store)
     }
 }
+
+/// Reads bytes as a record and as a break, for the fuzz target.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_values(bytes: &[u8]) {
+    records::read_any(bytes);
+    admin::read_any(bytes);
+}

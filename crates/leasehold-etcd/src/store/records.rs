@@ -168,47 +168,47 @@ impl Inner {
         let mut kvs = answer.ranges().map(|range| range.kvs.into_iter().next());
         let (version, value) = (kvs.next().flatten(), kvs.next().flatten());
         let revision = |kv: &Option<KeyValue>| kv.as_ref().map_or(0, |kv| kv.mod_revision);
+        let least = WallTime::from_micros(self.wall().as_micros() + AT_LEAST.as_micros() as u64);
         Ok(Found {
             version: revision(&version),
             value: revision(&value),
             lease: value.as_ref().map_or(0, |kv| kv.lease),
-            state: self.state(version, value)?,
+            state: state(version, value, least)?,
         })
-    }
-
-    /// Returns the state that the keys of a record stand for. The keys end with their leases, so all that exists
-    /// counts, also if the clock of this client is ahead.
-    fn state(
-        &self,
-        version: Option<KeyValue>,
-        value: Option<KeyValue>,
-    ) -> Result<RecordState<WallTime>, Error> {
-        let least = WallTime::from_micros(self.wall().as_micros() + AT_LEAST.as_micros() as u64);
-        let mut state = RecordState::default();
-        if let Some(kv) = version {
-            let text = std::str::from_utf8(&kv.value).ok();
-            let version = text.and_then(read_version).ok_or_else(corrupt)?;
-            state.seen = Some((version, least));
-        }
-        if let Some(kv) = value {
-            let mut parts = kv.value.splitn(2, |byte| *byte == b'\n');
-            let (head, bytes) = (parts.next(), parts.next());
-            let head = head.and_then(|head| std::str::from_utf8(head).ok());
-            let head = head.and_then(|head| head.split_once(' '));
-            let (version, end) = head.ok_or_else(corrupt)?;
-            let end = WallTime::from_micros(end.parse().map_err(|_| corrupt())?);
-            state.value = Some(KeptValue {
-                version: read_version(version).ok_or_else(corrupt)?,
-                end: end.max(least),
-                bytes: bytes.ok_or_else(corrupt)?.into(),
-            });
-        }
-        Ok(state)
     }
 
     fn wall(&self) -> WallTime {
         self.context.env().clock.wall()
     }
+}
+
+/// Returns the state that the keys of a record stand for. The keys end with their leases, so all that exists counts until
+/// `least`, also if the clock of this client is ahead.
+fn state(
+    version: Option<KeyValue>,
+    value: Option<KeyValue>,
+    least: WallTime,
+) -> Result<RecordState<WallTime>, Error> {
+    let mut state = RecordState::default();
+    if let Some(kv) = version {
+        let text = std::str::from_utf8(&kv.value).ok();
+        let version = text.and_then(read_version).ok_or_else(corrupt)?;
+        state.seen = Some((version, least));
+    }
+    if let Some(kv) = value {
+        let mut parts = kv.value.splitn(2, |byte| *byte == b'\n');
+        let (head, bytes) = (parts.next(), parts.next());
+        let head = head.and_then(|head| std::str::from_utf8(head).ok());
+        let head = head.and_then(|head| head.split_once(' '));
+        let (version, end) = head.ok_or_else(corrupt)?;
+        let end = WallTime::from_micros(end.parse().map_err(|_| corrupt())?);
+        state.value = Some(KeptValue {
+            version: read_version(version).ok_or_else(corrupt)?,
+            end: end.max(least),
+            bytes: bytes.ok_or_else(corrupt)?.into(),
+        });
+    }
+    Ok(state)
 }
 
 /// Returns the version, the end of the retention by the clock of the writer, and the bytes.
@@ -223,6 +223,20 @@ fn read_version(text: &str) -> Option<Version> {
     let (fence, step) = text.split_once('.')?;
     let (fence, step) = (fence.parse().ok()?, step.parse().ok()?);
     Some(Version { fence, step })
+}
+
+/// Reads bytes as both keys of a record, for the fuzz target.
+#[cfg(any(test, fuzzing))]
+pub(super) fn read_any(bytes: &[u8]) {
+    let kv = || {
+        let value = bytes.to_vec();
+        Some(KeyValue {
+            value,
+            ..KeyValue::default()
+        })
+    };
+    let least = WallTime::from_micros(7);
+    let _ = (state(kv(), None, least), state(None, kv(), least));
 }
 
 fn corrupt() -> Error {

@@ -217,6 +217,13 @@ fn auth_reply(reply: &[u8]) -> Result<i32, Malformed> {
     }
 }
 
+/// Reads bytes as the answers to a connection, for the fuzz target.
+#[cfg(any(test, fuzzing))]
+pub(super) fn read_all(bytes: &[u8]) {
+    let _ = connect_reply(bytes);
+    let _ = auth_reply(bytes);
+}
+
 const AUTH_ID: i32 = -4;
 
 async fn read_frame(stream: &mut Box<dyn Stream>) -> std::io::Result<Vec<u8>> {

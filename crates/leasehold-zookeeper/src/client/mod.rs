@@ -15,3 +15,15 @@ pub(crate) use message::{
     ANY, Access, Code, Lifetime, Op, Stat, created, nothing, stat, transaction,
 };
 pub(crate) use session::Session;
+
+/// Reads bytes as each message of a server, for the fuzz target.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_all(bytes: &[u8]) {
+    let message = || jute::Decoder::new(bytes);
+    connector::read_all(bytes);
+    let _ = created(&mut message());
+    let _ = message::data(&mut message());
+    let _ = message::children(&mut message());
+    let _ = stat(&mut message());
+    let _ = transaction(&mut message());
+}

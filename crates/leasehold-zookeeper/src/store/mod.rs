@@ -140,3 +140,13 @@ impl From<ZooKeeperStore> for Arc<dyn Store> {
         Arc::new(store)
     }
 }
+
+/// Reads bytes as the contents of each node, for the fuzz target.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_all(bytes: &[u8]) {
+    let _ = node_data::BreakData::read(bytes);
+    let _ = node_data::counter("/counter", bytes);
+    let data = node_data::NodeData::read(bytes);
+    let _ = data.map(|data| (data.ttl(), data.fence()));
+    records::read_any(bytes);
+}

@@ -406,6 +406,14 @@ impl<'a> Header<'a> {
     }
 }
 
+/// Reads bytes as the first node of a record, for the fuzz target.
+#[cfg(any(test, fuzzing))]
+pub(super) fn read_any(bytes: &[u8]) {
+    if let Some(header) = Header::read(bytes) {
+        let _ = header.stored(Stat::default(), header.bytes.to_vec());
+    }
+}
+
 /// The most further parts that a value has.
 const PARTS_MAX: usize = RecordWrite::BYTES_MAX / PART_MAX;
 
