@@ -7,6 +7,8 @@ use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
+use crate::run::etcd::on_etcd;
+use crate::run::zookeeper::on_zookeeper;
 use crate::support::harness::{PROGRAM, Sandbox, on_all_stores, on_one_and_five};
 use crate::support::program::{Running, assert_fields};
 
@@ -93,6 +95,24 @@ fn lock_is_held_until_stdin_or_signal() {
 #[test]
 fn redis_lock_is_held_until_stdin_or_signal() {
     on_one_and_five(|sandbox, _| assert_held_until_stdin_or_signal(sandbox));
+}
+
+#[test]
+fn postgres_lock_is_held_until_stdin_or_signal() {
+    let (sandbox, _server) = Sandbox::on_postgres();
+    assert_held_until_stdin_or_signal(&sandbox);
+}
+
+#[test]
+fn etcd_lock_is_held_until_stdin_or_signal() {
+    let (sandbox, _server) = on_etcd();
+    assert_held_until_stdin_or_signal(&sandbox);
+}
+
+#[test]
+fn zookeeper_lock_is_held_until_stdin_or_signal() {
+    let (sandbox, _servers) = on_zookeeper(1);
+    assert_held_until_stdin_or_signal(&sandbox);
 }
 
 #[test]
