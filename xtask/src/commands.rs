@@ -18,6 +18,12 @@ pub(crate) fn verify(workspace: &Workspace, skipped: &[String]) -> Result<(), Fa
     step("clippy", || {
         run("clippy --workspace --all-targets --locked -- -D warnings")
     })?;
+    step("features", || {
+        let without = "clippy -p leasehold-cli --locked --no-default-features";
+        FEATURES.iter().try_for_each(|features| {
+            run(&format!("{without} --features={features} -- -D warnings"))
+        })
+    })?;
     if answer(&mut cargo(workspace, "deny --version")).is_some() {
         step("deny", || run("deny --offline check bans licenses sources"))?;
     } else {
@@ -31,6 +37,9 @@ pub(crate) fn verify(workspace: &Workspace, skipped: &[String]) -> Result<(), Fa
     println!("verify: everything holds");
     Ok(())
 }
+
+/// The features of the command, one by one and none.
+const FEATURES: [&str; 6] = ["", "redis", "postgres", "etcd", "zookeeper", "exporter"];
 
 /// Installs what the tests need, then runs them all.
 pub(crate) fn test(workspace: &Workspace, skipped: &[String]) -> Result<(), Failure> {
