@@ -30,7 +30,9 @@ struct Connected {
 
 impl Connected {
     fn connect(&mut self, run: &str) {
-        disconnect(&mut self.connection);
+        if self.connection.open.is_some() {
+            disconnect(&mut self.connection);
+        }
         let [socket, server] = Socket::pair();
         self.connection.connect(RunId::new(run), Arc::new(socket));
         self.server = server;
