@@ -1,11 +1,11 @@
 use std::collections::BTreeMap;
 
-use leasehold::Mode;
+use leasehold::{ErrorKind, Mode};
 
 use super::Violation;
-use super::facts::{Facts, WaitFacts};
+use super::facts::{End, Facts, WaitFacts};
 use super::servers::Servers;
-use crate::history::{Kind, Wait, What};
+use crate::history::{Denial, Kind, Wait, What};
 use crate::time::{MILLIS, SECOND, Time};
 
 /// I10: a waiter that is not near its turn asks a server at most once a second, unless it is notified. A waiter that
@@ -45,6 +45,7 @@ pub(super) fn poll_rate(facts: &Facts<'_>) -> Vec<Violation> {
                 if let Some((last, was_behind)) = before
                     && event.at - last < PAUSE_MIN
                     && (was_behind && is_behind && facts.is_calm(last))
+                    && !learns_its_end(&facts.waits[&it.wait], event.at)
                 {
                     let text = format!(
                         "w{} asked server {} again after {} ms, far from its turn",
@@ -114,6 +115,19 @@ fn position(facts: &Facts<'_>, queue: &[Wait], wait: Wait) -> Option<usize> {
     })
 }
 
+/// Whether a request that runs at `at` tells the waiter why its wait ends: the lock now has another number of permits. A
+/// heartbeat only shows that something is wrong.
+fn learns_its_end(wait: &WaitFacts, at: Time) -> bool {
+    let is_refused = matches!(
+        wait.end,
+        Some(End::Denied(Denial::Failed {
+            kind: ErrorKind::PermitsDiffer,
+            ..
+        }))
+    );
+    is_refused && wait.over.saturating_sub(at) < LEARNED_WITHIN
+}
+
 /// Returns how many waiters are near their turn. A waiter for a permit asks when the lease of that permit ends.
 fn near(wait: &WaitFacts) -> usize {
     let permits = wait.asked.mode.permits();
@@ -153,6 +167,9 @@ fn reject(check: &'static str, at: Time, text: String) -> Violation {
 /// A second, minus the variation in how long messages take.
 const PAUSE_MIN: Time = 800 * MILLIS;
 
+/// A request to each member and its answer take no longer, apart from spikes.
+const LEARNED_WITHIN: Time = 100 * MILLIS;
+
 /// The longest pause doubles from about 10 ms to 800 ms, and each pause is a random part of it.
 const LEAVES_MAX: usize = 15;
 
@@ -187,6 +204,28 @@ mod tests {
             (again(1_500, false), again(1_900, false), again(1_500, true)),
             (1, 0, 0)
         );
+    }
+
+    #[test]
+    fn waiter_may_ask_why_its_wait_ends() {
+        let denied = |kind| {
+            let asks = |millis| ran(millis, 0, Kind::Acquire, 1, &[(9, 9_000)], &[(9, 9_000)]);
+            let reason = Denial::Failed {
+                kind,
+                without_effect: true,
+            };
+            let events = vec![
+                event(0, What::Calm),
+                asked(500, 1, 0),
+                queue(900, 0, &[7, 8, 1]),
+                asks(1_000),
+                asks(1_500),
+                event(1_501, What::Denied { wait: 1, reason }),
+            ];
+            judge(poll_rate, events)
+        };
+        let other = denied(ErrorKind::NoQuorum);
+        assert_eq!((denied(ErrorKind::PermitsDiffer), other), (0, 1));
     }
 
     #[test]
