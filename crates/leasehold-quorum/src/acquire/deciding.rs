@@ -45,7 +45,7 @@ impl Acquisition {
                     self.confirm(net, member, fence);
                 }
             }
-            Decision::Busy if self.is_queued() => self.fail_round(net),
+            Decision::Busy if self.is_queued() => self.fail_round(net, false),
             Decision::Busy => self.end_busy(net),
             Decision::NoQuorum => self.no_quorum(net),
         }
@@ -109,7 +109,7 @@ impl Acquisition {
     /// the lock to another owner since, so it no longer says which fence is the greatest.
     fn hold_too_late(&mut self, net: &mut Net) {
         if self.is_queued() {
-            return self.fail_round(net);
+            return self.fail_round(net, false);
         }
         let text = "the members answered after the end of the lease";
         self.refuse(net, Error::new(ErrorKind::NoQuorum, text));
@@ -167,7 +167,8 @@ impl Acquisition {
                 if open > 0 {
                     // The answers may end the wait. Without them, the round ends at its time limit.
                 } else if has_answers {
-                    self.fail_round(net);
+                    // A majority granted it, but the grants did not count.
+                    self.fail_round(net, true);
                 } else if net.has_majority(net.now.instant) {
                     self.leave_and_pause(net, error);
                 } else {

@@ -77,8 +77,9 @@ impl Acquisition {
         net.progress(self.id, Progress::Unavailable(error.without_effect()));
     }
 
-    /// The round found no majority in time: it gives everything back, and the waiter keeps its ticket.
-    pub(super) fn fail_round(&mut self, net: &mut Net) {
+    /// The round found no majority in time: it gives everything back, and the waiter keeps its ticket. It pauses if
+    /// another round at once would get the same grants.
+    pub(super) fn fail_round(&mut self, net: &mut Net, pauses: bool) {
         self.phase = Phase::Waiting;
         if self.is_round_over() {
             return;
@@ -92,11 +93,9 @@ impl Acquisition {
         let longest = round_timeout(net.round_trip(), self.failures);
         self.failures += 1;
         self.notified_at = None;
-        let differ = self.has_differing_permits();
         self.give_back(net, Then::KeepPlace);
         let now = net.now.instant;
-        if differ {
-            // Waiters that hold each other's permits must not meet again at once.
+        if pauses {
             self.phase = Phase::Paused(now + net.random_part(longest));
         }
         for state in &mut self.members {
@@ -108,8 +107,9 @@ impl Acquisition {
         self.report_busy(net);
     }
 
-    /// Whether a majority granted permits, but not the same one.
-    fn has_differing_permits(&self) -> bool {
+    /// Whether a majority granted permits, but not the same one. Waiters that hold each other's permits must not meet
+    /// again at once.
+    pub(super) fn has_differing_permits(&self) -> bool {
         let commonest = self.commonest_slot();
         let granted = |slot| self.members.iter().filter(|it| it.slot() == slot).count();
         let needed = majority(self.members.len());

@@ -137,7 +137,7 @@ impl Acquisition {
     /// The round's time is up, and there is no majority.
     fn end_round(&mut self, net: &mut Net) {
         if self.is_queued() {
-            return self.fail_round(net);
+            return self.fail_round(net, self.has_differing_permits());
         }
         // An attempt without a position waits for each member it asked, up to that member's limit.
         if let Some(round) = self.round_mut() {

@@ -1,6 +1,6 @@
 //! The same rules, seen through the whole engine.
 
-use leasehold_types::RenewReply;
+use leasehold_types::{Mode, Permits, RenewReply};
 
 use super::fixture::{Fixture, TTL, lock_request};
 use super::*;
@@ -233,4 +233,23 @@ fn missing_votes_are_reported_once() {
 fn missing_votes(fixture: &Fixture) -> usize {
     let events = fixture.events.iter();
     events.filter(|event| event.starts_with("NoVote")).count()
+}
+
+/// One member has no vote, and another one grants another permit.
+#[test]
+fn waiter_pauses_while_permits_are_no_majority() {
+    let mut fixture = Fixture::new(3);
+    fixture.restart_empty(1);
+    let permits = Permits::new(2).unwrap();
+    fixture.slots = permits.slots().collect();
+    fixture.slots.insert(0, fixture.slots[0]);
+    let waiter = lock_request()
+        .with_mode(Mode::Permit(permits))
+        .waiting(true);
+    let id = fixture.start(Operation::Acquire(Arc::new(waiter)));
+    fixture.pass(SECOND);
+    assert!(!fixture.outcomes.contains_key(&id));
+    let asked = fixture.got[0].iter().filter(|name| **name == "acquire");
+    let rounds = asked.count();
+    assert!((2..20).contains(&rounds), "{rounds} rounds");
 }

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use leasehold_types::{Fence, Held, LockRequest, LostReason, Owner, RenewReply, WallTime};
+use leasehold_types::{
+    Fence, Held, LockRequest, LostReason, Owner, PermitSlot, RenewReply, WallTime,
+};
 
 use super::records::Kept;
 use super::*;
@@ -36,6 +38,8 @@ pub(super) struct Fixture {
     pub(super) round_trip: Duration,
     /// The names of the requests that each member got.
     pub(super) got: Vec<Vec<&'static str>>,
+    /// The permit that each member grants, if the lock has any.
+    pub(super) slots: Vec<PermitSlot>,
     /// The notifications that follow the replies.
     turns: Vec<(usize, Notification)>,
 }
@@ -76,6 +80,7 @@ impl Fixture {
             events: Vec::new(),
             round_trip: Duration::from_millis(1),
             got: vec![Vec::new(); servers],
+            slots: Vec::new(),
             turns: Vec::new(),
         }
     }
@@ -209,7 +214,7 @@ impl Fixture {
                 let fence = proposal.max(self.counters[member] + 1);
                 self.counters[member] = fence;
                 holders.insert(lock_request.owner, fence);
-                let (fence, slot) = (Fence::new(fence).unwrap(), None);
+                let (fence, slot) = (Fence::new(fence).unwrap(), self.slots.get(member).copied());
                 Reply::Granted { fence, slot }
             }
             Request::Renew(leases) => {
