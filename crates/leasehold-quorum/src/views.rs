@@ -79,14 +79,21 @@ pub fn waiters(answers: Answers<Vec<Waiter>>) -> Result<Vec<Waiter>, Error> {
 
 /// Returns the first `limit` locks that any member lists, with the number of members for each holder. Each
 /// member lists its first locks up to the limit, so a lock among the first of all is among the first of
-/// each member that has it.
+/// each member that has it. Less than a majority may have answered; the failures show it.
 ///
 /// # Errors
 ///
-/// If no majority answered.
+/// If no member answered, or if too few did for a reason that does not pass.
 pub fn list_locks(answers: Answers<LockListing>, limit: usize) -> Result<LockListing, Error> {
     let members = answers.members();
-    let (given, failures, needed) = answers.of_a_majority()?;
+    let needed = majority(members);
+    let Answers { given, failures } = answers;
+    if given.len() < needed {
+        let error = too_few(members, 0, failures.clone());
+        if given.is_empty() || error.kind() != ErrorKind::NoQuorum {
+            return Err(error);
+        }
+    }
     let mut more = given.iter().any(|listing| listing.more);
     let mut named = BTreeMap::<Key, Vec<Holder>>::new();
     for lock in given.into_iter().flat_map(|listing| listing.locks) {

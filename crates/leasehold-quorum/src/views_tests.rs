@@ -75,6 +75,24 @@ fn listings_count_the_members_of_holders() {
 }
 
 #[test]
+fn listing_of_a_minority_is_known_as_such() {
+    let lock = ListedLock::new(Key::new("a").unwrap(), vec![held(owner(), 9)]);
+    let listing = LockListing::new(vec![lock], false);
+    let failed = |id: &str, kind| (MemberId::new(id), Err(Error::new(kind, "gone")));
+    let with = |kind| {
+        let given = (MemberId::new("a"), Ok(listing.clone()));
+        Answers::new([given, failed("b", kind), failed("c", kind)])
+    };
+    let listed = list_locks(with(ErrorKind::Unreachable), 9).unwrap();
+    assert_eq!((listed.locks.len(), listed.failures.len()), (1, 2));
+    assert!(!listed.has_majority());
+    let refused = list_locks(with(ErrorKind::Refused), 9).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused);
+    let silent = ["a", "b"].map(|id| failed(id, ErrorKind::Unreachable));
+    assert!(list_locks(Answers::new(silent), 9).is_err());
+}
+
+#[test]
 fn views_need_a_majority_of_answers() {
     let failed = |id: &str| {
         let error = Error::new(ErrorKind::Unreachable, "gone");

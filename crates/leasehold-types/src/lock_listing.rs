@@ -11,7 +11,7 @@ pub struct LockListing {
     pub more: bool,
     /// The number of members of the store; 1 if it has none.
     pub members: usize,
-    /// The members that did not answer. The others form a majority.
+    /// The members that did not answer.
     pub failures: Vec<MemberFailure>,
 }
 
@@ -24,6 +24,12 @@ impl LockListing {
             members: 1,
             failures: Vec::new(),
         }
+    }
+
+    /// Returns whether a majority of the members answered. Otherwise the listing is what the other members know: a lock
+    /// that it names may be free, and a lock that it lacks may be held.
+    pub fn has_majority(&self) -> bool {
+        self.members - self.failures.len() > self.members / 2
     }
 }
 

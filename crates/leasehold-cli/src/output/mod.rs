@@ -14,6 +14,7 @@ pub(crate) mod holder_text;
 pub(crate) mod leader_text;
 pub(crate) mod message;
 pub(crate) mod once_answer;
+pub(crate) mod minority;
 pub(crate) mod quorum_shortfall;
 pub(crate) mod report;
 pub(crate) mod table;

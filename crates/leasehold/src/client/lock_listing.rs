@@ -9,12 +9,13 @@ use crate::types::{Error, Pattern};
 impl Client {
     /// Returns the first `limit` held locks, by name, that match `pattern`, with their holders. On a
     /// quorum, each holder comes with the number of members that name it. A Redis server leaves out the
-    /// locks of other libraries, since any value could be one. For display only.
+    /// locks of other libraries, since any value could be one. If no majority of the members answered, the listing is what
+    /// the others know, and [`LockListing::has_majority`] says so. For display only.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where the store has no
-    /// [`Inspection`](crate::store::Inspection); a store, or a majority of its members, that does not answer.
+    /// [`Inspection`](crate::store::Inspection); a store that does not answer, or all its members.
     ///
     /// # Cancel safety
     ///

@@ -53,7 +53,8 @@ pub trait Inspection: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A store, or a majority of its members, that does not answer.
+    /// A store that does not answer, or all its members. If fewer than a majority answer, the listing names the members
+    /// that did not.
     ///
     /// # Cancel safety
     ///

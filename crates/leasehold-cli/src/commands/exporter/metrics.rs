@@ -8,6 +8,8 @@ use leasehold::clock::{Clock as _, SystemClock, WallTime};
 use leasehold::store::{ListedLock, MemberHealth, Pattern, Waiter};
 use leasehold::{Client, Error, Key};
 
+use crate::output::minority;
+
 /// One look at a store.
 #[derive(Debug, Default)]
 pub(super) struct Sample {
@@ -124,7 +126,7 @@ impl Sample {
 
 impl Locks {
     async fn read(client: &Client, pattern: &Pattern, limit: usize) -> Result<Self, Error> {
-        let listing = client.list_locks(pattern, limit).await?;
+        let listing = minority::require_majority(client.list_locks(pattern, limit).await?)?;
         let now = SystemClock.wall();
         let names: Vec<Key> = listing.locks.iter().map(|lock| lock.key.clone()).collect();
         let queues = stream::iter(names)

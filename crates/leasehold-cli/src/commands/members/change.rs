@@ -10,6 +10,7 @@ use crate::commands::members::servers::{Servers, index_of, wait_after_change};
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::holder_text;
+use crate::output::minority;
 use crate::output::time_text::{millis, whole_seconds};
 use crate::output::{self, Output};
 use crate::runtime::runtime;
@@ -67,7 +68,7 @@ impl LostLocks {
             .client()
             .list_locks(&Pattern::all(), SHOWN_MAX)
             .await;
-        let lost = match listed {
+        let lost = match listed.and_then(minority::require_majority) {
             Ok(listing) => Self(listing),
             Err(error) if care.yes => {
                 tracing::debug!(%error, "the locks that are held are not known");
