@@ -31,6 +31,9 @@ impl BootId {
         Ok(Self(fnv1a(&boot)))
     }
 
+    /// No boot of any machine, for what no clock of a machine measures. A hash is never zero in practice.
+    pub(crate) const ANY: Self = Self(0);
+
     pub(crate) const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }

@@ -149,7 +149,7 @@ fn confirmed(
 ) -> Result<impl Future<Output = Result<Arc<HeldLease>, Error>> + Send + use<>, Error> {
     let held_lease = take_up(core, &handle)?;
     check_ttl(&core.context, &handle)?;
-    if !handle.is_of_this_boot() {
+    if !handle.is_portable() && !handle.is_of_this_boot() {
         return Err(handle.lost(ELSEWHERE));
     }
     let context = Arc::clone(&core.context);
@@ -189,7 +189,7 @@ fn take_up(core: &Arc<ClientCore>, handle: &Handle) -> Result<Arc<HeldLease>, Er
     let request = LockRequest::new(key, owner, handle.ttl, wall, Arc::new(client))
         .with_delay(handle.delay)
         .with_mode(handle.mode);
-    let lease = handle.lease();
+    let lease = handle.lease(core.now());
     let held_lease = HeldLease::new(core.next_lease_id(), Arc::new(request), handle.fence, lease);
     Ok(Arc::new(held_lease.with_steps_after(steps_until(wall))))
 }
@@ -303,6 +303,26 @@ mod tests {
                 client.release(&handle).await.unwrap(),
                 ReleaseOutcome::Released
             );
+            assert!(is_free(&client));
+        });
+    }
+
+    #[test]
+    fn portable_handle_lasts_as_long_as_its_lease() {
+        let client = Client::new(MemoryStore::new());
+        pollster::block_on(async {
+            let handle = client.lock("x").acquire().await.unwrap();
+            let handle = handle.into_handle().unwrap().portable().unwrap();
+            let text = handle.reveal();
+            let handle: Handle = text.parse().unwrap();
+            assert!(handle.is_portable() && handle.deadline().is_none());
+            let renewed = client.renew(&handle).await.unwrap();
+            assert!(renewed.is_portable());
+            let guard = client.adopt(&renewed).await.unwrap();
+            assert!(guard.is_valid() && guard.fence() == handle.fence());
+            guard.release().await.unwrap();
+            let lost = client.renew(&renewed).await.unwrap_err();
+            assert_eq!(lost.kind(), ErrorKind::Lost);
             assert!(is_free(&client));
         });
     }

@@ -24,7 +24,7 @@ use crate::types::{Error, ErrorKind, Fence, Key, Mode, Owner};
 ///
 /// Once the deadline has passed the handle is lost and stays lost, even if the lease has not ended. So is a
 /// handle on another machine, or after a restart of this one, since its deadline cannot be measured there.
-/// Both can still be released.
+/// Both can still be released. A [portable](Self::portable) handle is the exception.
 ///
 /// Copies of a handle are one holder: all processes that renew or adopt one hold the lock together, with
 /// one fence.
@@ -116,10 +116,31 @@ impl Handle {
         self
     }
 
+    /// Returns a handle that other machines can renew, too, and this one after a restart. It has no deadline: the store alone
+    /// says whether the lease still lasts, and a renewal succeeds as long as it does. So a process must renew or adopt the
+    /// handle before it works under the lock. [`deadline`](Self::deadline) returns `None`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`] if the guard had a maximum hold time, which no other machine can measure.
+    pub fn portable(mut self) -> Result<Self, Error> {
+        if self.hold_deadline.is_some() {
+            let text = "a handle with a maximum hold time is for one machine alone";
+            return Err(Error::new(ErrorKind::InvalidInput, text).with_key(&self.key));
+        }
+        self.boot = BootId::ANY;
+        Ok(self)
+    }
+
+    /// Returns whether other machines can renew the handle.
+    pub fn is_portable(&self) -> bool {
+        self.boot == BootId::ANY
+    }
+
     /// Returns the instant at which the handle is lost unless it is renewed before, by the clock of
     /// [`Client::env`](crate::Client::env). The instant is for a process whose clock has not
     /// recorded a [pause](crate::clock::Clock::was_paused); after a pause the process treats the
-    /// handle as lost sooner. `None` on any other machine, and after a restart.
+    /// handle as lost sooner. `None` on any other machine, after a restart, and for a [portable](Self::portable) handle.
     pub fn deadline(&self) -> Option<BootInstant> {
         self.is_of_this_boot().then_some(self.deadline)
     }
@@ -128,14 +149,19 @@ impl Handle {
         BootId::of_this_process().is_ok_and(|boot| boot == self.boot)
     }
 
-    /// Returns the lease that the handle describes.
-    pub(crate) fn lease(&self) -> Lease {
+    /// Returns the lease that the handle describes at `now`. That of a portable handle is as long as the store may take to
+    /// confirm it.
+    pub(crate) fn lease(&self, now: BootInstant) -> Lease {
+        let deadline = match self.is_portable() {
+            true => now + self.ttl,
+            false => self.deadline,
+        };
         let times = LeaseTimes {
             ttl: self.ttl,
             delay: self.delay,
             max_hold: None,
         };
-        Lease::resumed(times, self.deadline, self.hold_deadline)
+        Lease::resumed(times, deadline, self.hold_deadline)
     }
 
     /// Returns the error for a lease that `store` does not know, if another store granted it. A store may

@@ -41,6 +41,13 @@ pub struct GuardSet {
     guards: Vec<Guard>,
 }
 
+impl From<Guard> for GuardSet {
+    /// Returns the set of this one guard.
+    fn from(guard: Guard) -> Self {
+        Self::of([guard]).handed_out()
+    }
+}
+
 impl GuardSet {
     /// Returns the set of `guards`, which are sorted by key.
     pub(crate) fn of(guards: impl IntoIterator<Item = Guard>) -> Self {
