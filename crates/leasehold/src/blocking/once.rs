@@ -2,7 +2,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use crate::guard::Guard;
-use crate::once::OnceResult;
+use crate::once::{OnceProgress, OnceResult};
 use crate::types::{Error, Fence, Holder};
 
 /// A blocking [`crate::once::Once`].
@@ -56,6 +56,10 @@ impl Once {
         fn begin(&self) -> OnceStart = OnceStart::of;
         /// [`begin`](Self::begin) without waiting.
         fn try_begin(&self) -> OnceStart = OnceStart::of;
+        /// Returns how far the request is, whatever its payload.
+        fn progress(&self) -> OnceProgress;
+        /// Forgets the request, and returns whether there was a result or an attempt.
+        fn forget(&self) -> bool;
     }
 
     /// Runs `body` with the fence of this attempt unless the request is done, and commits what it returns.

@@ -1,5 +1,6 @@
 //! Requests that take effect once.
 
+mod peek;
 mod result;
 mod run;
 mod state;
@@ -91,6 +92,18 @@ pub enum OnceStart {
     Done(OnceResult),
     /// Another caller is running it; its holder, if the store knows it.
     InProgress(Option<Holder>),
+}
+
+/// How far a request is, for operators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnceProgress {
+    /// No result is kept, and no attempt has begun.
+    Vacant,
+    /// An attempt has begun. The lock tells whether it is still running.
+    Begun,
+    /// The request is done.
+    Done(OnceResult),
 }
 
 impl Client {
