@@ -4,6 +4,7 @@ use nix::sys::signalfd::SignalFd;
 
 use crate::config;
 use crate::locks::outer_runs::OuterRuns;
+use crate::locks::release::Releasing;
 use crate::locks::request::LockRequest;
 use crate::options::lock_options::LockOptions;
 use crate::options::store_args::StoreArgs;
@@ -47,6 +48,14 @@ impl<'a> RunContext<'a> {
             store,
         };
         Ok((context, blocked))
+    }
+
+    /// Releases the locks.
+    pub(crate) fn releasing(&self) -> Releasing<'_> {
+        Releasing {
+            lock_options: self.lock_options,
+            output: self.output,
+        }
     }
 
     /// Requests the locks.

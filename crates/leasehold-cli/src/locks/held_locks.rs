@@ -1,15 +1,14 @@
 use std::future::pending;
-use std::time::Duration;
 
-use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
+use leasehold::clock::BootInstant;
 use leasehold::store::Owner;
-use leasehold::{Guard, GuardSet, Key, LostReason, ReleaseOutcome};
+use leasehold::{Guard, GuardSet, Key, LostReason};
 use serde_json::{Map, Value};
 
 use crate::locks::borrowed_lock::BorrowedLock;
 use crate::locks::outer_runs::OuterLock;
-use crate::output::Output;
-use crate::output::message::{self, Message};
+use crate::locks::release::{Released, Releasing};
+use crate::output::message;
 
 /// The locks under which the command runs.
 pub(crate) enum HeldLocks {
@@ -122,20 +121,24 @@ impl HeldLocks {
         }
     }
 
-    /// Ends the hold after the command has ended. Returns a lock that was lost before.
-    pub(crate) async fn end(self, output: &Output) -> Option<LostLock> {
+    /// Ends the hold after the command has ended. A lock that was lost before counts as lost.
+    pub(crate) async fn end(self, releasing: &Releasing<'_>) -> Released {
         match self {
             Self::Own(guards) => {
                 let lost = match guards.is_valid() {
                     true => None,
                     false => Some(LostLock::of(guards.lost().await)),
                 };
-                let gone = release(guards, output).await;
-                lost.or(gone)
+                let mut released = releasing.release(guards.into_guards()).await;
+                released.lost = lost.or(released.lost);
+                released
             }
             Self::Borrowed(borrowed) => {
-                let reason = borrowed.last_look().await?;
-                Some(LostLock::borrowed(&borrowed, reason))
+                let reason = borrowed.last_look().await;
+                Released {
+                    lost: reason.map(|reason| LostLock::borrowed(&borrowed, reason)),
+                    is_complete: false,
+                }
             }
         }
     }
@@ -158,31 +161,3 @@ impl LostLock {
         }
     }
 }
-
-/// Releases the locks. Returns a lock that was no longer held. A store that does not answer delays the
-/// end only briefly: the releases continue in the background, and otherwise the leases expire.
-pub(crate) async fn release(guards: GuardSet, output: &Output) -> Option<LostLock> {
-    let limit = SystemClock.now() + RELEASE_LIMIT;
-    let Some(endings) = within(&SystemClock, limit, guards.release()).await else {
-        output.print_message(&Message::Warning(
-            "the store does not answer; the lock stays held until its lease expires",
-        ));
-        return None;
-    };
-    let mut gone = None;
-    for (key, ended) in endings {
-        match ended {
-            Ok(ReleaseOutcome::WasLost) => {
-                gone = gone.or(Some(LostLock::of((key, LostReason::Gone))));
-            }
-            Ok(_) => {}
-            Err(error) => output.print_message(&Message::Warning(&format!(
-                "cannot release the lock: {error}"
-            ))),
-        }
-    }
-    gone
-}
-
-/// How long the end of the program waits for the releases.
-const RELEASE_LIMIT: Duration = Duration::from_secs(3);

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use leasehold::GuardSet;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
 
-use crate::locks::held_locks::{HeldLocks, LostLock, release};
-use crate::output::Output;
+use crate::locks::held_locks::HeldLocks;
+use crate::locks::release::{Released, Releasing};
 use crate::output::message::Message;
 use crate::runtime::signals::Signals;
 
@@ -16,62 +15,65 @@ pub(crate) struct MinHold<'a> {
     pub(crate) until: BootInstant,
     /// A signal asked the run to end, so it does not stay.
     pub(crate) hurried: bool,
+    /// Whether the locks can outlast this process.
+    pub(crate) has_leases: bool,
     pub(crate) signals: &'a Signals,
-    pub(crate) output: &'a Output,
 }
 
 impl MinHold<'_> {
     /// Stays until the time is over, and releases the locks. A signal ends the stay and leaves the locks to their
-    /// leases. Returns a lock that was lost while the command ran.
-    pub(crate) async fn end(self, hold: HeldLocks) -> Option<LostLock> {
+    /// leases, if they have any. Of the lost locks, reports only those that were lost while the command ran.
+    pub(crate) async fn end(self, hold: HeldLocks, releasing: &Releasing<'_>) -> Released {
         let guards = match hold {
             HeldLocks::Own(guards) if guards.is_valid() => guards,
-            hold => return hold.end(self.output).await,
+            hold => return hold.end(releasing).await,
         };
         let rest = self.until.since(SystemClock.now());
         if rest.is_zero() {
-            return release(guards, self.output).await;
+            return releasing.release(guards.into_guards()).await;
         }
-        if self.hurried {
-            leave(guards);
-            return None;
-        }
-        // Programs such as cron send mail for each line.
-        if rest > SHORT || self.output.has_terminal() {
-            let rest = humantime::format_duration(Duration::from_secs(rest.as_secs()));
-            let text = format!("the command has ended: --min-hold keeps the lock for {rest} more");
-            self.output.print_message(&Message::Notice(&text));
-        }
-        tokio::select! {
-            biased;
-            lost = guards.lost() => {
-                let (key, reason) = lost;
-                self.warn(key.as_str(), &reason);
-            }
-            // If signals can no longer be read, it does not stay either.
-            _ = self.signals.ending(self.output) => leave(guards),
-            () = SystemClock.sleep_until(self.until) => {
-                // A loss after the end of the command did not affect it.
-                if let Some(loss) = release(guards, self.output).await {
-                    self.warn(&loss.lock, &loss.reason);
+        let mut is_cut_short = true;
+        if !self.hurried {
+            self.print_stay(rest, releasing);
+            tokio::select! {
+                biased;
+                lost = guards.lost() => {
+                    let (key, reason) = lost;
+                    warn(releasing, key.as_str(), &reason);
+                    return Released::default();
                 }
+                // If signals can no longer be read, it does not stay either.
+                _ = self.signals.ending(releasing.output) => {}
+                () = SystemClock.sleep_until(self.until) => is_cut_short = false,
             }
         }
-        None
+        if is_cut_short && self.has_leases {
+            return releasing.leave(guards.into_guards(), CUT_SHORT);
+        }
+        let mut released = releasing.release(guards.into_guards()).await;
+        if let Some(loss) = released.lost.take() {
+            // It happened after the end of the command, and did not affect it.
+            warn(releasing, &loss.lock, &loss.reason);
+            released.is_complete = false;
+        }
+        released
     }
 
-    fn warn(&self, lock: &str, why: &dyn fmt::Display) {
-        let text = format!("lock {lock:?} is not kept for --min-hold: {why}");
-        self.output.print_message(&Message::Warning(&text));
+    fn print_stay(&self, rest: Duration, releasing: &Releasing<'_>) {
+        // Programs such as cron send mail for each line.
+        if rest > SHORT || releasing.output.has_terminal() {
+            let rest = humantime::format_duration(Duration::from_secs(rest.as_secs()));
+            let text = format!("the command has ended: --min-hold keeps the lock for {rest} more");
+            releasing.output.print_message(&Message::Notice(&text));
+        }
     }
+}
+
+fn warn(releasing: &Releasing<'_>, lock: &str, why: &dyn fmt::Display) {
+    let text = format!("lock {lock:?} is not kept for --min-hold: {why}");
+    releasing.output.print_message(&Message::Warning(&text));
 }
 
 /// Without a terminal, a run says nothing about a shorter stay.
 const SHORT: Duration = Duration::from_secs(60);
-
-/// Leaves each lock to its lease, which nobody renews. A lock that ends with its process ends now.
-fn leave(guards: GuardSet) {
-    for guard in guards.into_guards() {
-        drop(guard.into_handle());
-    }
-}
+const CUT_SHORT: &str = "a signal ended the wait for --min-hold";

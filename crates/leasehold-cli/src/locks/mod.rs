@@ -5,4 +5,5 @@ pub(crate) mod context;
 pub(crate) mod held_locks;
 pub(crate) mod min_hold;
 pub(crate) mod outer_runs;
+pub(crate) mod release;
 pub(crate) mod request;

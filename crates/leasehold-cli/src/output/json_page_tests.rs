@@ -76,6 +76,11 @@ fn messages<'a>(
             held: after,
             code: ExitCode::SUCCESS,
         },
+        Message::StillHeld {
+            lock,
+            until: WallTime::from_micros(1),
+            reason: "r",
+        },
         Message::Nested {
             lock,
             fence: 1,
@@ -103,6 +108,7 @@ fn is_known(message: &Message<'_>) -> bool {
         | Message::Waiting { .. }
         | Message::Acquired { .. }
         | Message::Released { .. }
+        | Message::StillHeld { .. }
         | Message::Nested { .. }
         | Message::Lost { .. }
         | Message::Leads { .. }

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use leasehold::clock::WallTime;
 use leasehold::store::{BreakRecord, Holder};
 use leasehold::{Fence, GuardSet};
 use serde_json::{Map, Value, json};
@@ -45,6 +46,13 @@ pub(crate) enum Message<'a> {
         lock: &'a str,
         held: Duration,
         code: ExitCode,
+    },
+    /// The run has ended, and the lock may stay held.
+    StillHeld {
+        lock: &'a str,
+        /// When its lease has ended.
+        until: WallTime,
+        reason: &'a str,
     },
     /// The command runs under a lock that an outer run holds.
     Nested {
@@ -105,6 +113,14 @@ impl Message<'_> {
                     code.get()
                 ))
             }
+            Self::StillHeld {
+                lock,
+                until,
+                reason,
+            } => Some(format!(
+                "warning: lock {lock:?} may stay held until {}: {reason}",
+                time_text::timestamp(*until)
+            )),
             Self::Nested { .. } | Self::Leads { .. } | Self::Once(_) | Self::End(_) => None,
             Self::Lost { lock, reason } => Some(format!("lost lock {lock:?}: {reason}")),
             Self::Campaigns { name, after } => {
@@ -124,7 +140,9 @@ impl Message<'_> {
         has_waited: bool,
     ) -> bool {
         match self {
-            Self::Warning(_) | Self::Lost { .. } | Self::Broken { .. } => true,
+            Self::Warning(_) | Self::StillHeld { .. } | Self::Lost { .. } | Self::Broken { .. } => {
+                true
+            }
             Self::Error(failure) => verbosity > Verbosity::Quiet || !failure.is_busy,
             Self::Notice(_) => match verbosity {
                 Verbosity::Quiet => false,
@@ -154,7 +172,7 @@ impl Message<'_> {
     /// The style of the prefix in the text.
     pub(crate) fn style(&self) -> Option<Style> {
         match self {
-            Self::Warning(_) => Some(Style::Yellow),
+            Self::Warning(_) | Self::StillHeld { .. } => Some(Style::Yellow),
             Self::Error(_) | Self::Lost { .. } => Some(Style::Red),
             _ => None,
         }
@@ -175,17 +193,12 @@ impl Message<'_> {
                 position,
                 quorum_shortfall,
                 so_far,
-            } => json!({
-                "event": "waiting",
-                "lock": lock,
-                "holders": holders.iter().map(holder_text::json).collect::<Vec<_>>(),
-                "position": position,
-                "reason": quorum_shortfall.map(ToString::to_string),
-                "no_vote_for_ms": quorum_shortfall
-                    .and_then(QuorumShortfall::no_vote_for)
-                    .map(time_text::millis),
-                "waited_ms": time_text::millis(*so_far),
-            }),
+            } => {
+                let mut fields = waiting_fields(lock, holders, *quorum_shortfall);
+                fields["position"] = (*position).into();
+                fields["waited_ms"] = time_text::millis(*so_far).into();
+                fields
+            }
             Self::Acquired {
                 lock,
                 guards,
@@ -204,6 +217,16 @@ impl Message<'_> {
                 "lock": lock,
                 "held_ms": time_text::millis(*held),
                 "exit_code": code.get(),
+            }),
+            Self::StillHeld {
+                lock,
+                until,
+                reason,
+            } => json!({
+                "event": "still_held",
+                "lock": lock,
+                "until": time_text::instant(*until),
+                "reason": reason,
             }),
             Self::Nested { lock, fence, store } => {
                 json!({"event": "nested", "lock": lock, "fence": fence, "store": store})
@@ -244,6 +267,23 @@ pub(crate) fn fences(guards: &GuardSet) -> Map<String, Value> {
     fences
         .map(|(key, fence)| (key.to_string(), fence.get().into()))
         .collect()
+}
+
+/// What a wait waits for.
+fn waiting_fields(
+    lock: &str,
+    holders: &[Holder],
+    quorum_shortfall: Option<&QuorumShortfall>,
+) -> Value {
+    json!({
+        "event": "waiting",
+        "lock": lock,
+        "holders": holders.iter().map(holder_text::json).collect::<Vec<_>>(),
+        "reason": quorum_shortfall.map(ToString::to_string),
+        "no_vote_for_ms": quorum_shortfall
+            .and_then(QuorumShortfall::no_vote_for)
+            .map(time_text::millis),
+    })
 }
 
 /// The state of a wait in one line.

@@ -17,6 +17,8 @@ pub(crate) enum End {
         status: ExitStatus,
         /// Whether a signal had asked the program to end, and was passed on to the command.
         end_requested: bool,
+        /// Whether the store answered that the locks are released.
+        is_released: bool,
     },
     /// The interrupt key ended the command.
     Interrupted,

@@ -8,9 +8,11 @@ pub(crate) mod guardian_process;
 mod job_control;
 mod wrapper;
 
+use std::process::ExitStatus;
 use std::time::Duration;
 
-use leasehold::clock::{Clock as _, SystemClock, within};
+use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
+use leasehold::store::Expiry;
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -42,6 +44,7 @@ impl RunContext<'_> {
             lock_options: self.lock_options,
             command,
             keep_until: command.min_hold.map(|span| SystemClock.now() + span),
+            has_leases: self.client.guarantees().expiry == Expiry::Lease,
             descriptors: hold
                 .owners()
                 .filter_map(|owner| self.store.descriptor(owner))
@@ -57,12 +60,13 @@ impl RunContext<'_> {
         let wrapper = Wrapper::start(hold, job, signals, self.output)
             .map_err(|error| Failure::of("cannot start the guardian", &error))?;
         let end = wrapper.supervise().await?;
-        if let End::Ended { status, .. } = &end {
-            self.output.print_message(&Message::Released {
-                lock: &self.lock_options.name,
-                held: SystemClock.now().since(began),
-                code: ExitCode::of_command(*status),
-            });
+        if let End::Ended {
+            status,
+            is_released: true,
+            ..
+        } = &end
+        {
+            self.print_released(began, *status);
         }
         if let End::Lost {
             broken: Some(lock), ..
@@ -71,6 +75,15 @@ impl RunContext<'_> {
             self.print_who_broke(lock, fences.get(lock)).await;
         }
         Ok(end)
+    }
+
+    /// Prints that the store released the locks, which were held since `began`.
+    pub(crate) fn print_released(&self, began: BootInstant, status: ExitStatus) {
+        self.output.print_message(&Message::Released {
+            lock: &self.lock_options.name,
+            held: SystemClock.now().since(began),
+            code: ExitCode::of_command(status),
+        });
     }
 
     /// Prints who broke the lease with this fence, if the store answers soon.

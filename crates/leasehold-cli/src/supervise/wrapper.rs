@@ -13,6 +13,7 @@ use nix::unistd::Pid;
 use crate::guardian::protocol::{ControlMessage, Report};
 use crate::locks::held_locks::{HeldLocks, LostLock};
 use crate::locks::min_hold::MinHold;
+use crate::locks::release::Releasing;
 use crate::options::command_spec::CommandSpec;
 use crate::options::lock_options::LockOptions;
 use crate::output::Output;
@@ -32,6 +33,8 @@ pub(crate) struct Job<'a> {
     pub(crate) command: &'a CommandSpec,
     /// Until when the locks are kept, even if the command ends earlier.
     pub(crate) keep_until: Option<BootInstant>,
+    /// Whether the locks can outlast this process.
+    pub(crate) has_leases: bool,
     /// The ids of the servers, for the command.
     pub(crate) members: String,
     /// The descriptors that hold the locks, for lock files.
@@ -54,6 +57,7 @@ pub(crate) struct Wrapper<'a> {
     lock_options: &'a LockOptions,
     command: &'a CommandSpec,
     keep_until: Option<BootInstant>,
+    has_leases: bool,
     /// A signal that asks for the end was passed on.
     hurried: bool,
     process_tree: ProcessTree,
@@ -83,12 +87,14 @@ impl Outcome {
         command: &CommandSpec,
         had_terminal: bool,
         end_requested: bool,
+        is_released: bool,
     ) -> Result<End, Failure> {
         match self {
             Self::Ended(status) if had_terminal && is_interrupt(status) => Ok(End::Interrupted),
             Self::Ended(status) => Ok(End::Ended {
                 status,
                 end_requested,
+                is_released,
             }),
             Self::NotStarted(errno) => Err(not_started(&command.command, errno)),
             Self::GuardianGone => Err(Failure::new(
@@ -159,6 +165,7 @@ impl<'a> Wrapper<'a> {
             command: job.command,
             keep_until: job.keep_until,
             hurried: false,
+            has_leases: job.has_leases,
             process_tree,
             job_control,
             outer: job.outer,
@@ -187,11 +194,15 @@ impl<'a> Wrapper<'a> {
             self.hold.give_up();
         }
         let min_hold = self.min_hold(outcome.as_ref(), had_terminal);
-        let ending = match min_hold {
-            Some(min_hold) => min_hold.end(self.hold).await,
-            None => self.hold.end(self.output).await,
+        let releasing = Releasing {
+            lock_options: self.lock_options,
+            output: self.output,
         };
-        if let Some(loss) = ending
+        let released = match min_hold {
+            Some(min_hold) => min_hold.end(self.hold, &releasing).await,
+            None => self.hold.end(&releasing).await,
+        };
+        if let Some(loss) = released.lost
             && !self.lost
             && !stays_closed
         {
@@ -199,9 +210,12 @@ impl<'a> Wrapper<'a> {
             self.lost = true;
         }
         match outcome {
-            Some(outcome) if !self.lost => {
-                outcome.into_end(self.command, had_terminal, self.end_requested)
-            }
+            Some(outcome) if !self.lost => outcome.into_end(
+                self.command,
+                had_terminal,
+                self.end_requested,
+                released.is_complete,
+            ),
             _ => Ok(End::Lost {
                 end_requested: self.end_requested,
                 broken: self.broken,
@@ -219,6 +233,7 @@ impl<'a> Wrapper<'a> {
             until,
             hurried: self.hurried || had_terminal && is_interrupt(*status),
             signals: self.signals,
+            has_leases: self.has_leases,
             output: self.output,
         })
     }

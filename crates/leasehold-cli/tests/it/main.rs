@@ -33,6 +33,7 @@ mod run {
     pub(crate) mod redis_queue;
     pub(crate) mod redis_together;
     pub(crate) mod signals;
+    mod releases;
     pub(crate) mod stores;
     pub(crate) mod terminal;
     pub(crate) mod waiting;

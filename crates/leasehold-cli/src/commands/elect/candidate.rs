@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::election::{Election, Leadership};
 use leasehold::env::{Entropy as _, SystemEntropy};
-use leasehold::{Error, GuardSet, LostReason, ReleaseOutcome};
+use leasehold::{Error, Guard, GuardSet};
 
 use crate::commands::elect::args::ElectArgs;
 use crate::commands::elect::backoff::Backoff;
@@ -131,6 +131,8 @@ impl Candidate<'_> {
             fence: leadership.fence(),
             value: &self.args.value,
         });
+        // The wrapper and the leadership release theirs before.
+        let last: Vec<_> = guards.guards().map(Guard::reenter).collect();
         let began = SystemClock.now();
         let end = tokio::select! {
             biased;
@@ -141,20 +143,21 @@ impl Candidate<'_> {
         if let End::Lost { end_requested, .. } = end {
             return Ok(Term::Lost { led, end_requested });
         }
-        // The wrapper has released its guard; this is the last one.
-        let limit = SystemClock.now() + RELEASE_LIMIT;
-        match within(&SystemClock, limit, leadership.resign()).await {
-            Some(Ok(ReleaseOutcome::WasLost)) => {
-                // The command has ended: by itself, or after a signal to the program.
-                self.print_lost(&LostReason::Gone.to_string());
-                return Ok(Term::Over(End::Lost {
-                    end_requested: false,
-                    broken: None,
-                }));
-            }
-            Some(Ok(_)) => {}
-            Some(Err(error)) => self.warn(&format!("cannot release the lock: {error}")),
-            None => self.warn(UNANSWERED),
+        let limit = SystemClock.now() + RESIGN_LIMIT;
+        let _ = within(&SystemClock, limit, leadership.resign()).await;
+        let released = self.context.releasing().release(last).await;
+        if let Some(loss) = released.lost {
+            // The command has ended: by itself, or after a signal to the program.
+            self.print_lost(&loss.reason);
+            return Ok(Term::Over(End::Lost {
+                end_requested: false,
+                broken: None,
+            }));
+        }
+        if let End::Ended { status, .. } = &end
+            && released.is_complete
+        {
+            self.context.print_released(began, *status);
         }
         Ok(Term::Over(end))
     }
@@ -172,10 +175,6 @@ impl Candidate<'_> {
         let lock = &self.args.name;
         self.output().print_message(&Message::Lost { lock, reason });
     }
-
-    fn warn(&self, text: &str) {
-        self.output().print_message(&Message::Warning(text));
-    }
 }
 
 /// Repeats the announcement, for servers that forgot it. Never returns; another future reports the
@@ -185,6 +184,5 @@ async fn keep_announced(leadership: &Leadership) -> Infallible {
     pending().await
 }
 
-const UNANSWERED: &str = "the store does not answer; no candidate leads until this lease expires";
-/// How long the end of the program waits for the release.
-const RELEASE_LIMIT: Duration = Duration::from_secs(3);
+/// How long the end of the program waits for the withdrawal of the announcement.
+const RESIGN_LIMIT: Duration = Duration::from_secs(2);

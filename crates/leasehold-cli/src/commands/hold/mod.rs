@@ -14,7 +14,8 @@ use serde_json::Value;
 
 use crate::commands::hold::args::HoldArgs;
 use crate::locks::context::RunContext;
-use crate::locks::held_locks::{LostLock, release};
+use crate::locks::held_locks::LostLock;
+use crate::locks::release::Releasing;
 use crate::locks::request::WaitOutcome;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
@@ -52,7 +53,7 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
         };
         let waited = SystemClock.now().since(began);
         let held = report::held(&lock_options, &guards, &context.client.to_string(), waited);
-        keep(guards, held, &signals, stdin.as_ref(), output).await
+        keep(guards, held, &signals, stdin.as_ref(), &context.releasing()).await
     })
 }
 
@@ -63,8 +64,9 @@ async fn keep(
     held: Value,
     signals: &Signals,
     stdin: Option<&Watched>,
-    output: &Output,
+    releasing: &Releasing<'_>,
 ) -> Result<ExitCode, Failure> {
+    let output = releasing.output;
     let mut printing = pin!(print(held));
     let mut is_printed = false;
     let code = loop {
@@ -81,7 +83,7 @@ async fn keep(
                 Ok(()) => is_printed = true,
                 Err(error) => {
                     // The script does not know that the lock is held, so release it.
-                    release(guards, output).await;
+                    releasing.release(guards.into_guards()).await;
                     return Err(Failure::of_stdout(&error));
                 }
             },
@@ -89,7 +91,7 @@ async fn keep(
             () = stdin::closed(stdin) => break ExitCode::SUCCESS,
         }
     };
-    Ok(match release(guards, output).await {
+    Ok(match releasing.release(guards.into_guards()).await.lost {
         Some(loss) => print_loss(&loss, output).await,
         None => code,
     })

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::once::{Once, OnceResult, OnceRun, OnceStart};
-use leasehold::{Effect, Error, ErrorKind, GuardSet};
+use leasehold::{Effect, Error, ErrorKind, Guard, GuardSet};
 
 use crate::commands::once::args::{Failed, OnceArgs};
 use crate::locks::context::RunContext;
@@ -121,7 +121,7 @@ impl RequestRun<'_> {
     }
 
     async fn begin(&self, once: &Once, guards: &GuardSet) -> Result<OnceStart, Failure> {
-        let guard = guards.guard(&self.args.name).map(leasehold::Guard::reenter);
+        let guard = guards.guard(&self.args.name).map(Guard::reenter);
         match guard {
             Some(guard) => Ok(once.enter(guard).await?),
             None => Err(Failure::of("cannot begin", &"the lock is not held")),
@@ -159,6 +159,9 @@ impl RequestRun<'_> {
             ended,
             Ok(End::Interrupted
                 | End::Ended {
+        // The wrapper releases its guard, and the commit another.
+        let last: Vec<_> = guards.guards().map(Guard::reenter).collect();
+        let began = SystemClock.now();
                     end_requested: true,
                     ..
                 }
@@ -177,6 +180,16 @@ impl RequestRun<'_> {
             self.unless_ended(signals, showing).await?
         };
         let Committed { end, report } = committed?;
+        let released = self.context.releasing().release(last).await;
+        if let Ok(Committed {
+            end: End::Ended { status, .. },
+            ..
+        }) = &committed
+            && released.is_complete
+            && released.lost.is_none()
+        {
+            self.context.print_released(began, *status);
+        }
         if capture.stderr_is_shown()
             && let Some(report) = &report
         {
@@ -215,6 +228,7 @@ impl RequestRun<'_> {
                 }
                 return Ok(Committed { end, report: None });
             }
+                    ..
             Err(failure) => {
                 if [ExitCode::NOT_FOUND, ExitCode::NOT_EXECUTABLE].contains(&failure.code) {
                     self.give_up(run).await;
