@@ -20,6 +20,7 @@ mod supervise;
 use std::process::ExitCode as Status;
 
 use cli::{completions, man};
+use commands::handle::renewer::{RenewerArgs, renew_in_background};
 use commands::{
     Subcommand, break_lock, doctor, elect, fence, handle, hold, init, ls, once, run, status,
     waiters,
@@ -38,6 +39,14 @@ fn main() -> Status {
     if let Some(guardian) = GuardianArgs::of_this_process() {
         return guardian
             .map_or_else(|error| cli::explain(&error), |args| guard(&args))
+            .into();
+    }
+    if let Some(renewer) = RenewerArgs::of_this_process() {
+        return renewer
+            .map_or_else(
+                |error| cli::explain(&error),
+                |args| renew_in_background(&args),
+            )
             .into();
     }
     let cli = match cli::parse() {

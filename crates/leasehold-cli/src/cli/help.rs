@@ -162,6 +162,16 @@ const ENVIRONMENT: &[Row] = &[
     ),
     row("", RUNS, "(no_command = true in leasehold.toml)"),
     row("LEASEHOLD_HANDLE", &["renew", "release"], "the handle"),
+    row(
+        "LEASEHOLD_TTL",
+        &["run", "elect", "once", "hold", "acquire"],
+        "the TTL, unless --ttl gives one",
+    ),
+    row(
+        "LEASEHOLD_WAIT",
+        &["run", "once", "hold", "acquire", "wait"],
+        "the maximum time to wait, unless -w or -n is given",
+    ),
     row("LEASEHOLD_FENCE", &["fence check"], "the fence (TOKEN)"),
     row("NO_COLOR", &[], "not empty: no colours"),
 ];

@@ -61,7 +61,12 @@ pub(crate) enum Subcommand {
     /// With --also, CMD holds several locks. It gets all of them or none. Two runs never deadlock, even
     /// if they name the locks in different orders. Losing one lock ends CMD. Runs that are nested in other runs do
     /// not have this protection.
-    #[command(override_usage = "leasehold run [OPTIONS] <NAME> [--] <CMD>...")]
+    ///
+    /// With --handle-file, CMD is a step under the lock of a handle from `acquire`.
+    #[command(
+        override_usage = "leasehold run [OPTIONS] <NAME> [--] <CMD>...\n       \
+                          leasehold run --handle-file <FILE> [OPTIONS] -- <CMD>..."
+    )]
     Run(RunArgs),
 
     /// Run a command only while elected leader.

@@ -6,6 +6,7 @@ use clap::Args;
 use leasehold::clock::{Clock as _, SystemClock};
 
 use crate::config;
+use crate::options::defaults;
 use crate::options::span::wait_span;
 use crate::options::store_args::StoreArgs;
 use crate::output::Output;
@@ -21,7 +22,7 @@ pub(crate) struct WaitArgs {
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
-    /// Maximum time to wait [default: no limit].
+    /// Maximum time to wait [default: LEASEHOLD_WAIT, or no limit].
     #[arg(short, long, value_name = "SPAN", value_parser = wait_span)]
     pub(crate) wait: Option<Duration>,
 
@@ -35,6 +36,7 @@ pub(crate) struct WaitArgs {
 
 /// Asks the store until no client holds the lock.
 pub(crate) fn wait(args: &WaitArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let limit = defaults::wait(args.wait, false)?;
     let choice = config::choose_store(&args.store, output)?;
     let store = OpenStore::open(&choice)?;
     store.print_notice(output);
@@ -49,8 +51,8 @@ pub(crate) fn wait(args: &WaitArgs, output: &Output) -> Result<ExitCode, Failure
                 output.clear_status();
                 return Ok(ExitCode::SUCCESS);
             }
-            let rest = args.wait.map(|wait| wait.saturating_sub(waited));
-            if let (Some(wait), Some(Duration::ZERO)) = (args.wait, rest) {
+            let rest = limit.map(|wait| wait.saturating_sub(waited));
+            if let (Some(wait), Some(Duration::ZERO)) = (limit, rest) {
                 output.clear_status();
                 let text = format!(
                     "gave up after {}: lock {:?} is held by {}",

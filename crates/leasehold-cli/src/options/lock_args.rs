@@ -3,11 +3,13 @@ use std::time::Duration;
 use clap::Args;
 use leasehold::store::Permits;
 
+use crate::options::defaults;
 use crate::options::holder_args::LabelArgs;
 use crate::options::lock_options::LockOptions;
 use crate::options::span::{span, wait_span};
 use crate::options::store_args::StoreArgs;
 use crate::output::exit_code::ExitCode;
+use crate::output::failure::Failure;
 
 /// Which lock to acquire, how, and how long to wait: common to `run`, `hold` and `acquire`.
 #[derive(Debug, Args)]
@@ -16,7 +18,7 @@ pub(crate) struct LockArgs {
     #[arg(short = 'n', long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
 
-    /// Maximum time to wait [default: no limit].
+    /// Maximum time to wait [default: LEASEHOLD_WAIT, or no limit].
     ///
     /// A duration such as 30s or 1m30s, or a number of seconds. Without it, a wait continues through an outage of the store; only a
     /// store that never answers is given up after one TTL (69).
@@ -41,9 +43,11 @@ pub(crate) struct LockArgs {
     )]
     pub(crate) permits: Option<Permits>,
 
-    /// The TTL: how long the lease lasts without renewal.
-    #[arg(long, value_name = "SPAN", value_parser = span, default_value = "30s")]
-    pub(crate) ttl: Duration,
+    /// How long the lease lasts without renewal.
+    ///
+    /// Default: LEASEHOLD_TTL, or 30s.
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub(crate) ttl: Option<Duration>,
 
     /// Exit with CODE if the lock was not acquired in time.
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = ExitCode::BUSY.get())]
@@ -54,24 +58,21 @@ pub(crate) struct LockArgs {
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,
-
-    /// The name of the lock.
-    pub(crate) name: String,
 }
 
 impl LockArgs {
-    /// The request for this one lock.
-    pub(crate) fn lock_options(&self, json: bool) -> LockOptions {
-        LockOptions {
+    /// The request for the lock `name`.
+    pub(crate) fn lock_options(&self, name: &str, json: bool) -> Result<LockOptions, Failure> {
+        Ok(LockOptions {
             shared: self.shared,
             permits: self.permits,
             no_wait: self.no_wait,
-            wait: self.wait,
+            wait: defaults::wait(self.wait, self.no_wait)?,
             busy_code: self.busy_code,
             json,
             label: self.label.label.clone(),
-            ..LockOptions::alone(&self.name, self.ttl)
-        }
+            ..LockOptions::alone(name, defaults::ttl(self.ttl)?)
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Options that several subcommands share.
 
 pub(crate) mod command_spec;
+pub(crate) mod defaults;
 pub(crate) mod holder_args;
 pub(crate) mod lock_args;
 pub(crate) mod lock_options;

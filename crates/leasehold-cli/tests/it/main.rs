@@ -57,6 +57,7 @@ mod holds {
     pub(crate) mod redis_handles;
     mod unread;
 }
+    mod redis_steps;
 
 mod administration {
     pub(crate) mod doctor;

@@ -5,6 +5,7 @@ use clap::Args;
 use leasehold::election::Election;
 
 use crate::options::command_spec::CommandSpec;
+use crate::options::defaults;
 use crate::options::holder_args::{CommandArgs, LabelArgs};
 use crate::options::lock_options::LockOptions;
 use crate::options::span::span;
@@ -49,8 +50,8 @@ pub(crate) struct ElectArgs {
     /// The TTL of the lease.
     ///
     /// After a leader dies, no client leads for up to this time.
-    #[arg(long, value_name = "SPAN", value_parser = span, default_value = "30s")]
-    pub(crate) ttl: Duration,
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub(crate) ttl: Option<Duration>,
 
     /// The time between SIGTERM and SIGKILL on loss.
     ///
@@ -114,14 +115,14 @@ impl ElectArgs {
     }
 
     /// The lock of the leader.
-    pub(crate) fn lock_options(&self) -> LockOptions {
-        LockOptions {
+    pub(crate) fn lock_options(&self) -> Result<LockOptions, Failure> {
+        Ok(LockOptions {
             lock_delay: self.lock_delay,
             json: self.json,
             label: self.label.label.clone(),
             command: self.shown.shown(&self.command),
-            ..LockOptions::alone(&self.name, self.ttl)
-        }
+            ..LockOptions::alone(&self.name, defaults::ttl(self.ttl)?)
+        })
     }
 
     /// The command to run while leading.

@@ -164,7 +164,9 @@ impl Candidate<'_> {
 
     fn election(&self) -> Election {
         let election = self.context.client.election(&self.args.name);
-        election.ttl(self.args.ttl).value(self.args.value.clone())
+        election
+            .ttl(self.context.lock_options.ttl)
+            .value(self.args.value.clone())
     }
 
     fn output(&self) -> &Output {

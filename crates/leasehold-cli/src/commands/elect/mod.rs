@@ -20,7 +20,7 @@ use crate::runtime::signals::Signals;
 /// Runs a command while this program leads, again after each loss.
 pub(crate) fn elect(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failure> {
     args.check_value()?;
-    let lock_options = args.lock_options();
+    let lock_options = args.lock_options()?;
     let command = args.command_spec(&lock_options)?;
     require_own_proc()?;
     let (context, blocked) = RunContext::open(&lock_options, &args.store, output)?;

@@ -5,6 +5,7 @@ use leasehold::handle::Handle;
 
 use crate::commands::handle::args::AcquireArgs;
 use crate::commands::handle::handle_file::HandleFile;
+use crate::commands::handle::renewer;
 use crate::commands::handle::report;
 use crate::locks::context::RunContext;
 use crate::locks::request::WaitOutcome;
@@ -20,7 +21,7 @@ pub(crate) fn acquire(args: &AcquireArgs, output: &Output) -> Result<ExitCode, F
     let lock_options = LockOptions {
         // The process ends, and the lock stays held.
         program: "leasehold acquire",
-        ..args.lock.lock_options(args.json)
+        ..args.lock.lock_options(&args.name, args.json)?
     };
     let (context, blocked) = RunContext::open(&lock_options, &args.lock.store, output)?;
     context.store.require_leases("acquire")?;
@@ -40,7 +41,16 @@ pub(crate) fn acquire(args: &AcquireArgs, output: &Output) -> Result<ExitCode, F
             return Err(Failure::of("cannot acquire", &"no lock was named"));
         };
         let handle = guard.into_handle()?;
-        if let Err(failure) = hand_over(&handle, &context.client, file, args.json) {
+        let handle = match args.portable {
+            true => handle.portable()?,
+            false => handle,
+        };
+        let handed_over = hand_over(&handle, &context.client, file, args.json);
+        let renewed = handed_over.and_then(|()| match (&args.handle_file, args.renew_for) {
+            (Some(path), Some(span)) => renewer::start(path, span, &args.lock.store),
+            _ => Ok(()),
+        });
+        if let Err(failure) = renewed {
             // The handle was not delivered, so release the lock.
             let _ = context.client.release(&handle).await;
             return Err(failure);

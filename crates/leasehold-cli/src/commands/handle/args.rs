@@ -21,6 +21,22 @@ pub(crate) struct AcquireArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) handle_file: Option<PathBuf>,
 
+    /// Let other machines renew the handle, too.
+    ///
+    /// Such a handle has no deadline that a machine could measure. `renew` and `run --handle-file` ask the store, and exit with
+    /// 76 if the lease is over. Renew it before each step.
+    #[arg(long)]
+    pub(crate) portable: bool,
+
+    /// Renew the lease in the background for SPAN.
+    ///
+    /// A background process on this machine renews the lease, and replaces the handle in FILE each time, until SPAN is over.
+    /// It ends at its next renewal after `release`, or once FILE is gone or the lock is lost; to end it at once, kill it: the
+    /// lock then ends with its TTL. It writes problems to FILE.log. Some CI systems kill the processes that a step leaves
+    /// behind.
+    #[arg(long, value_name = "SPAN", value_parser = span, requires = "handle_file")]
+    pub(crate) renew_for: Option<Duration>,
+
     /// Print one JSON object on stdout.
     ///
     /// `version` is 1; later versions may add fields, but change none. `lock`, `store`, `mode`
@@ -29,6 +45,9 @@ pub(crate) struct AcquireArgs {
     /// do not apply are null.
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// The name of the lock.
+    pub(crate) name: String,
 }
 
 /// The source of the handle for `renew` and `release`.

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::handle::Handle;
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 
 use crate::commands::handle::handle_source::limited;
 use crate::output::exit_code::ExitCode;
@@ -70,12 +72,33 @@ impl HandleFile {
 
     /// Writes the handle to the file, replaces the old content, and returns the path.
     pub(super) fn keep(mut self, handle: &Handle) -> Result<PathBuf, Failure> {
-        let text = format!("{}\n", handle.reveal());
-        self.file
-            .write_all(text.as_bytes())
+        self.write(handle)
             .and_then(|()| fs::rename(&self.draft, &self.path))
             .map(|()| self.path.clone())
             .map_err(|error| cannot_write(&self.path, &error))
+    }
+
+    /// Writes the handle to the file, unless another process has removed the file. Returns whether it is there.
+    pub(super) fn replace(mut self, handle: &Handle) -> Result<bool, Failure> {
+        self.write(handle)
+            .map_err(|error| cannot_write(&self.path, &error))?;
+        // The draft then has the old content, and is removed.
+        let exchange = RenameFlags::RENAME_EXCHANGE;
+        let replaced = match renameat2(AT_FDCWD, &self.draft, AT_FDCWD, &self.path, exchange) {
+            // Some file systems, such as NFS, cannot exchange names.
+            Err(Errno::EINVAL) if self.path.exists() => fs::rename(&self.draft, &self.path),
+            replaced => replaced.map_err(io::Error::from),
+        };
+        match replaced {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(cannot_write(&self.path, &error)),
+        }
+    }
+
+    fn write(&mut self, handle: &Handle) -> io::Result<()> {
+        let text = format!("{}\n", handle.reveal());
+        self.file.write_all(text.as_bytes())
     }
 }
 
@@ -91,7 +114,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::new(ExitCode::IO, text)
 }
 
-const ONLY_ITS_OWNER: u32 = 0o600;
+pub(super) const ONLY_ITS_OWNER: u32 = 0o600;
 
 #[cfg(test)]
 mod tests {

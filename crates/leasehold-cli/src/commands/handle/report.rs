@@ -35,6 +35,10 @@ pub(super) fn released(handle: &Handle, store: &str, released: bool) -> Value {
 /// For how long the handle is good unless it is renewed.
 pub(super) fn remaining(handle: &Handle) -> Duration {
     let now = SystemClock.now();
+    if handle.is_portable() {
+        // It was granted or renewed a moment ago.
+        return handle.ttl();
+    }
     handle
         .deadline()
         .map_or(Duration::ZERO, |deadline| deadline.since(now))

@@ -19,4 +19,7 @@ pub(crate) struct HoldArgs {
     /// The last one is `end`, with `exit_code`.
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// The name of the lock.
+    pub(crate) name: String,
 }

@@ -31,7 +31,7 @@ pub(crate) fn hold(args: &HoldArgs, output: &Output) -> Result<ExitCode, Failure
         true => None,
         false => Some(Stdin::to_be_watched()?),
     };
-    let lock_options = args.lock.lock_options(args.json);
+    let lock_options = args.lock.lock_options(&args.name, args.json)?;
     let (context, blocked) = RunContext::open(&lock_options, &args.lock.store, output)?;
     runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;

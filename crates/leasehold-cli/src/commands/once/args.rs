@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::options::command_spec::CommandSpec;
+use crate::options::defaults;
 use crate::options::holder_args::{CommandArgs, LabelArgs};
 use crate::options::lock_options::LockOptions;
 use crate::options::span::span;
@@ -36,7 +37,7 @@ pub(crate) struct OnceArgs {
     #[arg(short = 'n', long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
 
-    /// Maximum time to wait [default: no limit].
+    /// Maximum time to wait [default: LEASEHOLD_WAIT, or no limit].
     ///
     /// For an attempt in progress.
     #[arg(short, long, value_name = "SPAN", value_parser = span)]
@@ -44,9 +45,9 @@ pub(crate) struct OnceArgs {
 
     /// The TTL of the lock KEY.
     ///
-    /// After an attempt dies, the next one starts at most this much later.
-    #[arg(long, value_name = "SPAN", value_parser = span, default_value = "30s")]
-    pub(crate) ttl: Duration,
+    /// After an attempt dies, the next one starts at most this much later. Default: LEASEHOLD_TTL, or 30s.
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub(crate) ttl: Option<Duration>,
 
     /// The time between SIGTERM and SIGKILL on loss.
     ///
@@ -97,16 +98,16 @@ pub(crate) enum Failed {
 
 impl OnceArgs {
     /// The lock of the request.
-    pub(crate) fn lock_options(&self) -> LockOptions {
-        LockOptions {
+    pub(crate) fn lock_options(&self) -> Result<LockOptions, Failure> {
+        Ok(LockOptions {
             no_wait: self.no_wait,
-            wait: self.wait,
+            wait: defaults::wait(self.wait, self.no_wait)?,
             busy_code: self.busy_code,
             json: self.json,
             label: self.label.label.clone(),
             command: self.shown.shown(&self.command),
-            ..LockOptions::alone(&self.name, self.ttl)
-        }
+            ..LockOptions::alone(&self.name, defaults::ttl(self.ttl)?)
+        })
     }
 
     /// The command to run unless its result exists.

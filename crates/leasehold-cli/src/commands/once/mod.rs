@@ -32,7 +32,7 @@ use stored::{KeptOutput, NoResult, Stored};
 
 /// Runs a command once, or replays its result.
 pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let lock_options = args.lock_options();
+    let lock_options = args.lock_options()?;
     let command = args.command_spec(&lock_options)?;
     require_own_proc()?;
     let (context, blocked) = RunContext::open(&lock_options, &args.store, output)?;
@@ -80,7 +80,9 @@ impl RequestRun<'_> {
     async fn answer(&self, signals: &Signals) -> Result<End, Failure> {
         let once = self.context.client.once(&self.args.name);
         let once = once.payload(self.args.payload());
-        let once = once.retention(self.args.retain).ttl(self.args.ttl);
+        let once = once
+            .retention(self.args.retain)
+            .ttl(self.context.lock_options.ttl);
         let looked = match self.unless_ended(signals, once.result()).await? {
             Ok(looked) => looked,
             Err(signal) => return Ok(End::With(ExitCode::of_signal(signal))),
@@ -150,6 +152,9 @@ impl RequestRun<'_> {
         signals: &Signals,
     ) -> Result<End, Failure> {
         let (mut capture, pipes) = Capture::new().map_err(|error| Failure::of_start(&error))?;
+        // The wrapper releases its guard, and the commit another.
+        let last: Vec<_> = guards.guards().map(Guard::reenter).collect();
+        let began = SystemClock.now();
         let performing =
             self.context
                 .perform(self.command, HeldLocks::Own(guards), signals, Some(pipes));
@@ -159,9 +164,6 @@ impl RequestRun<'_> {
             ended,
             Ok(End::Interrupted
                 | End::Ended {
-        // The wrapper releases its guard, and the commit another.
-        let last: Vec<_> = guards.guards().map(Guard::reenter).collect();
-        let began = SystemClock.now();
                     end_requested: true,
                     ..
                 }
@@ -171,15 +173,6 @@ impl RequestRun<'_> {
                 })
         );
         let committed = self.commit(run, ended, capture.take_kept()).await;
-        let showing = capture.show_the_rest();
-        let shown = if is_hurried {
-            let limit = SystemClock.now() + READING_MAX;
-            let showing = within(&SystemClock, limit, showing);
-            self.unless_ended(signals, showing).await?.map(drop)
-        } else {
-            self.unless_ended(signals, showing).await?
-        };
-        let Committed { end, report } = committed?;
         let released = self.context.releasing().release(last).await;
         if let Ok(Committed {
             end: End::Ended { status, .. },
@@ -190,6 +183,15 @@ impl RequestRun<'_> {
         {
             self.context.print_released(began, *status);
         }
+        let showing = capture.show_the_rest();
+        let shown = if is_hurried {
+            let limit = SystemClock.now() + READING_MAX;
+            let showing = within(&SystemClock, limit, showing);
+            self.unless_ended(signals, showing).await?.map(drop)
+        } else {
+            self.unless_ended(signals, showing).await?
+        };
+        let Committed { end, report } = committed?;
         if capture.stderr_is_shown()
             && let Some(report) = &report
         {
@@ -219,6 +221,7 @@ impl RequestRun<'_> {
                 end @ End::Ended {
                     status,
                     end_requested,
+                    ..
                 },
             ) => (end, status, end_requested),
             Ok(end) => {
@@ -228,7 +231,6 @@ impl RequestRun<'_> {
                 }
                 return Ok(Committed { end, report: None });
             }
-                    ..
             Err(failure) => {
                 if [ExitCode::NOT_FOUND, ExitCode::NOT_EXECUTABLE].contains(&failure.code) {
                     self.give_up(run).await;

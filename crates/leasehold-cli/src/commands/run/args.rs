@@ -1,4 +1,5 @@
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -56,6 +57,19 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SPAN", value_parser = span, conflicts_with = "nested")]
     pub(crate) min_hold: Option<Duration>,
 
+    /// Run CMD under the lock of the handle in FILE, without NAME.
+    ///
+    /// For a step between `acquire` and `release`: the lease is renewed while CMD runs, and the lock stays held afterwards,
+    /// with a new handle in FILE. Exits with 76 if the lock was lost. The options of the lock are those of `acquire`.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "no_wait", "wait", "shared", "permits", "ttl", "label", "also", "nested", "max_hold", "lock_delay", "min_hold"
+        ]
+    )]
+    pub(crate) handle_file: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) shown: CommandArgs,
 
@@ -69,10 +83,14 @@ pub(crate) struct RunArgs {
     #[arg(short = 'c', value_name = "LINE", conflicts_with = "command")]
     pub(crate) line: Option<OsString>,
 
+    /// The name of the lock.
+    #[arg(value_name = "NAME", required_unless_present = "handle_file")]
+    pub(crate) name: Option<OsString>,
+
     /// The command and its arguments.
     #[arg(
         value_name = "CMD",
-        required_unless_present = "line",
+        required_unless_present_any = ["line", "handle_file"],
         trailing_var_arg = true
     )]
     pub(crate) command: Vec<OsString>,
@@ -81,26 +99,40 @@ pub(crate) struct RunArgs {
 impl RunArgs {
     /// The command with its arguments, also of a line for the shell.
     fn words(&self) -> Vec<OsString> {
+        // With --handle-file there is no NAME, and the first word belongs to CMD.
+        let first = self.name.iter().filter(|_| self.handle_file.is_some());
         match &self.line {
             Some(line) => vec!["sh".into(), "-c".into(), line.clone()],
-            None => self.command.clone(),
+            None => first.chain(&self.command).cloned().collect(),
         }
     }
 
     /// The locks to hold.
-    pub(crate) fn lock_options(&self) -> LockOptions {
-        LockOptions {
+    pub(crate) fn lock_options(&self) -> Result<LockOptions, Failure> {
+        let name = self.name.as_deref().unwrap_or_default();
+        let Some(name) = name.to_str() else {
+            let text = format!("the name {name:?} is not valid UTF-8; a lock has a name in UTF-8");
+            return Err(Failure::usage(text));
+        };
+        Ok(LockOptions {
             also: self.also.clone(),
             max_hold: self.max_hold,
             lock_delay: self.lock_delay,
             command: self.shown.shown(&self.words()),
-            ..self.lock.lock_options(self.json)
-        }
+            ..self.lock.lock_options(name, self.json)?
+        })
     }
 
     /// The command to run while holding them.
     pub(crate) fn command_spec(&self, lock_options: &LockOptions) -> Result<CommandSpec, Failure> {
-        let spec = CommandSpec::new(&self.words(), lock_options, self.grace)?;
+        let words = self.words();
+        let has_name = self.name.is_some() && self.line.is_some();
+        if self.handle_file.is_some() && (words.is_empty() || has_name) {
+            return Err(Failure::usage(
+                "with --handle-file, `run` takes a command and no NAME, as in: run --handle-file FILE -- CMD",
+            ));
+        }
+        let spec = CommandSpec::new(&words, lock_options, self.grace)?;
         match self.min_hold {
             Some(span) => spec.keeping(span, lock_options),
             None => Ok(spec),
@@ -133,7 +165,7 @@ mod tests {
         ] {
             let run = run(args).unwrap();
             assert!(run.lock.no_wait && !run.json, "{args:?}");
-            assert_eq!(run.lock.name, "x");
+            assert_eq!(run.name.unwrap(), "x");
             assert_eq!(run.command, ["ls", "-n", "--json"], "{args:?}");
         }
         assert_eq!(run(&["x", "--", "--", "a"]).unwrap().command, ["--", "a"]);

@@ -2,6 +2,7 @@
 
 pub(crate) mod args;
 
+use crate::commands::handle::run_with_handle;
 use crate::commands::run::args::RunArgs;
 use crate::locks::context::RunContext;
 use crate::locks::held_locks::HeldLocks;
@@ -16,9 +17,12 @@ use crate::supervise::end::End;
 
 /// Runs a command while holding a lock.
 pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> {
-    let lock_options = args.lock_options();
-    let command = args.command_spec(&lock_options)?;
     require_own_proc()?;
+    if let Some(file) = &args.handle_file {
+        return run_with_handle(args, file, output);
+    }
+    let lock_options = args.lock_options()?;
+    let command = args.command_spec(&lock_options)?;
     let (context, blocked) = RunContext::open(&lock_options, &args.lock.store, output)?;
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;
