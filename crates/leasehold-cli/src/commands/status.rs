@@ -1,8 +1,8 @@
 use clap::Args;
 use futures_util::future::try_join3;
-use leasehold::Client;
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::store::{BreakRecord, Holder, Waiter};
+use leasehold::store::{BreakRecord, Holder, LockListing, Pattern, Waiter};
+use leasehold::{Client, Error, ErrorKind};
 use serde_json::{Value, json};
 
 use crate::commands::watch::WatchArgs;
@@ -13,6 +13,7 @@ use crate::output::break_text;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::holder_text;
+use crate::output::minority;
 use crate::output::waiter_text;
 use crate::output::{self, Output};
 use crate::runtime::runtime;
@@ -26,7 +27,8 @@ pub(crate) struct StatusArgs {
     /// Print one JSON object on stdout.
     ///
     /// `version` is 1; later versions may add fields, but change none. `lock`, `store`; `store_source`, where
-    /// the store was configured (null if nowhere); `held`, whether the lock is held; `permits` with `total`
+    /// the store was configured (null if nowhere); `held`, whether the lock is held; `majority`, whether enough servers of a
+    /// quorum answered (otherwise `held` is null, and `unanswered` has the others, each with `id` and `reason`); `permits` with `total`
     /// and `held`; `holders`, each with `mode`, `permits`, `owner`, `host`,
     /// `pid` and `program` (of the process that took the lock), `user`, `label`, `command` (what it runs),
     /// `since` (when it took the lock), `fence`, `remaining_ms`, `broken`, `foreign` (whether
@@ -59,11 +61,13 @@ pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Fai
     let mut code = ExitCode::SUCCESS;
     let showing = args.watch.show(async || {
         let state = State::read(&client, &args.name).await?;
-        if args.check {
+        if state.minority.is_some() {
+            code = ExitCode::UNREACHABLE;
+        } else if args.check {
             code = state.code(store.location(), &args.name);
-            if output.is_quiet() {
-                return Ok(String::new());
-            }
+        }
+        if args.check && output.is_quiet() {
+            return Ok(String::new());
         }
         Ok(match args.json {
             true => output::json_line(&state.json(&args.name, &client.to_string(), store.source())),
@@ -79,6 +83,8 @@ struct State {
     holders: Vec<Holder>,
     waiters: Vec<Waiter>,
     broken: Option<BreakRecord>,
+    /// What the servers that answered know, if they are no majority.
+    minority: Option<LockListing>,
 }
 
 impl State {
@@ -87,12 +93,34 @@ impl State {
         // acquires the lock meanwhile appears twice; in the other order, not at all.
         let waiters = client.waiters(name);
         let holders = client.holders(name);
-        let (waiters, holders, broken) =
-            try_join3(waiters, holders, client.last_break(name)).await?;
+        match try_join3(waiters, holders, client.last_break(name)).await {
+            Ok((waiters, holders, broken)) => Ok(Self {
+                holders,
+                waiters,
+                broken,
+                minority: None,
+            }),
+            Err(error) if error.kind() == ErrorKind::NoQuorum => {
+                Self::read_minority(client, name, error).await
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads what the servers know that answer, although they are no majority.
+    async fn read_minority(client: &Client, name: &str, error: Error) -> Result<Self, Failure> {
+        // A name with `*` matches other names as well.
+        let mut listing = match client.list_locks(&Pattern::new(name)?, LISTED_MAX).await {
+            Ok(listing) if !listing.has_majority() => listing,
+            _ => return Err(error.into()),
+        };
+        listing.locks.retain(|lock| lock.key.as_str() == name);
+        let sights = listing.locks.iter().flat_map(|lock| &lock.holders);
         Ok(Self {
-            holders,
-            waiters,
-            broken,
+            holders: sights.map(|sight| sight.holder.clone()).collect(),
+            waiters: Vec::new(),
+            broken: None,
+            minority: Some(listing),
         })
     }
 
@@ -113,7 +141,12 @@ impl State {
             "lock": name,
             "store": store,
             "store_source": source,
-            "held": !self.holders.is_empty(),
+            "held": match &self.minority {
+                None => Value::from(!self.holders.is_empty()),
+                Some(_) => Value::Null,
+            },
+            "majority": self.minority.is_none(),
+            "unanswered": self.minority.as_ref().map_or(json!([]), minority::unanswered),
             "permits": permits(&self.holders).map(|total| json!({
                 "total": total,
                 "held": self.holders.len(),
@@ -125,6 +158,9 @@ impl State {
     }
 
     fn lines(&self, name: &str) -> String {
+        if let Some(listing) = &self.minority {
+            return minority_lines(name, listing);
+        }
         let mut lines = String::new();
         if self.holders.is_empty() {
             lines += &format!("{name}: free\n");
@@ -145,6 +181,30 @@ impl State {
         lines
     }
 }
+
+/// What the servers know that answered, and why the others did not.
+fn minority_lines(name: &str, listing: &LockListing) -> String {
+    let mut lines = minority::header(listing).unwrap_or_default();
+    let answered = listing.members - listing.failures.len();
+    if listing.locks.is_empty() {
+        lines += &format!("{name}: no server that answers knows a holder\n");
+    }
+    for sight in listing.locks.iter().flat_map(|lock| &lock.holders) {
+        let holder = holder_text::phrase(&sight.holder);
+        let servers = if answered == 1 { "server" } else { "servers" };
+        lines += &format!(
+            "{name}: perhaps held by {holder}, says {} of {answered} {servers}\n",
+            sight.members
+        );
+    }
+    for failure in &listing.failures {
+        lines += &format!("no answer: {failure}\n");
+    }
+    lines
+}
+
+/// How many locks are read to find one whose name is also a pattern.
+const LISTED_MAX: usize = 1_000;
 
 /// The number of permits of the lock that `holders` hold, if it is used with permits.
 fn permits(holders: &[Holder]) -> Option<u32> {

@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::commands::watch::WatchArgs;
 use crate::config;
 use crate::options::store_args::StoreArgs;
+use crate::options::table_args::TableArgs;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::waiter_text;
@@ -27,6 +28,9 @@ pub(crate) struct WaitersArgs {
     /// `waiting_ms`. Unknown values are null.
     #[arg(long)]
     pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) table: TableArgs,
 
     #[command(flatten)]
     pub(crate) watch: WatchArgs,
@@ -58,7 +62,7 @@ pub(crate) fn waiters(args: &WaitersArgs, output: &Output) -> Result<ExitCode, F
         } else if waiters.is_empty() {
             format!("{}: no waiters\n", args.name)
         } else {
-            waiter_text::table(&waiters, now)
+            waiter_text::table(&waiters, now, args.table.width())
         })
     });
     runtime()?.block_on(showing)?;

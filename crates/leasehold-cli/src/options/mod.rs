@@ -7,3 +7,4 @@ pub(crate) mod lock_args;
 pub(crate) mod lock_options;
 pub(crate) mod span;
 pub(crate) mod store_args;
+pub(crate) mod table_args;

@@ -1,6 +1,6 @@
 use leasehold::Mode;
 use leasehold::clock::{Clock as _, SystemClock, WallTime};
-use leasehold::store::Holder;
+use leasehold::store::{ClientInfo, Holder};
 use serde_json::{Value, json};
 
 use crate::output::time_text::{expiry, millis, timestamp, timestamp_and_age, whole_seconds};
@@ -32,6 +32,11 @@ fn phrase_at(holder: &Holder, now: WallTime) -> String {
         text += ", which never expires; the lock is free once the key is deleted";
     }
     text
+}
+
+/// What a client runs under its locks, or otherwise its program.
+pub(crate) fn command(client: &ClientInfo) -> &str {
+    client.command.as_deref().unwrap_or(&client.program)
 }
 
 /// How a lock is held or wanted, unless exclusively.
@@ -110,7 +115,7 @@ mod tests {
     use super::*;
     use leasehold::Fence;
     use leasehold::env::SystemEntropy;
-    use leasehold::store::{ClientId, ClientInfo, Owner, Permits};
+    use leasehold::store::{ClientId, Owner, Permits};
 
     fn phrase_at_grant(holder: &Holder) -> String {
         phrase_at(holder, holder.since.unwrap_or(WallTime::from_micros(0)))

@@ -5,22 +5,45 @@ use leasehold::store::{ClientId, Waiter};
 use serde_json::{Value, json};
 
 use crate::output::holder_text;
-use crate::output::table;
+use crate::output::table::{self, Column, UNKNOWN};
 use crate::output::time_text;
 
 /// The waiters as a table, the next one first.
-pub(crate) fn table(waiters: &[Waiter], now: WallTime) -> String {
-    let head = ["PLACE", "MODE", "WAITING", "CLIENT"].map(String::from);
-    let rows = (1_u64..).zip(waiters).map(|(position, waiter)| {
-        let seconds = Duration::from_secs(waiting(waiter, now).as_secs());
-        [
-            position.to_string(),
-            holder_text::mode_phrase(waiter.mode),
-            humantime::format_duration(seconds).to_string(),
-            waiter.to_string(),
-        ]
-    });
-    table::columns(&[vec![head], rows.collect()].concat())
+pub(crate) fn table(waiters: &[Waiter], now: WallTime, width: Option<usize>) -> String {
+    let rows = (1_u64..).zip(waiters);
+    let rows: Vec<_> = rows
+        .map(|(position, waiter)| row(position, waiter, now))
+        .collect();
+    table::fitted(&COLUMNS, &rows, width)
+}
+
+/// The columns, in their order.
+pub(crate) const COLUMNS: [Column; 8] = [
+    Column::whole("PLACE", 0),
+    Column::whole("MODE", 5),
+    Column::whole("WAITING", 4),
+    Column::cut("HOST", 1, 8),
+    Column::whole("PID", 2),
+    Column::cut("COMMAND", 3, 12),
+    Column::cut("USER", 6, 6),
+    Column::cut("LABEL", 7, 6),
+];
+
+/// The row of a waiter.
+pub(crate) fn row(position: u64, waiter: &Waiter, now: WallTime) -> Vec<String> {
+    let seconds = Duration::from_secs(waiting(waiter, now).as_secs());
+    let client = waiter.client.as_ref();
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.into());
+    vec![
+        position.to_string(),
+        holder_text::mode_phrase(waiter.mode),
+        humantime::format_duration(seconds).to_string(),
+        or_dash(client.map(|client| client.host.clone())),
+        or_dash(client.map(|client| client.pid.to_string())),
+        client.map_or_else(|| waiter.to_string(), |it| holder_text::command(it).into()),
+        or_dash(client.and_then(|client| client.user.as_ref().map(ToString::to_string))),
+        or_dash(client.and_then(|client| client.label.as_ref().map(ToString::to_string))),
+    ]
 }
 
 /// The waiters of `lock`, one line each, the next one first, at most `shown_max`.
@@ -134,8 +157,8 @@ mod tests {
         let since = WallTime::from_micros(1);
         first.client = Some(ClientInfo::new(id, "h".into(), 7, "cron".into(), since));
         assert_eq!(
-            table(&[first], now),
-            "PLACE  MODE    WAITING  CLIENT\n1      shared  1m 1s    cron (pid 7 on h)\n"
+            table(&[first], now, None),
+            "PLACE  MODE    WAITING  HOST  PID  COMMAND\n1      shared  1m 1s    h     7    cron\n"
         );
     }
 

@@ -67,7 +67,7 @@ fn other_names_of_subcommands_work() {
     let holder = sandbox.hold("x", "pid");
     for args in ["list", "show x"] {
         let shown = sandbox.run(args);
-        let pid = format!("pid {}", holder.pid());
+        let pid = holder.pid().to_string();
         assert!(shown.stdout.contains(&pid), "{shown:?}");
     }
 }

@@ -72,6 +72,7 @@ mod administration {
     pub(crate) mod redis_members;
     pub(crate) mod redis_wrong_address;
     mod zookeeper;
+    mod redis_minority;
 }
 
 mod fences {

@@ -28,9 +28,11 @@ fn holder_is_shown_with_label_and_command() {
         assert_fields(&seen, known);
         let user = seen["user"].as_str().unwrap();
         let text = format!(", user {user}, label nightly, running cat gate)");
-        for args in ["status x", "ls"] {
-            let shown = sandbox.run(args).stdout;
-            assert!(shown.contains(&text), "{shown}");
+        let shown = sandbox.run("status x").stdout;
+        assert!(shown.contains(&text), "{shown}");
+        let shown = sandbox.run("ls").stdout;
+        for cell in ["cat gate", user, "nightly"] {
+            assert!(shown.contains(&format!("  {cell}  ")), "{shown}");
         }
         sandbox.run("run -n x true").fails(75, &[&text]);
         let waiter = sandbox.start("run --label second x true");

@@ -1,0 +1,42 @@
+//! What the rest of a quorum shows without a majority.
+
+use serde_json::{Value, json};
+
+use crate::support::harness::Sandbox;
+use crate::support::program::assert_fields;
+
+/// A quorum with a held lock, of which only one server answers.
+#[test]
+fn redis_minority_shows_what_it_knows() {
+    let (sandbox, servers) = Sandbox::on_quorum(3);
+    sandbox
+        .run("acquire --ttl 60s --handle-file handle x")
+        .succeeds();
+    for server in servers.iter().skip(1) {
+        server.freeze();
+    }
+    let header = "no majority: answers from 1 of 3 servers, 2 needed; they may be wrong";
+    let status = sandbox.run("status x");
+    assert_eq!(status.code(), 69, "{status:?}");
+    let lines: Vec<&str> = status.stdout.lines().collect();
+    assert!(lines[0].starts_with(header), "{status:?}");
+    assert!(
+        lines[1].starts_with("x: perhaps held by leasehold acquire (pid "),
+        "{status:?}"
+    );
+    let listed = sandbox.run("ls");
+    assert_eq!(listed.code(), 69, "{listed:?}");
+    assert!(listed.stdout.starts_with(header), "{listed:?}");
+    assert!(listed.stdout.contains("\nx "), "{listed:?}");
+    let status = sandbox.run("status --json x").json_of_any();
+    assert_fields(&status, json!({"held": Value::Null, "majority": false}));
+    assert_eq!(status["holders"][0]["program"], "leasehold acquire");
+    assert_eq!(status["unanswered"].as_array().unwrap().len(), 2);
+    let listed = sandbox.run("ls --json").json_of_any();
+    assert_fields(&listed, json!({"majority": false, "members": 3}));
+    let free = sandbox.run("status -q --check y");
+    assert_eq!((free.code(), &*free.stdout), (69, ""));
+    for server in servers.iter().skip(1) {
+        server.thaw();
+    }
+}
