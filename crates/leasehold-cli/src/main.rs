@@ -83,6 +83,8 @@ fn perform(subcommand: &Subcommand, output: &Output) -> Result<ExitCode, Failure
         Subcommand::Waiters(args) => waiters::waiters(args, output),
         Subcommand::Wait(args) => commands::wait::wait(args, output),
         #[cfg(feature = "exporter")]
+        #[cfg(feature = "top")]
+        Subcommand::Top(args) => commands::top::top(args, output),
         Subcommand::Exporter(args) => commands::exporter::exporter(args, output),
         Subcommand::Break(args) => break_lock::break_lock(args, output),
         Subcommand::Gc(args) => commands::gc::gc(args, output),

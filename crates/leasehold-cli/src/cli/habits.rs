@@ -71,8 +71,8 @@ const HABITS: [(&[&str], &str); 12] = [
         "`status NAME` shows one lock, and `ls` all of them",
     ),
     (
-        &["top", "watch"],
-        "`ls --watch` shows all locks again and again",
+        &["watch"],
+        "`top` shows all locks in a live view, and `ls --watch` again and again",
     ),
     (&["version"], "the version is `leasehold --version`"),
 ];

@@ -16,6 +16,8 @@ pub(crate) mod members;
 pub(crate) mod once;
 pub(crate) mod run;
 pub(crate) mod status;
+#[cfg(feature = "top")]
+pub(crate) mod top;
 pub(crate) mod wait;
 pub(crate) mod waiters;
 pub(crate) mod watch;
@@ -38,6 +40,8 @@ use crate::commands::members::args::MembersArgs;
 use crate::commands::once::args::OnceArgs;
 use crate::commands::run::args::RunArgs;
 use crate::commands::status::StatusArgs;
+#[cfg(feature = "top")]
+use crate::commands::top::TopArgs;
 use crate::commands::wait::WaitArgs;
 use crate::commands::waiters::WaitersArgs;
 
@@ -188,6 +192,21 @@ pub(crate) enum Subcommand {
     /// List the waiters of a lock in the order of service.
     ///
     /// Shows at most 1000 waiters. Lock files have no queue.
+    /// Show locks, holders and waiters in a live view.
+    ///
+    /// Asks the store every two seconds. The queues are those of the locks on the screen. Of a quorum, it shows which
+    /// servers have a vote. If the store does not answer, its last answer stays, and a red line says why.
+    ///
+    /// Keys: the arrows select a lock; / filters by a text in names and holders; s changes the order, r reverses it; Enter
+    /// asks the store at once; q quits.
+    ///
+    /// b breaks the lease of the selected lock, as `leasehold break` does: it asks for a reason, shows the holder, and
+    /// breaks nothing unless you press y.
+    ///
+    /// There is no --json: programs use `leasehold ls --json`.
+    #[cfg(feature = "top")]
+    Top(TopArgs),
+
     Waiters(WaitersArgs),
 
     /// Wait until a lock is free, without taking it.
@@ -285,6 +304,8 @@ impl Subcommand {
         }
     }
 
+            #[cfg(feature = "top")]
+            Self::Top(_) => true,
     /// Whether it takes locks. Then its last message is the exit code, for programs.
     pub(crate) fn reports_end(&self) -> bool {
         matches!(

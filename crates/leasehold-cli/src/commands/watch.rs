@@ -28,7 +28,7 @@ pub(crate) struct WatchArgs {
     watch: Option<Duration>,
 }
 
-fn watch_span(text: &str) -> Result<Duration, String> {
+pub(crate) fn watch_span(text: &str) -> Result<Duration, String> {
     match wait_span(text)? {
         span if span < SHORTEST => Err(format!("the shortest pause is {SHORTEST:?}")),
         span => Ok(span),

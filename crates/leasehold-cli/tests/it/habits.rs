@@ -17,7 +17,7 @@ fn foreign_options_get_their_meaning_here() {
         ("ls --format json", "--json"),
         ("lock x", "run NAME -- COMMAND"),
         ("unlock x", "release"),
-        ("top", "ls --watch"),
+        ("watch", "ls --watch"),
         ("version", "leasehold --version"),
     ] {
         let refused = sandbox.run(args);

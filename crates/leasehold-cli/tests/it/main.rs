@@ -74,6 +74,8 @@ mod administration {
     mod zookeeper;
     mod redis_minority;
 }
+    #[cfg(feature = "top")]
+    mod top;
 
 mod fences {
     pub(crate) mod fence;
