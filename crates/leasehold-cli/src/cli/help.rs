@@ -193,6 +193,7 @@ const EXIT_CODES: &[Row] = &[
     row("128+n", RUNS, "signal n ended CMD or the wait"),
     row("0", &[], "success"),
     row("1", &["status"], "--check: the lock is free"),
+    row("1", &["once"], "--show, --forget: there is no result"),
     row("3", &["status"], "--check: another process holds it"),
     row("128+n", &["hold", "top"], "signal n ended it"),
     row("64", &[], "usage error, or a value that breaks a rule"),

@@ -123,7 +123,10 @@ pub(crate) enum Subcommand {
     /// first. The result is committed before a slow reader has read it all; a signal ends the wait for
     /// that reader. If stdout cannot be written, for example because a disk is full, the call exits with 74;
     /// the committed result stays, and the same call replays it.
-    #[command(override_usage = "leasehold once [OPTIONS] <KEY> [--] <CMD>...")]
+    #[command(
+        override_usage = "leasehold once [OPTIONS] <KEY> [--] <CMD>...\n       \
+                          leasehold once --show|--forget [OPTIONS] <KEY>"
+    )]
     Once(OnceArgs),
 
     /// Hold a lock until stdin closes or a signal arrives.
@@ -310,8 +313,8 @@ impl Subcommand {
     pub(crate) fn reports_end(&self) -> bool {
         matches!(
             self,
-            Self::Run(_) | Self::Elect(_) | Self::Once(_) | Self::Hold(_) | Self::Acquire(_)
-        )
+            Self::Run(_) | Self::Elect(_) | Self::Hold(_) | Self::Acquire(_)
+        ) || matches!(self, Self::Once(args) if !args.show && !args.forget)
     }
 
     /// Whether the messages of the program are JSON.

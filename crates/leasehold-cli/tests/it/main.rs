@@ -44,6 +44,7 @@ mod results {
     pub(crate) mod once;
     pub(crate) mod once_ending;
     pub(crate) mod once_readers;
+    mod once_inspect;
     pub(crate) mod redis_once;
 }
 

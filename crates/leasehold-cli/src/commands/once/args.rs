@@ -33,6 +33,21 @@ pub(crate) struct OnceArgs {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) payload: Option<OsString>,
 
+    /// Show what is kept for KEY, and run nothing.
+    ///
+    /// Exits with 0 if there is a result, and with 1 otherwise. The call itself replays the output. With --json, prints one
+    /// object on stdout: `key`, `store`, `state` (`done`, `begun` or `vacant`), `fence`, `exit_code`, `stdout`, `stderr` and
+    /// `kept_for_ms`. No store can list its requests: it finds them by KEY alone.
+    #[arg(long, conflicts_with_all = ["command", "forget"])]
+    pub(crate) show: bool,
+
+    /// Forget the result of KEY, so that the next call runs CMD.
+    ///
+    /// Exits with 0 if something was forgotten, with 1 if there was nothing, and with 75 while an attempt runs. With --json,
+    /// prints one object on stdout: `key`, `store` and `forgotten`.
+    #[arg(long, conflicts_with = "command")]
+    pub(crate) forget: bool,
+
     /// Do not wait: exit with 75 if the request is in progress.
     #[arg(short = 'n', long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
@@ -83,7 +98,11 @@ pub(crate) struct OnceArgs {
     pub(crate) name: String,
 
     /// The command and its arguments.
-    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    #[arg(
+        value_name = "CMD",
+        required_unless_present_any = ["show", "forget"],
+        trailing_var_arg = true
+    )]
     pub(crate) command: Vec<OsString>,
 }
 

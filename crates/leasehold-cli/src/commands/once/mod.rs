@@ -2,6 +2,7 @@
 
 pub(crate) mod args;
 mod capture;
+mod inspect;
 mod stored;
 
 use std::future::Future;
@@ -32,6 +33,12 @@ use stored::{KeptOutput, NoResult, Stored};
 
 /// Runs a command once, or replays its result.
 pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure> {
+    if args.show {
+        return inspect::show(args, output);
+    }
+    if args.forget {
+        return inspect::forget(args, output);
+    }
     let lock_options = args.lock_options()?;
     let command = args.command_spec(&lock_options)?;
     require_own_proc()?;

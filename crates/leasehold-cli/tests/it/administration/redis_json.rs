@@ -114,6 +114,11 @@ fn page_names_every_document_and_field() {
     assert_eq!(printed, documented(&page(), "Documents"));
     assert_eq!(objects, documented(&page(), "Objects"));
 }
+    add("once --show", &document(&sandbox, "once --show --json key"));
+    add(
+        "once --forget",
+        &document(&sandbox, "once --forget --json key"),
+    );
 
 /// Adds the documents about a quorum.
 fn add_quorum(printed: &mut BTreeMap<String, Fields>, objects: &mut BTreeMap<String, Fields>) {
