@@ -23,10 +23,18 @@ pub(crate) struct BreakArgs {
 
     /// Break the lease with this fence, as in `leasehold status`.
     ///
-    /// A later holder has another fence, and is not hit by mistake. Without --fence nothing is broken,
-    /// and the holder is shown.
+    /// A later holder has another fence, and is not hit by mistake. Without --fence and --yes nothing is broken, and the
+    /// holder is shown.
     #[arg(long, value_name = "N", value_parser = fence, allow_negative_numbers = true)]
     pub(crate) fence: Option<Fence>,
+
+    /// Break the lease of the present holder, whatever its fence.
+    #[arg(long, conflicts_with = "fence")]
+    pub(crate) yes: bool,
+
+    /// Show what would be broken, and break nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 
     /// Release the lock at once.
     ///
@@ -43,7 +51,8 @@ pub(crate) struct BreakArgs {
     ///
     /// `version` is 1; later versions may add fields, but change none. `lock`, `store`; `closed_for_ms`,
     /// how long the lock stays closed, null if it is free; `members`, the number of servers on which
-    /// it was broken, and `of`, the number of servers; `broken`, the record, as in `status`.
+    /// it was broken, and `of`, the number of servers; `broken`, the record, as in `status`. With --dry-run: `lock`, `store`,
+    /// `dry_run` (true) and `holder`, as in `status`.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -68,6 +77,9 @@ pub(crate) fn break_lock(args: &BreakArgs, output: &Output) -> Result<ExitCode, 
     let store = OpenStore::open(&choice)?;
     store.print_notice(output);
     let client = store.client();
+    if args.dry_run {
+        return dry_run(args, &client);
+    }
     let (broken, record) = runtime()?.block_on(perform(args, &client))?;
     let of = store.member_count();
     let printed = if args.json {
@@ -86,10 +98,49 @@ pub(crate) fn break_lock(args: &BreakArgs, output: &Output) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
+/// Shows the lease that would be broken.
+fn dry_run(args: &BreakArgs, client: &Client) -> Result<ExitCode, Failure> {
+    let name = &args.name;
+    let holder = runtime()?.block_on(client.breakable(name))?;
+    let holder = holder.ok_or_else(|| is_free(name))?;
+    if args.fence.is_some() && args.fence != holder.fence {
+        let text = format!(
+            "lock {name:?} is held by {}, which has another fence; nothing would be broken",
+            holder_text::phrase(&holder)
+        );
+        return Err(Failure::new(ExitCode::LOST, text));
+    }
+    let printed = match args.json {
+        true => output::print_json(&json!({
+            "lock": name,
+            "store": client.to_string(),
+            "dry_run": true,
+            "holder": holder_text::json(&holder),
+        })),
+        false => output::print(&format!(
+            "{name}: would break the lease of {}\n",
+            holder_text::phrase(&holder)
+        )),
+    };
+    printed.map_err(|error| Failure::of_stdout(&error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_free(name: &str) -> Failure {
+    let text = format!("lock {name:?} is free; nothing is broken");
+    Failure::new(ExitCode::LOST, text)
+}
+
 async fn perform(args: &BreakArgs, client: &Client) -> Result<(BrokenLease, BreakRecord), Failure> {
-    let Some(fence) = args.fence else {
-        let holder = client.breakable(&args.name).await?;
-        return Err(without_fence(&args.name, holder.as_ref()));
+    let fence = match args.fence {
+        Some(fence) => fence,
+        None => {
+            let holder = client.breakable(&args.name).await?;
+            match holder.as_ref().and_then(|holder| holder.fence) {
+                Some(fence) if args.yes => fence,
+                _ => return Err(without_fence(&args.name, holder.as_ref())),
+            }
+        }
     };
     let mut how = if args.now {
         BreakOptions::at_once()
@@ -102,7 +153,7 @@ async fn perform(args: &BreakArgs, client: &Client) -> Result<(BrokenLease, Brea
     }
     let refused = match client.break_lock(&args.name, fence, how).await? {
         BreakOutcome::Done(broken, record) => return Ok((broken, *record)),
-        BreakOutcome::Free => format!("lock {:?} is free; nothing is broken", args.name),
+        BreakOutcome::Free => return Err(is_free(&args.name)),
         BreakOutcome::HeldBy(holder) => {
             let why = match holder.fence {
                 Some(_) => format!("not with fence {fence}"),
@@ -122,15 +173,14 @@ async fn perform(args: &BreakArgs, client: &Client) -> Result<(BrokenLease, Brea
 
 fn without_fence(name: &str, holder: Option<&Holder>) -> Failure {
     let Some(holder) = holder else {
-        let text = format!("lock {name:?} is free; nothing is broken");
-        return Failure::new(ExitCode::LOST, text);
+        return is_free(name);
     };
     let fence = holder
         .fence
         .map_or("N".to_owned(), |fence| fence.to_string());
     Failure::usage(format!(
         "lock {name:?} is held by {}; nothing is broken without --fence; give --fence {fence} to break \
-         this lease",
+         this lease, or --yes to break that of any holder",
         holder_text::phrase(holder)
     ))
 }

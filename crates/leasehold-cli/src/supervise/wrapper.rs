@@ -110,8 +110,9 @@ fn not_started(command: &[OsString], errno: Errno) -> Failure {
     let mut text = format!("cannot run {program:?}: {}", errno.desc());
     let has_blank = program.as_encoded_bytes().contains(&b' ');
     if errno == Errno::ENOENT && has_blank && command.len() == 1 {
-        text +=
-            &format!("; a command is given as separate words, or to a shell: sh -c {program:?}");
+        text += &format!(
+            "; a command is given as separate words, or a line for the shell with -c, as in: run NAME -c {program:?}"
+        );
     }
     Failure::new(ExitCode::of_start(errno), text)
 }
@@ -164,8 +165,8 @@ impl<'a> Wrapper<'a> {
             lock_options: job.lock_options,
             command: job.command,
             keep_until: job.keep_until,
-            hurried: false,
             has_leases: job.has_leases,
+            hurried: false,
             process_tree,
             job_control,
             outer: job.outer,
@@ -232,9 +233,8 @@ impl<'a> Wrapper<'a> {
         Some(MinHold {
             until,
             hurried: self.hurried || had_terminal && is_interrupt(*status),
-            signals: self.signals,
             has_leases: self.has_leases,
-            output: self.output,
+            signals: self.signals,
         })
     }
 

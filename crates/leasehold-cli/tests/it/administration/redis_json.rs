@@ -76,6 +76,10 @@ fn page_names_every_document_and_field() {
     objects.insert("lock".into(), fields(&listing["locks"][0]));
     add("ls", &listing);
     add("waiters", &document(&sandbox, "waiters --json x"));
+    add(
+        "break --dry-run",
+        &document(&sandbox, "break --json x --dry-run"),
+    );
     let fence = &acquired["fence"];
     let broken = document(&sandbox, &format!("break --json x --now --fence {fence}"));
     objects.insert("break".into(), fields(&broken["broken"]));
