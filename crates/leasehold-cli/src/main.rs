@@ -49,6 +49,9 @@ fn main() -> Status {
             )
             .into();
     }
+    if let Some(code) = completions::names_for_a_script() {
+        return code.into();
+    }
     let cli = match cli::parse() {
         Ok(cli) => cli,
         Err(error) => return cli::explain(&error).into(),
@@ -80,11 +83,11 @@ fn perform(subcommand: &Subcommand, output: &Output) -> Result<ExitCode, Failure
         Subcommand::Once(args) => once::once(args, output),
         Subcommand::Status(args) => status::status(args, output),
         Subcommand::Ls(args) => ls::ls(args, output),
+        #[cfg(feature = "top")]
+        Subcommand::Top(args) => commands::top::top(args, output),
         Subcommand::Waiters(args) => waiters::waiters(args, output),
         Subcommand::Wait(args) => commands::wait::wait(args, output),
         #[cfg(feature = "exporter")]
-        #[cfg(feature = "top")]
-        Subcommand::Top(args) => commands::top::top(args, output),
         Subcommand::Exporter(args) => commands::exporter::exporter(args, output),
         Subcommand::Break(args) => break_lock::break_lock(args, output),
         Subcommand::Gc(args) => commands::gc::gc(args, output),

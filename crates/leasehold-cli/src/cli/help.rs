@@ -162,7 +162,6 @@ const ENVIRONMENT: &[Row] = &[
         "1: do not show CMD to others, as --no-command",
     ),
     row("", RUNS, "(no_command = true in leasehold.toml)"),
-    row("LEASEHOLD_HANDLE", &["renew", "release"], "the handle"),
     row(
         "LEASEHOLD_TTL",
         &["run", "elect", "once", "hold", "acquire"],
@@ -173,6 +172,7 @@ const ENVIRONMENT: &[Row] = &[
         &["run", "once", "hold", "acquire", "wait"],
         "the maximum time to wait, unless -w or -n is given",
     ),
+    row("LEASEHOLD_HANDLE", &["renew", "release"], "the handle"),
     row("LEASEHOLD_FENCE", &["fence check"], "the fence (TOKEN)"),
     row("NO_COLOR", &[], "not empty: no colours"),
 ];
@@ -290,8 +290,8 @@ leasehold release <<< "$handle""#,
     ("status", "leasehold status deploy"),
     ("ls", "leasehold ls 'deploy-*'"),
     ("waiters", "leasehold waiters deploy"),
-    (
     ("top", "leasehold top 'deploy-*'"),
+    (
         "wait",
         "leasehold wait -w 10m deploy && echo 'no deployment runs'",
     ),

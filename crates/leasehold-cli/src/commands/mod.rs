@@ -192,9 +192,6 @@ pub(crate) enum Subcommand {
     #[command(visible_alias = "list")]
     Ls(LsArgs),
 
-    /// List the waiters of a lock in the order of service.
-    ///
-    /// Shows at most 1000 waiters. Lock files have no queue.
     /// Show locks, holders and waiters in a live view.
     ///
     /// Asks the store every two seconds. The queues are those of the locks on the screen. Of a quorum, it shows which
@@ -210,6 +207,9 @@ pub(crate) enum Subcommand {
     #[cfg(feature = "top")]
     Top(TopArgs),
 
+    /// List the waiters of a lock in the order of service.
+    ///
+    /// Shows at most 1000 waiters. Lock files have no queue.
     Waiters(WaitersArgs),
 
     /// Wait until a lock is free, without taking it.
@@ -282,6 +282,9 @@ pub(crate) enum Subcommand {
     Fence(FenceArgs),
 
     /// Print shell completions.
+    ///
+    /// In bash, zsh and fish they also complete the names of the locks that are held. A store that takes longer than a second
+    /// to answer has no names.
     Completions {
         /// The shell.
         shell: Shell,
@@ -301,14 +304,14 @@ impl Subcommand {
     pub(crate) fn reports_warnings(&self) -> bool {
         match self {
             Self::Doctor(_) => true,
+            #[cfg(feature = "top")]
+            Self::Top(_) => true,
             #[cfg(feature = "redis")]
             Self::Members(args) => args.change.is_none(),
             _ => false,
         }
     }
 
-            #[cfg(feature = "top")]
-            Self::Top(_) => true,
     /// Whether it takes locks. Then its last message is the exit code, for programs.
     pub(crate) fn reports_end(&self) -> bool {
         matches!(

@@ -4,6 +4,7 @@
     reason = "helpers of tests: a panic is how a test fails"
 )]
 
+mod completions;
 mod documents;
 mod habits;
 mod nobody;
@@ -32,8 +33,8 @@ mod run {
     pub(crate) mod redis_py;
     pub(crate) mod redis_queue;
     pub(crate) mod redis_together;
-    pub(crate) mod signals;
     mod releases;
+    pub(crate) mod signals;
     pub(crate) mod stores;
     pub(crate) mod terminal;
     pub(crate) mod waiting;
@@ -43,8 +44,8 @@ mod run {
 mod results {
     pub(crate) mod once;
     pub(crate) mod once_ending;
-    pub(crate) mod once_readers;
     mod once_inspect;
+    pub(crate) mod once_readers;
     pub(crate) mod redis_once;
 }
 
@@ -56,9 +57,9 @@ mod elections {
 mod holds {
     pub(crate) mod hold;
     pub(crate) mod redis_handles;
+    mod redis_steps;
     mod unread;
 }
-    mod redis_steps;
 
 mod administration {
     pub(crate) mod doctor;
@@ -71,12 +72,12 @@ mod administration {
     pub(crate) mod redis_holders;
     pub(crate) mod redis_json;
     pub(crate) mod redis_members;
-    pub(crate) mod redis_wrong_address;
-    mod zookeeper;
     mod redis_minority;
-}
+    pub(crate) mod redis_wrong_address;
     #[cfg(feature = "top")]
     mod top;
+    mod zookeeper;
+}
 
 mod fences {
     pub(crate) mod fence;
