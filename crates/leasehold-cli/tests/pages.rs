@@ -62,7 +62,7 @@ fn assert_transcript(name: &str) {
     let recorded = std::fs::read_to_string(&path).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let printed = run_session(&script(&recorded, &[], "code"), folder.path());
-    let help = r"(\n\nUsage: .*)?\n\nFor more information, try '--help'.\n";
+    let help = r"(\n\nUsage: .*(\n +leasehold .*)*)?\n\nFor more information, try '--help'.\n";
     let printed = Regex::new(help).unwrap().replace_all(&printed, "\n");
     let mut values = values();
     let inside = folder.path().display().to_string();
