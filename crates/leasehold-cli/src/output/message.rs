@@ -204,14 +204,7 @@ impl Message<'_> {
                 guards,
                 store,
                 after,
-            } => json!({
-                "event": "acquired",
-                "lock": lock,
-                "fence": guards.fence(lock).map(Fence::get),
-                "fences": fences(guards),
-                "store": store,
-                "waited_ms": time_text::millis(*after),
-            }),
+            } => acquired_fields(lock, guards, store, *after),
             Self::Released { lock, held, code } => json!({
                 "event": "released",
                 "lock": lock,
@@ -267,6 +260,18 @@ pub(crate) fn fences(guards: &GuardSet) -> Map<String, Value> {
     fences
         .map(|(key, fence)| (key.to_string(), fence.get().into()))
         .collect()
+}
+
+/// What a run has acquired.
+fn acquired_fields(lock: &str, guards: &GuardSet, store: &str, after: Duration) -> Value {
+    json!({
+        "event": "acquired",
+        "lock": lock,
+        "fence": guards.fence(lock).map(Fence::get),
+        "fences": fences(guards),
+        "store": store,
+        "waited_ms": time_text::millis(after),
+    })
 }
 
 /// What a wait waits for.
