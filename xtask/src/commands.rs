@@ -39,7 +39,15 @@ pub(crate) fn verify(workspace: &Workspace, skipped: &[String]) -> Result<(), Fa
 }
 
 /// The features of the command, one by one and none.
-const FEATURES: [&str; 6] = ["", "redis", "postgres", "etcd", "zookeeper", "exporter"];
+const FEATURES: [&str; 7] = [
+    "",
+    "redis",
+    "postgres",
+    "etcd",
+    "zookeeper",
+    "exporter",
+    "top",
+];
 
 /// Installs what the tests need, then runs them all.
 pub(crate) fn test(workspace: &Workspace, skipped: &[String]) -> Result<(), Failure> {

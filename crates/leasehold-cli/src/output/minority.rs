@@ -1,6 +1,7 @@
 //! What the servers of a quorum know without a majority.
 
 use leasehold::store::LockListing;
+#[cfg(any(feature = "exporter", feature = "redis"))]
 use leasehold::{Error, ErrorKind};
 use serde_json::{Value, json};
 
@@ -37,6 +38,7 @@ pub(crate) fn unanswered(listing: &LockListing) -> Value {
 }
 
 /// Refuses an answer without a majority.
+#[cfg(any(feature = "exporter", feature = "redis"))]
 pub(crate) fn require_majority(listing: LockListing) -> Result<LockListing, Error> {
     if listing.has_majority() {
         return Ok(listing);

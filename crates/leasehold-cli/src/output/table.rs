@@ -132,6 +132,7 @@ pub(crate) fn terminal_width() -> Option<usize> {
 }
 
 /// The rows in columns, each as wide as its widest text, all aligned to the left.
+#[cfg(feature = "redis")]
 pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: [usize; N] = std::array::from_fn(|column| width(column).unwrap_or(0));
@@ -162,6 +163,7 @@ pub(crate) fn short(span: std::time::Duration) -> String {
 mod tests {
     use super::*;
 
+    #[cfg(feature = "redis")]
     #[test]
     fn columns_are_as_wide_as_their_texts() {
         let rows = [["NAME", "N"], ["é", "100"]].map(|row| row.map(String::from));
