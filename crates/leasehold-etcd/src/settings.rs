@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-use leasehold::{Error, ErrorKind};
-use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+use leasehold::Error;
+use leasehold_credentials::{Login, TlsFiles};
 
 /// What the URL of a store says.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) servers: Vec<Server>,
     pub(crate) login: Option<Login>,
-    pub(crate) tls: Option<Tls>,
+    pub(crate) tls: Option<TlsFiles>,
     /// In front of every key.
     pub(crate) prefix: String,
 }
@@ -22,44 +22,16 @@ pub(crate) struct Server {
     pub(crate) port: u16,
 }
 
-/// A user and a password.
-#[derive(Clone)]
-pub(crate) struct Login {
-    pub(crate) user: String,
-    pub(crate) password: String,
-}
-
-/// How the servers and the client prove who they are.
-#[derive(Clone)]
-pub(crate) struct Tls {
-    /// The authorities, in PEM; `None` for those of the machine.
-    pub(crate) ca: Option<Vec<u8>>,
-    /// The certificate of the client, and its key, in PEM.
-    pub(crate) identity: Option<(Vec<u8>, Vec<u8>)>,
-}
-
 impl Settings {
-    /// Returns how to connect to `server`.
-    pub(crate) fn endpoint(&self, server: &Server) -> Result<Endpoint, Error> {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        let refuse = |error: tonic::transport::Error| {
-            let text = format!("{server}: {error}");
-            Error::new(ErrorKind::InvalidInput, text).with_source(error)
-        };
-        let endpoint = Endpoint::from_shared(format!("{scheme}://{server}")).map_err(refuse)?;
-        let endpoint = endpoint.tcp_nodelay(true);
-        let Some(tls) = &self.tls else {
-            return Ok(endpoint);
-        };
-        let mut config = ClientTlsConfig::new().domain_name(server.host.clone());
-        config = match &tls.ca {
-            Some(pem) => config.ca_certificate(Certificate::from_pem(pem)),
-            None => config.with_native_roots(),
-        };
-        if let Some((certificate, key)) = &tls.identity {
-            config = config.identity(Identity::from_pem(certificate, key));
+    /// Checks the files that are named: one that cannot be used is the caller's error.
+    pub(crate) fn check_files(&self) -> Result<(), Error> {
+        if let Some(files) = &self.tls {
+            files.check()?;
         }
-        endpoint.tls_config(config).map_err(refuse)
+        match &self.login {
+            Some(login) => login.password.check(),
+            None => Ok(()),
+        }
     }
 }
 
@@ -83,22 +55,5 @@ impl fmt::Display for Server {
         } else {
             write!(f, "{host}:{port}")
         }
-    }
-}
-
-impl fmt::Debug for Login {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Login")
-            .field("user", &self.user)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Tls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls")
-            .field("has_ca", &self.ca.is_some())
-            .field("has_identity", &self.identity.is_some())
-            .finish()
     }
 }

@@ -1,16 +1,15 @@
 //! The URL of a store.
 
-use std::path::Path;
-
 use leasehold::store::is_printable;
 use leasehold::{Error, ErrorKind, Key};
+use leasehold_credentials::{FileParameters, TlsFiles};
 use percent_encoding::percent_decode_str;
 
-use crate::settings::{Login, Server, Settings, Tls};
+use crate::settings::{Server, Settings};
 
 /// The required form. Every refusal shows it.
 const SHAPE: &str = "etcd://[user:password@]host[:port][,host[:port]…], etcds:// for TLS, with the parameters \
-     prefix, ca, cert and key";
+     prefix, ca, cert, key and password_file";
 
 const DEFAULT_PORT: u16 = 2379;
 
@@ -21,13 +20,11 @@ const PREFIX_MAX: usize = 128;
 #[derive(Default)]
 struct Query {
     prefix: Option<String>,
-    ca: Option<String>,
-    cert: Option<String>,
-    key: Option<String>,
+    files: FileParameters,
 }
 
 impl Settings {
-    /// Reads a URL, and the files that it names. Opens no connection.
+    /// Parses a URL. Opens nothing.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         Self::read(text).map_err(|rule| {
             let shown = without_credentials(text);
@@ -55,9 +52,15 @@ impl Settings {
         }
         let query = Query::read(query)?;
         let (login, places) = match body.rsplit_once('@') {
-            Some((login, places)) => (Some(Login::read(login)?), places),
+            Some((login, places)) => (Some(login), places),
             None => (None, body),
         };
+        let login = query.files.login(login)?;
+        if login.as_ref().is_some_and(|login| login.user.is_empty()) {
+            return Err(
+                "no user: credentials are user:password@, or user@ with password_file=FILE".into(),
+            );
+        }
         let servers: Vec<Server> = places
             .split(',')
             .map(Server::read)
@@ -78,21 +81,18 @@ impl Query {
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let value = decoded(value)?;
-            let place = match name {
-                "prefix" => &mut query.prefix,
-                "ca" => &mut query.ca,
-                "cert" => &mut query.cert,
-                "key" => &mut query.key,
-                _ => {
-                    return Err(format!(
-                        "unknown parameter {name:?}: prefix, ca, cert and key are known"
-                    ));
-                }
-            };
+            if query.files.take(name, &value)? {
+                continue;
+            }
+            if name != "prefix" {
+                return Err(format!(
+                    "unknown parameter {name:?}: prefix, ca, cert, key and password_file are known"
+                ));
+            }
             if value.is_empty() {
                 return Err(format!("the parameter {name:?} is empty"));
             }
-            if place.replace(value).is_some() {
+            if query.prefix.replace(value).is_some() {
                 return Err(format!("the parameter {name:?} is given twice"));
             }
         }
@@ -103,15 +103,9 @@ impl Query {
     }
 
     /// Returns how to encrypt. The name of a file says that the connection is encrypted, like the scheme.
-    fn tls(&self, is_secure: bool) -> Result<Option<Tls>, String> {
-        let identity = match (&self.cert, &self.key) {
-            (Some(cert), Some(key)) => Some((file("cert", cert)?, file("key", key)?)),
-            (None, None) => None,
-            _ => return Err("`cert` and `key` go together".into()),
-        };
-        let ca = self.ca.as_deref().map(|ca| file("ca", ca)).transpose()?;
-        let is_wanted = is_secure || ca.is_some() || identity.is_some();
-        Ok(is_wanted.then_some(Tls { ca, identity }))
+    fn tls(&self, is_secure: bool) -> Result<Option<TlsFiles>, String> {
+        self.files
+            .tls(is_secure || self.files.name_tls(), "etcds://")
     }
 }
 
@@ -129,17 +123,6 @@ fn check_prefix(prefix: &str) -> Result<(), String> {
         ));
     }
     Ok(())
-}
-
-impl Login {
-    fn read(text: &str) -> Result<Self, String> {
-        let parts = text.split_once(':').filter(|(user, _)| !user.is_empty());
-        let (user, password) = parts.ok_or("credentials are user:password@")?;
-        Ok(Self {
-            user: decoded(user)?,
-            password: decoded(password)?,
-        })
-    }
 }
 
 impl Server {
@@ -178,10 +161,6 @@ impl Server {
     }
 }
 
-fn file(name: &str, path: &str) -> Result<Vec<u8>, String> {
-    std::fs::read(Path::new(path)).map_err(|error| format!("`{name}` file {path}: {error}"))
-}
-
 fn decoded(text: &str) -> Result<String, String> {
     let bytes = percent_decode_str(text).decode_utf8();
     let text = bytes.map_err(|_| "a percent-encoded part is not UTF-8")?;
@@ -206,6 +185,8 @@ fn without_credentials(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_credentials::Password;
+
     use super::*;
 
     fn parsed(text: &str) -> Settings {
@@ -235,10 +216,12 @@ mod tests {
     fn credentials_are_decoded_and_not_shown() {
         let settings = parsed("etcd://ann:p%40%2Cter2@h,i");
         let login = settings.login.as_ref().unwrap();
-        assert_eq!(
-            (login.user.as_str(), login.password.as_str()),
-            ("ann", "p@,ter2")
-        );
+        assert_eq!(login.user, "ann");
+        assert_eq!(login.password, Password::Text("p@,ter2".into()));
+        let settings = parsed("etcd://ann@h?password_file=/p%20w");
+        let password = settings.login.unwrap().password;
+        assert_eq!(password, Password::File("/p w".into()));
+        let settings = parsed("etcd://ann:p%40%2Cter2@h,i");
         assert_eq!(settings.servers.len(), 2);
         assert!(!format!("{settings:?} {settings}").contains("ter2"));
     }
@@ -263,7 +246,8 @@ mod tests {
             ("etcd://h?prefix=", "is empty"),
             ("etcd://h?prefix=lease", "reserved"),
             ("etcds://h?cert=/dev/null", "go together"),
-            ("etcd://h?ca=/nowhere", "`ca` file /nowhere"),
+            ("etcd://u:pw@h?password_file=/x", "one of them"),
+            ("etcd://h?password_file=/x", "user@"),
         ] {
             let message = refusal(text);
             assert!(message.contains(rule), "{text}: {message}");

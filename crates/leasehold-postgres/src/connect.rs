@@ -1,26 +1,25 @@
 //! Opens connections.
 
 use std::future::poll_fn;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
 use leasehold::Error;
 use leasehold::store::BoxFuture;
+use leasehold_credentials::TlsClient;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_postgres::config::Host;
-use tokio_postgres::{AsyncMessage, Client, Config, Connection, Notification};
+use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Notification, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::failure;
-use crate::tls::Tls;
 use crate::url::Settings;
 
-/// The address of the server, and its authorities.
+/// The address of the server, and the encryption.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) settings: Settings,
-    pub(crate) tls: Tls,
+    tls: Option<TlsClient>,
 }
 
 /// What reads and writes a connection. It yields notifications, and ends with the connection.
@@ -69,68 +68,35 @@ impl Driver {
 }
 
 impl Place {
-    /// Connects and logs in.
+    pub(crate) fn new(settings: Settings) -> Self {
+        let tls = settings.tls.clone();
+        let tls = tls.map(|files| TlsClient::new(files, &[]));
+        Self { settings, tls }
+    }
+
+    /// Connects and logs in, with the certificates and the password as the files have them now.
     pub(crate) fn connect(self: &Arc<Self>) -> BoxFuture<'static, Result<(Client, Driver), Error>> {
         let place = Arc::clone(self);
         Box::pin(async move {
-            let connector = place.tls.connector().await?;
-            let connected = place.settings.config.connect(connector).await;
-            let (client, connection) = connected.map_err(failure::of_connecting)?;
-            Ok((client, Driver(Box::pin(connection))))
+            let mut config = place.settings.config.clone();
+            if let Some(file) = &place.settings.password {
+                config.password(file.read(&config).await?);
+            }
+            let Some(tls) = &place.tls else {
+                return opened(config.connect(NoTls).await);
+            };
+            let tls = MakeRustlsConnect::new((*tls.config().await?).clone());
+            opened(config.connect(tls).await)
         })
     }
 }
 
-/// Returns the password for this server in a file of libpq's form: `host:port:database:user:password` in each line.
-pub(crate) fn password_in(file: &Path, config: &Config) -> Result<String, String> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| format!("passfile {}: {error}", file.display()))?;
-    let host = match config.get_hosts().first() {
-        Some(Host::Tcp(name)) => name.as_str(),
-        _ => "localhost",
-    };
-    let port = config.get_ports().first().unwrap_or(&5432).to_string();
-    let user = config.get_user().unwrap_or_default();
-    let database = config.get_dbname().unwrap_or(user);
-    let found = text
-        .lines()
-        .find_map(|line| matched(line, [host, &port, database, user]));
-    found.ok_or_else(|| format!("passfile {} has no line for this server", file.display()))
-}
-
-/// Returns the password of a line that is for this server. `\` takes the meaning from `:` and `\`.
-pub(crate) fn matched(line: &str, wanted: [&str; 4]) -> Option<String> {
-    let mut fields = vec![String::new()];
-    let mut rest = line.chars();
-    while let Some(c) = rest.next() {
-        match c {
-            '\\' => fields.last_mut()?.extend(rest.next()),
-            ':' if fields.len() < 5 => fields.push(String::new()),
-            c => fields.last_mut()?.push(c),
-        }
-    }
-    let password = (fields.len() == 5).then(|| fields.pop())??;
-    let is_for = |(field, wanted): (&String, &str)| field == "*" || field == wanted;
-    let fields = fields.iter().zip(wanted);
-    (!line.starts_with('#') && fields.into_iter().all(is_for)).then_some(password)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn password_is_that_of_the_first_line_that_matches() {
-        let wanted = ["h", "5432", "app", "ann"];
-        for (line, password) in [
-            ("h:5432:app:ann:secret", Some("secret")),
-            ("*:*:*:ann:a\\:b\\\\c", Some("a:b\\c")),
-            ("h:5432:app:ann:a:b", Some("a:b")),
-            ("h:5433:app:ann:x", None),
-            ("#h:5432:app:ann:x", None),
-            ("h:5432:app", None),
-        ] {
-            assert_eq!(matched(line, wanted).as_deref(), password, "{line}");
-        }
-    }
+fn opened<T>(
+    connected: Result<(Client, Connection<Socket, T>), tokio_postgres::Error>,
+) -> Result<(Client, Driver), Error>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (client, connection) = connected.map_err(failure::of_connecting)?;
+    Ok((client, Driver(Box::pin(connection))))
 }

@@ -9,7 +9,7 @@ use leasehold::store::{ClientInfo, LockRequest, Owner};
 
 use crate::url::Settings;
 use crate::waits::Waits;
-use crate::{client_text, connect, requests};
+use crate::{client_text, password_file, requests};
 
 const OWNER: &str = "0123456789abcdef.0123456789abcdef0123456789abcdef";
 
@@ -21,7 +21,7 @@ const OWNER: &str = "0123456789abcdef.0123456789abcdef0123456789abcdef";
 pub fn postgres(bytes: &[u8]) {
     let text = &*String::from_utf8_lossy(bytes);
     url(text);
-    let _ = connect::matched(text, ["h", "5432", "app", "ann"]);
+    let _ = password_file::matched(text, ["h", "5432", "app", "ann"]);
     let _ = requests::answer(text, &lock_request());
     let _ = requests::released(text);
     let (waits, owner): (_, Owner) = (Waits::default(), OWNER.parse().expect("an owner"));
@@ -36,16 +36,8 @@ pub fn postgres(bytes: &[u8]) {
 }
 
 fn url(text: &str) {
-    // It would be read.
-    if text.contains("passfile") {
-        return;
-    }
     if let Ok(settings) = Settings::parse(text) {
-        let _ = (
-            settings.to_string(),
-            settings.is_encrypted(),
-            settings.is_local(),
-        );
+        let _ = (settings.to_string(), settings.is_local());
     }
 }
 

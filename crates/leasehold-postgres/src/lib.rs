@@ -31,13 +31,13 @@ mod failure;
 pub mod fuzzing;
 mod inspection;
 mod link;
+mod password_file;
 mod pooler;
 mod records;
 mod requests;
 mod schema;
 mod session;
 mod store;
-mod tls;
 mod url;
 mod waits;
 

@@ -13,7 +13,6 @@ use crate::examine::Examination;
 use crate::failure;
 use crate::schema::{self, Initialized, sql_in};
 use crate::session::PostgresSession;
-use crate::tls::Tls;
 use crate::url::Settings;
 
 /// Locks on a PostgreSQL server, version 14 or later.
@@ -45,9 +44,11 @@ impl PostgresStore {
     /// | `schema` | the schema with the tables; `leasehold` by default |
     /// | `sslmode` | `disable` (the default), or `require`, which also checks certificate and name |
     /// | `ca` | a PEM file with authorities, in place of those of the machine |
+    /// | `cert`, `key` | PEM files with the certificate of this client and its key |
+    /// | `password_file` | a file with the password alone |
     /// | `passfile` | a file with passwords, in the form of libpq's `.pgpass` |
     ///
-    /// Other parameters are those of libpq that `tokio-postgres` knows. With several hosts, the client uses the first that
+    /// The client reads the files again for each connection. Other parameters are those of libpq that `tokio-postgres` knows. With several hosts, the client uses the first that
     /// accepts writes.
     ///
     /// # Errors
@@ -55,8 +56,8 @@ impl PostgresStore {
     /// [`ErrorKind::InvalidInput`], naming the part that is wrong.
     pub fn new(url: impl AsRef<str>) -> Result<Self, Error> {
         let settings = Settings::parse(url.as_ref())?;
-        let tls = Tls::new(settings.is_encrypted(), settings.ca.as_deref())?;
-        Ok(Self(Arc::new(Place { settings, tls })))
+        settings.check_files()?;
+        Ok(Self(Arc::new(Place::new(settings))))
     }
 
     /// The version of the tables and functions that this crate uses.
@@ -65,13 +66,11 @@ impl PostgresStore {
     /// The same store, which logs in with this password unless the URL has one.
     #[must_use]
     pub fn default_password(self, password: impl AsRef<[u8]>) -> Self {
-        let Place { settings, tls } = &*self.0;
-        let mut settings = settings.clone();
+        let mut settings = self.0.settings.clone();
         if settings.config.get_password().is_none() {
             settings.config.password(password);
         }
-        let tls = tls.clone();
-        Self(Arc::new(Place { settings, tls }))
+        Self(Arc::new(Place::new(settings)))
     }
 
     /// Creates the tables and functions, or brings them to this version. Does nothing if they are of this version. Several

@@ -1,13 +1,15 @@
 //! The URL of a store.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use leasehold::{Error, ErrorKind};
+use leasehold_credentials::{FileParameters, TlsFiles};
 use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+
+use crate::password_file::PasswordFile;
 
 /// What a URL says.
 #[derive(Clone)]
@@ -16,8 +18,10 @@ pub(crate) struct Settings {
     pub(crate) config: Config,
     /// The schema with the tables.
     pub(crate) schema: String,
-    /// The file with the authorities, in place of those of the machine.
-    pub(crate) ca: Option<PathBuf>,
+    /// The file with the password, if there is one.
+    pub(crate) password: Option<PasswordFile>,
+    /// The files for TLS; `None` without TLS.
+    pub(crate) tls: Option<TlsFiles>,
 }
 
 /// The required form. Every refusal shows it.
@@ -45,7 +49,7 @@ pub(crate) fn is_postgres(url: &str) -> bool {
 }
 
 impl Settings {
-    /// Parses `url` and checks every part of it. Opens nothing but the file that `passfile` names.
+    /// Parses `url` and checks every part of it. Opens nothing.
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
         Self::read(url).map_err(|rule| {
             let shown = without_credentials(url);
@@ -66,42 +70,50 @@ impl Settings {
                 "`@`, `/`, `?` and `:` in a password or a database are percent-encoded".into(),
             );
         }
-        let (mut schema, mut ca, mut tls, mut passfile) = (SCHEMA.to_owned(), None, false, None);
+        let (mut schema, mut is_encrypted, mut passfile) = (SCHEMA.to_owned(), false, None);
+        let mut files = FileParameters::default();
         // The others are those of libpq, which the driver reads.
         let mut others = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').ok_or("a parameter without a value")?;
-            let value = || decoded(value);
-            match name {
-                "schema" => schema = checked_schema(value()?)?,
-                "ca" | "sslrootcert" => ca = Some(PathBuf::from(value()?)),
-                "passfile" => passfile = Some(PathBuf::from(value()?)),
-                "sslmode" => tls = reads_tls(&value()?)?,
+            let value = decoded(value)?;
+            match ours(name) {
+                "schema" => schema = checked_schema(value)?,
+                "passfile" => passfile = Some(value.into()),
+                "sslmode" => is_encrypted = reads_tls(&value)?,
+                name if files.take(name, &value)? => {}
                 _ => others.push(pair),
             }
         }
-        if ca.is_some() && !tls {
-            return Err("`ca` needs sslmode=require".into());
-        }
+        let tls = files.tls(is_encrypted, "sslmode=require")?;
         let libpq = format!("{body}?{}", others.join("&"));
-        let mut config: Config = libpq.parse().map_err(|error| rule_of(&error))?;
+        let config: Config = libpq.parse().map_err(|error| rule_of(&error))?;
         if config.get_hosts().is_empty() {
             return Err("no host".into());
         }
-        if let Some(file) = passfile.filter(|_| config.get_password().is_none()) {
-            let password = crate::connect::password_in(&file, &config)?;
-            config.password(password);
-        }
+        let password = match files.password_file(config.get_password().is_some())? {
+            Some(password) => Some(PasswordFile::Password(password)),
+            // As in libpq, the password of the URL comes first.
+            None if config.get_password().is_some() => None,
+            None => passfile.map(PasswordFile::Passfile),
+        };
         Ok(Self {
-            config: completed(config, tls),
+            config: completed(config, is_encrypted),
             schema,
-            ca,
+            password,
+            tls,
         })
     }
 
-    /// Whether the client encrypts its connections.
-    pub(crate) fn is_encrypted(&self) -> bool {
-        self.config.get_ssl_mode() == SslMode::Require
+    /// Checks the files that are named: one that cannot be used is the caller's error.
+    pub(crate) fn check_files(&self) -> Result<(), Error> {
+        if let Some(files) = &self.tls {
+            files.check()?;
+        }
+        match &self.password {
+            Some(file) => file.check(&self.config),
+            None => Ok(()),
+        }
     }
 
     /// Whether all servers are on this machine.
@@ -180,6 +192,16 @@ pub(crate) fn settings_as_sql() -> String {
     SESSION
         .map(|(name, value)| format!("set {name} = '{value}';"))
         .concat()
+}
+
+/// Returns our name for a parameter of libpq, where it has another one.
+fn ours(name: &str) -> &str {
+    match name {
+        "sslrootcert" => "ca",
+        "sslcert" => "cert",
+        "sslkey" => "key",
+        name => name,
+    }
 }
 
 fn reads_tls(mode: &str) -> Result<bool, String> {
@@ -275,14 +297,19 @@ mod tests {
             "postgres://u:p%40%3A@h/app?sslmode=require&ca=/a%20b.pem&options=-c%20work_mem%3D1MB",
         );
         assert_eq!(settings.config.get_password(), Some(&b"p@:"[..]));
-        assert_eq!(settings.ca, Some("/a b.pem".into()));
-        assert!(settings.is_encrypted() && !settings.is_local());
+        assert_eq!(settings.tls.as_ref().unwrap().ca, Some("/a b.pem".into()));
+        assert!(settings.tls.is_some() && !settings.is_local());
         let options = settings.config.get_options().unwrap();
         assert!(
             options.starts_with("-c work_mem=1MB -c default_"),
             "{options}"
         );
-        assert!(!parsed("postgres://h/app").is_encrypted());
+        assert_eq!(parsed("postgres://h/app").tls, None);
+        let settings =
+            parsed("postgres://h/app?sslmode=verify-full&sslcert=/c&sslkey=/k&password_file=/p");
+        let tls = settings.tls.unwrap();
+        assert_eq!(tls.identity, Some(("/c".into(), "/k".into())));
+        assert!(matches!(settings.password, Some(PasswordFile::Password(_))));
     }
 
     #[test]
@@ -292,8 +319,10 @@ mod tests {
             ("postgres://u@h/app?schema=A", "the schema \"A\""),
             ("postgres://u@h/app?schema=pg_x", "the schema \"pg_x\""),
             ("postgres://u@h/app?sslmode=prefer", "sslmode \"prefer\""),
-            ("postgres://u@h/app?ca=/x.pem", "`ca` needs sslmode"),
             ("postgres://u:pa@se/cret@h/app", "percent-encoded"),
+            ("postgres://u@h/app?ca=/x.pem", "for sslmode=require alone"),
+            ("postgres://u@h/app?sslmode=require&cert=/x", "go together"),
+            ("postgres://u:pw@h/app?password_file=/x", "one of them"),
             ("postgres://u@h/app?unknown=1", "unknown"),
             ("postgres://u@h:x/app", "port"),
         ] {

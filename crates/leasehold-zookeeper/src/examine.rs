@@ -238,7 +238,7 @@ async fn missing_right(
             let place = if place.is_empty() { "/" } else { place };
             let command = match &servers.url.login {
                 Some(login) => {
-                    let user = login.split(':').next().unwrap_or_default();
+                    let user = &login.user;
                     format!("addauth digest {user}:<password>; setAcl {place} auth:{user}:cdrwa")
                 }
                 None => format!("setAcl {place} world:anyone:cdrwa"),

@@ -4,9 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use leasehold::{Error, ErrorKind};
+use leasehold_credentials::{FileParameters, Login, TlsFiles};
 use percent_encoding::percent_decode_str;
-
-use crate::client::tls::TlsFiles;
 
 /// The servers of an ensemble, where its locks are, and how to log in.
 #[derive(Clone, PartialEq, Eq)]
@@ -14,8 +13,8 @@ pub(crate) struct EnsembleUrl {
     pub(crate) servers: Vec<Server>,
     /// The node under which all locks are: `/` or a path without a slash at its end.
     pub(crate) root: String,
-    /// User and password for the scheme `digest`, as the server wants them.
-    pub(crate) login: Option<String>,
+    /// The user and the password, for the scheme `digest`.
+    pub(crate) login: Option<Login>,
     /// The session timeout to ask for; that of the first request if there is none.
     pub(crate) timeout: Option<Duration>,
     /// How to encrypt; `None` for plain TCP.
@@ -49,9 +48,9 @@ impl EnsembleUrl {
 
     fn read(text: &str) -> Result<Self, String> {
         let (scheme, rest) = text.split_once("://").ok_or("no scheme")?;
-        let tls = match scheme {
-            "zk" | "zookeeper" => None,
-            "zks" => Some(TlsFiles::default()),
+        let is_encrypted = match scheme {
+            "zk" | "zookeeper" => false,
+            "zks" => true,
             other => return Err(format!("unknown scheme {other:?}")),
         };
         let (body, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -66,54 +65,25 @@ impl EnsembleUrl {
             );
         }
         let (login, hosts) = match place.rsplit_once('@') {
-            Some((login, hosts)) => (Some(read_login(login)?), hosts),
+            Some((login, hosts)) => (Some(login), hosts),
             None => (None, place),
         };
         let servers = hosts
             .split(',')
             .map(Server::read)
             .collect::<Result<Vec<_>, _>>()?;
-        let mut url = Self {
+        let (files, timeout) = read_query(query)?;
+        let login = files.login(login)?;
+        if let Some(login) = &login {
+            check_user(&login.user)?;
+        }
+        Ok(Self {
             servers,
             root: read_root(path)?,
             login,
-            timeout: None,
-            tls,
-        };
-        url.read_query(query)?;
-        Ok(url)
-    }
-
-    fn read_query(&mut self, query: &str) -> Result<(), String> {
-        let (mut cert, mut key) = (None, None);
-        let mut seen = Vec::new();
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair.split_once('=').ok_or("a parameter without a value")?;
-            if seen.contains(&name) {
-                return Err(format!("{name:?} is given twice"));
-            }
-            seen.push(name);
-            let value = decoded(value)?;
-            if matches!(name, "ca" | "cert" | "key") && value.is_empty() {
-                return Err(format!("`{name}` names no file"));
-            }
-            match (name, &mut self.tls) {
-                ("timeout", _) => self.timeout = Some(read_timeout(&value)?),
-                ("ca", Some(tls)) => tls.ca = Some(value.into()),
-                ("cert", Some(_)) => cert = Some(value.into()),
-                ("key", Some(_)) => key = Some(value.into()),
-                ("ca" | "cert" | "key", None) => {
-                    return Err(format!("`{name}` is for zks:// alone"));
-                }
-                _ => return Err(format!("unknown parameter {name:?}")),
-            }
-        }
-        match (cert, key, &mut self.tls) {
-            (Some(cert), Some(key), Some(tls)) => tls.identity = Some((cert, key)),
-            (None, None, _) => {}
-            _ => return Err("`cert` and `key` go together".into()),
-        }
-        Ok(())
+            timeout,
+            tls: files.tls(is_encrypted, "zks://")?,
+        })
     }
 
     /// The servers, without anything secret.
@@ -182,16 +152,33 @@ impl fmt::Debug for EnsembleUrl {
     }
 }
 
-fn read_login(text: &str) -> Result<String, String> {
-    let (user, password) = text
-        .split_once(':')
-        .ok_or("credentials are user:password@")?;
-    let (user, password) = (decoded(user)?, decoded(password)?);
-    // The server takes the text before the first colon for the user.
+/// The server takes the text before the first colon for the user.
+fn check_user(user: &str) -> Result<(), String> {
     if user.is_empty() || user.contains(':') {
-        return Err("the user is empty or has a colon".into());
+        return Err("the user is empty or has a colon; credentials are user:password@, or user@ with password_file=FILE".into());
     }
-    Ok(format!("{user}:{password}"))
+    Ok(())
+}
+
+/// Reads the files and the session timeout.
+fn read_query(query: &str) -> Result<(FileParameters, Option<Duration>), String> {
+    let (mut files, mut timeout) = (FileParameters::default(), None);
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').ok_or("a parameter without a value")?;
+        let value = decoded(value)?;
+        if files.take(name, &value)? {
+            continue;
+        }
+        if name != "timeout" {
+            return Err(format!(
+                "unknown parameter {name:?}: timeout, ca, cert, key and password_file are known"
+            ));
+        }
+        if timeout.replace(read_timeout(&value)?).is_some() {
+            return Err("the parameter \"timeout\" is given twice".into());
+        }
+    }
+    Ok((files, timeout))
 }
 
 fn read_root(path: Option<&str>) -> Result<String, String> {
@@ -253,6 +240,8 @@ fn without_credentials(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_credentials::Password;
+
     use super::*;
 
     fn parsed(text: &str) -> EnsembleUrl {
@@ -273,13 +262,19 @@ mod tests {
             assert_eq!(parsed(text).to_string(), shown, "{text}");
         }
         let url = parsed("zks://u:p%40%2F%3A@a?timeout=400ms&ca=/x&cert=/c&key=/k");
-        assert_eq!(url.login.as_deref(), Some("u:p@/:"));
+        let login = |user: &str, password| {
+            let user = user.to_owned();
+            Some(Login { user, password })
+        };
+        assert_eq!(url.login, login("u", Password::Text("p@/:".into())));
         assert_eq!(url.timeout, Some(Duration::from_millis(400)));
         let files = TlsFiles {
             ca: Some("/x".into()),
             identity: Some(("/c".into(), "/k".into())),
         };
         assert_eq!(url.tls, Some(files));
+        let url = parsed("zk://ann@a,b/x?password_file=/p%20w");
+        assert_eq!(url.login, login("ann", Password::File("/p w".into())));
     }
 
     #[test]
@@ -303,6 +298,8 @@ mod tests {
             ("zks://a?ca=", "names no file"),
             ("zks://a?cert=/x", "go together"),
             ("zk://a?timeout=1s&timeout=2s", "given twice"),
+            ("zk://u:pw@a?password_file=/x", "one of them"),
+            ("zk://a?password_file=/x", "the user is empty"),
             ("zk://a?x=1", r#"unknown parameter "x""#),
             ("zk://a/%FF", "not UTF-8"),
         ] {

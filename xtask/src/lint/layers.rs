@@ -2,15 +2,25 @@ use crate::step::{answer, cargo};
 use crate::workspace::Workspace;
 
 /// What each crate may depend on in this workspace, apart from its tests.
-const LAYERS: [(&str, &[&str]); 11] = [
+const LAYERS: [(&str, &[&str]); 12] = [
     ("leasehold-types", &[]),
     ("leasehold", &["leasehold-types"]),
     ("leasehold-quorum", &["leasehold-types"]),
     ("leasehold-file", &["leasehold"]),
-    ("leasehold-etcd", &["leasehold"]),
-    ("leasehold-postgres", &["leasehold"]),
-    ("leasehold-redis", &["leasehold", "leasehold-quorum"]),
-    ("leasehold-zookeeper", &["leasehold"]),
+    ("leasehold-credentials", &["leasehold"]),
+    ("leasehold-etcd", &["leasehold", "leasehold-credentials"]),
+    (
+        "leasehold-postgres",
+        &["leasehold", "leasehold-credentials"],
+    ),
+    (
+        "leasehold-redis",
+        &["leasehold", "leasehold-credentials", "leasehold-quorum"],
+    ),
+    (
+        "leasehold-zookeeper",
+        &["leasehold", "leasehold-credentials"],
+    ),
     ("leasehold-testkit", &["leasehold"]),
     ("leasehold-fakeredis", &[]),
     (

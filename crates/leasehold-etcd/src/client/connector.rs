@@ -5,9 +5,10 @@ use std::time::Duration;
 use leasehold::clock::within;
 use leasehold::store::{LockRequest, SessionContext};
 use leasehold::{Error, ErrorKind};
+use leasehold_credentials::TlsClient;
 use tonic::metadata::AsciiMetadataValue;
-use tonic::transport::{Channel, Endpoint};
 
+use super::channel;
 use super::connection::{Caller, Connection};
 use crate::proto::AuthenticateRequest;
 use crate::settings::{Server, Settings};
@@ -16,6 +17,7 @@ use crate::settings::{Server, Settings};
 #[derive(Debug)]
 pub(super) struct Connector {
     pub(super) settings: Arc<Settings>,
+    tls: Option<Arc<TlsClient>>,
     context: SessionContext,
     current: Mutex<Option<Arc<Connection>>>,
     /// The number of the server to connect to next.
@@ -28,8 +30,10 @@ const LIMIT: Duration = LockRequest::LIMIT_MAX;
 
 impl Connector {
     pub(super) fn new(settings: Arc<Settings>, context: SessionContext) -> Self {
+        let tls = settings.tls.clone().map(channel::encryption);
         Self {
             settings,
+            tls,
             context,
             current: Mutex::default(),
             next: AtomicUsize::default(),
@@ -77,13 +81,13 @@ impl Connector {
 
     /// Connects to one server, and logs in.
     async fn open(&self, server: &Server) -> Result<Caller, Error> {
-        let channel = connected(&self.settings.endpoint(server)?).await?;
+        let channel = channel::open(server, self.tls.as_ref()).await?;
         let Some(login) = &self.settings.login else {
             return Ok(Caller::new(channel, None));
         };
         let request = AuthenticateRequest {
             name: login.user.clone(),
-            password: login.password.clone(),
+            password: login.password.read().await?,
         };
         let answer = Caller::new(channel.clone(), None).call(request).await?;
         let mut token = AsciiMetadataValue::try_from(answer.token).map_err(|_| {
@@ -94,16 +98,4 @@ impl Connector {
         token.set_sensitive(true);
         Ok(Caller::new(channel, Some(token)))
     }
-}
-
-async fn connected(endpoint: &Endpoint) -> Result<Channel, Error> {
-    endpoint.connect().await.map_err(|error| {
-        let mut text = error.to_string();
-        let mut source = std::error::Error::source(&error);
-        while let Some(reason) = source {
-            text = format!("{text}: {reason}");
-            source = reason.source();
-        }
-        Error::new(ErrorKind::Unreachable, text)
-    })
 }

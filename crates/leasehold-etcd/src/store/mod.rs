@@ -39,6 +39,9 @@ impl EtcdStore {
     /// | `prefix` | in front of each key of the store; other prefixes have other locks |
     /// | `ca` | a file with the authorities of the servers, in PEM; without it those of the machine |
     /// | `cert`, `key` | files with the certificate of this client and its key, in PEM |
+    /// | `password_file` | a file with the password of the user before the hosts |
+    ///
+    /// The client reads the files again for each connection.
     ///
     /// # Errors
     ///
@@ -55,7 +58,9 @@ impl EtcdStore {
     /// # Ok::<(), leasehold::Error>(())
     /// ```
     pub fn new(url: &str) -> Result<Self, Error> {
-        let settings = Arc::new(Settings::parse(url)?);
+        let settings = Settings::parse(url)?;
+        settings.check_files()?;
+        let settings = Arc::new(settings);
         Ok(Self { settings })
     }
 

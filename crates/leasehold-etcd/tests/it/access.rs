@@ -75,13 +75,8 @@ async fn login_for_a_server_without_users_is_refused() {
     assert!(error.to_string().contains("has no users"), "{error}");
 }
 
-#[tokio::test]
-async fn client_logs_in_again_when_its_token_ends() {
-    let server = EtcdServer::start();
-    server.demand_login("ann", "secret", "locks/");
-    let client = client(&url(&server).replace("://", "://ann:secret@"));
-    let held = lock(&client, "locks/job").acquire().await.unwrap();
-    // A new password ends all tokens of the user, even if it is the same.
+/// Changes the password of the user `ann`. That ends all tokens of the user, even if the password stays the same.
+fn change_password(server: &EtcdServer, password: &str) {
     let words = [
         "--user=root:root",
         "user",
@@ -95,13 +90,39 @@ async fn client_logs_in_again_when_its_token_ends() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    changing
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(b"secret\n")
-        .unwrap();
+    let mut stdin = changing.stdin.take().unwrap();
+    writeln!(stdin, "{password}").unwrap();
+    drop(stdin);
     assert!(changing.wait().unwrap().success());
+}
+
+#[tokio::test]
+async fn client_logs_in_again_when_its_token_ends() {
+    let server = EtcdServer::start();
+    server.demand_login("ann", "secret", "locks/");
+    let client = client(&url(&server).replace("://", "://ann:secret@"));
+    let held = lock(&client, "locks/job").acquire().await.unwrap();
+    change_password(&server, "secret");
+    let other = lock(&client, "locks/other").acquire().await.unwrap();
+    assert!(held.is_valid());
+    held.release().await.unwrap();
+    other.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn new_password_takes_effect_while_a_lock_is_held() {
+    let server = EtcdServer::start();
+    server.demand_login("ann", "first-secret", "locks/");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "first-secret\n").unwrap();
+    let address = url(&server).replace("://", "://ann@");
+    let client = client(&format!(
+        "{address}?password_file={}",
+        file.path().display()
+    ));
+    let held = lock(&client, "locks/job").acquire().await.unwrap();
+    std::fs::write(file.path(), "second-secret\n").unwrap();
+    change_password(&server, "second-secret");
     let other = lock(&client, "locks/other").acquire().await.unwrap();
     assert!(held.is_valid());
     held.release().await.unwrap();

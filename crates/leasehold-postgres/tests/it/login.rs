@@ -1,6 +1,7 @@
+use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::{Client, Error, ErrorKind};
 use leasehold_postgres::PostgresStore;
-use leasehold_testkit::servers::{PostgresServer, TestCa};
+use leasehold_testkit::servers::{LIMIT, PostgresServer, TestCa};
 
 use crate::support::{is_free, server, store, taken};
 
@@ -57,6 +58,59 @@ async fn password_is_read_from_a_file() {
             .await
             .expect("an answer")
     );
+}
+
+#[tokio::test]
+async fn new_password_takes_effect_while_a_lock_is_held() {
+    let server = server().await;
+    server.sql("create role app login superuser password 'first';");
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let write = |password: &str| std::fs::write(file.path(), password).expect("a file");
+    write("first\n");
+    let url = as_user(&server, "app") + "?password_file=" + file.path().to_str().expect("a path");
+    let client = Client::new(at(&url));
+    let guard = taken(&client, "job").await;
+    server.sql("alter role app password 'second';");
+    write("second\n");
+    server.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'app';");
+    let end = SystemClock.now() + LIMIT;
+    while let Err(error) = is_free(&client, "other").await {
+        assert!(SystemClock.now() < end, "{error}");
+        tokio::task::yield_now().await;
+    }
+    assert!(guard.is_valid());
+    guard.release().await.expect("a release");
+}
+
+#[tokio::test]
+async fn certificate_must_name_the_user() {
+    let server = PostgresServer::builder().client_certificates().start();
+    let url = |user: &str| {
+        let (cert, key) = server.ca().sign_client(user);
+        let (ca, cert, key) = (server.ca().certificate(), cert.display(), key.display());
+        format!(
+            "{}?sslmode=require&ca={}&cert={cert}&key={key}",
+            server.url(),
+            ca.display()
+        )
+    };
+    at(&url("tester")).init().await.expect("the schema");
+    let client = Client::new(at(&url("tester")));
+    taken(&client, "job")
+        .await
+        .release()
+        .await
+        .expect("a release");
+    let given = url("tester");
+    let (without, _) = given.split_once("&cert").expect("a certificate");
+    for (url, reason) in [
+        (url("other"), "authentication failed"),
+        (without.into(), "valid client certificate"),
+    ] {
+        let error = refusal(&url).await;
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        assert!(error.to_string().contains(reason), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -9,7 +9,6 @@ use leasehold::{Error, Key};
 use leasehold_quorum::{Reply, Request};
 
 use super::server::{Server, Servers};
-use crate::connection::Tls;
 use crate::url::{RedisUrl, parse_all};
 
 /// One Redis or Valkey server, for its status, its locks, and the changes that operators make.
@@ -43,13 +42,16 @@ impl RedisMember {
     ///
     /// Parameters follow a `?` and are joined by `&`. `id=NAME` is the id of the member (default:
     /// `host:port`, or the path of the socket). `prefix=P` comes before the name of every lock at the
-    /// server (default: nothing, as in most libraries). `ca=FILE` trusts the certificates of that PEM file
-    /// instead of those of the machine.
+    /// server (default: nothing, as in most libraries).
+    ///
+    /// Four parameters name files, which are read again for each connection. `password_file=FILE` has the password;
+    /// `user@` before the host names the user. For `rediss://`, `ca=FILE` has the authorities of the server in PEM, in
+    /// place of those of the machine, and `cert=FILE` and `key=FILE` have the certificate of the client and its key.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`](leasehold::ErrorKind::InvalidInput), naming the value without its credentials,
-    /// and the rule. Nothing is sent, but the file of `ca` is read.
+    /// and the rule. Nothing is sent, but the files are read.
     pub fn new(url: impl AsRef<str>) -> Result<Self, Error> {
         Self::with_env(url, Env::default())
     }
@@ -61,8 +63,7 @@ impl RedisMember {
     /// As [`new`](Self::new).
     pub fn with_env(url: impl AsRef<str>, env: Env) -> Result<Self, Error> {
         let url = RedisUrl::parse(url.as_ref())?;
-        // A file that cannot be read is the caller's error.
-        Tls::new(url.ca.as_deref())?;
+        url.check_files()?;
         Ok(Self {
             server: Server::new(url, env),
         })
@@ -72,7 +73,7 @@ impl RedisMember {
     pub(crate) fn sharing_thread(urls: &[String], env: &Env) -> Result<Vec<Self>, Error> {
         let urls = parse_all(urls)?;
         for url in &urls {
-            Tls::new(url.ca.as_deref())?;
+            url.check_files()?;
         }
         let servers = Servers::start(urls, env.clone()).into_iter();
         Ok(servers.map(|server| Self { server }).collect())

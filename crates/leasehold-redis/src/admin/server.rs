@@ -11,7 +11,7 @@ use crate::codec::{Names, RIGHTS, Rights, refused};
 use crate::driver::Driver;
 use crate::resp::{CommandWriter, Value};
 use crate::scripts::Script;
-use crate::url::{Login, RedisUrl};
+use crate::url::{RedisUrl, user_of};
 
 /// Servers whose connections belong to one driver, which starts with the first request.
 pub(crate) struct Servers {
@@ -112,7 +112,7 @@ impl Server {
     }
 
     pub(crate) fn user(&self) -> &str {
-        Login::shown(self.url().login.as_ref())
+        user_of(self.url().login.as_ref())
     }
 
     pub(crate) fn names<'k>(&self, key: &'k Key) -> Names<'k> {

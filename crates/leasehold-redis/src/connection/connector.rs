@@ -10,13 +10,14 @@ use super::socket::{Stream, broken, unreadable};
 use super::tls::Tls;
 use crate::codec::{Info, Rights, SAMPLE_COMMANDS, Sampler, encode_sample, inbox, refused};
 use crate::resp::{CommandWriter, Parser, Value};
-use crate::url::{Address, Login, RedisUrl};
+use crate::url::{Address, RedisUrl, user_of};
 
 /// What it takes to open a connection to one member.
 #[derive(Debug)]
 pub(crate) struct Connector {
     pub(crate) url: RedisUrl,
-    pub(crate) tls: Arc<Tls>,
+    /// `None` without encryption.
+    pub(crate) tls: Option<Arc<Tls>>,
     /// The client of the engine, if there is an engine.
     pub(crate) client: Option<Arc<ClientInfo>>,
     /// The last connection: the run of the server, and the server's number for the connection.
@@ -48,7 +49,7 @@ impl Connector {
     /// The reason why there is no connection. Nothing was sent that could take effect late.
     pub(crate) async fn open(&mut self, wall: WallTime) -> Result<Opened, Error> {
         let mut dialog = self.greet().await?;
-        let user = Login::shown(self.url.login.as_ref()).to_owned();
+        let user = user_of(self.url.login.as_ref()).to_owned();
         let replies = dialog
             .ask(|writer| {
                 Info::write(&Info::CHECKED, writer);
@@ -85,7 +86,7 @@ impl Connector {
                 writer.command("SELECT").number(u64::from(database));
             };
             if let [Value::Error { code, message }] = dialog.ask(select).await?.as_slice() {
-                let user = Login::shown(self.url.login.as_ref());
+                let user = user_of(self.url.login.as_ref());
                 return Err(refused(code, message, user, Rights("+select")));
             }
         }
@@ -94,13 +95,16 @@ impl Connector {
 
     /// Logs in with the newest protocol that the server speaks.
     async fn log_in(&mut self) -> Result<Dialog, Error> {
-        let mut dialog = Dialog::open(&self.url, &self.tls).await?;
-        let user = Login::shown(self.url.login.as_ref()).to_owned();
-        let login = self.url.login.clone();
+        let mut dialog = Dialog::open(&self.url, self.tls.as_deref()).await?;
+        let user = user_of(self.url.login.as_ref()).to_owned();
+        let login = match &self.url.login {
+            Some(login) => Some((login.user.clone(), login.password.read().await?)),
+            None => None,
+        };
         let greeting = |writer: &mut CommandWriter<'_>| {
             writer.command("HELLO").arg("3");
-            if let Some(login) = &login {
-                writer.arg("AUTH").arg(&user).arg(&login.password);
+            if let Some((_, password)) = &login {
+                writer.arg("AUTH").arg(&user).arg(password);
             }
         };
         let replies = dialog.ask(greeting).await;
@@ -112,17 +116,17 @@ impl Connector {
             return Err(refused(code, message, &user, Rights("+hello")));
         }
         self.complain("the server does not speak RESP3");
-        let mut dialog = Dialog::open(&self.url, &self.tls).await?;
+        let mut dialog = Dialog::open(&self.url, self.tls.as_deref()).await?;
         dialog.speaks_resp3 = false;
-        let Some(login) = login else {
+        let Some((named, password)) = login else {
             return Ok(dialog);
         };
         let greeting = |writer: &mut CommandWriter<'_>| {
             writer.command("AUTH");
-            if let Some(user) = &login.user {
-                writer.arg(user);
+            if !named.is_empty() {
+                writer.arg(&named);
             }
-            writer.arg(&login.password);
+            writer.arg(&password);
         };
         match dialog.ask(greeting).await?.as_slice() {
             [Value::Error { code, message }] => {
@@ -239,7 +243,7 @@ pub(crate) struct Dialog {
 }
 
 impl Dialog {
-    async fn open(url: &RedisUrl, tls: &Tls) -> Result<Self, Error> {
+    async fn open(url: &RedisUrl, tls: Option<&Tls>) -> Result<Self, Error> {
         Ok(Self {
             stream: Stream::open(url, tls).await?,
             parser: Parser::new(),

@@ -1,12 +1,11 @@
 use std::fmt;
 use std::pin::pin;
-use std::sync::Arc;
 
 use leasehold::Error;
 use leasehold::clock::{Clock, within};
 
 use super::connector::{Connector, Dialog};
-use super::tls::{SLOW_HANDSHAKE, Tls};
+use super::tls::SLOW_HANDSHAKE;
 use crate::resp::{CommandWriter, Value};
 use crate::url::RedisUrl;
 
@@ -16,10 +15,10 @@ pub(crate) struct Probe(Dialog);
 impl Probe {
     /// Connects, logs in and chooses the database.
     pub(crate) async fn open(url: &RedisUrl, clock: &dyn Clock) -> Result<Self, Error> {
-        let tls = Arc::new(Tls::new(url.ca.as_deref())?);
+        let tls = url.encryption();
         let mut connector = Connector {
             url: url.clone(),
-            tls: Arc::clone(&tls),
+            tls: tls.clone(),
             client: None,
             previous: None,
             refuses_eviction: false,
@@ -28,7 +27,7 @@ impl Probe {
         let mut greeting = pin!(connector.greet());
         let greeted = match within(clock, clock.now() + SLOW_HANDSHAKE, &mut greeting).await {
             Some(greeted) => greeted,
-            None => match tls.unanswered(&url.address) {
+            None => match tls.and_then(|tls| tls.unanswered(&url.address)) {
                 Some(error) => Err(error),
                 None => greeting.await,
             },

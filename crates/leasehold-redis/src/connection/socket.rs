@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use leasehold::store::background::blocking;
 use leasehold::{Error, ErrorKind};
+use leasehold_credentials::TlsStream;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
-use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::ClientConnection;
 
-use super::tls::{self, Tls};
+use super::tls::Tls;
 use crate::resp::{ParseError, Parser};
 use crate::url::{Address, RedisUrl};
 
@@ -50,7 +50,7 @@ const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
 
 impl Stream {
     /// Connects to the server.
-    pub(crate) async fn open(url: &RedisUrl, tls: &Tls) -> Result<Self, Error> {
+    pub(crate) async fn open(url: &RedisUrl, tls: Option<&Tls>) -> Result<Self, Error> {
         let failed = |error: io::Error| {
             let message = format!("no connection: {error}");
             Error::new(ErrorKind::Unreachable, message).with_source(error)
@@ -60,17 +60,13 @@ impl Stream {
                 let stream = UnixStream::connect(path).await.map_err(failed)?;
                 Ok(Self::Unix(stream))
             }
-            Address::Tcp {
-                host,
-                port,
-                tls: encrypted,
-            } => {
+            Address::Tcp { host, port, .. } => {
                 let stream = connect(host, *port).await.map_err(failed)?;
                 prepare(&stream).map_err(failed)?;
-                if *encrypted {
-                    return Ok(Self::Tls(Box::new(tls.wrap(stream, host).await?)));
+                match tls {
+                    Some(tls) => Ok(Self::Tls(Box::new(tls.wrap(stream, host).await?))),
+                    None => Ok(Self::Tcp(stream)),
                 }
-                Ok(Self::Tcp(stream))
             }
         }
     }
@@ -277,7 +273,7 @@ impl io::Write for &PlainSocket {
 }
 
 pub(crate) fn broken(error: &io::Error) -> Error {
-    if let Some(refusal) = tls::refusal(error) {
+    if let Some(refusal) = leasehold_credentials::refusal(error) {
         return refusal;
     }
     let message = format!("the connection failed: {error}");
@@ -313,7 +309,7 @@ mod tests {
         let server = server.listen(1).unwrap();
         let port = server.local_addr().unwrap().port();
         let url = RedisUrl::parse(&format!("redis://127.0.0.1:{port}")).unwrap();
-        let opened = Stream::open(&url, &Tls::new(None).unwrap()).await;
+        let opened = Stream::open(&url, None).await;
         let (mut served, _) = server.accept().await.unwrap();
         let socket = opened.unwrap().into_socket().unwrap();
         let mut written = 0;

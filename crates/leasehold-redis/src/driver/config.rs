@@ -11,10 +11,9 @@ use leasehold_quorum::{Config, MemberIndex, PerMember};
 
 use super::connection_task::ConnectionTask;
 use crate::codec::Codec;
-use crate::connection::Tls;
 use crate::connection::connector::Connector;
 use crate::connection::state::Connection;
-use crate::url::{Login, RedisUrl, parse_all};
+use crate::url::{RedisUrl, parse_all, user_of};
 
 /// What a [`Driver`](super::Driver) connects to.
 pub struct DriverConfig {
@@ -55,7 +54,7 @@ impl DriverConfig {
             read_only: self.read_only,
             entropy: Arc::clone(&env.entropy),
         };
-        let mut parts = Parts::new(urls, Some(context.client()), env)?;
+        let mut parts = Parts::new(urls, Some(context.client()), env);
         if !self.read_only && !self.enforced {
             parts.refuse_eviction();
         }
@@ -67,36 +66,32 @@ impl DriverConfig {
 
 impl Parts {
     /// Returns the parts of a driver without an engine. A client is present at the servers if there is one.
-    pub(super) fn new(
-        urls: Vec<RedisUrl>,
-        client: Option<&Arc<ClientInfo>>,
-        env: &Env,
-    ) -> Result<Self, Error> {
+    pub(super) fn new(urls: Vec<RedisUrl>, client: Option<&Arc<ClientInfo>>, env: &Env) -> Self {
         let id = client.map_or_else(|| ClientId::random(&*env.entropy), |client| client.id);
         let connection = |url: &RedisUrl| {
             let codec = Codec {
                 prefix: url.prefix.clone(),
-                user: Login::shown(url.login.as_ref()).to_owned(),
+                user: user_of(url.login.as_ref()).to_owned(),
                 client: id,
             };
             Connection::new(codec, client.cloned())
         };
         let task = |(member, url): (MemberIndex, RedisUrl)| {
             let connector = Connector {
-                tls: Arc::new(Tls::new(url.ca.as_deref())?),
+                tls: url.encryption(),
                 url,
                 client: client.cloned(),
                 previous: None,
                 complained: false,
                 refuses_eviction: false,
             };
-            Ok(ConnectionTask {
+            ConnectionTask {
                 member,
                 connector,
                 env: env.clone(),
-            })
+            }
         };
-        Ok(Self {
+        Self {
             engine: None,
             gauges: None,
             members: urls.iter().map(|url| url.id.clone()).collect(),
@@ -105,8 +100,8 @@ impl Parts {
             tasks: PerMember::from(urls)
                 .into_iter_enumerated()
                 .map(task)
-                .collect::<Result<_, Error>>()?,
-        })
+                .collect(),
+        }
     }
 }
 

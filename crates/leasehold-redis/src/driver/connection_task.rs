@@ -73,15 +73,16 @@ impl ConnectionTask {
     async fn open(&mut self, shared: &Shared) -> Result<Opened, Error> {
         let (clock, member) = (shared.clock(), self.member);
         let (tls, address) = (
-            Arc::clone(&self.connector.tls),
+            self.connector.tls.clone(),
             self.connector.url.address.clone(),
         );
+        let unanswered = || tls.as_ref().and_then(|tls| tls.unanswered(&address));
         let began = clock.now();
         let mut opening = pin!(self.connector.open(clock.wall()));
         if let Some(opened) = within(clock, began + SLOW_HANDSHAKE, &mut opening).await {
             return opened;
         }
-        if let Some(error) = tls.unanswered(&address) {
+        if let Some(error) = unanswered() {
             // Callers learn the probable reason in time. A server that is only slow still connects.
             tracing::debug!(%member, %error, "slow to connect");
             shared.update(|state, now| {
@@ -95,7 +96,7 @@ impl ConnectionTask {
                 let text = format!("no connection within {CONNECT_MAX:?}");
                 Error::new(ErrorKind::Unreachable, text)
             };
-            Err(tls.unanswered(&address).unwrap_or_else(silent))
+            Err(unanswered().unwrap_or_else(silent))
         })
     }
 

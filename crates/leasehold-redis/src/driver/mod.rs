@@ -69,7 +69,7 @@ impl Driver {
     ///
     /// If a URL breaks a rule, or the system has no room for a thread.
     pub(crate) fn without_engine(urls: Vec<RedisUrl>, env: &Env) -> Result<Self, Error> {
-        let (driver, tasks) = Self::new(Parts::new(urls, None, env)?);
+        let (driver, tasks) = Self::new(Parts::new(urls, None, env));
         thread::start(Arc::clone(&driver.shared), tasks)?;
         Ok(driver)
     }

@@ -10,7 +10,6 @@ use leasehold::{Error, ErrorKind, Fence, Key};
 
 use crate::admin::Server;
 use crate::codec::{Rights, hash_tag, invalid_response, is_wrong_type, milliseconds, refused};
-use crate::connection::Tls;
 use crate::resp::{CommandWriter, Value};
 use crate::scripts::Script;
 use crate::url::RedisUrl;
@@ -93,8 +92,7 @@ impl FencedRedis {
     /// [`ErrorKind::InvalidInput`], naming the value without its credentials, and the rule. This sends nothing.
     pub fn new(url: impl AsRef<str>) -> Result<Self, Error> {
         let url = RedisUrl::parse(url.as_ref())?;
-        // A file that cannot be read is the caller's error.
-        Tls::new(url.ca.as_deref())?;
+        url.check_files()?;
         Ok(Self {
             server: Server::new(url, Env::default()),
         })

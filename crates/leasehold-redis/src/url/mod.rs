@@ -4,16 +4,18 @@ mod percent;
 mod query;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use leasehold::store::MemberId;
 use leasehold::{Error, ErrorKind};
+use leasehold_credentials::{Login, TlsFiles};
 
 pub(crate) use address::Address;
 use address::{tcp_address, unix_address};
 pub(crate) use list::{MEMBERS_MAX, parse_all};
-use percent::decoded;
 use query::Query;
+
+use crate::connection::Tls;
 
 /// The address of a server and the credentials for it, as given in a URL.
 #[derive(Clone, Debug)]
@@ -23,18 +25,10 @@ pub(crate) struct RedisUrl {
     pub(crate) database: u32,
     pub(crate) id: MemberId,
     pub(crate) prefix: String,
-    pub(crate) ca: Option<PathBuf>,
-    /// Replaces that of the store.
+    /// The files for TLS; `None` without TLS.
+    pub(crate) tls: Option<TlsFiles>,
     /// Whether the server may evict locks.
     pub(crate) accepts_eviction: bool,
-}
-
-/// A user and a password.
-#[derive(Clone)]
-pub(crate) struct Login {
-    /// `None` for the server's default user.
-    pub(crate) user: Option<String>,
-    pub(crate) password: String,
 }
 
 /// The required form. Every refusal shows it next to the value.
@@ -79,9 +73,10 @@ impl RedisUrl {
             None => (body, None),
         };
         let (login, place) = match connector.rsplit_once('@') {
-            Some((login, place)) => (Some(Login::read(login)?), place),
+            Some((login, place)) => (Some(login), place),
             None => (None, connector),
         };
+        let login = query.files.login(login)?;
         let (address, database) = match tls {
             Some(tls) => {
                 if query.db.is_some() {
@@ -94,9 +89,6 @@ impl RedisUrl {
                 query.db.as_deref().unwrap_or(""),
             ),
         };
-        if query.ca.is_some() && tls != Some(true) {
-            return Err("`ca` is for rediss:// alone".into());
-        }
         let database = match database {
             "" => 0,
             number => number
@@ -109,7 +101,7 @@ impl RedisUrl {
             login,
             database,
             prefix: query.prefix.unwrap_or_default(),
-            ca: query.ca,
+            tls: query.files.tls(tls == Some(true), "rediss://")?,
             accepts_eviction: query.accepts_eviction,
         })
     }
@@ -128,6 +120,22 @@ impl fmt::Display for RedisUrl {
 }
 
 impl RedisUrl {
+    /// Checks the files that are named: one that cannot be used is the caller's error.
+    pub(crate) fn check_files(&self) -> Result<(), Error> {
+        if let Some(files) = &self.tls {
+            files.check()?;
+        }
+        match &self.login {
+            Some(login) => login.password.check(),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the encryption of a connection; `None` without TLS.
+    pub(crate) fn encryption(&self) -> Option<Arc<Tls>> {
+        self.tls.clone().map(Tls::new).map(Arc::new)
+    }
+
     /// Returns the member, and the database and prefix of its locks. In another database, or under another
     /// prefix, there are other locks.
     pub(crate) fn room(&self) -> String {
@@ -142,32 +150,10 @@ impl RedisUrl {
     }
 }
 
-impl Login {
-    fn read(text: &str) -> Result<Self, String> {
-        let (user, password) = text
-            .split_once(':')
-            .ok_or("credentials are user:password@, or :password@ for the default user")?;
-        let user = decoded(user)?;
-        Ok(Self {
-            user: (!user.is_empty()).then_some(user),
-            password: decoded(password)?,
-        })
-    }
-
-    /// The user's name for messages.
-    pub(crate) fn shown(login: Option<&Self>) -> &str {
-        login
-            .and_then(|login| login.user.as_deref())
-            .unwrap_or("default")
-    }
-}
-
-impl fmt::Debug for Login {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Login")
-            .field("user", &self.user)
-            .finish_non_exhaustive()
-    }
+/// Returns the name of the user for messages.
+pub(crate) fn user_of(login: Option<&Login>) -> &str {
+    let user = login.map_or("", |login| login.user.as_str());
+    if user.is_empty() { "default" } else { user }
 }
 
 /// Returns the URL without anything secret. The text before the last `@` may be a password, even if the URL
@@ -190,6 +176,8 @@ fn without_credentials(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_credentials::Password;
+
     use super::*;
 
     fn parsed(text: &str) -> RedisUrl {
@@ -219,10 +207,13 @@ mod tests {
         assert_eq!(parsed("redis://h/15").database, 15);
         assert_eq!(parsed("unix:///s?db=3").database, 3);
         assert_eq!(parsed("redis://h?prefix=app%3A").prefix, "app:");
-        assert_eq!(
-            parsed("rediss://h?ca=/etc/ca.pem").ca,
-            Some("/etc/ca.pem".into())
-        );
+        let tls = parsed("rediss://h?ca=/etc/ca.pem&cert=/c&key=/k").tls;
+        let files = TlsFiles {
+            ca: Some("/etc/ca.pem".into()),
+            identity: Some(("/c".into(), "/k".into())),
+        };
+        assert_eq!(tls, Some(files));
+        assert_eq!(parsed("redis://h").tls, None);
     }
 
     #[test]
@@ -244,10 +235,24 @@ mod tests {
     #[test]
     fn credentials_are_decoded() {
         let login = parsed("redis://ann:p%40%2F%3A@h").login.unwrap();
-        assert_eq!(login.user.as_deref(), Some("ann"));
-        assert_eq!(login.password, "p@/:");
+        assert_eq!(login.user, "ann");
+        assert_eq!(login.password, Password::Text("p@/:".into()));
         let login = parsed("redis://:only@h").login.unwrap();
-        assert_eq!((login.user, login.password.as_str()), (None, "only"));
+        assert_eq!(user_of(Some(&login)), "default");
+        assert_eq!(login.password, Password::Text("only".into()));
+    }
+
+    #[test]
+    fn password_may_be_in_a_file() {
+        for (text, user) in [
+            ("redis://h?password_file=/p%20w", ""),
+            ("redis://ann@h?password_file=/p%20w", "ann"),
+            ("unix://ann@/s?db=1&password_file=/p%20w", "ann"),
+        ] {
+            let login = parsed(text).login.unwrap();
+            assert_eq!(login.user, user, "{text}");
+            assert_eq!(login.password, Password::File("/p w".into()));
+        }
     }
 
     #[test]
@@ -277,6 +282,10 @@ mod tests {
                 "`evicting` is accept, not \"yes\"",
             ),
             ("redis://h?ca=/x", "rediss:// alone"),
+            ("redis://h?cert=/x&key=/y", "rediss:// alone"),
+            ("rediss://h?cert=/x", "go together"),
+            ("redis://u:pw@h?password_file=/x", "one of them"),
+            ("redis://h?password_file=", "names no file"),
             ("rediss://h?ca=", "names no file"),
             ("unix://run/redis.sock", "three slashes"),
             ("unix:///", "three slashes"),

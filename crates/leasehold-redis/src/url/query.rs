@@ -1,8 +1,8 @@
 use std::mem;
-use std::path::{Path, PathBuf};
 
 use leasehold::Key;
 use leasehold::store::is_printable;
+use leasehold_credentials::FileParameters;
 
 use super::percent::decoded;
 
@@ -14,7 +14,7 @@ const NAME_BYTES_MAX: usize = 128;
 pub(super) struct Query {
     pub(super) id: Option<String>,
     pub(super) prefix: Option<String>,
-    pub(super) ca: Option<PathBuf>,
+    pub(super) files: FileParameters,
     pub(super) accepts_eviction: bool,
     pub(super) db: Option<String>,
 }
@@ -25,26 +25,25 @@ impl Query {
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let value = decoded(value)?;
+            if query.files.take(name, &value)? {
+                continue;
+            }
             let known = match name {
                 "id" => query.id.replace(checked_name(name, value)?).is_none(),
                 "prefix" => query.prefix.replace(checked_prefix(value)?).is_none(),
-                "ca" => query.ca.replace(PathBuf::from(value)).is_none(),
                 "evicting" if value == "accept" => !mem::replace(&mut query.accepts_eviction, true),
                 "evicting" => return Err(format!("`evicting` is accept, not {value:?}")),
                 "db" => query.db.replace(value).is_none(),
                 _ => {
                     return Err(format!(
-                        "unknown parameter {name:?}: id, prefix, ca, evicting and, for unix://, db are \
-                         known"
+                        "unknown parameter {name:?}: id, prefix, evicting, ca, cert, key, password_file and, for \
+                         unix://, db are known"
                     ));
                 }
             };
             if !known {
                 return Err(format!("the parameter {name:?} is given twice"));
             }
-        }
-        if query.ca.as_deref().is_some_and(|ca| ca == Path::new("")) {
-            return Err("`ca` names no file".into());
         }
         Ok(query)
     }

@@ -1,13 +1,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
+};
 use tempfile::TempDir;
 
 /// A certificate authority for tests, with one certificate for the loopback address.
 #[derive(Debug)]
 pub struct TestCa {
     dir: TempDir,
+    issuer: Issuer<'static, KeyPair>,
 }
 
 impl TestCa {
@@ -38,7 +41,7 @@ impl TestCa {
         fs::write(dir.path().join("ca.pem"), authority_cert.pem())?;
         fs::write(dir.path().join("server.pem"), server_cert.pem())?;
         fs::write(dir.path().join("server.key"), server_key.serialize_pem())?;
-        Ok(Self { dir })
+        Ok(Self { dir, issuer })
     }
 
     /// Returns the path of the authority's certificate, for clients.
@@ -54,6 +57,33 @@ impl TestCa {
     /// Returns the path of the key of that certificate.
     pub fn server_key(&self) -> PathBuf {
         self.file("server.key")
+    }
+
+    /// Signs a certificate of a client, whose common name is `name`. Returns the paths of the certificate and of its key.
+    ///
+    /// # Panics
+    ///
+    /// If they cannot be created or written.
+    pub fn sign_client(&self, name: &str) -> (PathBuf, PathBuf) {
+        let signed = self.try_sign_client(name);
+        signed.unwrap_or_else(|error| panic!("no certificate for {name:?} could be made: {error}"))
+    }
+
+    fn try_sign_client(
+        &self,
+        name: &str,
+    ) -> Result<(PathBuf, PathBuf), Box<dyn std::error::Error>> {
+        let mut client = CertificateParams::new(Vec::new())?;
+        client.distinguished_name = DistinguishedName::new();
+        client.distinguished_name.push(DnType::CommonName, name);
+        let pair = KeyPair::generate()?;
+        let paths = (
+            self.file(&format!("{name}.pem")),
+            self.file(&format!("{name}.key")),
+        );
+        fs::write(&paths.0, client.signed_by(&pair, &self.issuer)?.pem())?;
+        fs::write(&paths.1, pair.serialize_pem())?;
+        Ok(paths)
     }
 
     fn file(&self, name: &str) -> PathBuf {

@@ -18,6 +18,7 @@ use super::{PsqlSession, TestCa, until};
 pub struct PostgresBuilder {
     settings: Vec<String>,
     ca: Option<TestCa>,
+    client_certificates: bool,
     /// The port of the server to follow.
     primary: Option<u16>,
 }
@@ -60,6 +61,13 @@ impl PostgresBuilder {
         self
     }
 
+    /// Offers TLS, and demands it of all clients over TCP, with a certificate in the name of the user.
+    #[must_use]
+    pub fn client_certificates(mut self) -> Self {
+        self.client_certificates = true;
+        self.tls()
+    }
+
     /// Makes it a standby that follows the server at `port`, under this name. The port may be that of a proxy.
     #[must_use]
     pub fn standby_of(mut self, port: u16, name: &str) -> Self {
@@ -91,6 +99,14 @@ impl PostgresBuilder {
         if let Some(ca) = &self.ca {
             self.settings
                 .extend(unprivileged.certificate(ca, dir.path()));
+        }
+        if self.client_certificates {
+            let rules =
+                "local all all trust\nhostssl all all all scram-sha-256 clientcert=verify-full\n";
+            let file = dir.path().join("pg_hba.conf");
+            fs::write(&file, rules).expect("a file");
+            unprivileged.give(&file);
+            self.settings.push(format!("hba_file={}", file.display()));
         }
         let mut server = PostgresServer {
             process: None,
@@ -370,7 +386,7 @@ impl Unprivileged {
     }
 
     /// Copies the certificate of `ca` for the server. Returns the settings that name the copy.
-    fn certificate(&self, ca: &TestCa, dir: &Path) -> [String; 3] {
+    fn certificate(&self, ca: &TestCa, dir: &Path) -> [String; 4] {
         let copied = |from: PathBuf, name: &str| {
             let to = dir.join(name);
             fs::copy(from, &to).expect("a copy");
@@ -380,7 +396,9 @@ impl Unprivileged {
         };
         let certificate = copied(ca.server_certificate(), "server.pem");
         let key = copied(ca.server_key(), "server.key");
+        let authority = copied(ca.certificate(), "ca.pem");
         [
+            format!("ssl_ca_file={authority}"),
             "ssl=on".into(),
             format!("ssl_cert_file={certificate}"),
             format!("ssl_key_file={key}"),

@@ -64,6 +64,13 @@ impl RedisBuilder {
         self
     }
 
+    /// Demands a certificate of each client, as servers with TLS do by default. Needs [`tls`](Self::tls).
+    #[must_use]
+    pub fn client_certificates(self) -> Self {
+        // The last line of a name counts.
+        self.directive("tls-auth-clients", "yes")
+    }
+
     /// Also listens on a Unix socket.
     #[must_use]
     pub fn unix(mut self) -> Self {

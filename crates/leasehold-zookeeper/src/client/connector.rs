@@ -7,20 +7,20 @@ use std::time::Duration;
 use leasehold::clock::{Clock, within};
 use leasehold::env::Env;
 use leasehold::{Error, ErrorKind};
+use leasehold_credentials::{TlsClient, handshake};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::connection::{Connection, Opened, connection};
 use super::jute::{Decoder, Encoder, Malformed};
 use super::line::{Line, Stream};
-use super::tls::Tls;
 use crate::url::{EnsembleUrl, Server};
 
 /// The servers of an ensemble, and how to log in.
 #[derive(Debug)]
 pub(crate) struct Servers {
     pub(crate) url: EnsembleUrl,
-    tls: Option<Tls>,
+    tls: Option<TlsClient>,
 }
 
 /// A session that exists, and the proof that it is ours.
@@ -53,9 +53,15 @@ const SERVER_LIMIT: Duration = Duration::from_secs(2);
 const GREETING_MAX: usize = 1024;
 
 impl Servers {
-    /// Reads the certificates that the URL names.
+    /// Checks the files that the URL names.
     pub(crate) fn new(url: EnsembleUrl) -> Result<Self, Error> {
-        let tls = url.tls.as_ref().map(Tls::new).transpose()?;
+        if let Some(files) = &url.tls {
+            files.check()?;
+        }
+        let tls = url.tls.clone().map(|files| TlsClient::new(files, &[]));
+        if let Some(login) = &url.login {
+            login.password.check()?;
+        }
         Ok(Self { url, tls })
     }
 
@@ -130,7 +136,7 @@ impl Servers {
         };
         if let Some(login) = &self.url.login {
             stream
-                .write_all(&auth_request(login))
+                .write_all(&auth_request(&login.user, &login.password.read().await?))
                 .await
                 .map_err(broken)?;
             stream.flush().await.map_err(broken)?;
@@ -160,7 +166,7 @@ impl Servers {
         // Without it, small requests wait for the answers to earlier ones. They then are slower, not wrong.
         let _ = stream.set_nodelay(true);
         Ok(match &self.tls {
-            Some(tls) => Box::new(tls.wrap(stream, &server.host).await?),
+            Some(tls) => Box::new(handshake(tls.config().await?, stream, &server.host).await?),
             None => Box::new(stream),
         })
     }
@@ -199,10 +205,10 @@ fn connect_reply(reply: &[u8]) -> Result<Option<Credentials>, Malformed> {
     }))
 }
 
-fn auth_request(login: &str) -> Vec<u8> {
+fn auth_request(user: &str, password: &str) -> Vec<u8> {
     let mut request = Encoder::default();
     request.int(AUTH_ID).int(100).int(0);
-    request.text("digest").text(login);
+    request.text("digest").text(&format!("{user}:{password}"));
     request.framed()
 }
 

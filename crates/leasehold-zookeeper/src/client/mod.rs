@@ -7,7 +7,6 @@ mod line;
 mod message;
 mod session;
 mod session_term;
-pub(crate) mod tls;
 
 pub(crate) use connection::{Answer, Answered, Batch, Change, Connection, Pending};
 pub(crate) use connector::{Greeting, Servers};

@@ -47,7 +47,7 @@ pub struct ZooKeeperStore {
 
 impl ZooKeeperStore {
     /// Returns the store at a URL: `zk://[user:password@]host[:port][,host..][/path]`, or `zks://` for TLS. Reads the
-    /// certificates that the URL names, and connects to nothing.
+    /// files that the URL names, and connects to nothing.
     ///
     /// The path is the node of all locks, `/leasehold` by default. The first lock creates it. Parameters are:
     ///
@@ -55,6 +55,9 @@ impl ZooKeeperStore {
     ///   keeps it within its own limits.
     /// - `ca`, `cert`, `key`: files in PEM with the authorities to trust, and with the certificate of the client and its
     ///   key; for `zks://`.
+    /// - `password_file`: a file with the password of the user before the hosts.
+    ///
+    /// The client reads the files again for each connection.
     ///
     /// # Errors
     ///

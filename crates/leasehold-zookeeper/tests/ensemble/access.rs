@@ -55,6 +55,26 @@ async fn zookeeper_locks_belong_to_their_login() {
 }
 
 #[tokio::test]
+async fn zookeeper_password_comes_from_a_file() {
+    let servers = Zookeeper::start();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "secret-1\n").unwrap();
+    let place = servers.url().replace("zk://", "zk://ann@") + "/own";
+    let filed = client(&format!("{place}?password_file={}", file.path().display()));
+    let guard = lock(&filed, "x").acquire().await.unwrap();
+    let given = client(&place.replace("ann@", "ann:secret-1@"));
+    assert!(lock(&given, "x").try_acquire().await.unwrap().is_none());
+    guard.release().await.unwrap();
+    lock(&given, "x")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
 async fn zookeeper_is_examined_without_a_trace() {
     let servers = Zookeeper::start();
     let found = ZooKeeperStore::new(servers.url() + "/not/yet?timeout=10s")

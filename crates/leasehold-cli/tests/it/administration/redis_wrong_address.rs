@@ -47,6 +47,6 @@ fn demanded_client_certificate_is_77() {
     for args in ["run -n x true", "run x true", "status x"] {
         sandbox
             .run(args)
-            .fails(77, &["client certificate, which is not supported yet"]);
+            .fails(77, &["demands a client certificate", "cert=FILE"]);
     }
 }

@@ -5,4 +5,5 @@ mod examine;
 mod member_record;
 mod old_server;
 mod rights;
+mod secrets;
 mod status;

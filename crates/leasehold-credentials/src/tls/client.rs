@@ -1,0 +1,89 @@
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use leasehold::Error;
+use leasehold::store::background;
+use tokio_rustls::rustls::ClientConfig;
+
+use super::TlsFiles;
+use super::material::Loaded;
+
+/// The side of the client in TLS connections.
+///
+/// It reads its files for each connection and compares them with what it read last. So a new certificate, key or
+/// authority takes effect with the next connection. If the new files cannot be used, for example because only one of
+/// certificate and key was replaced yet, it continues with the earlier ones and logs the reason once.
+pub struct TlsClient {
+    files: TlsFiles,
+    /// The protocols to negotiate (ALPN).
+    protocols: &'static [&'static [u8]],
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    loaded: Option<Arc<Loaded>>,
+    /// Why the files cannot be used now, as the log has it.
+    reported: Option<String>,
+}
+
+impl TlsClient {
+    /// Returns a client with these files, which negotiates one of `protocols`. Reads nothing yet.
+    pub fn new(files: TlsFiles, protocols: &'static [&'static [u8]]) -> Self {
+        Self {
+            files,
+            protocols,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Returns the configuration for the next connection.
+    ///
+    /// # Errors
+    ///
+    /// If the files cannot be used, and never could; if the machine has no authorities and the files name none.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub async fn config(&self) -> Result<Arc<ClientConfig>, Error> {
+        let last = self.state().loaded.clone();
+        let (files, protocols, before) = (self.files.clone(), self.protocols, last.clone());
+        let loaded = background::blocking(move || files.load(before, protocols)).await?;
+        match (loaded, last) {
+            (Ok(loaded), _) => {
+                let config = Arc::clone(&loaded.config);
+                *self.state() = State {
+                    loaded: Some(loaded),
+                    reported: None,
+                };
+                Ok(config)
+            }
+            (Err(error), Some(last)) => {
+                self.report(error.reason());
+                Ok(Arc::clone(&last.config))
+            }
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    fn report(&self, reason: &str) {
+        let mut state = self.state();
+        if state.reported.as_deref() != Some(reason) {
+            state.reported = Some(reason.to_owned());
+            tracing::warn!(%reason, "new TLS files cannot be used, and the earlier ones stay in use");
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for TlsClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsClient")
+            .field("files", &self.files)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,10 @@
+//! TLS: which files, the configuration that follows from them, and the handshake.
+
+mod client;
+mod handshake;
+mod material;
+
+pub use client::TlsClient;
+pub use handshake::{handshake, refusal};
+pub use material::TlsFiles;
+pub use tokio_rustls::client::TlsStream;

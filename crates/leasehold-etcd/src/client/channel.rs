@@ -1,0 +1,69 @@
+//! Opens an HTTP/2 connection.
+
+use std::sync::Arc;
+
+use http::Uri;
+use hyper_util::rt::TokioIo;
+use leasehold::{Error, ErrorKind};
+use leasehold_credentials::{TlsClient, TlsFiles, TlsStream, handshake};
+use tokio::net::TcpStream;
+use tonic::transport::{Channel, Endpoint};
+use tower::service_fn;
+
+use crate::settings::Server;
+
+/// The name of HTTP/2 in a TLS handshake.
+const HTTP2: &[u8] = b"h2";
+
+/// Returns the encryption of connections with these files.
+pub(super) fn encryption(files: TlsFiles) -> Arc<TlsClient> {
+    Arc::new(TlsClient::new(files, &[HTTP2]))
+}
+
+/// Connects to a server. The channel connects again by itself, with the files as they are then.
+pub(super) async fn open(server: &Server, tls: Option<&Arc<TlsClient>>) -> Result<Channel, Error> {
+    let endpoint = Endpoint::from_shared(format!("http://{server}")).map_err(unusable)?;
+    let endpoint = endpoint.tcp_nodelay(true);
+    let Some(tls) = tls else {
+        return endpoint.connect().await.map_err(unreachable);
+    };
+    let origin: Uri = format!("https://{server}").parse().map_err(unusable)?;
+    let (server, tls) = (server.clone(), Arc::clone(tls));
+    let connector = service_fn(move |_: Uri| {
+        let (server, tls) = (server.clone(), Arc::clone(&tls));
+        async move { encrypted(&server, &tls).await.map(TokioIo::new) }
+    });
+    let endpoint = endpoint.origin(origin);
+    let connected = endpoint.connect_with_connector(connector).await;
+    connected.map_err(unreachable)
+}
+
+async fn encrypted(server: &Server, tls: &TlsClient) -> Result<TlsStream<TcpStream>, Error> {
+    let config = tls.config().await?;
+    let stream = TcpStream::connect((server.host.as_str(), server.port)).await;
+    let stream = stream.map_err(|error| {
+        Error::new(ErrorKind::Unreachable, error.to_string()).with_source(error)
+    })?;
+    // Without it, small requests wait for the answers to earlier ones. They then are slower, not wrong.
+    let _ = stream.set_nodelay(true);
+    let stream = handshake(config, stream, &server.host).await?;
+    if stream.get_ref().1.alpn_protocol() != Some(HTTP2) {
+        let text = "the server speaks TLS, but not HTTP/2, on this port; is it the port for clients of etcd?";
+        return Err(Error::new(ErrorKind::Refused, text));
+    }
+    Ok(stream)
+}
+
+fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::new(ErrorKind::InvalidInput, error.to_string()).with_source(error)
+}
+
+fn unreachable(error: tonic::transport::Error) -> Error {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(reason) = source {
+        text = format!("{text}: {reason}");
+        source = reason.source();
+    }
+    Error::new(ErrorKind::Unreachable, text)
+}
