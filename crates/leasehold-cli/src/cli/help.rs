@@ -146,6 +146,11 @@ const STORE: &[&str] = &[
 const ENVIRONMENT: &[Row] = &[
     row("LEASEHOLD_STORE", STORE, "the store, as for --store"),
     row(
+        "LEASEHOLD_PASSWORD",
+        STORE,
+        "the password for a URL that has none",
+    ),
+    row(
         "LEASEHOLD_REQUIRE_STORE",
         STORE,
         "1: fail if no store is configured",

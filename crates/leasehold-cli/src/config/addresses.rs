@@ -1,4 +1,9 @@
+use std::path::PathBuf;
+
+use percent_encoding::percent_decode_str;
+
 use crate::output::failure::Failure;
+use crate::store::address;
 
 /// Which store is configured, and where.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,8 +24,10 @@ pub(crate) struct Addresses {
     pub(crate) source: String,
     /// Whether the holders and waiters of this store hide their commands from others.
     pub(crate) no_command: bool,
-    /// What is wrong with the file that they are from, if it still can be used.
-    pub(crate) warning: Option<String>,
+    /// The password of `LEASEHOLD_PASSWORD`, for an address that has none.
+    pub(crate) password: Option<String>,
+    /// What shows a password to the other users of this machine.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Addresses {
@@ -39,22 +46,43 @@ impl Addresses {
             urls,
             source,
             no_command: false,
-            warning: None,
+            password: None,
+            warnings: Vec::new(),
         })
     }
 
     /// Whether an address contains a password.
     pub(super) fn has_password(&self) -> bool {
-        self.urls.iter().any(|url| has_password(url))
+        self.urls.iter().any(|url| address::has_password(url))
     }
-}
 
-fn has_password(url: &str) -> bool {
-    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
-    let authority = rest.split(['/', '?']).next().unwrap_or_default();
-    let login = authority.rsplit_once('@').map(|(login, _)| login);
-    let password = login.and_then(|login| login.split_once(':'));
-    password.is_some_and(|(_, password)| !password.is_empty())
+    /// Adds the password to each address that has none.
+    pub(super) fn default_password(&mut self, password: &str) {
+        for url in &mut self.urls {
+            *url = address::with_password(url, password);
+        }
+        self.password = Some(password.to_owned());
+    }
+
+    /// Returns the files with a secret that the addresses name, and what each contains.
+    pub(super) fn secret_files(&self) -> Vec<(PathBuf, &'static str)> {
+        let mut files = Vec::new();
+        for url in &self.urls {
+            for (name, value) in address::parameters(url) {
+                let content = match name {
+                    "password_file" | "passfile" => "a password",
+                    "key" | "sslkey" => "a private key",
+                    _ => continue,
+                };
+                if let Ok(path) = percent_decode_str(value).decode_utf8() {
+                    files.push((PathBuf::from(&*path), content));
+                }
+            }
+        }
+        files.sort_unstable();
+        files.dedup();
+        files
+    }
 }
 
 #[cfg(test)]
@@ -62,17 +90,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn password_is_part_of_the_login() {
-        for url in ["redis://u:p@a", "rediss://:p@a/1?id=x", "unix://u:p@/run/a"] {
-            assert!(has_password(url), "{url}");
-        }
-        for url in [
-            "redis://a:6379",
-            "redis://u:@a",
-            "file:///a:b@c",
-            "redis://a?id=x:y@z",
-        ] {
-            assert!(!has_password(url), "{url}");
-        }
+    fn files_with_secrets_are_found_once() {
+        let urls = [
+            "rediss://a?ca=/ca&key=/k%20y&password_file=/p",
+            "rediss://b?password_file=/p",
+        ];
+        let addresses = Addresses::new(urls.map(String::from).into(), "--store".into()).unwrap();
+        let expected = [
+            ("/k y".into(), "a private key"),
+            ("/p".into(), "a password"),
+        ];
+        assert_eq!(addresses.secret_files(), expected);
     }
 }

@@ -8,13 +8,13 @@ use std::path::Path;
 const READ: u32 = 0o004;
 const SEARCH: u32 = 0o001;
 
-/// Returns a warning if every user of this machine can read the file, which contains a password. A group
-/// that may read it was chosen.
-pub(super) fn warning(file: &Path) -> Option<String> {
+/// Returns a warning if every user of this machine can read the file with this secret. A group that may read it was
+/// chosen.
+pub(super) fn warning(file: &Path, secret: &str) -> Option<String> {
     is_exposed(file).then(|| {
         let file = file.display();
         format!(
-            "{file} contains a password, and every user of this machine can read it; run `chmod o-r {file}`"
+            "{file} contains {secret}, and every user of this machine can read it; run `chmod o-r {file}`"
         )
     })
 }
@@ -57,11 +57,11 @@ mod tests {
             chmod(folder.path(), folder_mode);
             chmod(&file, mode);
             assert_eq!(
-                warning(&file).is_some(),
+                warning(&file, "a password").is_some(),
                 is_warned,
                 "{folder_mode:o} {mode:o}"
             );
         }
-        assert_eq!(warning(&folder.path().join("none")), None);
+        assert_eq!(warning(&folder.path().join("none"), "a password"), None);
     }
 }

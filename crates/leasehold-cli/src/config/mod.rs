@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::options::store_args::StoreArgs;
 use crate::output::Output;
@@ -18,10 +19,18 @@ use crate::output::failure::Failure;
 use crate::output::message::Message;
 use crate::store::address;
 
+const STORE: &str = "LEASEHOLD_STORE";
+const PASSWORD: &str = "LEASEHOLD_PASSWORD";
+
+/// The value of `LEASEHOLD_STORE` in place of an address, for a command that must not know the password. It is no
+/// address, so a program that needs the store fails and does not use another one.
+const WITHHELD: &str = "withheld";
+
 /// The variables about the store. Read once, so that the rules can be tested.
 #[derive(Debug, Default)]
 struct Environment {
     store: Option<OsString>,
+    password: Option<OsString>,
     require_store: Option<OsString>,
     config: Option<OsString>,
     config_home: Option<OsString>,
@@ -32,12 +41,34 @@ impl Environment {
     fn read() -> Self {
         let variable = |name| std::env::var_os(name);
         Self {
-            store: variable("LEASEHOLD_STORE"),
+            store: variable(STORE),
+            password: variable(PASSWORD),
             require_store: variable("LEASEHOLD_REQUIRE_STORE"),
             config: variable("LEASEHOLD_CONFIG"),
             config_home: variable("XDG_CONFIG_HOME"),
             home: variable("HOME"),
         }
+    }
+
+    /// The password for an address that has none.
+    fn password(&self) -> Result<Option<&str>, Failure> {
+        let Some(password) = self.password.as_deref().filter(|it| !it.is_empty()) else {
+            return Ok(None);
+        };
+        let password = password.to_str();
+        password
+            .ok_or_else(|| Failure::usage(format!("{PASSWORD} is not valid UTF-8")))
+            .map(Some)
+    }
+
+    /// Whether it contains a password of the store.
+    fn has_password(&self) -> bool {
+        let store = self.store.as_ref().map(|list| list.to_string_lossy());
+        let in_store = store.is_some_and(|list| {
+            let urls = address::split(&list);
+            urls.iter().any(|url| address::has_password(url))
+        });
+        in_store || self.password.is_some()
     }
 
     /// The possible configuration files; the first that exists is used. The current folder is not among
@@ -61,17 +92,39 @@ impl Environment {
     }
 }
 
-/// Finds the store, and prints a warning if its file shows a password to other users.
+/// Finds the store, and prints a warning for each password or key that other users can see.
 pub(crate) fn choose_store(args: &StoreArgs, output: &Output) -> Result<Choice, Failure> {
-    let choice = choose(args, &Environment::read())?;
-    if let Choice::Stores(Addresses {
-        warning: Some(warning),
-        ..
-    }) = &choice
-    {
-        output.print_message(&Message::Warning(warning));
+    let environment = Environment::read();
+    let mut choice = choose(args, &environment)?;
+    if let Choice::Stores(addresses) = &mut choice {
+        for (file, secret) in addresses.secret_files() {
+            addresses.warnings.extend(exposure::warning(&file, secret));
+        }
+        for warning in &addresses.warnings {
+            output.print_message(&Message::Warning(warning));
+        }
+        if let Some(password) = environment.password()? {
+            addresses.default_password(password);
+        }
     }
     Ok(choice)
+}
+
+/// Returns an address from the arguments with the password of `LEASEHOLD_PASSWORD`, unless it has one.
+pub(crate) fn with_default_password(url: &str) -> Result<String, Failure> {
+    let environment = Environment::read();
+    let password = environment.password()?;
+    Ok(password.map_or_else(
+        || url.to_owned(),
+        |password| address::with_password(url, password),
+    ))
+}
+
+/// Keeps the password of the store from `command`, if the environment contains it.
+pub(crate) fn withhold_password(command: &mut Command) {
+    if Environment::read().has_password() {
+        command.env_remove(PASSWORD).env(STORE, WITHHELD);
+    }
 }
 
 /// Finds the store: the option, the variable, the configuration file, and then the default.
@@ -80,13 +133,26 @@ fn choose(args: &StoreArgs, environment: &Environment) -> Result<Choice, Failure
         return Ok(Choice::Local);
     }
     if let Some(list) = &args.store {
-        return split(list, "--store").map(Choice::Stores);
+        let mut addresses = split(list, "--store")?;
+        if addresses.has_password() {
+            let text = "--store contains a password, which every user of this machine can see in the list of processes; \
+                        use password_file=FILE in the URL, LEASEHOLD_PASSWORD, or leasehold.toml";
+            addresses.warnings.push(text.into());
+        }
+        return Ok(Choice::Stores(addresses));
     }
     if let Some(list) = &environment.store {
         let Some(list) = list.to_str() else {
-            return Err(Failure::usage("LEASEHOLD_STORE is not valid UTF-8"));
+            return Err(Failure::usage(format!("{STORE} is not valid UTF-8")));
         };
-        return split(list, "LEASEHOLD_STORE").map(Choice::Stores);
+        if list == WITHHELD {
+            return Err(Failure::usage(
+                "LEASEHOLD_STORE is withheld: this is the command of a `leasehold run`, `elect` or `once` that has the \
+                 store's password in its environment, and does not pass it on; put the password into a file, which the \
+                 URL names by password_file=FILE, or give the outer command --pass-store",
+            ));
+        }
+        return split(list, STORE).map(Choice::Stores);
     }
     if environment.config.as_ref().is_some_and(|it| it.is_empty()) {
         let text = "LEASEHOLD_CONFIG is empty; name a file, or unset it";
@@ -100,7 +166,9 @@ fn choose(args: &StoreArgs, environment: &Environment) -> Result<Choice, Failure
             Ok(text) => match file::parse(&text, &file)? {
                 Some(mut addresses) => {
                     if addresses.has_password() {
-                        addresses.warning = exposure::warning(&file);
+                        addresses
+                            .warnings
+                            .extend(exposure::warning(&file, "a password"));
                     }
                     return Ok(Choice::Stores(addresses));
                 }
@@ -171,6 +239,45 @@ mod tests {
         args.store = None;
         args.local = true;
         assert_eq!(choose(&args, &environment).unwrap(), Choice::Local);
+    }
+
+    #[test]
+    fn withheld_store_is_an_error_and_never_another_store() {
+        let environment = Environment {
+            store: Some(WITHHELD.into()),
+            ..Environment::default()
+        };
+        let refused = choose(&StoreArgs::default(), &environment).unwrap_err();
+        assert_eq!(refused.code, ExitCode::USAGE);
+        assert!(refused.to_string().contains("--pass-store"), "{refused}");
+        let args = StoreArgs {
+            store: Some("redis://a".into()),
+            local: false,
+        };
+        assert_eq!(urls(choose(&args, &environment).unwrap()), ["redis://a"]);
+    }
+
+    #[test]
+    fn passwords_in_the_environment_are_found() {
+        let environment = |store: Option<&str>, password: Option<&str>| Environment {
+            store: store.map(Into::into),
+            password: password.map(Into::into),
+            ..Environment::default()
+        };
+        for (store, password, has) in [
+            (Some("redis://a,redis://:pw@b"), None, true),
+            (Some("redis://a"), Some("pw"), true),
+            (None, Some("pw"), true),
+            (Some("redis://a?password_file=/p"), None, false),
+            (Some(WITHHELD), None, false),
+            (None, None, false),
+        ] {
+            assert_eq!(
+                environment(store, password).has_password(),
+                has,
+                "{store:?}"
+            );
+        }
     }
 
     #[test]

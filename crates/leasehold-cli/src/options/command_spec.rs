@@ -14,6 +14,8 @@ pub(crate) struct CommandSpec {
     pub(crate) margin: Duration,
     /// The minimum hold time, even if the command ends earlier.
     pub(crate) min_hold: Option<Duration>,
+    /// Whether the command gets the password of the store.
+    pub(crate) gets_password: bool,
 }
 
 impl CommandSpec {
@@ -43,7 +45,14 @@ impl CommandSpec {
             grace,
             margin: (span / 30).min(Duration::from_secs(1)),
             min_hold: None,
+            gets_password: false,
         })
+    }
+
+    /// Passes the password of the store to the command if `is_wanted`.
+    pub(crate) fn passing_store(mut self, is_wanted: bool) -> Self {
+        self.gets_password = is_wanted;
+        self
     }
 
     /// Shortens the times of the end to what a lease allows that lasts for `left`. A server may grant less than the TTL,

@@ -13,7 +13,7 @@ pub(crate) struct LabelArgs {
     pub(crate) label: Option<String>,
 }
 
-/// Whether others see CMD. Part of the subcommands that run a command.
+/// What others see of CMD, and what CMD sees. Part of the subcommands that run a command.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct CommandArgs {
     /// Hide CMD from the other users of the store.
@@ -23,6 +23,14 @@ pub(crate) struct CommandArgs {
     /// leasehold.toml for all that use the store in that file.
     #[arg(long)]
     pub(crate) no_command: bool,
+
+    /// Pass the password of the store to CMD.
+    ///
+    /// If LEASEHOLD_PASSWORD is set, or LEASEHOLD_STORE contains a password, CMD gets neither of them, and a
+    /// leasehold that CMD calls fails with 64. With this option CMD gets both. A URL with password_file=FILE
+    /// contains no password, and CMD always gets it.
+    #[arg(long)]
+    pub(crate) pass_store: bool,
 }
 
 impl CommandArgs {
@@ -63,9 +71,11 @@ mod tests {
     #[test]
     fn words_with_spaces_are_quoted() {
         let command = ["sh", "-c", "sleep 5", ""].map(OsString::from);
-        let shown = CommandArgs { no_command: false }.shown(&command);
+        let mut args = CommandArgs::default();
+        let shown = args.shown(&command);
         assert_eq!(shown.as_deref(), Some("sh -c 'sleep 5' ''"));
-        assert_eq!(CommandArgs { no_command: true }.shown(&command), None);
+        args.no_command = true;
+        assert_eq!(args.shown(&command), None);
     }
 
     #[test]

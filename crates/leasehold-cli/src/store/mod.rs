@@ -165,7 +165,8 @@ mod tests {
             urls: urls.iter().map(|url| (*url).to_owned()).collect(),
             source: "--store".into(),
             no_command: false,
-            warning: None,
+            password: None,
+            warnings: Vec::new(),
         }))
     }
 

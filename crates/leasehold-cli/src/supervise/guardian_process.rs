@@ -11,6 +11,7 @@ use nix::unistd::{Pid, pipe2};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::unix::pipe;
 
+use crate::config;
 use crate::guardian::args::GUARDIAN;
 use crate::guardian::protocol::{ControlMessage, Report};
 use crate::locks::outer_runs::{self, OuterRuns};
@@ -34,6 +35,8 @@ pub(crate) struct Pipes {
 pub(crate) struct SupervisorConfig<'a> {
     pub(crate) command: &'a [OsString],
     pub(crate) environment: Vec<(&'static str, String)>,
+    /// Whether the command gets the password of the store.
+    pub(crate) gets_password: bool,
     pub(crate) deadline: Option<BootInstant>,
     pub(crate) grace: Duration,
     pub(crate) margin: Duration,
@@ -64,6 +67,9 @@ impl GuardianProcess {
                 outer_runs::VARIABLE,
                 OuterRuns::variable_for_guardian(&config.outer_lock),
             );
+        if !config.gets_password {
+            config::withhold_password(&mut guardian);
+        }
         for lock in &config.locks {
             guardian.arg(format!("--keep={}", pass_on(lock)?));
         }

@@ -148,6 +148,7 @@ impl<'a> Wrapper<'a> {
                 ),
                 ("LEASEHOLD_MEMBERS", job.members),
             ],
+            gets_password: command.gets_password,
             deadline,
             grace: command.grace,
             margin: command.margin,

@@ -32,6 +32,7 @@ mod run {
     mod redis_not_ready;
     pub(crate) mod redis_py;
     pub(crate) mod redis_queue;
+    mod redis_secrets;
     pub(crate) mod redis_together;
     mod releases;
     pub(crate) mod signals;

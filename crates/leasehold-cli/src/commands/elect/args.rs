@@ -127,7 +127,8 @@ impl ElectArgs {
 
     /// The command to run while leading.
     pub(crate) fn command_spec(&self, lock_options: &LockOptions) -> Result<CommandSpec, Failure> {
-        CommandSpec::new(&self.command, lock_options, self.grace)
+        let spec = CommandSpec::new(&self.command, lock_options, self.grace)?;
+        Ok(spec.passing_store(self.shown.pass_store))
     }
 }
 

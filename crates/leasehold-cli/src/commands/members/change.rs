@@ -7,6 +7,7 @@ use crate::commands::members::args::{ChangeCare, MembersArgs, MembersChange};
 use crate::commands::members::readmit::readmit;
 use crate::commands::members::replace::replace;
 use crate::commands::members::servers::{Servers, index_of, wait_after_change};
+use crate::config;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::holder_text;
@@ -186,6 +187,6 @@ fn with(quorum: &Quorum, url: &str) -> Result<Vec<String>, Failure> {
         ));
     }
     let mut urls = quorum.urls().to_vec();
-    urls.push(url.to_owned());
+    urls.push(config::with_default_password(url)?);
     Ok(urls)
 }

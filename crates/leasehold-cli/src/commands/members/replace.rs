@@ -3,6 +3,7 @@ use serde_json::json;
 use crate::commands::members::args::{MembersArgs, MembersChange};
 use crate::commands::members::ask_members::{ask_members, stated_set};
 use crate::commands::members::servers::{index_of, wait_after_change};
+use crate::config;
 use crate::output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
@@ -30,7 +31,7 @@ pub(super) fn replace(
     let id = &quorum.ids()[index];
     let mut urls = quorum.urls().to_vec();
     let former = urls[index].clone();
-    urls[index] = Quorum::with_id(new, id)?;
+    urls[index] = Quorum::with_id(&config::with_default_password(new)?, id)?;
     let next = Quorum::at(&urls)?;
     let seen = runtime()?.block_on(ask_members(quorum));
     if !dry_run {

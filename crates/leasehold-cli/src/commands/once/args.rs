@@ -131,7 +131,8 @@ impl OnceArgs {
 
     /// The command to run unless its result exists.
     pub(crate) fn command_spec(&self, lock_options: &LockOptions) -> Result<CommandSpec, Failure> {
-        CommandSpec::new(&self.command, lock_options, self.grace)
+        let spec = CommandSpec::new(&self.command, lock_options, self.grace)?;
+        Ok(spec.passing_store(self.shown.pass_store))
     }
 
     /// The bytes that identify the request. A text and a command never have the same bytes.

@@ -132,7 +132,8 @@ impl RunArgs {
                 "with --handle-file, `run` takes a command and no NAME, as in: run --handle-file FILE -- CMD",
             ));
         }
-        let spec = CommandSpec::new(&words, lock_options, self.grace)?;
+        let spec = CommandSpec::new(&words, lock_options, self.grace)?
+            .passing_store(self.shown.pass_store);
         match self.min_hold {
             Some(span) => spec.keeping(span, lock_options),
             None => Ok(spec),

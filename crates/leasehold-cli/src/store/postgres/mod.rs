@@ -32,11 +32,14 @@ impl PostgresServer<'_> {
             }
         };
         let store = PostgresStore::new(url)?;
-        // As all clients of PostgreSQL do.
-        Ok(match std::env::var("PGPASSWORD") {
-            Ok(password) => store.default_password(password),
-            Err(_) => store,
-        })
+        // PGPASSWORD as in all clients of PostgreSQL.
+        let password = self.0.password.clone();
+        Ok(
+            match password.or_else(|| std::env::var("PGPASSWORD").ok()) {
+                Some(password) => store.default_password(password),
+                None => store,
+            },
+        )
     }
 }
 
