@@ -20,6 +20,7 @@ mod support {
 
 mod run {
     pub(crate) mod also;
+    mod defaults;
     pub(crate) mod ending;
     pub(crate) mod etcd;
     pub(crate) mod messages;
@@ -75,6 +76,7 @@ mod administration {
     pub(crate) mod redis_members;
     mod redis_minority;
     pub(crate) mod redis_wrong_address;
+    mod tables;
     #[cfg(feature = "top")]
     mod top;
     mod zookeeper;
