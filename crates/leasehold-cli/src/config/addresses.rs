@@ -24,8 +24,6 @@ pub(crate) struct Addresses {
     pub(crate) source: String,
     /// Whether the holders and waiters of this store hide their commands from others.
     pub(crate) no_command: bool,
-    /// The password of `LEASEHOLD_PASSWORD`, for an address that has none.
-    pub(crate) password: Option<String>,
     /// What shows a password to the other users of this machine.
     pub(crate) warnings: Vec<String>,
 }
@@ -46,7 +44,6 @@ impl Addresses {
             urls,
             source,
             no_command: false,
-            password: None,
             warnings: Vec::new(),
         })
     }
@@ -61,7 +58,6 @@ impl Addresses {
         for url in &mut self.urls {
             *url = address::with_password(url, password);
         }
-        self.password = Some(password.to_owned());
     }
 
     /// Returns the files with a secret that the addresses name, and what each contains.

@@ -110,7 +110,14 @@ pub(crate) fn choose_store(args: &StoreArgs, output: &Output) -> Result<Choice, 
     Ok(choice)
 }
 
+/// Returns the password of `LEASEHOLD_PASSWORD`.
+#[cfg(feature = "postgres")]
+pub(crate) fn default_password() -> Result<Option<String>, Failure> {
+    Ok(Environment::read().password()?.map(str::to_owned))
+}
+
 /// Returns an address from the arguments with the password of `LEASEHOLD_PASSWORD`, unless it has one.
+#[cfg(feature = "redis")]
 pub(crate) fn with_default_password(url: &str) -> Result<String, Failure> {
     let environment = Environment::read();
     let password = environment.password()?;

@@ -165,7 +165,6 @@ mod tests {
             urls: urls.iter().map(|url| (*url).to_owned()).collect(),
             source: "--store".into(),
             no_command: false,
-            password: None,
             warnings: Vec::new(),
         }))
     }

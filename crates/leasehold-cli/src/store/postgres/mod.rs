@@ -5,7 +5,7 @@ mod doctor;
 use leasehold_postgres::{Initialized, PostgresStore};
 use serde_json::json;
 
-use crate::config::Addresses;
+use crate::config::{Addresses, default_password};
 use crate::output::failure::Failure;
 use crate::output::report::Report;
 use crate::runtime::runtime;
@@ -33,7 +33,7 @@ impl PostgresServer<'_> {
         };
         let store = PostgresStore::new(url)?;
         // PGPASSWORD as in all clients of PostgreSQL.
-        let password = self.0.password.clone();
+        let password = default_password()?;
         Ok(
             match password.or_else(|| std::env::var("PGPASSWORD").ok()) {
                 Some(password) => store.default_password(password),

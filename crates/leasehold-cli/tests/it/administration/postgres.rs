@@ -93,13 +93,15 @@ fn password_may_be_in_the_environment() {
     let login = format!("tester:{}@", PostgresServer::PASSWORD);
     let bare = Sandbox::on(&[server.url().replace(&login, "tester@")]);
     bare.run("status x").fails(69, &["password missing"]);
-    let variable = ("PGPASSWORD", PostgresServer::PASSWORD);
-    bare.start_with(variable, "run -n x true").wait().succeeds();
-    assert!(sandbox.is_free("x"));
-    let wrong = ("PGPASSWORD", "wrong-secret");
-    let refused = bare.start_with(wrong, "run -n x true").wait();
-    refused.fails(77, &["password authentication failed"]);
-    assert!(!refused.stderr.contains("wrong-secret"), "{refused:?}");
+    for variable in ["PGPASSWORD", "LEASEHOLD_PASSWORD"] {
+        let right = (variable, PostgresServer::PASSWORD);
+        bare.start_with(right, "run -n x true").wait().succeeds();
+        assert!(sandbox.is_free("x"));
+        let wrong = (variable, "wrong-secret");
+        let refused = bare.start_with(wrong, "run -n x true").wait();
+        refused.fails(77, &["password authentication failed"]);
+        assert!(!refused.stderr.contains("wrong-secret"), "{refused:?}");
+    }
 }
 
 #[test]
