@@ -19,16 +19,6 @@ use crate::types::{ClientId, Error, Holder, Key, Waiter};
 
 /// One process's access to its locks: a store, a background thread, and the task that renews the leases.
 ///
-/// Cheap to clone; all clones are one client. Create one per store and process and keep it: it owns the
-/// thread, the connections and the identity. Calls work on any executor.
-///
-/// Dropping a client never blocks. After the last clone and guard are dropped, the thread finishes the
-/// releases in progress and ends. A process that ends first cuts them off, and their locks stay held
-/// until the TTL: call [`Client::close`] at the end of a short program. A client does not work in a
-/// forked child: every call there returns [`ErrorKind::Forked`](crate::ErrorKind::Forked).
-///
-/// # Examples
-///
 /// ```
 /// # pollster::block_on(async {
 /// use leasehold::{Client, memory::MemoryStore};
@@ -39,6 +29,14 @@ use crate::types::{ClientId, Error, Holder, Key, Waiter};
 /// guard.release().await?;
 /// # Ok::<(), leasehold::Error>(()) }).unwrap();
 /// ```
+///
+/// Cheap to clone; all clones are one client. Create one per store and process and keep it: it owns the
+/// thread, the connections and the identity. Calls work on any executor.
+///
+/// Dropping a client never blocks. After the last clone and guard are dropped, the thread finishes the
+/// releases in progress and ends. A process that ends first cuts them off, and their locks stay held
+/// until the TTL: call [`Client::close`] at the end of a short program. A client does not work in a
+/// forked child: every call there returns [`ErrorKind::Forked`](crate::ErrorKind::Forked).
 #[doc(alias = "LockManager")]
 #[doc(alias = "connection")]
 #[derive(Clone)]

@@ -12,18 +12,6 @@ use crate::types::{Error, ErrorKind, Fence, Key, Mode, Owner, forked};
 
 /// A held lock, until it is released, dropped or lost.
 ///
-/// The client renews the lease in the background. The guard is valid until its
-/// [`deadline`](Self::deadline), which lies before the end of the lease at the store. The client measures
-/// it on a clock that includes suspend, from before it sent each request. Once lost, a guard stays lost.
-///
-/// Validity describes this instant. Work that has already passed its check can still reach a resource
-/// late; a resource that compares the [`fence`](Self::fence) refuses it.
-///
-/// Dropping the guard frees the lock in the background. In a forked child, every call returns `Forked` or
-/// "not valid", and dropping the guard does nothing.
-///
-/// # Examples
-///
 /// ```
 /// # pollster::block_on(async {
 /// use std::time::Duration;
@@ -36,6 +24,16 @@ use crate::types::{Error, ErrorKind, Fence, Key, Mode, Owner, forked};
 /// guard.release().await?;
 /// # Ok::<(), leasehold::Error>(()) }).unwrap();
 /// ```
+///
+/// The client renews the lease in the background. The guard is valid until its
+/// [`deadline`](Self::deadline), which lies before the end of the lease at the store. The client measures
+/// it on a clock that includes suspend, from before it sent each request. Once lost, a guard stays lost.
+///
+/// Validity describes this instant. Work that has already passed its check can still reach a resource
+/// late; a resource that compares the [`fence`](Self::fence) refuses it.
+///
+/// Dropping the guard frees the lock in the background. In a forked child, every call returns `Forked` or
+/// "not valid", and dropping the guard does nothing.
 #[doc(alias = "lease")]
 #[doc(alias = "mutex guard")]
 #[must_use = "if unused the lock is freed at once"]

@@ -18,7 +18,7 @@
 //! guard.release().await?;
 //!
 //! if let Some(guard) = locks.lock("nightly").try_acquire().await? { // busy is not an error
-//!     guard.run(async { /* cancelled, then released, if the lease is lost */ }).await?;
+//!     guard.run(async |_| { /* cancelled if the lock is lost */ }).await?; // and releases it
 //! }
 //! # Ok::<(), leasehold::Error>(()) }).unwrap();
 //! ```

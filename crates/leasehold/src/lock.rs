@@ -9,8 +9,6 @@ use crate::types::{Error, ErrorKind, Key, Mode};
 
 /// A lock to acquire: a name and how to hold it. Acquiring it returns a [`Guard`].
 ///
-/// # Examples
-///
 /// ```
 /// # pollster::block_on(async {
 /// use std::time::Duration;

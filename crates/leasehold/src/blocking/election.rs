@@ -76,16 +76,17 @@ impl Leadership {
         fn resign(self) -> ReleaseOutcome;
     }
 
-    /// Runs `body` while this client leads. A thread cannot be cancelled, so `body` must call
+    /// Runs `body` while this client leads, and then resigns. A thread cannot be cancelled, so `body` must call
     /// [`ensure`](crate::election::Leadership::ensure) before each step that matters. If it runs for long, it should
     /// also publish now and then, for servers that lost the announcement.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the leadership was lost before `body` ended.
-    pub fn lead<T>(&self, body: impl FnOnce(&Self) -> T) -> Result<T, Error> {
-        let output = body(self);
-        self.0.ensure(Duration::ZERO).map(|()| output)
+    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the leadership was lost before `body` ended, with the
+    /// [reason](Error::lost_reason).
+    pub fn run<T>(self, body: impl FnOnce(&Self) -> T) -> Result<T, Error> {
+        let output = body(&self);
+        pollster::block_on(self.0.run(async move |_| output))
     }
 }
 

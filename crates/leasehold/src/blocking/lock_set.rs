@@ -60,7 +60,7 @@ impl GuardSet {
     /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if a lock was lost before `body` ended.
     pub fn run<T>(self, body: impl FnOnce(&Self) -> T) -> Result<T, Error> {
         let output = body(&self);
-        pollster::block_on(self.0.run(std::future::ready(output)))
+        pollster::block_on(self.0.run(async move |_| output))
     }
 }
 

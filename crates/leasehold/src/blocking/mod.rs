@@ -275,15 +275,11 @@ impl Guard {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the guard was lost before `body` ended.
+    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the guard was lost before `body` ended, with the
+    /// [reason](Error::lost_reason).
     pub fn run<T>(self, body: impl FnOnce(&Self) -> T) -> Result<T, Error> {
         let output = body(&self);
-        let still_held = self.0.ensure(Duration::ZERO);
-        let key = self.0.key().clone();
-        if let Err(error) = self.release() {
-            tracing::warn!(%key, %error, "release failed");
-        }
-        still_held.map(|()| output)
+        pollster::block_on(self.0.run(async move |_| output))
     }
 }
 

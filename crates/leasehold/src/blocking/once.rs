@@ -3,18 +3,18 @@ use std::time::Duration;
 
 use crate::guard::Guard;
 use crate::once::{OnceProgress, OnceResult};
-use crate::types::{Error, Fence, Holder};
+use crate::types::{Error, Holder};
 
 /// A blocking [`crate::once::Once`].
 ///
 /// # Examples
 ///
 /// ```
-/// use leasehold::{blocking, memory::MemoryStore};
+/// use leasehold::{Guard, blocking, memory::MemoryStore};
 ///
 /// let locks = blocking::Client::new(MemoryStore::new());
 /// let charge = locks.once("charge/4711").payload("EUR 12.00");
-/// let pay = |fence| Ok::<_, String>(format!("paid under {fence}"));
+/// let pay = |guard: &Guard| Ok::<_, String>(format!("paid under {}", guard.fence()));
 /// let paid = charge.run(pay)??;
 /// assert_eq!(charge.run(pay)??.bytes, paid.bytes);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -62,17 +62,17 @@ impl Once {
         fn forget(&self) -> bool;
     }
 
-    /// Runs `body` with the fence of this attempt unless the request is done, and commits what it returns.
-    /// A thread cannot be cancelled: a `body` that must check its guard runs after [`begin`](Self::begin).
+    /// Runs `body` unless the request is done, and commits what it returns. `body` gets the guard of this attempt. A thread
+    /// cannot be cancelled, so `body` should call [`ensure`](Guard::ensure) before each step that matters.
     ///
     /// # Errors
     ///
     /// The errors of [`crate::once::Once::run`].
     pub fn run<R: AsRef<[u8]>, E>(
         &self,
-        body: impl FnOnce(Fence) -> Result<R, E>,
+        body: impl FnOnce(&Guard) -> Result<R, E>,
     ) -> Result<Result<OnceResult, E>, Error> {
-        pollster::block_on(self.0.run(async |fence| body(fence)))
+        pollster::block_on(self.0.run(async move |guard: &Guard| body(guard)))
     }
 }
 

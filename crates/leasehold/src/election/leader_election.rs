@@ -17,17 +17,6 @@ use crate::types::{Error, ErrorKind, Holder, Key};
 /// [`Leadership`], which lasts until the leader resigns or loses it; [`observe`](Self::observe) reports the
 /// leader and every change.
 ///
-/// The leader holds the lock of that name exclusively and has announced itself: it writes a record next to
-/// the lock that says who it is and holds a value of its own. The store orders these writes by fence, so a
-/// former leader cannot overwrite what a later one wrote. Use the name for the election only: as long as
-/// another client holds the lock in any other way, no candidate can lead.
-///
-/// Two clients may *believe* that they lead for as long as one of them is paused or its messages are
-/// delayed. Show the [fence](Leadership::fence) to every resource that the leader acts on.
-/// [`manual::leadership`](crate::manual::leadership) says what is promised and what is not.
-///
-/// # Examples
-///
 /// ```
 /// # pollster::block_on(async {
 /// use leasehold::{Client, memory::MemoryStore};
@@ -38,11 +27,19 @@ use crate::types::{Error, ErrorKind, Holder, Key};
 /// let leader = election.leader().await?.expect("it has announced itself");
 /// assert_eq!((leader.fence, &*leader.value), (leadership.fence(), "10.0.0.7:8080"));
 ///
-/// leadership.lead(async { /* cancelled if the leadership is lost */ }).await?;
-/// leadership.resign().await?;
+/// leadership.run(async |_| { /* cancelled if the leadership is lost */ }).await?; // and resigns
 /// assert!(election.leader().await?.is_none());
 /// # Ok::<(), leasehold::Error>(()) }).unwrap();
 /// ```
+///
+/// The leader holds the lock of that name exclusively and has announced itself: it writes a record next to
+/// the lock that says who it is and holds a value of its own. The store orders these writes by fence, so a
+/// former leader cannot overwrite what a later one wrote. Use the name for the election only: as long as
+/// another client holds the lock in any other way, no candidate can lead.
+///
+/// Two clients may *believe* that they lead for as long as one of them is paused or its messages are
+/// delayed. Show the [fence](Leadership::fence) to every resource that the leader acts on.
+/// [`manual::leadership`](crate::manual::leadership) says what is promised and what is not.
 #[doc(alias = "leader")]
 #[doc(alias = "leader election")]
 #[doc(alias = "primary")]
@@ -144,9 +141,9 @@ impl Election {
     /// with the lock that it acquired; this method is for a lock of this name that was acquired in another
     /// way. While the store does not answer, it retries for at most one TTL.
     ///
-    /// A server that lost its data has lost the announcement too. [`Leadership::lead`] writes it again
-    /// every minute. Without `lead`, call [`publish`](Leadership::publish) now and then, and at least once
-    /// a year: the store keeps an announcement for a year.
+    /// A server that lost its data has lost the announcement too. [`Leadership::run`] writes it again
+    /// every minute. Without `run`, poll [`keep_announced`](Leadership::keep_announced): the store keeps an
+    /// announcement for a year.
     ///
     /// # Errors
     ///

@@ -1,3 +1,4 @@
+use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::time::Duration;
@@ -95,7 +96,7 @@ impl Leadership {
     /// [`Election::VALUE_MAX`](crate::election::Election::VALUE_MAX) bytes; nothing changes then.
     /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if this client no longer leads: it wrote nothing if a
     /// later leader has been announced. The error has [`Effect::Unknown`](crate::Effect::Unknown) if the
-    /// store may have written `value` or not. [`lead`](Self::lead) then writes it again within a minute,
+    /// store may have written `value` or not. [`run`](Self::run) then writes it again within a minute,
     /// and so may the caller.
     ///
     /// # Cancel safety
@@ -108,18 +109,18 @@ impl Leadership {
         self.announcer.publish(&self.guard, value).await
     }
 
-    /// Runs `body` while this client leads, and drops `body` as soon as the leadership is lost. Meanwhile
-    /// it writes the announcement again every minute, for servers that lost it. After `body` has ended this
-    /// client still leads, until it resigns or drops the leadership.
+    /// Runs `body` while this client leads, and then resigns. `body` gets the leadership, and is dropped as soon as the
+    /// leadership is lost. Meanwhile the announcement is [kept](Self::keep_announced).
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the leadership was lost before `body` ended; the
-    /// output, if there was one, is dropped.
+    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the leadership was lost before `body` ended, with the
+    /// [reason](Error::lost_reason); the output, if there was one, is dropped. A release that fails afterwards is logged, not
+    /// returned.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops `body`; this client still leads.
+    /// Dropping the future drops `body` first, then resigns in the background.
     ///
     /// # Examples
     ///
@@ -131,8 +132,7 @@ impl Leadership {
     /// let election = locks.election("scheduler");
     /// // Once more after each loss: the next term begins with a new fence.
     /// let jobs = loop {
-    ///     let leadership = election.campaign().await?;
-    ///     let term = leadership.lead(async {
+    ///     let term = election.campaign().await?.run(async |leadership| {
     ///         leadership.publish("3 jobs").await?;
     ///         Ok::<_, leasehold::Error>(3)
     ///     });
@@ -144,14 +144,30 @@ impl Leadership {
     /// assert_eq!(jobs, 3);
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
     /// ```
-    pub async fn lead<F: Future>(&self, body: F) -> Result<F::Output, Error> {
-        let output = tokio::select! {
-            biased;
-            reason = self.lost() => return Err(self.guard.lost_error(reason)),
-            output = body => output,
-            never = self.announcer.repeat(&self.guard) => match never {},
+    pub async fn run<T>(self, body: impl AsyncFnOnce(&Self) -> T) -> Result<T, Error> {
+        let leading = async {
+            tokio::select! {
+                biased;
+                output = body(&self) => output,
+                never = self.keep_announced() => match never {},
+            }
         };
-        self.guard.ensure(Duration::ZERO).map(|()| output)
+        let output = self.guard.until_lost(leading).await;
+        let output = output.and_then(|output| self.ensure(Duration::ZERO).map(|()| output));
+        let Self { guard, announcer } = self;
+        announcer.withdraw(&guard).await;
+        guard.release_quietly().await;
+        output
+    }
+
+    /// Writes the announcement again every minute, for servers that lost it. Never returns. For code that leads without
+    /// [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub async fn keep_announced(&self) -> Infallible {
+        self.announcer.repeat(&self.guard).await
     }
 
     /// Resigns: withdraws the announcement, releases the lock for the next leader, and returns the outcome

@@ -65,7 +65,7 @@ impl Guard {
     /// the first write. Call it right after the lock is granted: until then, an earlier holder that was
     /// paused can still write there.
     ///
-    /// It protects only what `resource` checks: each write must show the fence too. LockRequest only in
+    /// It protects only what `resource` checks: each write must show the fence too. Call it only in
     /// exclusive mode. Each reader in shared mode has its own fence, so `fence_off` by the latest reader
     /// would make the resource refuse the others, which hold the lock as well.
     ///

@@ -2,20 +2,23 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::time::Duration;
 
-use crate::env::BoxFuture;
 use crate::guard::Guard;
 use crate::store::LostReason;
 use crate::types::Error;
 
 impl Guard {
-    /// Runs `body` while the lock is held. Drops `body` as soon as the guard is lost, and releases the lock
-    /// only after it stopped.
+    /// Runs `body` while the lock is held, and then releases the lock. `body` gets the guard. It is dropped as soon as the
+    /// guard is lost, and the lock is released only after it stopped.
+    ///
+    /// A body that must not be dropped runs next to the guard instead, and watches [`lost`](Self::lost).
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the guard was lost before `body` ended; the output,
-    /// if there was one, is dropped. A release that fails afterwards is logged, not returned.
+    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the guard was lost before `body` ended, with the
+    /// [reason](Error::lost_reason); the output, if there was one, is dropped. A release that fails afterwards is logged, not
+    /// returned.
     ///
     /// # Cancel safety
     ///
@@ -29,52 +32,34 @@ impl Guard {
     ///
     /// let locks = Client::new(MemoryStore::new());
     /// if let Some(guard) = locks.lock("nightly").try_acquire().await? {
-    ///     let rows = guard.run(async { 42 }).await?;
-    ///     assert_eq!(rows, 42);
+    ///     let written = guard.run(async |guard| format!("written with fence {}", guard.fence())).await?;
+    ///     println!("{written}");
     /// }
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
     /// ```
-    pub async fn run<F: Future>(self, body: F) -> Result<F::Output, Error> {
-        let output = {
-            let body = pin!(body);
-            tokio::select! {
-                biased;
-                reason = self.lost() => Err(reason),
-                output = body => Ok(output),
-            }
-        };
-        self.end(output).await
+    pub async fn run<T>(self, body: impl AsyncFnOnce(&Self) -> T) -> Result<T, Error> {
+        let output = self.until_lost(body(&self)).await;
+        let output = output.and_then(|output| self.ensure(Duration::ZERO).map(|()| output));
+        self.release_quietly().await;
+        output
     }
 
-    /// Releases the lock after `body` has ended. The output counts if it came in time.
-    async fn end<T>(self, output: Result<T, LostReason>) -> Result<T, Error> {
-        let output = output.and_then(|output| self.check_now().map(|()| output));
-        let output = output.map_err(|reason| self.lost_error(reason));
+    /// Runs `body` until it ends, or until the guard is lost.
+    pub(crate) async fn until_lost<F: Future>(&self, body: F) -> Result<F::Output, Error> {
+        let body = pin!(body);
+        tokio::select! {
+            biased;
+            reason = self.lost() => Err(self.lost_error(reason)),
+            output = body => Ok(output),
+        }
+    }
+
+    /// Releases the lock; the outcome changes nothing for the caller.
+    pub(crate) async fn release_quietly(self) {
         let key = self.key().clone();
         if let Err(error) = self.release().await {
             tracing::warn!(%key, %error, "release failed");
         }
-        output
-    }
-
-    /// [`run`](Self::run) for a body that must not be dropped. It receives [`lost`](Self::lost), to stop when
-    /// the guard is lost. The call waits for the body however long it takes, and releases the lock only
-    /// then.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the guard was lost before `body` ended; its output is
-    /// dropped. A release that fails afterwards is logged, not returned.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops `body` first, then frees the lock in the background.
-    pub async fn run_to_its_end<F: Future>(
-        self,
-        body: impl FnOnce(BoxFuture<'static, LostReason>) -> F,
-    ) -> Result<F::Output, Error> {
-        let output = body(Box::pin(self.lost())).await;
-        self.end(Ok(output)).await
     }
 
     /// Marks all guards of the [same hold](Self::reenter) as lost from now on: for work that may not have

@@ -17,8 +17,7 @@
 //! if let Some(LeaderChange::Leads(leader)) = watch.next().await {
 //!     assert_eq!(leader.value, "10.0.0.7:8080");
 //! }
-//! leadership.lead(async { /* as long as this one leads */ }).await?;
-//! leadership.resign().await?;
+//! leadership.run(async |_| { /* as long as this one leads */ }).await?; // and resigns
 //! # Ok::<(), leasehold::Error>(()) }).unwrap();
 //! ```
 //!
@@ -28,7 +27,7 @@
 //!   instant. A leadership is a guard, so [`Guarantees::exclusion`](crate::store::Guarantees::exclusion) says how
 //!   far this holds.
 //! - **It learns of its loss in time.** A leader that cannot renew its lease learns so before another one
-//!   can lead: [`lead`](crate::election::Leadership::lead) cancels its body, and [`lost`](crate::election::Leadership::lost)
+//!   can lead: [`run`](crate::election::Leadership::run) cancels its body, and [`lost`](crate::election::Leadership::lost)
 //!   resolves.
 //! - **Leaders are in order.** Each has a greater [fence](crate::Fence) than all before it. Observers never
 //!   see an older leader after a newer one, nor an older value of the same leader.

@@ -197,13 +197,14 @@ impl GuardSet {
         self
     }
 
-    /// Runs `body` while the locks are held. Drops `body` as soon as a lock is lost, and releases the locks
-    /// only after it stopped.
+    /// Runs `body` while the locks are held, and then releases them. `body` gets the guards. It is dropped as soon as a lock
+    /// is lost, and the locks are released only after it stopped.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) with the name of the lock if one was lost before `body`
-    /// ended; the output, if there was one, is dropped. A release that fails afterwards is logged, not returned.
+    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) with the name of the lock and the [reason](Error::lost_reason) if one was
+    /// lost before `body` ended; the output, if there was one, is dropped. A release that fails afterwards is logged, not
+    /// returned.
     ///
     /// # Cancel safety
     ///
@@ -217,14 +218,14 @@ impl GuardSet {
     ///
     /// let locks = Client::new(MemoryStore::new());
     /// if let Some(guards) = locks.lock_all(["stock", "orders"]).try_acquire().await? {
-    ///     let moved = guards.run(async { 42 }).await?;
-    ///     assert_eq!(moved, 42);
+    ///     let moved = guards.run(async |guards| guards.fence("stock")).await?;
+    ///     assert!(moved.is_some());
     /// }
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
     /// ```
-    pub async fn run<F: Future>(self, body: F) -> Result<F::Output, Error> {
+    pub async fn run<T>(self, body: impl AsyncFnOnce(&Self) -> T) -> Result<T, Error> {
         let output = {
-            let body = pin!(body);
+            let body = pin!(body(&self));
             tokio::select! {
                 biased;
                 lost = self.lost() => Err(lost),

@@ -12,15 +12,6 @@ use crate::types::{Error, Key, Mode, Permits};
 /// A lock that several holders may hold at once: a name, a number of permits, and options for acquiring
 /// one. Acquiring one returns a [`Guard`].
 ///
-/// Each permit has its own lease and fence. The holders work side by side. A resource that rejects every
-/// fence below the greatest it has seen would reject the earlier holders, so use the fence only for a
-/// resource that belongs to a single permit. The store keeps the number of permits while any is held, and
-/// refuses a request with another number ([`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer)).
-/// The number can change only when no permit is held. A name is the same lock here and in
-/// [`Client::lock`](crate::Client::lock): exclusive holders and holders of permits exclude each other.
-///
-/// # Examples
-///
 /// ```
 /// # pollster::block_on(async {
 /// use leasehold::{Client, memory::MemoryStore};
@@ -35,6 +26,13 @@ use crate::types::{Error, Key, Mode, Permits};
 /// # drop(two);
 /// # Ok::<(), leasehold::Error>(()) }).unwrap();
 /// ```
+///
+/// Each permit has its own lease and fence. The holders work side by side. A resource that rejects every
+/// fence below the greatest it has seen would reject the earlier holders, so use the fence only for a
+/// resource that belongs to a single permit. The store keeps the number of permits while any is held, and
+/// refuses a request with another number ([`ErrorKind::PermitsDiffer`](crate::ErrorKind::PermitsDiffer)).
+/// The number can change only when no permit is held. A name is the same lock here and in
+/// [`Client::lock`](crate::Client::lock): exclusive holders and holders of permits exclude each other.
 #[doc(alias = "rate limit")]
 #[doc(alias = "permit")]
 #[derive(Clone, Debug)]

@@ -10,8 +10,6 @@ pub use result::OnceResult;
 pub use run::OnceRun;
 pub(crate) use state::OnceState;
 
-use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,10 +20,23 @@ use crate::acquire::{LockOptions, lock_options};
 use crate::client::Client;
 use crate::guard::Guard;
 use crate::lock::Lock;
-use crate::types::{Error, ErrorKind, Fence, Holder, Key, Mode};
+use crate::types::{Error, ErrorKind, Holder, Key, Mode};
 
 /// A request that takes effect once, no matter how often and by how many callers it is made: a name for it,
 /// and a payload. Created by [`Client::once`](crate::Client::once).
+///
+/// ```
+/// # pollster::block_on(async {
+/// use leasehold::{Client, Guard, memory::MemoryStore};
+///
+/// let locks = Client::new(MemoryStore::new());
+/// let charge = locks.once("charge/4711").payload("EUR 12.00");
+/// let pay = async |guard: &Guard| Ok::<_, String>(format!("paid under {}", guard.fence()));
+/// let paid = charge.run(pay).await??;
+/// let again = charge.run(pay).await??; // a repeated message, say: nothing is paid
+/// assert_eq!((again.bytes, again.fence), (paid.bytes, paid.fence));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+/// ```
 ///
 /// The first caller runs it under the lock of that name and *commits* its result to the lock's
 /// [record](crate::record::HeldRecord); later callers get that result. A caller that comes in between waits, or
@@ -53,21 +64,6 @@ use crate::types::{Error, ErrorKind, Fence, Holder, Key, Mode};
 /// The store counts the retention from the commit on. After it the request is a new one. Until then, the
 /// same name with another payload is an error. The store keeps only the SHA-256 of a payload. All callers
 /// that use one name should set the same [`retention`](Self::retention).
-///
-/// # Examples
-///
-/// ```
-/// # pollster::block_on(async {
-/// use leasehold::{Client, memory::MemoryStore};
-///
-/// let locks = Client::new(MemoryStore::new());
-/// let charge = locks.once("charge/4711").payload("EUR 12.00");
-/// let pay = async |fence| Ok::<_, String>(format!("paid under {fence}"));
-/// let paid = charge.run(pay).await??;
-/// let again = charge.run(pay).await??; // a repeated message, say: nothing is paid
-/// assert_eq!((again.bytes, again.fence), (paid.bytes, paid.fence));
-/// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-/// ```
 #[doc(alias = "idempotency")]
 #[doc(alias = "idempotency key")]
 #[doc(alias = "deduplication")]
@@ -247,26 +243,22 @@ impl Once {
         self.under(guard).await
     }
 
-    /// Runs `body` with the fence of this attempt unless the request is done, and commits what it returns.
-    /// Drops `body` as soon as the guard is lost. If `body` returns `Err`, nothing is committed, and the
-    /// next caller runs the request again.
+    /// Runs `body` unless the request is done, and commits what it returns. `body` gets the guard of this attempt, for its
+    /// fence, and is dropped as soon as the guard is lost. If `body` returns `Err`, nothing is committed, and the next caller
+    /// runs the request again.
     ///
     /// # Errors
     ///
-    /// As [`begin`](Self::begin) and [`OnceRun::commit`]. [`ErrorKind::Busy`] if another caller was still
-    /// running it when the wait ended; [`ErrorKind::Lost`] if the guard was lost before `body` ended.
+    /// As [`begin`](Self::begin) and [`OnceRun::commit`]. [`ErrorKind::Busy`] if another caller was still running it when the
+    /// wait ended; [`ErrorKind::Lost`] if the guard was lost before `body` ended, with the [reason](Error::lost_reason).
     ///
     /// # Cancel safety
     ///
     /// Dropping the future drops `body`, and releases the lock. A commit in progress continues.
-    pub async fn run<B, R, E>(
+    pub async fn run<R: AsRef<[u8]>, E>(
         &self,
-        body: impl FnOnce(Fence) -> B,
-    ) -> Result<Result<OnceResult, E>, Error>
-    where
-        B: Future<Output = Result<R, E>>,
-        R: AsRef<[u8]>,
-    {
+        body: impl AsyncFnOnce(&Guard) -> Result<R, E>,
+    ) -> Result<Result<OnceResult, E>, Error> {
         let run = match self.begin().await? {
             OnceStart::Run(run) => run,
             OnceStart::Done(result) => return Ok(Ok(result)),
@@ -275,21 +267,13 @@ impl Once {
                 return Err(Error::new(ErrorKind::Busy, text).with_key(&Key::new(&self.name)?));
             }
         };
-        let outcome = {
-            let body = pin!(body(run.guard().fence()));
-            tokio::select! {
-                biased;
-                reason = run.guard().lost() => Err(reason),
-                output = body => Ok(output),
-            }
-        };
-        match outcome {
-            Ok(Ok(result)) => run.commit(result).await.map(Ok),
-            Ok(Err(failure)) => {
+        let guard = run.guard();
+        match guard.until_lost(body(guard)).await? {
+            Ok(result) => run.commit(result).await.map(Ok),
+            Err(failure) => {
                 run.give_up().await?;
                 Ok(Err(failure))
             }
-            Err(reason) => Err(Error::lost(reason).with_key(run.guard().key())),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Looks at a request and forgets it, whatever its payload: for operators.
 
 use super::result::OnceResult;
-use super::run::give_back;
 use super::state::OnceState;
 use super::{Once, OnceProgress};
 use crate::store::{RECORD_MEMORY, Written};
@@ -71,7 +70,7 @@ impl Once {
             let kept_for = written.remaining.max(self.retention).max(RECORD_MEMORY);
             record.write(OnceState::Vacant.encode(), kept_for).await?;
         }
-        give_back(guard).await;
+        guard.release_quietly().await;
         Ok(is_known)
     }
 

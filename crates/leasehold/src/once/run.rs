@@ -68,7 +68,7 @@ impl OnceRun {
         };
         let record = self.guard.record().lasting(self.retention);
         record.write(done.encode(), self.retention).await?;
-        give_back(self.guard).await;
+        self.guard.release_quietly().await;
         Ok(OnceResult::new(result, fence, self.retention))
     }
 
@@ -88,16 +88,8 @@ impl OnceRun {
         // received.
         let kept_for = self.retention.max(RECORD_MEMORY);
         record.write(OnceState::Vacant.encode(), kept_for).await?;
-        give_back(self.guard).await;
+        self.guard.release_quietly().await;
         Ok(())
-    }
-}
-
-/// Releases the lock; the outcome changes nothing for the caller.
-pub(crate) async fn give_back(guard: Guard) {
-    let key = guard.key().clone();
-    if let Err(error) = guard.release().await {
-        tracing::warn!(%key, %error, "release failed");
     }
 }
 

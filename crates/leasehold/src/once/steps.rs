@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::result::OnceResult;
-use super::run::{OnceRun, give_back};
+use super::run::OnceRun;
 use super::state::OnceState;
 use super::{Once, OnceStart};
 use crate::guard::Guard;
@@ -50,7 +50,7 @@ impl Once {
         if let Some(written) = &written
             && let Some(result) = self.result_of(written)?
         {
-            give_back(guard).await;
+            guard.release_quietly().await;
             return Ok(OnceStart::Done(result));
         }
         let started = OnceState::Started(self.payload).encode();

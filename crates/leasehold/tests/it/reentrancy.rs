@@ -98,9 +98,9 @@ async fn inner_body_frees_nothing() {
     let fixture = Fixture::new();
     let other = fixture.other_client();
     let guard = hold(&fixture.client).await;
-    guard.reenter().run(async {}).await.unwrap();
+    guard.reenter().run(async |_| ()).await.unwrap();
     assert!(guard.is_valid() && !is_free(&other, "x").await);
-    guard.run(async {}).await.unwrap();
+    guard.run(async |_| ()).await.unwrap();
     assert!(is_free(&other, "x").await);
 }
 

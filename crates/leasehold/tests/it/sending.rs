@@ -28,6 +28,20 @@ fn all_futures_cross_threads() {
         let guard = lock.acquire().await?;
         guard.deadline_moved(None).await;
         guard.lost().await;
-        guard.run(async {}).await
+        guard.run(async |guard| guard.lost().await).await
+    });
+    let (set, election) = (client.lock_all(["a", "b"]), client.election("x"));
+    is_send(&async move {
+        let guards = set.acquire().await?;
+        guards.run(async |guards| guards.lost().await).await?;
+        let leadership = election.campaign().await?;
+        leadership
+            .run(async |leadership| leadership.publish("a").await)
+            .await?
+    });
+    let once = client.once("x");
+    is_send(&async move {
+        once.run(async |guard| Err::<String, _>(guard.lost().await))
+            .await
     });
 }

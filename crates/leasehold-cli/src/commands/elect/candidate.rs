@@ -1,5 +1,3 @@
-use std::convert::Infallible;
-use std::future::pending;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
@@ -137,7 +135,7 @@ impl Candidate<'_> {
         let end = tokio::select! {
             biased;
             end = self.context.perform(self.command, HeldLocks::Own(guards), self.signals, None) => end?,
-            never = keep_announced(&leadership) => match never {},
+            never = leadership.keep_announced() => match never {},
         };
         let led = SystemClock.now().since(began);
         if let End::Lost { end_requested, .. } = end {
@@ -177,13 +175,6 @@ impl Candidate<'_> {
         let lock = &self.args.name;
         self.output().print_message(&Message::Lost { lock, reason });
     }
-}
-
-/// Repeats the announcement, for servers that forgot it. Never returns; another future reports the
-/// loss.
-async fn keep_announced(leadership: &Leadership) -> Infallible {
-    let _ = leadership.lead(pending::<Infallible>()).await;
-    pending().await
 }
 
 /// How long the end of the program waits for the withdrawal of the announcement.

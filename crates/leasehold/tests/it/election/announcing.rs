@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold::election::{LeaderChange, Leadership};
 use leasehold::store::background;
-use leasehold::{Client, Effect, Error, ErrorKind, Guard};
+use leasehold::{Client, Effect, Error, ErrorKind, Guard, LostReason};
 use leasehold_testkit::{CrashInjector, Fault, FaultyStore};
 use tokio::task::JoinHandle;
 
@@ -79,22 +79,20 @@ async fn body_that_ends_with_the_leadership_fails() {
     let fixture = Fixture::new();
     let leadership = election(&fixture.client, "a").campaign().await.unwrap();
     // At the next look it is over: nothing waits in between.
-    let led = leadership
-        .lead(async { leadership.guard().give_up() })
-        .await;
-    assert!(led.unwrap_err().is_lost());
+    let led = leadership.run(async |it| it.guard().give_up()).await;
+    assert_eq!(led.unwrap_err().lost_reason(), Some(LostReason::GivenUp));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_published_is_what_is_repeated() {
     let fixture = Fixture::new();
     let leadership = election(&fixture.client, "a").campaign().await.unwrap();
-    let leading = async {
+    let leading = leadership.run(async |leadership| {
         leadership.publish("b").await?;
         fixture.pass(200 * SECOND).await;
         Ok::<_, Error>(leader(&fixture.client).await)
-    };
-    assert_eq!(leadership.lead(leading).await.unwrap().unwrap(), "b");
+    });
+    assert_eq!(leading.await.unwrap().unwrap(), "b");
 }
 
 /// Returns a campaign of at most ten seconds that lost the lock before it was announced, and the next

@@ -7,10 +7,10 @@ use futures_util::StreamExt;
 use leasehold::election::{Election, LeaderChange, LeaderWatch};
 use leasehold::memory::MemoryStore;
 use leasehold::store::background;
-use leasehold::{Client, ErrorKind, Fence, LostReason, Mode, ReleaseOutcome};
+use leasehold::{Client, Error, ErrorKind, Fence, LostReason, Mode, ReleaseOutcome};
 use leasehold_testkit::Fault;
 
-use crate::fixture::{Fixture, MARGIN, TTL};
+use crate::fixture::{Fixture, MARGIN, TTL, is_free};
 
 pub(crate) fn election(client: &Client, value: &str) -> Election {
     client.election("x").ttl(TTL).value(value)
@@ -91,20 +91,19 @@ fn can_be_spawned<F: Future + Send>(future: F) -> F {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finished_body_keeps_the_leadership() {
+async fn leader_resigns_after_its_body() {
     let fixture = Fixture::new();
     let leadership = election(&fixture.client, "a").campaign().await.unwrap();
-    let output = leadership.lead(async { leadership.publish("b").await.map(|()| 42) });
+    let observer = election(&fixture.client, "");
+    let output = leadership.run(async |leadership| {
+        leadership.publish("b").await?;
+        let leader = observer.leader().await?.expect("a leader");
+        assert_eq!(leader.value, "b");
+        Ok::<_, Error>(42)
+    });
     assert_eq!(can_be_spawned(output).await.unwrap().unwrap(), 42);
-    assert!(leadership.is_valid());
-    let leader = election(&fixture.client, "")
-        .leader()
-        .await
-        .unwrap()
-        .unwrap();
-    assert_eq!(leader.value, "b");
-    leadership.guard().give_up();
-    assert!(leadership.lead(async {}).await.unwrap_err().is_lost());
+    assert!(observer.leader().await.unwrap().is_none());
+    assert!(is_free(&fixture.client, "x").await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -219,7 +218,7 @@ async fn campaign_ends_with_its_wait() {
 async fn bad_input_is_refused_and_changes_nothing() {
     let fixture = Fixture::new();
     let election = || fixture.client.election("x");
-    let refused = |error: leasehold::Error, parts: &[&str]| {
+    let refused = |error: Error, parts: &[&str]| {
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
         for part in parts {
             assert!(error.to_string().contains(part), "{part}: {error}");
@@ -311,11 +310,8 @@ fn without_async_it_is_the_same() {
     assert!(matches!(watch.next(), Some(LeaderChange::Leads(leader)) if leader.fence == fence));
     leadership.publish("b").unwrap();
     assert!(matches!(watch.next(), Some(LeaderChange::Leads(leader)) if leader.value == "b"));
-    assert_eq!(
-        leadership.lead(|leadership| leadership.fence()).unwrap(),
-        fence
-    );
-    assert_eq!(leadership.resign().unwrap(), ReleaseOutcome::Released);
+    let led = leadership.run(|leadership| leadership.fence());
+    assert_eq!(led.unwrap(), fence);
     assert!(matches!(watch.next(), Some(LeaderChange::Nobody)));
     assert!(election.leader().unwrap().is_none());
 }
@@ -328,18 +324,28 @@ async fn disconnected_leader_stops_before_the_next_leads() {
     fixture.store.set(Fault::Unreachable);
     let began = fixture.now();
     let next = background::spawn(election(&other, "b").campaign());
-    let led = tokio::select! {
+    let reason = tokio::select! {
         biased;
-        led = first.lead(pending::<()>()) => led,
+        reason = first.lost() => reason,
         () = fixture.pass(TTL) => panic!("it leads on"),
     };
-    assert_eq!(led.unwrap_err().kind(), ErrorKind::Lost);
+    assert_eq!(reason, LostReason::Unreachable);
     assert!(fixture.now().since(began) <= TTL - MARGIN, "in time");
     assert!(!next.is_finished(), "nobody else leads yet");
     assert!(!first.is_valid());
     let next = next.await.unwrap().unwrap();
     assert!(next.fence() > first.fence());
     assert!(first.publish("late").await.unwrap_err().is_lost());
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_leadership_cancels_its_body() {
+    let fixture = Fixture::new();
+    let leadership = election(&fixture.client, "a").campaign().await.unwrap();
+    fixture.store.set(Fault::Unreachable);
+    let led = leadership.run(async |_| pending::<()>().await).await;
+    let reason = led.unwrap_err().lost_reason();
+    assert_eq!(reason, Some(LostReason::Unreachable));
 }
 
 #[tokio::test(start_paused = true)]

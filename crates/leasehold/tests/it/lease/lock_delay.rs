@@ -189,7 +189,9 @@ async fn lost_body_leaves_the_lock_closed() {
     let taken = fixture.now();
     let guard = holder.hold().await;
     holder.cut_off();
-    let outcome = guard.run(std::future::pending::<()>()).await;
+    let outcome = guard
+        .run(async |_| std::future::pending::<()>().await)
+        .await;
     assert!(outcome.unwrap_err().is_lost());
     assert_exactly(open_again(&fixture).await.since(taken), TTL + DELAY);
 }

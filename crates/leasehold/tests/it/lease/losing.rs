@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use leasehold::store::{Permits, background};
-use leasehold::{ErrorKind, Mode};
+use leasehold::{ErrorKind, LostReason, Mode};
 use leasehold_testkit::Fault;
 
 use crate::fixture::{Fixture, TTL};
@@ -26,12 +26,10 @@ async fn output_after_the_loss_is_dropped() {
         42
     };
     let guard = fixture.client.lock("a").acquire().await.unwrap();
-    assert!(guard.run(body()).await.unwrap_err().is_lost());
-    let guard = fixture.client.lock("a").acquire().await.unwrap();
-    let outcome = guard.run_to_its_end(|_| body()).await;
-    assert!(outcome.unwrap_err().is_lost());
+    let error = guard.run(async |_| body().await).await.unwrap_err();
+    assert_eq!(error.lost_reason(), Some(LostReason::Paused), "{error}");
     let guards = fixture.client.lock_all(["a", "b"]).acquire().await.unwrap();
-    let error = guards.run(body()).await.unwrap_err();
+    let error = guards.run(async |_| body().await).await.unwrap_err();
     assert!(error.is_lost());
     assert_eq!(error.key().unwrap().as_str(), "a");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold::env::Env;
 use leasehold::memory::MemoryStore;
 use leasehold::once::{Once, OnceResult, OnceRun, OnceStart};
-use leasehold::{Client, Error, Fence};
+use leasehold::{Client, Error, Fence, Guard};
 use leasehold_testkit::{CrashInjector, FaultyStore, virtual_ambient};
 
 use crate::fixture::{TTL, client};
@@ -51,7 +51,8 @@ impl CallersFixture {
     /// Makes the request: whose result it is says under which fence it was run.
     pub(crate) async fn call(&self, once: &Once) -> Result<OnceResult, Error> {
         let ran = Arc::clone(&self.ran);
-        let run = async |fence: Fence| {
+        let run = async |guard: &Guard| {
+            let fence = guard.fence();
             ran.lock().expect("a whole list").push(fence);
             Ok::<_, String>(format!("under {fence}"))
         };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::clock::within;
 use leasehold::once::{Once, OnceStart};
 use leasehold::store::RecordWrite;
-use leasehold::{Effect, Error, ErrorKind, Mode};
+use leasehold::{Effect, Error, ErrorKind, Guard, LostReason, Mode};
 use leasehold_testkit::{CrashInjector, Fault};
 
 use super::callers::{Caller, CallersFixture};
@@ -238,12 +238,16 @@ async fn lost_guard_cancels_the_body_of_once() {
     let fixture = CallersFixture::new();
     let (first, next) = (fixture.caller(), fixture.caller());
     let once = first.once();
-    let body = async |_| {
+    let body = async |_: &Guard| {
         first.way.set(Fault::Unreachable);
         std::future::pending::<Result<String, String>>().await
     };
     let error = once.run(body).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
+    assert_eq!(
+        error.lost_reason(),
+        Some(LostReason::Unreachable),
+        "{error}"
+    );
     let once = next.once();
     fixture.call(&once).await.unwrap();
     assert_eq!(fixture.ran().len(), 1);
