@@ -7,9 +7,10 @@ use crate::suite;
 use crate::workspace::Workspace;
 
 /// Test programs that run, besides all unit tests.
-const TARGETS: [&str; 15] = [
+const TARGETS: [&str; 16] = [
     "absent_traits",
     "adding_a_store",
+    "addresses",
     "allocations",
     "contract",
     "differential",

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::commands::once::read_stored;
 use crate::config::file;
 use crate::options::span::span;
-use crate::store::files;
+use crate::store::address;
 
 /// The configuration file, the addresses and spans in it, and what `once` stores.
 pub(crate) fn config(bytes: &[u8]) {
@@ -13,7 +13,8 @@ pub(crate) fn config(bytes: &[u8]) {
     if let Err(failure) = file::parse(&text, Path::new("leasehold.toml")) {
         let _ = failure.to_string();
     }
-    let _ = (files::file_path(&text), span(&text));
+    address::read(&text);
+    let _ = span(&text);
     read_stored(bytes);
 }
 

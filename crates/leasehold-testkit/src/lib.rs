@@ -37,4 +37,5 @@ struct Readme;
 #[doc = include_str!("../../leasehold/README.md")]
 #[doc = include_str!("../../leasehold-file/README.md")]
 #[doc = include_str!("../../leasehold-redis/README.md")]
+#[doc = include_str!("../../leasehold-stores/README.md")]
 struct CrateReadmes;

@@ -37,6 +37,7 @@
 //! | ZooKeeper | `leasehold_zookeeper::ZooKeeperStore` | frees it with its session | while a majority keeps its data |
 //! | a test | [`memory::MemoryStore`] | frees it after one TTL | within one process |
 //!
+//! The crate `leasehold_stores` opens each of them by URL: `Client::connect("redis://10.0.0.1")`.
 //! [`store::Guarantees`] says the same in types, for programs that refuse to run with less than they need.
 //! [`manual::choosing`] says more.
 //!

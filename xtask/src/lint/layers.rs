@@ -2,7 +2,7 @@ use crate::step::{answer, cargo};
 use crate::workspace::Workspace;
 
 /// What each crate may depend on in this workspace, apart from its tests.
-const LAYERS: [(&str, &[&str]); 12] = [
+const LAYERS: [(&str, &[&str]); 13] = [
     ("leasehold-types", &[]),
     ("leasehold", &["leasehold-types"]),
     ("leasehold-quorum", &["leasehold-types"]),
@@ -24,6 +24,17 @@ const LAYERS: [(&str, &[&str]); 12] = [
     ("leasehold-testkit", &["leasehold"]),
     ("leasehold-fakeredis", &[]),
     (
+        "leasehold-stores",
+        &[
+            "leasehold",
+            "leasehold-etcd",
+            "leasehold-file",
+            "leasehold-postgres",
+            "leasehold-redis",
+            "leasehold-zookeeper",
+        ],
+    ),
+    (
         "leasehold-cli",
         &[
             "leasehold",
@@ -31,6 +42,7 @@ const LAYERS: [(&str, &[&str]); 12] = [
             "leasehold-file",
             "leasehold-postgres",
             "leasehold-redis",
+            "leasehold-stores",
             "leasehold-zookeeper",
         ],
     ),

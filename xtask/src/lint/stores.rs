@@ -7,11 +7,12 @@ const COMMAND_LINE: &str = "crates/leasehold-cli/src/";
 const STORES: &str = "store/";
 
 /// The crates of the stores, as code names them.
-const CRATES: [&str; 5] = [
+const CRATES: [&str; 6] = [
     "leasehold_etcd",
     "leasehold_file",
     "leasehold_postgres",
     "leasehold_redis",
+    "leasehold_stores",
     "leasehold_zookeeper",
 ];
 

@@ -158,7 +158,6 @@ mod tests {
     use super::*;
     use crate::config::Addresses;
     use crate::output::exit_code::ExitCode;
-    use crate::store::files::file_path;
 
     fn open(urls: &[&str]) -> Result<OpenStore, Failure> {
         OpenStore::open(&Choice::Stores(Addresses {
@@ -176,16 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_absolute_and_on_this_machine() {
-        let path = |url| file_path(url).unwrap();
-        assert_eq!(path("file:/a/b"), ("/a/b".into(), false));
-        assert_eq!(path("file:///a/b?unsafe_fs=1"), ("/a/b".into(), true));
+    fn bad_address_names_its_source() {
         for url in [
             "file:a",
-            "file://host/a",
-            "file:",
-            "file:/a?x=1",
-            "file:/a%20b",
+            "mysql://a",
+            "redis://a:port",
+            "etcd://",
+            "/tmp/locks",
         ] {
             let text = refusal(&[url]);
             assert!(

@@ -4,7 +4,6 @@ mod doctor;
 
 use leasehold_etcd::EtcdStore;
 
-use crate::config::Addresses;
 use crate::output::failure::Failure;
 use crate::output::report::Report;
 use crate::runtime::runtime;
@@ -12,34 +11,18 @@ use crate::runtime::runtime;
 use crate::store::Quorum;
 use crate::store::backend::{Backend, Opened};
 
-/// The ensemble whose servers these addresses name.
-#[derive(Debug)]
-pub(super) struct EtcdServers<'a>(pub(super) &'a Addresses);
-
-/// The schemes of its URLs.
-pub(super) const SCHEMES: [&str; 2] = ["etcd", "etcds"];
-
-impl EtcdServers<'_> {
-    /// One URL names several servers, with commas between them.
-    fn store(&self) -> Result<EtcdStore, Failure> {
-        self.0.blame(EtcdStore::new(&self.0.urls.join(",")))
-    }
-}
-
-impl Backend for EtcdServers<'_> {
+impl Backend for EtcdStore {
     fn open(&self) -> Result<Opened, Failure> {
-        let store = self.store()?;
         Ok(Opened {
-            members: store.servers().collect(),
-            store: store.into(),
+            members: self.servers().collect(),
+            store: self.clone().into(),
             descriptors: None,
         })
     }
 
     fn examine(&self) -> Result<Report, Failure> {
-        let store = self.store()?;
-        let facts = runtime()?.block_on(store.examine());
-        Ok(doctor::report(store.to_string(), &facts))
+        let facts = runtime()?.block_on(Self::examine(self));
+        Ok(doctor::report(self.to_string(), &facts))
     }
 
     #[cfg(feature = "redis")]

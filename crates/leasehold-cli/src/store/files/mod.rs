@@ -3,11 +3,11 @@
 mod doctor;
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use leasehold::store::Owner;
-use leasehold_file::{DirectoryFacts, FileStore, FileStoreOptions};
+use leasehold_file::FileStore;
+use leasehold_stores::Folder;
 
 use crate::config::Addresses;
 use crate::output::failure::Failure;
@@ -23,16 +23,15 @@ pub(super) enum LockFiles<'a> {
     Local,
     /// The same, by default.
     Unsaid,
-    /// The folder that this URL names, the only one of the addresses: `file:/folder` or `file:///folder`, with an
-    /// absolute path and optionally `?unsafe_fs=1`.
-    Folder(&'a str, &'a Addresses),
+    /// The folder that a URL names, the only one of the addresses.
+    Folder(Folder, &'a Addresses),
 }
 
 impl LockFiles<'_> {
     fn files(&self) -> Result<FileStore, Failure> {
         match self {
             Self::Local | Self::Unsaid => Ok(FileStore::open_default()?),
-            Self::Folder(url, addresses) => addresses.blame(open_files(url)),
+            Self::Folder(folder, addresses) => addresses.blame(folder.open()),
         }
     }
 }
@@ -50,7 +49,7 @@ impl Backend for LockFiles<'_> {
     fn examine(&self) -> Result<Report, Failure> {
         let facts = match self {
             Self::Local | Self::Unsaid => FileStore::options().examine_default()?,
-            Self::Folder(url, addresses) => addresses.blame(examine_files(url))?,
+            Self::Folder(folder, addresses) => addresses.blame(folder.examine())?,
         };
         Ok(doctor::report(&facts))
     }
@@ -82,62 +81,3 @@ impl Descriptors for FileStore {
         self.descriptor(owner)
     }
 }
-
-pub(super) fn is_file(url: &str) -> bool {
-    url.starts_with(FILE)
-}
-
-fn open_files(url: &str) -> Result<FileStore, Failure> {
-    let (path, options) = file_options(url)?;
-    Ok(options.open(path)?)
-}
-
-fn examine_files(url: &str) -> Result<DirectoryFacts, Failure> {
-    let (path, options) = file_options(url)?;
-    Ok(options.examine(path)?)
-}
-
-fn file_options(url: &str) -> Result<(PathBuf, FileStoreOptions), Failure> {
-    let (path, unsafe_fs) = file_path(url)?;
-    // The folder itself is created. A missing parent is more likely a typo.
-    if let Some(parent) = path.parent().filter(|parent| !parent.exists()) {
-        return Err(Failure::usage(format!(
-            "store URL {url:?}: there is no folder {}; create it, or fix the path",
-            parent.display()
-        )));
-    }
-    Ok((path, FileStore::options().unsafe_fs(unsafe_fs)))
-}
-
-pub(crate) fn file_path(url: &str) -> Result<(PathBuf, bool), Failure> {
-    let refuse = |rule: &str| {
-        Failure::usage(format!(
-            "store URL {url:?}: {rule}; expected file:///folder or file:///folder?unsafe_fs=1"
-        ))
-    };
-    let rest = url.strip_prefix(FILE).unwrap_or(url);
-    let (path, query) = match rest.split_once('?') {
-        Some((path, query)) => (path, Some(query)),
-        None => (rest, None),
-    };
-    let unsafe_fs = match query {
-        None | Some("unsafe_fs=0") => false,
-        Some("unsafe_fs=1") => true,
-        Some(_) => return Err(refuse("unknown parameter")),
-    };
-    let path = match path.strip_prefix("//") {
-        // A host between the slashes would be another machine.
-        Some(path) if !path.starts_with('/') => return Err(refuse("it names a host")),
-        Some(path) => path,
-        None => path,
-    };
-    if !path.starts_with('/') {
-        return Err(refuse("the path of the folder is not absolute"));
-    }
-    if path.contains('%') {
-        return Err(refuse("the path of the folder must not be percent-encoded"));
-    }
-    Ok((path.into(), unsafe_fs))
-}
-
-const FILE: &str = "file:";

@@ -5,7 +5,7 @@ mod doctor;
 use leasehold_postgres::{Initialized, PostgresStore};
 use serde_json::json;
 
-use crate::config::{Addresses, default_password};
+use crate::config::default_password;
 use crate::output::failure::Failure;
 use crate::output::report::Report;
 use crate::runtime::runtime;
@@ -13,58 +13,32 @@ use crate::runtime::runtime;
 use crate::store::Quorum;
 use crate::store::backend::{Backend, Opened, Prepared};
 
-/// The server at this address, the only one of its list.
-#[derive(Debug)]
-pub(super) struct PostgresServer<'a>(pub(super) &'a Addresses);
-
-impl PostgresServer<'_> {
-    fn store(&self) -> Result<PostgresStore, Failure> {
-        self.0.blame(self.read())
-    }
-
-    fn read(&self) -> Result<PostgresStore, Failure> {
-        let url = match self.0.urls.as_slice() {
-            [url] if url.matches("://").count() == 1 => url,
-            _ => {
-                return Err(Failure::usage(
-                    "several PostgreSQL servers are no quorum; name one, or a primary and its standbys as postgres://a,b/app",
-                ));
-            }
-        };
-        let store = PostgresStore::new(url)?;
-        // PGPASSWORD as in all clients of PostgreSQL.
-        let password = default_password()?;
-        Ok(
-            match password.or_else(|| std::env::var("PGPASSWORD").ok()) {
-                Some(password) => store.default_password(password),
-                None => store,
-            },
-        )
-    }
+/// Returns the store with the password of `LEASEHOLD_PASSWORD`, or that of `PGPASSWORD`, as in all clients of PostgreSQL.
+pub(super) fn with_default_password(store: PostgresStore) -> Result<PostgresStore, Failure> {
+    let variable = || std::env::var("PGPASSWORD").ok();
+    Ok(match default_password()?.or_else(variable) {
+        Some(password) => store.default_password(password),
+        None => store,
+    })
 }
 
-impl Backend for PostgresServer<'_> {
+impl Backend for PostgresStore {
     fn open(&self) -> Result<Opened, Failure> {
-        let store = self.store()?;
         Ok(Opened {
-            members: vec![store.to_string()],
-            store: store.into(),
+            members: vec![self.to_string()],
+            store: self.clone().into(),
             descriptors: None,
         })
     }
 
     fn examine(&self) -> Result<Report, Failure> {
-        let store = self.store()?;
-        let found = runtime()?.block_on(store.examine());
-        Ok(doctor::report(store.to_string(), found.as_ref()))
+        let found = runtime()?.block_on(Self::examine(self));
+        Ok(doctor::report(self.to_string(), found.as_ref()))
     }
 
     fn prepare(&self) -> Option<Result<Prepared, Failure>> {
-        let prepared = self.store().and_then(|store| {
-            let done = runtime()?.block_on(store.init())?;
-            Ok(prepared(&store, done))
-        });
-        Some(prepared)
+        let done = runtime().and_then(|runtime| Ok(runtime.block_on(self.init())?));
+        Some(done.map(|done| prepared(self, done)))
     }
 
     #[cfg(feature = "redis")]

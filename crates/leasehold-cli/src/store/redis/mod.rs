@@ -5,7 +5,6 @@ mod quorum;
 
 use leasehold_redis::RedisStore;
 
-use crate::config::Addresses;
 use crate::output::failure::Failure;
 use crate::output::report::Report;
 use crate::runtime::runtime;
@@ -13,26 +12,16 @@ use crate::store::backend::{Backend, Opened};
 
 pub(crate) use quorum::Quorum;
 
-/// The servers at these addresses.
+/// Redis servers, and their addresses.
 #[derive(Debug)]
-pub(super) struct RedisServers<'a>(pub(super) &'a Addresses);
-
-impl RedisServers<'_> {
-    fn store(&self) -> Result<RedisStore, Failure> {
-        let urls = &self.0.urls;
-        let store = RedisStore::new(urls).map_err(|error| match urls.as_slice() {
-            [only] if !is_server(only) => {
-                Failure::usage(format!("{error}, or file:///folder for files"))
-            }
-            _ => error.into(),
-        });
-        self.0.blame(store)
-    }
+pub(super) struct RedisServers<'a> {
+    pub(super) store: RedisStore,
+    pub(super) urls: &'a [String],
 }
 
 impl Backend for RedisServers<'_> {
     fn open(&self) -> Result<Opened, Failure> {
-        let store = self.store()?;
+        let store = self.store.clone();
         Ok(Opened {
             members: store.member_ids().map(ToString::to_string).collect(),
             store: store.into(),
@@ -41,22 +30,10 @@ impl Backend for RedisServers<'_> {
     }
 
     fn examine(&self) -> Result<Report, Failure> {
-        // For its name only; sends nothing.
-        let store = self.store()?.to_string();
-        runtime()?.block_on(doctor::report(self.0, store))
+        runtime()?.block_on(doctor::report(&self.store))
     }
 
     fn quorum(&self) -> Result<Quorum, Failure> {
-        let store = self.store()?;
-        Ok(Quorum::new(store, self.0.urls.clone()))
+        Ok(Quorum::new(self.store.clone(), self.urls.to_vec()))
     }
-}
-
-/// Whether the address has a scheme of a server.
-fn is_server(url: &str) -> bool {
-    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
-    matches!(
-        scheme,
-        Some("redis" | "rediss" | "valkey" | "valkeys" | "unix")
-    )
 }

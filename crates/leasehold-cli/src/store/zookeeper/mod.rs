@@ -4,7 +4,6 @@ mod doctor;
 
 use leasehold_zookeeper::ZooKeeperStore;
 
-use crate::config::Addresses;
 use crate::output::failure::Failure;
 use crate::output::report::Report;
 use crate::runtime::runtime;
@@ -12,30 +11,18 @@ use crate::runtime::runtime;
 use crate::store::Quorum;
 use crate::store::backend::{Backend, Opened};
 
-/// The ensemble at this address, the only one of the addresses.
-#[derive(Debug)]
-pub(super) struct Ensemble<'a>(pub(super) &'a str, pub(super) &'a Addresses);
-
-impl Ensemble<'_> {
-    fn store(&self) -> Result<ZooKeeperStore, Failure> {
-        self.1.blame(ZooKeeperStore::new(self.0))
-    }
-}
-
-impl Backend for Ensemble<'_> {
+impl Backend for ZooKeeperStore {
     fn open(&self) -> Result<Opened, Failure> {
-        let store = self.store()?;
         Ok(Opened {
-            members: store.servers(),
-            store: store.into(),
+            members: self.servers(),
+            store: self.clone().into(),
             descriptors: None,
         })
     }
 
     fn examine(&self) -> Result<Report, Failure> {
-        let store = self.store()?;
-        let found = runtime()?.block_on(store.examine());
-        Ok(doctor::report(store.to_string(), &found))
+        let found = runtime()?.block_on(Self::examine(self));
+        Ok(doctor::report(self.to_string(), &found))
     }
 
     #[cfg(feature = "redis")]

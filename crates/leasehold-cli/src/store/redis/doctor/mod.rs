@@ -8,17 +8,17 @@ mod snapshot;
 mod tests;
 
 use leasehold::store::MemberStatus;
+use leasehold_redis::RedisStore;
 use serde_json::{Value, json};
 
-use crate::config::Addresses;
 use crate::output::failure::Failure;
 use crate::output::report::{Report, Subject};
 use crate::output::time_text::millis;
 use snapshot::{Server, Snapshot};
 
-/// All checks of the servers at these addresses, which `store` describes.
-pub(super) async fn report(addresses: &Addresses, store: String) -> Result<Report, Failure> {
-    let snapshot = Snapshot::find(addresses).await?;
+/// All checks of the servers of a store.
+pub(super) async fn report(store: &RedisStore) -> Result<Report, Failure> {
+    let snapshot = Snapshot::find(store.clone().read_only()).await?;
     let servers = snapshot.servers.iter().enumerate();
     let members = servers.map(|(index, server)| Subject {
         id: server.id.to_string(),
@@ -26,7 +26,7 @@ pub(super) async fn report(addresses: &Addresses, store: String) -> Result<Repor
         facts: facts(server),
     });
     Ok(Report {
-        store,
+        store: store.to_string(),
         majority: Some((snapshot.voting(), snapshot.needed())),
         checks: quorum::of_store(&snapshot),
         members: members.collect(),

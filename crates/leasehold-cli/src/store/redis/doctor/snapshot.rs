@@ -7,7 +7,6 @@ use leasehold::store::{
 use leasehold::{Client, Error};
 use leasehold_redis::{Examination, Need, RedisMember, RedisStore};
 
-use crate::config::Addresses;
 use crate::output::failure::Failure;
 use crate::output::quorum_shortfall::{have_no_record, needed};
 use crate::store::limit::ask_all;
@@ -44,11 +43,8 @@ pub(super) struct NoVote {
 const LIMIT: Duration = Duration::from_secs(5);
 
 impl Snapshot {
-    /// Asks all servers at once.
-    pub(super) async fn find(addresses: &Addresses) -> Result<Self, Failure> {
-        let store = addresses
-            .blame(RedisStore::new(&addresses.urls))?
-            .read_only();
+    /// Asks all servers of a store at once, which writes nothing.
+    pub(super) async fn find(store: RedisStore) -> Result<Self, Failure> {
         let examined = ask_all(LIMIT, store.members().iter().map(RedisMember::examine)).await;
         let is_uninitialized = is_uninitialized(&examined);
         let health = if is_uninitialized {

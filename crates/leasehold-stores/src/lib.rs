@@ -1,0 +1,67 @@
+//! All stores by URL: the address of a store is a setting, and the program works on any of them.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), leasehold::Error> {
+//! use leasehold::Client;
+//! use leasehold_stores::Connect as _;
+//!
+//! let locks = Client::connect("redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3")?;
+//! let guard = locks.lock("invoices/2026-11").acquire().await?;
+//! println!("fence {}", guard.fence());
+//! guard.release().await?;
+//! # Ok(()) }
+//! ```
+//!
+//! Without async code, it is the same call on the other client:
+//!
+//! ```
+//! use leasehold::blocking::Client;
+//! use leasehold_stores::Connect as _;
+//!
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let url = format!("file://{}", folder.path().display());
+//! let locks = Client::connect(&url)?; // "file:///var/lib/app/locks"
+//! locks.lock("nightly").acquire()?.run(|_| println!("alone on this machine"))?;
+//! # Ok::<(), leasehold::Error>(())
+//! ```
+//!
+//! [`open`] returns the store, for a client with [settings](leasehold::Client::builder) of its own. [`AnyStore`] says
+//! which store the addresses name, for programs that need more of one kind.
+//!
+//! # Addresses
+//!
+//! | address | store | feature |
+//! |---|---|---|
+//! | `file:///folder` | lock files in this folder, for one machine | `file` |
+//! | `redis://host`, `rediss://host` (TLS), `unix:///socket` | one Redis or Valkey | `redis` |
+//! | `redis://a,redis://b,redis://c` | a quorum of independent Redis servers | `redis` |
+//! | `postgres://user@host/database` | a PostgreSQL server, with its standbys as `postgres://a,b/database` | `postgres` |
+//! | `etcd://a,b,c`, `etcds://a,b,c` (TLS) | an etcd ensemble | `etcd` |
+//! | `zk://a,b,c`, `zks://a,b,c` (TLS) | a ZooKeeper ensemble | `zookeeper` |
+//!
+//! These are the addresses of the command `leasehold`, which reads them with this crate. A program and a script with
+//! the same address share their locks. The crate of each store documents the parameters of its URLs.
+//!
+//! # Features
+//!
+//! Each kind of store is a feature, and all are on by default. A program that turns them off lists those that it uses:
+//!
+//! ```toml
+//! leasehold-stores = { version = "0.1", default-features = false, features = ["redis", "ring"] }
+//! ```
+//!
+//! `ring` or `aws-lc-rs` is the cryptography of TLS. Without one, an address with TLS is an error.
+//!
+//! A program that always uses one kind of store needs only the crate of that store.
+#![forbid(unsafe_code)]
+
+mod any_store;
+mod connect;
+#[cfg(feature = "file")]
+mod folder;
+mod kind;
+
+pub use any_store::{AnyStore, open, split};
+pub use connect::Connect;
+#[cfg(feature = "file")]
+pub use folder::Folder;

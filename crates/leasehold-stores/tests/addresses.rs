@@ -1,0 +1,95 @@
+//! Which store each address names, and what is said about those that name none.
+#![cfg(all(
+    feature = "etcd",
+    feature = "file",
+    feature = "postgres",
+    feature = "redis",
+    feature = "zookeeper"
+))]
+
+use leasehold::{Client, ErrorKind, blocking};
+use leasehold_stores::{AnyStore, Connect, open, split};
+
+fn refusal(addresses: &str) -> String {
+    let error = AnyStore::parse(addresses).expect_err(addresses);
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    error.to_string()
+}
+
+#[test]
+fn each_address_names_its_store() {
+    let store = |addresses| AnyStore::parse(addresses).unwrap();
+    assert!(matches!(store("file:///tmp/locks"), AnyStore::File(_)));
+    assert!(matches!(store("postgres://a,b/app"), AnyStore::Postgres(_)));
+    assert!(matches!(store("zk://a,b,c/locks"), AnyStore::ZooKeeper(_)));
+    let AnyStore::Redis(quorum) = store("redis://a, rediss://b ,unix:///run/c.sock") else {
+        panic!("these are Redis servers");
+    };
+    assert_eq!(quorum.member_ids().count(), 3);
+    let AnyStore::Etcd(etcd) = store("etcd://a,b:2380,c") else {
+        panic!("this is an etcd ensemble");
+    };
+    assert_eq!(etcd.servers().count(), 3);
+}
+
+#[test]
+fn lists_that_are_no_store_name_the_rule() {
+    for (addresses, rule) in [
+        ("", "a store URL is empty"),
+        ("redis://a,", "a store URL is empty"),
+        ("/var/lib/locks", "is a path"),
+        ("~/locks", "is a path"),
+        ("a:6379", "no scheme"),
+        ("mysql://a", "unknown scheme"),
+        ("redis://a,file:///tmp", "cannot be part of a quorum"),
+        ("file:///tmp,redis://a", "cannot be part of a quorum"),
+        ("redis://a,zk://b", "in one address"),
+        ("postgres://a/x,postgres://b/x", "no quorum"),
+        ("redis://a:port", "1 to 65535"),
+        ("redis://a,etcd://b", "unknown scheme"),
+    ] {
+        let text = refusal(addresses);
+        assert!(text.contains(rule), "{addresses}: {text}");
+    }
+    let several = AnyStore::new(&["zk://a", "zk://b"]).unwrap_err();
+    assert!(several.to_string().contains("in one address"), "{several}");
+    assert!(AnyStore::new(&[] as &[&str]).is_err());
+}
+
+#[test]
+fn ensembles_are_one_address() {
+    assert_eq!(split(" redis://a, redis://b"), ["redis://a", "redis://b"]);
+    assert_eq!(split("zk://a,b,c/x"), ["zk://a,b,c/x"]);
+    assert_eq!(split("postgresql://a,b/x"), ["postgresql://a,b/x"]);
+}
+
+#[test]
+fn clients_with_and_without_async_share_locks() {
+    let parent = tempfile::tempdir().unwrap();
+    let url = format!("file://{}/locks", parent.path().display());
+    let blocking = <blocking::Client as Connect>::connect(&url).unwrap();
+    let client = <Client as Connect>::connect(&url).unwrap();
+    let guard = blocking.lock("nightly").acquire().unwrap();
+    let other = blocking::Client::from(client);
+    assert!(other.lock("nightly").try_acquire().unwrap().is_none());
+    guard.release().unwrap();
+    assert!(other.lock("nightly").try_acquire().unwrap().is_some());
+}
+
+#[test]
+fn no_debug_output_shows_a_password() {
+    for address in [
+        "redis://u:hunter2@a",
+        "postgres://u:hunter2@a/app",
+        "etcd://u:hunter2@a",
+        "zk://u:hunter2@a",
+    ] {
+        let store = AnyStore::parse(address).unwrap();
+        let shown = format!(
+            "{store:?} {} {:?}",
+            open(address).unwrap(),
+            open(address).unwrap()
+        );
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
+}
