@@ -7,7 +7,7 @@ use crate::suite;
 use crate::workspace::Workspace;
 
 /// Test programs that run, besides all unit tests.
-const TARGETS: [&str; 16] = [
+const TARGETS: [&str; 17] = [
     "absent_traits",
     "adding_a_store",
     "addresses",
@@ -16,6 +16,7 @@ const TARGETS: [&str; 16] = [
     "differential",
     "driver",
     "example_store",
+    "examples",
     "fork",
     "it",
     "obligations",

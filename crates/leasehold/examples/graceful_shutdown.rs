@@ -1,0 +1,37 @@
+//! A service that works under a lock until it is asked to stop. The next one then starts at once.
+#![expect(clippy::print_stdout, reason = "it shows what happens")]
+
+use std::future::{Future, pending};
+
+use leasehold::{Client, Error, Guard, memory::MemoryStore};
+
+#[tokio::main]
+pub(crate) async fn main() -> Result<(), Error> {
+    let locks = Client::new(MemoryStore::new());
+    // A service waits for a signal: tokio::signal::ctrl_c(), or SIGTERM.
+    let stop = tokio::task::yield_now();
+    serve(&locks, stop).await?;
+
+    let free = locks.lock("consumer").try_acquire().await?;
+    assert!(
+        free.is_some(),
+        "the lock is released before the process ends"
+    );
+    Ok(())
+}
+
+async fn serve(locks: &Client, stop: impl Future<Output = ()>) -> Result<(), Error> {
+    let guard = locks.lock("consumer").acquire().await?;
+    tokio::select! {
+        worked = guard.run(async |guard| consume(guard).await) => worked?,
+        // Drops the work, and then releases the lock in the background.
+        () = stop => println!("asked to stop"),
+    }
+    // Waits until the store knows. Otherwise the lock is free after its TTL.
+    locks.clone().close().await
+}
+
+async fn consume(guard: &Guard) {
+    println!("consuming with fence {}", guard.fence());
+    pending().await
+}
