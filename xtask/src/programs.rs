@@ -54,7 +54,7 @@ impl Program {
 
 // `redis-tools` contains the server under the name `redis-check-rdb`. The package `redis-server` would start a
 // system service. `gcc` alone would leave out the headers of the C library.
-const PROGRAMS: [Program; 12] = [
+const PROGRAMS: [Program; 14] = [
     Program::new(
         "redis-server",
         "redis-tools",
@@ -65,7 +65,7 @@ const PROGRAMS: [Program; 12] = [
         "python3",
         "python3-venv",
         &[],
-        "clients of redis-py and kazoo contend for the same locks",
+        "clients of redis-py and kazoo contend for the same locks, and moto is an S3",
     ),
     Program::new(
         "javac",
@@ -123,6 +123,13 @@ const PROGRAMS: [Program; 12] = [
         "util-linux",
         &[],
         "a test makes the writes of another process fail",
+    ),
+    Program::new("curl", "curl", &["moto"], "a recipe writes to S3 with it"),
+    Program::new(
+        "systemd-analyze",
+        "systemd",
+        &["systemd"],
+        "systemd reads the units of the recipes",
     ),
     Program::new(
         "script",
@@ -220,8 +227,11 @@ mod tests {
         };
         assert_eq!(names(&[]).len(), PROGRAMS.len());
         let always = ["cc", "flock", "setpriv", "prlimit", "script"];
-        assert_eq!(names(&["redis", "postgres", "etcd", "zookeeper"]), always);
-        let without = names(&["redis-py", "kazoo"]);
+        assert_eq!(
+            names(&["redis", "postgres", "etcd", "zookeeper", "moto", "systemd"]),
+            always
+        );
+        let without = names(&["redis-py", "kazoo", "moto"]);
         assert_eq!(without[..3], ["redis-server", "javac", "postgres"]);
         assert!(names(&["redis-py"]).contains(&"python3"));
     }

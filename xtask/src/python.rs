@@ -5,7 +5,7 @@ use crate::skip;
 use crate::step::{answer, succeed};
 use crate::workspace::Workspace;
 
-/// A foreign lock library, at the version that the tests know.
+/// A package of Python, at the version that the tests know.
 #[derive(Debug)]
 struct Library {
     package: &'static str,
@@ -15,8 +15,8 @@ struct Library {
     unless: &'static [&'static str],
 }
 
-/// The most used ones, for Redis and for ZooKeeper.
-const LIBRARIES: [Library; 2] = [
+/// The most used libraries of locks for Redis and for ZooKeeper, and a server with the API of S3.
+const LIBRARIES: [Library; 3] = [
     Library {
         package: "redis",
         module: "redis",
@@ -28,6 +28,12 @@ const LIBRARIES: [Library; 2] = [
         module: "kazoo.version",
         version: "2.11.0",
         unless: &["kazoo", "zookeeper"],
+    },
+    Library {
+        package: "moto[s3,server]",
+        module: "moto",
+        version: "5.2.1",
+        unless: &["moto"],
     },
 ];
 

@@ -138,7 +138,7 @@ impl Lacks {
         }
         if packages.is_empty() {
             if self.libraries {
-                text += "  redis-py and kazoo: foreign clients contend for the same locks\n";
+                text += "  redis-py and kazoo: foreign clients contend for the same locks; moto: an S3\n";
             }
             text += "`cargo xtask setup` installs what is missing under the target folder.";
             return text;

@@ -22,7 +22,7 @@ impl Skip {
     }
 }
 
-const SKIPS: [Skip; 6] = [
+const SKIPS: [Skip; 8] = [
     Skip::new(
         "redis",
         &[
@@ -37,6 +37,8 @@ const SKIPS: [Skip; 6] = [
     Skip::new("etcd", &["leasehold-etcd"], "etcd"),
     Skip::new("zookeeper", &["leasehold-zookeeper"], "zookeeper"),
     Skip::new("kazoo", &[], "kazoo"),
+    Skip::new("moto", &[], "moto"),
+    Skip::new("systemd", &[], "systemd"),
 ];
 
 /// The names after each `--skip`.

@@ -1,4 +1,4 @@
-//! Runs the console examples of README.md and docs/commands.md, and the sessions in `transcripts`, and compares what
+//! Runs the console examples of README.md, docs/commands.md and a recipe, and the sessions in `transcripts`, and compares what
 //! they print with what the files show.
 //!
 //! The examples of a page are one session of a shell in an empty folder. A page shows a line that begins with
@@ -32,6 +32,11 @@ fn command_examples_with_redis_print_what_is_shown() {
     let servers = RedisSet::start_each(HOSTS.len(), &RedisServer::builder().durable());
     let folder = tempfile::tempdir().unwrap();
     assert_session("docs/commands.md", &servers.urls(), folder.path());
+}
+
+#[test]
+fn deployment_recipe_prints_what_it_shows() {
+    assert_session("docs/recipes/deployments.md", &[]);
 }
 
 #[test]
