@@ -33,5 +33,5 @@ async fn serve(locks: &Client, stop: impl Future<Output = ()>) -> Result<(), Err
 
 async fn consume(guard: &Guard) {
     println!("consuming with fence {}", guard.fence());
-    pending().await
+    pending::<()>().await;
 }
