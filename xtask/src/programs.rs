@@ -54,7 +54,7 @@ impl Program {
 
 // `redis-tools` contains the server under the name `redis-check-rdb`. The package `redis-server` would start a
 // system service. `gcc` alone would leave out the headers of the C library.
-const PROGRAMS: [Program; 14] = [
+const PROGRAMS: [Program; 16] = [
     Program::new(
         "redis-server",
         "redis-tools",
@@ -123,6 +123,18 @@ const PROGRAMS: [Program; 14] = [
         "util-linux",
         &[],
         "a test makes the writes of another process fail",
+    ),
+    Program::new(
+        "mariadbd",
+        "mariadb-server-core",
+        &["mariadb"],
+        "the SQL of a recipe runs on a server of the tests",
+    ),
+    Program::new(
+        "mariadb",
+        "mariadb-client-core",
+        &["mariadb"],
+        "the SQL of a recipe runs on a server of the tests",
     ),
     Program::new("curl", "curl", &["moto"], "a recipe writes to S3 with it"),
     Program::new(
@@ -228,7 +240,15 @@ mod tests {
         assert_eq!(names(&[]).len(), PROGRAMS.len());
         let always = ["cc", "flock", "setpriv", "prlimit", "script"];
         assert_eq!(
-            names(&["redis", "postgres", "etcd", "zookeeper", "moto", "systemd"]),
+            names(&[
+                "redis",
+                "postgres",
+                "etcd",
+                "zookeeper",
+                "mariadb",
+                "moto",
+                "systemd"
+            ]),
             always
         );
         let without = names(&["redis-py", "kazoo", "moto"]);

@@ -149,7 +149,7 @@ impl Lacks {
         text += &format!(
             "On Debian or Ubuntu: sudo apt-get install --no-install-recommends {}\n\
              Elsewhere: install these programs with the system's package manager.\n\
-             Then run `cargo xtask test` again, or leave tests out by name: --skip redis, --skip redis-py, --skip postgres, --skip etcd, --skip zookeeper, --skip kazoo.",
+             Then run `cargo xtask test` again, or leave tests out by name: --skip redis, --skip redis-py, --skip postgres, --skip etcd, --skip zookeeper, --skip kazoo, --skip mariadb, --skip moto, --skip systemd.",
             packages.join(" ")
         );
         text
@@ -227,7 +227,7 @@ mod tests {
         ] {
             assert!(text.contains(word), "{word} in {text}");
         }
-        let command = "apt-get install --no-install-recommends bsdutils build-essential default-jdk-headless postgresql python3-venv redis-tools util-linux\n";
+        let command = "apt-get install --no-install-recommends bsdutils build-essential curl default-jdk-headless mariadb-client-core mariadb-server-core postgresql python3-venv redis-tools systemd util-linux\n";
         assert!(text.contains(command), "{text}");
     }
 

@@ -22,7 +22,7 @@ impl Skip {
     }
 }
 
-const SKIPS: [Skip; 8] = [
+const SKIPS: [Skip; 9] = [
     Skip::new(
         "redis",
         &[
@@ -37,6 +37,7 @@ const SKIPS: [Skip; 8] = [
     Skip::new("etcd", &["leasehold-etcd"], "etcd"),
     Skip::new("zookeeper", &["leasehold-zookeeper"], "zookeeper"),
     Skip::new("kazoo", &[], "kazoo"),
+    Skip::new("mariadb", &[], "mariadb"),
     Skip::new("moto", &[], "moto"),
     Skip::new("systemd", &[], "systemd"),
 ];

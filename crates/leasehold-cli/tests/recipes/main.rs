@@ -1,13 +1,15 @@
-//! What is to be copied from docs/recipes works: manifests and units are read by what reads them, and their commands run.
+//! The recipes of docs/recipes work: their commands run, systemd reads their units, and servers refuse late holders.
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests: a panic is how a test fails"
 )]
 
+mod mariadb;
+mod s3;
+
 use std::fs;
-use std::io::{BufRead as _, BufReader, Lines};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::Command;
 
 use saphyr::{LoadableYamlNode as _, Yaml};
 
@@ -15,13 +17,13 @@ use saphyr::{LoadableYamlNode as _, Yaml};
 const LEASEHOLD: &str = env!("CARGO_BIN_EXE_leasehold");
 
 /// A page of `docs/recipes`.
-fn page(name: &str) -> String {
+pub(crate) fn page(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recipes");
     fs::read_to_string(folder.join(name)).unwrap()
 }
 
 /// The blocks of a page in this language.
-fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
+pub(crate) fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
     let begin = format!("```{language}\n");
     let blocks = page.split(&begin).skip(1);
     let blocks: Vec<&str> = blocks.filter_map(|it| it.split("```").next()).collect();
@@ -149,77 +151,4 @@ fn configuration_of_the_units_names_a_quorum() {
         .unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(printed.contains("127.0.0.1:3"), "{output:?}");
-}
-
-/// A server with the API of S3.
-struct S3 {
-    process: Child,
-    address: String,
-    /// Kept open: the server prints each request.
-    _lines: Lines<BufReader<ChildStderr>>,
-}
-
-impl S3 {
-    fn start() -> Self {
-        let python = std::env::var_os("LEASEHOLD_TEST_PYTHON");
-        let python = python.expect("LEASEHOLD_TEST_PYTHON, which `cargo xtask test` sets");
-        let mut process = Command::new(python)
-            .args(["-u", "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
-        let address = |line: String| Some(line.split_once("Running on ")?.1.to_owned());
-        let found = lines.by_ref().map_while(Result::ok).find_map(address);
-        Self {
-            process,
-            address: found.expect("an address"),
-            _lines: lines,
-        }
-    }
-}
-
-impl Drop for S3 {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// A late holder that read the object before a later one wrote the same bytes, and one that comes afterwards.
-const LATE_HOLDERS: &str = r#"
-command curl -sSf --aws-sigv4 aws:amz:us-east-1:s3 --user "$AWS_KEY" -X PUT "$SERVER/bucket"
-holder() { LEASEHOLD_FENCE=$1 put_fenced "$2" "$SERVER/bucket/report"; echo "$1: $?"; }
-curl() {
-    case " $* $paused " in *" --upload-file "*" yes "*) paused=no; holder 7 same >> log ;; esac
-    command curl "$@"
-}
-echo a > same; echo b > other
-holder 5 same > log
-paused=yes holder 5 other > late
-cat late >> log
-holder 5 other >> log
-holder 9 other >> log
-cat log
-"#;
-
-#[test]
-fn moto_s3_refuses_late_holders() {
-    let page = page("fencing.md");
-    let function = blocks(&page, "sh")[0];
-    let (server, folder) = (S3::start(), tempfile::tempdir().unwrap());
-    let output = Command::new("bash")
-        .args(["-c", &format!("{function}\n{LATE_HOLDERS}")])
-        .current_dir(folder.path())
-        .env("AWS_REGION", "us-east-1")
-        .env("AWS_KEY", "key:secret")
-        .env("SERVER", &server.address)
-        .output()
-        .unwrap();
-    let log = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        log.ends_with("5: 0\n7: 0\n5: 76\n5: 76\n9: 0\n"),
-        "{output:?}"
-    );
 }
