@@ -36,7 +36,8 @@ fn command_examples_with_redis_print_what_is_shown() {
 
 #[test]
 fn deployment_recipe_prints_what_it_shows() {
-    assert_session("docs/recipes/deployments.md", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    assert_session("docs/recipes/deployments.md", &[], folder.path());
 }
 
 #[test]
