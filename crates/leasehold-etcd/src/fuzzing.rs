@@ -99,6 +99,7 @@ fn for_each_attempt(act: impl Fn(&Attempt<'_>)) {
                 names: &names,
                 request: &request,
                 lease: 0x1f,
+                number: 0x1f,
                 fence_lease: 7,
                 standing,
             });

@@ -15,7 +15,7 @@ pub(crate) struct Names {
 }
 
 /// Which of the three parts of a lock's directory a key is in. The parts follow each other in the order of keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Position {
     /// A writer or a permit in the queue: the lease id alone, as other clients write it.
     Queue,
@@ -47,10 +47,10 @@ impl Names {
         Self { prefix }
     }
 
-    /// Returns the key of a lease in the directory of a lock.
-    pub(crate) fn entry(&self, lock: &Key, position: Position, lease: i64) -> Vec<u8> {
+    /// Returns the key with this number in the directory of a lock. A number is the id of a lease, often of an earlier one.
+    pub(crate) fn entry(&self, lock: &Key, position: Position, number: i64) -> Vec<u8> {
         let letter = position.letter();
-        self.directory(lock, &format!("{letter}{lease:x}"))
+        self.directory(lock, &format!("{letter}{number:x}"))
     }
 
     /// Returns the writers and permits in the queue of a lock. Hexadecimal digits sort before `g`.
@@ -121,7 +121,7 @@ impl Names {
         format!("{}{}probe", self.prefix, Key::RESERVED_PREFIX).into_bytes()
     }
 
-    /// Returns the lock, the part of its directory and the lease that a key belongs to. Returns `None` for a key that
+    /// Returns the lock, the part of its directory and the number of a key. Returns `None` for a key that
     /// is no entry of a lock.
     pub(crate) fn parse<'a>(&self, key: &'a [u8]) -> Option<(&'a str, Position, i64)> {
         let rest = key.strip_prefix(self.prefix.as_bytes())?;
@@ -137,8 +137,8 @@ impl Names {
         if !digits.bytes().all(is_digit) || lock.starts_with(Key::RESERVED_PREFIX) {
             return None;
         }
-        let lease = i64::from_str_radix(digits, 16).ok()?;
-        Some((lock, position, lease))
+        let number = i64::from_str_radix(digits, 16).ok()?;
+        Some((lock, position, number))
     }
 
     fn directory(&self, lock: &Key, last: &str) -> Vec<u8> {

@@ -22,6 +22,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) names: &'a Names,
     pub(crate) request: &'a LockRequest,
     pub(crate) lease: i64,
+    /// The number of the key.
+    pub(crate) number: i64,
     /// The lease of the fence.
     pub(crate) fence_lease: i64,
     pub(crate) standing: Standing,
@@ -71,7 +73,7 @@ impl Attempt<'_> {
     /// Returns the key of the owner.
     pub(crate) fn key(&self) -> Vec<u8> {
         self.names
-            .entry(&self.request.key, self.position(), self.lease)
+            .entry(&self.request.key, self.position(), self.number)
     }
 
     pub(crate) fn position(&self) -> Position {

@@ -22,6 +22,7 @@ fn attempt<'a>(names: &'a Names, request: &'a LockRequest, standing: Standing) -
         names,
         request,
         lease: 0x1f,
+        number: 0x1f,
         fence_lease: 7,
         standing,
     }

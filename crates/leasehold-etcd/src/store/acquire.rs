@@ -47,13 +47,16 @@ pub(super) async fn acquire(
     } else {
         Standing::Newcomer
     };
-    let attempt = Attempt {
+    let lease = lease_id(request.owner);
+    let mut attempt = Attempt {
         names: &inner.names,
         request,
-        lease: lease_id(request.owner),
+        lease,
+        number: lease,
         fence_lease,
         standing,
     };
+    attempt.number = inner.used.take(&request.key, attempt.position(), lease);
     let own = OwnLease {
         key: attempt.key(),
         is_held: false,

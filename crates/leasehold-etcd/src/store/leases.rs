@@ -2,12 +2,12 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use leasehold::Error;
 use leasehold::store::{LockRequest, Owner, Term};
+use leasehold::{Error, Key};
 
 use super::session::Inner;
 use crate::client::Failure;
-use crate::locking::{SharedLease, lease_id};
+use crate::locking::{Names, Position, SharedLease, lease_id};
 use crate::proto::{LeaseGrantRequest, TxnRequest, TxnResponse};
 
 /// The leases of the client that may have an entry, by owner.
@@ -36,6 +36,40 @@ impl OwnLeases {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Owner, OwnLease>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The numbers of keys that the client used, and that do not exist now, by lock and part of its directory. A server keeps the
+/// names of deleted keys, and reads them at each attempt. So a client uses its keys again.
+#[derive(Debug, Default)]
+pub(super) struct UsedKeys(Mutex<HashMap<(String, Position), Vec<i64>>>);
+
+/// For how many locks a client remembers its keys.
+const LOCKS_MAX: usize = 1024;
+
+impl UsedKeys {
+    /// Returns the number of a key for an entry; that of the lease if there is no key to use again.
+    pub(super) fn take(&self, lock: &Key, position: Position, lease: i64) -> i64 {
+        let mut used = self.lock();
+        let numbers = used.get_mut(&(lock.to_string(), position));
+        numbers.and_then(Vec::pop).unwrap_or(lease)
+    }
+
+    /// Remembers the key of an entry whose lease was revoked.
+    pub(super) fn put(&self, names: &Names, key: &[u8]) {
+        let Some((lock, position, number)) = names.parse(key) else {
+            return;
+        };
+        let mut used = self.lock();
+        if used.len() >= LOCKS_MAX {
+            used.clear();
+        }
+        let numbers = used.entry((lock.to_owned(), position)).or_default();
+        numbers.push(number);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, Position), Vec<i64>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

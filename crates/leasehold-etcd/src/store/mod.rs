@@ -14,12 +14,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leasehold::env::Env;
 use leasehold::store::{
-    Exclusion, Expiry, Guarantees, LeaseTerms, Order, Owner, Session, SessionContext, Store,
+    Exclusion, Expiry, Guarantees, LeaseTerms, Order, Session, SessionContext, Store,
 };
-use leasehold::{Error, Key};
+use leasehold::{Error, Fence, Key};
+use tokio::runtime::Handle;
 
-use crate::locking::{Names, Position, lease_id};
+use crate::locking::Entry;
 use crate::settings::Settings;
 pub use examine::{EtcdFacts, ServerFacts, ServerStatus};
 use session::EtcdSession;
@@ -64,29 +66,42 @@ impl EtcdStore {
         Ok(Self { settings })
     }
 
-    /// Returns the key that `owner` writes for an exclusive lock or a permit. It exists while the owner holds the lock
-    /// or waits for it, with a create revision of its own. So a transaction that compares this revision takes effect
-    /// only while the lock is held.
+    /// Returns the key of the guard that holds the lock with this fence; `None` if none does.
     ///
-    /// The key of a lock that was taken [ahead of the queue](leasehold::Lock::barging), or shared, has a letter in front
-    /// of its last part.
+    /// It exists while the guard holds the lock, with a create revision of its own. So a transaction that compares this
+    /// revision takes effect only while the lock is held. The method opens a connection of its own.
+    ///
+    /// # Errors
+    ///
+    /// If no server answers, or the login may not read the keys.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time. Needs a Tokio runtime.
     ///
     /// # Examples
     ///
-    /// ```
-    /// use leasehold::{Key, env::SystemEntropy};
-    /// use leasehold::store::{ClientId, Owner};
+    /// ```no_run
+    /// # async fn example() -> Result<(), leasehold::Error> {
+    /// use leasehold::Client;
     /// use leasehold_etcd::EtcdStore;
     ///
-    /// let store = EtcdStore::new("etcd://10.0.0.1?prefix=app/")?;
-    /// let owner = Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy);
-    /// assert!(store.entry_key(&Key::new("job")?, owner).starts_with("app/job/"));
-    /// # Ok::<(), leasehold::Error>(())
+    /// let store = EtcdStore::new("etcd://10.0.0.1,10.0.0.2,10.0.0.3")?;
+    /// let locks = Client::new(store.clone());
+    /// let guard = locks.lock("nightly").acquire().await?;
+    /// let key = store.holder_key(guard.key(), guard.fence()).await?;
+    /// // Read its create revision, and compare that in the transaction of your client.
+    /// # let _ = key; Ok(()) }
     /// ```
-    pub fn entry_key(&self, key: &Key, owner: Owner) -> String {
-        let names = Names::new(&self.settings.prefix);
-        let entry = names.entry(key, Position::Queue, lease_id(owner));
-        String::from_utf8_lossy(&entry).into_owned()
+    pub async fn holder_key(&self, key: &Key, fence: Fence) -> Result<Option<String>, Error> {
+        let env = Env::default();
+        let info = Arc::new(env.this_process(None));
+        let context = SessionContext::new(env, info, Handle::current());
+        let session = EtcdSession::open(Arc::clone(&self.settings), context);
+        let entries = session.0.entries_of(key).await?;
+        let is_of = |entry: &Entry| entry.stored.as_ref().and_then(|it| it.fence) == Some(fence);
+        let found = entries.into_iter().find(is_of);
+        Ok(found.map(|entry| String::from_utf8_lossy(&entry.key).into_owned()))
     }
 
     /// Returns the addresses of the servers, without credentials.

@@ -37,7 +37,7 @@ impl Inner {
     async fn release_in_time(&self, request: &LockRequest) -> Result<ReleaseReply, Error> {
         let own = self.own.remove(request.owner);
         let end = self.now() + request.ttl;
-        let mut is_held = own.map(|own| own.is_held);
+        let mut is_held = own.as_ref().map(|own| own.is_held);
         let mut is_repeated = false;
         loop {
             let answer = async {
@@ -51,6 +51,9 @@ impl Inner {
             };
             let answer = answer.await;
             let holds = is_held == Some(true);
+            if let (Ok(_), Some(own)) = (&answer, &own) {
+                self.used.put(&self.names, &own.key);
+            }
             match answer {
                 Ok(_) if holds => return Ok(ReleaseReply::Released),
                 // The first of two revocations may have ended the lease.

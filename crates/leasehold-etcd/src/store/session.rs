@@ -9,7 +9,7 @@ use leasehold::store::{
 use tokio_util::task::TaskTracker;
 
 use super::acquire;
-use super::leases::{OwnLeases, SharedLeases};
+use super::leases::{OwnLeases, SharedLeases, UsedKeys};
 use super::release;
 use crate::client::EtcdClient;
 use crate::locking::Names;
@@ -25,6 +25,7 @@ pub(super) struct Inner {
     pub(super) context: SessionContext,
     pub(super) names: Names,
     pub(super) own: OwnLeases,
+    pub(super) used: UsedKeys,
     pub(super) shared: SharedLeases,
     /// The tasks that release.
     pub(super) releases: TaskTracker,
@@ -39,6 +40,7 @@ impl EtcdSession {
             client: EtcdClient::new(settings, context.clone()),
             context,
             own: OwnLeases::default(),
+            used: UsedKeys::default(),
             shared: SharedLeases::default(),
             releases,
         }))

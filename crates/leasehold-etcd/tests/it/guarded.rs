@@ -23,7 +23,8 @@ async fn transaction_of_a_former_holder_has_no_effect() {
     };
     let guard = lock(&client, "job").acquire().await.unwrap();
     let name = Key::new("job").unwrap();
-    let key = store.entry_key(&name, guard.owner());
+    let key = store.holder_key(&name, guard.fence()).await;
+    let key = key.unwrap().unwrap();
     let shown = server.etcdctl(&["get", &key, "--write-out=fields"]);
     let shown = String::from_utf8(shown.stdout).unwrap();
     let line = shown
@@ -32,5 +33,10 @@ async fn transaction_of_a_former_holder_has_no_effect() {
     let revision = line.unwrap().rsplit(' ').next().unwrap();
     assert!(work(&key, revision).starts_with("SUCCESS"));
     guard.release().await.unwrap();
+    assert!(work(&key, revision).starts_with("FAILURE"));
+    // The next guard of the client uses the key again.
+    let next = lock(&client, "job").acquire().await.unwrap();
+    let again = store.holder_key(&name, next.fence()).await;
+    assert_eq!(again.unwrap().unwrap(), key);
     assert!(work(&key, revision).starts_with("FAILURE"));
 }

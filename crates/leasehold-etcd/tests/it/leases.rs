@@ -24,7 +24,8 @@ async fn next_renewal_reports_a_lease_that_ended_early() {
     let guard = client.lock(&key).ttl(Duration::from_secs(6)).acquire();
     let guard = guard.await.unwrap();
     let store = EtcdStore::new(&url(&server)).unwrap();
-    let entry = store.entry_key(&key, guard.owner());
+    let entry = store.holder_key(&key, guard.fence()).await;
+    let entry = entry.unwrap().unwrap();
     assert_eq!(keys(&server), std::slice::from_ref(&entry));
     // As a leader does that was stopped for too long.
     let lease = entry.strip_prefix("job/").unwrap();
@@ -49,13 +50,22 @@ async fn waiter_whose_entry_is_deleted_queues_again() {
     until("the waiter is in the queue", || keys(&server).len() == 2);
     let before = keys(&server);
     let store = EtcdStore::new(&url(&server)).unwrap();
-    let holders = store.entry_key(held.key(), held.owner());
+    let holders = store.holder_key(held.key(), held.fence()).await;
+    let holders = holders.unwrap().unwrap();
     let waiters = before.iter().find(|key| **key != holders).unwrap();
+    // With another owner, but perhaps with the same key.
+    let values = || {
+        let output = server.etcdctl(&["get", "--prefix", "--print-value-only", "job/"]);
+        let values = String::from_utf8(output.stdout).unwrap();
+        values.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let held_and_waiting = values();
     let deleted = server.etcdctl(&["del", waiters]);
     assert!(deleted.status.success(), "{deleted:?}");
     until("the waiter is in the queue again", || {
-        let keys = keys(&server);
-        keys.len() == 2 && !keys.contains(waiters)
+        let values = values();
+        let is_new = |value: &&String| !held_and_waiting.contains(value);
+        values.len() == 2 && values.iter().filter(is_new).count() == 1
     });
     let fence = held.fence();
     held.release().await.unwrap();
