@@ -1,13 +1,13 @@
 //! The only file that reads time.
 
 use std::fmt;
-use std::fs;
 use std::future::Future;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::boxed::BoxFuture;
+use super::platform;
 #[doc(inline)]
 pub use leasehold_types::{BootInstant, WallTime};
 
@@ -21,14 +21,9 @@ impl BootId {
     ///
     /// # Errors
     ///
-    /// If `/proc` cannot be read.
+    /// If `/proc` cannot be read, and always on Windows.
     pub fn of_this_process() -> io::Result<Self> {
-        let mut boot = fs::read("/proc/sys/kernel/random/boot_id")?;
-        // Another time namespace may count from a different origin. Kernels before 5.6 have only one.
-        if let Ok(namespace) = fs::read_link("/proc/self/ns/time") {
-            boot.extend_from_slice(namespace.as_os_str().as_encoded_bytes());
-        }
-        Ok(Self(fnv1a(&boot)))
+        platform::boot().map(|boot| Self(fnv1a(&boot)))
     }
 
     /// No boot of any machine, for what no clock of a machine measures. A hash is never zero in practice.
@@ -115,7 +110,10 @@ pub async fn within<F: Future>(
     }
 }
 
-/// The machine's clocks: `CLOCK_BOOTTIME` for spans and deadlines, `CLOCK_REALTIME` for the wall.
+/// The machine's clocks: one that counts suspend for spans and deadlines, and the wall clock.
+///
+/// The first is `CLOCK_BOOTTIME` on Linux, `CLOCK_MONOTONIC_RAW` on macOS, and `QueryInterruptTimePrecise` on
+/// Windows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -137,13 +135,15 @@ const TICK: Duration = Duration::from_millis(250);
 
 impl Clock for SystemClock {
     fn now(&self) -> BootInstant {
-        let since_boot = read(nix::time::ClockId::CLOCK_BOOTTIME);
-        let nanos = u64::try_from(since_boot.as_nanos()).unwrap_or(u64::MAX);
+        let nanos = u64::try_from(platform::since_boot().as_nanos()).unwrap_or(u64::MAX);
         BootInstant::from_nanos(nanos.saturating_add(PAUSED.load(Ordering::Acquire)))
     }
 
     fn wall(&self) -> WallTime {
-        let since_epoch = read(nix::time::ClockId::CLOCK_REALTIME);
+        #[expect(clippy::disallowed_methods, reason = "the one place that reads time")]
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        // A clock before 1970 reads as 1970.
+        let since_epoch = since_epoch.unwrap_or_default();
         WallTime::from_micros(u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX))
     }
 
@@ -170,14 +170,6 @@ fn move_ahead(total: &AtomicU64, span: Duration) {
     let add = |total: u64| Some(total.saturating_add(nanos));
     // This cannot fail, because `add` always returns a value.
     let _ = total.fetch_update(Ordering::AcqRel, Ordering::Acquire, add);
-}
-
-fn read(clock: nix::time::ClockId) -> Duration {
-    match clock.now() {
-        Ok(time) => Duration::from(time),
-        // Linux has had both clocks since 2.6.39. Without one, no lease is safe.
-        Err(errno) => unreachable!("clock_gettime failed: {errno}"),
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod boxed;
 pub mod clock;
+pub(crate) mod platform;
 
 pub use boxed::BoxFuture;
 #[doc(inline)]
@@ -37,10 +38,7 @@ impl Env {
 
     /// Describes a new client in the calling process. `program` defaults to the executable's name.
     pub fn this_process(&self, program: Option<String>) -> ClientInfo {
-        let host = nix::unistd::gethostname().map_or_else(
-            |_| "unknown".into(),
-            |name| name.to_string_lossy().into_owned(),
-        );
+        let host = platform::host_name().unwrap_or_else(|| "unknown".into());
         let executable = || {
             let path = std::env::current_exe().ok()?;
             Some(path.file_name()?.to_string_lossy().into_owned())

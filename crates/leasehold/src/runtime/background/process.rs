@@ -1,4 +1,4 @@
-use std::os::unix::fs::MetadataExt as _;
+use crate::env::platform;
 
 /// The process that a value belongs to. A forked child has a copy of the value, and is another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,12 +13,8 @@ impl Process {
     /// Returns the calling process.
     pub fn current() -> Self {
         let pid = std::process::id();
-        let namespace = || std::fs::metadata("/proc/self/ns/pid").ok();
-        let namespace = (pid == 1).then(namespace).flatten();
-        Self {
-            pid,
-            namespace: namespace.map(|it| (it.dev(), it.ino())),
-        }
+        let namespace = (pid == 1).then(platform::pid_namespace).flatten();
+        Self { pid, namespace }
     }
 
     /// Returns whether this is the calling process. One system call, except for pid 1.
