@@ -7,6 +7,7 @@ pub(crate) mod encoder;
 pub(crate) mod pipeline;
 mod probe;
 pub(crate) mod raw_request;
+pub(crate) mod readiness;
 mod registration;
 mod silence;
 pub(crate) mod socket;

@@ -1,6 +1,5 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -11,7 +10,9 @@ use leasehold::{Error, ErrorKind};
 use leasehold_credentials::TlsStream;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
 use tokio_rustls::rustls::ClientConnection;
 
 use super::tls::Tls;
@@ -22,6 +23,7 @@ use crate::url::{Address, RedisUrl};
 #[derive(Debug)]
 pub(crate) enum Stream {
     Tcp(TcpStream),
+    #[cfg(unix)]
     Unix(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
@@ -29,19 +31,21 @@ pub(crate) enum Stream {
 /// A connection to a server, which any thread may read and write. It belongs to no runtime and never blocks.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    plain: PlainSocket,
+    pub(super) plain: PlainSocket,
     /// The encryption, if there is one.
     tls: Option<Mutex<ClientConnection>>,
 }
 
 #[derive(Debug)]
-enum PlainSocket {
+pub(super) enum PlainSocket {
     Tcp(std::net::TcpStream),
+    #[cfg(unix)]
     Unix(std::os::unix::net::UnixStream),
 }
 
 /// The longest time that the server's kernel may leave data unacknowledged. It ends half-open
 /// connections.
+#[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(20);
 
 /// When and how often the kernel probes a silent connection.
@@ -56,10 +60,14 @@ impl Stream {
             Error::new(ErrorKind::Unreachable, message).with_source(error)
         };
         match &url.address {
+            #[cfg(unix)]
             Address::Unix(path) => {
                 let stream = UnixStream::connect(path).await.map_err(failed)?;
                 Ok(Self::Unix(stream))
             }
+            // No URL has such an address.
+            #[cfg(not(unix))]
+            Address::Unix(_) => Err(failed(io::ErrorKind::Unsupported.into())),
             Address::Tcp { host, port, .. } => {
                 let stream = connect(host, *port).await.map_err(failed)?;
                 prepare(&stream).map_err(failed)?;
@@ -75,6 +83,7 @@ impl Stream {
     pub(crate) fn into_socket(self) -> io::Result<Socket> {
         let (plain, tls) = match self {
             Self::Tcp(stream) => (PlainSocket::Tcp(stream.into_std()?), None),
+            #[cfg(unix)]
             Self::Unix(stream) => (PlainSocket::Unix(stream.into_std()?), None),
             Self::Tls(stream) => {
                 let (stream, tls) = stream.into_inner();
@@ -117,6 +126,7 @@ impl AsyncRead for Stream {
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_read(context, room),
+            #[cfg(unix)]
             Self::Unix(stream) => Pin::new(stream).poll_read(context, room),
             Self::Tls(stream) => Pin::new(stream).poll_read(context, room),
         }
@@ -131,6 +141,7 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            #[cfg(unix)]
             Self::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
             Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
         }
@@ -139,6 +150,7 @@ impl AsyncWrite for Stream {
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_flush(context),
+            #[cfg(unix)]
             Self::Unix(stream) => Pin::new(stream).poll_flush(context),
             Self::Tls(stream) => Pin::new(stream).poll_flush(context),
         }
@@ -147,6 +159,7 @@ impl AsyncWrite for Stream {
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            #[cfg(unix)]
             Self::Unix(stream) => Pin::new(stream).poll_shutdown(context),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
         }
@@ -212,9 +225,11 @@ impl Socket {
     /// sending, and an attempt that was given up could take the lock seconds later. The end of the process is an
     /// ordinary close: what the client wrote last, such as a release, still arrives.
     pub(crate) fn abort(&self) {
-        let PlainSocket::Tcp(stream) = &self.plain else {
+        let stream = match &self.plain {
+            PlainSocket::Tcp(stream) => stream,
             // A socket of this machine has no data on its way.
-            return;
+            #[cfg(unix)]
+            PlainSocket::Unix(_) => return,
         };
         if let Err(error) = SockRef::from(stream).set_linger(Some(Duration::ZERO)) {
             tracing::debug!(%error, "the close of the connection does not drop what is on its way");
@@ -235,25 +250,11 @@ impl Socket {
     }
 }
 
-impl AsRawFd for Socket {
-    fn as_raw_fd(&self) -> RawFd {
-        self.as_fd().as_raw_fd()
-    }
-}
-
-impl AsFd for Socket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match &self.plain {
-            PlainSocket::Tcp(stream) => stream.as_fd(),
-            PlainSocket::Unix(stream) => stream.as_fd(),
-        }
-    }
-}
-
 impl io::Read for &PlainSocket {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         match self {
             PlainSocket::Tcp(stream) => (&mut &*stream).read(room),
+            #[cfg(unix)]
             PlainSocket::Unix(stream) => (&mut &*stream).read(room),
         }
     }
@@ -263,6 +264,7 @@ impl io::Write for &PlainSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             PlainSocket::Tcp(stream) => (&mut &*stream).write(bytes),
+            #[cfg(unix)]
             PlainSocket::Unix(stream) => (&mut &*stream).write(bytes),
         }
     }

@@ -13,11 +13,10 @@ use std::task::{Context, Poll};
 use futures_util::task::AtomicWaker;
 use leasehold::Error;
 use leasehold_quorum::{MemberIndex, PerMember};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
 
 use super::shared::Shared;
+use crate::connection::readiness::Readiness;
 use crate::connection::socket::{Socket, broken};
 use crate::resp::Parser;
 
@@ -55,7 +54,7 @@ pub(super) struct Incoming {
     /// Why the connection cannot be used further.
     error: Option<Error>,
     /// The registration at a runtime, and the reader that made it.
-    registered: Option<(u64, AsyncFd<Arc<Socket>>)>,
+    registered: Option<(u64, Readiness)>,
 }
 
 impl Reading {
@@ -228,13 +227,7 @@ impl Incoming {
         }
         // One runtime at a time has the socket.
         self.registered = None;
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        #[expect(
-            deprecated,
-            reason = "its successor is unsafe, for descriptors that change; that of a socket never does"
-        )]
-        let registered = AsyncFd::with_interest(Arc::clone(&self.socket), interest);
-        match registered {
+        match Readiness::of(&self.socket) {
             Ok(registered) => self.registered = Some((reader, registered)),
             Err(error) => self.end(broken(&error)),
         }
@@ -249,15 +242,11 @@ impl Incoming {
         let mut is_any = false;
         while self.error.is_none()
             && let Some((_, registered)) = &self.registered
-            && let Poll::Ready(ready) = registered.poll_read_ready(context)
+            && let Poll::Ready(ready) = registered.poll_readable(context)
         {
-            match ready {
-                // A reset of the readiness keeps what arrives from here on.
-                Ok(mut ready) => ready.clear_ready(),
-                Err(error) => {
-                    self.end(broken(&error));
-                    return true;
-                }
+            if let Err(error) = ready {
+                self.end(broken(&error));
+                return true;
             }
             is_any |= self.read();
         }
@@ -265,17 +254,8 @@ impl Incoming {
     }
 
     fn poll_writable(&mut self, context: &mut Context<'_>) -> bool {
-        let Some((_, registered)) = &self.registered else {
-            return false;
-        };
-        match registered.poll_write_ready(context) {
-            Poll::Ready(Ok(mut ready)) => {
-                ready.clear_ready();
-                true
-            }
-            Poll::Ready(Err(_)) => true,
-            Poll::Pending => false,
-        }
+        let registered = self.registered.as_ref();
+        registered.is_some_and(|(_, registered)| registered.poll_writable(context).is_ready())
     }
 
     /// Reads all that has arrived. Returns whether there was something.

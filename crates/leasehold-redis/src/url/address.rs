@@ -51,6 +51,9 @@ pub(super) fn tcp_address(place: &str, tls: bool) -> Result<Address, String> {
 }
 
 pub(super) fn unix_address(place: &str, path: Option<&str>) -> Result<Address, String> {
+    if cfg!(not(unix)) {
+        return Err("unix:// needs a system with Unix sockets; use redis://host".into());
+    }
     match path {
         Some(path) if place.is_empty() && !path.is_empty() => {
             let path = decoded(path)?;
