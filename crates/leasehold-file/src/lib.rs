@@ -90,6 +90,12 @@
 //! lock of a parent that died without releasing it.
 #![forbid(unsafe_code)]
 
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "leasehold-file and the command `leasehold` need Linux: lock files need OFD locks, inotify and /proc. \
+     The other libraries also work on macOS and Windows, with a store on a server"
+);
+
 mod directory;
 mod failure;
 mod format;
