@@ -99,6 +99,10 @@ fn perform(subcommand: &Subcommand, output: &Output) -> Result<ExitCode, Failure
         Subcommand::Elect(args) if args.observe => elect::observe(args, output),
         Subcommand::Elect(args) => elect::elect(args, output),
         Subcommand::Completions { shell } => completions::completions(*shell),
-        Subcommand::Man { subcommand } => man::manual(subcommand),
+        Subcommand::Man {
+            write: Some(folder),
+            ..
+        } => man::write_all(folder),
+        Subcommand::Man { subcommand, .. } => man::manual(subcommand),
     }
 }

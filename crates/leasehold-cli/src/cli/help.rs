@@ -346,5 +346,8 @@ leasehold exporter --textfile /var/lib/node_exporter/leasehold.prom",
         "completions",
         "leasehold completions bash > ~/.local/share/bash-completion/completions/leasehold",
     ),
-    ("man", "leasehold man run | man -l -"),
+    (
+        "man",
+        "leasehold man run | man -l -\nleasehold man --write ~/.local/share/man/man1",
+    ),
 ];

@@ -1,4 +1,6 @@
+use std::fs;
 use std::io;
+use std::path::Path;
 
 use clap::Command;
 use clap_mangen::Man;
@@ -19,6 +21,37 @@ pub(crate) fn manual(words: &[String]) -> Result<ExitCode, Failure> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let page = render(command, version, &help::sections(&words));
     print(page.map_err(|error| Failure::of_stdout(&error))?)
+}
+
+/// Writes the man pages of the program and of all subcommands to `folder`.
+pub(crate) fn write_all(folder: &Path) -> Result<ExitCode, Failure> {
+    let mut program = cli::program();
+    program.build();
+    let version = program.render_version().trim_end().to_owned();
+    write_with_subcommands(folder, program, &version, &[])?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_with_subcommands(
+    folder: &Path,
+    command: Command,
+    version: &str,
+    words: &[&str],
+) -> Result<(), Failure> {
+    for inner in command.get_subcommands() {
+        let name = inner.get_name();
+        if name != "help" && !inner.is_hide_set() {
+            write_with_subcommands(folder, inner.clone(), version, &[words, &[name]].concat())?;
+        }
+    }
+    let name = [&["leasehold"], words].concat().join("-");
+    let file = folder.join(format!("{name}.1"));
+    let page = render(command, version.to_owned(), &help::sections(words));
+    page.and_then(|page| fs::write(&file, page))
+        .map_err(|error| {
+            let text = format!("cannot write the man page {}: {error}", file.display());
+            Failure::new(ExitCode::IO, text)
+        })
 }
 
 /// The page, with a section of its own for each of `sections`. In `--help` they are the text after the

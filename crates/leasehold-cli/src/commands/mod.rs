@@ -22,6 +22,8 @@ pub(crate) mod wait;
 pub(crate) mod waiters;
 pub(crate) mod watch;
 
+use std::path::PathBuf;
+
 use clap_complete::Shell;
 
 use crate::commands::break_lock::BreakArgs;
@@ -296,6 +298,12 @@ pub(crate) enum Subcommand {
         ///
         /// Without it, prints the page of leasehold itself.
         subcommand: Vec<String>,
+
+        /// Write the pages of all subcommands to this folder.
+        ///
+        /// The files are named as `man` expects, for example leasehold-run.1.
+        #[arg(long, value_name = "FOLDER", conflicts_with = "subcommand")]
+        write: Option<PathBuf>,
     },
 }
 

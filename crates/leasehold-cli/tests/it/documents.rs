@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use crate::support::harness::Sandbox;
@@ -70,6 +71,24 @@ fn all_subcommands(sandbox: &Sandbox) -> Vec<String> {
     let inner: Vec<String> = inner.collect();
     all.extend(inner);
     all
+}
+
+#[test]
+fn written_pages_are_those_of_all_subcommands() {
+    let sandbox = Sandbox::new();
+    let folder = sandbox.path("man1");
+    std::fs::create_dir(&folder).unwrap();
+    sandbox.run("man --write man1").succeeds();
+    let names = all_subcommands(&sandbox).into_iter().chain([String::new()]);
+    let names: BTreeSet<String> = names.collect();
+    for name in &names {
+        let file = format!("leasehold {name}").trim().replace(' ', "-") + ".1";
+        let page = std::fs::read_to_string(folder.join(file)).unwrap();
+        assert_eq!(page, sandbox.run(&format!("man {name}")).stdout);
+    }
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), names.len());
+    let refused = sandbox.run("man --write missing/folder");
+    refused.fails(74, &["cannot write the man page missing/folder/leasehold"]);
 }
 
 #[test]
