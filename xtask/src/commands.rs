@@ -33,6 +33,7 @@ pub(crate) fn verify(workspace: &Workspace, skipped: &[String]) -> Result<(), Fa
         let mut doc = cargo(workspace, "doc --workspace --no-deps --locked");
         succeed(doc.env("RUSTDOCFLAGS", "-D warnings"))
     })?;
+    step("crates", || pack(workspace))?;
     step("tests", || suite::run(workspace, skipped))?;
     println!("verify: everything holds");
     Ok(())
@@ -48,6 +49,16 @@ const FEATURES: [&str; 7] = [
     "exporter",
     "top",
 ];
+
+/// Packs each published crate as for crates.io. Their build is that of the tests.
+fn pack(workspace: &Workspace) -> Result<(), String> {
+    let words = "package --quiet --offline --locked --allow-dirty --no-verify";
+    let mut package = cargo(workspace, words);
+    for name in lint::published(&workspace.root().join("crates"))? {
+        package.args(["--package", &name]);
+    }
+    succeed(&mut package)
+}
 
 /// Installs what the tests need, then runs them all.
 pub(crate) fn test(workspace: &Workspace, skipped: &[String]) -> Result<(), Failure> {

@@ -13,6 +13,8 @@ mod bench;
 mod commands;
 mod lint;
 mod mutants;
+mod package;
+mod platforms;
 mod postgres;
 mod programs;
 mod python;
@@ -41,6 +43,8 @@ Usage: cargo xtask COMMAND
   faults   [--minutes N] [--seed N] [--only FAULT]   breaks real servers
   bench    [--quick] [SECTION]...   compares with other libraries; `report` writes
   instructions [--record | --profile] [NAME]...      counts instructions of hot paths
+  package  [x86_64|aarch64]...  builds and checks the packages of the command
+  platforms                     compiles the libraries for macOS and Windows
   servers  [N]                  runs N Redis servers (default 5) until Ctrl-C
 
 --skip leaves out tests that need NAME: redis, redis-py, postgres or etcd.
@@ -103,6 +107,8 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "faults" => Ok(commands::faults(&find()?, rest)?),
         "bench" => Ok(bench::run(&find()?, rest)?),
         "instructions" => Ok(commands::instructions(&find()?, rest)?),
+        "package" => Ok(package::run(&find()?, rest)?),
+        "platforms" => none(rest).and_then(|()| Ok(platforms::run(&find()?)?)),
         "servers" => Ok(commands::servers(&find()?, rest)?),
         unknown => Err(Failure::Usage(format!("unknown command {unknown:?}"))),
     }

@@ -159,6 +159,25 @@ pub(crate) const VALGRIND: Program = Program::new(
     "callgrind counts the instructions of the hot paths",
 );
 
+/// Renders the manual pages of the packages.
+pub(crate) const MAN: Program = Program::new("man", "man-db", &[], "the manual pages are rendered");
+
+/// Runs binaries for another kind of machine.
+pub(crate) const QEMU: Program = Program::new(
+    "qemu-aarch64-static",
+    "qemu-user-static",
+    &[],
+    "a binary for another kind of machine runs",
+);
+
+/// Reads the units of the packages.
+pub(crate) const SYSTEMD: Program = Program::new(
+    "systemd-analyze",
+    "systemd",
+    &[],
+    "the example units are read",
+);
+
 /// Whether it can be found.
 pub(crate) fn has(path: &OsString, program: &Program) -> bool {
     find(path, program.name).is_some()

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::step::step;
 use crate::workspace::Workspace;
 use imports::Imports;
+pub(crate) use packages::published;
 
 /// Lines of a file, including its unit tests.
 const FILE_MAX: usize = 500;

@@ -1,7 +1,7 @@
 //! What the page of each published crate needs.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What the manifest of a published crate has.
 const FIELDS: [&str; 5] = [
@@ -17,13 +17,8 @@ const FILES: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
 /// Returns what the published crates in `folder` lack.
 pub(super) fn check(folder: &Path) -> Result<Vec<String>, String> {
-    let failed = |error| format!("{}: {error}", folder.display());
     let mut violations = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        let Ok(manifest) = fs::read_to_string(path.join("Cargo.toml")) else {
-            continue;
-        };
+    for (path, manifest) in manifests(folder)? {
         let lacks = FILES.into_iter().find(|file| !path.join(file).exists());
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         violations.extend(violation(&name, &manifest, lacks));
@@ -31,12 +26,35 @@ pub(super) fn check(folder: &Path) -> Result<Vec<String>, String> {
     Ok(violations)
 }
 
+/// Returns the names of the published crates in `folder`.
+pub(crate) fn published(folder: &Path) -> Result<Vec<String>, String> {
+    let published = manifests(folder)?
+        .into_iter()
+        .filter(|(_, manifest)| is_published(manifest));
+    let name =
+        |(path, _): (PathBuf, String)| Some(path.file_name()?.to_string_lossy().into_owned());
+    Ok(published.filter_map(name).collect())
+}
+
+fn manifests(folder: &Path) -> Result<Vec<(PathBuf, String)>, String> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let paths = entries.flatten().map(|entry| entry.path());
+    let manifest = |path: PathBuf| {
+        let manifest = fs::read_to_string(path.join("Cargo.toml")).ok()?;
+        Some((path, manifest))
+    };
+    Ok(paths.filter_map(manifest).collect())
+}
+
+fn is_published(manifest: &str) -> bool {
+    !manifest.contains("\npublish = false\n")
+}
+
 fn violation(name: &str, manifest: &str, lacks_file: Option<&str>) -> Option<String> {
-    let is_published = !manifest.contains("\npublish = false\n");
     let lacks = FIELDS.iter().find(|field| !manifest.contains(**field));
     let lacks = lacks.copied().or(lacks_file);
     lacks
-        .filter(|_| is_published)
+        .filter(|_| is_published(manifest))
         .map(|lacks| format!("{name} is published, and lacks {lacks}"))
 }
 
