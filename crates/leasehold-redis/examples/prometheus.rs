@@ -13,9 +13,9 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use leasehold::Client;
 use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::telemetry::{METRICS, MetricKind};
+use leasehold::{Client, Guard};
 use leasehold_redis::RedisStore;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -62,8 +62,8 @@ async fn work(client: &Client) -> Result<(), leasehold::Error> {
     let lock = client.lock("example/turns").ttl(Duration::from_secs(3));
     loop {
         let guard = lock.acquire().await?;
-        let work = client.pause(Duration::from_millis(20));
         // A lost lock does not end the loop: the loss is counted, and the next turn comes.
+        let work = async |_: &Guard| client.pause(Duration::from_millis(20)).await;
         if let Ok(worked) = guard.run(work).await {
             worked?;
         }
