@@ -24,7 +24,7 @@ pub(crate) enum Store {
 /// Its server.
 #[derive(Debug)]
 pub(crate) enum StoreServer {
-    Postgres(PostgresServer),
+    Postgres(Box<PostgresServer>),
     Etcd(EtcdServer),
     Zookeeper(Zookeeper),
 }
@@ -61,10 +61,10 @@ impl Store {
     /// Starts a server as the tests do.
     pub(crate) fn start(self) -> StoreServer {
         match self {
-            Self::Postgres => StoreServer::Postgres(PostgresServer::start()),
+            Self::Postgres => StoreServer::Postgres(Box::new(PostgresServer::start())),
             Self::DurablePostgres => {
                 let server = PostgresServer::builder().setting("fsync", "on");
-                StoreServer::Postgres(server.setting("synchronous_commit", "on").start())
+                StoreServer::Postgres(Box::new(server.setting("synchronous_commit", "on").start()))
             }
             Self::Etcd => StoreServer::Etcd(EtcdServer::start()),
             Self::Zookeeper => {

@@ -173,16 +173,7 @@ impl Fixture {
     }
 
     pub(super) fn reply(&mut self, member: usize, request: Request) -> Reply {
-        let name = match &request {
-            Request::Status => "status",
-            Request::WriteMemberRecord(_) | Request::RecordObservation(_) => "record",
-            Request::Renew(_) => "renew",
-            Request::Repair(_) => "repair",
-            Request::Free { .. } | Request::Release { .. } => "release",
-            Request::Record(..) => "a record's",
-            _ => "acquire",
-        };
-        self.got[member].push(name);
+        self.got[member].push(name_of(&request));
         let requeue = match &request {
             Request::Release { requeue, .. } => *requeue,
             _ => None,
@@ -191,32 +182,18 @@ impl Fixture {
         match request {
             Request::Acquire {
                 lock_request,
-                position: crate::Position::Ticket(_),
-                ..
-            } if holders.keys().any(|holder| *holder != lock_request.owner) => {
-                let mut refusal = crate::Refusal::default();
-                refusal.busy.position = Some(1);
-                Reply::Busy(refusal)
-            }
-            Request::Acquire {
-                lock_request,
                 proposal,
-                ..
-            }
-            | Request::TryAcquire {
-                lock_request,
-                proposal,
+                position,
                 ..
             } => {
-                if holders.keys().any(|holder| *holder != lock_request.owner) {
-                    return Reply::Busy(crate::Refusal::default());
-                }
-                let fence = proposal.max(self.counters[member] + 1);
-                self.counters[member] = fence;
-                holders.insert(lock_request.owner, fence);
-                let (fence, slot) = (Fence::new(fence).unwrap(), self.slots.get(member).copied());
-                Reply::Granted { fence, slot }
+                let is_queued = matches!(position, crate::Position::Ticket(_));
+                self.grant(member, &lock_request, proposal, is_queued)
             }
+            Request::TryAcquire {
+                lock_request,
+                proposal,
+                ..
+            } => self.grant(member, &lock_request, proposal, false),
             Request::Renew(leases) => {
                 let state = |owner| match holders.contains_key(&owner) {
                     true => LeaseState::Renewed,
@@ -260,6 +237,26 @@ impl Fixture {
             }
             other => self.quorum.reply(member, other),
         }
+    }
+
+    fn grant(
+        &mut self,
+        member: usize,
+        request: &LockRequest,
+        proposal: u64,
+        is_queued: bool,
+    ) -> Reply {
+        let holders = &mut self.holders[member];
+        if holders.keys().any(|holder| *holder != request.owner) {
+            let mut refusal = crate::Refusal::default();
+            refusal.busy.position = is_queued.then_some(1);
+            return Reply::Busy(refusal);
+        }
+        let fence = proposal.max(self.counters[member] + 1);
+        self.counters[member] = fence;
+        holders.insert(request.owner, fence);
+        let (fence, slot) = (Fence::new(fence).unwrap(), self.slots.get(member).copied());
+        Reply::Granted { fence, slot }
     }
 
     pub(super) fn start(&mut self, operation: Operation) -> OperationId {
@@ -318,4 +315,17 @@ impl Fixture {
 
 pub(super) fn lock_request() -> LockRequest {
     crate::test_values::lock_request(TTL)
+}
+
+/// The name of a request in [`Fixture::got`].
+fn name_of(request: &Request) -> &'static str {
+    match request {
+        Request::Status => "status",
+        Request::WriteMemberRecord(_) | Request::RecordObservation(_) => "record",
+        Request::Renew(_) => "renew",
+        Request::Repair(_) => "repair",
+        Request::Free { .. } | Request::Release { .. } => "release",
+        Request::Record(..) => "a record's",
+        _ => "acquire",
+    }
 }
