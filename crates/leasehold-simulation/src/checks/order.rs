@@ -33,7 +33,7 @@ pub(super) fn turn_order(facts: &Facts<'_>) -> Vec<Violation> {
                 && later.over < earlier.over
                 && is_exclusive
                 && !are_permits
-                && !(refused_in_gap(facts, earlier, later) && knows_no_waiter(facts, later))
+                && !(refused_in_gap(facts, later) && knows_no_waiter(facts, later))
                 && since.is_some_and(|since| since + slack <= later.at)
         });
         let Some(earlier) = passed.next() else {
@@ -60,11 +60,13 @@ pub(super) fn turn_order(facts: &Facts<'_>) -> Vec<Violation> {
     violations
 }
 
-/// Whether a server refused the earlier waiter although it held no lease: a gap for clients of other libraries.
-fn refused_in_gap(facts: &Facts<'_>, earlier: &WaitFacts, later: &WaitFacts) -> bool {
+/// Whether a server refused a waiter of the lock although it held no lease: a gap for clients of other libraries. Only the
+/// head of the queue asks in it.
+fn refused_in_gap(facts: &Facts<'_>, later: &WaitFacts) -> bool {
     facts.events.iter().any(|event| match &event.what {
         What::Executed(it) => {
-            it.wait == earlier.asked.wait
+            it.lock == later.asked.lock
+                && it.wait != later.asked.wait
                 && it.kind == Kind::Acquire
                 && it.before.is_empty()
                 && it.after.is_empty()
