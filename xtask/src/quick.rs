@@ -7,7 +7,7 @@ use crate::suite;
 use crate::workspace::Workspace;
 
 /// Test programs that run, besides all unit tests.
-const TARGETS: [&str; 17] = [
+const TARGETS: [&str; 18] = [
     "absent_traits",
     "adding_a_store",
     "addresses",
@@ -23,12 +23,13 @@ const TARGETS: [&str; 17] = [
     "pause",
     "promises",
     "proxy",
+    "reload",
     "servers",
     "wire",
 ];
 
 /// Test programs that do not run, and what they test.
-const LEFT_OUT: [(&str, &str); 7] = [
+const LEFT_OUT: [(&str, &str); 8] = [
     ("broken", "searches in the model of the protocol"),
     ("design", "searches in the model of the protocol"),
     ("faults", "broken servers and networks"),
@@ -41,6 +42,7 @@ const LEFT_OUT: [(&str, &str); 7] = [
         "recipes",
         "what the recipes say, on systemd, S3, and MariaDB",
     ),
+    ("runbooks", "the console examples of the runbooks"),
     ("sql", "the SQL of the manual, on PostgreSQL"),
 ];
 
