@@ -135,14 +135,14 @@ begin
 end $$;
 
 -- Returns the fence of an owner that holds already: a release passed the lock to it, or the answer to its earlier attempt
--- was lost. Renews the lease, since the client counts from its last request.
+-- was lost. The lease begins anew, since the client counts from its last request. A place in the queue may have been kept for
+-- longer than that.
 create or replace function leasehold.granted_before(p_name text, p_owner text, p_ttl bigint)
 returns bigint language plpgsql as $$
 declare
     v_fence bigint;
 begin
-    update leasehold.lock x
-    set until = greatest(x.until, clock_timestamp() + p_ttl * interval '1 microsecond')
+    update leasehold.lock x set until = clock_timestamp() + p_ttl * interval '1 microsecond'
     where x.name = p_name and x.owner = p_owner and not x.broken and x.until > clock_timestamp()
     returning x.fence into v_fence;
     return v_fence;
@@ -154,8 +154,7 @@ returns bigint language plpgsql as $$
 declare
     v_fence bigint;
 begin
-    update leasehold.sharer s
-    set until = greatest(s.until, clock_timestamp() + p_ttl * interval '1 microsecond')
+    update leasehold.sharer s set until = clock_timestamp() + p_ttl * interval '1 microsecond'
     where s.name = p_name and s.owner = p_owner and s.until > clock_timestamp()
     returning s.fence into v_fence;
     return v_fence;
