@@ -148,7 +148,7 @@ pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
 }
 
 /// A duration to three digits, as `87µs`, `1.23ms` or `12.3ms`.
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) fn short(span: std::time::Duration) -> String {
     let millis = span.as_secs_f64() * 1e3;
     match millis {
