@@ -76,7 +76,7 @@ impl Hosts {
         hosts
     }
 
-    /// Runs commands whose output nobody compares.
+    /// Runs commands, and ignores their output.
     fn prepare(&self, commands: &str) {
         let store = HOSTS[..3].iter().map(|host| format!("redis://{host}"));
         let store = store.collect::<Vec<_>>().join(",");

@@ -1,4 +1,5 @@
--- Passes on a lock: `l` is its row, locked `for update` if its owner is to be null from now on. Writes the row.
+-- Passes on a lock, and writes its row `l`. If the lock had an owner that ends, the caller has locked the row `for update` and
+-- set the owner in `l` to null.
 --
 -- The lock passes to the first waiter, and to those behind it that share. Returns the grants to waiters of `p_client`, the
 -- client that asks: ' OWNER FENCE' for each.

@@ -74,7 +74,7 @@ impl Place {
         Self { settings, tls }
     }
 
-    /// Connects and logs in, with the certificates and the password as the files have them now.
+    /// Reads the files of certificates and password, connects, and logs in.
     pub(crate) fn connect(self: &Arc<Self>) -> BoxFuture<'static, Result<(Client, Driver), Error>> {
         let place = Arc::clone(self);
         Box::pin(async move {

@@ -74,7 +74,7 @@ pub(crate) fn answer(text: &str, request: &LockRequest) -> Result<Answer, Error>
     }
 }
 
-/// Reads what `leasehold.release` returns: whether the owner held the lock, and the waiters of this client that have it now.
+/// Reads what `leasehold.release` returns: whether the owner held the lock, and the grants to waiters of this client.
 pub(crate) fn released(text: &str) -> Result<(ReleaseReply, Vec<(Owner, Fence)>), Error> {
     let mut words = text.split(' ');
     let reply = match words.next() {

@@ -29,7 +29,7 @@ pub(crate) async fn main() -> Result<(), Error> {
 }
 
 async fn transfer(locks: &Client, from: &Account, to: &Account, amount: i64) -> Result<(), Error> {
-    // Acquires all or none, whatever the order of the names.
+    // Acquires all or none. The order of the names does not matter.
     let guards = locks.lock_all([from.name, to.name]).acquire().await?;
     guards
         .run(async |guards| {

@@ -17,7 +17,7 @@ use crate::output::{self, Output};
 use crate::runtime::runtime;
 use crate::store::OpenStore;
 
-/// The hidden subcommand by which a completion script asks for the names of locks.
+/// The hidden subcommand that prints the names of locks for a completion script.
 const NAMES: &str = "__names";
 
 /// Completes the names of locks in bash, after what clap completes.

@@ -61,7 +61,7 @@ impl Releasing<'_> {
         released
     }
 
-    /// Leaves the locks to their leases, which nobody renews.
+    /// Lets the leases of the locks run out, without renewing them.
     pub(crate) fn leave(&self, guards: impl IntoIterator<Item = Guard>, why: &str) -> Released {
         for guard in guards {
             let (key, left) = (guard.key().clone(), guard.remaining());

@@ -14,7 +14,7 @@ pub(crate) struct TableArgs {
 }
 
 impl TableArgs {
-    /// The width to which the table is fitted, if any.
+    /// The width of the terminal that the table fits into; `None` for a whole table.
     pub(crate) fn width(self) -> Option<usize> {
         match self.wide {
             true => None,

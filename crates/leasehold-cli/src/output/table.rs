@@ -8,7 +8,7 @@ pub(crate) struct Column {
     pub(crate) title: &'static str,
     /// Columns with a smaller rank stay longer when the terminal is narrow.
     pub(crate) rank: u8,
-    /// The smallest width to which texts may be cut; `None` if a part of a text says nothing.
+    /// Texts are cut to this width at least; `None` if a part of a text says nothing.
     pub(crate) cut: Option<usize>,
 }
 
@@ -104,7 +104,7 @@ impl Layout {
     }
 }
 
-/// `text`, of which at most `width` characters are left.
+/// The first `width` characters of `text` at most.
 fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();

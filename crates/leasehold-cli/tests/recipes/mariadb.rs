@@ -71,7 +71,7 @@ fn socket(folder: &TempDir) -> PathBuf {
     folder.path().join("socket")
 }
 
-/// A program of the server. As root it must be told so.
+/// A program of the server. It refuses to run as root unless an option names that user.
 fn server(program: &str) -> Command {
     let mut command = Command::new(program);
     command.arg("--no-defaults");

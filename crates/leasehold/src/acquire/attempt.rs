@@ -77,7 +77,7 @@ impl<'a> Attempt<'a> {
         Ok(self.guard(&grant))
     }
 
-    /// Returns the TTL by which the guard renews. A server whose leases end with a session may have granted less than the
+    /// Returns the TTL that the guard counts with. A server whose leases end with a session may have granted less than the
     /// request asked for.
     fn usable_ttl(&self, grant: &Grant) -> Duration {
         let asked = self.request.usable_ttl();

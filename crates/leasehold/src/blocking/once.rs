@@ -56,7 +56,7 @@ impl Once {
         fn begin(&self) -> OnceStart = OnceStart::of;
         /// [`begin`](Self::begin) without waiting.
         fn try_begin(&self) -> OnceStart = OnceStart::of;
-        /// Returns how far the request is, whatever its payload.
+        /// Returns how far the request is, without comparing its payload.
         fn progress(&self) -> OnceProgress;
         /// Forgets the request, and returns whether there was a result or an attempt.
         fn forget(&self) -> bool;

@@ -1,4 +1,4 @@
-//! Looks at a request and forgets it, whatever its payload: for operators.
+//! What operators do with a request without its payload: look at it, and forget it.
 
 use super::result::OnceResult;
 use super::state::OnceState;
@@ -7,7 +7,7 @@ use crate::store::{RECORD_MEMORY, Written};
 use crate::types::{Error, ErrorKind, Key};
 
 impl Once {
-    /// Returns how far the request is, whatever its payload. Acquires no lock, and does not wait. A record that is not
+    /// Returns how far the request is, without comparing its payload. Acquires no lock, and does not wait. A record that is not
     /// settled counts: the next caller may find another one.
     ///
     /// # Errors

@@ -77,7 +77,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, top: &Top, now: WallTime, in_colour: b
     }
 }
 
-/// What is shown, of which store, and when.
+/// The first line: the store, the counts, and the time.
 fn title(top: &Top, now: WallTime) -> String {
     let counts = match &top.snapshot {
         Some(snapshot) => {
@@ -275,7 +275,7 @@ mod tests {
         waiter
     }
 
-    /// A view of a quorum with three locks, one of which has a queue.
+    /// A view of a quorum with three locks. One of them has a queue.
     fn example() -> Top {
         let mut found = snapshot(&["backup", "deploy", "report"]);
         let of = [

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::harness::Sandbox;
 use crate::support::program::assert_fields;
 
-/// A quorum with a held lock, of which only one server answers.
+/// A lock is held, and only one server of the quorum answers.
 #[test]
 fn redis_minority_shows_what_it_knows() {
     let (sandbox, servers) = Sandbox::on_quorum(3);
