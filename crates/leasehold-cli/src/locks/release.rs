@@ -61,7 +61,7 @@ impl Releasing<'_> {
         released
     }
 
-    /// Lets the leases of the locks run out, without renewing them.
+    /// Renews the leases of the locks no longer.
     pub(crate) fn leave(&self, guards: impl IntoIterator<Item = Guard>, why: &str) -> Released {
         for guard in guards {
             let (key, left) = (guard.key().clone(), guard.remaining());

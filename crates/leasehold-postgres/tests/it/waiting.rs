@@ -120,3 +120,21 @@ async fn lock_reserved_for_a_dead_waiter_passes_on() {
     assert!(next.expect("the lock").is_valid());
     assert!(SystemClock.now().since(freed) < LONG / 2);
 }
+
+/// The place of a waiter lasts longer than its lease, and the lock is reserved for it as long as its place lasts.
+#[tokio::test(flavor = "multi_thread")]
+async fn reserved_lock_is_leased_for_one_ttl() {
+    let server = server().await;
+    let (one, two) = (client(&server), client(&server));
+    let guard = taken(&one, "job").await;
+    let lock = two.lock("job").ttl(Duration::from_secs(2));
+    let waiting = leasehold::store::background::spawn(lock.acquire());
+    tokio::task::block_in_place(|| {
+        let count = "select count(*) from leasehold.waiter;";
+        until("a waiter", || server.sql(count) == ["1"]);
+    });
+    guard.release().await.expect("a release");
+    let _guard = waiting.await.expect("a task").expect("the lock");
+    let in_time = "select until <= clock_timestamp() + interval '2 s' from leasehold.lock;";
+    assert_eq!(server.sql(in_time), ["t"]);
+}
