@@ -5,9 +5,9 @@ use leasehold::{Error, Key};
 use tokio_postgres::types::Type;
 
 use crate::client_text;
-use crate::requests::span;
 use crate::schema::sql_in;
 use crate::session::PostgresSession;
+use crate::session::requests::span;
 
 const BREAK: &str = "select * from leasehold.break_lease($1, $2, $3, $4)";
 const LAST: &str =

@@ -9,9 +9,9 @@ use leasehold::store::background;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
 
-use crate::connect::Place;
+use crate::connection::connect::Place;
+use crate::connection::{failure, pooler};
 use crate::schema::{self, sql_in};
-use crate::{failure, pooler};
 
 /// What a server says about itself, its database, and this user.
 #[derive(Clone, Debug)]

@@ -7,9 +7,11 @@ use leasehold::Key;
 use leasehold::clock::WallTime;
 use leasehold::store::{ClientInfo, LockRequest, Owner};
 
+use crate::client_text;
+use crate::connection::password_file;
+use crate::session::requests;
+use crate::session::waits::Waits;
 use crate::url::Settings;
-use crate::waits::Waits;
-use crate::{client_text, password_file, requests};
 
 const OWNER: &str = "0123456789abcdef.0123456789abcdef0123456789abcdef";
 

@@ -10,9 +10,9 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::client_text;
-use crate::requests::{mode_of, span};
 use crate::schema::sql_in;
 use crate::session::PostgresSession;
+use crate::session::requests::{mode_of, span};
 
 const HOLDERS: &str = "select name, owner, mode, fence, client, since, leasehold.micros(until), broken \
      from leasehold.holder where name = $1 order by fence";

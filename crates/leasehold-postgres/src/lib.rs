@@ -21,25 +21,18 @@
 #![forbid(unsafe_code)]
 
 mod admin;
-mod caller_slots;
 mod client_text;
-mod connect;
+mod connection;
 mod examine;
-mod failure;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod inspection;
-mod link;
-mod password_file;
-mod pooler;
 mod records;
-mod requests;
 mod schema;
 mod session;
 mod store;
 mod url;
-mod waits;
 
 pub use examine::Examination;
 pub use schema::Initialized;

@@ -8,9 +8,9 @@ use leasehold::{Error, ErrorKind, Fence};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
-use crate::requests::{micros, span};
 use crate::schema::sql_in;
 use crate::session::PostgresSession;
+use crate::session::requests::{micros, span};
 
 const OPEN: &str =
     "select superseded, fence, step, value, remaining from leasehold.open_record($1, $2)";

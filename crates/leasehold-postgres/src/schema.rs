@@ -3,7 +3,7 @@
 use leasehold::{Error, ErrorKind};
 use tokio_postgres::{Client, Transaction};
 
-use crate::failure;
+use crate::connection::failure;
 
 /// The version of the schema that this crate uses. A change of the tables is one more entry in [`MIGRATIONS`].
 pub(crate) const VERSION: i32 = MIGRATIONS.len() as i32;

@@ -8,9 +8,9 @@ use leasehold::{Error, ErrorKind, Fence, Key};
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
 
-use crate::connect::Place;
+use crate::connection::connect::Place;
+use crate::connection::failure;
 use crate::examine::Examination;
-use crate::failure;
 use crate::schema::{self, Initialized, sql_in};
 use crate::session::PostgresSession;
 use crate::url::Settings;

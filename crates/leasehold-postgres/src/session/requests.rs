@@ -17,7 +17,7 @@ const ACQUIRE: &str = "select leasehold.acquire($1, $2, $3, $4, $5, $6, $7, $8)"
 const RELEASE: &str = "select leasehold.release($1, $2, $3, $4)";
 const RENEW: &str = "select leasehold.renew($1, $2, $3, $4)";
 
-/// The statements of the two connections, in the order of [`Link::statements`](crate::link::Link::statements).
+/// The statements of the two connections, in the order of [`Link::statements`](crate::session::link::Link::statements).
 pub(crate) const ATTEMPTS: &[(&str, &[Type])] = &[
     (RELEASE, RELEASED),
     (

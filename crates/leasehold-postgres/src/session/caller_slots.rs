@@ -3,8 +3,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use leasehold::store::SessionContext;
 use tokio::runtime::{Handle, Id};
 
-use crate::connect::Place;
-use crate::link::{Purpose, Slot};
+use crate::connection::connect::Place;
+use crate::session::link::{Purpose, Slot};
 
 /// A connection for each runtime that polls requests. The runtime of the callers drives it, so no thread has to wake
 /// another one for an answer. Callers without a runtime share a connection on the client's thread.

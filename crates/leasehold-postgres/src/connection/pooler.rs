@@ -8,8 +8,8 @@ use leasehold::store::background;
 use leasehold::{Error, ErrorKind};
 use tokio_postgres::Client;
 
-use crate::connect::Place;
-use crate::failure;
+use crate::connection::connect::Place;
+use crate::connection::failure;
 use crate::url::settings_as_sql;
 
 /// Sets what the pooler dropped, if the session belongs to this client alone. A pooler in transaction mode also gives it to

@@ -15,9 +15,10 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 use tokio_util::sync::CancellationToken;
 
-use crate::connect::{Driver, Place};
-use crate::waits::Waits;
-use crate::{failure, pooler, schema};
+use crate::connection::connect::{Driver, Place};
+use crate::connection::{failure, pooler};
+use crate::schema;
+use crate::session::waits::Waits;
 
 /// A connection that several requests use at once. The server answers them in order.
 #[derive(Debug)]

@@ -1,5 +1,10 @@
 //! The locks of one client.
 
+pub(crate) mod caller_slots;
+pub(crate) mod link;
+pub(crate) mod requests;
+pub(crate) mod waits;
+
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,15 +18,15 @@ use leasehold::{Effect, Error, ErrorKind};
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
-use crate::caller_slots::CallerSlots;
 use crate::client_text;
-use crate::connect::Place;
-use crate::failure;
-use crate::link::{Purpose, Slot};
-use crate::requests::{
+use crate::connection::connect::Place;
+use crate::connection::failure;
+use caller_slots::CallerSlots;
+use link::{Purpose, Slot};
+use requests::{
     ATTEMPTS, Answer, LEASES, answer, micros, mode_number, released, renewal, unexpected,
 };
-use crate::waits::{HandOver, Wait, Waits};
+use waits::{HandOver, Wait, Waits};
 
 #[derive(Clone, Debug)]
 pub(crate) struct PostgresSession(Arc<Inner>);

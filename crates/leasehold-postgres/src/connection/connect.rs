@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Notification, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::failure;
+use crate::connection::failure;
 use crate::url::Settings;
 
 /// The address of the server, and the encryption.

@@ -1,0 +1,6 @@
+//! Connections to a server: addresses, passwords, poolers, and what an error means.
+
+pub(crate) mod connect;
+pub(crate) mod failure;
+pub(crate) mod password_file;
+pub(crate) mod pooler;
