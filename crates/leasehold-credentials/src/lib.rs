@@ -9,6 +9,6 @@ mod parameters;
 mod password;
 mod tls;
 
-pub use parameters::{FileParameters, Login};
+pub use parameters::{FileParameters, Login, check_files};
 pub use password::Password;
 pub use tls::{TlsClient, TlsFiles, TlsStream, handshake, refusal};

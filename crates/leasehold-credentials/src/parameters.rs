@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use leasehold::Error;
 use percent_encoding::percent_decode_str;
 
 use crate::{Password, TlsFiles};
@@ -33,6 +34,21 @@ pub struct Login {
     pub user: String,
     /// Its password.
     pub password: Password,
+}
+
+/// Checks that the files of an address can be used now.
+///
+/// # Errors
+///
+/// The first file that cannot.
+pub fn check_files(tls: Option<&TlsFiles>, login: Option<&Login>) -> Result<(), Error> {
+    if let Some(files) = tls {
+        files.check()?;
+    }
+    match login {
+        Some(login) => login.password.check(),
+        None => Ok(()),
+    }
 }
 
 impl FileParameters {

@@ -25,13 +25,7 @@ pub(crate) struct Server {
 impl Settings {
     /// Checks the files that are named: one that cannot be used is the caller's error.
     pub(crate) fn check_files(&self) -> Result<(), Error> {
-        if let Some(files) = &self.tls {
-            files.check()?;
-        }
-        match &self.login {
-            Some(login) => login.password.check(),
-            None => Ok(()),
-        }
+        leasehold_credentials::check_files(self.tls.as_ref(), self.login.as_ref())
     }
 }
 

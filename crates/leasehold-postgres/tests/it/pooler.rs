@@ -1,6 +1,6 @@
 //! PgBouncer between the client and the server.
 
-use leasehold::{Client, ErrorKind};
+use leasehold::{Client, Error, ErrorKind};
 use leasehold_postgres::PostgresStore;
 use leasehold_testkit::servers::{PgBouncer, PostgresServer, until};
 
@@ -39,12 +39,7 @@ async fn session_mode_keeps_settings_and_notifications() {
 async fn transaction_mode_is_refused() {
     let server = server().await;
     let pooler = PgBouncer::start(&server, "transaction", PASSES);
-    let answer = Client::new(through(&pooler))
-        .lock("job")
-        .try_acquire()
-        .await;
-    let error = answer.expect_err("a refusal");
-    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    let error = refusal(&pooler).await;
     assert!(error.to_string().contains("pool_mode = session"), "{error}");
     let found = through(&pooler).examine().await.expect("facts");
     assert!(!found.has_session_settings, "{found:?}");
@@ -64,12 +59,15 @@ async fn transaction_mode_is_refused() {
 async fn pooler_that_refuses_settings_is_named() {
     let server: PostgresServer = server().await;
     let pooler = PgBouncer::start(&server, "session", "");
-    let answer = Client::new(through(&pooler))
-        .lock("job")
-        .try_acquire()
-        .await;
-    let error = answer.expect_err("a refusal");
-    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    let error = refusal(&pooler).await;
     let remedy = "ignore_startup_parameters = options";
     assert!(error.to_string().contains(remedy), "{error}");
+}
+
+/// The answer to an attempt through the pooler.
+async fn refusal(pooler: &PgBouncer) -> Error {
+    let lock = Client::new(through(pooler)).lock("job");
+    let error = lock.try_acquire().await.expect_err("a refusal");
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    error
 }

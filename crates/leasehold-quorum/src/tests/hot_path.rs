@@ -67,13 +67,8 @@ fn release_of_a_waiter_stops_plain_commands() {
     let mut fixture = Fixture::new(1);
     let (lock_request, id) = fixture.wait();
     fixture.notify(0, &lock_request);
-    fixture.reply(0, granted(7));
-    fixture.acquired(id).expect("a lease");
-    fixture.pass_without_timers(1_001);
-    fixture.release(&lock_request);
-    fixture.reply(0, released(true));
-    fixture.attempt();
-    assert_eq!(fixture.kinds(0), ["acquire"]);
+    hold_for_a_second(&mut fixture, id);
+    release_stops_plain_commands(&mut fixture, &lock_request);
 }
 
 /// The release goes by the script, which may begin a gap.
@@ -82,13 +77,8 @@ fn release_of_a_reader_stops_plain_commands() {
     let mut fixture = Fixture::new(1);
     let lock_request = Arc::new(fixture.lock_request(false).with_mode(Mode::Shared));
     let id = fixture.acquire(&lock_request);
-    fixture.reply(0, granted(7));
-    fixture.acquired(id).expect("a lease");
-    fixture.pass_without_timers(1_001);
-    fixture.release(&lock_request);
-    fixture.reply(0, released(true));
-    fixture.attempt();
-    assert_eq!(fixture.kinds(0), ["acquire"]);
+    hold_for_a_second(&mut fixture, id);
+    release_stops_plain_commands(&mut fixture, &lock_request);
 }
 
 #[test]
@@ -119,9 +109,7 @@ fn release_before_own_waiter_stops_plain_commands() {
 fn release_without_a_wait_keeps_plain_commands() {
     let mut fixture = Fixture::new(1);
     let (lock_request, id) = fixture.wait_unanswered();
-    fixture.reply(0, granted(7));
-    fixture.acquired(id).expect("a lease");
-    fixture.pass_without_timers(1_001);
+    hold_for_a_second(&mut fixture, id);
     fixture.release(&lock_request);
     assert_eq!(fixture.kinds(0), ["free"]);
     fixture.reply(0, released(true));
@@ -241,4 +229,18 @@ fn counter_in_other_data_gets_an_expiry() {
         };
         assert!(*expire, "member {member}");
     }
+}
+
+/// The only member grants the lock, and the pause after a busy answer passes.
+fn hold_for_a_second(fixture: &mut Fixture, id: OperationId) {
+    fixture.reply(0, granted(7));
+    fixture.acquired(id).expect("a lease");
+    fixture.pass_without_timers(1_001);
+}
+
+fn release_stops_plain_commands(fixture: &mut Fixture, lock_request: &Arc<LockRequest>) {
+    fixture.release(lock_request);
+    fixture.reply(0, released(true));
+    fixture.attempt();
+    assert_eq!(fixture.kinds(0), ["acquire"]);
 }

@@ -122,13 +122,7 @@ impl fmt::Display for RedisUrl {
 impl RedisUrl {
     /// Checks the files that are named: one that cannot be used is the caller's error.
     pub(crate) fn check_files(&self) -> Result<(), Error> {
-        if let Some(files) = &self.tls {
-            files.check()?;
-        }
-        match &self.login {
-            Some(login) => login.password.check(),
-            None => Ok(()),
-        }
+        leasehold_credentials::check_files(self.tls.as_ref(), self.login.as_ref())
     }
 
     /// Returns the encryption of a connection; `None` without TLS.

@@ -55,13 +55,8 @@ const GREETING_MAX: usize = 1024;
 impl Servers {
     /// Checks the files that the URL names.
     pub(crate) fn new(url: EnsembleUrl) -> Result<Self, Error> {
-        if let Some(files) = &url.tls {
-            files.check()?;
-        }
+        leasehold_credentials::check_files(url.tls.as_ref(), url.login.as_ref())?;
         let tls = url.tls.clone().map(|files| TlsClient::new(files, &[]));
-        if let Some(login) = &url.login {
-            login.password.check()?;
-        }
         Ok(Self { url, tls })
     }
 

@@ -4,7 +4,7 @@ use leasehold::ErrorKind;
 use leasehold_testkit::servers::Zookeeper;
 use leasehold_zookeeper::ZooKeeperStore;
 
-use crate::support::{client, lock};
+use crate::support::{client, hold_once, lock};
 
 #[tokio::test]
 async fn zookeeper_tls_checks_both_sides() {
@@ -65,13 +65,7 @@ async fn zookeeper_password_comes_from_a_file() {
     let given = client(&place.replace("ann@", "ann:secret-1@"));
     assert!(lock(&given, "x").try_acquire().await.unwrap().is_none());
     guard.release().await.unwrap();
-    lock(&given, "x")
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    hold_once(&given, "x").await;
 }
 
 #[tokio::test]

@@ -23,6 +23,12 @@ pub(crate) fn lock(client: &Client, key: &str) -> Lock {
     client.lock(key).ttl(LONG).wait(LONG)
 }
 
+/// Acquires the lock and releases it.
+pub(crate) async fn hold_once(client: &Client, key: &str) {
+    let guard = lock(client, key).acquire().await.unwrap();
+    guard.release().await.unwrap();
+}
+
 pub(crate) fn now() -> BootInstant {
     SystemClock.now()
 }

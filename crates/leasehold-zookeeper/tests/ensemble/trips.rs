@@ -3,7 +3,7 @@
 use leasehold_testkit::faults::Proxy;
 use leasehold_testkit::servers::Zookeeper;
 
-use crate::support::{client, lock, until_waiting};
+use crate::support::{client, hold_once, lock, until_waiting};
 
 /// A free lock takes two: one that creates the node and looks at the queue, and one that draws the fence. A release takes
 /// one.
@@ -15,13 +15,7 @@ async fn zookeeper_free_lock_takes_three_trips() {
     let mut least = u64::MAX;
     for _ in 0..20 {
         let before = proxy.requests();
-        lock(&locks, "x")
-            .acquire()
-            .await
-            .unwrap()
-            .release()
-            .await
-            .unwrap();
+        hold_once(&locks, "x").await;
         // Keep-alives come in between now and then.
         least = least.min(proxy.requests() - before);
     }
