@@ -238,7 +238,9 @@ fn etcdctl(port: u16, task: &Task) -> Vec<Etcdctl> {
 
 impl Etcdctl {
     fn start(&self) -> Fallible<Child> {
-        let process = Command::new("etcdctl")
+        // It ends with this worker, also while it waits in the queue.
+        let process = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "etcdctl"])
             .env("ETCDCTL_API", "3")
             .arg(format!("--endpoints=http://127.0.0.1:{}", self.port))
             .args(["lock", &self.name])
