@@ -177,9 +177,10 @@ pub(super) fn kept_places(facts: &Facts<'_>) -> Vec<Violation> {
             forgot.insert(server, event.at);
         }
         if let What::Executed(it) = &event.what
-            && forgot
-                .get(&it.server)
-                .is_none_or(|at| at + PRESENCE_MAX < event.at)
+            && forgot.get(&it.server).is_none_or(|at| {
+                let frozen = facts.frozen_for(it.client, *at, it.sent);
+                at + PRESENCE_MAX + frozen < it.sent
+            })
             && !is_late(facts, event.at, it)
             && must_be_queued(event.at, it, &facts.waits[&it.wait])
         {
@@ -221,7 +222,7 @@ const GAP_POLL: Time = 25 * MILLIS;
 /// The longest lease, its delay, and the reservation for a head of the queue that does not come.
 const LEASE_MAX: Time = 3_500 * MILLIS;
 
-/// Clients report their presence to a server every second.
+/// Clients report their presence to a server every second of the time that they run.
 const PRESENCE_MAX: Time = 1_500 * MILLIS;
 
 /// A server counts a client as present for this long.
