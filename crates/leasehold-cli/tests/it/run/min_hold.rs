@@ -146,7 +146,7 @@ fn redis_outage_after_the_command_costs_nothing() {
 #[test]
 fn three_machines_run_one_redis_job_once() {
     let (sandbox, _servers) = Sandbox::on_quorum(3);
-    let page = include_str!("../../../../../docs/scheduled-jobs.md");
+    let page = include_str!("../../../../../docs/recipes/cron.md");
     let (_, crontab) = page.split_once(" leasehold run ").unwrap();
     let (options, _) = crontab.split_once(" -- ").unwrap();
     let options = options.replace("--min-hold 50s", "--min-hold 12s");

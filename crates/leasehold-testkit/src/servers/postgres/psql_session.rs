@@ -15,7 +15,7 @@ pub struct PsqlSession {
 const END: &str = "-- the end of the answer --";
 
 impl PsqlSession {
-    pub(super) fn start(psql: &Path, socket: &Path, port: u16, user: &str) -> Self {
+    pub(in crate::servers) fn start(psql: &Path, socket: &Path, port: u16, user: &str) -> Self {
         // One stream for answers and errors. The kernel kills psql when the test is killed.
         let mut process = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "sh", "-c", "exec \"$0\" \"$@\" 2>&1"])

@@ -1,7 +1,7 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 
-use super::LIMIT;
+use crate::servers::LIMIT;
 
 /// A bare RESP2 connection, without any library that Leasehold uses: it sends what any foreign client could
 /// send.

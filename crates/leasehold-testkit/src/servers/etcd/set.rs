@@ -1,9 +1,9 @@
 use std::io;
 use std::ops::{Deref, DerefMut};
 
-use super::etcd_server::{PORT_TRIES, Ports};
-use super::{EtcdBuilder, EtcdServer, until};
 use crate::faults::Proxy;
+use crate::servers::etcd::server::{PORT_TRIES, Ports};
+use crate::servers::{EtcdBuilder, EtcdServer, until};
 
 /// Real etcd servers that form one ensemble. The members reach each other by proxies.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl EtcdSet {
         &self.peers
     }
 
-    pub(super) fn into_only(mut self) -> EtcdServer {
+    pub(in crate::servers) fn into_only(mut self) -> EtcdServer {
         self.members.remove(0)
     }
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::ports::free_port;
-use super::server_process::ServerProcess;
-use super::{TestCa, until};
 use crate::faults::Proxy;
+use crate::servers::ports::free_port;
+use crate::servers::server_process::ServerProcess;
+use crate::servers::{TestCa, until};
 
 /// A real ZooKeeper ensemble. Dropping it kills the servers.
 ///

@@ -9,9 +9,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, User, chown, geteuid};
 use tempfile::TempDir;
 
-use super::ports::free_port;
-use super::server_process::ServerProcess;
-use super::{PsqlSession, TestCa, until};
+use crate::servers::ports::free_port;
+use crate::servers::server_process::ServerProcess;
+use crate::servers::{PsqlSession, TestCa, until};
 
 /// The configuration of a [`PostgresServer`].
 #[derive(Debug, Default)]
@@ -330,7 +330,7 @@ fn signal(pid: u32, signal: Signal) {
 
 /// How to start commands that must not run as root.
 #[derive(Debug)]
-pub(super) struct Unprivileged {
+pub(in crate::servers) struct Unprivileged {
     /// Arguments for setpriv(1).
     wrapper: Vec<String>,
     user: Option<User>,
@@ -338,7 +338,7 @@ pub(super) struct Unprivileged {
 
 impl Unprivileged {
     /// Gives `dir` to the unprivileged user if this process runs as root.
-    pub(super) fn of(dir: &Path) -> Self {
+    pub(in crate::servers) fn of(dir: &Path) -> Self {
         if !geteuid().is_root() {
             return Self {
                 wrapper: vec![],
@@ -406,7 +406,7 @@ impl Unprivileged {
     }
 
     /// Returns how a server is started: its program is the last word. A change of the user ends the bond to this process.
-    pub(super) fn command(&self, program: &Path) -> Vec<String> {
+    pub(in crate::servers) fn command(&self, program: &Path) -> Vec<String> {
         let mut command = vec!["setpriv".into()];
         command.extend(self.wrapper.iter().cloned());
         command.extend(["--pdeathsig", "KILL"].map(String::from));

@@ -22,7 +22,7 @@ const INSTALL: &str = "cc is not installed, and this test needs it to build the 
 
 impl ServerClock {
     /// Builds the library in `dir`.
-    pub(super) fn build(dir: &Path) -> io::Result<Self> {
+    pub(in crate::servers) fn build(dir: &Path) -> io::Result<Self> {
         let source = dir.join("clock.c");
         let library = dir.join("clock.so");
         fs::write(&source, include_str!("clock.c"))?;
@@ -47,7 +47,7 @@ impl ServerClock {
     }
 
     /// Returns what the server's environment must contain.
-    pub(super) fn environment(&self) -> [(&'static str, &Path); 2] {
+    pub(in crate::servers) fn environment(&self) -> [(&'static str, &Path); 2] {
         [
             ("LD_PRELOAD", &self.library),
             ("LEASEHOLD_CLOCK_FILE", &self.offset_path),

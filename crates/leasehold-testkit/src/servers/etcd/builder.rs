@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{EtcdServer, EtcdSet, TestCa};
+use crate::servers::{EtcdServer, EtcdSet, TestCa};
 
 /// The settings of [`EtcdServer`] and [`EtcdSet`].
 #[derive(Clone, Debug, Default)]
@@ -51,17 +51,17 @@ impl EtcdBuilder {
         EtcdSet::start_with(1, self).into_only()
     }
 
-    pub(super) fn ca(&self) -> Option<&Arc<TestCa>> {
+    pub(in crate::servers) fn ca(&self) -> Option<&Arc<TestCa>> {
         self.ca.as_ref()
     }
 
     /// Returns the scheme of the URLs for clients.
-    pub(super) fn scheme(&self) -> &'static str {
+    pub(in crate::servers) fn scheme(&self) -> &'static str {
         if self.ca.is_some() { "https" } else { "http" }
     }
 
     /// Returns the arguments that are the same for all members.
-    pub(super) fn common_arguments(&self, data: &Path) -> Vec<String> {
+    pub(in crate::servers) fn common_arguments(&self, data: &Path) -> Vec<String> {
         let mut arguments = vec![
             format!("--data-dir={}", data.display()),
             "--log-level=error".into(),

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::redis_builder::Addresses;
-use super::server_process::ServerProcess;
-use super::{RedisBuilder, Reply, RespConnection, ServerClock, TestCa, until};
+use crate::servers::redis::builder::Addresses;
+use crate::servers::server_process::ServerProcess;
+use crate::servers::{RedisBuilder, Reply, RespConnection, ServerClock, TestCa, until};
 
 /// A real `redis-server`. Dropping it stops the server.
 #[derive(Debug)]

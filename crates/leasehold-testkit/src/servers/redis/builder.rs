@@ -3,18 +3,18 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use super::TestCa;
-use super::ports::free_port;
+use crate::servers::TestCa;
+use crate::servers::ports::free_port;
 
-/// The configuration of a [`RedisServer`](super::RedisServer). By default it keeps nothing across a restart, and accepts every
+/// The configuration of a [`RedisServer`](crate::servers::RedisServer). By default it keeps nothing across a restart, and accepts every
 /// client.
 #[derive(Clone, Debug, Default)]
 pub struct RedisBuilder {
-    pub(super) password: Option<String>,
-    pub(super) ca: Option<Arc<TestCa>>,
+    pub(in crate::servers) password: Option<String>,
+    pub(in crate::servers) ca: Option<Arc<TestCa>>,
     unix: bool,
     append_only: Option<AppendFsync>,
-    pub(super) steppable_clock: bool,
+    pub(in crate::servers) steppable_clock: bool,
     cluster: bool,
     directives: Vec<(String, String)>,
 }
@@ -93,7 +93,7 @@ impl RedisBuilder {
         self
     }
 
-    /// Gives the server a wall clock of its own, which [`RedisServer::clock`](super::RedisServer::clock) steps. Needs a C compiler.
+    /// Gives the server a wall clock of its own, which [`RedisServer::clock`](crate::servers::RedisServer::clock) steps. Needs a C compiler.
     #[must_use]
     pub fn steppable_clock(mut self) -> Self {
         self.steppable_clock = true;
@@ -115,7 +115,7 @@ impl RedisBuilder {
     }
 
     /// Writes `redis.conf` for fresh ports into `dir`.
-    pub(super) fn configure(&self, dir: &TempDir) -> io::Result<Addresses> {
+    pub(in crate::servers) fn configure(&self, dir: &TempDir) -> io::Result<Addresses> {
         let addresses = Addresses {
             port: free_port(),
             tls_port: self.ca.as_ref().map(|_| free_port()),
@@ -159,15 +159,15 @@ impl RedisBuilder {
         Ok(addresses)
     }
 
-    pub(super) fn is_cluster(&self) -> bool {
+    pub(in crate::servers) fn is_cluster(&self) -> bool {
         self.cluster
     }
 }
 
 /// The addresses on which a server listens.
 #[derive(Clone, Debug)]
-pub(super) struct Addresses {
-    pub(super) port: u16,
-    pub(super) tls_port: Option<u16>,
-    pub(super) unix: Option<std::path::PathBuf>,
+pub(in crate::servers) struct Addresses {
+    pub(in crate::servers) port: u16,
+    pub(in crate::servers) tls_port: Option<u16>,
+    pub(in crate::servers) unix: Option<std::path::PathBuf>,
 }

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::PostgresServer;
-use super::ports::free_port;
-use super::postgres_server::Unprivileged;
-use super::server_process::ServerProcess;
+use crate::servers::PostgresServer;
+use crate::servers::ports::free_port;
+use crate::servers::postgres::server::Unprivileged;
+use crate::servers::server_process::ServerProcess;
 
 /// A PgBouncer in front of a [`PostgresServer`]: a pooler of its connections. Dropping it stops it.
 #[derive(Debug)]

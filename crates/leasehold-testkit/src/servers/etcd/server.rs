@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::ports::free_port;
-use super::server_process::ServerProcess;
-use super::{EtcdBuilder, TestCa};
+use crate::servers::ports::free_port;
+use crate::servers::server_process::ServerProcess;
+use crate::servers::{EtcdBuilder, TestCa};
 
-/// One real etcd server: alone, or a member of an [`EtcdSet`](super::EtcdSet). Dropping it stops the server.
+/// One real etcd server: alone, or a member of an [`EtcdSet`](crate::servers::EtcdSet). Dropping it stops the server.
 #[derive(Debug)]
 pub struct EtcdServer {
     settings: EtcdBuilder,
@@ -21,9 +21,9 @@ pub struct EtcdServer {
 
 /// The ports of one member.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ports {
+pub(in crate::servers) struct Ports {
     client: u16,
-    pub(super) peer: u16,
+    pub(in crate::servers) peer: u16,
     /// Answers questions about health without TLS and login.
     metrics: u16,
 }
@@ -32,13 +32,13 @@ const INSTALL: &str = "etcd is not installed, and this test needs a real one: ru
      unpacks it under the target folder where it may and else says how";
 
 /// How often to try if another process has a port.
-pub(super) const PORT_TRIES: usize = 20;
+pub(in crate::servers) const PORT_TRIES: usize = 20;
 
 /// How long a question about health may take.
 const HEALTH_LIMIT: Duration = Duration::from_secs(2);
 
 impl Ports {
-    pub(super) fn free() -> Self {
+    pub(in crate::servers) fn free() -> Self {
         Self {
             client: free_port(),
             peer: free_port(),
@@ -64,7 +64,7 @@ impl EtcdServer {
 
     /// Starts a member called `name` and does not wait for it. `advertised` is the port at which the other members
     /// of `cluster` reach it.
-    pub(super) fn launch(
+    pub(in crate::servers) fn launch(
         settings: &EtcdBuilder,
         name: &str,
         ports: Ports,
@@ -233,7 +233,7 @@ impl EtcdServer {
     }
 
     /// Waits until the server answers.
-    pub(super) fn await_health(&mut self) -> io::Result<()> {
+    pub(in crate::servers) fn await_health(&mut self) -> io::Result<()> {
         let metrics = self.ports.metrics;
         let process = self.process.as_mut().expect("a server that was started");
         process.await_ready(|_| is_healthy(metrics))

@@ -1,7 +1,7 @@
 use std::ops::{Index, IndexMut};
 use std::thread;
 
-use super::{RedisBuilder, RedisServer};
+use crate::servers::{RedisBuilder, RedisServer};
 
 /// Several independent servers: the members of a quorum.
 #[derive(Debug)]

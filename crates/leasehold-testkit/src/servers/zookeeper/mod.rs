@@ -1,0 +1,4 @@
+//! ZooKeeper servers.
+
+pub(super) mod connection;
+pub(super) mod server;
