@@ -28,7 +28,7 @@ pub(crate) struct BreakArgs {
     #[arg(long, value_name = "N", value_parser = fence, allow_negative_numbers = true)]
     pub(crate) fence: Option<Fence>,
 
-    /// Break the lease of the present holder without comparing its fence.
+    /// Break the lease of the present holder, whatever its fence.
     #[arg(long, conflicts_with = "fence")]
     pub(crate) yes: bool,
 
