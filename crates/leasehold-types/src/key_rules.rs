@@ -2,8 +2,7 @@
 
 use std::str::FromStr;
 
-use super::error::Error;
-use super::error_kind::ErrorKind;
+use super::error::{Error, ErrorKind};
 use super::key::Key;
 use super::printable::unprintable;
 

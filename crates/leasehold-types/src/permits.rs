@@ -1,7 +1,6 @@
 use std::fmt;
 
-use super::error::Error;
-use super::error_kind::ErrorKind;
+use super::error::{Error, ErrorKind};
 
 /// The number of permits of a semaphore, which is how many owners may hold it at once: 1 to
 /// [`Permits::MAX`].

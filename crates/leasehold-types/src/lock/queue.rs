@@ -1,9 +1,7 @@
 use std::fmt;
 
-use super::client_info::ClientInfo;
-use super::mode::Mode;
-use super::owner::Owner;
 use crate::instants::WallTime;
+use crate::{ClientInfo, Mode, Owner};
 
 /// A place in a key's queue. Smaller tickets come first, on every member alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,11 +1,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::client_info::ClientInfo;
-use super::fence::Fence;
-use super::mode::Mode;
-use super::owner::Owner;
 use crate::instants::WallTime;
+use crate::{ClientInfo, Fence, Mode, Owner};
 
 /// One holder of a lock, with what the store knows of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

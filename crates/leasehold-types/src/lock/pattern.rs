@@ -1,9 +1,7 @@
 use std::fmt;
 
-use super::error::Error;
-use super::error_kind::ErrorKind;
-use super::key::Key;
-use super::printable::unprintable;
+use crate::printable::unprintable;
+use crate::{Error, ErrorKind, Key};
 
 /// Selects locks by name: `*` matches any text, including none and slashes, and `?` matches one
 /// character. All other characters match themselves.

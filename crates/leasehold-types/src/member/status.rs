@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::member_record::{Epoch, MemberRecord, RunId};
+use super::record::{Epoch, MemberRecord, RunId};
 use crate::Fence;
 use crate::instants::WallTime;
 

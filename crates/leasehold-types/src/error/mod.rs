@@ -1,14 +1,15 @@
+mod kind;
+mod lost_reason;
+
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::error_kind::{Effect, ErrorKind};
-use super::fence::Fence;
-use super::key::Key;
-use super::lost_reason::LostReason;
-use super::member_id::MemberId;
-use super::owner::ClientId;
+use crate::{ClientId, Fence, Key, MemberId};
+
+pub use kind::{Effect, ErrorKind};
+pub use lost_reason::LostReason;
 
 /// The reason for a failed call.
 ///

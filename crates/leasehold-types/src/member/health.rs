@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use super::member::MemberStatus;
-use super::member_record::MemberRecord;
+use super::record::MemberRecord;
+use super::status::MemberStatus;
 use crate::{Error, MemberFailure, MemberId};
 
 /// The health of one member, as one client sees it. For diagnostics and monitoring.
