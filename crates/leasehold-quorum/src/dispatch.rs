@@ -7,15 +7,14 @@ use leasehold_types::{Error, ErrorKind, LockRequest};
 
 use crate::acquire::{Acquiring, Acquisition, Plain};
 use crate::engine::Engine;
+use crate::member::index::MemberIndex;
 use crate::member::{Answered, Task};
-use crate::members::MemberIndex;
+use crate::messages::{Lease, Notification, Reply};
 use crate::net::Net;
+use crate::operation::operations::Next;
 use crate::operation::{OperationId, Outcome, ReleaseMode};
-use crate::operations::Next;
 use crate::record::RecordOperation;
 use crate::release::{Release, Sending, send_dequeue};
-use crate::reply::{Notification, Reply};
-use crate::request::Lease;
 use crate::waiting::heartbeat;
 
 impl Engine {

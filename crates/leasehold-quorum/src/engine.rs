@@ -7,17 +7,16 @@ use leasehold_types::{
 
 use crate::acquire::{Acquiring, Acquisition};
 use crate::health::HealthCheck;
+use crate::member::index::{MemberIndex, Members};
 use crate::member::{Answered, Member, Task, late};
-use crate::members::{MemberIndex, Members};
 use crate::membership::MemberEvent;
+use crate::messages::{BatchReply, Lease, Notification, Reply, Request, RequestId};
 use crate::net::{Net, Timer};
+use crate::operation::operations::Operations;
 use crate::operation::{Event, Operation, OperationId};
-use crate::operations::Operations;
 use crate::record::RecordOperation;
 use crate::release::Release;
 use crate::renewal::Renewals;
-use crate::reply::{BatchReply, Notification, Reply};
-use crate::request::{Lease, Request, RequestId};
 use crate::waiting::heartbeat;
 
 /// The present instant, by the client's two clocks.

@@ -2,7 +2,7 @@
 
 use leasehold_types::BootInstant;
 
-use crate::members::{MemberIndex, Members};
+use crate::member::index::{MemberIndex, Members};
 use crate::net::Net;
 
 /// The members of one operation, and its open requests.

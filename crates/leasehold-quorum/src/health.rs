@@ -5,8 +5,8 @@ use std::time::Duration;
 use leasehold_types::BootInstant;
 
 use crate::net::{Net, Timer};
+use crate::operation::operations::Next;
 use crate::operation::{OperationId, Outcome};
-use crate::operations::Next;
 
 /// How long a health check waits for a member.
 const LIMIT: Duration = Duration::from_secs(1);

@@ -46,20 +46,15 @@ mod fanout;
 mod health;
 mod known_locks;
 mod member;
-mod members;
 mod membership;
+mod messages;
 mod net;
 mod operation;
-mod operations;
 mod record;
 mod release;
 mod renewal;
-mod reply;
-mod request;
 pub mod setup;
 mod tally;
-#[cfg(test)]
-mod test_values;
 #[cfg(test)]
 mod tests;
 mod trust;
@@ -67,10 +62,12 @@ pub mod views;
 mod waiting;
 
 pub use engine::{Config, Engine, Now};
-pub use members::{MemberIndex, Members, PerMember};
+pub use member::index::{MemberIndex, Members, PerMember};
 pub use membership::MemberEvent;
+pub use messages::{
+    BatchReply, Lease, LeaseState, Notification, Position, RecordAction, RecordAnswer, Refusal,
+    Reply, Request, RequestId, Requeue, Successor,
+};
 pub use operation::{Acquired, Event, Operation, OperationId, Outcome, Progress, ReleaseMode};
-pub use record::action::{RecordAction, RecordAnswer};
-pub use reply::{BatchReply, LeaseState, Notification, Refusal, Reply};
-pub use request::{Lease, Position, Request, RequestId, Requeue, Successor};
+
 pub use trust::TrustRules;

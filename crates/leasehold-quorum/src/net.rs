@@ -11,11 +11,11 @@ use crate::acquire::GivenBack;
 use crate::ballot::majority;
 use crate::engine::{Config, Now};
 use crate::known_locks::{KnownLock, KnownLocks};
+use crate::member::index::{MemberIndex, Members, PerMember};
 use crate::member::{HOT_PAUSE, Member, Task};
-use crate::members::{MemberIndex, Members, PerMember};
 use crate::membership::{Access, Membership};
+use crate::messages::{Request, RequestId};
 use crate::operation::{Event, OperationId, Outcome, Progress};
-use crate::request::{Request, RequestId};
 use crate::waiting::waiters::{HEARTBEAT_EVERY, Heartbeat, Waiters};
 
 /// The servers of one client, its clock, its output, and its timers.

@@ -6,12 +6,11 @@ use leasehold_types::{Error, ErrorKind, Fence, FenceConfirmation, PermitSlot};
 
 use super::state::{Acquisition, Granted, Standing};
 use crate::ballot::Vote;
+use crate::member::index::MemberIndex;
 use crate::member::{Answered, Task};
-use crate::members::MemberIndex;
+use crate::messages::{Refusal, Reply, Request};
 use crate::net::Net;
-use crate::operations::Next;
-use crate::reply::{Refusal, Reply};
-use crate::request::Request;
+use crate::operation::operations::Next;
 
 impl Acquisition {
     /// Whether an attempt at a member is the last one. Replies to those that were given back are void.

@@ -9,12 +9,12 @@ use super::state::{Acquisition, Phase, Round, Standing, round_timeout};
 use crate::ballot::Vote;
 use crate::member::HOT_PAUSE;
 use crate::member::Task;
-use crate::members::MemberIndex;
+use crate::member::index::MemberIndex;
 use crate::membership::Access;
+use crate::messages::{Position, Request, Successor};
 use crate::net::Net;
 use crate::operation::OperationId;
-use crate::operations::Next;
-use crate::request::{Position, Request, Successor};
+use crate::operation::operations::Next;
 
 impl Acquisition {
     /// Asks a member that was not asked yet. The caller has checked that there is a majority.

@@ -9,11 +9,11 @@ use super::state::{Acquisition, MemberState, Phase, Standing};
 use crate::ballot::{Decision, majority};
 use crate::errors::too_few;
 use crate::member::Task;
-use crate::members::{MemberIndex, Members};
+use crate::member::index::{MemberIndex, Members};
 use crate::membership::Access;
+use crate::messages::{Lease, Request};
 use crate::net::Net;
 use crate::operation::{Acquired, Outcome, Progress};
-use crate::request::{Lease, Request};
 
 impl Acquisition {
     /// Carries out what the ballot of the round decides.

@@ -8,11 +8,11 @@ use leasehold_types::{Busy, Error, ErrorKind, LockRequest, Owner};
 use super::state::{Acquisition, MemberState, Phase, Standing, round_timeout};
 use crate::ballot::majority;
 use crate::errors::too_few;
-use crate::members::MemberIndex;
+use crate::member::index::MemberIndex;
 use crate::membership::Access;
+use crate::messages::{Lease, Requeue};
 use crate::net::Net;
 use crate::operation::{Outcome, Progress};
-use crate::request::{Lease, Requeue};
 
 /// A round that is given back at one member. The engine sends its release, and names a successor.
 #[derive(Debug)]

@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use leasehold_types::{Error, ErrorKind, LockRequest};
 
-use crate::members::MemberIndex;
+use crate::member::index::MemberIndex;
 use crate::net::{Net, Timer};
 use crate::operation::OperationId;
-use crate::operations::Next;
+use crate::operation::operations::Next;
 
 pub(crate) use giving_back::GivenBack;
 use giving_back::Then;

@@ -7,14 +7,13 @@ use leasehold_types::{BootInstant, Fence, LockRequest, Mode};
 use super::asking::{first_proposal, round_limit};
 use super::state::{Acquisition, Granted, Phase, Standing};
 use crate::ballot::{Vote, majority};
+use crate::member::index::{MemberIndex, Members};
 use crate::member::{Answered, Task};
-use crate::members::{MemberIndex, Members};
 use crate::membership::Access;
+use crate::messages::{Reply, Request};
 use crate::net::{Net, Timer};
+use crate::operation::operations::Next;
 use crate::operation::{Acquired, OperationId, Outcome};
-use crate::operations::Next;
-use crate::reply::Reply;
-use crate::request::Request;
 
 /// An acquisition, in one of two forms.
 #[derive(Debug)]

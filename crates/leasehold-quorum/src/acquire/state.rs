@@ -9,7 +9,7 @@ use leasehold_types::{
 use typed_index_collections::ti_vec;
 
 use crate::ballot::Ballot;
-use crate::members::{MemberIndex, Members, PerMember};
+use crate::member::index::{MemberIndex, Members, PerMember};
 use crate::operation::OperationId;
 
 /// One call to take a lock. It lasts until its lease is released, or until everything that it left behind is given

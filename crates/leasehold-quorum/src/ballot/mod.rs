@@ -14,7 +14,7 @@ use fence_race::FenceRace;
 use leasehold_types::{Fence, FenceConfirmation};
 use typed_index_collections::ti_vec;
 
-use crate::members::{MemberIndex, PerMember};
+use crate::member::index::{MemberIndex, PerMember};
 
 /// One member's vote on the attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

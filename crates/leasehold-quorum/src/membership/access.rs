@@ -4,8 +4,8 @@ use leasehold_types::{BootInstant, Error, ErrorKind, MemberFailure, MemberId};
 
 use super::{Connection, Membership};
 use crate::ballot::majority;
-use crate::members::MemberIndex;
-use crate::request::Request;
+use crate::member::index::MemberIndex;
+use crate::messages::Request;
 use crate::trust::UntrustedReason;
 
 /// Whether a member may be asked for a lock.

@@ -5,9 +5,8 @@ use std::time::Duration;
 use leasehold_types::{BootInstant, DataGeneration, Error, ErrorKind, MemberStatus};
 
 use super::{Asked, Connection, MemberEvent, Membership};
-use crate::members::MemberIndex;
-use crate::reply::Reply;
-use crate::request::Request;
+use crate::member::index::MemberIndex;
+use crate::messages::{Reply, Request};
 use crate::trust::{Interval, RecordStep};
 
 impl Membership {

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use leasehold_types::{BootInstant, Error};
 
-use crate::members::MemberIndex;
+use crate::member::index::MemberIndex;
 
 /// What changed at a member. The driver writes it to the log.
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 use leasehold_types::{BootInstant, Error, ErrorKind, MemberHealth};
 
 use super::{Connection, Membership};
-use crate::members::MemberIndex;
-use crate::request::Request;
+use crate::member::index::MemberIndex;
+use crate::messages::Request;
 
 impl Membership {
     /// Returns whether a request for the member's status that was sent at `began` or later was answered or

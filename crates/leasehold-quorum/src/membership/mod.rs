@@ -20,8 +20,8 @@ use leasehold_types::{
     BootInstant, Entropy, Error, ErrorKind, MemberId, MemberSet, Owner, RunId, Sample, Ticket,
 };
 
-use crate::members::{MemberIndex, PerMember};
-use crate::request::Request;
+use crate::member::index::{MemberIndex, PerMember};
+use crate::messages::Request;
 use crate::trust::{Interval, Learned, Trust, UntrustedReason};
 use crate::waiting::tickets::Tickets;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use leasehold_types::{BootInstant, Error, Incarnation, LockRequest, MemberFailure, Term};
 
 use super::{MemberEvent, Membership};
-use crate::members::MemberIndex;
-use crate::request::Request;
+use crate::member::index::MemberIndex;
+use crate::messages::Request;
 use crate::trust::UntrustedReason;
 
 impl Membership {

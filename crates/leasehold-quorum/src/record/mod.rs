@@ -6,7 +6,6 @@
 //! A record may have to outlive restarts ([`RecordKey::lasting`]). A member that lost its data within the
 //! retention then has no vote: it may have had a value or refused a fence, and no longer knows.
 
-pub(crate) mod action;
 mod rounds;
 
 use std::time::Duration;
@@ -14,15 +13,13 @@ use std::time::Duration;
 use leasehold_types::{BootInstant, Error, ErrorKind, RecordKey};
 
 use crate::fanout::{Contact, Fanout};
+use crate::member::index::MemberIndex;
 use crate::member::{Answered, Task};
-use crate::members::MemberIndex;
+use crate::messages::{RecordAction, Reply, Request};
 use crate::net::{Net, Reach, Timer};
+use crate::operation::operations::Next;
 use crate::operation::{OperationId, Outcome};
-use crate::operations::Next;
-use crate::reply::Reply;
-use crate::request::Request;
 use crate::trust::UntrustedReason;
-use action::RecordAction;
 use rounds::Round;
 
 /// How long one member may take. A record may be long, and a durable member waits for its disk.

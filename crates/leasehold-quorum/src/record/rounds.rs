@@ -4,9 +4,9 @@ use leasehold_types::{
     Effect, Error, ErrorKind, Fence, MemberFailure, Opened, Reading, WriteOutcome, Written,
 };
 
-use super::action::{RecordAction, RecordAnswer};
 use crate::ballot::majority;
 use crate::errors::too_few;
+use crate::messages::{RecordAction, RecordAnswer};
 
 /// The answers of the members to one operation.
 #[derive(Debug)]

@@ -7,14 +7,13 @@ use leasehold_types::{Error, ErrorKind, LockRequest, LostReason, MemberFailure, 
 use crate::acquire::Acquiring;
 use crate::errors::too_few;
 use crate::fanout::{Contact, Fanout};
+use crate::member::index::MemberIndex;
 use crate::member::{Answered, ReleaseTask, Task};
-use crate::members::MemberIndex;
 use crate::membership::Access;
+use crate::messages::{Lease, Reply, Request, Requeue, Successor};
 use crate::net::{Net, Reach, Timer};
+use crate::operation::operations::{Next, Operations};
 use crate::operation::{OperationId, Outcome};
-use crate::operations::{Next, Operations};
-use crate::reply::Reply;
-use crate::request::{Lease, Request, Requeue, Successor};
 use crate::tally::{LeaseVote, Tally, Verdict};
 
 /// One release. It lasts until each member answered.

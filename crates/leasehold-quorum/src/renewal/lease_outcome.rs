@@ -1,8 +1,8 @@
 use leasehold_types::{LockRequest, LostReason, MemberFailure, MemberId, Mode, RenewReply, Term};
 
 use crate::errors::too_few;
-use crate::members::MemberIndex;
-use crate::reply::LeaseState;
+use crate::member::index::MemberIndex;
+use crate::messages::LeaseState;
 use crate::tally::{LeaseVote, Tally, Verdict};
 
 /// What the members say about one lease.

@@ -16,14 +16,13 @@ use leasehold_types::{
 };
 
 use crate::fanout::{Contact, Fanout};
+use crate::member::index::MemberIndex;
 use crate::member::{Answered, RenewalTask, Task};
-use crate::members::MemberIndex;
 use crate::membership::Membership;
+use crate::messages::{Lease, LeaseState, Reply, Request};
 use crate::net::{BACKGROUND_LIMIT, Net, Timer};
+use crate::operation::operations::{Next, Operations};
 use crate::operation::{OperationId, Outcome, ReleaseMode};
-use crate::operations::{Next, Operations};
-use crate::reply::{LeaseState, Reply};
-use crate::request::{Lease, Request};
 use lease_outcome::LeaseOutcome;
 
 /// The renewals of one client that are under way, and the repairs that may still take effect.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::test_values::RandomEntropy;
+use crate::tests::values::RandomEntropy;
 use leasehold_types::{MemberRecord, MemberRecordEdit, RunId, WallTime};
 
 use super::*;

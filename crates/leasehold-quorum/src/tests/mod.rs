@@ -10,6 +10,7 @@ mod plain;
 mod records;
 mod releasing;
 mod rounds;
+pub(crate) mod values;
 mod waiting;
 
 use std::collections::VecDeque;

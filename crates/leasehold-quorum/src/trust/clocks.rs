@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::ballot::majority;
-use crate::members::{MemberIndex, PerMember};
+use crate::member::index::{MemberIndex, PerMember};
 use crate::trust::untrusted::{ClockFault, Skew, UntrustedReason};
 use leasehold_types::{BootInstant, WallTime};
 use typed_index_collections::ti_vec;

@@ -1,4 +1,4 @@
-use crate::members::MemberIndex;
+use crate::member::index::MemberIndex;
 use crate::trust::Trust;
 use crate::trust::data_generations::Known;
 use crate::trust::untrusted::UntrustedReason;

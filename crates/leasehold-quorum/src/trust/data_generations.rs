@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::members::{MemberIndex, PerMember};
+use crate::member::index::{MemberIndex, PerMember};
 use crate::trust::untrusted::{Forgetting, UntrustedReason};
 use leasehold_types::{
     BootInstant, DataGeneration, MemberId, MemberRecord, MemberStatus, WallTime,

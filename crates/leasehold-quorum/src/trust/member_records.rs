@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::ballot::majority;
-use crate::members::{MemberIndex, PerMember};
+use crate::member::index::{MemberIndex, PerMember};
 use crate::trust::Trust;
 use crate::trust::data_generations::Known;
 use leasehold_types::{DataGeneration, MemberId, MemberRecord, MemberRecordEdit};

@@ -32,7 +32,7 @@ use clocks::Clocks;
 use data_generations::{Beginning, DataGenerations, Known};
 use untrusted::Forgetting;
 
-use crate::members::{MemberIndex, PerMember};
+use crate::member::index::{MemberIndex, PerMember};
 
 /// What one client knows about its members, and which of them it trusts.
 #[derive(Debug)]

@@ -7,12 +7,12 @@ use leasehold_types::LockRequest;
 use super::waiters::HEARTBEAT_EVERY;
 use crate::acquire::Acquiring;
 use crate::member::Task;
-use crate::members::MemberIndex;
+use crate::member::index::MemberIndex;
 use crate::membership::Access;
+use crate::messages::Request;
 use crate::net::Net;
 use crate::operation::OperationId;
-use crate::operations::Operations;
-use crate::request::Request;
+use crate::operation::operations::Operations;
 
 /// How many locks one heartbeat asks about.
 const LOCKS_AT_ONCE: usize = 64;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold_types::{BootInstant, Owner, Ticket, WallTime};
 use typed_index_collections::ti_vec;
 
-use crate::members::{MemberIndex, PerMember};
+use crate::member::index::{MemberIndex, PerMember};
 
 /// What is known about the members' clocks, and the last ticket drawn.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_values::RandomEntropy;
+    use crate::tests::values::RandomEntropy;
     use leasehold_types::ClientId;
 
     fn at(millis: u64) -> BootInstant {

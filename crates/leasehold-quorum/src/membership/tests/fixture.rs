@@ -314,7 +314,7 @@ impl Fixture {
 }
 
 pub(super) fn lock_request() -> LockRequest {
-    crate::test_values::lock_request(TTL)
+    crate::tests::values::lock_request(TTL)
 }
 
 /// The name of a request in [`Fixture::got`].

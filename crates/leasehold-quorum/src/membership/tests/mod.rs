@@ -11,15 +11,14 @@ use std::time::Duration;
 
 use crate::Config;
 use crate::net::Net;
-use crate::test_values::RandomEntropy;
+use crate::tests::values::RandomEntropy;
 use leasehold_types::{
     BootInstant, DataGeneration, Epoch, Error, ErrorKind, Incarnation, MemberId, MemberRecord,
     MemberRecordEdit, MemberSet, MemberStatus, Observation, RunId, Sample, WallTime,
 };
 
 use super::{Access, MemberEvent, Membership};
-use crate::reply::Reply;
-use crate::request::Request;
+use crate::messages::{Reply, Request};
 use crate::trust::UntrustedReason;
 
 const MAX_TTL: Duration = Duration::from_secs(60);

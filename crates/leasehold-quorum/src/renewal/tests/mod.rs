@@ -151,7 +151,7 @@ impl Fixture {
 }
 
 fn lock_request() -> LockRequest {
-    crate::test_values::lock_request(TTL)
+    crate::tests::values::lock_request(TTL)
 }
 
 fn held(lock_request: LockRequest) -> Held {

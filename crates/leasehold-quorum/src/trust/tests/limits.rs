@@ -3,7 +3,7 @@
 use leasehold_types::ErrorKind;
 
 use super::*;
-use crate::test_values::lock_request;
+use crate::tests::values::lock_request;
 
 const LONG: Duration = Duration::from_secs(600);
 const STRICT: Duration = Duration::from_millis(50);

@@ -2,7 +2,7 @@
 
 use super::quorums::{client_of, set_of, with_another_set};
 use super::*;
-use crate::test_values::RandomEntropy;
+use crate::tests::values::RandomEntropy;
 
 /// Returns what the client would do about the records. New data generations have their own names.
 fn steps(client: &Trust) -> Vec<RecordStep> {

@@ -191,5 +191,4 @@ fn merged_waiter(mut views: Vec<Waiter>) -> Option<Waiter> {
 }
 
 #[cfg(test)]
-#[path = "views_tests.rs"]
 mod tests;

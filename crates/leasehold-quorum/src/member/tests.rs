@@ -3,7 +3,7 @@ use std::sync::Arc;
 use leasehold_types::Fence;
 
 use super::*;
-use crate::test_values::lock_request;
+use crate::tests::values::lock_request;
 
 const TTL: Duration = Duration::from_secs(10);
 

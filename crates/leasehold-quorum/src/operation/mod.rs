@@ -1,3 +1,5 @@
+pub(crate) mod operations;
+
 use std::sync::Arc;
 
 use leasehold_types::{
@@ -5,7 +7,7 @@ use leasehold_types::{
     ReleaseReply, RenewReply, Term,
 };
 
-use crate::record::action::{RecordAction, RecordAnswer};
+use crate::messages::{RecordAction, RecordAnswer};
 
 /// Identifies an operation of one engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

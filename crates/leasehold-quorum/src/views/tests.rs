@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::test_values::RandomEntropy;
+use crate::tests::values::RandomEntropy;
 use leasehold_types::{ClientId, Mode, Owner};
 
 use super::*;

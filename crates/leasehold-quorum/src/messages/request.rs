@@ -5,7 +5,7 @@ use leasehold_types::{
     DataGeneration, Fence, Key, LockRequest, MemberId, MemberRecordEdit, Owner, PermitSlot,
 };
 
-use crate::record::action::RecordAction;
+use super::record_action::RecordAction;
 
 /// Identifies a request of one engine. A reply carries the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,11 +1,13 @@
+pub(crate) mod index;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use leasehold_types::{BootInstant, Error, Incarnation};
 
-use crate::members::MemberIndex;
+use crate::member::index::MemberIndex;
+use crate::messages::{Lease, RequestId};
 use crate::operation::OperationId;
-use crate::request::{Lease, RequestId};
 
 /// The state of the connection to one member.
 #[derive(Debug, Default)]
@@ -280,5 +282,4 @@ pub(crate) fn late(limit: Duration) -> Error {
 }
 
 #[cfg(test)]
-#[path = "member_tests.rs"]
 mod tests;

@@ -4,8 +4,8 @@ use leasehold_types::{
     Busy, Error, Fence, Key, LostReason, MemberStatus, Mode, Owner, PermitSlot, Sample,
 };
 
-use crate::record::action::RecordAnswer;
-use crate::request::RequestId;
+use super::record_action::RecordAnswer;
+use super::request::RequestId;
 
 /// The answer of one member to one [`Request`](crate::Request).
 #[derive(Clone, Debug)]
