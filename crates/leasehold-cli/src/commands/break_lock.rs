@@ -5,10 +5,10 @@ use serde_json::json;
 
 use crate::config;
 use crate::options::store_args::StoreArgs;
-use crate::output::break_text;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::output::holder_text;
+use crate::output::locks::break_text;
+use crate::output::locks::holder_text;
 use crate::output::time_text;
 use crate::output::{self, Output};
 use crate::process::user;

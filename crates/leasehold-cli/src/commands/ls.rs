@@ -9,9 +9,9 @@ use crate::options::store_args::StoreArgs;
 use crate::options::table_args::TableArgs;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::output::holder_text;
-use crate::output::lock_table::{self, holding, is_agreed};
-use crate::output::minority;
+use crate::output::locks::holder_text;
+use crate::output::locks::lock_table::{self, holding, is_agreed};
+use crate::output::locks::minority;
 use crate::output::table;
 use crate::output::{self, Output};
 use crate::runtime::runtime;
@@ -148,7 +148,7 @@ fn object(listing: &LockListing, pattern: &Pattern, store: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::lock_table::tests::list_locks;
+    use crate::output::locks::lock_table::tests::list_locks;
     use clap::Parser;
     use leasehold::store::{MemberFailure, MemberId};
     use leasehold::{Error, ErrorKind};

@@ -12,7 +12,7 @@ use crate::options::store_args::StoreArgs;
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::output::holder_text;
+use crate::output::locks::holder_text;
 use crate::output::message::Message;
 use crate::runtime::runtime;
 use crate::store::OpenStore;

@@ -9,7 +9,7 @@ use crate::options::store_args::StoreArgs;
 use crate::options::table_args::TableArgs;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::output::waiter_text;
+use crate::output::locks::waiter_text;
 use crate::output::{self, Output};
 use crate::runtime::runtime;
 use crate::store::OpenStore;

@@ -8,7 +8,7 @@ use leasehold::{Client, Error, Mode};
 use crate::locks::outer_runs::OuterLock;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::output::holder_text;
+use crate::output::locks::holder_text;
 
 /// A lock that an outer run holds, and under which the command of this run runs too.
 ///

@@ -11,10 +11,10 @@ use crate::options::lock_options::LockOptions;
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::output::holder_text;
+use crate::output::locks::holder_text;
+use crate::output::locks::waiter_text;
 use crate::output::message::Message;
 use crate::output::quorum_shortfall::QuorumShortfall;
-use crate::output::waiter_text;
 use crate::runtime::signals::Signals;
 
 /// The request for locks, and the messages while it waits.

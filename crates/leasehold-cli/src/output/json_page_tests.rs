@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::output::leader_text;
+use crate::output::locks::leader_text;
 use crate::output::message::Message;
 use crate::output::once_answer::OnceAnswer;
 use crate::runtime::runtime;

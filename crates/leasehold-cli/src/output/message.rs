@@ -5,17 +5,17 @@ use leasehold::store::{BreakRecord, Holder};
 use leasehold::{Fence, GuardSet};
 use serde_json::{Map, Value, json};
 
-use crate::output::break_text;
 use crate::output::colour::Style;
 use crate::output::envelope::stamped;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::output::holder_text;
+use crate::output::locks::break_text;
+use crate::output::locks::holder_text;
+use crate::output::locks::waiter_text;
 use crate::output::once_answer::OnceAnswer;
 use crate::output::quorum_shortfall::QuorumShortfall;
 use crate::output::time_text;
 use crate::output::verbosity::Verbosity;
-use crate::output::waiter_text;
 
 /// A message of the program: a text for people, or a JSON object for programs.
 #[derive(Debug)]

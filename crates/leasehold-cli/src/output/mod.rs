@@ -1,6 +1,5 @@
 //! What the program prints, and its exit codes. This file is the only one that prints.
 
-pub(crate) mod break_text;
 pub(crate) mod colour;
 pub(crate) mod envelope;
 pub(crate) mod events;
@@ -10,18 +9,14 @@ pub(crate) mod expect_finding;
 pub(crate) mod failure;
 pub(crate) mod finding;
 mod held_warning;
-pub(crate) mod holder_text;
-pub(crate) mod leader_text;
-pub(crate) mod lock_table;
+pub(crate) mod locks;
 pub(crate) mod message;
-pub(crate) mod minority;
 pub(crate) mod once_answer;
 pub(crate) mod quorum_shortfall;
 pub(crate) mod report;
 pub(crate) mod table;
 pub(crate) mod time_text;
 pub(crate) mod verbosity;
-pub(crate) mod waiter_text;
 mod writer;
 
 use std::fmt::Write as _;

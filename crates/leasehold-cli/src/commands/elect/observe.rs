@@ -7,7 +7,7 @@ use crate::commands::elect::args::ElectArgs;
 use crate::config;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::output::leader_text;
+use crate::output::locks::leader_text;
 use crate::output::{self, Output};
 use crate::runtime::runtime;
 use crate::runtime::signals::Signals;

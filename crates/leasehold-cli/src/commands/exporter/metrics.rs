@@ -8,7 +8,7 @@ use leasehold::clock::{Clock as _, SystemClock, WallTime};
 use leasehold::store::{ListedLock, MemberHealth, Pattern, Waiter};
 use leasehold::{Client, Error, Key};
 
-use crate::output::minority;
+use crate::output::locks::minority;
 
 /// One look at a store.
 #[derive(Debug, Default)]

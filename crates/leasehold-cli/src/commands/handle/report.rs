@@ -6,7 +6,7 @@ use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::handle::Handle;
 use serde_json::{Value, json};
 
-use crate::output::holder_text::{mode_name, permits};
+use crate::output::locks::holder_text::{mode_name, permits};
 use crate::output::time_text::millis;
 
 /// What `acquire` and `renew` print; without its text if the handle went into a file.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::locks::held_locks::LostLock;
 use crate::options::lock_options::LockOptions;
-use crate::output::holder_text::{mode_name, permits};
+use crate::output::locks::holder_text::{mode_name, permits};
 use crate::output::time_text::millis;
 
 /// The line of `hold` when the lock is held.

@@ -12,10 +12,10 @@ use ratatui::text::Line;
 
 use crate::commands::top::snapshot::Snapshot;
 use crate::commands::top::state::{Prompt, Top};
-use crate::output::lock_table;
+use crate::output::locks::lock_table;
+use crate::output::locks::waiter_text;
 use crate::output::table::{Column, Layout, UNKNOWN};
 use crate::output::time_text::{coarse, timestamp};
-use crate::output::waiter_text;
 
 /// The lines above the locks.
 const ABOVE: usize = 3;

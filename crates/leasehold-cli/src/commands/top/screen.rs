@@ -21,7 +21,7 @@ use crate::commands::top::state::{Action, Break, Press, Top};
 use crate::output::colour::is_in_colour;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::output::holder_text;
+use crate::output::locks::holder_text;
 use crate::process::user;
 use crate::runtime::signals::Signals;
 

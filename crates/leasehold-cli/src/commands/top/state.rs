@@ -360,7 +360,7 @@ fn order(sort: Sort, a: &ListedLock, b: &ListedLock, snapshot: &Snapshot) -> Ord
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::output::lock_table::tests::holder;
+    use crate::output::locks::lock_table::tests::holder;
     use leasehold::store::LockListing;
     use std::collections::HashMap;
 

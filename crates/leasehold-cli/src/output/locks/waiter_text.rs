@@ -4,7 +4,7 @@ use leasehold::clock::WallTime;
 use leasehold::store::{ClientId, Waiter};
 use serde_json::{Value, json};
 
-use crate::output::holder_text;
+use crate::output::locks::holder_text;
 use crate::output::table::{self, Column, UNKNOWN};
 use crate::output::time_text;
 

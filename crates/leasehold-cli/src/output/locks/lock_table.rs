@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::clock::WallTime;
 use leasehold::store::{Holder, ListedLock, LockListing, Visibility};
 
-use crate::output::holder_text;
+use crate::output::locks::holder_text;
 use crate::output::table::{Column, UNKNOWN};
 use crate::output::time_text;
 
