@@ -48,7 +48,7 @@ Usage: cargo xtask COMMAND
   servers  [N]                  runs N Redis servers (default 5) until Ctrl-C
 
 --skip leaves out tests that need NAME: redis, redis-py, postgres or etcd.
-CONTRIBUTING.md describes the daily work, docs/testing.md the larger tests.
+CONTRIBUTING.md describes the daily work, docs/development/testing.md the larger tests.
 ";
 
 /// Why a command failed.

@@ -6,7 +6,7 @@
 //! checks the [`properties`] of each step, so it finds the shortest trace that a missing rule allows.
 //! [`variants`] lists the design and the ways to break it.
 //!
-//! `docs/model.md` says how the model reads the protocol, what it shows and what it does not.
+//! `docs/development/model.md` says how the model reads the protocol, what it shows and what it does not.
 #![forbid(unsafe_code)]
 
 pub mod bounds;

@@ -1,10 +1,11 @@
 //! Checks what neither clippy nor rustfmt checks: the size of files, the lints of each crate, the dependencies
-//! between crates, the imports of the core, where the command line names stores, what published crates need, and that the
-//! tests of the known defects exist.
+//! between crates, the imports of the core, where the command line names stores, what published crates need, that the
+//! tests of the known defects exist, and that the links of the pages lead somewhere.
 
 mod imports;
 mod known_defects;
 mod layers;
+mod links;
 mod packages;
 mod stores;
 
@@ -14,6 +15,12 @@ use crate::step::step;
 use crate::workspace::Workspace;
 use imports::Imports;
 pub(crate) use packages::published;
+
+/// How the names of files end that have rules.
+const RULED: [&str; 3] = [".rs", ".lua", "Cargo.toml"];
+
+/// Folders that hold no source.
+const MADE: [&str; 3] = [".git", "node_modules", "target"];
 
 /// Lines of a file, including its unit tests.
 const FILE_MAX: usize = 500;
@@ -26,7 +33,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
         let mut imports = Imports::default();
         let mut sources = Vec::new();
         for folder in ["crates", "xtask", "bench"] {
-            walk(&workspace.root().join(folder), &mut |path| {
+            walk(&workspace.root().join(folder), &RULED, &mut |path| {
                 let text = std::fs::read_to_string(path).map_err(|error| failed(path, &error))?;
                 let path = path.strip_prefix(workspace.root()).unwrap_or(path);
                 let path = path.to_string_lossy();
@@ -39,7 +46,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
                 Ok(())
             })?;
         }
-        let page = Path::new("docs/known-defects.md");
+        violations.extend(broken_links(workspace.root())?);
+        let page = Path::new("docs/development/known-defects.md");
         let text = std::fs::read_to_string(workspace.root().join(page));
         let text = text.map_err(|error| failed(page, &error))?;
         violations.extend(known_defects::check(page, &text, &sources));
@@ -59,19 +67,32 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     })
 }
 
-/// Calls `visit` for each file that has rules.
-fn walk(folder: &Path, visit: &mut dyn FnMut(&Path) -> Result<(), String>) -> Result<(), String> {
+/// Returns a violation for each link of a page that leads nowhere.
+fn broken_links(root: &Path) -> Result<Vec<String>, String> {
+    let mut violations = Vec::new();
+    walk(root, &[".md"], &mut |path| {
+        let text = std::fs::read_to_string(path).map_err(|error| failed(path, &error))?;
+        let page = path.strip_prefix(root).unwrap_or(path);
+        violations.extend(links::check(root, page, &text));
+        Ok(())
+    })?;
+    Ok(violations)
+}
+
+/// Calls `visit` for each file below `folder` whose name ends with one of `ends`, except for files that a build made.
+fn walk(
+    folder: &Path,
+    ends: &[&str],
+    visit: &mut dyn FnMut(&Path) -> Result<(), String>,
+) -> Result<(), String> {
     let entries = std::fs::read_dir(folder).map_err(|error| failed(folder, &error))?;
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     for path in paths {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if path.is_dir() && name != "target" && name != "node_modules" {
-            walk(&path, visit)?;
-        } else if [".rs", ".lua", "Cargo.toml"]
-            .iter()
-            .any(|end| name.ends_with(end))
-        {
+        if path.is_dir() && !MADE.contains(&name.as_ref()) {
+            walk(&path, ends, visit)?;
+        } else if ends.iter().any(|end| name.ends_with(end)) {
             visit(&path)?;
         }
     }

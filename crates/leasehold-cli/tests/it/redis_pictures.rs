@@ -40,8 +40,8 @@ impl Example {
 /// The examples of a picture. Texts with a length are what a terminal showed; other texts are captions, and marks for
 /// lines that are left out.
 fn examples(picture: &str) -> Vec<Example> {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let svg = fs::read_to_string(docs.join(picture)).unwrap();
+    let pictures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pictures");
+    let svg = fs::read_to_string(pictures.join(picture)).unwrap();
     let text =
         Regex::new(r#"<text( class="b")?[^>]*?( textLength=[^>]*)?>([^<]*)</text>"#).unwrap();
     let mut examples: Vec<Example> = Vec::new();
