@@ -1,7 +1,8 @@
 //! Checks what neither clippy nor rustfmt checks: the size of files, the lints of each crate, the dependencies
-//! between crates, the imports of the core, where the command line names stores, what published crates need, that the
+//! between crates and of the fuzz targets, the imports of the core, where the command line names stores, what published crates need, that the
 //! tests of the known defects exist, and that the links of the pages lead somewhere.
 
+mod fuzz;
 mod imports;
 mod known_defects;
 mod layers;
@@ -47,9 +48,14 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
             })?;
         }
         violations.extend(broken_links(workspace.root())?);
+        let read = |path: &Path| {
+            std::fs::read_to_string(workspace.root().join(path))
+                .map_err(|error| failed(path, &error))
+        };
+        let command = read(Path::new("crates/leasehold-cli/Cargo.toml"))?;
+        violations.extend(fuzz::check(&command, &read(Path::new("fuzz/Cargo.toml"))?));
         let page = Path::new("docs/development/known-defects.md");
-        let text = std::fs::read_to_string(workspace.root().join(page));
-        let text = text.map_err(|error| failed(page, &error))?;
+        let text = read(page)?;
         violations.extend(known_defects::check(page, &text, &sources));
         let cycle = imports.cycle();
         if !cycle.is_empty() {
