@@ -47,7 +47,8 @@ Usage: cargo xtask COMMAND
   platforms                     compiles the libraries for macOS and Windows
   servers  [N]                  runs N Redis servers (default 5) until Ctrl-C
 
---skip leaves out tests that need NAME: redis, redis-py, postgres or etcd.
+--skip leaves out tests that need NAME: redis, redis-py, postgres, etcd, zookeeper,
+kazoo, mariadb, moto, systemd or prometheus.
 CONTRIBUTING.md describes the daily work, docs/development/testing.md the larger tests.
 ";
 

@@ -54,7 +54,7 @@ impl Program {
 
 // `redis-tools` contains the server under the name `redis-check-rdb`. The package `redis-server` would start a
 // system service. `gcc` alone would leave out the headers of the C library.
-const PROGRAMS: [Program; 16] = [
+const PROGRAMS: [Program; 18] = [
     Program::new(
         "redis-server",
         "redis-tools",
@@ -98,6 +98,20 @@ const PROGRAMS: [Program; 16] = [
         "etcd-client",
         &["etcd"],
         "etcdctl contends for the same locks",
+    )
+    .unpacked(),
+    Program::new(
+        "prometheus",
+        "prometheus",
+        &["prometheus"],
+        "a Prometheus server reads the metrics, and evaluates the alerts and the dashboard",
+    )
+    .unpacked(),
+    Program::new(
+        "promtool",
+        "prometheus",
+        &["prometheus"],
+        "promtool runs the tests of the alerts",
     )
     .unpacked(),
     Program::new(

@@ -54,12 +54,13 @@ const STORES: [(&str, &str); 3] = [
 ];
 
 /// Tests that do not run, by a part of their names, and what they test.
-const FILTERS: [(&str, &str); 10] = [
+const FILTERS: [(&str, &str); 11] = [
     ("administration::", "the command line in its own process"),
     ("elections::", "the command line in its own process"),
     ("holds::", "the command line in its own process"),
     ("is_noticed", "simulated runs of a broken protocol"),
     ("nobody::", "the command line as another user"),
+    ("prometheus", "the alerts and the dashboard, on Prometheus"),
     ("records_keep", "simulated runs"),
     (
         "redis_",
@@ -73,11 +74,18 @@ const FILTERS: [(&str, &str); 10] = [
 /// Runs the tests, and says which ones it leaves out. Installs nothing.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), Failure> {
     let stores = STORES.iter().map(|(_, name)| *name);
-    let skipped: Vec<String> = ["redis-py", "kazoo", "mariadb", "moto", "systemd"]
-        .into_iter()
-        .chain(stores.clone())
-        .map(str::to_owned)
-        .collect();
+    let skipped: Vec<String> = [
+        "redis-py",
+        "kazoo",
+        "mariadb",
+        "moto",
+        "systemd",
+        "prometheus",
+    ]
+    .into_iter()
+    .chain(stores.clone())
+    .map(str::to_owned)
+    .collect();
     setup::check(workspace, &skipped)?;
     step("quick tests", || {
         let mut command = cargo(

@@ -149,8 +149,9 @@ impl Lacks {
         text += &format!(
             "On Debian or Ubuntu: sudo apt-get install --no-install-recommends {}\n\
              Elsewhere: install these programs with the system's package manager.\n\
-             Then run `cargo xtask test` again, or leave tests out by name: --skip redis, --skip redis-py, --skip postgres, --skip etcd, --skip zookeeper, --skip kazoo, --skip mariadb, --skip moto, --skip systemd.",
-            packages.join(" ")
+             Then run `cargo xtask test` again, or leave tests out by name: {}.",
+            packages.join(" "),
+            skip::options()
         );
         text
     }
@@ -224,6 +225,8 @@ mod tests {
             "etcd-client",
             "pgbouncer:",
             "javac:",
+            "package prometheus for promtool",
+            "--skip prometheus.",
         ] {
             assert!(text.contains(word), "{word} in {text}");
         }

@@ -22,7 +22,7 @@ impl Skip {
     }
 }
 
-const SKIPS: [Skip; 9] = [
+const SKIPS: [Skip; 10] = [
     Skip::new(
         "redis",
         &[
@@ -40,7 +40,13 @@ const SKIPS: [Skip; 9] = [
     Skip::new("mariadb", &[], "mariadb"),
     Skip::new("moto", &[], "moto"),
     Skip::new("systemd", &[], "systemd"),
+    Skip::new("prometheus", &[], "prometheus"),
 ];
+
+/// The options that leave tests out, as a sentence lists them.
+pub(crate) fn options() -> String {
+    SKIPS.map(|skip| format!("--skip {}", skip.name)).join(", ")
+}
 
 /// The names after each `--skip`.
 pub(crate) fn skips(arguments: &[String]) -> Result<Vec<String>, Failure> {

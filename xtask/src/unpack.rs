@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,8 +16,8 @@ pub(crate) fn may_unpack() -> bool {
 /// would start services of the system. Links the programs in `folder`.
 pub(crate) fn unpack(folder: &Path, programs: &[Program]) -> Result<(), String> {
     let root = folder.join("unpacked");
-    let packages: Vec<&str> = programs.iter().map(|program| program.package).collect();
-    unpack_packages(&root, &packages)?;
+    let packages: BTreeSet<&str> = programs.iter().map(|program| program.package).collect();
+    unpack_packages(&root, &Vec::from_iter(packages))?;
     for library in programs.iter().flat_map(|program| program.libraries) {
         // Distributions since 2024 have another name for what was compiled for 64 bits of time.
         unpack_packages(&root, &[library])

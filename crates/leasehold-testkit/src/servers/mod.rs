@@ -6,8 +6,10 @@
 
 mod ca;
 mod etcd;
+mod http;
 mod ports;
 mod postgres;
+mod prometheus;
 mod redis;
 mod server_process;
 mod until;
@@ -20,6 +22,7 @@ pub use etcd::set::EtcdSet;
 pub use postgres::pgbouncer::PgBouncer;
 pub use postgres::psql_session::PsqlSession;
 pub use postgres::server::{PostgresBuilder, PostgresServer};
+pub use prometheus::Prometheus;
 pub use redis::builder::{AppendFsync, RedisBuilder};
 pub use redis::redis_py::{RedisPy, WorkPlan};
 pub use redis::resp::{Reply, RespConnection};

@@ -1,13 +1,12 @@
-use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::io;
+use std::net::Ipv4Addr;
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::servers::ports::free_port;
 use crate::servers::server_process::ServerProcess;
-use crate::servers::{EtcdBuilder, TestCa};
+use crate::servers::{EtcdBuilder, TestCa, http};
 
 /// One real etcd server: alone, or a member of an [`EtcdSet`](crate::servers::EtcdSet). Dropping it stops the server.
 #[derive(Debug)]
@@ -33,9 +32,6 @@ const INSTALL: &str = "etcd is not installed, and this test needs a real one: ru
 
 /// How often to try if another process has a port.
 pub(in crate::servers) const PORT_TRIES: usize = 20;
-
-/// How long a question about health may take.
-const HEALTH_LIMIT: Duration = Duration::from_secs(2);
 
 impl Ports {
     pub(in crate::servers) fn free() -> Self {
@@ -172,7 +168,7 @@ impl EtcdServer {
 
     /// Returns whether it is the leader.
     pub fn is_leader(&self) -> bool {
-        let answer = ask(self.ports.metrics, "/metrics").unwrap_or_default();
+        let answer = http::get(self.ports.metrics, "/metrics").unwrap_or_default();
         answer.lines().any(|line| line == "etcd_server_is_leader 1")
     }
 
@@ -252,15 +248,6 @@ impl EtcdServer {
 }
 
 fn is_healthy(metrics: u16) -> bool {
-    let answer = ask(metrics, "/health").unwrap_or_default();
+    let answer = http::get(metrics, "/health").unwrap_or_default();
     answer.contains(r#""health":"true""#)
-}
-
-fn ask(metrics: u16, path: &str) -> io::Result<String> {
-    let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, metrics))?;
-    connection.set_read_timeout(Some(HEALTH_LIMIT))?;
-    write!(connection, "GET {path} HTTP/1.0\r\n\r\n")?;
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer)?;
-    Ok(answer)
 }
