@@ -43,6 +43,16 @@ pub(super) fn run(
     )
 }
 
+/// What else the package has below `usr/share/doc/leasehold`.
+const DOCUMENTS: [&str; 6] = [
+    "copyright",
+    "LICENSE-APACHE",
+    "README.md",
+    "CHANGELOG.md",
+    "monitoring/alerts.yml",
+    "monitoring/grafana.json",
+];
+
 /// Installs the package with dpkg, and uses its binary, manual pages, completions and units.
 fn check_debian_package(
     workspace: &Workspace,
@@ -104,7 +114,7 @@ fn check_debian_package(
             "complete",
         )?;
     }
-    for file in ["copyright", "LICENSE-APACHE", "README.md", "CHANGELOG.md"] {
+    for file in DOCUMENTS {
         let file = root.join("usr/share/doc/leasehold").join(file);
         fs::metadata(&file).map_err(|error| format!("{}: {error}", file.display()))?;
     }

@@ -221,7 +221,7 @@ pub(crate) enum Subcommand {
 
     /// Print or serve metrics of a store for Prometheus.
     ///
-    /// Without an option, prints them once. docs/monitoring.md has all metrics, and rules for alerts.
+    /// Without an option, prints them once. docs/monitoring has all metrics, rules for alerts, and a dashboard for Grafana.
     #[cfg(feature = "exporter")]
     Exporter(ExporterArgs),
 

@@ -66,7 +66,6 @@ mod holds {
 mod administration {
     pub(crate) mod doctor;
     mod etcd;
-    pub(crate) mod exporter;
     pub(crate) mod inspect;
     pub(crate) mod postgres;
     pub(crate) mod redis_break;
@@ -80,6 +79,12 @@ mod administration {
     #[cfg(feature = "top")]
     mod top;
     mod zookeeper;
+}
+
+mod monitoring {
+    mod exporter;
+    mod prometheus;
+    mod redis_prometheus;
 }
 
 mod fences {

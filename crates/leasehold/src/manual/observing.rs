@@ -57,7 +57,7 @@
 //! # One more failure, and a quorum of five grants nothing: a set that should have 5 has 3.
 //! min by (instance, store) (leasehold_members{state="trusted"}) <= 3
 //! # Renewals fail: locks will be lost at their deadlines.
-//! sum by (store) (rate(leasehold_renewal_seconds_count{outcome="unknown"}[1m])) > 0
+//! sum by (store) (rate(leasehold_renewal_seconds_count{outcome="unknown"}[5m])) > 0
 //! ```
 //!
 //! And two questions:

@@ -13,7 +13,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use leasehold::store::{BoxFuture, background};
 use tokio::net::TcpListener;
 
+use crate::output::Output;
 use crate::output::failure::Failure;
+use crate::output::message::Message;
 
 /// How long a client of the port may take to send its request.
 const REQUEST_MAX: Duration = Duration::from_secs(5);
@@ -22,9 +24,17 @@ const REQUEST_MAX: Duration = Duration::from_secs(5);
 pub(super) type Metrics = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
 
 /// Serves the metrics at `/metrics`, until the process ends.
-pub(super) async fn serve(address: SocketAddr, metrics: Metrics) -> Result<Infallible, Failure> {
+pub(super) async fn serve(
+    address: SocketAddr,
+    metrics: Metrics,
+    output: &Output,
+) -> Result<Infallible, Failure> {
     let failed = |error| Failure::of(&format!("cannot listen on {address}"), &error);
     let listener = TcpListener::bind(address).await.map_err(failed)?;
+    // The system chooses the port if the user gave 0.
+    let address = listener.local_addr().map_err(failed)?;
+    let text = format!("serving metrics at http://{address}/metrics");
+    output.print_message(&Message::Notice(&text));
     loop {
         // A connection that fails concerns its client alone.
         let Ok((stream, _)) = listener.accept().await else {

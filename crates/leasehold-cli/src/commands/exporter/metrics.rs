@@ -24,9 +24,11 @@ pub(super) struct Sample {
 struct Locks {
     held: usize,
     holders: usize,
-    oldest_holder: Duration,
+    /// Since when the oldest holder has its lock.
+    oldest_holder: Option<WallTime>,
     waiters: usize,
-    oldest_waiter: Duration,
+    /// Since when the client that came first waits.
+    oldest_waiter: Option<WallTime>,
     /// Whether there are more locks than were read.
     more: bool,
 }
@@ -83,26 +85,29 @@ impl Sample {
                 "",
                 count(locks.holders),
             );
-            let oldest = locks.oldest_holder.as_secs_f64();
-            gauge(
-                "oldest_holder_seconds",
-                "How long the oldest holder has had its lock.",
-                "",
-                oldest,
-            );
             gauge(
                 "waiters",
                 "Clients that wait for these locks.",
                 "",
                 count(locks.waiters),
             );
-            let oldest = locks.oldest_waiter.as_secs_f64();
-            gauge(
-                "oldest_waiter_seconds",
-                "How long the client that came first has waited.",
-                "",
-                oldest,
-            );
+            // A point in time stays right when the text is old, and has no value if there is no holder or waiter.
+            if let Some(since) = locks.oldest_holder {
+                gauge(
+                    "oldest_holder_timestamp_seconds",
+                    "When the oldest holder took its lock.",
+                    "",
+                    unix_seconds(since),
+                );
+            }
+            if let Some(since) = locks.oldest_waiter {
+                gauge(
+                    "oldest_waiter_timestamp_seconds",
+                    "When the client that came first began to wait.",
+                    "",
+                    unix_seconds(since),
+                );
+            }
             gauge(
                 "truncated",
                 "Whether there are more locks than were read.",
@@ -127,7 +132,6 @@ impl Sample {
 impl Locks {
     async fn read(client: &Client, pattern: &Pattern, limit: usize) -> Result<Self, Error> {
         let listing = minority::require_majority(client.list_locks(pattern, limit).await?)?;
-        let now = SystemClock.wall();
         let names: Vec<Key> = listing.locks.iter().map(|lock| lock.key.clone()).collect();
         let queues = stream::iter(names)
             .map(|name| {
@@ -137,24 +141,27 @@ impl Locks {
             .buffered(QUEUES_AT_ONCE);
         let queues: Vec<_> = queues.collect().await;
         let waiters = queues.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
-        Ok(Self::of(&listing.locks, &waiters, listing.more, now))
+        Ok(Self::of(&listing.locks, &waiters, listing.more))
     }
 
-    fn of(locks: &[ListedLock], waiters: &[Waiter], more: bool, now: WallTime) -> Self {
-        let age =
-            |at: WallTime| Duration::from_micros(now.as_micros().saturating_sub(at.as_micros()));
+    fn of(locks: &[ListedLock], waiters: &[Waiter], more: bool) -> Self {
         let holders = || locks.iter().flat_map(|lock| &lock.holders);
         let since = holders().filter_map(|sight| sight.holder.since);
-        let waiting = waiters.iter().map(|waiter| age(waiter.ticket.since));
+        let waiting = waiters.iter().map(|waiter| waiter.ticket.since);
         Self {
             held: locks.len(),
             holders: holders().count(),
-            oldest_holder: since.map(age).max().unwrap_or_default(),
+            oldest_holder: since.min(),
             waiters: waiters.len(),
-            oldest_waiter: waiting.max().unwrap_or_default(),
+            oldest_waiter: waiting.min(),
             more,
         }
     }
+}
+
+/// Seconds since 1970.
+fn unix_seconds(time: WallTime) -> f64 {
+    time.as_micros() as f64 / 1e6
 }
 
 /// The text of a label.
@@ -175,7 +182,7 @@ mod tests {
         let sample = Sample {
             locks: Some(Locks {
                 held: 2,
-                oldest_holder: Duration::from_millis(1_500),
+                oldest_holder: Some(WallTime::from_micros(1_795_745_000_500_000)),
                 ..Locks::default()
             }),
             members: vec![("a:1".into(), true), ("b\"\\".into(), false)],
@@ -185,7 +192,7 @@ mod tests {
         for line in [
             "leasehold_store_up{store=\"quorum \\\"x\\\"\"} 1",
             "leasehold_store_locks_held{store=\"quorum \\\"x\\\"\"} 2",
-            "leasehold_store_oldest_holder_seconds{store=\"quorum \\\"x\\\"\"} 1.5",
+            "leasehold_store_oldest_holder_timestamp_seconds{store=\"quorum \\\"x\\\"\"} 1795745000.5",
             "leasehold_store_member_has_vote{store=\"quorum \\\"x\\\"\",member=\"b\\\"\\\\\"} 0",
         ] {
             assert!(text.lines().any(|it| it == line), "{line}\nin\n{text}");
@@ -197,11 +204,16 @@ mod tests {
     }
 
     #[test]
-    fn page_has_every_metric() {
-        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/monitoring.md");
-        let page = std::fs::read_to_string(page).unwrap();
+    fn page_has_every_metric_and_alerts_no_other() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/monitoring");
+        let file = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+        let page = file("README.md");
         let sample = Sample {
-            locks: Some(Locks::default()),
+            locks: Some(Locks {
+                oldest_holder: Some(WallTime::from_micros(1)),
+                oldest_waiter: Some(WallTime::from_micros(1)),
+                ..Locks::default()
+            }),
             members: vec![("a".into(), true)],
             took: Duration::ZERO,
         };
@@ -209,8 +221,16 @@ mod tests {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let names: Vec<_> = lines.filter_map(|line| line.split('{').next()).collect();
         assert_eq!(names.len(), 9, "{text}");
-        for name in names {
+        for name in &names {
             assert!(page.contains(&format!("| `{name}` |")), "{name}");
+        }
+        for name in ["alerts.yml", "alerts-test.yml", "grafana.json"] {
+            let text = file(name);
+            let words = text.split(|it: char| !it.is_ascii_lowercase() && it != '_');
+            let used: Vec<_> = words.filter(|it| it.starts_with("leasehold_")).collect();
+            assert!(!used.is_empty(), "{name}");
+            let unknown = used.into_iter().find(|it| !names.contains(it));
+            assert_eq!(unknown, None, "{name}");
         }
     }
 

@@ -71,7 +71,7 @@ pub(crate) fn exporter(args: &ExporterArgs, output: &Output) -> Result<ExitCode,
                 let (client, pattern, name) = (client.clone(), pattern.clone(), name.clone());
                 Box::pin(async move { Sample::take(&client, &pattern, limit).await.text(&name) })
             });
-            match http::serve(address, metrics).await? {}
+            match http::serve(address, metrics, output).await? {}
         }
         loop {
             let text = Sample::take(&client, &pattern, limit).await.text(&name);

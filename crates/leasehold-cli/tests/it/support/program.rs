@@ -79,7 +79,7 @@ impl Running {
     #[track_caller]
     pub(crate) fn says(&self, text: &str) {
         until(&format!("{text:?} on stderr"), || {
-            read(&self.stderr).contains(text)
+            self.stderr().contains(text)
         });
     }
 
@@ -94,6 +94,11 @@ impl Running {
     /// What it has written to stdout.
     pub(crate) fn stdout(&self) -> String {
         read(&self.stdout)
+    }
+
+    /// What it has written to stderr.
+    pub(crate) fn stderr(&self) -> String {
+        read(&self.stderr)
     }
 
     #[track_caller]

@@ -1,11 +1,23 @@
 //! `exporter` and `wait`.
 
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 
+use leasehold::clock::{Clock as _, SystemClock};
 use leasehold_testkit::servers::until;
 
 use crate::support::harness::Sandbox;
+use crate::support::program::Running;
+
+/// Starts an exporter that serves the metrics of the sandbox's store, and returns its address.
+pub(crate) fn serve(sandbox: &Sandbox) -> (Running, String) {
+    let exporter = sandbox.start("exporter --verbose --listen 127.0.0.1:0");
+    exporter.says("/metrics\n");
+    let said = exporter.stderr();
+    let (_, rest) = said.split_once("serving metrics at http://").unwrap();
+    let (address, _) = rest.split_once('/').unwrap();
+    (exporter, address.to_owned())
+}
 
 /// The value of a metric without further labels.
 fn value(text: &str, metric: &str) -> f64 {
@@ -23,10 +35,14 @@ fn metrics_count_what_is_held() {
     let metrics = |args: &str| sandbox.run(args).succeeds().stdout;
     let free = metrics("exporter");
     assert_eq!((value(&free, "up"), value(&free, "locks_held")), (1.0, 0.0));
+    assert!(!free.contains("oldest_holder"), "{free}");
+    let seconds = || SystemClock.wall().as_micros() as f64 / 1e6;
+    let before = seconds();
     let holder = sandbox.hold("x", "pid");
     let held = metrics("exporter");
     assert_eq!(value(&held, "locks_held"), 1.0);
-    assert!(value(&held, "oldest_holder_seconds") >= 0.0);
+    let since = value(&held, "oldest_holder_timestamp_seconds");
+    assert!((before..seconds()).contains(&since), "{before}: {held}");
     assert_eq!(value(&metrics("exporter y*"), "locks_held"), 0.0);
     sandbox.let_go();
     holder.wait();
@@ -57,33 +73,25 @@ fn redis_exporter_counts_waiters_and_votes() {
 #[test]
 fn port_answers_each_request_anew() {
     let sandbox = Sandbox::new();
-    let free = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
-    let _exporter = sandbox.start(&format!("exporter --listen 127.0.0.1:{port}"));
+    let (_exporter, address) = serve(&sandbox);
     let get = |path: &str| {
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+        let mut stream = TcpStream::connect(&address).unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).ok()?;
+        stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        Some(answer)
+        stream.read_to_string(&mut answer).unwrap();
+        answer
     };
-    let mut answer = None;
-    until("the port is open", || {
-        answer = get("/metrics");
-        answer.is_some()
-    });
-    let answer = answer.unwrap();
+    let answer = get("/metrics");
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(answer.contains("text/plain; version=0.0.4"), "{answer}");
     assert_eq!(value(&answer, "locks_held"), 0.0);
     let holder = sandbox.hold("x", "pid");
-    assert_eq!(value(&get("/metrics").unwrap(), "locks_held"), 1.0);
-    let other = get("/").unwrap();
+    assert_eq!(value(&get("/metrics"), "locks_held"), 1.0);
+    let other = get("/");
     assert!(other.starts_with("HTTP/1.1 404 "), "{other}");
-    let taken = sandbox.run(&format!("exporter --listen 127.0.0.1:{port}"));
-    taken.fails(125, &["cannot listen on 127.0.0.1:"]);
+    let taken = sandbox.run(&format!("exporter --listen {address}"));
+    taken.fails(125, &[&format!("cannot listen on {address}")]);
     sandbox.let_go();
     holder.wait();
 }
