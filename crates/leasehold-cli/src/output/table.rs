@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal as _};
 
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
 /// A column of a table that is fitted to a terminal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
@@ -50,7 +52,7 @@ impl Layout {
         for row in rows {
             for (most, cell) in natural.iter_mut().zip(row) {
                 let is_value = !cell.is_empty() && cell != UNKNOWN;
-                *most = (*most).max(if is_value { cell.chars().count() } else { 0 });
+                *most = (*most).max(if is_value { cell.width() } else { 0 });
             }
         }
         let filled = (0..columns.len()).filter(|index| *index == 0 || natural[*index] > 0);
@@ -97,20 +99,32 @@ impl Layout {
     pub(crate) fn line(&self, row: &[String]) -> String {
         let cell = |(index, width): &(usize, usize)| {
             let text = cut(&row[*index], *width);
-            format!("{text:width$}")
+            padded(&text, *width)
         };
         let cells: Vec<String> = self.shown.iter().map(cell).collect();
         cells.join("  ").trim_end().to_owned()
     }
 }
 
-/// The first `width` characters of `text` at most.
+/// The part of `text` that fits into `width` columns of a terminal, which shows some characters in two.
 fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
+    if text.width() <= width {
         return text.to_owned();
     }
-    let kept = text.chars().take(width.saturating_sub(1));
-    kept.chain(['…']).collect()
+    let mut left = width.saturating_sub(1);
+    let fits = |c: &char| {
+        let columns = c.width().unwrap_or(0);
+        let fits = columns <= left;
+        left = left.saturating_sub(columns);
+        fits
+    };
+    text.chars().take_while(fits).chain(['…']).collect()
+}
+
+/// `text` with blanks up to `width` columns of a terminal.
+pub(crate) fn padded(text: &str, width: usize) -> String {
+    let blanks = width.saturating_sub(text.width());
+    format!("{text}{}", " ".repeat(blanks))
 }
 
 /// The table of `rows` with its head, one line each.
@@ -134,12 +148,9 @@ pub(crate) fn terminal_width() -> Option<usize> {
 /// The rows in columns, each as wide as its widest text, all aligned to the left.
 #[cfg(feature = "redis")]
 pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let width = |column: usize| rows.iter().map(|row| row[column].width()).max();
     let widths: [usize; N] = std::array::from_fn(|column| width(column).unwrap_or(0));
-    let cell = |(column, text): (usize, &String)| {
-        let width = widths[column];
-        format!("{text:width$}")
-    };
+    let cell = |(column, text): (usize, &String)| padded(text, widths[column]);
     let line = |row: &[String; N]| {
         let cells: Vec<_> = row.iter().enumerate().map(cell).collect();
         format!("{}\n", cells.join("  ").trim_end())
@@ -202,6 +213,21 @@ mod tests {
                 assert!(line.chars().count() <= width, "{width}: {line}");
             }
         }
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let rows = ["北京部署锁", "e\u{301}t\u{e9}"]
+            .map(|name| vec![name.into(), "ann".into(), "7".into(), "x".into()]);
+        let shown = |width| fitted(&COLUMNS, &rows, width);
+        assert_eq!(
+            shown(None),
+            "LOCK        USER  PID  COMMAND\n\
+             北京部署锁  ann   7    x\n\
+             e\u{301}t\u{e9}         ann   7    x\n"
+        );
+        let narrow = shown(Some(21));
+        assert!(narrow.contains("\n北京部…  7    x\n"), "{narrow}");
     }
 
     #[test]
