@@ -14,7 +14,7 @@ use crate::commands::top::snapshot::Snapshot;
 use crate::commands::top::state::{Prompt, Top};
 use crate::output::locks::lock_table;
 use crate::output::locks::waiter_text;
-use crate::output::table::{Column, Layout, UNKNOWN};
+use crate::output::table::{Column, Layout, UNKNOWN, padded};
 use crate::output::time_text::{coarse, timestamp};
 
 /// The lines above the locks.
@@ -60,7 +60,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, top: &Top, now: WallTime, in_colour: b
             true => reversed,
             false => Style::new(),
         };
-        lines.push((format!("{:width$}", layout.line(row)), style));
+        lines.push((padded(&layout.line(row), width), style));
     }
     if let (None, Some(_)) = (locks.first(), &top.snapshot) {
         lines.push(("no lock is held that matches".into(), Style::new()));
@@ -185,12 +185,12 @@ fn queue_lines(
     let columns = &waiter_text::COLUMNS;
     let layout = Layout::fit(columns, rows.iter().map(Vec::as_slice), Some(width));
     let title = selected.filter(|_| !rows.is_empty()).map(|lock| {
-        let waiters = if waiters.len() == 1 {
+        let noun = if waiters.len() == 1 {
             "waiter"
         } else {
             "waiters"
         };
-        format!("{}: {} {waiters}", lock.key, rows.len().max(1))
+        format!("{}: {} {noun}", lock.key, waiters.len())
     });
     let head = title.map(|title| [title, layout.head(columns)]);
     let lines = rows.into_iter().map(move |row| layout.line(&row));
@@ -211,13 +211,13 @@ fn prompt(top: &Top) -> String {
                 .map_or(String::new(), |it| format!("   {it}"))
         ),
         Prompt::Confirm(breaking) => format!(
-            "break {}, held by {}? y: yes, any other key: no",
+            "break {}? y: yes, any other key: no   held by {}",
             breaking.lock, breaking.holder
         ),
         Prompt::Browse => match &top.notice {
             Some(notice) => notice.clone(),
             None => format!(
-                "↑↓ select   / filter   s sort   r reverse   b break   Enter refresh (every {})   q quit",
+                "q quit   ↑↓ select   / filter   s sort   r reverse   b break   Enter refresh (every {})",
                 coarse_or_millis(top.interval)
             ),
         },
@@ -366,7 +366,29 @@ mod tests {
     }
 
     #[test]
-    fn break_shows_lock_and_holder_first() {
+    fn queue_counts_the_waiters_that_are_not_shown() {
+        let mut found = snapshot(&["deploy"]);
+        let queue: Vec<Waiter> = (0..7).map(|secs| waiter(secs, "web-2", "x")).collect();
+        let key = found.listing.locks[0].key.clone();
+        found.queues = [(key, queue)].into_iter().collect();
+        let mut top = top(&[]);
+        top.answered(Ok(found), NOW);
+        let text = drawn(&top, 80, 14, NOW);
+        assert!(text.contains("deploy: 7 waiters"), "{text}");
+        assert_eq!(text.matches("web-2").count(), 3, "{text}");
+    }
+
+    #[test]
+    fn keys_fit_a_narrow_screen() {
+        let text = drawn(&example(), 60, 14, NOW);
+        assert!(
+            text.contains("q quit") && text.contains("b break"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn break_shows_lock_keys_and_holder_first() {
         let mut top = example();
         for press in "bhangs".chars().map(Press::Char) {
             top.press(press, 10);
@@ -374,11 +396,9 @@ mod tests {
         let text = drawn(&top, 100, 14, NOW);
         assert!(text.contains("reason to break deploy: hangs_"), "{text}");
         top.press(Press::Enter, 10);
-        let text = drawn(&top, 120, 14, NOW);
-        assert!(
-            text.contains("break deploy, held by leasehold (pid 4711 on web-1"),
-            "{text}"
-        );
+        let text = drawn(&top, 80, 14, NOW);
+        let line = "break deploy? y: yes, any other key: no   held by leasehold (pid 4711 on web-1";
+        assert!(text.contains(line), "{text}");
     }
 
     #[test]

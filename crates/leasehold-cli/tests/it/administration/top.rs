@@ -99,7 +99,7 @@ fn redis_lock_is_watched_and_broken_in_top() {
     top.types("\x7f\x7f\x7f\x7f\x7f\x7f\x7f\r");
     top.shows(&["1 lock ", "b break"]);
     top.types("bhangs\r");
-    top.shows(&["break deploy, held by leasehold"]);
+    top.shows(&["break deploy? y: yes", "held by leasehold"]);
     top.types("y");
     holder.wait().fails(76, &["was broken by", "hangs"]);
     assert_eq!(waiter.wait().succeeds().stdout, "mine\n");
