@@ -132,6 +132,26 @@ impl Message<'_> {
         }
     }
 
+    /// The text for the last line of a terminal, whose edge may cut it.
+    pub(crate) fn status_line(&self) -> Option<String> {
+        match self {
+            Self::Waiting {
+                lock,
+                holders,
+                position,
+                quorum_shortfall,
+                so_far,
+            } => Some(waiting_line(
+                lock,
+                holders,
+                *position,
+                *quorum_shortfall,
+                *so_far,
+            )),
+            _ => self.text(),
+        }
+    }
+
     /// Whether people see the message. `has_waited`: they saw that the program waits.
     pub(crate) fn is_shown_at(
         &self,
@@ -312,17 +332,46 @@ fn waiting(
             format!(" for {span}")
         }
     };
-    // Before the holders, which a narrow terminal may cut off.
-    let position = match position {
+    let position = queued(position);
+    format!("waiting{so_far} for lock {lock:?}{position}{why}")
+}
+
+/// The same for a terminal. The process of the holder comes first, because a narrow terminal cuts off the end.
+fn waiting_line(
+    lock: &str,
+    holders: &[Holder],
+    position: Option<u64>,
+    quorum_shortfall: Option<&QuorumShortfall>,
+    so_far: Duration,
+) -> String {
+    let so_far = match so_far.as_secs() {
+        0 => String::new(),
+        secs => format!(" {}", humantime::format_duration(Duration::from_secs(secs))),
+    };
+    let position = queued(position);
+    let why = match (quorum_shortfall, holders) {
+        (Some(quorum_shortfall), _) => format!("{position}: {}", quorum_shortfall.summary()),
+        (None, []) => position,
+        (None, holders) => {
+            let (who, details) = holder_text::processes(holders);
+            format!(", held by {who}{position}{details}")
+        }
+    };
+    format!("waiting{so_far} for {lock:?}{why}")
+}
+
+/// The position in the queue, as a part of a sentence.
+fn queued(position: Option<u64>) -> String {
+    match position {
         Some(position) => format!(", {} in the queue", waiter_text::nth(position)),
         None => String::new(),
-    };
-    format!("waiting{so_far} for lock {lock:?}{position}{why}")
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::lock_table::tests::holder;
     use leasehold::Mode;
 
     #[test]
@@ -345,5 +394,30 @@ mod tests {
         assert_eq!(message.json()["holders"][0]["mode"], "exclusive");
         let first = waiting("deploy", &[], None, None, Duration::ZERO);
         assert_eq!(first, r#"waiting for lock "deploy""#);
+    }
+
+    #[test]
+    fn process_of_the_holder_fits_sixty_columns() {
+        let mut holder = holder(100, "web-1", "./deploy.sh --all");
+        holder.remaining = Some(Duration::from_millis(9_500));
+        let waited = Duration::from_secs(12);
+        let line = |holders: &[Holder]| waiting_line("backup", holders, Some(2), None, waited);
+        let one = line(&[holder.clone()]);
+        assert_eq!(
+            one,
+            "waiting 12s for \"backup\", held by pid 4711 on web-1, 2nd in the queue, running \
+             ./deploy.sh --all, user ann, expires in 9s unless renewed"
+        );
+        assert!("leasehold: ".len() + one.find(", 2nd").unwrap() <= 63);
+        let others = [holder, Holder::unknown(Mode::Exclusive)];
+        assert_eq!(
+            line(&others),
+            "waiting 12s for \"backup\", held by pid 4711 on web-1 and a client of another library, 2nd in \
+             the queue"
+        );
+        assert_eq!(
+            waiting_line("backup", &[], None, None, Duration::ZERO),
+            r#"waiting for "backup""#
+        );
     }
 }

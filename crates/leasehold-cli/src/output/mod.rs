@@ -142,7 +142,7 @@ impl Output {
     pub(crate) fn show_status(&self, message: &Message<'_>) {
         self.print_held(Some(message));
         self.has_waited.store(true, Ordering::Relaxed);
-        if let Some(text) = message.text() {
+        if let Some(text) = message.status_line() {
             let text = printable(&text);
             // A wrapped line could not be wiped. Cut it at the edge (DECAWM), and clear what the last
             // one left there (EL).

@@ -71,6 +71,7 @@ fn without_values(text: &str) -> String {
         (r"\bci \d+ ", "(PROCESS) "),
         // At the edge of a terminal the end is cut off.
         (r"\(pid \d+ on [^)]+(\)|$)", "(PROCESS)"),
+        (r"\bpid \d+ on [^ ,]+", "PROCESS"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME"),
         (r"\b\d{16}\b", "FENCE"),
         (r"\b\d+\.\d+\.\d+\b", "VERSION"),
@@ -109,7 +110,7 @@ fn shells_print_what_their_picture_shows() {
     let mut status = String::new();
     until("the status line is complete", || {
         terminal.screen().clone_into(&mut status);
-        status.contains("waiting for 3s") && status.contains("(pid ")
+        status.contains("waiting 3s") && status.contains("held by pid ")
     });
     waiting.assert_shown(&status);
     refused.assert_shown(&refused.run(&sandbox));

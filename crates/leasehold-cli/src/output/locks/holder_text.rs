@@ -23,15 +23,19 @@ fn phrase_at(holder: &Holder, now: WallTime) -> String {
     if let Some(fence) = holder.fence {
         text += &format!(", fence {fence}");
     }
-    if let Some(left) = holder.remaining {
-        text += &match holder.broken {
-            true => format!(", broken: closed for {}", whole_seconds(left)),
-            false => format!(", expires in {} unless renewed", expiry(left)),
-        };
-    } else if holder.form.is_some() {
-        text += ", which never expires; the lock is free once the key is deleted";
+    text + &ending(holder)
+}
+
+/// When the lock is free, as far as that is known.
+fn ending(holder: &Holder) -> String {
+    match holder.remaining {
+        Some(left) if holder.broken => format!(", broken: closed for {}", whole_seconds(left)),
+        Some(left) => format!(", expires in {} unless renewed", expiry(left)),
+        None if holder.form.is_some() => {
+            ", which never expires; the lock is free once the key is deleted".into()
+        }
+        None => String::new(),
     }
-    text
 }
 
 /// What a client runs under its locks, or otherwise its program.
@@ -75,8 +79,32 @@ pub(crate) fn permits(mode: Mode) -> Option<u32> {
 
 /// The first holders in one phrase, for people.
 pub(crate) fn phrases(holders: &[Holder]) -> String {
+    listed(holders, phrase)
+}
+
+/// The processes of the first holders, and what else is known of a single one, for a line that may be cut.
+pub(crate) fn processes(holders: &[Holder]) -> (String, String) {
+    let process = |holder: &Holder| match &holder.client {
+        Some(client) => format!("pid {} on {}", client.pid, client.host),
+        None => holder.to_string(),
+    };
+    let mut details = String::new();
+    if let [holder] = holders {
+        if let Some(client) = &holder.client {
+            details += &format!(", running {}", command(client));
+            if let Some(user) = &client.user {
+                details += &format!(", user {user}");
+            }
+        }
+        details += &manner(holder.mode);
+        details += &ending(holder);
+    }
+    (listed(holders, process), details)
+}
+
+fn listed(holders: &[Holder], text: impl Fn(&Holder) -> String) -> String {
     let named = holders.iter().take(NAMED_MAX);
-    let mut phrases: Vec<String> = named.map(phrase).collect();
+    let mut phrases: Vec<String> = named.map(text).collect();
     if holders.len() > NAMED_MAX {
         phrases.push(format!("{} more", holders.len() - NAMED_MAX));
     }

@@ -186,10 +186,12 @@ fn terminal_shows_the_place_until_interrupted() {
     let holder = sandbox.hold("x", "held");
     let first = wait_behind(&sandbox, 0, 1);
     let mut terminal = OnTerminal::leasehold(&sandbox, "run x true");
-    terminal.shows(r#"for lock "x", 2nd in the queue, held by leasehold (pid "#);
+    let held = format!("for \"x\", held by pid {} on ", holder.pid());
+    terminal.shows(&held);
+    terminal.shows(", 2nd in the queue, running sh -c ");
     first.signal(Signal::SIGINT);
     assert_eq!(first.wait().code(), 130);
-    terminal.shows(r#"s for lock "x", 1st in the queue, held by leasehold (pid "#);
+    terminal.shows(", 1st in the queue, running sh -c ");
     terminal.types(CTRL_C);
     assert_eq!(terminal.exit_code(), 130);
     assert_eq!(waiting(&sandbox), [0; 0]);

@@ -255,14 +255,13 @@ fn the_status_line_is_shown_refreshed_and_wiped() {
     let sandbox = Sandbox::new();
     let first = sandbox.hold("x", "pid");
     let mut terminal = OnTerminal::leasehold(&sandbox, "run x -- echo mine");
-    let holder = format!("held by leasehold (pid {} on", first.pid());
-    terminal.shows(r#"waiting for lock "x""#);
+    let holder = format!("held by pid {} on", first.pid());
+    terminal.shows(r#"waiting for "x""#);
     terminal.shows(&holder);
     // What is cut at the edge leaves no single character there.
     terminal.shows("\x1b[K\x1b[?7h");
     terminal.shows("\r\x1b[K");
-    terminal.shows("waiting for ");
-    terminal.shows("s for lock");
+    terminal.shows("waiting 1s for ");
     assert!(!terminal.screen().contains('\n'), "it stays one line");
     sandbox.let_go();
     terminal.shows("\r\x1b[Kleasehold: acquired lock \"x\" after ");
