@@ -371,7 +371,7 @@ fn queued(position: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::lock_table::tests::holder;
+    use crate::output::locks::lock_table::tests::holder;
     use leasehold::Mode;
 
     #[test]
