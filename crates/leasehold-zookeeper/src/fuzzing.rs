@@ -1,5 +1,7 @@
 //! What the fuzz target calls; `fuzz/README.md` says how to run it.
 
+use std::collections::BTreeSet;
+
 use leasehold::Mode;
 use leasehold::store::Permits;
 
@@ -31,8 +33,9 @@ pub fn zookeeper(bytes: &[u8]) {
         let again = again.ok().flatten().map(|node| (node.owner, node.kind));
         assert_eq!(again, Some((Some(owner), node.kind)));
     }
-    let names: Vec<String> = text.lines().map(ToOwned::to_owned).collect();
-    if let Ok(queue) = Queue::read(&names) {
+    // A folder has each name once.
+    let names: BTreeSet<String> = text.lines().map(ToOwned::to_owned).collect();
+    if let Ok(queue) = Queue::read(&Vec::from_iter(names)) {
         decide(&queue);
     }
 }
