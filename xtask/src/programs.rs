@@ -280,7 +280,8 @@ mod tests {
                 "zookeeper",
                 "mariadb",
                 "moto",
-                "systemd"
+                "systemd",
+                "prometheus"
             ]),
             always
         );
