@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 
+use super::failure::shown;
 use crate::settings::Server;
 
 /// The name of HTTP/2 in a TLS handshake.
@@ -59,11 +60,6 @@ fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> Error {
 }
 
 fn unreachable(error: tonic::transport::Error) -> Error {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(reason) = source {
-        text = format!("{text}: {reason}");
-        source = reason.source();
-    }
+    let text = shown(&error, &error.to_string());
     Error::new(ErrorKind::Unreachable, text)
 }

@@ -100,10 +100,10 @@ fn refused(text: String) -> Error {
     Error::new(ErrorKind::Refused, text)
 }
 
-/// The status of a connection that broke has its reason in the source.
-fn shown(status: &Status, text: &str) -> String {
+/// Returns `text` with the reasons for `error`, each once. The status of a connection that broke has its reason in the source.
+pub(crate) fn shown(error: &dyn std::error::Error, text: &str) -> String {
     let mut shown = text.to_owned();
-    let mut source = std::error::Error::source(status);
+    let mut source = error.source();
     while let Some(error) = source {
         let reason = error.to_string();
         if !shown.contains(&reason) {
@@ -119,6 +119,16 @@ mod tests {
     use leasehold::Effect;
 
     use super::*;
+
+    #[test]
+    fn reason_is_shown_once() {
+        let error = |text: &str| Error::new(ErrorKind::Unreachable, text);
+        let inner = error("tcp connect error").with_source(error("refused"));
+        let outer =
+            error("transport error").with_source(error("tcp connect error").with_source(inner));
+        let text = shown(&outer, "transport error");
+        assert_eq!(text, "transport error: tcp connect error: refused");
+    }
 
     #[test]
     fn refused_call_has_no_effect() {
