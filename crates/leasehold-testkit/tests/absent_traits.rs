@@ -44,6 +44,16 @@ fn record_is_unsupported_and_names_the_store() {
 }
 
 #[test]
+fn candidate_without_records_does_not_wait() {
+    let client = client();
+    pollster::block_on(async {
+        let _guard = client.lock("deploy").acquire().await.expect("the lock");
+        let campaign = client.election("deploy").campaign().await;
+        unsupported(campaign, "minimal store: keeps no records");
+    });
+}
+
+#[test]
 fn breaking_is_unsupported_and_leaves_the_lock_held() {
     let client = client();
     let message = "minimal store: cannot take a lock from its holder";

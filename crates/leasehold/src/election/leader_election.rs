@@ -113,7 +113,11 @@ impl Election {
     pub fn campaign(&self) -> impl Future<Output = Result<Leadership, Error>> + Send + use<> {
         let election = self.clone();
         async move {
+            let key = election.key.clone()?;
             election.check_value()?;
+            // Checked before the wait: without records no candidate can ever lead.
+            let records = election.client.core().context.records();
+            records.map_err(|error| error.with_key(&key))?;
             let clock = Arc::clone(&election.client.env().clock);
             let end = election.options.wait.map(|wait| clock.now() + wait);
             loop {
