@@ -349,7 +349,8 @@ impl Hold {
             return Ok(ReleaseOutcome::StillHeld);
         }
         // The client lives until the answer arrives: this hold may be the last to keep it alive.
-        match self.client.release(&self.held_lease).await? {
+        let reply = self.client.release(&self.held_lease).await;
+        match reply.map_err(|error| error.with_key(&self.held_lease.request().key))? {
             ReleaseReply::Released => Ok(ReleaseOutcome::Released),
             ReleaseReply::WasLost => Ok(ReleaseOutcome::WasLost),
         }

@@ -342,6 +342,7 @@ async fn a_release_without_an_answer_is_unknown() {
     fixture.store.set(Fault::Frozen);
     let error = guard.release().await.unwrap_err();
     assert_eq!(error.effect(), Effect::Unknown);
+    assert_eq!(error.key().unwrap().as_str(), "x");
     fixture.store.set(Fault::None);
     assert!(
         fixture
