@@ -36,7 +36,7 @@ use crate::types::{Error, ErrorKind, Fence, Key, Mode, Owner, forked};
 /// "not valid", and dropping the guard does nothing.
 #[doc(alias = "lease")]
 #[doc(alias = "mutex guard")]
-#[must_use = "if unused the lock is freed at once"]
+#[must_use = "if unused the lock is freed at once; bind it to a name such as `_guard`, not to `_`"]
 #[clippy::has_significant_drop]
 pub struct Guard {
     pub(crate) hold: Hold,

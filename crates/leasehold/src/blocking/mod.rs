@@ -235,7 +235,7 @@ impl Semaphore {
 
 /// A blocking [`crate::Guard`]. It dereferences to that type for all methods that only read.
 #[derive(Debug)]
-#[must_use = "if unused the lock is freed at once"]
+#[must_use = "if unused the lock is freed at once; bind it to a name such as `_guard`, not to `_`"]
 #[clippy::has_significant_drop]
 pub struct Guard(crate::Guard);
 
