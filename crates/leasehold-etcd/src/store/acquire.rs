@@ -263,8 +263,7 @@ impl Acquiring<'_> {
 
     async fn permits_differ(&self, held: Permits) -> AcquireError {
         let wanted = self.request.mode.permits().map_or(0, Permits::get);
-        let text = format!("the lock is held with {held} permits, not {wanted}");
-        let error = Error::new(ErrorKind::PermitsDiffer, text);
+        let error = Error::permits_differ(held, wanted);
         match release::release(self.inner, self.request).await {
             Ok(_) => error.into(),
             Err(_) => error.with_unknown_effect().into(),

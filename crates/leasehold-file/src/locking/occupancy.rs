@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use leasehold::store::{LockRequest, PermitSlot, PermitSlots, Permits};
-use leasehold::{Error, ErrorKind, Mode};
+use leasehold::{Error, Mode};
 
 use crate::failure::failed;
 use crate::format::holder_record::{self, SEATS};
@@ -87,10 +87,7 @@ pub(crate) fn look(file: &File, path: &Path, request: &LockRequest) -> Result<Oc
                 return Ok(Occupancy::Taken);
             }
             if let Some(other) = another_number(file, permits).map_err(failed)? {
-                return Err(Error::new(
-                    ErrorKind::PermitsDiffer,
-                    format!("the lock is in use with {other} permits, not {permits}"),
-                ));
+                return Err(Error::permits_differ(other, permits));
             }
             let free = free(file, permits).map_err(failed)?;
             Ok(free

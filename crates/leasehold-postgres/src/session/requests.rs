@@ -61,8 +61,7 @@ pub(crate) fn answer(text: &str, request: &LockRequest) -> Result<Answer, Error>
         }
         (Some("permits"), Some(in_use)) => {
             let wanted = request.mode.permits().map_or(0, Permits::get);
-            let text = format!("the lock has {in_use} permits, not {wanted}");
-            Err(Error::new(ErrorKind::PermitsDiffer, text))
+            Err(Error::permits_differ(in_use, wanted))
         }
         (Some("busy"), _) => {
             let mut busy = Busy::by(first.parse().ok());

@@ -168,8 +168,7 @@ pub(super) fn read_refusal(lock_request: &LockRequest, parts: &[Value]) -> Resul
     match (LockValue::read(value), lock_request.mode) {
         (LockValue::OtherType(name), _) => return Err(foreign_type(&name)),
         (LockValue::Permits(others), Mode::Permit(permits)) if others != permits => {
-            let rule = format!("the lock is in use with {others} permits, not {permits}");
-            return Err(Error::new(ErrorKind::PermitsDiffer, rule));
+            return Err(Error::permits_differ(others, permits));
         }
         _ => {}
     }

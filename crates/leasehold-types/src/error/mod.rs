@@ -64,6 +64,12 @@ impl Error {
         Self::new(ErrorKind::Fenced, message)
     }
 
+    /// Returns the error of a lock that is in use with `held` permits, and was asked for with `wanted`.
+    pub fn permits_differ(held: impl fmt::Display, wanted: impl fmt::Display) -> Self {
+        let message = format!("the lock is in use with {held} permits, not {wanted}");
+        Self::new(ErrorKind::PermitsDiffer, message)
+    }
+
     /// Returns the error of a guard that is no longer valid, for this reason.
     pub fn lost(reason: LostReason) -> Self {
         if reason == LostReason::Forked {

@@ -382,11 +382,7 @@ impl Acquire<'_> {
             Kind::Permit { of, .. } => of.get(),
             _ => 1,
         };
-        let text = format!(
-            "{} has {others} permits now, and not {mine}",
-            self.request.key
-        );
-        Error::new(ErrorKind::PermitsDiffer, text)
+        Error::permits_differ(others, mine)
     }
 
     /// Removes a closed node whose time is over. Another client may have done it.

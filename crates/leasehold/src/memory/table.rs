@@ -297,8 +297,7 @@ impl Lock {
     fn check_permits(&self, request: &LockRequest) -> Result<(), Error> {
         match (self.permits(), request.mode.permits()) {
             (Some(there), Some(wanted)) if there != wanted => {
-                let text = format!("the lock is in use with {there} permits, not {wanted}");
-                Err(Error::new(ErrorKind::PermitsDiffer, text).with_key(&request.key))
+                Err(Error::permits_differ(there, wanted).with_key(&request.key))
             }
             _ => Ok(()),
         }

@@ -82,7 +82,7 @@ fn readers_and_permits_share_a_lock() {
     sandbox.run("run -n --permits 2 y true").succeeds();
     sandbox
         .run("run -n --permits 3 y true")
-        .fails(64, &["the lock has 2 permits, not 3"]);
+        .fails(64, &["in use with 2 permits, not 3"]);
     sandbox.let_go();
     for holder in [reader, one] {
         holder.wait().succeeds();
