@@ -5,7 +5,7 @@ use leasehold::{Error, ErrorKind};
 
 #[cfg(feature = "file")]
 use crate::Folder;
-use crate::kind::Kind;
+use crate::kind::{Kind, without_login};
 
 /// The store that addresses name. No server was asked yet, and no folder created.
 ///
@@ -169,6 +169,14 @@ fn check_list(kind: Kind, first: &str, others: &[&str]) -> Result<(), Error> {
         return Err(invalid(
             "several PostgreSQL servers are no quorum; name one, or a primary and its standbys as postgres://a,b/app",
         ));
+    }
+    let differs = |address: &&&str| Kind::of(address).is_ok_and(|it| it != kind);
+    if let Some(other) = others.iter().find(differs) {
+        return Err(invalid(&format!(
+            "{:?} and {:?} are stores of different kinds; give the addresses of one store",
+            without_login(first),
+            without_login(other),
+        )));
     }
     Ok(())
 }

@@ -56,7 +56,7 @@ impl Kind {
 }
 
 /// Returns the address without what may be a password: user, password, and parameters.
-fn without_login(address: &str) -> String {
+pub(crate) fn without_login(address: &str) -> String {
     let (scheme, rest) = match address.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
         None => (String::new(), address),

@@ -46,7 +46,8 @@ fn lists_that_are_no_store_name_the_rule() {
         ("redis://a,zk://b", "in one address"),
         ("postgres://a/x,postgres://b/x", "no quorum"),
         ("redis://a:port", "1 to 65535"),
-        ("redis://a,etcd://b", "unknown scheme"),
+        ("redis://u:p@a,etcd://b", r#""redis://…@a" and "etcd://b""#),
+        ("etcd://a,redis://b", "different kinds"),
     ] {
         let text = refusal(addresses);
         assert!(text.contains(rule), "{addresses}: {text}");
