@@ -44,7 +44,7 @@ pub const ATTEMPTS: Metric = Metric {
     name: "leasehold_attempts_total",
     kind: MetricKind::Counter,
     label: Some(("outcome", AttemptEnd::VALUES)),
-    description: "Attempts to take a lock. A wait is one, unless the store fails in it",
+    description: "Attempts to take a lock; a wait is one, until the store fails",
 };
 
 /// How many calls found their lock busy.
@@ -52,7 +52,7 @@ pub const CONTENDED: Metric = Metric {
     name: "leasehold_contended_total",
     kind: MetricKind::Counter,
     label: None,
-    description: "Calls of acquire or try_acquire that found the lock held by somebody else at least once",
+    description: "Calls of acquire or try_acquire that found the lock held by another owner at least once",
 };
 
 /// How long hand-overs took.
@@ -60,7 +60,7 @@ pub const HAND_OVER: Metric = Metric {
     name: "leasehold_hand_over_seconds",
     kind: MetricKind::Histogram,
     label: None,
-    description: "From the first word of a member that it is a waiter's turn to its grant",
+    description: "From a server's first notification that it is the waiter's turn to its grant",
 };
 
 /// How many guards are valid.
@@ -84,7 +84,7 @@ pub const LOST: Metric = Metric {
     name: "leasehold_lost_total",
     kind: MetricKind::Counter,
     label: Some(("reason", Loss::VALUES)),
-    description: "Guards that were lost before they were given back",
+    description: "Guards that were lost before they were released",
 };
 
 /// The state of a quorum's members.
@@ -100,7 +100,7 @@ pub const RELEASES: Metric = Metric {
     name: "leasehold_releases_total",
     kind: MetricKind::Counter,
     label: Some(("outcome", ReleaseEnd::VALUES)),
-    description: "Locks that were given back, by what the store answered",
+    description: "Locks that were released, including dropped ones",
 };
 
 /// How long renewals took.
@@ -108,7 +108,7 @@ pub const RENEWAL: Metric = Metric {
     name: "leasehold_renewal_seconds",
     kind: MetricKind::Histogram,
     label: Some(("outcome", RenewalEnd::VALUES)),
-    description: "From the sending of a renewal to what came of it, for each lease",
+    description: "From the sending of a renewal to its outcome, for each lease in the message",
 };
 
 /// All metrics, in the order of their names.
