@@ -111,7 +111,7 @@ async fn file_locks_have_no_handles() {
     let client = Client::new(fixture.another_store());
     let guard = client.lock("deploy").acquire().await.unwrap();
     let error = guard.into_handle().unwrap_err();
-    is_unsupported(&error, "ends there with the process");
+    is_unsupported(&error, "ends there with the client");
     // The guard is gone with the error.
     let guard = client.lock("deploy").wait(Duration::from_secs(10));
     drop(guard.acquire().await.unwrap());

@@ -166,13 +166,13 @@ fn confirmed(
     Ok(confirming)
 }
 
-/// Fails if locks of this store end with their process: a handle needs a lease that outlives it.
+/// Fails if locks of this store end with their client: a handle needs a lease that outlives it.
 pub(crate) fn leases_stand(context: &ClientContext) -> Result<(), Error> {
     if context.guarantees.expiry == Expiry::Lease {
         return Ok(());
     }
     let store = &context.store;
-    let text = format!("{store} has no handles: a lock ends there with the process that holds it");
+    let text = format!("{store} has no handles: a lock ends there with the client that holds it");
     Err(Error::new(ErrorKind::Unsupported, text))
 }
 
