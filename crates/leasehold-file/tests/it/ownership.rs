@@ -106,6 +106,21 @@ async fn lock_delay_is_refused() {
 }
 
 #[tokio::test]
+async fn lost_guard_holds_its_lock_until_dropped() {
+    let fixture = StoreFixture::new();
+    let client = || Client::new(fixture.another_store());
+    let lock = client().lock("deploy");
+    let guard = lock.max_hold(Duration::from_millis(10)).acquire().await;
+    let guard = guard.unwrap();
+    assert_eq!(guard.lost().await, LostReason::MaxHold);
+    let other = client();
+    assert!(other.lock("deploy").try_acquire().await.unwrap().is_none());
+    drop(guard);
+    let next = other.lock("deploy").wait(Duration::from_secs(10));
+    assert!(next.acquire().await.unwrap().is_valid());
+}
+
+#[tokio::test]
 async fn file_locks_have_no_handles() {
     let fixture = StoreFixture::new();
     let client = Client::new(fixture.another_store());

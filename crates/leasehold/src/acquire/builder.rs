@@ -60,6 +60,12 @@ macro_rules! lock_option {
     (max_hold) => {
         /// Sets the maximum hold time. The guard is lost after it, even if its holder is alive. Default: no
         /// limit. It counts from the lock's own grant, also while a set still waits for other locks.
+        ///
+        /// The client renews each lease until then. Renewal cannot be switched off, so a lock that must end by
+        /// itself needs this limit. The lock is free once the lost guard is released or dropped, and
+        /// otherwise when its lease ends. Lock files and the locks of ZooKeeper end with their client
+        /// ([`Expiry`](crate::store::Expiry)), so there the lock is held until the guard is dropped.
+        #[doc(alias = "lease time")]
         pub fn max_hold(mut self, max_hold: Duration) -> Self {
             self.options.max_hold = Some(max_hold);
             self
