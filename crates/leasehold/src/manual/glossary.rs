@@ -10,7 +10,6 @@
 //! | ballot | The count of the members' answers to one attempt. It decides who has a majority, and with which fence. |
 //! | barging | Acquiring a free lock ahead of the queue ([`Lock::barging`](crate::Lock::barging)). |
 //! | campaign | Wait until this candidate leads ([`Election::campaign`](crate::election::Election::campaign)). |
-//! | request | What one attempt asks of a store: key, owner, mode and TTL. It names the lease afterwards. |
 //! | client | One process's access to a store. It owns a background thread, the connections and a random identity. |
 //! | contention | More than one owner wants the lock at the same time. |
 //! | data generation | A random value that a member of a quorum draws when it may have lost data. |
@@ -18,8 +17,8 @@
 //! | detach | Turn a guard into a handle. The lease stays, and the client no longer renews it. |
 //! | downgrade | Change an exclusive hold to shared mode without releasing the lock. |
 //! | drift | The difference between the rates of two clocks. A deadline leaves room for it. |
-//! | effect | What a failed request may have done: nothing, or unknown. |
 //! | durable | Set up so that no restart loses data. A durable member keeps its vote through a restart. |
+//! | effect | What a failed request may have done: nothing, or unknown. |
 //! | epoch | The version of a member's record: its data generation and the number of the configuration. |
 //! | exclusive | A mode: no other owner holds the lock. |
 //! | fence | A number that each grant of a lock carries, greater than that of every earlier grant. Also called a fencing token. |
@@ -51,13 +50,14 @@
 //! | quorum | A set of independent servers that decides by majority. |
 //! | reader, writer | Owners in shared and in exclusive mode. |
 //! | record | A small value next to a lock, which the store orders by fence. |
+//! | reenter | Make another guard of the same hold within a process. The last of them to end frees the lock ([`Guard::reenter`](crate::Guard::reenter)). |
 //! | release | End a lease before its time, so that the next waiter can have the lock. |
 //! | renewal | The request that extends a lease. The client sends it each third of the TTL. |
+//! | request | What one attempt asks of a store: key, owner, mode and TTL. It names the lease afterwards. |
 //! | reservation | A free lock that is kept a moment for the head of the queue. |
 //! | retention | How long a store keeps a record or a result. |
 //! | semaphore | A lock with several permits. |
 //! | session | What a server knows of one client's connection. A lease does not depend on it. |
-//! | share | Another guard of the same hold within a process. The last share to end frees the lock. |
 //! | shared | A mode: other owners may hold the lock in shared mode too. |
 //! | store | What keeps the leases: a directory, one server, a quorum, or the memory of a process. |
 //! | tally | The count of the members' answers about a lease that exists, for a renewal or a release. |
