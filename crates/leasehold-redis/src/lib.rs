@@ -14,7 +14,9 @@
 //! guard.release().await?;
 //!
 //! let urls = ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"];
-//! let locks = Client::new(RedisStore::new(urls)?);
+//! let quorum = RedisStore::new(urls)?;
+//! quorum.init().await?; // once, when the servers are new: otherwise they have no vote for a minute
+//! let locks = Client::new(quorum);
 //! # Ok(()) }
 //! ```
 //!

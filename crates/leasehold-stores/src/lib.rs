@@ -42,6 +42,10 @@
 //! These are the addresses of the command `leasehold`, which reads them with this crate. A program and a script with
 //! the same address share their locks. The crate of each store documents the parameters of its URLs.
 //!
+//! A quorum whose servers are new needs `leasehold init`, or `leasehold_redis::RedisStore::init`, once. Otherwise its servers
+//! have no vote for the first minute, and locks wait or fail. PostgreSQL needs the same command, or
+//! `leasehold_postgres::PostgresStore::init`, to create its tables.
+//!
 //! # Features
 //!
 //! Each kind of store is a feature, and all are on by default. A program that turns them off lists those that it uses:
