@@ -9,8 +9,9 @@ use crate::store::LostReason;
 use crate::types::Error;
 
 impl Guard {
-    /// Runs `body` while the lock is held, and then releases the lock. `body` gets the guard. It is dropped as soon as the
-    /// guard is lost, and the lock is released only after it stopped.
+    /// Runs `body` while the lock is held, and then releases the lock. `body` is an async closure, `async |guard| …`. It gets
+    /// the guard, and may borrow what is around it. It is dropped as soon as the guard is lost, and the lock is released only
+    /// after it stopped.
     ///
     /// A body that must not be dropped runs next to the guard instead, and watches [`lost`](Self::lost).
     ///
