@@ -30,6 +30,9 @@ use crate::types::{ClientId, Error, Holder, Key, Waiter};
 /// # Ok::<(), leasehold::Error>(()) }).unwrap();
 /// ```
 ///
+/// A program that reads the address of its store from its configuration calls
+/// `Client::connect("redis://10.0.0.1")`, of the trait `Connect` in the crate `leasehold_stores`.
+///
 /// Cheap to clone; all clones are one client. Create one per store and process and keep it: it owns the
 /// thread, the connections and the identity. Calls work on any executor.
 ///
@@ -46,6 +49,19 @@ pub struct Client {
 
 impl Client {
     /// Returns a client of `store` with its own background thread. It sends nothing to the store yet.
+    ///
+    /// Each store of this project converts into the argument. A [`Store`] of your own does as an `Arc<dyn Store>`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use leasehold::{Client, memory::MemoryStore, store::Store};
+    ///
+    /// let store: Arc<dyn Store> = Arc::new(MemoryStore::new()); // or a store of your own
+    /// let locks = Client::new(store);
+    /// ```
+    #[doc(alias = "connect")]
     pub fn new(store: impl Into<Arc<dyn Store>>) -> Self {
         Self::builder(store).build()
     }
