@@ -310,7 +310,7 @@ impl ClientBuilder {
     }
 
     /// Runs everything on the calling tokio runtime instead of the client's own thread, for tests that
-    /// control the time. Renewals are late if that runtime is busy.
+    /// control the time ([`manual::testing`](crate::manual::testing)). Renewals are late if that runtime is busy.
     pub fn on_current_runtime(mut self) -> Self {
         self.on_current_runtime = true;
         self

@@ -64,8 +64,9 @@
 //!
 //! Operators see all locks with [`Client::list_locks`], and take one from a holder that hangs with
 //! [`Client::break_lock`]. The metrics and spans of [`manual::observing`] show what a program's locks
-//! cost it, and which locks it lost. [`Error`] has a kind, an effect and predicates. [`mod@env`] and
-//! [`clock`] provide the time and random numbers. [`manual::glossary`] defines the terms.
+//! cost it, and which locks it lost. [`Error`] has a kind, an effect and predicates: [`manual::errors`]. [`mod@env`] and
+//! [`clock`] provide the time and random numbers. [`manual::recipes`] has whole programs, [`manual::testing`] shows how to
+//! test code that uses locks, and [`manual::glossary`] defines the terms.
 //!
 //! Implementors read [`store`]: the trait [`Store`](store::Store) and its optional parts. Each numbered
 //! obligation is a named test.

@@ -14,7 +14,7 @@ pub use lost_reason::LostReason;
 /// The reason for a failed call.
 ///
 /// `Display` prints one line of text without credentials. Programs use [`kind`](Self::kind) and the
-/// predicates. A held lock is no error for `Lock::try_acquire`; it is one only if a
+/// predicates; `manual::errors` says what to do about each kind. A held lock is no error for `Lock::try_acquire`; it is one only if a
 /// wait ran out.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
@@ -192,7 +192,8 @@ impl Error {
         self.0.lost_reason
     }
 
-    /// Returns the client that holds the lock, if the lock is busy and the store named its holder.
+    /// Returns the client that holds the lock, if the lock is busy and the store named its holder. `Client::holders` returns
+    /// its program, process, and machine.
     pub fn holder(&self) -> Option<ClientId> {
         self.0.holder
     }

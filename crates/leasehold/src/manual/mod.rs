@@ -2,6 +2,7 @@
 
 pub mod choosing;
 pub mod defaults;
+pub mod errors;
 pub mod failure;
 pub mod fencing;
 pub mod glossary;
@@ -9,4 +10,6 @@ pub mod leadership;
 pub mod modes;
 pub mod observing;
 pub mod once;
+pub mod recipes;
+pub mod testing;
 pub mod waiting;
