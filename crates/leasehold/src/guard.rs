@@ -168,6 +168,32 @@ impl Guard {
     /// # Cancel safety
     ///
     /// May be dropped at any time.
+    ///
+    /// # Examples
+    ///
+    /// A loop that ends between two steps, and not within one:
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use std::pin::pin;
+    /// use leasehold::{Client, LostReason, memory::MemoryStore};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// let guard = locks.lock("import").acquire().await?;
+    /// let mut lost = pin!(guard.lost());
+    /// let mut steps = 0;
+    /// let reason = loop {
+    ///     tokio::select! {
+    ///         biased;
+    ///         reason = &mut lost => break reason,
+    ///         () = std::future::ready(()) => steps += 1, // the next message, say
+    ///     }
+    ///     # if steps == 3 { guard.give_up() }
+    /// };
+    /// println!("stopped after {steps} steps: {reason}");
+    /// # assert_eq!(reason, LostReason::GivenUp);
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
     #[doc(alias = "cancel")]
     pub fn lost(&self) -> impl Future<Output = LostReason> + Send + use<> {
         let held_lease = Arc::clone(self.held_lease());
