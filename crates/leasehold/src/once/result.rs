@@ -4,6 +4,8 @@ use std::time::Duration;
 use crate::types::Fence;
 
 /// The committed result of a request.
+///
+/// Two reads of one result differ in `remaining`, so compare its `fence` and `bytes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OnceResult {
