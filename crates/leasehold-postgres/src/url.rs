@@ -32,12 +32,17 @@ pub(crate) const SCHEMA: &str = "leasehold";
 
 /// What every connection sets. A statement that outlives its client must end soon, and the functions rely on a new
 /// snapshot for each statement. An acknowledged grant must survive a crash of the server.
-const SESSION: [(&str, &str); 6] = [
+///
+/// Each lookup has an index. But a queue that changes often has few rows among many dead ones, and the server may keep the
+/// plan from when a scan of the whole table was cheap. Where only a scan is possible, its cost would seem worth compiling.
+const SESSION: [(&str, &str); 8] = [
     ("default_transaction_isolation", "read committed"),
     ("default_transaction_read_only", "off"),
     ("synchronous_commit", "on"),
     ("lock_timeout", "100ms"),
     ("statement_timeout", "5s"),
+    ("enable_seqscan", "off"),
+    ("jit", "off"),
     // Shows that the session has all of them.
     ("leasehold_client.session", "on"),
 ];

@@ -5,7 +5,7 @@ use leasehold_postgres::PostgresStore;
 use leasehold_testkit::faults::Proxy;
 use leasehold_testkit::servers::{PostgresServer, until};
 
-use crate::support::{client, server, taken};
+use crate::support::{LONG, client, server, taken};
 
 #[tokio::test]
 async fn free_lock_takes_two_round_trips() {
@@ -57,6 +57,36 @@ async fn cycles_do_not_grow_the_tables() {
     until("most updates stay on their page", || {
         server.sql(updates).pop().as_deref() == Some("t")
     });
+}
+
+/// A scan of the whole table also reads the rows of waiters that are gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn queue_is_read_by_its_index() {
+    const HAND_OVERS: usize = 20;
+    let server = server().await;
+    let client = client(&server);
+    let mut guard = taken(&client, "job").await;
+    for _ in 0..HAND_OVERS {
+        let waiting = leasehold::store::background::spawn(client.lock("job").ttl(LONG).acquire());
+        tokio::task::block_in_place(|| {
+            let is_crowded = "select crowded from leasehold.lock;";
+            until("a waiter", || server.sql(is_crowded) == ["t"]);
+        });
+        guard.release().await.expect("a release");
+        guard = waiting.await.expect("a task").expect("the lock");
+    }
+    guard.release().await.expect("a release");
+    client.close().await.expect("all is released");
+    // A session reports its reads within ten seconds. The server has read the empty table once, to build the index.
+    let reads = format!(
+        "select seq_scan from pg_stat_user_tables where relname = 'waiter' and idx_scan >= {HAND_OVERS};"
+    );
+    let mut scans = Vec::new();
+    until("the reads are reported", || {
+        scans = server.sql(&reads);
+        !scans.is_empty()
+    });
+    assert_eq!(scans, ["1"]);
 }
 
 #[tokio::test]
