@@ -1,7 +1,7 @@
-//! The connections of a session: one for attempts, which may wait for a row, and one for everything else.
+//! The connections of a session: one for attempts, which may wait for a row, and for notifications; one for everything else.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,8 +26,6 @@ pub(crate) struct Link {
     pub(crate) client: Client,
     /// The statements that its purpose prepares.
     pub(crate) statements: Vec<Statement>,
-    /// Distinguishes it from those before it.
-    pub(crate) number: u64,
     closed: CancellationToken,
 }
 
@@ -53,7 +51,6 @@ pub(crate) struct Slot {
     current: Mutex<Option<Arc<Link>>>,
     /// Held by the task that connects. The others wait for it.
     connecting: tokio::sync::Mutex<()>,
-    opened: AtomicU64,
 }
 
 /// How long the server may take to accept a connection.
@@ -77,7 +74,6 @@ impl Slot {
             is_refused: AtomicBool::new(false),
             current: Mutex::default(),
             connecting: tokio::sync::Mutex::default(),
-            opened: AtomicU64::new(0),
         })
     }
 
@@ -160,11 +156,6 @@ impl Slot {
         &self.place.settings.schema
     }
 
-    /// Returns the number of the open connection; 0 if there is none.
-    pub(crate) fn number(&self) -> u64 {
-        self.open_link().map_or(0, |link| link.number)
-    }
-
     async fn link_or_connect(&self) -> Result<Arc<Link>, Error> {
         let _turn = self.connecting.lock().await;
         if let Some(link) = self.open_link() {
@@ -191,7 +182,6 @@ impl Slot {
             Ok(statements) => Ok(Link {
                 client,
                 statements,
-                number: self.opened.fetch_add(1, Ordering::Relaxed) + 1,
                 closed,
             }),
             Err(error) => {

@@ -34,9 +34,9 @@ pub(crate) struct PostgresSession(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     context: SessionContext,
-    /// For attempts, which may wait for a row, and for the first try of a release.
+    /// For attempts, which may wait for a row, for notifications, and for the first try of a release.
     attempts: CallerSlots,
-    /// For all the rest, and for notifications: nothing on it waits for long.
+    /// For all the rest: nothing on it waits for long.
     leases: Arc<Slot>,
     waits: Arc<Waits>,
     /// The owners that hold, and all of whose requests were answered: nothing of them can arrive late.
@@ -55,8 +55,8 @@ impl PostgresSession {
         let waits = Arc::new(Waits::default());
         let channel = format!("leasehold_{}", context.client().id);
         let purpose = |statements, inbox| Purpose { statements, inbox };
-        let attempts = purpose(ATTEMPTS, None);
-        let leases = purpose(LEASES, Some((channel, Arc::clone(&waits))));
+        let attempts = purpose(ATTEMPTS, Some((channel, Arc::clone(&waits))));
+        let leases = purpose(LEASES, None);
         let releases = TaskTracker::new();
         releases.close();
         Self(Arc::new(Inner {
@@ -89,7 +89,6 @@ impl PostgresSession {
         let (mut is_settled, mut has_place) = (true, false);
         let mut proposal = request.proposal;
         let granted = loop {
-            let listening = self.0.leases.number();
             let since = self.now();
             match self.attempt(attempts, request, &client, proposal).await {
                 Ok(Answer::Granted(fence)) => break HandOver { fence, since },
@@ -98,7 +97,7 @@ impl PostgresSession {
                     has_place |= request.is_queued();
                     progress.busy(busy.clone());
                     let granted = match &wait {
-                        Some(wait) => self.pause(request, wait, listening, &busy).await,
+                        Some(wait) => self.pause(request, wait, &busy).await,
                         None => {
                             self.0.context.env().poll_pause().await;
                             None
@@ -130,21 +129,15 @@ impl PostgresSession {
     }
 
     /// Waits until it may be the turn of the request. Returns the grant, if another guard of this client passed the lock on.
+    ///
+    /// The session that answered the attempt listens, and its end wakes all waits. So no notification gets lost unnoticed.
     async fn pause(
         &self,
         request: &LockRequest,
         wait: &Wait<'_>,
-        listening: u64,
         busy: &Busy,
     ) -> Option<HandOver> {
-        // A notification is lost if the session does not listen. So it asks again after it began to.
         let clock = &*self.0.context.env().clock;
-        let listens = within(clock, clock.now() + request.limit(), self.0.leases.link()).await;
-        if let Some(Ok(link)) = listens
-            && link.number != listening
-        {
-            return None;
-        }
         // A lease ends without a notification. The first waiter takes the lock then, and the others follow.
         let rest = busy.remaining.filter(|_| busy.position == Some(1));
         let rest = rest.unwrap_or(ASK_AGAIN).clamp(ASK_SOON, ASK_AGAIN);
