@@ -21,6 +21,8 @@ use crate::proto::Unary;
 pub(crate) struct Connection {
     /// The address of the server, for messages.
     pub(super) server: String,
+    /// The number of the server.
+    pub(super) number: usize,
     caller: Caller,
     closed: CancellationToken,
     keep_alives: KeepAlives,
@@ -38,12 +40,20 @@ pub(super) struct Caller {
 const ANSWER_MAX: usize = 64 << 20;
 
 impl Connection {
-    pub(super) fn new(server: String, caller: Caller, context: &SessionContext) -> Arc<Self> {
+    pub(super) fn new(
+        (number, server): (usize, String),
+        caller: Caller,
+        context: &SessionContext,
+    ) -> Arc<Self> {
         let closed = CancellationToken::new();
+        // The connection ends with its runtime, which drops the task.
+        let end = closed.clone().drop_guard();
+        context.spawn(async move { end.token().cancelled().await });
         Arc::new(Self {
             keep_alives: KeepAlives::new(context, &caller, &closed),
             watches: Watches::new(context, &caller, &closed),
             server,
+            number,
             caller,
             closed,
         })

@@ -20,8 +20,8 @@ pub(super) struct Connector {
     tls: Option<Arc<TlsClient>>,
     context: SessionContext,
     current: Mutex<Option<Arc<Connection>>>,
-    /// The number of the server to connect to next.
-    next: AtomicUsize,
+    /// The number of the server to connect to. All connectors of a client leave a dead one together.
+    server: Arc<AtomicUsize>,
 }
 
 /// How long a server may take to accept a connection and a login. It may be longer than a request takes, since servers
@@ -29,14 +29,18 @@ pub(super) struct Connector {
 const LIMIT: Duration = LockRequest::LIMIT_MAX;
 
 impl Connector {
-    pub(super) fn new(settings: Arc<Settings>, context: SessionContext) -> Self {
+    pub(super) fn new(
+        settings: Arc<Settings>,
+        context: SessionContext,
+        server: Arc<AtomicUsize>,
+    ) -> Self {
         let tls = settings.tls.clone().map(channel::encryption);
         Self {
             settings,
             tls,
             context,
             current: Mutex::default(),
-            next: AtomicUsize::default(),
+            server,
         }
     }
 
@@ -46,13 +50,25 @@ impl Connector {
         current.clone().filter(|connection| connection.is_open())
     }
 
-    /// Tries each server once, from the next one on. An error has no effect.
+    /// Returns what the connectors of a client share: which server they use.
+    pub(super) fn server(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.server)
+    }
+
+    /// Takes the next server from now on, unless that was decided since the client took the one with this `number`.
+    pub(super) fn leave(&self, number: usize) {
+        let next = (number + 1) % self.settings.servers.len().max(1);
+        let order = Ordering::Relaxed;
+        let _ = self.server.compare_exchange(number, next, order, order);
+    }
+
+    /// Tries each server once. An error has no effect.
     pub(super) async fn connect(&self) -> Result<Arc<Connection>, Error> {
         let servers = &self.settings.servers;
         let mut failed = None;
         for _ in servers {
-            let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let server = &servers[number % servers.len()];
+            let number = self.server.load(Ordering::Relaxed);
+            let server = &servers[number];
             let clock = &self.context.env().clock;
             let opened = within(&**clock, clock.now() + LIMIT, self.open(server)).await;
             let opened = opened.unwrap_or_else(|| {
@@ -61,7 +77,8 @@ impl Connector {
             });
             match opened {
                 Ok(caller) => {
-                    let connection = Connection::new(server.to_string(), caller, &self.context);
+                    let server = (number, server.to_string());
+                    let connection = Connection::new(server, caller, &self.context);
                     let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
                     *current = Some(Arc::clone(&connection));
                     return Ok(connection);
@@ -72,6 +89,7 @@ impl Connector {
                     if !error.is_unreachable() {
                         return Err(error);
                     }
+                    self.leave(number);
                     failed = Some(error);
                 }
             }

@@ -17,6 +17,7 @@ use futures_util::future::Shared;
 use leasehold::clock::{BootInstant, within};
 use leasehold::store::{BoxFuture, SessionContext};
 use leasehold::{Error, ErrorKind};
+use tokio::sync::oneshot;
 
 use crate::proto::Unary;
 use crate::settings::Settings;
@@ -29,17 +30,28 @@ pub(crate) use watches::{Watch, WatchedKeys};
 pub(crate) struct EtcdClient {
     connector: Arc<Connector>,
     context: SessionContext,
+    /// What it calls with if the runtime of its context cannot drive connections.
+    fallback: Option<Arc<Self>>,
     /// The last attempt to connect. All who want a connection meanwhile wait for it.
     connecting: Mutex<Option<Connecting>>,
 }
 
-type Connecting = Shared<BoxFuture<'static, Result<Arc<Connection>, Error>>>;
+/// `None` if the runtime has ended, or has no I/O.
+type Connecting = Shared<BoxFuture<'static, Option<Result<Arc<Connection>, Error>>>>;
 
 impl EtcdClient {
-    pub(crate) fn new(settings: Arc<Settings>, context: SessionContext) -> Self {
+    /// Its connections are driven by the runtime of `context`.
+    pub(crate) fn new(
+        settings: Arc<Settings>,
+        context: SessionContext,
+        fallback: Option<Arc<Self>>,
+    ) -> Self {
+        let server = fallback.as_ref().map(|other| other.connector.server());
+        let server = server.unwrap_or_default();
         Self {
-            connector: Arc::new(Connector::new(settings, context.clone())),
+            connector: Arc::new(Connector::new(settings, context.clone(), server)),
             context,
+            fallback,
             connecting: Mutex::default(),
         }
     }
@@ -62,7 +74,7 @@ impl EtcdClient {
                     connection.close();
                 }
                 Err(Failure::Other(error)) if error.is_unreachable() => {
-                    connection.close();
+                    self.leave(&connection);
                     return Err(Failure::Other(error));
                 }
                 answer => return answer,
@@ -84,32 +96,47 @@ impl EtcdClient {
                 .filter(|seconds| *seconds > 0)
                 .map(Duration::from_secs)),
             _ => {
-                connection.close();
+                self.leave(&connection);
                 Err(silent(&connection, limit).into_error())
             }
         }
     }
 
+    /// Returns whether it has a connection now.
+    pub(crate) fn is_open(&self) -> bool {
+        self.connector.current().is_some()
+    }
+
     /// Returns the open connection, if there is one.
     pub(crate) fn current(&self) -> Option<Arc<Connection>> {
-        self.connector.current()
+        let fallback = || self.fallback.as_ref()?.connector.current();
+        self.connector.current().or_else(fallback)
+    }
+
+    /// Closes a connection whose server does not answer, or cannot reach its leader.
+    fn leave(&self, connection: &Connection) {
+        connection.close();
+        self.connector.leave(connection.number);
     }
 
     /// Returns the connection, or waits for one until `end`. An error has no effect.
     async fn connection(&self, end: BootInstant) -> Result<Arc<Connection>, Error> {
-        if let Some(connection) = self.current() {
+        if let Some(connection) = self.connector.current() {
             return Ok(connection);
         }
-        let connected = self.in_time(end, self.connecting()).await;
-        connected.unwrap_or_else(|| {
+        let mut connected = self.in_time(end, self.connecting()).await;
+        if let (Some(None), Some(fallback)) = (&connected, &self.fallback) {
+            connected = self.in_time(end, fallback.connecting()).await;
+        }
+        connected.flatten().unwrap_or_else(|| {
             let text = "no connection in time";
             let servers = self.connector.settings.to_string();
             Err(Error::new(ErrorKind::Unreachable, text).with_store(servers))
         })
     }
 
-    /// Begins to connect, unless that is under way. A task goes on with it when the caller no longer waits: a request
-    /// may have less time than a login takes.
+    /// Begins to connect, unless that is under way. A task does it, on the runtime that drives the connection. It goes on when
+    /// the caller no longer waits: a request may have less time than a login takes.
     fn connecting(&self) -> Connecting {
         let mut last = self
             .connecting
@@ -117,15 +144,19 @@ impl EtcdClient {
             .unwrap_or_else(PoisonError::into_inner);
         let useful = last.clone().filter(|connecting| match connecting.peek() {
             None => true,
-            Some(Ok(connection)) => connection.is_open(),
-            Some(Err(_)) => false,
+            Some(Some(Ok(connection))) => connection.is_open(),
+            Some(Some(Err(_))) => false,
+            // It stays so.
+            Some(None) => true,
         });
         useful.unwrap_or_else(|| {
-            let connector = Arc::clone(&self.connector);
-            let connecting: BoxFuture<'static, _> =
-                Box::pin(async move { connector.connect().await });
+            let (connector, (tell, told)) = (Arc::clone(&self.connector), oneshot::channel());
+            self.context.spawn(async move {
+                // The callers may be gone.
+                let _ = tell.send(connector.connect().await);
+            });
+            let connecting: BoxFuture<'static, _> = Box::pin(told.map(Result::ok));
             let connecting = connecting.shared();
-            self.context.spawn(connecting.clone().map(drop));
             *last = Some(connecting.clone());
             connecting
         })

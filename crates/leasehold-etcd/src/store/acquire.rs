@@ -8,7 +8,7 @@ use leasehold::{Error, ErrorKind, Fence, Mode};
 use super::leases::OwnLease;
 use super::release;
 use super::session::Inner;
-use crate::client::{Watch, WatchedKeys};
+use crate::client::{EtcdClient, Watch, WatchedKeys};
 use crate::locking::{
     Attempt, Condition, Decision, Entry, Look, SharedLease, Standing, Step, decide, lease_id,
     proposal,
@@ -17,6 +17,7 @@ use crate::locking::{
 /// One call of `acquire`.
 struct Acquiring<'a> {
     inner: &'a Arc<Inner>,
+    client: &'a EtcdClient,
     request: &'a Arc<LockRequest>,
     progress: &'a Progress<'a>,
     attempt: Attempt<'a>,
@@ -31,11 +32,13 @@ struct Acquiring<'a> {
 /// Takes the lock: has a lease granted, and writes an entry with it.
 pub(super) async fn acquire(
     inner: &Arc<Inner>,
+    client: &EtcdClient,
     request: &Arc<LockRequest>,
     progress: &Progress<'_>,
 ) -> Result<Grant, AcquireError> {
-    let fence_lease = inner.shared_lease(SharedLease::Fences, request.limit());
-    let (granted, fence_lease) = future::join(inner.grant_lease(request), fence_lease).await;
+    let fence_lease = inner.shared_lease(client, SharedLease::Fences, request.limit());
+    let granted = inner.grant_lease(client, request);
+    let (granted, fence_lease) = future::join(granted, fence_lease).await;
     let (term, fence_lease) = match (granted, fence_lease) {
         (Ok(term), Ok(fence_lease)) => (term, fence_lease),
         (Err(error), _) => return Err(error.into()),
@@ -64,6 +67,7 @@ pub(super) async fn acquire(
     inner.own.insert(request.owner, own);
     let acquiring = Acquiring {
         inner,
+        client,
         request,
         progress,
         attempt,
@@ -130,7 +134,8 @@ impl Acquiring<'_> {
         };
         let fence = proposal(wall, self.last_fence);
         let question = self.attempt.take(condition, fence);
-        let asked = self.inner.transact(question, self.request.limit());
+        let limit = self.request.limit();
+        let asked = self.inner.transact(self.client, question, limit);
         let (answer, renewed) = future::join(asked, self.renewed_term()).await;
         let answer = answer?;
         self.term = renewed?;
@@ -146,7 +151,6 @@ impl Acquiring<'_> {
             return Ok(self.term);
         }
         let renewing = self
-            .inner
             .client
             .keep_alive(self.attempt.lease, self.request.limit());
         match renewing.await? {
@@ -213,7 +217,7 @@ impl Acquiring<'_> {
                 return Ok(decision);
             };
             let page = self.attempt.entries_before(created, PAGE);
-            let page = self.inner.client.call(page, self.request.limit()).await;
+            let page = self.client.call(page, self.request.limit()).await;
             let page = page.map_err(|failure| failure.into_error().with_unknown_effect())?;
             self.attempt.add(look, &page);
         }
@@ -228,7 +232,7 @@ impl Acquiring<'_> {
         let env = self.inner.context.env();
         let end = self.inner.now() + self.request.limit();
         let permits = self.request.mode.permits().map_or(1, Permits::get) as usize;
-        let (client, open) = (&self.inner.client, &mut self.watch);
+        let (client, open) = (self.client, &mut self.watch);
         let changed = async {
             // A watch that is open already has reported all changes since the last look.
             if open.as_ref().is_none_or(|(watched, _)| *watched != keys) {

@@ -47,7 +47,9 @@ const TRIES: usize = 10;
 
 impl Inner {
     async fn break_lease(&self, lock: &Key, record: &BreakRecord) -> Result<BrokenLease, Error> {
-        let memory = self.shared_lease(SharedLease::Memory, LIMIT).await?;
+        let memory = self
+            .shared_lease(&self.client, SharedLease::Memory, LIMIT)
+            .await?;
         for _ in 0..TRIES {
             let entries = self.entries_of(lock).await?;
             let is_meant = |entry: &Entry| {
@@ -68,7 +70,7 @@ impl Inner {
                 success: vec![operation.into(), Operation::Put(kept).into()],
                 failure: Vec::new(),
             };
-            let answer = self.transact(question, LIMIT).await?;
+            let answer = self.transact(&self.client, question, LIMIT).await?;
             if answer.succeeded {
                 self.revoke_broken(record.owner, entry.lease, closed_for)
                     .await?;

@@ -106,7 +106,8 @@ impl EtcdStore {
 fn client_of(settings: Arc<Settings>) -> EtcdClient {
     let env = Env::default();
     let info = Arc::new(env.this_process(None));
-    EtcdClient::new(settings, SessionContext::new(env, info, Handle::current()))
+    let context = SessionContext::new(env, info, Handle::current());
+    EtcdClient::new(settings, context, None)
 }
 
 async fn facts(settings: &Settings, server: &Server) -> ServerFacts {

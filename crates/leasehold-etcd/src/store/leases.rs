@@ -6,7 +6,7 @@ use leasehold::store::{LockRequest, Owner, Term};
 use leasehold::{Error, Key};
 
 use super::session::Inner;
-use crate::client::Failure;
+use crate::client::{EtcdClient, Failure};
 use crate::locking::{Names, Position, SharedLease, lease_id};
 use crate::proto::{LeaseGrantRequest, TxnRequest, TxnResponse};
 
@@ -82,13 +82,17 @@ impl Inner {
     /// Asks for the lease of a request. No key is sent before the answer: once the lease was granted, a revocation
     /// stops everything that arrives late. A lease is asked for only once, since a copy of the question that arrives
     /// after the revocation would undo it.
-    pub(super) async fn grant_lease(&self, request: &LockRequest) -> Result<Term, Error> {
+    pub(super) async fn grant_lease(
+        &self,
+        client: &EtcdClient,
+        request: &LockRequest,
+    ) -> Result<Term, Error> {
         let since = self.now();
         let question = LeaseGrantRequest {
             ttl: seconds(request.ttl),
             id: lease_id(request.owner),
         };
-        let granted = self.client.call(question, request.limit()).await?;
+        let granted = client.call(question, request.limit()).await?;
         let ttl = Duration::from_secs(u64::try_from(granted.ttl).unwrap_or_default());
         Ok(Term::new(since, ttl))
     }
@@ -96,6 +100,7 @@ impl Inner {
     /// Returns the id of a lease that many keys share. Asks for it at its first use by this client.
     pub(super) async fn shared_lease(
         &self,
+        client: &EtcdClient,
         lease: SharedLease,
         limit: Duration,
     ) -> Result<i64, Error> {
@@ -105,7 +110,7 @@ impl Inner {
             return Ok(id);
         }
         let ttl = seconds(lease.ttl());
-        match self.client.call(LeaseGrantRequest { ttl, id }, limit).await {
+        match client.call(LeaseGrantRequest { ttl, id }, limit).await {
             Ok(_) | Err(Failure::LeaseExists) => {
                 self.known_shared().insert(lease, span);
                 Ok(id)
@@ -123,10 +128,11 @@ impl Inner {
     /// Carries out a transaction that may write keys with a shared lease.
     pub(super) async fn transact(
         &self,
+        client: &EtcdClient,
         question: TxnRequest,
         limit: Duration,
     ) -> Result<TxnResponse, Error> {
-        let answer = self.client.call(question, limit).await;
+        let answer = client.call(question, limit).await;
         if matches!(answer, Err(Failure::NoLease)) {
             self.forget_shared_leases();
         }

@@ -58,7 +58,9 @@ impl Records for EtcdSession {
 
 impl Inner {
     async fn open_record(&self, key: &Key, fence: Fence) -> Result<Opened, Error> {
-        let memory = self.shared_lease(SharedLease::Memory, LIMIT).await?;
+        let memory = self
+            .shared_lease(&self.client, SharedLease::Memory, LIMIT)
+            .await?;
         for _ in 0..TRIES {
             let mut found = self.find_record(key).await?;
             let opened = found.state.open(fence, self.wall());
@@ -78,7 +80,7 @@ impl Inner {
         let id = (self.context.env().entropy.next_u64() as i64 & i64::MAX).max(1);
         let ttl = seconds(write.retention);
         let granting = self.client.call(LeaseGrantRequest { ttl, id }, LIMIT);
-        let memory = self.shared_lease(SharedLease::Memory, LIMIT);
+        let memory = self.shared_lease(&self.client, SharedLease::Memory, LIMIT);
         let (granted, memory) = future::join(granting, memory).await;
         granted.map_err(|failure| failure.into_error().without_effect())?;
         let written = match memory {
@@ -153,7 +155,10 @@ impl Inner {
             success,
             failure: Vec::new(),
         };
-        Ok(self.transact(question, LIMIT).await?.succeeded)
+        Ok(self
+            .transact(&self.client, question, LIMIT)
+            .await?
+            .succeeded)
     }
 
     async fn find_record(&self, key: &Key) -> Result<Found, Error> {

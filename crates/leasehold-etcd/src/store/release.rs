@@ -4,27 +4,29 @@ use leasehold::store::{LockRequest, ReleaseReply};
 use leasehold::{Error, ErrorKind};
 use tokio::sync::oneshot;
 
+use super::leases::OwnLease;
 use super::session::Inner;
-use crate::client::Failure;
+use crate::client::{EtcdClient, Failure};
 use crate::locking::{Entry, lease_id, one_key};
 use crate::proto::{LeaseRevokeRequest, LeaseTimeToLiveRequest};
 
 /// Revokes the lease of the owner, which deletes its entry, whether it holds or waits. The server then refuses everything
 /// that arrives late with that lease.
 ///
-/// A task does it, because a caller that drops the future does not take the release back.
+/// A caller that drops the future does not take the release back: a task does it then.
 pub(super) fn release(
     inner: &Arc<Inner>,
     request: &Arc<LockRequest>,
 ) -> impl Future<Output = Result<ReleaseReply, Error>> + Send + use<> {
-    let (answer, answered) = oneshot::channel();
-    let (releasing, request) = (Arc::clone(inner), Arc::clone(request));
-    let task = async move {
-        // The caller may be gone.
-        let _ = answer.send(releasing.release_in_time(&request).await);
-    };
-    inner.context.spawn(inner.releases.track_future(task));
-    async move { answered.await.unwrap_or_else(|_| Err(closed())) }
+    let own = inner.own.remove(request.owner);
+    let mut owed = OwedRelease(Some(Release {
+        inner: Arc::clone(inner),
+        request: Arc::clone(request),
+        is_held: own.as_ref().map(|own| own.is_held),
+        own,
+        is_repeated: false,
+    }));
+    async move { owed.pay().await }
 }
 
 /// Revokes the lease of an owner without an entry.
@@ -32,45 +34,100 @@ pub(super) fn revoke_in_background(inner: &Arc<Inner>, request: &Arc<LockRequest
     drop(release(inner, request));
 }
 
-impl Inner {
-    /// Sends the release until the server answers, or until the lease is over.
-    async fn release_in_time(&self, request: &LockRequest) -> Result<ReleaseReply, Error> {
-        let own = self.own.remove(request.owner);
-        let end = self.now() + request.ttl;
-        let mut is_held = own.as_ref().map(|own| own.is_held);
-        let mut is_repeated = false;
-        loop {
-            let answer = async {
-                if is_held.is_none() {
-                    is_held = Some(self.holds(request).await?);
+/// A release that the thread of the client makes, if the caller drops it.
+struct OwedRelease(Option<Release>);
+
+struct Release {
+    inner: Arc<Inner>,
+    request: Arc<LockRequest>,
+    /// The entry, if this client knows it.
+    own: Option<OwnLease>,
+    /// Whether the entry holds the lock, once that is known.
+    is_held: Option<bool>,
+    /// Whether a revocation was sent whose answer is not known.
+    is_repeated: bool,
+}
+
+impl OwedRelease {
+    async fn pay(&mut self) -> Result<ReleaseReply, Error> {
+        if let Some(release) = &mut self.0 {
+            let here = release.inner.here();
+            // The caller drives this connection, so the usual release wakes no other thread.
+            if release.is_held == Some(true) && here.is_open() {
+                let context = release.inner.context.clone();
+                if let Ok(reply) = context.in_runtime(release.revoke(&here)).await {
+                    self.0 = None;
+                    return Ok(reply);
                 }
-                let id = lease_id(request.owner);
-                self.client
-                    .call(LeaseRevokeRequest { id }, request.limit())
-                    .await
-            };
-            let answer = answer.await;
-            let holds = is_held == Some(true);
-            if let (Ok(_), Some(own)) = (&answer, &own) {
-                self.used.put(&self.names, &own.key);
             }
-            match answer {
-                Ok(_) if holds => return Ok(ReleaseReply::Released),
-                // The first of two revocations may have ended the lease.
-                Err(Failure::NoLease) if holds && is_repeated => return Ok(ReleaseReply::Released),
-                Ok(_) | Err(Failure::NoLease) => return Ok(ReleaseReply::WasLost),
+        }
+        let answered = self.0.take().map(Release::spawn);
+        let answered = answered.ok_or_else(closed)?;
+        answered.await.unwrap_or_else(|_| Err(closed()))
+    }
+}
+
+impl Drop for OwedRelease {
+    fn drop(&mut self) {
+        drop(self.0.take().map(Release::spawn));
+    }
+}
+
+impl Release {
+    /// Releases in the background, whether or not the caller waits for the answer.
+    fn spawn(self) -> oneshot::Receiver<Result<ReleaseReply, Error>> {
+        let (tell, told) = oneshot::channel();
+        let inner = Arc::clone(&self.inner);
+        inner.context.spawn(inner.releases.track_future(async move {
+            // The caller may be gone.
+            let _ = tell.send(self.in_time().await);
+        }));
+        told
+    }
+
+    /// Sends the release until the server answers, or until the lease is over.
+    async fn in_time(mut self) -> Result<ReleaseReply, Error> {
+        let client = Arc::clone(&self.inner.client);
+        let end = self.inner.now() + self.request.ttl;
+        loop {
+            match self.revoke(&client).await {
+                Ok(reply) => return Ok(reply),
                 Err(failure) => {
                     let error = failure.into_error();
-                    if self.now() > end || !error.is_retryable() {
+                    if self.inner.now() > end || !error.is_retryable() {
                         return Err(error.with_unknown_effect());
                     }
-                    is_repeated = true;
-                    self.context.env().poll_pause().await;
+                    self.inner.context.env().poll_pause().await;
                 }
             }
         }
     }
 
+    /// Sends the release once.
+    async fn revoke(&mut self, client: &EtcdClient) -> Result<ReleaseReply, Failure> {
+        if self.is_held.is_none() {
+            self.is_held = Some(self.inner.holds(&self.request).await?);
+        }
+        let holds = self.is_held == Some(true);
+        let was_repeated = std::mem::replace(&mut self.is_repeated, true);
+        let id = lease_id(self.request.owner);
+        let answer = client
+            .call(LeaseRevokeRequest { id }, self.request.limit())
+            .await;
+        if let (Ok(_), Some(own)) = (&answer, &self.own) {
+            self.inner.used.put(&self.inner.names, &own.key);
+        }
+        match answer {
+            Ok(_) if holds => Ok(ReleaseReply::Released),
+            // The first of two revocations may have ended the lease.
+            Err(Failure::NoLease) if holds && was_repeated => Ok(ReleaseReply::Released),
+            Ok(_) | Err(Failure::NoLease) => Ok(ReleaseReply::WasLost),
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+impl Inner {
     /// Returns whether an owner that this client does not know holds the lock: another process took it.
     async fn holds(&self, request: &LockRequest) -> Result<bool, Failure> {
         let entry = self.find_entry(request).await?;

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use leasehold::Error;
 use leasehold::clock::BootInstant;
 use leasehold::store::{
-    AcquireError, Admin, BoxFuture, Grant, Held, Inspection, LockRequest, Progress, Records,
-    ReleaseReply, RenewReply, Session, SessionContext,
+    AcquireError, Admin, BoxFuture, Grant, Held, Inspection, LockRequest, PerRuntime, Progress,
+    Records, ReleaseReply, RenewReply, Session, SessionContext,
 };
 use tokio_util::task::TaskTracker;
 
@@ -21,7 +21,11 @@ pub(super) struct EtcdSession(pub(super) Arc<Inner>);
 
 #[derive(Debug)]
 pub(super) struct Inner {
-    pub(super) client: EtcdClient,
+    settings: Arc<Settings>,
+    /// For attempts, and for the first try of a release.
+    callers: PerRuntime<EtcdClient>,
+    /// For all the rest, on the thread of the client.
+    pub(super) client: Arc<EtcdClient>,
     pub(super) context: SessionContext,
     pub(super) names: Names,
     pub(super) own: OwnLeases,
@@ -35,9 +39,13 @@ impl EtcdSession {
     pub(super) fn open(settings: Arc<Settings>, context: SessionContext) -> Self {
         let releases = TaskTracker::new();
         releases.close();
+        let client = EtcdClient::new(Arc::clone(&settings), context.clone(), None);
+        let client = Arc::new(client);
         Self(Arc::new(Inner {
             names: Names::new(&settings.prefix),
-            client: EtcdClient::new(settings, context.clone()),
+            callers: PerRuntime::new(Arc::clone(&client)),
+            client,
+            settings,
             context,
             own: OwnLeases::default(),
             used: UsedKeys::default(),
@@ -48,6 +56,18 @@ impl EtcdSession {
 }
 
 impl Inner {
+    /// Returns the client whose connection the runtime of the caller drives.
+    pub(super) fn here(&self) -> Arc<EtcdClient> {
+        let open = |runtime| {
+            let (env, info) = (self.context.env().clone(), self.context.client());
+            let context = SessionContext::new(env, Arc::clone(info), runtime);
+            let fallback = Some(Arc::clone(&self.client));
+            let settings = Arc::clone(&self.settings);
+            Arc::new(EtcdClient::new(settings, context, fallback))
+        };
+        self.callers.here(open, EtcdClient::is_open)
+    }
+
     pub(super) fn now(&self) -> BootInstant {
         self.context.env().clock.now()
     }
@@ -59,8 +79,11 @@ impl Session for EtcdSession {
         request: &'a Arc<LockRequest>,
         progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
-        let acquiring = acquire::acquire(&self.0, request, progress);
-        Box::pin(self.0.context.in_runtime(acquiring))
+        Box::pin(async move {
+            let client = self.0.here();
+            let acquiring = acquire::acquire(&self.0, &client, request, progress);
+            self.0.context.in_runtime(acquiring).await
+        })
     }
 
     fn renew<'a>(&'a self, leases: &'a [Held]) -> BoxFuture<'a, Vec<RenewReply>> {

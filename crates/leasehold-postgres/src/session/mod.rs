@@ -1,6 +1,5 @@
 //! The locks of one client.
 
-pub(crate) mod caller_slots;
 pub(crate) mod link;
 pub(crate) mod requests;
 pub(crate) mod waits;
@@ -11,8 +10,8 @@ use std::time::Duration;
 
 use leasehold::clock::{BootInstant, WallTime, within};
 use leasehold::store::{
-    AcquireError, Admin, BoxFuture, Busy, Grant, Held, Inspection, LockRequest, Owner, Progress,
-    Records, ReleaseReply, RenewReply, Session, SessionContext, Term,
+    AcquireError, Admin, BoxFuture, Busy, Grant, Held, Inspection, LockRequest, Owner, PerRuntime,
+    Progress, Records, ReleaseReply, RenewReply, Session, SessionContext, Term,
 };
 use leasehold::{Effect, Error, ErrorKind};
 use tokio::sync::oneshot;
@@ -21,7 +20,6 @@ use tokio_util::task::TaskTracker;
 use crate::client_text;
 use crate::connection::connect::Place;
 use crate::connection::failure;
-use caller_slots::CallerSlots;
 use link::{Purpose, Slot};
 use requests::{
     ATTEMPTS, Answer, LEASES, answer, micros, mode_number, released, renewal, unexpected,
@@ -35,7 +33,9 @@ pub(crate) struct PostgresSession(Arc<Inner>);
 struct Inner {
     context: SessionContext,
     /// For attempts, which may wait for a row, for notifications, and for the first try of a release.
-    attempts: CallerSlots,
+    attempts: PerRuntime<Slot>,
+    place: Arc<Place>,
+    on_attempts: Purpose,
     /// For all the rest: nothing on it waits for long.
     leases: Arc<Slot>,
     waits: Arc<Waits>,
@@ -60,13 +60,29 @@ impl PostgresSession {
         let releases = TaskTracker::new();
         releases.close();
         Self(Arc::new(Inner {
-            attempts: CallerSlots::new(Arc::clone(place), context.clone(), attempts),
+            attempts: PerRuntime::new(Slot::new(
+                Arc::clone(place),
+                context.clone(),
+                attempts.clone(),
+                None,
+            )),
+            place: Arc::clone(place),
+            on_attempts: attempts,
             leases: Slot::new(Arc::clone(place), context.clone(), leases, None),
             waits,
             settled: Mutex::default(),
             releases,
             context,
         }))
+    }
+
+    /// The connection for attempts that the runtime of the caller drives.
+    fn attempts(&self) -> Arc<Slot> {
+        let open = |runtime| {
+            let (place, context) = (Arc::clone(&self.0.place), self.0.context.clone());
+            Slot::new(place, context, self.0.on_attempts.clone(), Some(runtime))
+        };
+        self.0.attempts.here(open, Slot::is_open)
     }
 
     /// The connection for requests that do not wait for a lock.
@@ -131,12 +147,7 @@ impl PostgresSession {
     /// Waits until it may be the turn of the request. Returns the grant, if another guard of this client passed the lock on.
     ///
     /// The session that answered the attempt listens, and its end wakes all waits. So no notification gets lost unnoticed.
-    async fn pause(
-        &self,
-        request: &LockRequest,
-        wait: &Wait<'_>,
-        busy: &Busy,
-    ) -> Option<HandOver> {
+    async fn pause(&self, request: &LockRequest, wait: &Wait<'_>, busy: &Busy) -> Option<HandOver> {
         let clock = &*self.0.context.env().clock;
         // A lease ends without a notification. The first waiter takes the lock then, and the others follow.
         let rest = busy.remaining.filter(|_| busy.position == Some(1));
@@ -280,7 +291,7 @@ impl Session for PostgresSession {
         progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         Box::pin(async move {
-            let attempts = self.0.attempts.here();
+            let attempts = self.attempts();
             let asking = self.acquire_in_turn(&attempts, request, progress);
             self.0.context.in_runtime(asking).await
         })
@@ -309,7 +320,7 @@ impl Session for PostgresSession {
         let is_settled = self.settled().remove(&request.owner);
         let mut owed = OwedRelease(Some((self.clone(), Arc::clone(request))));
         Box::pin(async move {
-            let here = self.0.attempts.here();
+            let here = self.attempts();
             // The caller drives this connection, so the usual release wakes no other thread.
             if is_settled && here.is_open() {
                 let trying = self.release_once(&here, request, request.limit(), true);

@@ -1,3 +1,4 @@
 //! Threads and tasks.
 
 pub mod background;
+pub(crate) mod per_runtime;

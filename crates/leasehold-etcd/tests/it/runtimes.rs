@@ -1,0 +1,54 @@
+//! Runtimes of callers, each of which drives a connection.
+
+use leasehold_testkit::faults::Proxy;
+use leasehold_testkit::servers::EtcdServer;
+use tokio::runtime::Builder;
+
+use crate::{client, lock, url};
+
+#[test]
+fn lock_outlives_the_runtime_that_took_it() {
+    let server = EtcdServer::start();
+    let client = client(&url(&server));
+    let runtime = || Builder::new_current_thread().enable_all().build().unwrap();
+    let first = runtime();
+    let guard = first.block_on(async { lock(&client, "job").acquire().await.unwrap() });
+    drop(first);
+    assert!(guard.is_valid());
+    let fence = guard.fence();
+    runtime().block_on(async {
+        let busy = lock(&client, "job").try_acquire().await.unwrap();
+        assert!(busy.is_none());
+        guard.release().await.unwrap();
+        let next = lock(&client, "job").acquire().await.unwrap();
+        assert!(next.fence() > fence);
+        next.release().await.unwrap();
+    });
+}
+
+#[tokio::test]
+async fn free_lock_needs_one_connection() {
+    let server = EtcdServer::start();
+    let network = Proxy::to(server.port());
+    let client = client(&format!("etcd://127.0.0.1:{}", network.port()));
+    for _ in 0..20 {
+        let guard = lock(&client, "job").acquire().await.unwrap();
+        guard.release().await.unwrap();
+    }
+    assert_eq!(network.opened(), 1);
+}
+
+/// The runtime cannot drive a connection, so the thread of the client does.
+#[test]
+fn runtime_without_io_gets_locks() {
+    let server = EtcdServer::start();
+    let client = client(&url(&server));
+    let runtime = Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let guard = lock(&client, "job").acquire().await.unwrap();
+        let waiting = client.lock("job").acquire();
+        let (released, next) = futures_util::future::join(guard.release(), waiting).await;
+        released.unwrap();
+        next.unwrap().release().await.unwrap();
+    });
+}
