@@ -85,15 +85,25 @@
 //! - Before Linux 4.0, another process may get the lock while its exclusive holder converts it to a shared
 //!   lock.
 //!
-//! Linux only. The directory must be on a local file system, because `flock` is not reliable over a
+//! The directory must be on a local file system, because `flock` is not reliable over a
 //! network. A child process that inherits the descriptor (across `fork` without `exec`) keeps the
 //! lock of a parent that died without releasing it.
-#![forbid(unsafe_code)]
+//!
+//! # macOS
+//!
+//! The store also builds for macOS, where its tests do not run. Three things differ there:
+//!
+//! - A lock is held by a lock on byte 1024 (`F_OFD_SETLK`) and not by `flock(2)`. The two exclude each other, because
+//!   the kernel of macOS treats a `flock` as a lock on all bytes. So a `flock` also waits while a writer of this store
+//!   waits, and `flock -s` keeps out readers too.
+//! - The kernel notifies no waiter. Waiters poll at random every 10 to 50 ms.
+//! - Without `/proc/locks`, a listing shows one of several programs that hold a lock by `flock -s`.
+#![cfg_attr(target_os = "linux", forbid(unsafe_code))]
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
 compile_error!(
-    "leasehold-file and the command `leasehold` need Linux: lock files need OFD locks, inotify and /proc. \
-     The other libraries also work on macOS and Windows, with a store on a server"
+    "leasehold-file and the command `leasehold` need Linux or macOS, whose kernels lock bytes for an open file. \
+     The other libraries also work on Windows, with a store on a server"
 );
 
 mod directory;

@@ -8,7 +8,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use leasehold::{Error, ErrorKind, Key};
-use nix::unistd::{AccessFlags, eaccess, geteuid};
+use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::unistd::{AccessFlags, faccessat, geteuid};
 
 use crate::failure::failed;
 use crate::format::file_name;
@@ -58,7 +59,7 @@ impl Directory {
         if !metadata.is_dir() {
             return Err(not_a_directory(&path));
         }
-        eaccess(&path, usable).map_err(|errno| unusable(&path, errno.into()))?;
+        require_access(&path, usable).map_err(|error| unusable(&path, error))?;
         Ok(Self {
             // The working directory may change, and so may a link on the way.
             path: path
@@ -97,6 +98,11 @@ impl Directory {
     pub(crate) fn sync(&self) -> io::Result<()> {
         File::open(&self.path)?.sync_all()
     }
+}
+
+/// Refuses a path that the effective user may not use in these ways.
+pub(crate) fn require_access(path: &Path, ways: AccessFlags) -> io::Result<()> {
+    Ok(faccessat(AT_FDCWD, path, ways, AtFlags::AT_EACCESS)?)
 }
 
 /// Makes a directory that only its owner can write to. All users may read that of root.

@@ -1,6 +1,6 @@
 //! The file of a record, next to the lock file: read and replaced under a short lock of its own.
 //!
-//! The lock is a `flock` on the file itself. A process that replaces the file holds the lock on the old
+//! The lock is that on the file itself. A process that replaces the file holds the lock on the old
 //! file until the change has reached the disk. It also holds the lock on the new file before that has its
 //! name. So no reader sees a change that a power failure could take back.
 //!
@@ -22,6 +22,7 @@ use crate::directory::Directory;
 use crate::failure::failed;
 use crate::format::record::{self, Content, Damage};
 use crate::kernel::lock_file::{self, LockFile, Locking};
+use crate::kernel::whole_lock;
 
 /// The outcome of a try.
 #[derive(Debug)]
@@ -104,7 +105,7 @@ pub(crate) fn sweep(directory: &Directory, chance: u64, now: WallTime) {
 /// Removes the record at `path` if it is over. A process that has the file open already finds, once
 /// it has the lock, that the file no longer has a name.
 fn remove_if_over(path: &Path, now: WallTime) -> io::Result<()> {
-    let Some(file) = lock_file::open_to_read(path)? else {
+    let Some(file) = lock_file::open_to_lock(path)? else {
         return Ok(());
     };
     let Locking::Won(lock) = lock_file::lock(file, path, Mode::Exclusive)? else {
@@ -190,8 +191,7 @@ fn replace(directory: &Directory, lock: &LockFile, bytes: &[u8]) -> Result<(), E
         .map_err(|error| failed("keep the name of the record", path, error).with_unknown_effect());
     // Only now may others read it. Closing is not enough: a process started meanwhile may share the
     // descriptor.
-    // have it open.
-    let _ = new_file.unlock();
+    let _ = whole_lock::unlock(&new_file);
     synced
 }
 
@@ -231,8 +231,10 @@ fn write_new(new: &Path, bytes: &[u8], mode: u32) -> io::Result<File> {
         _ => {}
     }
     let mut file = lock_file::open(new, mode)?;
-    // No other process can open it before it has its name.
-    file.lock()?;
+    // No other process locks it before it has its name.
+    if !whole_lock::try_lock(&file, Mode::Exclusive)? {
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
     file.set_len(0)?;
     file.write_all(bytes)?;
     file.sync_all()?;

@@ -9,9 +9,9 @@ use leasehold::{Error, ErrorKind, Key};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::statvfs::statvfs;
-use nix::unistd::{AccessFlags, eaccess};
+use nix::unistd::AccessFlags;
 
-use crate::directory::{Directory, Rules};
+use crate::directory::{Directory, Rules, require_access};
 use crate::failure::failed;
 use crate::format::file_name::{self, Named};
 use crate::format::header::{self, Damage};
@@ -105,7 +105,7 @@ fn may_make(path: &Path, existing: &Path, on: FileSystem, rules: Rules) -> Resul
         return Err(refused(io::ErrorKind::NotADirectory.into()));
     }
     let usable = AccessFlags::W_OK | AccessFlags::X_OK;
-    eaccess(existing, usable).map_err(|errno| refused(errno.into()))
+    require_access(existing, usable).map_err(refused)
 }
 
 /// Checks `flock` by locking the directory itself for a moment, which no lock of this store does.

@@ -8,6 +8,8 @@
 //! The kernel returns that list one page at a time. If the list changes between two pages, an entry can
 //! appear twice or not at all. So this module reads a list of several pages three times. A lock is there
 //! if any of the readings shows it, and a process that appears more than once counts once.
+//!
+//! If the lock on a file is a lock on a byte, as on macOS, the kernel shows one holder without a probe.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -16,6 +18,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
 use leasehold::Mode;
+use nix::libc;
+
+use crate::kernel::whole_lock;
 
 /// The locks that `flock(2)` had granted when it was read.
 #[derive(Debug)]
@@ -56,7 +61,8 @@ impl KernelLocks {
     /// Reads the kernel's list. Without `/proc` there is none, and only our own holders are known.
     pub(crate) fn read() -> Self {
         let mut granted = HashSet::new();
-        for _ in 0..READINGS {
+        let readings = if whole_lock::IS_FLOCK { READINGS } else { 0 };
+        for _ in 0..readings {
             let Ok(list) = List::read() else { break };
             granted.extend(parse_locks(&list.text));
             if list.is_one_page {
@@ -70,8 +76,15 @@ impl KernelLocks {
         }
     }
 
-    /// Returns how many processes hold `file`.
+    /// Returns how many processes hold `file`. It may leave some out, but not all.
     pub(crate) fn on(&self, file: &File) -> io::Result<Holding> {
+        if !whole_lock::IS_FLOCK {
+            let mode = whole_lock::mode_of_byte(file)?;
+            return Ok(Holding {
+                exclusive: usize::from(mode == Some(Mode::Exclusive)),
+                shared: usize::from(mode == Some(Mode::Shared)),
+            });
+        }
         let metadata = file.metadata()?;
         let mut holding = Holding::default();
         let same_inode = |lock: &&Granted| lock.inode == metadata.ino();
@@ -100,8 +113,8 @@ impl KernelLocks {
             .and_then(|id| self.mounts.iter().find(|mount| mount.id == id));
         mount.map_or_else(
             || Device {
-                major: nix::sys::stat::major(st_dev),
-                minor: nix::sys::stat::minor(st_dev),
+                major: libc::major(st_dev as libc::dev_t) as u64,
+                minor: libc::minor(st_dev as libc::dev_t) as u64,
             },
             |mount| mount.device,
         )

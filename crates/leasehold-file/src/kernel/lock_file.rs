@@ -1,4 +1,4 @@
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use leasehold::Mode;
 use leasehold::store::background::Process;
 use nix::libc;
 
-use crate::kernel::range_lock;
+use crate::kernel::whole_lock;
 
-/// A file that this process holds by `flock`. Dropping it frees the lock.
+/// A file that this process holds. Dropping it frees the lock.
 #[derive(Debug)]
 pub(crate) struct LockFile {
     file: File,
@@ -57,8 +57,16 @@ pub(crate) fn open(path: &Path, mode_of_new: u32) -> io::Result<File> {
 
 /// Opens the lock file at `path` for reading; `None` if it does not exist.
 pub(crate) fn open_to_read(path: &Path) -> io::Result<Option<File>> {
-    let opened = OpenOptions::new()
-        .read(true)
+    open_existing(path, OpenOptions::new().read(true))
+}
+
+/// Opens the lock file at `path` for reading and locking; `None` if it does not exist.
+pub(crate) fn open_to_lock(path: &Path) -> io::Result<Option<File>> {
+    open_existing(path, OpenOptions::new().read(true).write(true))
+}
+
+fn open_existing(path: &Path, options: &mut OpenOptions) -> io::Result<Option<File>> {
+    let opened = options
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
         .open(path);
     match opened {
@@ -74,14 +82,8 @@ pub(crate) fn open_to_read(path: &Path) -> io::Result<Option<File>> {
 /// processes could each hold "the" lock, one of them on a file without a name. So this function looks
 /// up the name again once it has the lock.
 pub(crate) fn lock(file: File, path: &Path, mode: Mode) -> io::Result<Locking> {
-    let tried = match mode {
-        Mode::Exclusive => file.try_lock(),
-        Mode::Shared | Mode::Permit(_) => file.try_lock_shared(),
-    };
-    match tried {
-        Err(TryLockError::WouldBlock) => return Ok(Locking::Busy(file)),
-        Err(TryLockError::Error(error)) => return Err(error),
-        Ok(()) => {}
+    if !whole_lock::try_lock(&file, mode)? {
+        return Ok(Locking::Busy(file));
     }
     let won = LockFile {
         file,
@@ -125,9 +127,8 @@ impl LockFile {
         if !self.holder.is_current() || self.freed.swap(true, Ordering::AcqRel) {
             return;
         }
-        // Neither call can fail on a valid descriptor, and closing it frees the lock all the same.
-        let _ = range_lock::unlock_all(&self.file);
-        let _ = self.file.unlock();
+        // It cannot fail on a valid descriptor, and closing it frees the lock all the same.
+        let _ = whole_lock::unlock(&self.file);
         if self.is_shared_out.load(Ordering::Acquire) {
             // The last close may happen elsewhere.
             self.tell_waiters();
@@ -147,13 +148,11 @@ impl LockFile {
     /// The kernel exchanges one lock for the other in one step (`flock_lock_inode`, since Linux 4.0).
     /// No other process gets in between, and without other holders the kernel cannot refuse.
     pub(crate) fn downgrade(&self) -> io::Result<bool> {
-        match self.file.try_lock_shared() {
-            Err(TryLockError::WouldBlock) => return Ok(false),
-            Err(TryLockError::Error(error)) => return Err(error),
-            Ok(()) => {}
+        let converted = whole_lock::try_lock(&self.file, Mode::Shared)?;
+        if converted {
+            self.tell_waiters();
         }
-        self.tell_waiters();
-        Ok(true)
+        Ok(converted)
     }
 
     /// Closes the file once, which makes the kernel notify its waiters. The kernel does not report

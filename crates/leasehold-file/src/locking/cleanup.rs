@@ -48,7 +48,7 @@ pub(crate) fn remove_unused(
 
 /// Removes the file, unless it is in use, or its counter could be needed.
 fn remove(path: &Path, name: &str, unused_since: WallTime, dry: bool) -> io::Result<bool> {
-    let Some(file) = lock_file::open_to_read(path)? else {
+    let Some(file) = lock_file::open_to_lock(path)? else {
         return Ok(false);
     };
     let since = std::time::SystemTime::UNIX_EPOCH + Duration::from_micros(unused_since.as_micros());

@@ -72,6 +72,13 @@ impl Waiters {
         })
     }
 
+    /// Creates the waiters of a system whose kernel never notifies, which is nothing to warn of.
+    pub(crate) fn never_notified() -> Self {
+        let waiters = Self::polling();
+        waiters.warned.call_once(|| ());
+        waiters
+    }
+
     fn with(start: fn() -> io::Result<Listener>) -> Self {
         Self {
             room: Arc::new(Semaphore::new(ROOM)),

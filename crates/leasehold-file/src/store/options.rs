@@ -51,7 +51,7 @@ impl FileStoreOptions {
     ///
     /// Those of [`FileStore::open_default`].
     pub fn open_default(self) -> Result<FileStore, Error> {
-        let path = default_directory(geteuid().is_root(), dirs::state_dir())?;
+        let path = default_directory(geteuid().is_root(), user_state())?;
         self.open_with(&path, true)
     }
 
@@ -85,7 +85,7 @@ impl FileStoreOptions {
     ///
     /// As [`examine`](Self::examine), and if there is no default directory.
     pub fn examine_default(self) -> Result<DirectoryFacts, Error> {
-        let path = default_directory(geteuid().is_root(), dirs::state_dir())?;
+        let path = default_directory(geteuid().is_root(), user_state())?;
         DirectoryFacts::of(&path, self.rules(true))
     }
 
@@ -98,10 +98,10 @@ impl FileStoreOptions {
 
     fn open_with(self, path: &Path, private: bool) -> Result<FileStore, Error> {
         let directory = Directory::prepare(path, self.rules(private))?;
-        let waiters = if directory.file_system().is_local() {
-            Waiters::notified()
-        } else {
-            Waiters::polling()
+        let waiters = match directory.file_system().is_local() {
+            true if cfg!(target_os = "linux") => Waiters::notified(),
+            true => Waiters::never_notified(),
+            false => Waiters::polling(),
         };
         Ok(FileStore::new(directory, waiters))
     }
@@ -121,8 +121,9 @@ impl FileStore {
         Self::options().open(directory)
     }
 
-    /// Opens the store that all programs of this user share. It is `/run/lock/leasehold` for root,
-    /// and `leasehold/locks` in the user's state directory for others.
+    /// Opens the store that all programs of this user share. It is `/run/lock/leasehold` for root, and
+    /// `leasehold/locks` in the user's state directory for others. On macOS these are `/var/run/leasehold`, and
+    /// `leasehold/locks` in `~/Library/Application Support`.
     ///
     /// # Errors
     ///
@@ -138,11 +139,22 @@ impl FileStore {
     }
 }
 
-/// Returns where programs keep their locks: for the system in `/run/lock` (Filesystem Hierarchy
-/// Standard), for a user in the state directory (XDG Base Directory Specification).
+/// Returns where the user's programs keep their state: in the state directory (XDG Base Directory Specification), or
+/// with their data where the system does not separate the two.
+fn user_state() -> Option<PathBuf> {
+    dirs::state_dir().or_else(dirs::data_local_dir)
+}
+
+/// The folder for the locks of the system: on Linux `/run/lock` (Filesystem Hierarchy Standard).
+const SYSTEM: &str = match cfg!(target_os = "linux") {
+    true => "/run/lock/leasehold",
+    false => "/var/run/leasehold",
+};
+
+/// Returns where programs keep their locks.
 fn default_directory(is_root: bool, state: Option<PathBuf>) -> Result<PathBuf, Error> {
     if is_root {
-        return Ok("/run/lock/leasehold".into());
+        return Ok(SYSTEM.into());
     }
     let state = state.ok_or_else(|| {
         let message = "no directory for locks: neither HOME nor XDG_STATE_HOME says where the \
@@ -160,7 +172,7 @@ mod tests {
     fn root_and_users_have_their_own_default() {
         let state = || Some(PathBuf::from("/home/eva/.local/state"));
         let of_root = default_directory(true, state()).unwrap();
-        assert_eq!(of_root, Path::new("/run/lock/leasehold"));
+        assert_eq!(of_root, Path::new(SYSTEM));
         let of_user = default_directory(false, state()).unwrap();
         assert_eq!(of_user, Path::new("/home/eva/.local/state/leasehold/locks"));
         let nowhere = default_directory(false, None).unwrap_err();
