@@ -16,6 +16,7 @@ mod process;
 mod runtime;
 mod store;
 mod supervise;
+mod system;
 
 use std::process::ExitCode as Status;
 

@@ -4,9 +4,9 @@ use std::process::Command;
 use nix::unistd::Pid;
 
 use crate::guardian::args::GuardianArgs;
-use crate::guardian::raw;
 use crate::locks::outer_runs::{self, OuterRuns};
 use crate::process::terminal::Terminal;
+use crate::system::raw;
 
 /// CMD, ready to be started by the guardian.
 pub(super) fn command(args: &GuardianArgs) -> Command {

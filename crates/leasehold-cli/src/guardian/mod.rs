@@ -15,7 +15,6 @@ mod command;
 mod control_pipe;
 mod forwarding;
 pub(crate) mod protocol;
-mod raw;
 mod termination;
 
 use std::fs::File;
@@ -27,11 +26,7 @@ use std::time::Duration;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal, kill, killpg};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, getppid};
 
 use crate::guardian::args::GuardianArgs;
@@ -40,8 +35,10 @@ use crate::guardian::forwarding::Forwarding;
 use crate::guardian::protocol::{ControlMessage, Report};
 use crate::guardian::termination::{Action, Termination};
 use crate::output::exit_code::ExitCode;
+use crate::process::children;
 use crate::process::tree::ProcessTree;
 use crate::runtime::signals::PASSED_ON;
+use crate::system::{SignalQueue, adopt_orphans, raw, reap_orphans};
 
 /// Guards one command from its start to its end.
 pub(crate) fn guard(args: &GuardianArgs) -> ExitCode {
@@ -61,8 +58,8 @@ fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
     SigSet::all().thread_block()?;
     let mut read: SigSet = PASSED_ON.into_iter().collect();
     read.add(Signal::SIGCHLD);
-    let signals = SignalFd::with_flags(&read, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
-    prctl::set_child_subreaper(true)?;
+    let signals = SignalQueue::of(&read)?;
+    adopt_orphans()?;
     let mut termination = Termination::new(
         Duration::from_nanos(args.grace),
         Duration::from_nanos(args.margin),
@@ -72,7 +69,6 @@ fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
         writeln!(report, "{}", Report::TooLate)?;
         return Ok(None);
     }
-    let timer = TimerFd::new(ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_CLOEXEC)?;
     let mut process_tree = ProcessTree::below_this_process()?;
     let child = match command::command(args).spawn() {
         Ok(child) => child,
@@ -91,7 +87,6 @@ fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
         control,
         report,
         signals,
-        timer,
         child,
         pid,
         group,
@@ -109,8 +104,7 @@ fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
 struct Guardian {
     control: ControlPipe,
     report: File,
-    signals: SignalFd,
-    timer: TimerFd,
+    signals: SignalQueue,
     /// Reaped last, so that neither its id nor its group id is reused while they get signals.
     child: Child,
     pid: Pid,
@@ -219,47 +213,28 @@ impl Guardian {
 
     /// Whether CMD ended.
     fn has_ended(&self) -> io::Result<bool> {
-        let ended = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        match waitid(Id::Pid(self.pid), ended) {
-            Ok(WaitStatus::StillAlive) => Ok(false),
-            // EINVAL: killed by a real-time signal, which has no name.
-            Ok(_) | Err(Errno::EINVAL) => Ok(true),
-            Err(errno) => Err(errno.into()),
-        }
+        children::has_ended(self.pid)
     }
 
-    /// Sleeps until `wake`, a message, or a change among the children.
+    /// Sleeps until `wake`, a message, or a change among the children. It may return early.
     fn sleep_until(&mut self, wake: Option<BootInstant>) -> io::Result<()> {
-        match wake {
-            Some(instant) => {
-                // An expiration of zero would turn the timer off.
-                let at = Duration::from_nanos(instant.as_nanos().max(1));
-                self.timer.set(
-                    Expiration::OneShot(at.into()),
-                    TimerSetTimeFlags::TFD_TIMER_ABSTIME,
-                )?;
-            }
-            None => self.timer.unset()?,
-        }
-        let mut sources = vec![
-            PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
-            PollFd::new(self.timer.as_fd(), PollFlags::POLLIN),
-        ];
+        let timeout = wake.map(|wake| poll_timeout(wake.since(SystemClock.now())));
+        let mut sources = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
         sources.extend(
             self.control
                 .fd()
                 .map(|fd| PollFd::new(fd, PollFlags::POLLIN)),
         );
-        match poll(&mut sources, PollTimeout::NONE) {
+        match poll(&mut sources, timeout.unwrap_or(PollTimeout::NONE)) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
         }
-        let has_control = sources.get(2).and_then(PollFd::any) == Some(true);
+        let has_control = sources.get(1).and_then(PollFd::any) == Some(true);
         let is_told = self.read_signals()?;
         // This process adopts orphans below it as long as the command lives. Afterwards the wrapper
         // adopts them.
         if is_told && (self.termination.has_begun() || !self.has_ended()?) {
-            self.process_tree.reap_orphans(Some(self.pid))?;
+            reap_orphans(Some(self.pid))?;
         }
         if has_control {
             for message in self.control.take()? {
@@ -272,11 +247,11 @@ impl Guardian {
     /// Reads the signals of this process, and returns whether a child has changed.
     fn read_signals(&mut self) -> io::Result<bool> {
         let mut has_child = false;
-        while let Some(info) = self.signals.read_signal()? {
-            match i32::try_from(info.ssi_signo) {
-                Ok(number) if number == Signal::SIGCHLD as i32 => has_child = true,
-                Ok(number) => self.forwarding.received(number, SystemClock.now()),
-                Err(_) => {}
+        while let Some(number) = self.signals.take()? {
+            if number == Signal::SIGCHLD as i32 {
+                has_child = true;
+            } else {
+                self.forwarding.received(number, SystemClock.now());
             }
         }
         Ok(has_child)
@@ -309,22 +284,15 @@ impl Guardian {
     /// Reports a stop of CMD to the wrapper, so that it stops too. Wakes the wrapper if CMD was
     /// continued from outside, because a stopped wrapper does not renew.
     fn notice_stops(&mut self) -> io::Result<()> {
-        let changed = WaitPidFlag::WSTOPPED | WaitPidFlag::WCONTINUED | WaitPidFlag::WNOHANG;
-        loop {
-            match waitid(Id::Pid(self.pid), changed) {
-                Ok(WaitStatus::Stopped(_, signal)) => {
-                    self.stop = Stop::Told;
-                    self.report(Report::Stopped(signal as i32));
-                }
-                Ok(WaitStatus::Continued(_)) => {
-                    if self.stop == Stop::Told {
-                        self.stop = Stop::Over;
-                    }
-                }
-                Ok(_) | Err(Errno::ECHILD) => return Ok(()),
-                Err(errno) => return Err(errno.into()),
+        while let Some(change) = children::next_change(self.pid)? {
+            if let Some(signal) = change.stopping_signal() {
+                self.stop = Stop::Told;
+                self.report(Report::Stopped(signal));
+            } else if change.continued() && self.stop == Stop::Told {
+                self.stop = Stop::Over;
             }
         }
+        Ok(())
     }
 
     fn report(&mut self, report: Report) {
@@ -337,6 +305,16 @@ fn earlier(one: Option<BootInstant>, other: Option<BootInstant>) -> Option<BootI
     one.into_iter().chain(other).min()
 }
 
+/// How long to poll at most if the next thing to do is `left` away. Such a timer stops while the machine sleeps, so a
+/// long wait is cut into ticks.
+fn poll_timeout(left: Duration) -> PollTimeout {
+    let millis = left.min(TICK).as_millis();
+    // Rounded up, as the rest of a millisecond is not over yet.
+    PollTimeout::from(u8::try_from(millis).unwrap_or(u8::MAX).saturating_add(1))
+}
+
+/// How late the guardian may notice that the machine has slept past a deadline.
+const TICK: Duration = Duration::from_millis(250);
 /// How long to wait after SIGKILL before it is sent again to the remaining processes.
 const KILL_AGAIN: Duration = Duration::from_millis(20);
 /// How long the wrapper may take to continue before it is woken again.

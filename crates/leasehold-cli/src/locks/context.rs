@@ -1,7 +1,5 @@
 use std::path::Path;
 
-use nix::sys::signalfd::SignalFd;
-
 use crate::config;
 use crate::locks::outer_runs::OuterRuns;
 use crate::locks::release::Releasing;
@@ -14,6 +12,7 @@ use crate::output::message::Message;
 use crate::runtime::signals::Signals;
 use crate::store::OpenStore;
 use crate::store::client::OwnClient;
+use crate::system::SignalQueue;
 
 /// Everything that is needed before acquiring a lock.
 pub(crate) struct RunContext<'a> {
@@ -31,7 +30,7 @@ impl<'a> RunContext<'a> {
         lock_options: &'a LockOptions,
         store: &StoreArgs,
         output: &'a Output,
-    ) -> Result<(Self, SignalFd), Failure> {
+    ) -> Result<(Self, SignalQueue), Failure> {
         // A configuration file may be a pipe, and a signal must end the wait for it.
         let choice = config::choose_store(store, output)?;
         // Before the client starts its thread, which inherits what is blocked.

@@ -5,7 +5,7 @@ use leasehold::{Guard, Mode};
 use nix::unistd::{Pid, getpgrp};
 use serde::{Deserialize, Serialize};
 
-use crate::process::tree::Process;
+use crate::system;
 
 /// The outer runs according to the environment. Private to this program.
 ///
@@ -52,7 +52,7 @@ impl OuterRuns {
     /// stays in the group. A shell with job control inside a run puts its jobs into their own groups,
     /// which are not nested.
     pub(crate) fn guardian_of_this_group(&self) -> Option<Pid> {
-        let leader = Process::find(getpgrp())?;
+        let leader = system::process(getpgrp())?;
         self.guardian.filter(|guardian| leader.parent == *guardian)
     }
 

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 
-use crate::process::tree::{self, Process};
+use crate::system::{Process, processes};
 
 /// The controlling terminal, and which process group has it.
 ///
@@ -66,7 +66,7 @@ impl Terminal {
     /// Whether others of the same job, a pipeline, may want the terminal too. A parent in the same
     /// group, a script, only waits for us.
     fn has_siblings(&self) -> bool {
-        let Ok(table) = tree::table() else {
+        let Ok(table) = processes() else {
             return false;
         };
         let ancestors = ancestors(&table, Pid::this());
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn ancestors_reach_from_this_process_to_the_root() {
-        let table = tree::table().unwrap();
+        let table = processes().unwrap();
         let line = ancestors(&table, Pid::this());
         assert_eq!(line[..2], [Pid::this(), Pid::parent()]);
         assert_eq!(line.last(), Some(&Pid::from_raw(0)));

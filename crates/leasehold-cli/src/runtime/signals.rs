@@ -1,31 +1,28 @@
-use std::fs;
 use std::io;
 
 use nix::sys::signal::{SigSet, Signal, raise};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::output::Output;
 use crate::output::failure::Failure;
+use crate::system::SignalQueue;
+use crate::system::raw::is_ignored;
 
 /// The signals that the wrapper reads and passes on to CMD.
 ///
 /// They are blocked before the first thread starts, and so in all threads. A signal that was ignored at
 /// the start of the program (for example by nohup) stays ignored.
 #[derive(Debug)]
-pub(crate) struct Signals(AsyncFd<SignalFd>);
+pub(crate) struct Signals(AsyncFd<SignalQueue>);
 
-/// A signal that arrived.
+/// A signal that arrived, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Arrived {
-    pub(crate) number: i32,
-    /// The sender; `None` if it was the kernel, as for the keys of a terminal.
-    pub(crate) sender: Option<i32>,
-}
+pub(crate) struct Arrived(i32);
 
 impl Signals {
     /// Blocks the signals. Call it before any thread is started, outside of a runtime.
-    pub(crate) fn block() -> Result<SignalFd, Failure> {
+    pub(crate) fn block() -> Result<SignalQueue, Failure> {
         block().map_err(|error| Failure::of_start(&error))
     }
 
@@ -33,10 +30,11 @@ impl Signals {
     #[allow(
         deprecated,
         reason = "its successor is unsafe, for types that give away a descriptor they do not own: \
-                  a SignalFd owns its descriptor for as long as it lives"
+                  a queue owns its descriptor for as long as it lives"
     )]
-    pub(crate) fn new(signals: SignalFd) -> Result<Self, Failure> {
-        let signals = AsyncFd::new(signals).map_err(|error| Failure::of_start(&error))?;
+    pub(crate) fn new(signals: SignalQueue) -> Result<Self, Failure> {
+        let signals = AsyncFd::with_interest(signals, Interest::READABLE)
+            .map_err(|error| Failure::of_start(&error))?;
         Ok(Self(signals))
     }
 
@@ -51,13 +49,8 @@ impl Signals {
     async fn arrived(&self) -> io::Result<Arrived> {
         loop {
             let mut ready = self.0.readable().await?;
-            match self.0.get_ref().read_signal()? {
-                Some(info) => {
-                    return Ok(Arrived {
-                        number: i32::try_from(info.ssi_signo).unwrap_or(0),
-                        sender: (info.ssi_code <= 0).then_some(info.ssi_pid.cast_signed()),
-                    });
-                }
+            match self.0.get_ref().take()? {
+                Some(number) => return Ok(Arrived(number)),
                 None => ready.clear_ready(),
             }
         }
@@ -80,7 +73,7 @@ impl Signals {
         loop {
             let signal = self.next().await?;
             if signal.ends() {
-                return Ok(signal.number);
+                return Ok(signal.number());
             }
             if signal.is_stop() {
                 output.clear_status();
@@ -93,6 +86,10 @@ impl Signals {
 }
 
 impl Arrived {
+    pub(crate) fn number(self) -> i32 {
+        self.0
+    }
+
     /// Whether it asks the program to end.
     pub(crate) fn ends(self) -> bool {
         [
@@ -102,30 +99,24 @@ impl Arrived {
             Signal::SIGTERM,
         ]
         .iter()
-        .any(|signal| *signal as i32 == self.number)
+        .any(|signal| *signal as i32 == self.0)
     }
 
     pub(crate) fn is_stop(self) -> bool {
-        self.number == Signal::SIGTSTP as i32
+        self.0 == Signal::SIGTSTP as i32
     }
 }
 
-fn block() -> io::Result<SignalFd> {
-    let ignored = ignored_signals(&fs::read_to_string("/proc/self/status")?);
-    let mut read = SigSet::empty();
-    for signal in PASSED_ON {
-        if ignored & (1 << (signal as i32 - 1)) == 0 {
-            read.add(signal);
-        }
-    }
+fn block() -> io::Result<SignalQueue> {
+    let read: SigSet = PASSED_ON
+        .into_iter()
+        .filter(|signal| !is_ignored(*signal))
+        .collect();
     let mut blocked = read;
     // Taking the terminal back from the background must not stop the wrapper.
     blocked.add(Signal::SIGTTOU);
     blocked.thread_block()?;
-    Ok(SignalFd::with_flags(
-        &read,
-        SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC,
-    )?)
+    SignalQueue::of(&read)
 }
 
 /// The signals that the wrapper passes on.
@@ -141,32 +132,13 @@ pub(crate) const PASSED_ON: [Signal; 9] = [
     Signal::SIGTSTP,
 ];
 
-/// The set of ignored signals in the text of `/proc/<pid>/status`; bit n - 1 is signal n.
-fn ignored_signals(status: &str) -> u64 {
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("SigIgn:"))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn ignored_signals_are_read_from_the_status() {
-        let status = "Name:\tx\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\nSigCgt:\t0\n";
-        assert_eq!(ignored_signals(status), 0x1001);
-        assert_eq!(ignored_signals("Name:\tx\n"), 0);
-    }
-
-    #[test]
     fn only_the_ending_signals_end() {
-        let arrived = |signal| Arrived {
-            number: signal as i32,
-            sender: None,
-        };
+        let arrived = |signal| Arrived(signal as i32);
         assert!(arrived(Signal::SIGTERM).ends() && arrived(Signal::SIGHUP).ends());
         assert!(!arrived(Signal::SIGWINCH).ends() && !arrived(Signal::SIGTSTP).ends());
         assert!(arrived(Signal::SIGTSTP).is_stop());

@@ -1,26 +1,27 @@
 use std::ffi::OsString;
-use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::io::{self, pipe};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, SystemClock};
-use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
-use nix::unistd::{Pid, pipe2};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::unistd::Pid;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
-use tokio::net::unix::pipe;
+use tokio::net::unix::pipe as tokio_pipe;
 
 use crate::config;
 use crate::guardian::args::GUARDIAN;
 use crate::guardian::protocol::{ControlMessage, Report};
 use crate::locks::outer_runs::{self, OuterRuns};
+use crate::system::own_program;
 
 /// The guardian, for the wrapper: a child process and two pipes.
 #[derive(Debug)]
 pub(crate) struct GuardianProcess {
-    control: pipe::Sender,
-    reports: Lines<BufReader<pipe::Receiver>>,
+    control: tokio_pipe::Sender,
+    reports: Lines<BufReader<tokio_pipe::Receiver>>,
 }
 
 /// The ends of the pipes that the command writes to.
@@ -52,10 +53,9 @@ pub(crate) struct SupervisorConfig<'a> {
 impl GuardianProcess {
     /// Starts the guardian, which starts the command. Must be called inside a tokio runtime.
     pub(crate) fn start(config: SupervisorConfig<'_>) -> io::Result<Self> {
-        let (control_reader, control_writer) = pipe2(OFlag::O_CLOEXEC)?;
-        let (report_reader, report_writer) = pipe2(OFlag::O_CLOEXEC)?;
-        // This program, even if its file has been replaced.
-        let mut guardian = Command::new("/proc/self/exe");
+        let (control_reader, control_writer) = pipe()?;
+        let (report_reader, report_writer) = pipe()?;
+        let mut guardian = Command::new(own_program()?);
         guardian
             .arg0("leasehold")
             .arg(GUARDIAN)
@@ -93,8 +93,9 @@ impl GuardianProcess {
         }
         drop(guardian.spawn()?);
         Ok(Self {
-            control: pipe::Sender::from_owned_fd(control_writer)?,
-            reports: BufReader::new(pipe::Receiver::from_owned_fd(report_reader)?).lines(),
+            control: tokio_pipe::Sender::from_owned_fd(control_writer.into())?,
+            reports: BufReader::new(tokio_pipe::Receiver::from_owned_fd(report_reader.into())?)
+                .lines(),
         })
     }
 
@@ -115,7 +116,7 @@ impl GuardianProcess {
 }
 
 /// Leaves `fd` open in processes started from now on, and returns its number.
-fn pass_on(fd: &OwnedFd) -> io::Result<i32> {
+fn pass_on(fd: &(impl AsFd + AsRawFd)) -> io::Result<i32> {
     fcntl(fd, FcntlArg::F_SETFD(FdFlag::empty()))?;
     Ok(fd.as_raw_fd())
 }

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
 use leasehold::store::Expiry;
-use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -27,6 +26,7 @@ use crate::runtime::signals::Signals;
 use crate::supervise::end::End;
 use crate::supervise::guardian_process::Pipes;
 use crate::supervise::wrapper::{Job, Wrapper};
+use crate::system::adopt_orphans;
 
 impl RunContext<'_> {
     /// Runs the command under `hold`, and releases the locks. The command writes to `pipes`, or to the
@@ -39,7 +39,7 @@ impl RunContext<'_> {
         pipes: Option<Pipes>,
     ) -> Result<End, Failure> {
         // If the guardian is killed, this process adopts the processes below it.
-        prctl::set_child_subreaper(true).map_err(|errno| Failure::of_start(&errno))?;
+        adopt_orphans().map_err(|error| Failure::of_start(&error))?;
         let job = Job {
             lock_options: self.lock_options,
             command,

@@ -25,6 +25,7 @@ use crate::runtime::signals::{Arrived, Signals};
 use crate::supervise::end::End;
 use crate::supervise::guardian_process::{GuardianProcess, Pipes, SupervisorConfig};
 use crate::supervise::job_control::JobControl;
+use crate::system::reap_orphans;
 
 /// The command to run under the lock, and how.
 #[derive(Debug)]
@@ -279,19 +280,11 @@ impl<'a> Wrapper<'a> {
         }
     }
 
-    /// Passes a signal on to the command. In a nested run, the signals of the terminal and of the outer
-    /// guardian already went to the whole group, including the command.
+    /// Passes a signal on to the guardian, which drops it if the command received it as well.
     fn pass_on(&mut self, signal: Arrived) {
-        self.end_requested |= signal.ends() && signal.number != Signal::SIGHUP as i32;
+        self.end_requested |= signal.ends() && signal.number() != Signal::SIGHUP as i32;
         self.hurried |= signal.ends();
-        let reached_all = match (self.outer, signal.sender) {
-            (None, _) => false,
-            (Some(_), None) => true,
-            (Some(outer), Some(sender)) => outer.as_raw() == sender,
-        };
-        if !reached_all {
-            self.guardian.send(ControlMessage::Signal(signal.number));
-        }
+        self.guardian.send(ControlMessage::Signal(signal.number()));
     }
 
     /// Stops after the command was stopped, and continues with it unless the lock was lost meanwhile.
@@ -337,7 +330,7 @@ impl<'a> Wrapper<'a> {
         let failed = |error: io::Error| Failure::of("cannot end the command", &error);
         loop {
             self.process_tree.signal(Signal::SIGKILL).map_err(failed)?;
-            self.process_tree.reap_orphans(None).map_err(failed)?;
+            reap_orphans(None).map_err(failed)?;
             if self.process_tree.survivors().map_err(failed)?.is_empty() {
                 return Ok(());
             }

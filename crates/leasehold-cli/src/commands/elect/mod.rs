@@ -13,16 +13,16 @@ use crate::locks::context::RunContext;
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::process::tree::require_own_proc;
 use crate::runtime::runtime;
 use crate::runtime::signals::Signals;
+use crate::system::require_own_processes;
 
 /// Runs a command while this program leads, again after each loss.
 pub(crate) fn elect(args: &ElectArgs, output: &Output) -> Result<ExitCode, Failure> {
     args.check_value()?;
     let lock_options = args.lock_options()?;
     let command = args.command_spec(&lock_options)?;
-    require_own_proc()?;
+    require_own_processes()?;
     let (context, blocked) = RunContext::open(&lock_options, &args.store, output)?;
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;

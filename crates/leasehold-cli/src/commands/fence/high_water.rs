@@ -9,8 +9,8 @@ use leasehold::Fence;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
 use leasehold::env::{Entropy as _, SystemEntropy};
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg, OFlag};
-use nix::unistd::{AccessFlags, eaccess};
+use nix::fcntl::{AT_FDCWD, AtFlags, Flock, FlockArg, OFlag};
+use nix::unistd::{AccessFlags, faccessat};
 
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
@@ -184,7 +184,7 @@ impl HighWater {
     /// Replaces `standing`, which this process has locked, with a file that contains `fence`.
     fn replace(&self, standing: &File, fence: Fence) -> io::Result<()> {
         // A rename works even if the file is read-only, but a read-only file should not change.
-        eaccess(&self.path, AccessFlags::W_OK)?;
+        faccessat(AT_FDCWD, &self.path, AccessFlags::W_OK, AtFlags::AT_EACCESS)?;
         let old = standing.metadata()?;
         // Only the holder of the lock uses this name. An existing file is left over.
         let next = self.sibling(".leasehold-next");

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::handle::Handle;
-use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 
 use crate::commands::handle::handle_source::limited;
 use crate::output::exit_code::ExitCode;
@@ -83,10 +83,12 @@ impl HandleFile {
         self.write(handle)
             .map_err(|error| cannot_write(&self.path, &error))?;
         // The draft then has the old content, and is removed.
-        let exchange = RenameFlags::RENAME_EXCHANGE;
-        let replaced = match renameat2(AT_FDCWD, &self.draft, AT_FDCWD, &self.path, exchange) {
+        let replaced = match renameat_with(CWD, &self.draft, CWD, &self.path, RenameFlags::EXCHANGE)
+        {
             // Some file systems, such as NFS, cannot exchange names.
-            Err(Errno::EINVAL) if self.path.exists() => fs::rename(&self.draft, &self.path),
+            Err(Errno::INVAL | Errno::NOTSUP) if self.path.exists() => {
+                fs::rename(&self.draft, &self.path)
+            }
             replaced => replaced.map_err(io::Error::from),
         };
         match replaced {

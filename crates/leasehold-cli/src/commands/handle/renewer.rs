@@ -26,6 +26,7 @@ use crate::output::message::Message;
 use crate::output::time_text::timestamp;
 use crate::runtime::runtime;
 use crate::store::OpenStore;
+use crate::system::own_program;
 
 /// The subcommand that the program uses to start itself as a renewer.
 const RENEWER: &str = "__renewer";
@@ -60,8 +61,7 @@ pub(super) fn start(path: &Path, span: Duration, store: &StoreArgs) -> Result<()
     let mut options = OpenOptions::new();
     options.create(true).append(true).mode(ONLY_ITS_OWNER);
     let log: File = options.open(log_of(&path)).map_err(failed)?;
-    // This program, even if its file has been replaced.
-    let mut renewer = Command::new("/proc/self/exe");
+    let mut renewer = Command::new(own_program().map_err(failed)?);
     renewer
         .arg0("leasehold")
         .arg(RENEWER)

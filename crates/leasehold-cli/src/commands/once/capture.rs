@@ -4,8 +4,6 @@ use std::{io, mem};
 
 use leasehold::store::BoxFuture;
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::unistd::pipe2;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::watch;
@@ -93,9 +91,9 @@ impl Capture {
 
 impl Tee {
     fn new(to: Stream) -> io::Result<(Self, OwnedFd)> {
-        let (reader, writer) = pipe2(OFlag::O_CLOEXEC)?;
+        let (reader, writer) = io::pipe()?;
         let tee = Self {
-            pipe: Receiver::from_owned_fd(reader)?,
+            pipe: Receiver::from_owned_fd(reader.into())?,
             kept: KeptOutput::default(),
             show: Show {
                 to,
@@ -104,7 +102,7 @@ impl Tee {
                 failure: None,
             },
         };
-        Ok((tee, writer))
+        Ok((tee, writer.into()))
     }
 
     /// Reads until all writers have closed the pipe, or until the work is over and the pipe is empty. A
@@ -130,8 +128,7 @@ impl Tee {
 
     /// Reads the output before the end, which fits into the pipe. Later writers are not awaited.
     fn keep_the_rest(&mut self, buffer: &mut [u8]) -> io::Result<()> {
-        let size = fcntl(&self.pipe, FcntlArg::F_GETPIPE_SZ)?;
-        let mut left = usize::try_from(size).unwrap_or(0);
+        let mut left = PIPE_MAX;
         while left > 0 {
             let most = left.min(buffer.len());
             let read = match nix::unistd::read(&self.pipe, &mut buffer[..most]) {
@@ -150,6 +147,9 @@ impl Tee {
         self.show.rest.extend(bytes);
     }
 }
+
+/// The most bytes that a pipe keeps, unless root made it larger.
+const PIPE_MAX: usize = 1 << 20;
 
 impl Show {
     /// Writes until all is written or a write fails. The command continues even then, because its

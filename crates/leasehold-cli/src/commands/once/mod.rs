@@ -24,10 +24,10 @@ use crate::output::message::Message;
 use crate::output::once_answer::OnceAnswer;
 use crate::output::time_text::millis;
 use crate::output::{self, Output};
-use crate::process::tree::require_own_proc;
 use crate::runtime::runtime;
 use crate::runtime::signals::Signals;
 use crate::supervise::end::End;
+use crate::system::require_own_processes;
 use capture::Capture;
 use stored::{KeptOutput, NoResult, Stored};
 
@@ -41,7 +41,7 @@ pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure
     }
     let lock_options = args.lock_options()?;
     let command = args.command_spec(&lock_options)?;
-    require_own_proc()?;
+    require_own_processes()?;
     let (context, blocked) = RunContext::open(&lock_options, &args.store, output)?;
     let end = runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;

@@ -10,14 +10,14 @@ use crate::locks::request::{LockRequest, WaitOutcome};
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::process::tree::require_own_proc;
 use crate::runtime::runtime;
 use crate::runtime::signals::Signals;
 use crate::supervise::end::End;
+use crate::system::require_own_processes;
 
 /// Runs a command while holding a lock.
 pub(crate) fn run(args: &RunArgs, output: &Output) -> Result<ExitCode, Failure> {
-    require_own_proc()?;
+    require_own_processes()?;
     if let Some(file) = &args.handle_file {
         return run_with_handle(args, file, output);
     }

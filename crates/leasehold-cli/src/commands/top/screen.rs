@@ -92,7 +92,7 @@ impl Screen<'_> {
                 signal = self.signals.next() => {
                     let signal = signal?;
                     if signal.ends() {
-                        return Ok(ExitCode::of_signal(signal.number));
+                        return Ok(ExitCode::of_signal(signal.number()));
                     }
                     if signal.is_stop() {
                         drop(terminal);
