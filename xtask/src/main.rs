@@ -44,7 +44,7 @@ Usage: cargo xtask COMMAND
   bench    [--quick] [SECTION]...   compares with other libraries; `report` writes
   instructions [--record | --profile] [NAME]...      counts instructions of hot paths
   package  [x86_64|aarch64]...  builds and checks the packages of the command
-  platforms                     compiles the libraries for macOS and Windows
+  platforms                     builds programs for macOS and Windows
   servers  [N]                  runs N Redis servers (default 5) until Ctrl-C
 
 --skip leaves out tests that need NAME: redis, redis-py, postgres, etcd, zookeeper,

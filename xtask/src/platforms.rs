@@ -1,40 +1,163 @@
-//! Compiles the libraries for systems that run no tests.
+//! Builds and links programs for systems that run no tests here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use crate::package::{Zig, add_target};
-use crate::step::{step, succeed};
+use crate::step::{cargo, step, succeed};
 use crate::workspace::Workspace;
 
-const TARGETS: [&str; 2] = ["aarch64-apple-darwin", "x86_64-pc-windows-gnu"];
+/// A system, and the program that is built for it.
+struct System {
+    target: &'static str,
+    program: &'static str,
+    /// What the linker finds there.
+    file: &'static str,
+}
 
-/// The crates for all systems. The file store and the command are for Linux.
-const CRATES: [&str; 9] = [
-    "leasehold-types",
-    "leasehold",
-    "leasehold-quorum",
-    "leasehold-credentials",
-    "leasehold-redis",
-    "leasehold-postgres",
-    "leasehold-etcd",
-    "leasehold-zookeeper",
-    "leasehold-testkit",
+const SYSTEMS: [System; 2] = [
+    System {
+        target: "aarch64-apple-darwin",
+        program: "--package leasehold-cli --bin leasehold",
+        file: "leasehold",
+    },
+    // The file store and the command are for Linux and macOS. The testkit is for authors of stores.
+    System {
+        target: "x86_64-pc-windows-gnu",
+        program: "--package leasehold-stores --package leasehold-testkit --lib --example any_store \
+                  --no-default-features --features etcd,postgres,redis,ring,zookeeper",
+        file: "examples/any_store.exe",
+    },
 ];
 
-/// Compiles the libraries for macOS and Windows. Nothing is linked, since the libraries of these systems are not here.
+/// Builds the command for macOS, and an example of the libraries for Windows. Tests on Linux what can be tested there.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
     let zig = Zig::of(workspace);
     step("tools", || {
         zig.install()?;
-        TARGETS.iter().try_for_each(|target| add_target(target))
+        SYSTEMS.iter().try_for_each(|it| add_target(it.target))
     })?;
-    for target in TARGETS {
-        step(target, || {
-            let mut check = zig.cargo_zigbuild(workspace, "check --locked");
-            check
-                .args(["--target", target])
-                .env("RUSTFLAGS", "-D warnings");
-            check.args(CRATES.iter().flat_map(|name| ["--package", name]));
-            succeed(&mut check)
+    let frameworks = write_frameworks(workspace)?;
+    for system in SYSTEMS {
+        step(system.target, || {
+            build(workspace, &zig, &system, &frameworks)
         })?;
     }
+    step("lock files as on macOS", || test_lock_files(workspace))
+}
+
+/// Runs the tests of lock files in the form that they have on macOS.
+fn test_lock_files(workspace: &Workspace) -> Result<(), String> {
+    let mut test = cargo(
+        workspace,
+        "test --quiet --locked --package leasehold-file --test contract --test it --",
+    );
+    for name in NEED_LINUX {
+        test.args(["--skip", name]);
+    }
+    succeed(test.env("LEASEHOLD_TEST_BYTE_LOCK", "1"))
+}
+
+/// Tests that take the lock by `flock`, which Linux alone keeps apart from locks on bytes, or need notifications.
+const NEED_LINUX: [&str; 10] = [
+    "contention::removed_file_never_causes_two_holders",
+    "crash::inherited_descriptor_keeps_the_lock",
+    "flock::a_lock_of_ours_excludes_flock",
+    "flock::flock_command_excludes_ours_and_is_shown",
+    "holders::dead_holder_record_is_not_shown",
+    "modes::downgrade::downgraded_holder_admits_readers_only",
+    "modes::downgrade::no_writer_gets_in_between",
+    "records::expired_records_are_removed_gradually",
+    "room::attempt_retries_when_its_room_was_taken",
+    "waiting::",
+];
+
+fn build(
+    workspace: &Workspace,
+    zig: &Zig,
+    system: &System,
+    frameworks: &Path,
+) -> Result<(), String> {
+    let built = workspace
+        .target()
+        .join(system.target)
+        .join("debug")
+        .join(system.file);
+    // So that the file is the one of this build.
+    let _ = fs::remove_file(&built);
+    let mut build = zig.cargo_zigbuild(workspace, "zigbuild --locked");
+    let mut flags = "-D warnings".to_owned();
+    if system.target.contains("apple") {
+        flags += &format!(" -C link-arg=-F{}", frameworks.display());
+    }
+    build
+        .args(system.program.split_whitespace())
+        .args(["--target", system.target])
+        .env("RUSTFLAGS", flags)
+        // For the size on the disk.
+        .env("CARGO_PROFILE_DEV_DEBUG", "none");
+    succeed(&mut build)?;
+    let size = fs::metadata(&built).map_err(|error| format!("{}: {error}", built.display()))?;
+    println!("{}: {} KiB", built.display(), size.len() / 1024);
     Ok(())
 }
+
+/// Writes what the linker must know of the frameworks of macOS, and returns their folder. Zig has the C library of
+/// macOS, but no frameworks.
+fn write_frameworks(workspace: &Workspace) -> Result<PathBuf, String> {
+    let folder = workspace.target().join("package-tools/frameworks");
+    for (name, symbols) in FRAMEWORKS {
+        let framework = folder.join(format!("{name}.framework"));
+        let file = framework.join(format!("{name}.tbd"));
+        let symbols: Vec<String> = symbols.iter().map(|it| format!("_{it}")).collect();
+        let text = format!(
+            "--- !tapi-tbd\n\
+             tbd-version: 4\n\
+             targets: [ arm64-macos ]\n\
+             install-name: '/System/Library/Frameworks/{name}.framework/Versions/A/{name}'\n\
+             exports:\n  - targets: [ arm64-macos ]\n    symbols: [ {} ]\n...\n",
+            symbols.join(", ")
+        );
+        fs::create_dir_all(&framework)
+            .and_then(|()| fs::write(&file, text))
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    Ok(folder)
+}
+
+/// The frameworks that the command uses on macOS for the authorities of TLS and the name of the user, with the symbols
+/// it needs of them. If the linker misses one, add it here.
+const FRAMEWORKS: [(&str, &[&str]); 3] = [
+    (
+        "CoreFoundation",
+        &[
+            "CFArrayCreate",
+            "CFArrayGetCount",
+            "CFArrayGetValueAtIndex",
+            "CFDataGetBytePtr",
+            "CFDataGetLength",
+            "CFDictionaryGetValueIfPresent",
+            "CFEqual",
+            "CFNumberGetValue",
+            "CFRelease",
+            "CFRetain",
+            "CFStringCreateWithBytesNoCopy",
+            "CFStringGetBytes",
+            "CFStringGetCStringPtr",
+            "CFStringGetLength",
+            "kCFAllocatorDefault",
+            "kCFAllocatorNull",
+            "kCFTypeArrayCallBacks",
+        ],
+    ),
+    (
+        "Security",
+        &[
+            "SecCertificateCopyData",
+            "SecCopyErrorMessageString",
+            "SecTrustSettingsCopyCertificates",
+            "SecTrustSettingsCopyTrustSettings",
+        ],
+    ),
+    ("SystemConfiguration", &[]),
+];

@@ -56,7 +56,7 @@
 //!
 //! `ring` or `aws-lc-rs` is the cryptography of TLS. Without one, an address with TLS is an error.
 //!
-//! Lock files need Linux. A build for another system leaves `file` out.
+//! Lock files need Linux or macOS. A build for Windows leaves `file` out.
 //!
 //! A program that always uses one kind of store needs only the crate of that store.
 #![forbid(unsafe_code)]
