@@ -340,7 +340,7 @@ fn waiter_sees_how_long_members_lack_votes() {
     let began = SystemClock.now();
     let run = "run --ttl 20s x -- echo mine";
     let mut terminal = OnTerminal::leasehold(&sandbox, run);
-    terminal.shows(r#"for lock "x": enough servers have a vote in "#);
+    terminal.shows(r#" for "x": enough servers have a vote in "#);
     let program = sandbox.start("run --ttl 20s --json x true");
     program.says(r#""no_vote_for_ms":"#);
 
