@@ -91,9 +91,22 @@ impl Roll {
         if self.is_uninitialized() {
             let _ = writeln!(text, "{NOT_INITIALIZED}");
         } else if self.is_quorum() {
-            let _ = writeln!(text, "once: {}", once_text(self.requests_in));
+            let _ = writeln!(text, "once: {}", self.once_text());
         }
         text
+    }
+
+    /// Says when `once` runs commands on this quorum.
+    fn once_text(&self) -> String {
+        match self.requests_in {
+            None => "not possible, because too few servers that answer are durable".into(),
+            Some(Duration::ZERO) if self.has_majority() => "possible".into(),
+            Some(Duration::ZERO) => "possible when enough servers have a vote".into(),
+            Some(span) => format!(
+                "possible in {}, when enough servers remember a day; {ONCE_REMEDY}",
+                whole_seconds(span)
+            ),
+        }
     }
 
     /// Why servers have no vote, and which.
@@ -150,18 +163,6 @@ impl Roll {
             "generation": member_record.generation,
             "differs": member_record.set != self.set,
         })
-    }
-}
-
-/// Says when `once` runs commands on this quorum.
-fn once_text(requests_in: Option<Duration>) -> String {
-    match requests_in {
-        None => "not possible, because too few servers that answer are durable".into(),
-        Some(Duration::ZERO) => "possible".into(),
-        Some(span) => format!(
-            "possible in {}, when enough servers remember a day; {ONCE_REMEDY}",
-            whole_seconds(span)
-        ),
     }
 }
 
