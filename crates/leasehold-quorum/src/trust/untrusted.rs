@@ -128,8 +128,16 @@ pub(crate) fn difference(theirs: &MemberSet, ours: &MemberSet) -> String {
         Some((old, new)) => {
             format!("{differs}; if {new} is {old} at a new address, add ?id={old} to its URL")
         }
+        None if share_no_id(theirs, ours) => format!(
+            "{differs}; if these are the same servers, name them as the quorum does, or add their ids by ?id="
+        ),
         None => differs,
     }
+}
+
+/// Whether the sets have equally many members and none in common, such as `localhost` in place of `127.0.0.1`.
+fn share_no_id(theirs: &MemberSet, ours: &MemberSet) -> bool {
+    theirs.ids.len() == ours.ids.len() && theirs.ids.iter().all(|id| !ours.ids.contains(id))
 }
 
 /// Returns the only id that is not in both sets, as each set has it.

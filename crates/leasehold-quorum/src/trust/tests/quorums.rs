@@ -46,8 +46,11 @@ fn moved_server_is_offered_its_old_id() {
         moved.ends_with("; if new:6379 is m2 at a new address, add ?id=m2 to its URL"),
         "{moved}"
     );
+    let renamed = text(&["localhost:1", "localhost:2", "localhost:3"]);
+    assert!(renamed.ends_with("or add their ids by ?id="), "{renamed}");
     for ours in [
         &["m0", "a", "b"][..],
+        &["a", "b"],
         &["m0", "m1"],
         &["m0", "m1", "a", "b"],
     ] {
