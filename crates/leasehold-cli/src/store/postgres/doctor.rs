@@ -13,7 +13,7 @@ use crate::output::table::short;
 pub(super) fn report(store: String, found: Result<&Examination, &Error>) -> Report {
     Report {
         store,
-        majority: None,
+        majority: Some((usize::from(found.is_ok()), 1)),
         checks: found.map_or_else(of_unreachable, judge),
         members: Vec::new(),
     }

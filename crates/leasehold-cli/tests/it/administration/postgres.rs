@@ -158,6 +158,7 @@ fn unusable_addresses_are_refused() {
     sandbox
         .run_at(&gone, "run -n x true")
         .fails(69, &["127.0.0.1:1"]);
+    sandbox.run_at(&gone, "doctor").fails(69, &[]);
 }
 
 #[test]
