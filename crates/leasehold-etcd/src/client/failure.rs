@@ -111,6 +111,9 @@ pub(crate) fn shown(error: &dyn std::error::Error, text: &str) -> String {
         }
         source = error.source();
     }
+    if shown.contains("http2 error") {
+        shown += "; is it the port for clients of etcd?";
+    }
     shown
 }
 

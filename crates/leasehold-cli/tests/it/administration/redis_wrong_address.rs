@@ -35,6 +35,17 @@ fn silent_port_without_tls_names_redis() {
 }
 
 #[test]
+fn address_of_etcd_at_another_server_is_doubted() {
+    let server = RedisServer::start();
+    let address = format!("127.0.0.1:{}", server.port());
+    let sandbox = Sandbox::on(&[format!("etcd://{address}")]);
+    let refused = sandbox.run("run -n x true");
+    refused.fails(69, &[&address, "is it the port for clients of etcd?"]);
+    let nothing = Sandbox::on(&["etcd://127.0.0.1:1".into()]).run("run -n x true");
+    nothing.fails(69, &["127.0.0.1:1: ", "Connection refused"]);
+}
+
+#[test]
 fn demanded_client_certificate_is_77() {
     let settings = RedisServer::builder().tls();
     let server = settings.directive("tls-auth-clients", "yes").start();
