@@ -22,7 +22,7 @@ pub(crate) enum HeldLocks {
 pub(crate) struct LostLock {
     pub(crate) lock: String,
     pub(crate) reason: String,
-    /// An operator broke it.
+    /// Whether the store may know an operator who broke it. A release does not say why the lock was lost.
     pub(crate) broken: bool,
 }
 
@@ -149,7 +149,7 @@ impl LostLock {
         Self {
             lock: key.to_string(),
             reason: reason.to_string(),
-            broken: reason == LostReason::Broken,
+            broken: matches!(reason, LostReason::Broken | LostReason::Gone),
         }
     }
 

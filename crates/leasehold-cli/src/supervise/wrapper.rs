@@ -210,6 +210,7 @@ impl<'a> Wrapper<'a> {
             && !stays_closed
         {
             print_loss(self.output, &loss);
+            self.broken = loss.broken.then_some(loss.lock);
             self.lost = true;
         }
         match outcome {

@@ -19,6 +19,20 @@ fn status(sandbox: &Sandbox) -> Value {
     sandbox.run("status x --json").json()
 }
 
+#[test]
+fn command_that_ends_under_a_broken_lock_learns_who_broke_it() {
+    let (sandbox, _server) = Sandbox::on_redis();
+    // It renews after 6 s at the earliest.
+    let (holder, _) = hold(&sandbox, "60s");
+    sandbox
+        .run("break x --yes --now --reason outage")
+        .succeeds();
+    sandbox.let_go();
+    holder
+        .wait()
+        .fails(76, &["lost lock \"x\"", "was broken by", "outage"]);
+}
+
 /// The holder notices the break and ends its command, and no other client gets the lock until the lease would have
 /// ended.
 #[test]
