@@ -32,7 +32,7 @@ fn advice(given: &str) -> Option<&'static str> {
     known.map(|(_, advice)| *advice)
 }
 
-const HABITS: [(&[&str], &str); 12] = [
+const HABITS: [(&[&str], &str); 15] = [
     (
         &["--timeout", "--wait-time", "--wait-timeout"],
         "the maximum time to wait is -w SPAN (--wait), as in: -w 5s",
@@ -67,7 +67,26 @@ const HABITS: [(&[&str], &str); 12] = [
         "`run NAME -- COMMAND` locks for a command; `acquire NAME` for the steps of a script",
     ),
     (
-        &["get"],
+        &["--conflict-exit-code", "--exit-code"],
+        "the exit code for a busy lock is -E CODE",
+    ),
+    (
+        &[
+            "kill",
+            "rm",
+            "delete",
+            "steal",
+            "force-release",
+            "force-unlock",
+        ],
+        "`break` takes a lock from a holder that hangs",
+    ),
+    (
+        &["ps", "locks"],
+        "`ls` lists the locks, and `top` shows them in a live view",
+    ),
+    (
+        &["get", "info", "who"],
         "`status NAME` shows one lock, and `ls` all of them",
     ),
     (

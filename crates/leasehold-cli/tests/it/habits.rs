@@ -19,6 +19,10 @@ fn foreign_options_get_their_meaning_here() {
         ("unlock x", "release"),
         ("watch", "ls --watch"),
         ("version", "leasehold --version"),
+        ("run --conflict-exit-code 3 x touch ran", "-E CODE"),
+        ("kill x", "`break`"),
+        ("force-release x", "`break`"),
+        ("ps", "`ls` lists"),
     ] {
         let refused = sandbox.run(args);
         refused.fails(64, &["tip: ", hint]);
