@@ -31,8 +31,8 @@ impl Stdin {
             return Ok(Self(stdin));
         }
         Err(Failure::usage(
-            "stdin is no pipe, socket or terminal that somebody could close, and `hold` ends when \
-             it is closed: connect one, or say --ignore-stdin",
+            "stdin is a file or /dev/null, and `hold` ends when its stdin closes; connect a pipe, a socket or a \
+             terminal, or give --ignore-stdin",
         ))
     }
 
