@@ -25,7 +25,7 @@ pub(super) fn of_unreachable(error: &Error) -> Vec<Finding> {
         ErrorKind::InvalidInput | ErrorKind::Unsupported => "fix the address",
         ErrorKind::InvalidResponse => "use the address of a Redis or Valkey server",
         _ => {
-            "start the server, or fix the network; if the server is gone for good: leasehold members remove"
+            "start the server, or fix the network; if the server is gone for good: leasehold members replace"
         }
     };
     let why = "a server that does not answer grants no locks";
