@@ -70,6 +70,7 @@ pub(crate) enum WaitOutcome {
 impl LockRequest<'_> {
     pub(crate) async fn acquire(&self, signals: &Signals) -> Result<WaitOutcome, Failure> {
         let began = SystemClock.now();
+        self.output.begin_holding_warnings();
         let outcome = tokio::select! {
             biased;
             signal = signals.ending(self.output) => signal.map(WaitOutcome::Signalled),
@@ -180,6 +181,7 @@ impl LockRequest<'_> {
         let terminal = self.output.has_terminal();
         let mut said: Option<WaitReason> = None;
         SystemClock.sleep_until(began + FIRST_REPORT).await;
+        self.output.end_holding_warnings();
         loop {
             // The lock was granted meanwhile, and the request completes next. Or this is an earlier
             // lease of this run, which was lost and has not expired yet.

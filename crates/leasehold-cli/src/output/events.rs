@@ -6,6 +6,7 @@ use tracing::span;
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::output::Output;
+use crate::output::held_warnings::ServerWarning;
 use crate::output::message::Message;
 
 /// Prints the warnings of the library, and the end of their cause, as messages of the program.
@@ -40,9 +41,9 @@ impl Subscriber for Events {
             Some(LogEvent::RenewalsSucceed | LogEvent::MemberHasVote | LogEvent::MemberAnswers) => {
                 self.output.print_message(&Message::Notice(&line.text()));
             }
-            Some(LogEvent::MemberUnusable) => {
-                let reason = line.field("reason").cloned().unwrap_or_default();
-                self.output.hold_warning(line.text(), &reason);
+            Some(event @ (LogEvent::MemberUnusable | LogEvent::MemberHasNoVote)) => {
+                let is_only = event == LogEvent::MemberUnusable;
+                self.output.hold_warning(line.into_warning(is_only));
             }
             _ if is_warning => self.output.print_message(&Message::Warning(&line.text())),
             _ => {}
@@ -72,16 +73,11 @@ struct EventLine {
 }
 
 impl EventLine {
-    /// `NAME has no vote for 61s: it restarted`, from an event about a member; of other events the
-    /// message, then the fields in parentheses.
+    /// `NAME has a vote again`, from an event about a member; of other events the message, then the fields in
+    /// parentheses.
     fn text(mut self) -> String {
-        let mut text = match self.event.and_then(state_of_a_member) {
-            Some(state) => {
-                let member = self.take("member").unwrap_or_else(|| "a server".into());
-                let span = self.take("again").filter(|span| !span.is_empty());
-                let span = span.map_or(String::new(), |span| format!(" for {span}"));
-                format!("{member} {state}{span}")
-            }
+        let mut text = match self.member_and_state() {
+            Some((member, state)) => format!("{member} {state}"),
             None => std::mem::take(&mut self.message),
         };
         let reason = self.take("reason").or_else(|| self.take("error"));
@@ -99,9 +95,24 @@ impl EventLine {
         }
     }
 
-    fn field(&self, name: &str) -> Option<&String> {
-        let mut fields = self.fields.iter();
-        fields.find_map(|(it, value)| (*it == name).then_some(value))
+    /// The member, and its state such as `has no vote for 61s`, from an event about a member.
+    fn member_and_state(&mut self) -> Option<(String, String)> {
+        let state = self.event.and_then(state_of_a_member)?;
+        let member = self.take("member").unwrap_or_else(|| "a server".into());
+        let span = self.take("again").filter(|span| !span.is_empty());
+        let span = span.map_or(String::new(), |span| format!(" for {span}"));
+        Some((member, format!("{state}{span}")))
+    }
+
+    fn into_warning(mut self, is_only: bool) -> ServerWarning {
+        let (server, state) = self.member_and_state().unwrap_or_default();
+        let reason = self.take("reason").unwrap_or_default();
+        ServerWarning {
+            server,
+            is_only,
+            state,
+            reason,
+        }
     }
 
     fn take(&mut self, name: &str) -> Option<String> {

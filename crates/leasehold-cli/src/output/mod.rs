@@ -8,7 +8,7 @@ pub(crate) mod exit_code;
 pub(crate) mod expect_finding;
 pub(crate) mod failure;
 pub(crate) mod finding;
-mod held_warning;
+pub(crate) mod held_warnings;
 pub(crate) mod locks;
 pub(crate) mod message;
 pub(crate) mod once_answer;
@@ -39,7 +39,7 @@ use crate::output::colour::may_colour;
 use crate::output::envelope::stamped;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::output::held_warning::HeldWarning;
+use crate::output::held_warnings::{HeldWarnings, ServerWarning};
 use crate::output::message::Message;
 use crate::output::verbosity::Verbosity;
 use crate::output::writer::Writer;
@@ -59,7 +59,7 @@ pub(crate) struct Output {
     /// Whether people saw that the program waits, so that they see how that ends.
     has_waited: Arc<AtomicBool>,
     writer: Writer,
-    held: Arc<Mutex<HeldWarning>>,
+    held: Arc<Mutex<HeldWarnings>>,
 }
 
 impl Output {
@@ -94,18 +94,32 @@ impl Output {
         self.write(message);
     }
 
-    /// Prints a warning that ends with `reason` before the next message, unless that is an error with the same
-    /// reason.
-    pub(crate) fn hold_warning(&self, text: String, reason: &str) {
+    /// Prints a warning about a server before the next message, unless that is an error with the same reason.
+    pub(crate) fn hold_warning(&self, warning: ServerWarning) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(text) = held.hold(text, reason) {
-            self.write(&Message::Warning(&text));
-        }
+        let text = held.hold(warning);
+        self.write_warnings(text);
+    }
+
+    /// Holds warnings about the servers of a quorum, too, until the next message.
+    pub(crate) fn begin_holding_warnings(&self) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.begin();
+    }
+
+    /// Prints the warnings that are held, and holds none from now on.
+    pub(crate) fn end_holding_warnings(&self) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        self.write_warnings(held.end());
     }
 
     fn print_held(&self, next: Option<&Message<'_>>) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(text) = held.release(next) {
+        self.write_warnings(held.release(next));
+    }
+
+    fn write_warnings(&self, texts: impl IntoIterator<Item = String>) {
+        for text in texts {
             self.write(&Message::Warning(&text));
         }
     }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
-use leasehold_testkit::servers::{RedisServer, until};
+use leasehold_testkit::servers::{RedisServer, RedisSet, until};
 use nix::sys::signal::Signal;
 
 use crate::support::harness::{Sandbox, id};
@@ -229,4 +229,35 @@ fn foreign_lock_without_end_is_named() {
     assert!(doctor.contains("\"job\" never expires"), "{doctor}");
     server.command(&["DEL", "job"]);
     waiter.wait().succeeds();
+}
+
+#[test]
+fn same_reason_of_many_servers_is_told_once() {
+    let servers = RedisSet::start_each(5, &RedisServer::builder().durable());
+    let sandbox = Sandbox::on(&servers.urls());
+    let refused = sandbox.run("run -n x touch ran");
+    refused.fails(
+        69,
+        &["it restarted, lost data, or is new", "leasehold init"],
+    );
+    assert_eq!(refused.stderr.lines().count(), 1, "{refused:?}");
+    let waiting = sandbox.start("run -w 30s x touch ran");
+    waiting.says("waiting for ");
+    let warnings = waiting.stderr().matches("warning: ").count();
+    // Clients ask the servers at the same time, so the rest differs by a second at most.
+    assert!((1..=2).contains(&warnings), "{}", waiting.stderr());
+    waiting.signal(Signal::SIGTERM);
+    assert_eq!(waiting.wait().code(), 143);
+    sandbox.run("init").succeeds();
+    let elsewhere: Vec<String> = servers
+        .urls()
+        .iter()
+        .map(|url| url.replace("127.0.0.1", "localhost"))
+        .collect();
+    let refused = sandbox.run_at(&elsewhere, "run -n x touch ran");
+    refused.fails(78, &["name them as the quorum does", "?id="]);
+    let members = sandbox.run_at(&elsewhere, "members").stdout;
+    let once = "once: possible when enough servers have a vote";
+    assert!(members.contains(once), "{members}");
+    assert!(!sandbox.path("ran").exists());
 }
