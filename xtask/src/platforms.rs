@@ -7,25 +7,28 @@ use crate::package::{Zig, add_target};
 use crate::step::{cargo, step, succeed};
 use crate::workspace::Workspace;
 
-/// A system, and the program that is built for it.
+/// A system, and what is built for it.
 struct System {
     target: &'static str,
-    program: &'static str,
-    /// What the linker finds there.
+    builds: &'static [&'static str],
+    /// The program that the last build links.
     file: &'static str,
 }
 
 const SYSTEMS: [System; 2] = [
     System {
         target: "aarch64-apple-darwin",
-        program: "--package leasehold-cli --bin leasehold",
+        builds: &["--package leasehold-cli --bin leasehold"],
         file: "leasehold",
     },
     // The file store and the command are for Linux and macOS. The testkit is for authors of stores.
     System {
         target: "x86_64-pc-windows-gnu",
-        program: "--package leasehold-stores --package leasehold-testkit --lib --example any_store \
-                  --no-default-features --features etcd,postgres,redis,ring,zookeeper",
+        builds: &[
+            "--package leasehold-testkit --lib",
+            "--package leasehold-stores --example any_store --no-default-features \
+             --features etcd,postgres,redis,ring,zookeeper",
+        ],
         file: "examples/any_store.exe",
     },
 ];
@@ -85,18 +88,20 @@ fn build(
         .join(system.file);
     // So that the file is the one of this build.
     let _ = fs::remove_file(&built);
-    let mut build = zig.cargo_zigbuild(workspace, "zigbuild --locked");
     let mut flags = "-D warnings".to_owned();
     if system.target.contains("apple") {
         flags += &format!(" -C link-arg=-F{}", frameworks.display());
     }
-    build
-        .args(system.program.split_whitespace())
-        .args(["--target", system.target])
-        .env("RUSTFLAGS", flags)
-        // For the size on the disk.
-        .env("CARGO_PROFILE_DEV_DEBUG", "none");
-    succeed(&mut build)?;
+    for packages in system.builds {
+        let mut build = zig.cargo_zigbuild(workspace, "zigbuild --locked");
+        build
+            .args(packages.split_whitespace())
+            .args(["--target", system.target])
+            .env("RUSTFLAGS", &flags)
+            // For the size on the disk.
+            .env("CARGO_PROFILE_DEV_DEBUG", "none");
+        succeed(&mut build)?;
+    }
     let size = fs::metadata(&built).map_err(|error| format!("{}: {error}", built.display()))?;
     println!("{}: {} KiB", built.display(), size.len() / 1024);
     Ok(())
