@@ -79,9 +79,13 @@ impl QuorumShortfall {
         }
     }
 
-    /// How many servers have a vote, and when enough of them do. The most important part comes first,
-    /// because a terminal cuts off the line.
+    /// How many servers have a vote, and when enough of them do; of a single server, why it cannot be used. The most
+    /// important part comes first, because a terminal cuts off the line.
     pub(crate) fn summary(&self) -> String {
+        // A single server is no quorum, and has no vote.
+        if let (1, [failure]) = (self.total, &self.failures[..]) {
+            return failure.error.reason().to_owned();
+        }
         let (total, needed) = (self.total, needed(self.total));
         let voting = total - self.failures.len();
         let state = match self.no_vote_for() {
@@ -123,6 +127,9 @@ impl fmt::Display for QuorumShortfall {
     /// Ends with the reason of each server that has no vote.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.summary())?;
+        if self.total == 1 {
+            return Ok(());
+        }
         for failure in MemberFailure::grouped(&self.failures) {
             write!(f, "; {failure}")?;
         }
@@ -189,6 +196,12 @@ mod tests {
         assert!(text.unwrap().to_string().starts_with(
             "enough servers have a vote in 6s (now 1 of 3, 2 needed); a: restarted (no vote for 5s); b: "
         ));
+    }
+
+    #[test]
+    fn single_server_has_a_reason_and_no_vote() {
+        let one = QuorumShortfall::of(&[silent("a")]).unwrap();
+        assert_eq!(one.to_string(), "connection refused");
     }
 
     #[test]

@@ -133,7 +133,7 @@ impl ConnectionTask {
         let open = state.connections[self.member].open.as_ref();
         match open.and_then(Pipeline::is_silent) {
             Some(span) => {
-                let text = format!("the server was silent for {span:?}; connecting again");
+                let text = format!("the server was silent for {span:.1?}; connecting again");
                 Poll::Ready(Error::new(ErrorKind::Unreachable, text))
             }
             None => Poll::Pending,
