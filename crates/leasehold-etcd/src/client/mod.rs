@@ -102,6 +102,11 @@ impl EtcdClient {
         }
     }
 
+    /// Runs a task where its connections are driven.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.context.spawn(task);
+    }
+
     /// Returns whether it has a connection now.
     pub(crate) fn is_open(&self) -> bool {
         self.connector.current().is_some()

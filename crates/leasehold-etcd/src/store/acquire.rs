@@ -32,7 +32,7 @@ struct Acquiring<'a> {
 /// Takes the lock: has a lease granted, and writes an entry with it.
 pub(super) async fn acquire(
     inner: &Arc<Inner>,
-    client: &EtcdClient,
+    client: &Arc<EtcdClient>,
     request: &Arc<LockRequest>,
     progress: &Progress<'_>,
 ) -> Result<Grant, AcquireError> {
@@ -79,7 +79,7 @@ pub(super) async fn acquire(
     let answer = acquiring.run().await;
     if let Err(AcquireError::Busy(_)) = answer {
         // It has no entry, so no other client waits for the end of its lease.
-        release::revoke_in_background(inner, request);
+        release::revoke_in_background(inner, client, request);
     }
     answer
 }

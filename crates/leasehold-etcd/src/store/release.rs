@@ -18,20 +18,17 @@ pub(super) fn release(
     inner: &Arc<Inner>,
     request: &Arc<LockRequest>,
 ) -> impl Future<Output = Result<ReleaseReply, Error>> + Send + use<> {
-    let own = inner.own.remove(request.owner);
-    let mut owed = OwedRelease(Some(Release {
-        inner: Arc::clone(inner),
-        request: Arc::clone(request),
-        is_held: own.as_ref().map(|own| own.is_held),
-        own,
-        is_repeated: false,
-    }));
+    let mut owed = OwedRelease(Some(Release::of(inner, request)));
     async move { owed.pay().await }
 }
 
-/// Revokes the lease of an owner without an entry.
-pub(super) fn revoke_in_background(inner: &Arc<Inner>, request: &Arc<LockRequest>) {
-    drop(release(inner, request));
+/// Revokes the lease of an owner without an entry, on the connection of its attempt. A request that follows there finds it gone.
+pub(super) fn revoke_in_background(
+    inner: &Arc<Inner>,
+    client: &Arc<EtcdClient>,
+    request: &Arc<LockRequest>,
+) {
+    drop(Release::of(inner, request).spawn(client));
 }
 
 /// A release that the thread of the client makes, if the caller drops it.
@@ -61,7 +58,7 @@ impl OwedRelease {
                 }
             }
         }
-        let answered = self.0.take().map(Release::spawn);
+        let answered = self.0.take().map(Release::spawn_on_thread);
         let answered = answered.ok_or_else(closed)?;
         answered.await.unwrap_or_else(|_| Err(closed()))
     }
@@ -69,28 +66,44 @@ impl OwedRelease {
 
 impl Drop for OwedRelease {
     fn drop(&mut self) {
-        drop(self.0.take().map(Release::spawn));
+        drop(self.0.take().map(Release::spawn_on_thread));
     }
 }
 
 impl Release {
+    fn of(inner: &Arc<Inner>, request: &Arc<LockRequest>) -> Self {
+        let own = inner.own.remove(request.owner);
+        Self {
+            inner: Arc::clone(inner),
+            request: Arc::clone(request),
+            is_held: own.as_ref().map(|own| own.is_held),
+            own,
+            is_repeated: false,
+        }
+    }
+
+    fn spawn_on_thread(self) -> oneshot::Receiver<Result<ReleaseReply, Error>> {
+        let client = Arc::clone(&self.inner.client);
+        self.spawn(&client)
+    }
+
     /// Releases in the background, whether or not the caller waits for the answer.
-    fn spawn(self) -> oneshot::Receiver<Result<ReleaseReply, Error>> {
+    fn spawn(self, client: &Arc<EtcdClient>) -> oneshot::Receiver<Result<ReleaseReply, Error>> {
         let (tell, told) = oneshot::channel();
-        let inner = Arc::clone(&self.inner);
-        inner.context.spawn(inner.releases.track_future(async move {
+        let (inner, calling) = (Arc::clone(&self.inner), Arc::clone(client));
+        client.spawn(inner.releases.track_future(async move {
+            let context = self.inner.context.clone();
             // The caller may be gone.
-            let _ = tell.send(self.in_time().await);
+            let _ = tell.send(context.in_runtime(self.in_time(&calling)).await);
         }));
         told
     }
 
     /// Sends the release until the server answers, or until the lease is over.
-    async fn in_time(mut self) -> Result<ReleaseReply, Error> {
-        let client = Arc::clone(&self.inner.client);
+    async fn in_time(mut self, client: &EtcdClient) -> Result<ReleaseReply, Error> {
         let end = self.inner.now() + self.request.ttl;
         loop {
-            match self.revoke(&client).await {
+            match self.revoke(client).await {
                 Ok(reply) => return Ok(reply),
                 Err(failure) => {
                     let error = failure.into_error();
