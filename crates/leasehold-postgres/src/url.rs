@@ -34,7 +34,7 @@ pub(crate) const SCHEMA: &str = "leasehold";
 /// snapshot for each statement. An acknowledged grant must survive a crash of the server.
 ///
 /// Each lookup has an index. But a queue that changes often has few rows among many dead ones, and the server may keep the
-/// plan from when a scan of the whole table was cheap. Where only a scan is possible, its cost would seem worth compiling.
+/// plan from when a scan of the whole table was cheap. The apparent cost of a scan without an index would make the server compile it.
 const SESSION: [(&str, &str); 8] = [
     ("default_transaction_isolation", "read committed"),
     ("default_transaction_read_only", "off"),

@@ -1,4 +1,4 @@
-//! Runtimes of callers, each of which drives a connection.
+//! The runtimes of callers, which drive connections.
 
 use leasehold_testkit::faults::Proxy;
 use leasehold_testkit::servers::EtcdServer;

@@ -14,7 +14,7 @@ pub struct PerRuntime<T> {
 const RUNTIMES_MAX: usize = 4;
 
 impl<T> PerRuntime<T> {
-    /// Returns the values, of which `on_thread` is that of the client's background thread.
+    /// Begins with `on_thread`, the value of the client's background thread.
     pub fn new(on_thread: Arc<T>) -> Self {
         Self {
             on_thread,
