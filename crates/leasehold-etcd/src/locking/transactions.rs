@@ -12,8 +12,9 @@ use super::entry::{Entry, Stored};
 use super::names::{Names, Position};
 use super::order::Standing;
 use crate::proto::{
-    Compare, CompareResult, CompareTarget, CompareValue, Operation, OperationAnswer, PutRequest,
-    RangeRequest, RangeResponse, RequestOp, SortOrder, SortTarget, TxnRequest, TxnResponse,
+    Compare, CompareResult, CompareTarget, CompareValue, DeleteRangeRequest, Operation,
+    OperationAnswer, PutRequest, RangeRequest, RangeResponse, RequestOp, SortOrder, SortTarget,
+    TxnRequest, TxnResponse,
 };
 
 /// One attempt to take a lock, with the key that its owner writes.
@@ -43,8 +44,8 @@ pub(crate) enum Condition {
 /// What a transaction found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The client has the lock, with this fence.
-    Granted(Fence),
+    /// The client has the lock, with this fence. Its entry was written at this revision.
+    Granted(Fence, i64),
     /// The lock is free, but the proposed fence is not greater than its last one.
     FencePassed(Fence),
     /// The lock is not free, or has more entries than the condition allows.
@@ -130,6 +131,26 @@ impl Attempt<'_> {
                 let ahead = is_unchanged(names.ahead(lock), revision);
                 vec![self.still_queued(created), ahead]
             }
+        }
+    }
+
+    /// Returns the transaction that passes the lock from the holder before it to this waiter, which was put into the queue at
+    /// the revision `created`. `key` was last written at the revision `granted`, when its holder got the lock exclusively. So no
+    /// other client holds the lock, and none is before this waiter.
+    pub(crate) fn pass_on(
+        &self,
+        (key, granted): (&[u8], i64),
+        created: i64,
+        fence: Fence,
+    ) -> TxnRequest {
+        let delete = DeleteRangeRequest { key: key.to_vec() };
+        TxnRequest {
+            compare: vec![Compare::is_at(key, granted), self.still_queued(created)],
+            success: vec![
+                Operation::Txn(self.draw(fence)).into(),
+                Operation::Delete(delete).into(),
+            ],
+            failure: Vec::new(),
         }
     }
 
@@ -291,19 +312,28 @@ impl Attempt<'_> {
     }
 }
 
+/// Reads the answer to [`Attempt::pass_on`]. Returns the grant; `None` if the waiter did not get the lock.
+pub(crate) fn read_pass_on(answer: TxnResponse, fence: Fence) -> Option<(Fence, i64)> {
+    match answer.succeeded.then(|| read_draw(answer, fence))?? {
+        Step::Granted(fence, revision) => Some((fence, revision)),
+        Step::FencePassed(_) | Step::Look(_) => None,
+    }
+}
+
 /// Reads the answer to the transactions that draw a fence.
 fn read_draw(answer: TxnResponse, fence: Fence) -> Option<Step> {
+    let revision = answer.revision();
     let nested = |answer: TxnResponse| match answer.responses.into_iter().next()?.answer? {
         OperationAnswer::Txn(nested) => Some(nested),
         OperationAnswer::Range(_) => None,
     };
     let first = nested(answer)?;
     if first.succeeded {
-        return Some(Step::Granted(fence));
+        return Some(Step::Granted(fence, revision));
     }
     let compared = nested(first)?;
     if compared.succeeded {
-        return Some(Step::Granted(fence));
+        return Some(Step::Granted(fence, revision));
     }
     let last = compared.ranges().next()?.kvs.into_iter().next()?;
     let last = std::str::from_utf8(&last.value).ok()?.parse().ok()?;

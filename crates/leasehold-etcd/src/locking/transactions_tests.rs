@@ -104,9 +104,9 @@ fn first_fence_and_later_ones_are_granted() {
     let attempt = attempt(&names, &request, Standing::Newcomer);
     let nested = |succeeded, inner| OperationAnswer::Txn(answer(succeeded, inner));
     let read = |inner| attempt.read(answer(true, vec![inner]), FENCE);
-    assert_eq!(read(nested(true, vec![])), Some(Step::Granted(FENCE)));
+    assert_eq!(read(nested(true, vec![])), Some(Step::Granted(FENCE, 40)));
     let later = nested(false, vec![nested(true, vec![])]);
-    assert_eq!(read(later), Some(Step::Granted(FENCE)));
+    assert_eq!(read(later), Some(Step::Granted(FENCE, 40)));
     let mut last = kv("leasehold:fence/job", 3);
     last.value = fence_text(Fence::new(7).unwrap());
     let passed = nested(false, vec![nested(false, vec![range_of(&[last], false)])]);
@@ -159,4 +159,32 @@ fn proposal_exceeds_clock_and_last_fence() {
     );
     assert!(fence_text(Fence::new(9).unwrap()) < fence_text(Fence::new(10).unwrap()));
     assert!(fence_text(Fence::new(10).unwrap()) < fence_text(Fence::MAX));
+}
+
+#[test]
+fn lock_passes_on_only_from_an_unchanged_entry() {
+    let (names, request) = (Names::new(""), request());
+    let attempt = attempt(&names, &request, Standing::Queued(30));
+    let fence = Fence::new(9).unwrap();
+    let question = attempt.pass_on((b"job/2", 20), 30, fence);
+    let compares = [
+        Compare::is_at(b"job/2", 20),
+        Compare {
+            target: CompareTarget::CreateRevision as i32,
+            value: Some(CompareValue::CreateRevision(30)),
+            ..Compare::is_at(b"job/1f", 0)
+        },
+    ];
+    assert_eq!(question.compare, compares);
+    assert!(question.failure.is_empty(), "otherwise nothing changes");
+    let delete = DeleteRangeRequest {
+        key: b"job/2".to_vec(),
+    };
+    assert_eq!(question.success[1], Operation::Delete(delete).into());
+    let drawn = |succeeded| OperationAnswer::Txn(answer(succeeded, Vec::new()));
+    let read = |answer| read_pass_on(answer, fence);
+    assert_eq!(read(answer(true, vec![drawn(true)])), Some((fence, 40)));
+    assert_eq!(read(answer(false, Vec::new())), None);
+    let passed = OperationAnswer::Txn(answer(false, vec![drawn(false)]));
+    assert_eq!(read(answer(true, vec![passed])), None, "a later fence");
 }

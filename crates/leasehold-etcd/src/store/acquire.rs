@@ -8,10 +8,11 @@ use leasehold::{Error, ErrorKind, Fence, Mode};
 use super::leases::OwnLease;
 use super::release;
 use super::session::Inner;
+use super::successors::{HandOver, Succession, Successor};
 use crate::client::{EtcdClient, Watch, WatchedKeys};
 use crate::locking::{
-    Attempt, Condition, Decision, Entry, Look, SharedLease, Standing, Step, decide, lease_id,
-    proposal,
+    Attempt, Condition, Decision, Entry, Look, Position, SharedLease, Standing, Step, decide,
+    lease_id, proposal,
 };
 
 /// One call of `acquire`.
@@ -63,6 +64,7 @@ pub(super) async fn acquire(
     let own = OwnLease {
         key: attempt.key(),
         is_held: false,
+        granted: None,
     };
     inner.own.insert(request.owner, own);
     let acquiring = Acquiring {
@@ -84,14 +86,21 @@ pub(super) async fn acquire(
     answer
 }
 
-impl Acquiring<'_> {
+impl<'a> Acquiring<'a> {
     async fn run(mut self) -> Result<Grant, AcquireError> {
         let mut condition = Condition::NoOther;
         loop {
             match self.step(condition).await {
-                Ok(Step::Granted(fence)) => return Ok(self.granted(fence)),
+                Ok(Step::Granted(fence, revision)) => return Ok(self.granted(fence, revision)),
                 Ok(Step::FencePassed(last)) => self.last_fence = Some(last),
-                Ok(Step::Look(look)) => condition = self.looked(*look).await?,
+                Ok(Step::Look(look)) => match self.looked(*look).await? {
+                    Next::Try(next) => condition = next,
+                    Next::Granted(HandOver { fence, revision }) => {
+                        let term = self.renewed_term().await;
+                        self.term = term.map_err(Error::with_unknown_effect)?;
+                        return Ok(self.granted(fence, revision));
+                    }
+                },
                 Err(error) if self.keeps_its_place(&error) => {
                     self.progress.unavailable(error);
                     self.watch = None;
@@ -103,10 +112,11 @@ impl Acquiring<'_> {
         }
     }
 
-    fn granted(&self, fence: Fence) -> Grant {
+    fn granted(&self, fence: Fence, revision: i64) -> Grant {
         let own = OwnLease {
             key: self.attempt.key(),
             is_held: true,
+            granted: (self.attempt.standing != Standing::Barging).then_some(revision),
         };
         self.inner.own.insert(self.request.owner, own);
         Grant::new(fence, self.term)
@@ -159,8 +169,8 @@ impl Acquiring<'_> {
         }
     }
 
-    /// Decides what a look means, and waits if others come first. Returns how to try again.
-    async fn looked(&mut self, mut look: Look) -> Result<Condition, AcquireError> {
+    /// Decides what a look means, and waits if others come first.
+    async fn looked(&mut self, mut look: Look) -> Result<Next, AcquireError> {
         match self.attempt.standing {
             // The transaction that looked has also put the entry.
             Standing::Newcomer if look.is_queued => {
@@ -173,7 +183,7 @@ impl Acquiring<'_> {
         }
         let decision = self.decided(&mut look).await?;
         let (watched, before) = match decision {
-            Decision::Free => return Ok(Condition::UnchangedSince(look.revision)),
+            Decision::Free => return Ok(Next::Try(Condition::UnchangedSince(look.revision))),
             Decision::PermitsDiffer(permits) => return Err(self.permits_differ(permits).await),
             Decision::Behind(ref entry) => {
                 let keys = WatchedKeys {
@@ -202,7 +212,47 @@ impl Acquiring<'_> {
             return Err(AcquireError::Busy(busy));
         }
         self.progress.busy(busy);
-        Ok(self.wait(watched, look.revision, before).await)
+        let mut succession = self.succession(&decision);
+        let (clock, limit) = (&*self.inner.context.env().clock, self.request.limit());
+        let waiting = self.wait(watched, look.revision, before);
+        let Some(succession) = &mut succession else {
+            return Ok(Next::Try(waiting.await));
+        };
+        let next = tokio::select! {
+            biased;
+            granted = succession.granted() => granted.map(Next::Granted),
+            condition = waiting => match succession.is_under_way() {
+                // The entry before this one is gone because a release passes the lock on. If its caller no longer polls it,
+                // the waiter asks the server.
+                true => {
+                    let granted = within(clock, clock.now() + limit, succession.granted());
+                    granted.await.flatten().map(Next::Granted)
+                }
+                false => Some(Next::Try(condition)),
+            },
+        };
+        Ok(next.unwrap_or(Next::Try(Condition::NoOther)))
+    }
+
+    /// Makes the waiter the successor of the owner directly before it, should that be an owner of this client.
+    fn succession(&self, decision: &Decision) -> Option<Succession<'a>> {
+        let (Decision::Behind(entry), Mode::Exclusive) = (decision, self.request.mode) else {
+            return None;
+        };
+        let Standing::Queued(created) = self.attempt.standing else {
+            return None;
+        };
+        let inner: &'a Inner = self.inner;
+        let is_next = entry.position == Position::Queue && entry.lease != 0;
+        is_next.then(|| {
+            inner.successors.enter(entry.lease, |granted| Successor {
+                request: Arc::clone(self.request),
+                number: self.attempt.number,
+                fence_lease: self.attempt.fence_lease,
+                created,
+                granted,
+            })
+        })
     }
 
     /// Reads further entries until they decide.
@@ -273,6 +323,13 @@ impl Acquiring<'_> {
             Err(_) => error.with_unknown_effect().into(),
         }
     }
+}
+
+/// How a wait goes on.
+enum Next {
+    Try(Condition),
+    /// Another guard of this client passed the lock on.
+    Granted(HandOver),
 }
 
 /// How many further entries are read at once.

@@ -20,6 +20,8 @@ pub(super) struct OwnLease {
     pub(super) key: Vec<u8>,
     /// Whether the entry holds the lock, and does not wait.
     pub(super) is_held: bool,
+    /// When the entry was written last, if the owner got the lock from its place in the queue, or as a newcomer, in this process.
+    pub(super) granted: Option<i64>,
 }
 
 impl OwnLeases {

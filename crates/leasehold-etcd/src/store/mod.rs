@@ -9,6 +9,7 @@ mod records;
 mod release;
 mod renew;
 mod session;
+mod successors;
 
 use std::fmt;
 use std::sync::Arc;

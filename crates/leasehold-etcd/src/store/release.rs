@@ -1,13 +1,14 @@
 use std::sync::Arc;
 
 use leasehold::store::{LockRequest, ReleaseReply};
-use leasehold::{Error, ErrorKind};
+use leasehold::{Error, ErrorKind, Mode};
 use tokio::sync::oneshot;
 
 use super::leases::OwnLease;
 use super::session::Inner;
+use super::successors::HandOver;
 use crate::client::{EtcdClient, Failure};
-use crate::locking::{Entry, lease_id, one_key};
+use crate::locking::{Attempt, Entry, Standing, lease_id, one_key, proposal, read_pass_on};
 use crate::proto::{LeaseRevokeRequest, LeaseTimeToLiveRequest};
 
 /// Revokes the lease of the owner, which deletes its entry, whether it holds or waits. The server then refuses everything
@@ -52,6 +53,11 @@ impl OwedRelease {
             // The caller drives this connection, so the usual release wakes no other thread.
             if release.is_held == Some(true) && here.is_open() {
                 let context = release.inner.context.clone();
+                if context.in_runtime(release.pass_on(&here)).await {
+                    // The lease has no entry now, so the caller need not wait for its end.
+                    drop(self.0.take().map(Release::spawn_on_thread));
+                    return Ok(ReleaseReply::Released);
+                }
                 if let Ok(reply) = context.in_runtime(release.revoke(&here)).await {
                     self.0 = None;
                     return Ok(reply);
@@ -97,6 +103,38 @@ impl Release {
             let _ = tell.send(context.in_runtime(self.in_time(&calling)).await);
         }));
         told
+    }
+
+    /// Passes the lock to the waiter directly behind the owner, if that is one of this client, and returns whether it got the
+    /// lock. One transaction deletes one entry and writes the other. If its answer is lost, the waiter asks the server.
+    async fn pass_on(&self, client: &EtcdClient) -> bool {
+        let granted = self.own.as_ref().and_then(|own| Some((own, own.granted?)));
+        let Some((own, granted)) = granted.filter(|_| self.request.mode == Mode::Exclusive) else {
+            return false;
+        };
+        let Some(next) = self.inner.successors.take(lease_id(self.request.owner)) else {
+            return false;
+        };
+        let attempt = Attempt {
+            names: &self.inner.names,
+            request: &next.request,
+            lease: lease_id(next.request.owner),
+            number: next.number,
+            fence_lease: next.fence_lease,
+            standing: Standing::Queued(next.created),
+        };
+        let wall = self.inner.context.env().clock.wall();
+        let fence = proposal(wall.max(next.request.proposal), None);
+        let question = attempt.pass_on((&own.key, granted), next.created, fence);
+        let limit = self.request.limit();
+        let answer = self.inner.transact(client, question, limit).await;
+        let passed = answer.ok().and_then(|answer| read_pass_on(answer, fence));
+        let Some((fence, revision)) = passed else {
+            return false;
+        };
+        // A waiter that has ended is released by its own client.
+        let _ = next.granted.send(HandOver { fence, revision });
+        true
     }
 
     /// Sends the release until the server answers, or until the lease is over.

@@ -89,7 +89,12 @@ impl Inner {
         Ok(entry.map(|entry| {
             let key = entry.key.clone();
             let is_held = entry.is_held();
-            let own = OwnLease { key, is_held };
+            let granted = None;
+            let own = OwnLease {
+                key,
+                is_held,
+                granted,
+            };
             self.own.insert(request.owner, own);
             entry.key
         }))

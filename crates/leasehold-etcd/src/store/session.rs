@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 use super::acquire;
 use super::leases::{OwnLeases, SharedLeases, UsedKeys};
 use super::release;
+use super::successors::Successors;
 use crate::client::EtcdClient;
 use crate::locking::Names;
 use crate::settings::Settings;
@@ -30,6 +31,7 @@ pub(super) struct Inner {
     pub(super) names: Names,
     pub(super) own: OwnLeases,
     pub(super) used: UsedKeys,
+    pub(super) successors: Successors,
     pub(super) shared: SharedLeases,
     /// The tasks that release.
     pub(super) releases: TaskTracker,
@@ -49,6 +51,7 @@ impl EtcdSession {
             context,
             own: OwnLeases::default(),
             used: UsedKeys::default(),
+            successors: Successors::default(),
             shared: SharedLeases::default(),
             releases,
         }))

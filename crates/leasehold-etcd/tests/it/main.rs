@@ -10,6 +10,7 @@ mod guarded;
 mod leases;
 mod runtimes;
 mod servers;
+mod successors;
 
 use std::time::Duration;
 

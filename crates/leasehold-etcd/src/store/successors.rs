@@ -1,0 +1,84 @@
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use leasehold::Fence;
+use leasehold::store::LockRequest;
+use tokio::sync::oneshot;
+
+/// The exclusive waiters of this client, by the lease of the entry that is directly before theirs. If that entry is the client's too,
+/// its release passes the lock on.
+#[derive(Debug, Default)]
+pub(super) struct Successors(Mutex<HashMap<i64, Successor>>);
+
+/// A waiter that can get the lock from the holder before it.
+#[derive(Debug)]
+pub(super) struct Successor {
+    pub(super) request: Arc<LockRequest>,
+    /// The number of its key.
+    pub(super) number: i64,
+    /// The lease of the fence.
+    pub(super) fence_lease: i64,
+    /// The revision at which its entry was created.
+    pub(super) created: i64,
+    pub(super) granted: oneshot::Sender<HandOver>,
+}
+
+/// A grant that a release of the same client made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HandOver {
+    pub(super) fence: Fence,
+    /// When the entry was written.
+    pub(super) revision: i64,
+}
+
+/// The wait of a successor. It ends when dropped.
+#[derive(Debug)]
+pub(super) struct Succession<'a> {
+    successors: &'a Successors,
+    lease: i64,
+    granted: oneshot::Receiver<HandOver>,
+}
+
+impl Successors {
+    /// Begins to wait for the release of the owner with this lease.
+    pub(super) fn enter(
+        &self,
+        lease: i64,
+        successor: impl FnOnce(oneshot::Sender<HandOver>) -> Successor,
+    ) -> Succession<'_> {
+        let (grant, granted) = oneshot::channel();
+        self.map().insert(lease, successor(grant));
+        Succession {
+            successors: self,
+            lease,
+            granted,
+        }
+    }
+
+    /// Returns the waiter directly behind the owner with this lease. The caller tries to pass the lock on to it.
+    pub(super) fn take(&self, lease: i64) -> Option<Successor> {
+        self.map().remove(&lease)
+    }
+
+    fn map(&self) -> MutexGuard<'_, HashMap<i64, Successor>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Succession<'_> {
+    /// Resolves when a release has passed the lock on; `None` if it could not.
+    pub(super) async fn granted(&mut self) -> Option<HandOver> {
+        (&mut self.granted).await.ok()
+    }
+
+    /// Returns whether a release tries to pass the lock on. If not, none will.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.successors.take(self.lease).is_none()
+    }
+}
+
+impl Drop for Succession<'_> {
+    fn drop(&mut self) {
+        drop(self.successors.take(self.lease));
+    }
+}

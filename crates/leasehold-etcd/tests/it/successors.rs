@@ -1,0 +1,68 @@
+//! A release passes the lock to a waiter of the same client.
+
+use leasehold::store::background::spawn;
+use leasehold_testkit::servers::EtcdServer;
+
+use crate::{client, lock, url};
+
+/// The number of writes so far.
+fn revision(server: &EtcdServer) -> i64 {
+    let output = server.etcdctl(&["get", "nothing", "--write-out=fields"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut lines = text.lines();
+    let revision = lines.find_map(|line| line.strip_prefix("\"Revision\" : "));
+    revision.unwrap().parse().unwrap()
+}
+
+/// A waiter writes its entry. The release that passes the lock on is one write, and otherwise the release and the grant are two.
+#[tokio::test]
+async fn release_grants_the_waiter_of_the_same_client() {
+    const HAND_OVERS: i64 = 20;
+    let server = EtcdServer::start();
+    let client = client(&url(&server));
+    let mut guard = lock(&client, "job").acquire().await.unwrap();
+    let before = revision(&server);
+    for _ in 0..HAND_OVERS {
+        let waiting = spawn(lock(&client, "job").acquire());
+        while client.waiters(guard.key()).await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let fence = guard.fence();
+        guard.release().await.unwrap();
+        guard = waiting.await.unwrap().unwrap();
+        assert!(guard.is_valid() && guard.fence() > fence);
+    }
+    // A release may come before its client knows who waits.
+    let written = revision(&server) - before;
+    assert!(written < 3 * HAND_OVERS, "{written} writes");
+    guard.release().await.unwrap();
+    assert!(client.close().await.is_ok());
+    assert!(
+        server
+            .etcdctl(&["get", "job/", "--prefix", "--keys-only"])
+            .stdout
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn waiter_that_is_gone_is_passed_over() {
+    let server = EtcdServer::start();
+    let client = client(&url(&server));
+    let guard = lock(&client, "job").acquire().await.unwrap();
+    let waits = |count: usize| {
+        let (client, key) = (client.clone(), guard.key().clone());
+        async move {
+            while client.waiters(&key).await.unwrap().len() != count {
+                tokio::task::yield_now().await;
+            }
+        }
+    };
+    let gone = spawn(lock(&client, "job").acquire());
+    waits(1).await;
+    let next = spawn(lock(&client, "job").acquire());
+    waits(2).await;
+    gone.abort();
+    guard.release().await.unwrap();
+    next.await.unwrap().unwrap().release().await.unwrap();
+}
