@@ -1,11 +1,9 @@
 use std::sync::Arc;
 
-use leasehold_types::{
-    BootInstant, ClientInfo, Entropy, Error, Held, Incarnation, LockRequest, MemberSet, Owner,
-    WallTime,
-};
+use leasehold_types::{BootInstant, ClientInfo, Error, Held, Incarnation, LockRequest, Owner};
 
 use crate::acquire::{Acquiring, Acquisition};
+use crate::config::{Config, Now};
 use crate::health::HealthCheck;
 use crate::member::index::{MemberIndex, Members};
 use crate::member::{Answered, Member, Task, late};
@@ -18,28 +16,6 @@ use crate::record::RecordOperation;
 use crate::release::Release;
 use crate::renewal::Renewals;
 use crate::waiting::heartbeat;
-
-/// The present instant, by the client's two clocks.
-#[derive(Clone, Copy, Debug)]
-pub struct Now {
-    /// The clock that measures leases.
-    pub instant: BootInstant,
-    /// The wall clock, for fences only.
-    pub wall: WallTime,
-}
-
-/// What the clients of a quorum agree on.
-#[derive(Debug)]
-pub struct Config {
-    /// The members and the limits of the quorum.
-    pub set: MemberSet,
-    /// Whether only trusted members have a vote. Otherwise each answer counts.
-    pub enforced: bool,
-    /// Whether the engine leaves the members' records alone, for tools that only read.
-    pub read_only: bool,
-    /// The source of random numbers.
-    pub entropy: Arc<dyn Entropy>,
-}
 
 /// The state of all operations of one client.
 ///

@@ -39,6 +39,7 @@
 
 mod acquire;
 mod ballot;
+mod config;
 mod dispatch;
 mod engine;
 mod errors;
@@ -61,7 +62,8 @@ mod trust;
 pub mod views;
 mod waiting;
 
-pub use engine::{Config, Engine, Now};
+pub use config::{Config, Now};
+pub use engine::Engine;
 pub use member::index::{MemberIndex, Members, PerMember};
 pub use membership::MemberEvent;
 pub use messages::{

@@ -7,14 +7,13 @@ use std::time::Duration;
 use foldhash::HashMap;
 use leasehold_types::{BootInstant, Entropy, Key, LockRequest, MemberFailure, Owner, WallTime};
 
-use crate::acquire::GivenBack;
 use crate::ballot::majority;
-use crate::engine::{Config, Now};
+use crate::config::{Config, Now};
 use crate::known_locks::{KnownLock, KnownLocks};
 use crate::member::index::{MemberIndex, Members, PerMember};
 use crate::member::{HOT_PAUSE, Member, Task};
 use crate::membership::{Access, Membership};
-use crate::messages::{Request, RequestId};
+use crate::messages::{Lease, Request, RequestId, Requeue};
 use crate::operation::{Event, OperationId, Outcome, Progress};
 use crate::waiting::waiters::{HEARTBEAT_EVERY, Heartbeat, Waiters};
 
@@ -59,6 +58,14 @@ pub(crate) enum Timer {
     Health(OperationId),
     /// Releases what late repairs may have restored.
     Repairs,
+}
+
+/// A round that is given back at one member. The engine sends its release, and names a successor.
+#[derive(Debug)]
+pub(crate) struct GivenBack {
+    pub(crate) member: MemberIndex,
+    pub(crate) lease: Lease,
+    pub(crate) requeue: Option<Requeue>,
 }
 
 /// Whether a member may be asked.

@@ -11,16 +11,8 @@ use crate::errors::too_few;
 use crate::member::index::MemberIndex;
 use crate::membership::Access;
 use crate::messages::{Lease, Requeue};
-use crate::net::Net;
+use crate::net::{GivenBack, Net};
 use crate::operation::{Outcome, Progress};
-
-/// A round that is given back at one member. The engine sends its release, and names a successor.
-#[derive(Debug)]
-pub(crate) struct GivenBack {
-    pub(crate) member: MemberIndex,
-    pub(crate) lease: Lease,
-    pub(crate) requeue: Option<Requeue>,
-}
 
 impl Acquisition {
     /// The client may not ask a majority at present, or a majority has no vote. A waiter without a majority

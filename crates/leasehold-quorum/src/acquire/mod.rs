@@ -20,7 +20,6 @@ use crate::net::{Net, Timer};
 use crate::operation::OperationId;
 use crate::operation::operations::Next;
 
-pub(crate) use giving_back::GivenBack;
 use giving_back::Then;
 pub(crate) use plain::{Acquiring, Plain};
 pub(crate) use state::Acquisition;
