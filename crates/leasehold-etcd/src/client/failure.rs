@@ -111,7 +111,11 @@ pub(crate) fn shown(error: &dyn std::error::Error, text: &str) -> String {
         }
         source = error.source();
     }
-    if shown.contains("http2 error") {
+    // A server of another kind answers in its own protocol, or ends the connection.
+    if ["http2 error", "connection closed"]
+        .iter()
+        .any(|sign| shown.contains(sign))
+    {
         shown += "; is it the port for clients of etcd?";
     }
     shown
