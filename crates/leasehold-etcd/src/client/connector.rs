@@ -8,8 +8,9 @@ use leasehold::{Error, ErrorKind};
 use leasehold_credentials::TlsClient;
 use tonic::metadata::AsciiMetadataValue;
 
+use super::caller::Caller;
 use super::channel;
-use super::connection::{Caller, Connection};
+use super::connection::Connection;
 use crate::proto::AuthenticateRequest;
 use crate::settings::{Server, Settings};
 

@@ -6,7 +6,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::connection::Caller;
+use super::caller::Caller;
 
 /// A stream of requests and one of answers. It opens with the first request, and ends with its connection. If it
 /// breaks, it closes the connection.

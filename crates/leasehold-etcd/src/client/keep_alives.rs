@@ -5,7 +5,7 @@ use leasehold::store::SessionContext;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::Caller;
+use super::caller::Caller;
 use super::duplex::Duplex;
 use crate::proto::{KEEP_ALIVE_PATH, LeaseKeepAliveRequest, LeaseKeepAliveResponse};
 

@@ -1,5 +1,6 @@
 //! The connection of a client to one of the servers, and what is sent on it.
 
+mod caller;
 mod channel;
 mod connection;
 mod connector;

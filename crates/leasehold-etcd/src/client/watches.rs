@@ -5,7 +5,7 @@ use leasehold::store::SessionContext;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
-use super::connection::Caller;
+use super::caller::Caller;
 use super::duplex::Duplex;
 use crate::proto::{
     Event, EventType, WATCH_PATH, WatchCancelRequest, WatchCommand, WatchCreateRequest,

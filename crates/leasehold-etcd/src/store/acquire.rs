@@ -5,9 +5,9 @@ use leasehold::clock::within;
 use leasehold::store::{AcquireError, Busy, Grant, LockRequest, Permits, Progress, Term};
 use leasehold::{Error, ErrorKind, Fence, Mode};
 
+use super::inner::Inner;
 use super::leases::OwnLease;
 use super::release;
-use super::session::Inner;
 use super::successors::{HandOver, Succession, Successor};
 use crate::client::{EtcdClient, Watch, WatchedKeys};
 use crate::locking::{

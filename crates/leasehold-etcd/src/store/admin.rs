@@ -5,8 +5,9 @@ use leasehold::store::{Admin, BoxFuture, BreakRecord, BrokenLease, ClientInfo, O
 use leasehold::{Error, ErrorKind, Fence, Key, Mode};
 use serde::{Deserialize, Serialize};
 
+use super::inner::Inner;
 use super::inspection::LIMIT;
-use super::session::{EtcdSession, Inner};
+use super::session::EtcdSession;
 use crate::client::Failure;
 use crate::locking::{Entry, SharedLease, Stored, lease_id};
 use crate::proto::{

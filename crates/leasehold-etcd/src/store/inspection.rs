@@ -8,7 +8,8 @@ use leasehold::store::{
 };
 use leasehold::{Error, Key};
 
-use super::session::{EtcdSession, Inner};
+use super::inner::Inner;
+use super::session::EtcdSession;
 use crate::locking::{Entry, State};
 use crate::proto::{KeyValue, LeaseTimeToLiveRequest, RangeRequest, SortOrder, SortTarget};
 

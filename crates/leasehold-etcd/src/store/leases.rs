@@ -2,13 +2,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use leasehold::store::{LockRequest, Owner, Term};
-use leasehold::{Error, Key};
+use leasehold::Key;
+use leasehold::store::Owner;
 
-use super::session::Inner;
-use crate::client::{EtcdClient, Failure};
-use crate::locking::{Names, Position, SharedLease, lease_id};
-use crate::proto::{LeaseGrantRequest, TxnRequest, TxnResponse};
+use crate::locking::{Names, Position, SharedLease};
 
 /// The leases of the client that may have an entry, by owner.
 #[derive(Debug, Default)]
@@ -80,69 +77,9 @@ impl UsedKeys {
 #[derive(Debug, Default)]
 pub(super) struct SharedLeases(Mutex<HashMap<SharedLease, u64>>);
 
-impl Inner {
-    /// Asks for the lease of a request. No key is sent before the answer: once the lease was granted, a revocation
-    /// stops everything that arrives late. A lease is asked for only once, since a copy of the question that arrives
-    /// after the revocation would undo it.
-    pub(super) async fn grant_lease(
-        &self,
-        client: &EtcdClient,
-        request: &LockRequest,
-    ) -> Result<Term, Error> {
-        let since = self.now();
-        let question = LeaseGrantRequest {
-            ttl: seconds(request.ttl),
-            id: lease_id(request.owner),
-        };
-        let granted = client.call(question, request.limit()).await?;
-        let ttl = Duration::from_secs(u64::try_from(granted.ttl).unwrap_or_default());
-        Ok(Term::new(since, ttl))
-    }
-
-    /// Returns the id of a lease that many keys share. Asks for it at its first use by this client.
-    pub(super) async fn shared_lease(
-        &self,
-        client: &EtcdClient,
-        lease: SharedLease,
-        limit: Duration,
-    ) -> Result<i64, Error> {
-        let span = SharedLease::span(self.context.env().clock.wall());
-        let id = lease.id(&self.names, span);
-        if self.known_shared().get(&lease) == Some(&span) {
-            return Ok(id);
-        }
-        let ttl = seconds(lease.ttl());
-        match client.call(LeaseGrantRequest { ttl, id }, limit).await {
-            Ok(_) | Err(Failure::LeaseExists) => {
-                self.known_shared().insert(lease, span);
-                Ok(id)
-            }
-            // Nothing of the lock was sent yet.
-            Err(failure) => Err(failure.into_error().without_effect()),
-        }
-    }
-
-    /// Asks for the shared leases again at their next use. One of them may have been revoked.
-    fn forget_shared_leases(&self) {
-        self.known_shared().clear();
-    }
-
-    /// Carries out a transaction that may write keys with a shared lease.
-    pub(super) async fn transact(
-        &self,
-        client: &EtcdClient,
-        question: TxnRequest,
-        limit: Duration,
-    ) -> Result<TxnResponse, Error> {
-        let answer = client.call(question, limit).await;
-        if matches!(answer, Err(Failure::NoLease)) {
-            self.forget_shared_leases();
-        }
-        Ok(answer?)
-    }
-
-    fn known_shared(&self) -> MutexGuard<'_, HashMap<SharedLease, u64>> {
-        self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl SharedLeases {
+    pub(super) fn known(&self) -> MutexGuard<'_, HashMap<SharedLease, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

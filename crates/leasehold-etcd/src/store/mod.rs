@@ -3,6 +3,7 @@
 mod acquire;
 mod admin;
 mod examine;
+mod inner;
 mod inspection;
 mod leases;
 mod records;

@@ -8,9 +8,10 @@ use leasehold::store::{
 };
 use leasehold::{Error, ErrorKind, Fence, Key};
 
+use super::inner::Inner;
 use super::inspection::LIMIT;
 use super::leases::seconds;
-use super::session::{EtcdSession, Inner};
+use super::session::EtcdSession;
 use crate::locking::{SharedLease, one_key};
 use crate::proto::{
     Compare, KeyValue, LeaseGrantRequest, LeaseRevokeRequest, Operation, PutRequest, TxnRequest,

@@ -4,8 +4,8 @@ use leasehold::store::{LockRequest, ReleaseReply};
 use leasehold::{Error, ErrorKind, Mode};
 use tokio::sync::oneshot;
 
+use super::inner::Inner;
 use super::leases::OwnLease;
-use super::session::Inner;
 use super::successors::HandOver;
 use crate::client::{EtcdClient, Failure};
 use crate::locking::{Attempt, Entry, Standing, lease_id, one_key, proposal, read_pass_on};

@@ -4,8 +4,8 @@ use futures_util::future;
 use leasehold::store::{Held, LockRequest, RenewReply, Term};
 use leasehold::{Error, ErrorKind, LostReason, Mode};
 
+use super::inner::Inner;
 use super::leases::OwnLease;
-use super::session::Inner;
 use crate::locking::{Entry, State, lease_id, one_key};
 use crate::proto::{Compare, Operation, PutRequest, TxnRequest};
 

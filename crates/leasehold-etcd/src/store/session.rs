@@ -1,78 +1,23 @@
 use std::sync::Arc;
 
 use leasehold::Error;
-use leasehold::clock::BootInstant;
 use leasehold::store::{
-    AcquireError, Admin, BoxFuture, Grant, Held, Inspection, LockRequest, PerRuntime, Progress,
-    Records, ReleaseReply, RenewReply, Session, SessionContext,
+    AcquireError, Admin, BoxFuture, Grant, Held, Inspection, LockRequest, Progress, Records,
+    ReleaseReply, RenewReply, Session, SessionContext,
 };
-use tokio_util::task::TaskTracker;
 
 use super::acquire;
-use super::leases::{OwnLeases, SharedLeases, UsedKeys};
+use super::inner::Inner;
 use super::release;
-use super::successors::Successors;
-use crate::client::EtcdClient;
-use crate::locking::Names;
 use crate::settings::Settings;
 
 /// The locks of one client.
 #[derive(Clone, Debug)]
 pub(super) struct EtcdSession(pub(super) Arc<Inner>);
 
-#[derive(Debug)]
-pub(super) struct Inner {
-    settings: Arc<Settings>,
-    /// For attempts, and for the first try of a release.
-    callers: PerRuntime<EtcdClient>,
-    /// For all the rest, on the thread of the client.
-    pub(super) client: Arc<EtcdClient>,
-    pub(super) context: SessionContext,
-    pub(super) names: Names,
-    pub(super) own: OwnLeases,
-    pub(super) used: UsedKeys,
-    pub(super) successors: Successors,
-    pub(super) shared: SharedLeases,
-    /// The tasks that release.
-    pub(super) releases: TaskTracker,
-}
-
 impl EtcdSession {
     pub(super) fn open(settings: Arc<Settings>, context: SessionContext) -> Self {
-        let releases = TaskTracker::new();
-        releases.close();
-        let client = EtcdClient::new(Arc::clone(&settings), context.clone(), None);
-        let client = Arc::new(client);
-        Self(Arc::new(Inner {
-            names: Names::new(&settings.prefix),
-            callers: PerRuntime::new(Arc::clone(&client)),
-            client,
-            settings,
-            context,
-            own: OwnLeases::default(),
-            used: UsedKeys::default(),
-            successors: Successors::default(),
-            shared: SharedLeases::default(),
-            releases,
-        }))
-    }
-}
-
-impl Inner {
-    /// Returns the client whose connection the runtime of the caller drives.
-    pub(super) fn here(&self) -> Arc<EtcdClient> {
-        let open = |runtime| {
-            let (env, info) = (self.context.env().clone(), self.context.client());
-            let context = SessionContext::new(env, Arc::clone(info), runtime);
-            let fallback = Some(Arc::clone(&self.client));
-            let settings = Arc::clone(&self.settings);
-            Arc::new(EtcdClient::new(settings, context, fallback))
-        };
-        self.callers.here(open, EtcdClient::is_open)
-    }
-
-    pub(super) fn now(&self) -> BootInstant {
-        self.context.env().clock.now()
+        Self(Arc::new(Inner::new(settings, context)))
     }
 }
 

@@ -6,7 +6,8 @@ use leasehold::store::{Busy, LockRequest, PermitSlot};
 use leasehold::{Error, ErrorKind, Fence, Mode};
 use leasehold_quorum::{Position, Refusal, Reply, Requeue, Successor};
 
-use super::command::{Codec, call, milliseconds, slot};
+use super::command::{Codec, call, slot};
+use super::expiry::milliseconds;
 use super::failure::{invalid_response, is_wrong_type};
 use super::lock_value::{LockValue, entry};
 use super::names::{COUNTER, REST_MS};

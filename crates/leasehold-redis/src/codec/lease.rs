@@ -7,7 +7,8 @@ use leasehold::{Error, Fence, LostReason, Mode};
 use leasehold_quorum::{Lease, LeaseState, Reply};
 
 use super::acquire::{read_fence, read_refusal};
-use super::command::{Codec, call, milliseconds, slot};
+use super::command::{Codec, call, slot};
+use super::expiry::milliseconds;
 use super::failure::{invalid_response, split_error};
 use super::lock_value::entry;
 use crate::resp::{CommandWriter, Value};

@@ -15,6 +15,7 @@
 
 mod acquire;
 mod command;
+mod expiry;
 mod failure;
 mod info;
 mod lease;
@@ -29,7 +30,8 @@ pub(crate) mod status;
 mod usual;
 
 pub use command::Codec;
-pub(crate) use command::{RIGHTS, milliseconds, write_call};
+pub(crate) use command::{RIGHTS, write_call};
+pub(crate) use expiry::milliseconds;
 pub(crate) use failure::{Rights, invalid_response, is_read_only, is_wrong_type, refused};
 pub(crate) use info::Info;
 pub use lock_value::LockValue;

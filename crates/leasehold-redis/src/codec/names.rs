@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::Key;
 use leasehold::store::{ClientId, ClientInfo};
 
-use super::command::milliseconds;
+use super::expiry::milliseconds;
 use crate::resp::CommandWriter;
 
 /// The key of the member record. Each database has one, for all prefixes of locks.

@@ -6,7 +6,8 @@ use leasehold::store::{Opened, Reading, Version, WriteOutcome, Written};
 use leasehold::{Error, ErrorKind, Fence, Key};
 use leasehold_quorum::{RecordAction, RecordAnswer, Reply};
 
-use super::command::{Codec, milliseconds};
+use super::command::Codec;
+use super::expiry::milliseconds;
 use super::failure::{invalid_response, is_wrong_type};
 use super::names::Names;
 use crate::resp::{CommandWriter, Value};

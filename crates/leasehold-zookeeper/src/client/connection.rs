@@ -1,7 +1,7 @@
 //! One connection, as its callers see it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock};
@@ -10,8 +10,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::jute::{Decoder, Encoder, Malformed};
 use super::line::{Line, Stream};
-use super::message::{self, Code, Op, Reach, Stat};
+use super::message::{self, Code, Op, Stat};
 use super::session_term::SessionTerm;
+use super::shared::{Opened, Outgoing, Reply, Shared, lock};
 
 /// A connection to one server, on which the session is open.
 #[derive(Debug)]
@@ -25,34 +26,6 @@ pub(crate) struct Connection {
     queue: mpsc::UnboundedSender<Vec<Outgoing>>,
     shared: Arc<Shared>,
     clock: Arc<dyn Clock>,
-}
-
-/// What the callers share with the task.
-#[derive(Debug)]
-pub(super) struct Shared {
-    /// The callers that wait for changes, by the path of the node. `None` once the connection is closed.
-    pub(super) watches: Mutex<Option<HashMap<String, Vec<oneshot::Sender<()>>>>>,
-    /// The greatest difference seen between the wall clock of the leader in milliseconds, and our clock.
-    leader_clock: Mutex<Option<i128>>,
-}
-
-/// A request on its way.
-#[derive(Debug)]
-pub(super) struct Outgoing {
-    pub(super) code: i32,
-    pub(super) body: Vec<u8>,
-    pub(super) reach: Reach,
-    pub(super) sent: BootInstant,
-    pub(super) answer: Option<oneshot::Sender<Reply>>,
-}
-
-/// What came back for a request.
-#[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) code: i32,
-    pub(super) body: Vec<u8>,
-    /// Until when the session lives at least, if this answer proves something.
-    pub(super) lives_until: Option<BootInstant>,
 }
 
 /// The answer to a request that the server carried out.
@@ -268,20 +241,6 @@ impl<T> Pending<T> {
 fn lost(server: &str) -> Error {
     let text = format!("the connection to {server} is lost");
     Error::new(ErrorKind::Unreachable, text).with_unknown_effect()
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What was agreed with a server.
-#[derive(Debug)]
-pub(crate) struct Opened {
-    pub(crate) session: i64,
-    pub(crate) timeout: Duration,
-    pub(crate) server: String,
-    /// When the client asked for the session.
-    pub(crate) asked: BootInstant,
 }
 
 /// Returns both sides of a connection on which a session was opened.

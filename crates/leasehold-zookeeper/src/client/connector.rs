@@ -11,9 +11,10 @@ use leasehold_credentials::{TlsClient, handshake};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::connection::{Connection, Opened, connection};
+use super::connection::{Connection, connection};
 use super::jute::{Decoder, Encoder, Malformed};
 use super::line::{Line, Stream};
+use super::shared::Opened;
 use crate::url::{EnsembleUrl, Server};
 
 /// The servers of an ensemble, and how to log in.

@@ -11,10 +11,10 @@ use leasehold::clock::{BootInstant, Clock, within};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::connection::{Opened, Outgoing, Reply, Shared, lock};
 use super::jute::{Decoder, Encoder, Malformed};
 use super::message::{Op, Reach};
 use super::session_term::SessionTerm;
+use super::shared::{Opened, Outgoing, Reply, Shared, lock};
 
 /// How long the oldest request may go without an answer before the connection counts as broken.
 fn silence(timeout: Duration) -> Duration {

@@ -7,6 +7,7 @@ mod line;
 mod message;
 mod session;
 mod session_term;
+mod shared;
 
 pub(crate) use connection::{Answer, Answered, Batch, Change, Connection, Pending};
 pub(crate) use connector::{Greeting, Servers};

@@ -1,0 +1,131 @@
+//! The state of a session, and the leases that its requests use.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::Error;
+use leasehold::clock::BootInstant;
+use leasehold::store::{LockRequest, PerRuntime, SessionContext, Term};
+use tokio_util::task::TaskTracker;
+
+use super::leases::{OwnLeases, SharedLeases, UsedKeys, seconds};
+use super::successors::Successors;
+use crate::client::{EtcdClient, Failure};
+use crate::locking::{Names, SharedLease, lease_id};
+use crate::proto::{LeaseGrantRequest, TxnRequest, TxnResponse};
+use crate::settings::Settings;
+
+/// What all requests of a client share.
+#[derive(Debug)]
+pub(super) struct Inner {
+    settings: Arc<Settings>,
+    /// For attempts, and for the first try of a release.
+    callers: PerRuntime<EtcdClient>,
+    /// For all the rest, on the thread of the client.
+    pub(super) client: Arc<EtcdClient>,
+    pub(super) context: SessionContext,
+    pub(super) names: Names,
+    pub(super) own: OwnLeases,
+    pub(super) used: UsedKeys,
+    pub(super) successors: Successors,
+    pub(super) shared: SharedLeases,
+    /// The tasks that release.
+    pub(super) releases: TaskTracker,
+}
+
+impl Inner {
+    pub(super) fn new(settings: Arc<Settings>, context: SessionContext) -> Self {
+        let releases = TaskTracker::new();
+        releases.close();
+        let client = EtcdClient::new(Arc::clone(&settings), context.clone(), None);
+        let client = Arc::new(client);
+        Self {
+            names: Names::new(&settings.prefix),
+            callers: PerRuntime::new(Arc::clone(&client)),
+            client,
+            settings,
+            context,
+            own: OwnLeases::default(),
+            used: UsedKeys::default(),
+            successors: Successors::default(),
+            shared: SharedLeases::default(),
+            releases,
+        }
+    }
+
+    /// Returns the client whose connection the runtime of the caller drives.
+    pub(super) fn here(&self) -> Arc<EtcdClient> {
+        let open = |runtime| {
+            let (env, info) = (self.context.env().clone(), self.context.client());
+            let context = SessionContext::new(env, Arc::clone(info), runtime);
+            let fallback = Some(Arc::clone(&self.client));
+            let settings = Arc::clone(&self.settings);
+            Arc::new(EtcdClient::new(settings, context, fallback))
+        };
+        self.callers.here(open, EtcdClient::is_open)
+    }
+
+    pub(super) fn now(&self) -> BootInstant {
+        self.context.env().clock.now()
+    }
+
+    /// Asks for the lease of a request. No key is sent before the answer: once the lease was granted, a revocation
+    /// stops everything that arrives late. A lease is asked for only once, since a copy of the question that arrives
+    /// after the revocation would undo it.
+    pub(super) async fn grant_lease(
+        &self,
+        client: &EtcdClient,
+        request: &LockRequest,
+    ) -> Result<Term, Error> {
+        let since = self.now();
+        let question = LeaseGrantRequest {
+            ttl: seconds(request.ttl),
+            id: lease_id(request.owner),
+        };
+        let granted = client.call(question, request.limit()).await?;
+        let ttl = Duration::from_secs(u64::try_from(granted.ttl).unwrap_or_default());
+        Ok(Term::new(since, ttl))
+    }
+
+    /// Returns the id of a lease that many keys share. Asks for it at its first use by this client.
+    pub(super) async fn shared_lease(
+        &self,
+        client: &EtcdClient,
+        lease: SharedLease,
+        limit: Duration,
+    ) -> Result<i64, Error> {
+        let span = SharedLease::span(self.context.env().clock.wall());
+        let id = lease.id(&self.names, span);
+        if self.shared.known().get(&lease) == Some(&span) {
+            return Ok(id);
+        }
+        let ttl = seconds(lease.ttl());
+        match client.call(LeaseGrantRequest { ttl, id }, limit).await {
+            Ok(_) | Err(Failure::LeaseExists) => {
+                self.shared.known().insert(lease, span);
+                Ok(id)
+            }
+            // Nothing of the lock was sent yet.
+            Err(failure) => Err(failure.into_error().without_effect()),
+        }
+    }
+
+    /// Asks for the shared leases again at their next use. One of them may have been revoked.
+    fn forget_shared_leases(&self) {
+        self.shared.known().clear();
+    }
+
+    /// Carries out a transaction that may write keys with a shared lease.
+    pub(super) async fn transact(
+        &self,
+        client: &EtcdClient,
+        question: TxnRequest,
+        limit: Duration,
+    ) -> Result<TxnResponse, Error> {
+        let answer = client.call(question, limit).await;
+        if matches!(answer, Err(Failure::NoLease)) {
+            self.forget_shared_leases();
+        }
+        Ok(answer?)
+    }
+}
