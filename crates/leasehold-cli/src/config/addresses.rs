@@ -2,8 +2,8 @@ use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
 
+use crate::config::address_text::{has_password, parameters, with_password};
 use crate::output::failure::Failure;
-use crate::store::address;
 
 /// Which store is configured, and where.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,15 +48,23 @@ impl Addresses {
         })
     }
 
+    /// Adds the source of the addresses to a failure.
+    pub(crate) fn blame<T>(&self, outcome: Result<T, impl Into<Failure>>) -> Result<T, Failure> {
+        outcome.map_err(|failure| {
+            let failure = failure.into();
+            Failure::new(failure.code, format!("{}: {failure}", self.source))
+        })
+    }
+
     /// Whether an address contains a password.
     pub(super) fn has_password(&self) -> bool {
-        self.urls.iter().any(|url| address::has_password(url))
+        self.urls.iter().any(|url| has_password(url))
     }
 
     /// Adds the password to each address that has none.
     pub(super) fn default_password(&mut self, password: &str) {
         for url in &mut self.urls {
-            *url = address::with_password(url, password);
+            *url = with_password(url, password);
         }
     }
 
@@ -64,7 +72,7 @@ impl Addresses {
     pub(super) fn secret_files(&self) -> Vec<(PathBuf, &'static str)> {
         let mut files = Vec::new();
         for url in &self.urls {
-            for (name, value) in address::parameters(url) {
+            for (name, value) in parameters(url) {
                 let content = match name {
                     "password_file" | "passfile" => "a password",
                     "key" | "sslkey" => "a private key",

@@ -1,5 +1,6 @@
 //! Which store to use: from the options, the environment and the configuration file.
 
+pub(crate) mod address_text;
 mod addresses;
 mod exposure;
 pub(crate) mod file;
@@ -12,12 +13,12 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::config::address_text::{has_password, with_password};
 use crate::options::store_args::StoreArgs;
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
-use crate::store::address;
 
 const STORE: &str = "LEASEHOLD_STORE";
 const PASSWORD: &str = "LEASEHOLD_PASSWORD";
@@ -65,8 +66,8 @@ impl Environment {
     fn has_password(&self) -> bool {
         let store = self.store.as_ref().map(|list| list.to_string_lossy());
         let in_store = store.is_some_and(|list| {
-            let urls = address::split(&list);
-            urls.iter().any(|url| address::has_password(url))
+            let urls = leasehold_stores::split(&list);
+            urls.iter().any(|url| has_password(url))
         });
         in_store || self.password.is_some()
     }
@@ -121,10 +122,7 @@ pub(crate) fn default_password() -> Result<Option<String>, Failure> {
 pub(crate) fn with_default_password(url: &str) -> Result<String, Failure> {
     let environment = Environment::read();
     let password = environment.password()?;
-    Ok(password.map_or_else(
-        || url.to_owned(),
-        |password| address::with_password(url, password),
-    ))
+    Ok(password.map_or_else(|| url.to_owned(), |password| with_password(url, password)))
 }
 
 /// Keeps the password of the store from `command`, if the environment contains it.
@@ -217,7 +215,7 @@ fn read_limited(file: &Path) -> io::Result<String> {
 }
 
 fn split(list: &str, source: &str) -> Result<Addresses, Failure> {
-    Addresses::new(address::split(list), source.into())
+    Addresses::new(leasehold_stores::split(list), source.into())
 }
 
 #[cfg(test)]

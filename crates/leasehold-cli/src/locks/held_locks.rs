@@ -2,10 +2,11 @@ use std::future::pending;
 
 use leasehold::clock::BootInstant;
 use leasehold::store::Owner;
-use leasehold::{Guard, GuardSet, Key, LostReason};
+use leasehold::{Guard, GuardSet};
 use serde_json::{Map, Value};
 
 use crate::locks::borrowed_lock::BorrowedLock;
+use crate::locks::lost_lock::LostLock;
 use crate::locks::outer_runs::OuterLock;
 use crate::locks::release::{Released, Releasing};
 use crate::output::message;
@@ -16,14 +17,6 @@ pub(crate) enum HeldLocks {
     Own(GuardSet),
     /// A lock of an outer run.
     Borrowed(BorrowedLock),
-}
-
-/// A lock that is lost, and why.
-pub(crate) struct LostLock {
-    pub(crate) lock: String,
-    pub(crate) reason: String,
-    /// Whether the store may know an operator who broke it. A release does not say why the lock was lost.
-    pub(crate) broken: bool,
 }
 
 impl HeldLocks {
@@ -140,24 +133,6 @@ impl HeldLocks {
                     is_complete: false,
                 }
             }
-        }
-    }
-}
-
-impl LostLock {
-    pub(crate) fn of((key, reason): (Key, LostReason)) -> Self {
-        Self {
-            lock: key.to_string(),
-            reason: reason.to_string(),
-            broken: matches!(reason, LostReason::Broken | LostReason::Gone),
-        }
-    }
-
-    fn borrowed(borrowed: &BorrowedLock, reason: &str) -> Self {
-        Self {
-            lock: borrowed.lock().name().to_owned(),
-            reason: reason.to_owned(),
-            broken: false,
         }
     }
 }

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use leasehold::clock::{Clock as _, SystemClock, WallTime, within};
 use leasehold::{Guard, LostReason, ReleaseOutcome};
 
-use crate::locks::held_locks::LostLock;
+use crate::locks::lost_lock::LostLock;
 use crate::options::lock_options::LockOptions;
 use crate::output::Output;
 use crate::output::message::Message;

@@ -11,7 +11,8 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use crate::guardian::protocol::{ControlMessage, Report};
-use crate::locks::held_locks::{HeldLocks, LostLock};
+use crate::locks::held_locks::HeldLocks;
+use crate::locks::lost_lock::LostLock;
 use crate::locks::min_hold::MinHold;
 use crate::locks::release::Releasing;
 use crate::options::command_spec::CommandSpec;

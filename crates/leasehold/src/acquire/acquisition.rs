@@ -89,7 +89,7 @@ impl Acquisition {
         let state = CallState::new(&self.client.context, self.options.ttl);
         let progress = Progress::heard_by(&state);
         for failures in 0.. {
-            let attempt = Attempt::begin(self);
+            let attempt = Attempt::begin(&self.client, &self.options, &self.key, self.waits());
             let asking = self.context().session.acquire(&attempt.request, &progress);
             let asking = self.client.call(asking);
             let answer = self.in_time(&state, asking).await;
@@ -170,13 +170,6 @@ impl Acquisition {
         &self.client.context
     }
 
-    pub(super) fn too_late(&self) -> Error {
-        let text = format!("no answer within {:?}", self.options.request_limit());
-        Error::new(ErrorKind::Unreachable, text)
-            .with_store(self.context().store.to_string())
-            .with_unknown_effect()
-    }
-
     /// Returns the result of a call that ends without an answer.
     fn give_up(&self, progress: &Progress<'_>, now: BootInstant) -> Answer {
         match (progress.last(), self.wait_policy) {
@@ -199,7 +192,7 @@ impl Acquisition {
                     .with_unknown_effect();
                 Err(error.with_key(&self.key))
             }
-            (None, _) => Err(self.too_late().with_key(&self.key)),
+            (None, _) => Err(self.options.too_late(self.context()).with_key(&self.key)),
         }
     }
 }

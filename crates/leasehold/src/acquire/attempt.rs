@@ -1,18 +1,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Acquisition;
+use super::options::LockOptions;
 use crate::env::clock::BootInstant;
 use crate::guard::Guard;
-use crate::lease::{HeldLease, Lease, LeaseTimes};
+use crate::lease::{ClientCore, HeldLease, Lease, LeaseTimes};
 use crate::store::{AcquireError, Expiry, Grant, LockRequest};
 use crate::telemetry::{AttemptEnd, HoldMeter};
-use crate::types::{Effect, Owner};
+use crate::types::{Effect, Key, Owner};
 
 /// One call of [`Session::acquire`](crate::store::Session::acquire), with an owner of its own. Unless a guard takes the
 /// lease over, dropping it releases in the background what the attempt has or may have.
 pub(super) struct Attempt<'a> {
-    acquisition: &'a Acquisition,
+    client: &'a Arc<ClientCore>,
+    options: &'a LockOptions,
     pub(super) request: Arc<LockRequest>,
     /// How it ended, and whether the store may have something of it. `None` while it is under way.
     end: Option<(AttemptEnd, MayHave)>,
@@ -25,19 +26,26 @@ enum MayHave {
 }
 
 impl<'a> Attempt<'a> {
-    pub(super) fn begin(acquisition: &'a Acquisition) -> Self {
-        let (context, options) = (acquisition.context(), &acquisition.options);
+    /// Begins to ask for a lock. If the call `waits`, the attempt may queue.
+    pub(super) fn begin(
+        client: &'a Arc<ClientCore>,
+        options: &'a LockOptions,
+        key: &Key,
+        waits: bool,
+    ) -> Self {
+        let context = &client.context;
         let wall = context.env.clock.wall();
         let owner = Owner::at(context.info.id, wall, &*context.env.entropy);
-        let (key, info) = (acquisition.key.clone(), Arc::clone(&context.info));
+        let (key, info) = (key.clone(), Arc::clone(&context.info));
         let ttl = options.ttl + options.lock_delay;
         let mut request = LockRequest::new(key, owner, ttl, wall, info);
         request.mode = options.mode;
         request.delay = options.lock_delay;
-        request.waits = acquisition.waits();
+        request.waits = waits;
         request.barges = options.barging;
         Self {
-            acquisition,
+            client,
+            options,
             request: Arc::new(request),
             end: None,
         }
@@ -70,9 +78,11 @@ impl<'a> Attempt<'a> {
         let is_late = grant.term.ttl.is_some() && age >= self.usable_ttl(&grant) / 3;
         if is_late {
             self.end = Some((AttemptEnd::Unknown, MayHave::Lease));
-            return Err(AcquireError::Failed(self.acquisition.too_late()));
+            return Err(AcquireError::Failed(
+                self.options.too_late(&self.client.context),
+            ));
         }
-        self.acquisition.context().answered();
+        self.client.context.answered();
         self.end = Some((AttemptEnd::Granted, MayHave::Nothing));
         Ok(self.guard(&grant))
     }
@@ -82,9 +92,7 @@ impl<'a> Attempt<'a> {
     fn usable_ttl(&self, grant: &Grant) -> Duration {
         let asked = self.request.usable_ttl();
         match grant.term.ttl {
-            Some(granted)
-                if self.acquisition.context().guarantees.expiry == Expiry::WithSession =>
-            {
+            Some(granted) if self.client.context.guarantees.expiry == Expiry::WithSession => {
                 granted.min(asked)
             }
             _ => asked,
@@ -92,9 +100,7 @@ impl<'a> Attempt<'a> {
     }
 
     fn guard(&self, grant: &Grant) -> Guard {
-        let Acquisition {
-            client, options, ..
-        } = self.acquisition;
+        let (client, options) = (self.client, self.options);
         let times = LeaseTimes {
             ttl: self.usable_ttl(grant),
             delay: options.lock_delay,
@@ -117,7 +123,7 @@ impl<'a> Attempt<'a> {
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
-        let client = &self.acquisition.client;
+        let client = self.client;
         let (end, may_have) = match self.end {
             Some(ended) => ended,
             // The lease is the parent's.

@@ -25,6 +25,14 @@ impl LockOptions {
         (self.ttl / 3).min(LockRequest::LIMIT_MAX)
     }
 
+    /// Returns the error of an attempt that got no answer in time.
+    pub(super) fn too_late(&self, context: &ClientContext) -> Error {
+        let text = format!("no answer within {:?}", self.request_limit());
+        Error::new(ErrorKind::Unreachable, text)
+            .with_store(context.store.to_string())
+            .with_unknown_effect()
+    }
+
     /// Fails if the store does not offer this.
     pub(super) fn check(&self, context: &ClientContext) -> Result<(), Error> {
         let (store, guarantees) = (&context.store, context.guarantees);

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::commands::hold::args::HoldArgs;
 use crate::locks::context::RunContext;
-use crate::locks::held_locks::LostLock;
+use crate::locks::lost_lock::LostLock;
 use crate::locks::release::Releasing;
 use crate::locks::request::WaitOutcome;
 use crate::output::exit_code::ExitCode;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::{Fence, GuardSet};
 use serde_json::{Value, json};
 
-use crate::locks::held_locks::LostLock;
+use crate::locks::lost_lock::LostLock;
 use crate::options::lock_options::LockOptions;
 use crate::output::locks::holder_text::{mode_name, permits};
 use crate::output::time_text::millis;

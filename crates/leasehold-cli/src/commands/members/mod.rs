@@ -3,7 +3,6 @@
 pub(crate) mod args;
 pub(crate) mod ask_members;
 mod change;
-mod initialize;
 mod readmit;
 mod replace;
 pub(crate) mod servers;
@@ -14,8 +13,6 @@ use crate::commands::members::args::MembersArgs;
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-
-pub(crate) use initialize::initialize;
 
 /// Shows the servers of a store, or changes a quorum.
 pub(crate) fn members(args: &MembersArgs, output: &Output) -> Result<ExitCode, Failure> {

@@ -14,7 +14,7 @@ use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use tokio::sync::mpsc;
 
-use crate::commands::top::TopArgs;
+use crate::commands::top::args::TopArgs;
 use crate::commands::top::draw::{draw, locks_on};
 use crate::commands::top::snapshot::{Snapshot, read};
 use crate::commands::top::state::{Action, Break, Press, Top};
