@@ -13,12 +13,13 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::config::address_text::{has_password, with_password};
+use crate::config::address_text::has_password;
 use crate::options::store_args::StoreArgs;
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
+use crate::store::list::addresses_in;
 
 const STORE: &str = "LEASEHOLD_STORE";
 const PASSWORD: &str = "LEASEHOLD_PASSWORD";
@@ -66,7 +67,7 @@ impl Environment {
     fn has_password(&self) -> bool {
         let store = self.store.as_ref().map(|list| list.to_string_lossy());
         let in_store = store.is_some_and(|list| {
-            let urls = leasehold_stores::split(&list);
+            let urls = addresses_in(&list);
             urls.iter().any(|url| has_password(url))
         });
         in_store || self.password.is_some()
@@ -122,7 +123,7 @@ pub(crate) fn default_password() -> Result<Option<String>, Failure> {
 pub(crate) fn with_default_password(url: &str) -> Result<String, Failure> {
     let environment = Environment::read();
     let password = environment.password()?;
-    Ok(password.map_or_else(|| url.to_owned(), |password| with_password(url, password)))
+    Ok(password.map_or_else(|| url.to_owned(), |password| address_text::with_password(url, password)))
 }
 
 /// Keeps the password of the store from `command`, if the environment contains it.
@@ -215,7 +216,7 @@ fn read_limited(file: &Path) -> io::Result<String> {
 }
 
 fn split(list: &str, source: &str) -> Result<Addresses, Failure> {
-    Addresses::new(leasehold_stores::split(list), source.into())
+    Addresses::new(addresses_in(list), source.into())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod etcd;
 pub(crate) mod files;
 #[cfg(feature = "redis")]
 pub(crate) mod limit;
+pub(crate) mod list;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]
