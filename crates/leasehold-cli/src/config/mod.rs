@@ -123,7 +123,10 @@ pub(crate) fn default_password() -> Result<Option<String>, Failure> {
 pub(crate) fn with_default_password(url: &str) -> Result<String, Failure> {
     let environment = Environment::read();
     let password = environment.password()?;
-    Ok(password.map_or_else(|| url.to_owned(), |password| address_text::with_password(url, password)))
+    Ok(password.map_or_else(
+        || url.to_owned(),
+        |password| address_text::with_password(url, password),
+    ))
 }
 
 /// Keeps the password of the store from `command`, if the environment contains it.
