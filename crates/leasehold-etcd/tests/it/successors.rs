@@ -1,5 +1,6 @@
 //! A release passes the lock to a waiter of the same client.
 
+use leasehold::Mode;
 use leasehold::store::background::spawn;
 use leasehold_testkit::servers::EtcdServer;
 
@@ -65,4 +66,25 @@ async fn waiter_that_is_gone_is_passed_over() {
     gone.abort();
     guard.release().await.unwrap();
     next.await.unwrap().unwrap().release().await.unwrap();
+}
+
+/// The reader passes the waiting writer, because the holder shares the lock. Then the holder must not pass the lock on.
+#[tokio::test]
+async fn writer_waits_for_readers_of_downgraded_holder() {
+    let server = EtcdServer::start();
+    let (ours, theirs) = (client(&url(&server)), client(&url(&server)));
+    let guard = lock(&ours, "job").acquire().await.unwrap();
+    let writing = spawn(lock(&ours, "job").acquire());
+    while ours.waiters("job").await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    guard.downgrade().await.unwrap();
+    let reading = lock(&theirs, "job").mode(Mode::Shared).barging(true);
+    let reader = reading.acquire().await.unwrap();
+    guard.release().await.unwrap();
+    let holders = theirs.holders("job").await.unwrap();
+    let modes: Vec<Mode> = holders.iter().map(|holder| holder.mode).collect();
+    assert_eq!(modes, [Mode::Shared]);
+    reader.release().await.unwrap();
+    writing.await.unwrap().unwrap().release().await.unwrap();
 }
