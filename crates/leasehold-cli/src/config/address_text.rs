@@ -1,4 +1,4 @@
-//! Passwords and parameters in the text of an address, whatever its store is.
+//! Passwords and parameters in the text of an address, for stores of every kind.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 

@@ -19,7 +19,7 @@ use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
-use crate::store::list::addresses_in;
+use crate::store::address_list::addresses_in;
 
 const STORE: &str = "LEASEHOLD_STORE";
 const PASSWORD: &str = "LEASEHOLD_PASSWORD";

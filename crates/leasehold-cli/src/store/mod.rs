@@ -1,6 +1,7 @@
 //! The stores. This folder is the only one that names them.
 
 pub(crate) mod address;
+pub(crate) mod address_list;
 pub(crate) mod backend;
 pub(crate) mod client;
 #[cfg(feature = "etcd")]
@@ -8,7 +9,7 @@ mod etcd;
 pub(crate) mod files;
 #[cfg(feature = "redis")]
 pub(crate) mod limit;
-pub(crate) mod list;
+
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]

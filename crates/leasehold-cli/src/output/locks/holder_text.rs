@@ -26,7 +26,7 @@ fn phrase_at(holder: &Holder, now: WallTime) -> String {
     text + &ending(holder)
 }
 
-/// When the lock is free, as far as that is known.
+/// When the lock is free, if that is known.
 fn ending(holder: &Holder) -> String {
     match holder.remaining {
         Some(left) if holder.broken => format!(", broken: closed for {}", whole_seconds(left)),
