@@ -70,6 +70,29 @@ fn fork_a_holder(before_fork: impl FnOnce()) {
     }
 }
 
+/// Unlike `fork`, this runs no handlers of the C library.
+#[test]
+fn cloned_child_is_forked_too() {
+    let client = Client::new(MemoryStore::new());
+    let guard = pollster::block_on(client.lock("x").acquire()).expect("a grant");
+    assert!(guard.is_valid());
+    // SAFETY: the child has its own copy of the memory, as after a fork, and leaves by _exit.
+    let child = unsafe { nix::libc::syscall(nix::libc::SYS_clone, nix::libc::SIGCHLD, 0, 0, 0, 0) };
+    if child == 0 {
+        let code = i32::from(guard.is_valid());
+        // SAFETY: ends the child without running the test harness's own end.
+        unsafe { nix::libc::_exit(code) }
+    }
+    let child = nix::unistd::Pid::from_raw(i32::try_from(child).unwrap());
+    let status = waitpid(child, None).expect("an answer");
+    assert_eq!(
+        status,
+        WaitStatus::Exited(child, 0),
+        "1: the child holds the lock"
+    );
+    assert!(guard.is_valid());
+}
+
 /// The parent is the first process of its PID namespace, the child that of another one: both are pid 1.
 #[test]
 #[ignore = "needs a PID namespace: `child_that_is_pid_1_too_is_forked` runs it"]

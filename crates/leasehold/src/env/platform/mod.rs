@@ -1,4 +1,5 @@
-//! What differs between operating systems: the clock that counts suspend, the boot, and the name of the machine.
+//! What differs between operating systems: the clock that counts suspend, the boot, the process, and the name of the
+//! machine.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[path = "linux.rs"]
@@ -20,7 +21,7 @@ compile_error!(
     "leasehold needs a clock that counts suspend, and knows those of Linux, macOS and Windows"
 );
 
-pub(crate) use system::{boot, pid_namespace, since_boot};
+pub(crate) use system::{boot, pid, pid_namespace, remember_pid, since_boot};
 
 /// Returns the name of the machine.
 #[cfg(unix)]

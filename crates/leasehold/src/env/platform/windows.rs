@@ -30,3 +30,11 @@ pub(crate) fn boot() -> io::Result<Vec<u8>> {
 pub(crate) fn pid_namespace() -> Option<(u64, u64)> {
     None
 }
+
+/// Returns the id of this process.
+pub(crate) fn pid() -> u32 {
+    std::process::id()
+}
+
+/// Does nothing: the system cannot zero memory in forked children.
+pub(crate) fn remember_pid() {}

@@ -12,13 +12,14 @@ pub struct Process {
 impl Process {
     /// Returns the calling process.
     pub fn current() -> Self {
-        let pid = std::process::id();
+        platform::remember_pid();
+        let pid = platform::pid();
         let namespace = (pid == 1).then(platform::pid_namespace).flatten();
         Self { pid, namespace }
     }
 
-    /// Returns whether this is the calling process. One system call, except for pid 1.
+    /// Returns whether this is the calling process. On Linux, this needs no system call, except for pid 1.
     pub fn is_current(&self) -> bool {
-        self.pid == std::process::id() && (self.pid != 1 || *self == Self::current())
+        self.pid == platform::pid() && (self.pid != 1 || *self == Self::current())
     }
 }
