@@ -1,11 +1,13 @@
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use leasehold::{Error, ErrorKind};
-use leasehold_quorum::{Event, OperationId, Outcome};
+use leasehold_quorum::{Event, Operation, OperationId, Outcome};
 
+use super::Driver;
 use super::shared::Shared;
 
 /// An operation that is under way.
@@ -31,7 +33,7 @@ enum CallState {
 
 /// Whether the future carries out what all callers asked for, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Advance {
+enum Advance {
     /// Another thread or caller.
     ByAnother,
     /// When it is polled.
@@ -40,19 +42,52 @@ pub(super) enum Advance {
     AfterYield,
 }
 
+/// With this many operations, a batch is long enough: the server can begin.
+const BATCH: usize = 32;
+
+impl Driver {
+    /// Begins an operation.
+    ///
+    /// If no other call is open or the batch is long enough, this advances the driver. Otherwise the first caller of a
+    /// batch does it after it yielded.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the call undoes an acquisition: it gives back what it took or may have taken. A renewal or a release
+    /// goes on.
+    pub fn start(&self, operation: Operation) -> Call {
+        let shared = &self.shared;
+        let call = |state| Call {
+            shared: Arc::clone(shared),
+            state,
+        };
+        if shared.is_forked() {
+            return call(CallState::Failed(Some(forked())));
+        }
+        let mut submissions = shared.submissions();
+        let Some(id) = submissions.start(operation) else {
+            return call(CallState::Failed(Some(closed())));
+        };
+        let (length, is_alone) = (submissions.len(), submissions.is_single());
+        drop(submissions);
+        if !shared.is_watched.load(Ordering::Acquire) {
+            // If that caller is never polled, the thread takes over.
+            shared.thread.notify_one();
+        }
+        shared.read_here();
+        let is_first = length == 1 && !is_alone;
+        if is_alone || length == BATCH {
+            shared.advance();
+        }
+        let advance = match is_first {
+            true => Advance::AfterYield,
+            false => Advance::ByAnother,
+        };
+        call(CallState::Open { id, advance })
+    }
+}
+
 impl Call {
-    /// Returns the call of an operation that began.
-    pub(super) fn open(shared: Arc<Shared>, id: OperationId, advance: Advance) -> Self {
-        let state = CallState::Open { id, advance };
-        Self { shared, state }
-    }
-
-    /// Returns the call of an operation that could not begin.
-    pub(super) fn failed(shared: Arc<Shared>, error: Error) -> Self {
-        let state = CallState::Failed(Some(error));
-        Self { shared, state }
-    }
-
     /// Returns the next event: the outcome, or an intermediate result.
     ///
     /// # Cancel safety

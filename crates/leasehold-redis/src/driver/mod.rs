@@ -9,7 +9,7 @@
 //! - If another thread works with the engine, that thread takes the list again: no caller waits for the engine.
 //! - If no caller is polled, the client's thread does it within 10 ms.
 //!
-//! The module `reading` says which task reads. Each batch ends with a sample of the server's clock and of the epoch of its record.
+//! The module `reader` says which task reads. Each batch ends with a sample of the server's clock and of the epoch of its record.
 
 mod ask;
 mod call;
@@ -17,6 +17,7 @@ mod config;
 mod connection_task;
 mod flush;
 mod member_events;
+mod reader;
 mod reading;
 mod shared;
 mod state;
@@ -29,7 +30,7 @@ use std::sync::Arc;
 use leasehold::Error;
 use leasehold::env::Env;
 use leasehold::store::{MemberId, SessionContext};
-use leasehold_quorum::{Engine, Operation, PerMember};
+use leasehold_quorum::{Engine, PerMember};
 
 pub use call::Call;
 pub use config::DriverConfig;
@@ -86,16 +87,6 @@ impl Driver {
     /// The members, in the order of their numbers.
     pub fn members(&self) -> &PerMember<MemberId> {
         &self.shared.members
-    }
-
-    /// Begins an operation.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the call undoes an acquisition: it gives back what it took or may have taken. A renewal or a release
-    /// goes on.
-    pub fn start(&self, operation: Operation) -> Call {
-        self.shared.start(operation)
     }
 
     /// Waits until nothing is in flight at members that answer. Does not wait for slow ones once a majority has

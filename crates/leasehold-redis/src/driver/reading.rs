@@ -1,10 +1,5 @@
-//! Reads the connections of a driver, and notices when the kernel takes more bytes.
-//!
-//! One task at a time waits for the sockets. It runs on the runtime of the callers, so that no thread has to wake
-//! another one for a reply. The task of the client's thread does it for callers without a runtime. It also helps if
-//! the other task does not get to run.
+//! What arrives on the connections of a driver, and when the kernel takes more bytes.
 
-use std::future::{Future, poll_fn};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,9 +8,8 @@ use std::task::{Context, Poll};
 use futures_util::task::AtomicWaker;
 use leasehold::Error;
 use leasehold_quorum::{MemberIndex, PerMember};
-use tokio::runtime::Handle;
+use tokio::runtime::{self, Handle};
 
-use super::shared::Shared;
 use crate::connection::readiness::Readiness;
 use crate::connection::socket::{Socket, broken};
 use crate::resp::Parser;
@@ -130,7 +124,7 @@ impl Reading {
     }
 
     /// Makes a task of the caller's runtime the reader, unless another one is. Returns its number.
-    pub(super) fn begin_for_caller(&self, own: tokio::runtime::Id) -> Option<u64> {
+    pub(super) fn begin_for_caller(&self, own: runtime::Id) -> Option<u64> {
         let reader = self.reader_on_thread()?;
         if !self.is_for_callers.load(Ordering::Relaxed) || Handle::try_current().ok()?.id() == own {
             return None;
@@ -146,8 +140,13 @@ impl Reading {
         }
     }
 
+    /// Returns whether this is the number of the reader.
+    pub(super) fn is_reader(&self, number: u64) -> bool {
+        self.reader.load(Ordering::Acquire) == number
+    }
+
     /// Replaces a reader by the next one, unless that has happened.
-    fn replace(&self, reader: u64) -> bool {
+    pub(super) fn replace(&self, reader: u64) -> bool {
         let next = reader + 1;
         let replaced =
             self.reader
@@ -161,56 +160,40 @@ impl Reading {
     }
 
     /// Lets only the client's thread read: the runtime of a caller has no I/O.
-    fn refuse_callers(&self) {
+    pub(super) fn refuse_callers(&self) {
         self.is_for_callers.store(false, Ordering::Relaxed);
     }
-}
 
-impl Shared {
-    /// Hands everything that arrives to the engine, until another reader begins.
-    pub(super) fn poll_reading(&self, reader: u64, context: &mut Context<'_>) -> Poll<()> {
-        let reading = &self.reading;
-        // A forked child may go on with this task, and would take the parent's replies.
-        if reading.reader.load(Ordering::Acquire) != reader || self.is_forked() {
-            return Poll::Ready(());
-        }
-        reading.waker.register(context.waker());
-        if self.has_ended() {
-            return Poll::Ready(());
-        }
-        reading.polls.fetch_add(1, Ordering::Relaxed);
+    /// Reads all that has arrived. Otherwise the reader is woken when something does, or when the kernel takes more bytes.
+    /// Returns whether there is something to do.
+    pub(super) fn poll(&self, reader: u64, context: &mut Context<'_>) -> bool {
+        self.waker.register(context.waker());
+        self.polls.fetch_add(1, Ordering::Relaxed);
         let mut is_any = false;
-        for member in reading.members.keys() {
-            is_any |= match &mut *reading.member(member) {
+        for (index, member) in self.members.iter_enumerated() {
+            is_any |= match &mut *self.member(index) {
                 Some(incoming) => {
-                    let is_blocked = &reading.members[member].is_blocked;
                     let is_new = incoming.register(reader);
-                    let is_writable = is_blocked.load(Ordering::Acquire)
+                    let is_writable = member.is_blocked.load(Ordering::Acquire)
                         && incoming.poll_writable(context)
-                        && is_blocked.swap(false, Ordering::AcqRel);
+                        && member.is_blocked.swap(false, Ordering::AcqRel);
                     incoming.poll_read(context) || is_new || is_writable
                 }
                 None => false,
             };
         }
-        if is_any {
-            self.advance();
-        }
-        Poll::Pending
+        is_any
     }
 
-    /// Hands everything that has arrived to the engine, without waiting. Returns whether there was something.
-    pub(super) fn read_now(&self) -> bool {
-        let reading = &self.reading;
+    /// Reads all that has arrived, without waiting. Returns whether there was something.
+    pub(super) fn read(&self) -> bool {
         let mut is_any = false;
-        for member in reading.members.keys() {
-            let is_blocked = &reading.members[member].is_blocked;
-            is_blocked.store(false, Ordering::Release);
-            if let Some(incoming) = &mut *reading.member(member) {
+        for (index, member) in self.members.iter_enumerated() {
+            member.is_blocked.store(false, Ordering::Release);
+            if let Some(incoming) = &mut *self.member(index) {
                 is_any |= incoming.read();
             }
         }
-        self.advance();
         is_any
     }
 }
@@ -297,35 +280,5 @@ impl Incoming {
 
     pub(super) fn has_ended(&self) -> bool {
         self.error.is_some()
-    }
-}
-
-/// Waits for the sockets on the runtime of a caller.
-pub(super) fn read_for_callers(
-    shared: Arc<Shared>,
-    number: u64,
-) -> impl Future<Output = ()> + Send + 'static {
-    let reader = CallerReader { shared, number };
-    async move { poll_fn(|context| reader.shared.poll_reading(reader.number, context)).await }
-}
-
-/// Makes the client's thread the reader at the end, also if the runtime ends or has no I/O.
-struct CallerReader {
-    shared: Arc<Shared>,
-    number: u64,
-}
-
-impl Drop for CallerReader {
-    fn drop(&mut self) {
-        if self.shared.is_forked() {
-            // The registrations belong to the parent as well, and this mutex may never become free.
-            std::mem::forget(Arc::clone(&self.shared));
-            return;
-        }
-        if std::thread::panicking() {
-            self.shared.reading.refuse_callers();
-        }
-        self.shared.reading.replace(self.number);
-        self.shared.thread.notify_one();
     }
 }

@@ -4,14 +4,13 @@ use std::task::Waker;
 
 use leasehold::clock::Clock;
 use leasehold::store::MemberId;
-use leasehold::store::background::{self, Process};
-use leasehold_quorum::{MemberEvent, Now, Operation, OperationId, PerMember};
+use leasehold::store::background::Process;
+use leasehold_quorum::{MemberEvent, Now, OperationId, PerMember};
 use tokio::runtime;
 use tokio::sync::{Notify, watch};
 
-use super::call::{self, Advance, Call};
 use super::member_events;
-use super::reading::{Reading, read_for_callers};
+use super::reading::Reading;
 use super::state::State;
 use super::submissions::Submissions;
 
@@ -37,9 +36,6 @@ pub(super) struct Shared {
     pub(super) thread: Notify,
     ended: watch::Sender<bool>,
 }
-
-/// With this many operations, a batch is long enough: the server can begin.
-const BATCH: usize = 32;
 
 impl Shared {
     pub(super) fn new(clock: Arc<dyn Clock>, members: PerMember<MemberId>, state: State) -> Self {
@@ -71,49 +67,6 @@ impl Shared {
         Now {
             instant: self.clock.now(),
             wall: self.clock.wall(),
-        }
-    }
-
-    /// Begins an operation. If no other call is open or the batch is long enough, this advances the driver. Otherwise
-    /// the first caller of a batch does it after it yielded.
-    pub(super) fn start(self: &Arc<Self>, operation: Operation) -> Call {
-        let shared = Arc::clone(self);
-        if self.is_forked() {
-            return Call::failed(shared, call::forked());
-        }
-        let mut submissions = self.submissions();
-        let Some(id) = submissions.start(operation) else {
-            drop(submissions);
-            return Call::failed(shared, call::closed());
-        };
-        let (length, is_alone) = (submissions.len(), submissions.is_single());
-        drop(submissions);
-        if !self.is_watched.load(Ordering::Acquire) {
-            // If that caller is never polled, the thread takes over.
-            self.thread.notify_one();
-        }
-        self.read_here();
-        let is_first = length == 1 && !is_alone;
-        if is_alone || length == BATCH {
-            self.advance();
-        }
-        let advance = if is_first {
-            Advance::AfterYield
-        } else {
-            Advance::ByAnother
-        };
-        Call::open(shared, id, advance)
-    }
-
-    /// Lets a task of the caller's runtime wait for replies, unless one does already.
-    fn read_here(self: &Arc<Self>) {
-        if let Some(own) = self.own_runtime.get()
-            && let Some(reader) = self.reading.begin_for_caller(*own)
-        {
-            drop(background::spawn(read_for_callers(
-                Arc::clone(self),
-                reader,
-            )));
         }
     }
 
