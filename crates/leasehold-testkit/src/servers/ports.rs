@@ -1,4 +1,5 @@
 use std::collections::HashSet;
+use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Mutex, PoisonError};
 
@@ -9,6 +10,9 @@ use leasehold::env::{Entropy, SystemEntropy};
 /// restarted server needs.
 const FIRST: u16 = 15_000;
 const COUNT: u16 = 16_000;
+
+/// How often to start a server at most.
+const TRIES: usize = 20;
 
 /// The ports that this process has given out. They stay taken, so that a stopped server can come back.
 static TAKEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
@@ -24,5 +28,40 @@ pub(super) fn free_port() -> u16 {
         if fresh && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
             return port;
         }
+    }
+}
+
+/// Starts a server, and retries if one of its ports is taken.
+///
+/// # Errors
+///
+/// That of the last start.
+pub(super) fn retry_taken_ports<T>(mut start: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 1..TRIES {
+        match start() {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            started => return started,
+        }
+    }
+    start()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_taken_port_is_tried_again() {
+        let starts = |kind| {
+            let mut count = 0;
+            let started: io::Result<()> = retry_taken_ports(|| {
+                count += 1;
+                Err(io::Error::from(kind))
+            });
+            assert_eq!(started.unwrap_err().kind(), kind);
+            count
+        };
+        assert_eq!(starts(io::ErrorKind::AddrInUse), TRIES);
+        assert_eq!(starts(io::ErrorKind::NotFound), 1);
     }
 }

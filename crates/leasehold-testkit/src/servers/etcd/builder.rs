@@ -1,9 +1,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::servers::{EtcdServer, EtcdSet, TestCa};
+use crate::servers::TestCa;
 
-/// The settings of [`EtcdServer`] and [`EtcdSet`].
+/// The settings of [`EtcdServer`](crate::servers::EtcdServer) and [`EtcdSet`](crate::servers::EtcdSet).
 #[derive(Clone, Debug, Default)]
 pub struct EtcdBuilder {
     ca: Option<Arc<TestCa>>,
@@ -40,15 +40,6 @@ impl EtcdBuilder {
     pub fn argument(mut self, argument: &str) -> Self {
         self.arguments.push(argument.into());
         self
-    }
-
-    /// Starts one server and returns once it answers.
-    ///
-    /// # Panics
-    ///
-    /// If the server cannot be started. The message says what to install, or shows its output.
-    pub fn start(self) -> EtcdServer {
-        EtcdSet::start_with(1, self).into_only()
     }
 
     pub(in crate::servers) fn ca(&self) -> Option<&Arc<TestCa>> {

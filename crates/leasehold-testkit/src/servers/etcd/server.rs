@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-use crate::servers::ports::free_port;
+use crate::servers::ports::{free_port, retry_taken_ports};
 use crate::servers::server_process::ServerProcess;
 use crate::servers::{EtcdBuilder, TestCa, http};
 
@@ -29,9 +29,6 @@ pub(in crate::servers) struct Ports {
 
 const INSTALL: &str = "etcd is not installed, and this test needs a real one: run `cargo xtask test`, which \
      unpacks it under the target folder where it may and else says how";
-
-/// How often to try if another process has a port.
-pub(in crate::servers) const PORT_TRIES: usize = 20;
 
 impl Ports {
     pub(in crate::servers) fn free() -> Self {
@@ -148,16 +145,12 @@ impl EtcdServer {
     ///
     /// If it cannot be started.
     pub fn restart(&mut self) {
-        let mut started = Ok(());
         // Another process that looks for a free port may have this one for a moment.
-        for _ in 0..PORT_TRIES {
+        let started = retry_taken_ports(|| {
             self.kill();
-            started = self.run().and_then(|()| self.await_health());
-            match &started {
-                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
-                _ => break,
-            }
-        }
+            self.run()?;
+            self.await_health()
+        });
         started.unwrap_or_else(|error| panic!("{error}"));
     }
 

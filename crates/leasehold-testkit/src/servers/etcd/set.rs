@@ -2,7 +2,8 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 
 use crate::faults::Proxy;
-use crate::servers::etcd::server::{PORT_TRIES, Ports};
+use crate::servers::etcd::server::Ports;
+use crate::servers::ports::retry_taken_ports;
 use crate::servers::{EtcdBuilder, EtcdServer, until};
 
 /// Real etcd servers that form one ensemble. The members reach each other by proxies.
@@ -10,6 +11,17 @@ use crate::servers::{EtcdBuilder, EtcdServer, until};
 pub struct EtcdSet {
     members: Vec<EtcdServer>,
     peers: Vec<Proxy>,
+}
+
+impl EtcdBuilder {
+    /// Starts one server and returns once it answers.
+    ///
+    /// # Panics
+    ///
+    /// If the server cannot be started. The message says what to install, or shows its output.
+    pub fn start(self) -> EtcdServer {
+        EtcdSet::start_with(1, self).into_only()
+    }
 }
 
 impl EtcdSet {
@@ -28,15 +40,8 @@ impl EtcdSet {
     ///
     /// As [`start`](Self::start).
     pub fn start_with(count: usize, settings: EtcdBuilder) -> Self {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match Self::launch(count, &settings) {
-                Ok(set) => return set,
-                Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries < PORT_TRIES => {}
-                Err(error) => panic!("{error}"),
-            }
-        }
+        let started = retry_taken_ports(|| Self::launch(count, &settings));
+        started.unwrap_or_else(|error| panic!("{error}"))
     }
 
     fn launch(count: usize, settings: &EtcdBuilder) -> io::Result<Self> {
@@ -89,7 +94,7 @@ impl EtcdSet {
         &self.peers
     }
 
-    pub(in crate::servers) fn into_only(mut self) -> EtcdServer {
+    fn into_only(mut self) -> EtcdServer {
         self.members.remove(0)
     }
 }

@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, User, chown, geteuid};
 use tempfile::TempDir;
 
-use crate::servers::ports::free_port;
+use crate::servers::ports::{free_port, retry_taken_ports};
 use crate::servers::server_process::ServerProcess;
 use crate::servers::{PsqlSession, TestCa, until};
 
@@ -42,9 +42,6 @@ const USER: &str = "tester";
 
 const INSTALL: &str = "PostgreSQL's server is not installed, and this test needs a real one: run \
      `cargo xtask test`, which installs it where it may and else says how";
-
-/// How many ports to try if another process takes each of them first.
-const PORT_TRIES: usize = 20;
 
 impl PostgresBuilder {
     /// Sets a parameter of the server.
@@ -116,15 +113,12 @@ impl PostgresBuilder {
             ca: self.ca,
             dir,
         };
-        for _ in 0..PORT_TRIES {
+        let started = retry_taken_ports(|| {
             server.port = free_port();
-            match server.run() {
-                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
-                Err(error) => panic!("{error}"),
-                Ok(()) => return server,
-            }
-        }
-        panic!("no port is free")
+            server.run()
+        });
+        started.unwrap_or_else(|error| panic!("{error}"));
+        server
     }
 
     fn arguments(

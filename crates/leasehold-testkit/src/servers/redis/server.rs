@@ -5,6 +5,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+use crate::servers::ports::retry_taken_ports;
 use crate::servers::redis::builder::Addresses;
 use crate::servers::server_process::ServerProcess;
 use crate::servers::{RedisBuilder, Reply, RespConnection, ServerClock, TestCa, until};
@@ -22,9 +23,6 @@ pub struct RedisServer {
 /// The message for a machine without a server.
 const INSTALL: &str = "redis-server is not installed, and this test needs a real one: \
      run `apt-get install redis-server`, or `cargo xtask test`, which does it";
-
-/// How many ports to try if another process takes each of them first.
-const PORT_TRIES: usize = 20;
 
 impl RedisBuilder {
     /// Follows `primary`.
@@ -51,14 +49,7 @@ impl RedisBuilder {
         if let Err(error) = Command::new("redis-server").arg("--version").output() {
             return Err(io::Error::new(error.kind(), format!("{INSTALL} ({error})")));
         }
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match RedisServer::launch(&self) {
-                Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries < PORT_TRIES => {}
-                launched => return launched,
-            }
-        }
+        retry_taken_ports(|| RedisServer::launch(&self))
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::faults::Proxy;
-use crate::servers::ports::free_port;
+use crate::servers::ports::{free_port, retry_taken_ports};
 use crate::servers::server_process::ServerProcess;
 use crate::servers::{TestCa, until};
 
@@ -48,9 +48,6 @@ pub struct ZookeeperBuilder {
 
 const INSTALL: &str = "ZooKeeper's server is not here, and this test needs a real one: run `cargo xtask test`, \
      which unpacks it under target/ and says what is missing";
-
-/// How often to start again because another process took a port.
-const TRIES: usize = 5;
 
 /// The jars that a server needs.
 const JARS: [&str; 16] = [
@@ -114,15 +111,7 @@ impl ZookeeperBuilder {
             "{INSTALL} ({})",
             jars.display()
         );
-        for _ in 1..TRIES {
-            match self.try_start(&jars) {
-                Ok(started) => return started,
-                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
-                Err(error) => panic!("{error}"),
-            }
-        }
-        self.try_start(&jars)
-            .unwrap_or_else(|error| panic!("{error}"))
+        retry_taken_ports(|| self.try_start(&jars)).unwrap_or_else(|error| panic!("{error}"))
     }
 
     fn try_start(&self, jars: &Path) -> io::Result<Zookeeper> {
