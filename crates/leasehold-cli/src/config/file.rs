@@ -3,8 +3,8 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::config::addresses::Addresses;
 use crate::output::failure::Failure;
+use crate::store::addresses::Addresses;
 
 /// The largest size of a configuration file.
 pub(super) const BYTES_MAX: u64 = 1 << 20;

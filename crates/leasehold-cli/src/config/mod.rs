@@ -1,11 +1,7 @@
 //! Which store to use: from the options, the environment and the configuration file.
 
-pub(crate) mod address_text;
-mod addresses;
 mod exposure;
 pub(crate) mod file;
-
-pub(crate) use addresses::{Addresses, Choice};
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,13 +9,13 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::config::address_text::has_password;
 use crate::options::store_args::StoreArgs;
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
-use crate::store::address_list::addresses_in;
+use crate::store::address_text::{self, has_password};
+use crate::store::addresses::{self, Addresses, Choice};
 
 const STORE: &str = "LEASEHOLD_STORE";
 const PASSWORD: &str = "LEASEHOLD_PASSWORD";
@@ -67,7 +63,7 @@ impl Environment {
     fn has_password(&self) -> bool {
         let store = self.store.as_ref().map(|list| list.to_string_lossy());
         let in_store = store.is_some_and(|list| {
-            let urls = addresses_in(&list);
+            let urls = addresses::split(&list);
             urls.iter().any(|url| has_password(url))
         });
         in_store || self.password.is_some()
@@ -110,12 +106,6 @@ pub(crate) fn choose_store(args: &StoreArgs, output: &Output) -> Result<Choice, 
         }
     }
     Ok(choice)
-}
-
-/// Returns the password of `LEASEHOLD_PASSWORD`.
-#[cfg(feature = "postgres")]
-pub(crate) fn default_password() -> Result<Option<String>, Failure> {
-    Ok(Environment::read().password()?.map(str::to_owned))
 }
 
 /// Returns an address from the arguments with the password of `LEASEHOLD_PASSWORD`, unless it has one.
@@ -219,7 +209,7 @@ fn read_limited(file: &Path) -> io::Result<String> {
 }
 
 fn split(list: &str, source: &str) -> Result<Addresses, Failure> {
-    Addresses::new(addresses_in(list), source.into())
+    Addresses::new(addresses::split(list), source.into())
 }
 
 #[cfg(test)]

@@ -35,10 +35,9 @@ use crate::guardian::forwarding::Forwarding;
 use crate::guardian::protocol::{ControlMessage, Report};
 use crate::guardian::termination::{Action, Termination};
 use crate::output::exit_code::ExitCode;
-use crate::process::children;
 use crate::process::tree::ProcessTree;
 use crate::runtime::signals::PASSED_ON;
-use crate::system::{SignalQueue, adopt_orphans, raw, reap_orphans};
+use crate::system::{SignalQueue, adopt_orphans, children, raw, reap_orphans};
 
 /// Guards one command from its start to its end.
 pub(crate) fn guard(args: &GuardianArgs) -> ExitCode {

@@ -91,7 +91,7 @@ fn descendants(table: &[Process], mut parents: Vec<Pid>, strangers: &[Pid]) -> H
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::children::has_ended;
+    use crate::system::children::has_ended;
 
     fn process(pid: i32, parent: i32) -> Process {
         Process {

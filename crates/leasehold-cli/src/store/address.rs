@@ -2,8 +2,8 @@
 
 use leasehold_stores::AnyStore;
 
-use crate::config::Choice;
 use crate::output::failure::Failure;
+use crate::store::addresses::Choice;
 use crate::store::backend::Backend;
 use crate::store::files::LockFiles;
 
@@ -22,9 +22,10 @@ pub(crate) fn backend(choice: &Choice) -> Result<Box<dyn Backend + '_>, Failure>
             urls: &addresses.urls,
         }),
         #[cfg(feature = "postgres")]
-        AnyStore::Postgres(store) => {
-            Box::new(crate::store::postgres::with_default_password(store)?)
-        }
+        AnyStore::Postgres(store) => Box::new(crate::store::postgres::with_default_password(
+            store,
+            addresses.password.as_deref(),
+        )),
         #[cfg(feature = "etcd")]
         AnyStore::Etcd(store) => Box::new(store),
         #[cfg(feature = "zookeeper")]

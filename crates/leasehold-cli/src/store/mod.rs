@@ -1,7 +1,8 @@
 //! The stores. This folder is the only one that names them.
 
 pub(crate) mod address;
-pub(crate) mod address_list;
+pub(crate) mod address_text;
+pub(crate) mod addresses;
 pub(crate) mod backend;
 pub(crate) mod client;
 #[cfg(feature = "etcd")]
@@ -12,6 +13,8 @@ pub(crate) mod limit;
 
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "redis")]
+mod quorum;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(feature = "zookeeper")]
@@ -24,17 +27,17 @@ use std::time::Duration;
 use leasehold::Client;
 use leasehold::store::{Expiry, Owner};
 
-use crate::config::Choice;
 use crate::options::lock_options::LockOptions;
 use crate::output::Output;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
 use crate::process::user;
+use crate::store::addresses::Choice;
 use crate::store::backend::{Backend, Opened};
 use crate::store::client::OwnClient;
 
 #[cfg(feature = "redis")]
-pub(crate) use redis::Quorum;
+pub(crate) use quorum::Quorum;
 
 /// A store with valid addresses. Nothing was sent to it yet.
 #[derive(Debug)]
@@ -158,14 +161,15 @@ impl OpenStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Addresses;
     use crate::output::exit_code::ExitCode;
+    use crate::store::addresses::Addresses;
 
     fn open(urls: &[&str]) -> Result<OpenStore, Failure> {
         OpenStore::open(&Choice::Stores(Addresses {
             urls: urls.iter().map(|url| (*url).to_owned()).collect(),
             source: "--store".into(),
             no_command: false,
+            password: None,
             warnings: Vec::new(),
         }))
     }

@@ -2,6 +2,7 @@
 
 use nix::unistd::Pid;
 
+pub(crate) mod children;
 #[cfg(target_os = "linux")]
 #[path = "linux/mod.rs"]
 mod kernel;

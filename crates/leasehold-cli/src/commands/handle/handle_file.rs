@@ -16,7 +16,7 @@ use crate::output::failure::Failure;
 
 /// A file for a handle. A draft with another name exists from the start, so that only the disk can fail
 /// later. It gets its own name when the handle is complete, so that no reader sees a part.
-pub(super) struct HandleFile {
+pub(crate) struct HandleFile {
     path: PathBuf,
     draft: PathBuf,
     file: File,
@@ -45,7 +45,7 @@ impl HandleFile {
         }
     }
 
-    pub(super) fn prepare(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn prepare(path: &Path) -> Result<Self, Failure> {
         let failed = |error: io::Error| cannot_write(path, &error);
         let Some(name) = path.file_name() else {
             let error = io::Error::from(io::ErrorKind::IsADirectory);
@@ -71,7 +71,7 @@ impl HandleFile {
     }
 
     /// Writes the handle to the file, replaces the old content, and returns the path.
-    pub(super) fn keep(mut self, handle: &Handle) -> Result<PathBuf, Failure> {
+    pub(crate) fn keep(mut self, handle: &Handle) -> Result<PathBuf, Failure> {
         self.write(handle)
             .and_then(|()| fs::rename(&self.draft, &self.path))
             .map(|()| self.path.clone())

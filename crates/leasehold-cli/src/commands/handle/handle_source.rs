@@ -14,7 +14,7 @@ use crate::output::message::Message;
 
 /// The source of a handle. Never the arguments, which all users of the machine can read.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) enum HandleSource {
+pub(crate) enum HandleSource {
     File(PathBuf),
     /// The variable's value.
     Variable(String),
@@ -56,7 +56,7 @@ impl HandleSource {
         }
     }
 
-    pub(super) fn read(&self, output: &Output) -> Result<Handle, Failure> {
+    pub(crate) fn read(&self, output: &Output) -> Result<Handle, Failure> {
         let text = match self {
             Self::File(path) => {
                 let failed = |error: io::Error| {

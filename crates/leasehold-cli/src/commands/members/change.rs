@@ -8,7 +8,6 @@ use crate::commands::members::readmit::readmit;
 use crate::commands::members::replace::replace;
 use crate::commands::members::servers::{Servers, index_of, wait_after_change};
 use crate::config;
-use crate::config::address_text::without_login;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::locks::holder_text;
@@ -17,6 +16,7 @@ use crate::output::time_text::{millis, whole_seconds};
 use crate::output::{self, Output};
 use crate::runtime::runtime;
 use crate::store::Quorum;
+use crate::store::address_text::without_login;
 
 /// Changes a quorum by one server, and prints what to do next.
 pub(super) fn change(

@@ -4,13 +4,13 @@ use crate::commands::members::args::{MembersArgs, MembersChange};
 use crate::commands::members::ask_members::{ask_members, stated_set};
 use crate::commands::members::servers::{index_of, wait_after_change};
 use crate::config;
-use crate::config::address_text::without_login;
 use crate::output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::time_text::{millis, whole_seconds};
 use crate::runtime::runtime;
 use crate::store::Quorum;
+use crate::store::address_text::without_login;
 
 /// Moves a server to another address, and prints the new list.
 pub(super) fn replace(

@@ -3,13 +3,13 @@ use std::time::Duration;
 use leasehold::store::{MemberId, MemberSet};
 
 use crate::config;
-use crate::config::address_text::without_login;
 use crate::options::store_args::StoreArgs;
 use crate::output::Output;
 use crate::output::failure::Failure;
 use crate::store::OpenStore;
 use crate::store::Quorum;
 use crate::store::address::backend;
+use crate::store::address_text::without_login;
 use crate::store::client::OwnClient;
 
 /// How long the next change must wait after a change, and how long a server that may have forgotten

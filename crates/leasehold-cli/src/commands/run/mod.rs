@@ -1,9 +1,10 @@
 //! `leasehold run`: waits for the lock, lets a guardian run the command, and releases the lock.
 
 pub(crate) mod args;
+mod with_handle;
 
-use crate::commands::handle::run_with_handle;
 use crate::commands::run::args::RunArgs;
+use crate::commands::run::with_handle::run_with_handle;
 use crate::locks::context::RunContext;
 use crate::locks::held_locks::HeldLocks;
 use crate::locks::request::{LockRequest, WaitOutcome};

@@ -9,11 +9,11 @@ use leasehold::store::Owner;
 use leasehold_file::FileStore;
 use leasehold_stores::Folder;
 
-use crate::config::Addresses;
 use crate::output::failure::Failure;
 use crate::output::report::Report;
 #[cfg(feature = "redis")]
 use crate::store::Quorum;
+use crate::store::addresses::Addresses;
 use crate::store::backend::{Backend, Cleaned, Descriptors, Opened};
 
 /// The folder with the lock files.

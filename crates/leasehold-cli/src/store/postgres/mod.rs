@@ -5,7 +5,6 @@ mod doctor;
 use leasehold_postgres::{Initialized, PostgresStore};
 use serde_json::json;
 
-use crate::config::default_password;
 use crate::output::failure::Failure;
 use crate::output::report::Report;
 use crate::runtime::runtime;
@@ -13,13 +12,13 @@ use crate::runtime::runtime;
 use crate::store::Quorum;
 use crate::store::backend::{Backend, Opened, Prepared};
 
-/// Returns the store with the password of `LEASEHOLD_PASSWORD`, or that of `PGPASSWORD`, as in all clients of PostgreSQL.
-pub(super) fn with_default_password(store: PostgresStore) -> Result<PostgresStore, Failure> {
+/// Returns the store with this password, or that of `PGPASSWORD`, as in all clients of PostgreSQL.
+pub(super) fn with_default_password(store: PostgresStore, password: Option<&str>) -> PostgresStore {
     let variable = || std::env::var("PGPASSWORD").ok();
-    Ok(match default_password()?.or_else(variable) {
+    match password.map(str::to_owned).or_else(variable) {
         Some(password) => store.default_password(password),
         None => store,
-    })
+    }
 }
 
 impl Backend for PostgresStore {

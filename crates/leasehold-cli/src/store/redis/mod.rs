@@ -1,16 +1,14 @@
 //! Redis servers: one, or a quorum of several.
 
 mod doctor;
-mod quorum;
 
 use leasehold_redis::RedisStore;
 
 use crate::output::failure::Failure;
 use crate::output::report::Report;
 use crate::runtime::runtime;
+use crate::store::Quorum;
 use crate::store::backend::{Backend, Opened};
-
-pub(crate) use quorum::Quorum;
 
 /// Redis servers, and their addresses.
 #[derive(Debug)]

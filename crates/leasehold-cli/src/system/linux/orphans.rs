@@ -7,7 +7,7 @@ use nix::unistd::Pid;
 use rustix::process::WaitIdOptions;
 
 use super::processes::processes;
-use crate::process::children;
+use crate::system::children;
 
 /// Whether there are children, also those whose end sends no SIGCHLD.
 pub(crate) fn has_children() -> io::Result<bool> {

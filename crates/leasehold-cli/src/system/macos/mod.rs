@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use rustix::process::WaitIdOptions;
 
 use crate::output::failure::Failure;
-use crate::process::children;
+use crate::system::children;
 
 pub(crate) use processes::{process, processes};
 pub(crate) use signal_queue::SignalQueue;

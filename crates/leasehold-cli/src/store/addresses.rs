@@ -1,9 +1,13 @@
+use std::fmt;
 use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
 
-use crate::config::address_text::{has_password, parameters, with_password};
 use crate::output::failure::Failure;
+use crate::store::address_text::{has_password, parameters, with_password};
+
+/// Splits a list of addresses.
+pub(crate) use leasehold_stores::split;
 
 /// Which store is configured, and where.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,13 +21,15 @@ pub(crate) enum Choice {
 }
 
 /// The addresses of a store.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) struct Addresses {
     pub(crate) urls: Vec<String>,
     /// Their source, for error messages.
     pub(crate) source: String,
     /// Whether the holders and waiters of this store hide their commands from others.
     pub(crate) no_command: bool,
+    /// The password for a server whose address has none.
+    pub(crate) password: Option<String>,
     /// What shows a password to the other users of this machine.
     pub(crate) warnings: Vec<String>,
 }
@@ -44,6 +50,7 @@ impl Addresses {
             urls,
             source,
             no_command: false,
+            password: None,
             warnings: Vec::new(),
         })
     }
@@ -57,19 +64,20 @@ impl Addresses {
     }
 
     /// Whether an address contains a password.
-    pub(super) fn has_password(&self) -> bool {
+    pub(crate) fn has_password(&self) -> bool {
         self.urls.iter().any(|url| has_password(url))
     }
 
-    /// Adds the password to each address that has none.
-    pub(super) fn default_password(&mut self, password: &str) {
+    /// Sets the password, and adds it to each address that has none.
+    pub(crate) fn default_password(&mut self, password: &str) {
         for url in &mut self.urls {
             *url = with_password(url, password);
         }
+        self.password = Some(password.to_owned());
     }
 
     /// Returns the files with a secret that the addresses name, and what each contains.
-    pub(super) fn secret_files(&self) -> Vec<(PathBuf, &'static str)> {
+    pub(crate) fn secret_files(&self) -> Vec<(PathBuf, &'static str)> {
         let mut files = Vec::new();
         for url in &self.urls {
             for (name, value) in parameters(url) {
@@ -89,9 +97,31 @@ impl Addresses {
     }
 }
 
+impl fmt::Debug for Addresses {
+    /// Shows no address: it may contain a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Addresses")
+            .field("source", &self.source)
+            .finish_non_exhaustive()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn debug_text_has_no_password() {
+        let urls = vec!["redis://:secret@a".to_owned(), "postgres://a".to_owned()];
+        let mut addresses = Addresses::new(urls, "--store".into()).unwrap();
+        addresses.default_password("hidden");
+        let text = format!("{:?}", Choice::Stores(addresses));
+        assert!(text.contains("--store"), "{text}");
+        assert!(
+            !text.contains("secret") && !text.contains("hidden"),
+            "{text}"
+        );
+    }
 
     #[test]
     fn files_with_secrets_are_found_once() {

@@ -7,8 +7,8 @@ use leasehold::store::{MemberId, MemberRecord, MemberSet, MemberStatus};
 use leasehold_redis::{RedisMember, RedisStore};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-use crate::config::address_text::without_login;
 use crate::output::failure::Failure;
+use crate::store::address_text::without_login;
 
 /// The servers of `leasehold init` and `leasehold members`, each with a record of its quorum.
 pub(crate) struct Quorum {
