@@ -7,7 +7,6 @@ use crate::python;
 use crate::skip;
 use crate::step::answer;
 use crate::workspace::Workspace;
-use crate::zookeeper;
 
 /// A program that the tests start.
 #[derive(Debug, PartialEq, Eq)]
@@ -70,7 +69,7 @@ const PROGRAMS: [Program; 18] = [
     Program::new(
         "javac",
         "default-jdk-headless",
-        &zookeeper::UNLESS,
+        &["zookeeper"],
         "ZooKeeper runs on Java, and a client of Curator contends for the same locks",
     ),
     Program::new(

@@ -85,7 +85,7 @@ impl Lacks {
         let has_python = programs.iter().all(|program| program.name != "python3");
         let libraries = !python::is_ready(workspace, skipped);
         let zookeeper =
-            !skip::skips_any(skipped, &zookeeper::UNLESS) && !zookeeper::is_ready(workspace);
+            !skip::skips_any(skipped, &["zookeeper"]) && !zookeeper::is_ready(workspace);
         Ok(Self {
             programs,
             venv: libraries && has_python && !python::can_make_environments(),

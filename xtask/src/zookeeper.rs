@@ -3,9 +3,6 @@ use std::path::PathBuf;
 use crate::unpack::unpack_packages;
 use crate::workspace::Workspace;
 
-/// What does not run if it is skipped.
-pub(crate) const UNLESS: [&str; 1] = ["zookeeper"];
-
 /// The packages of Debian and Ubuntu with the server, with Curator, and with what both need. None of them is installed:
 /// their files are unpacked under the target folder.
 const PACKAGES: [&str; 11] = [

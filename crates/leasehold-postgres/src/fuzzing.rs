@@ -8,7 +8,7 @@ use leasehold::clock::WallTime;
 use leasehold::store::{ClientInfo, LockRequest, Owner};
 
 use crate::client_text;
-use crate::connection::password_file;
+use crate::password_file;
 use crate::session::requests;
 use crate::session::waits::Waits;
 use crate::url::Settings;

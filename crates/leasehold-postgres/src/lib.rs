@@ -28,6 +28,7 @@ mod examine;
 #[doc(hidden)]
 pub mod fuzzing;
 mod inspection;
+mod password_file;
 mod records;
 mod schema;
 mod session;

@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
-use crate::connection::password_file::PasswordFile;
+use crate::password_file::PasswordFile;
 
 /// What a URL says.
 #[derive(Clone)]

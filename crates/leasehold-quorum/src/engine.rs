@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use leasehold_types::{BootInstant, ClientInfo, Error, Held, Incarnation, LockRequest, Owner};
 
-use crate::acquire::{Acquiring, Acquisition};
+use crate::acquire::{Acquiring, Acquisition, heartbeat};
 use crate::config::{Config, Now};
 use crate::health::HealthCheck;
 use crate::member::index::{MemberIndex, Members};
@@ -15,7 +15,6 @@ use crate::operation::{Event, Operation, OperationId};
 use crate::record::RecordOperation;
 use crate::release::Release;
 use crate::renewal::Renewals;
-use crate::waiting::heartbeat;
 
 /// The state of all operations of one client.
 ///

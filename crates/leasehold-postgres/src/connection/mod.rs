@@ -2,5 +2,4 @@
 
 pub(crate) mod connect;
 pub(crate) mod failure;
-pub(crate) mod password_file;
 pub(crate) mod pooler;

@@ -1,13 +1,14 @@
 //! Takes locks: asks members, waits in their queues, and gives back grants that did not become a majority.
 //!
 //! `state` holds what is known, `asking` sends requests, `answers` takes in replies, `deciding` draws the
-//! conclusions, and `giving_back` undoes rounds. `plain` is the small form of an acquisition for a free lock. This file
-//! begins and ends acquisitions and wakes them up.
+//! conclusions, and `giving_back` undoes rounds. `plain` is the small form of an acquisition for a free lock. `heartbeat`
+//! tells members that the waiters are alive. This file begins and ends acquisitions and wakes them up.
 
 mod answers;
 mod asking;
 mod deciding;
 mod giving_back;
+pub(crate) mod heartbeat;
 mod plain;
 pub(crate) mod state;
 

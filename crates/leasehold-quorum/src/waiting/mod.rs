@@ -1,5 +1,4 @@
-//! The waiters of this client: those of each lock, their tickets, and their heartbeats.
+//! The waiters of this client: those of each lock, their tickets, and when heartbeats are due.
 
-pub(crate) mod heartbeat;
 pub(crate) mod tickets;
 pub(crate) mod waiters;

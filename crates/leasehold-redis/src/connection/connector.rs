@@ -21,9 +21,9 @@ pub(crate) struct Connector {
     /// The client of the engine, if there is an engine.
     pub(crate) client: Option<Arc<ClientInfo>>,
     /// The last connection: the run of the server, and the server's number for the connection.
-    pub(crate) previous: Option<(RunId, i64)>,
+    previous: Option<(RunId, i64)>,
     /// Whether the log has the reason why the server cannot notify the client.
-    pub(crate) complained: bool,
+    complained: bool,
     /// Whether a server that may evict locks is refused here. In a quorum, the engine does that.
     pub(crate) refuses_eviction: bool,
 }
@@ -38,6 +38,17 @@ pub(crate) struct Opened {
 }
 
 impl Connector {
+    pub(crate) fn new(url: RedisUrl, client: Option<Arc<ClientInfo>>) -> Self {
+        Self {
+            tls: url.tls.clone().map(Tls::new).map(Arc::new),
+            url,
+            client,
+            previous: None,
+            complained: false,
+            refuses_eviction: false,
+        }
+    }
+
     pub(crate) fn member(&self) -> &MemberId {
         &self.url.id
     }

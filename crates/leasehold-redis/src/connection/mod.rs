@@ -15,4 +15,4 @@ pub(crate) mod state;
 mod tls;
 
 pub(crate) use probe::Probe;
-pub(crate) use tls::{SLOW_HANDSHAKE, Tls};
+pub(crate) use tls::SLOW_HANDSHAKE;

@@ -15,15 +15,8 @@ pub(crate) struct Probe(Dialog);
 impl Probe {
     /// Connects, logs in and chooses the database.
     pub(crate) async fn open(url: &RedisUrl, clock: &dyn Clock) -> Result<Self, Error> {
-        let tls = url.encryption();
-        let mut connector = Connector {
-            url: url.clone(),
-            tls: tls.clone(),
-            client: None,
-            previous: None,
-            refuses_eviction: false,
-            complained: false,
-        };
+        let mut connector = Connector::new(url.clone(), None);
+        let tls = connector.tls.clone();
         let mut greeting = pin!(connector.greet());
         let greeted = match within(clock, clock.now() + SLOW_HANDSHAKE, &mut greeting).await {
             Some(greeted) => greeted,

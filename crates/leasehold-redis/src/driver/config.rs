@@ -76,20 +76,10 @@ impl Parts {
             };
             Connection::new(codec, client.cloned())
         };
-        let task = |(member, url): (MemberIndex, RedisUrl)| {
-            let connector = Connector {
-                tls: url.encryption(),
-                url,
-                client: client.cloned(),
-                previous: None,
-                complained: false,
-                refuses_eviction: false,
-            };
-            ConnectionTask {
-                member,
-                connector,
-                env: env.clone(),
-            }
+        let task = |(member, url): (MemberIndex, RedisUrl)| ConnectionTask {
+            member,
+            connector: Connector::new(url, client.cloned()),
+            env: env.clone(),
         };
         Self {
             engine: None,

@@ -4,7 +4,6 @@ mod percent;
 mod query;
 
 use std::fmt;
-use std::sync::Arc;
 
 use leasehold::store::MemberId;
 use leasehold::{Error, ErrorKind};
@@ -14,8 +13,6 @@ pub(crate) use address::Address;
 use address::{tcp_address, unix_address};
 pub(crate) use list::{MEMBERS_MAX, parse_all};
 use query::Query;
-
-use crate::connection::Tls;
 
 /// The address of a server and the credentials for it, as given in a URL.
 #[derive(Clone, Debug)]
@@ -123,11 +120,6 @@ impl RedisUrl {
     /// Checks the files that are named: one that cannot be used is the caller's error.
     pub(crate) fn check_files(&self) -> Result<(), Error> {
         leasehold_credentials::check_files(self.tls.as_ref(), self.login.as_ref())
-    }
-
-    /// Returns the encryption of a connection; `None` without TLS.
-    pub(crate) fn encryption(&self) -> Option<Arc<Tls>> {
-        self.tls.clone().map(Tls::new).map(Arc::new)
     }
 
     /// Returns the member, and the database and prefix of its locks. In another database, or under another

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use leasehold_types::LockRequest;
 
-use super::waiters::HEARTBEAT_EVERY;
-use crate::acquire::Acquiring;
+use super::Acquiring;
 use crate::member::Task;
 use crate::member::index::MemberIndex;
 use crate::membership::Access;
@@ -13,6 +12,7 @@ use crate::messages::Request;
 use crate::net::Net;
 use crate::operation::OperationId;
 use crate::operation::operations::Operations;
+use crate::waiting::waiters::HEARTBEAT_EVERY;
 
 /// How many locks one heartbeat asks about.
 const LOCKS_AT_ONCE: usize = 64;
