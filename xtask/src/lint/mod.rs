@@ -1,6 +1,6 @@
 //! Checks what neither clippy nor rustfmt checks: the size of files, the lints of each crate, the dependencies
-//! between crates and of the fuzz targets, the imports of the core, where the command line names stores, what published crates need, that the
-//! tests of the known defects exist, and that the links of the pages lead somewhere.
+//! between crates and of the fuzz targets, the imports within each crate, where the command line names stores, what
+//! published crates need, that the tests of the known defects exist, and that the links of the pages lead somewhere.
 
 mod fuzz;
 mod imports;
@@ -38,9 +38,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
                 let text = std::fs::read_to_string(path).map_err(|error| failed(path, &error))?;
                 let path = path.strip_prefix(workspace.root()).unwrap_or(path);
                 let path = path.to_string_lossy();
-                if let Some(below) = path.strip_prefix("crates/leasehold/src/") {
-                    imports.add(below, &text);
-                }
+                imports.add(&path, &text);
                 violations.extend(violation(&path, &text));
                 violations.extend(stores::violation(&path, &text));
                 sources.push(text);
@@ -57,12 +55,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
         let page = Path::new("docs/development/known-defects.md");
         let text = read(page)?;
         violations.extend(known_defects::check(page, &text, &sources));
-        let cycle = imports.cycle();
-        if !cycle.is_empty() {
-            violations.push(format!(
-                "crates/leasehold/src: a cycle of imports among {cycle:?}"
-            ));
-        }
+        violations.extend(imports.violations());
         for violation in &violations {
             println!("{violation}");
         }
