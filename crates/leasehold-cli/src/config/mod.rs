@@ -14,7 +14,9 @@ use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
-use crate::store::address_text::{self, has_password};
+use crate::store::address_text::has_password;
+#[cfg(feature = "redis")]
+use crate::store::address_text::with_password;
 use crate::store::addresses::{self, Addresses, Choice};
 
 const STORE: &str = "LEASEHOLD_STORE";
@@ -113,10 +115,7 @@ pub(crate) fn choose_store(args: &StoreArgs, output: &Output) -> Result<Choice, 
 pub(crate) fn with_default_password(url: &str) -> Result<String, Failure> {
     let environment = Environment::read();
     let password = environment.password()?;
-    Ok(password.map_or_else(
-        || url.to_owned(),
-        |password| address_text::with_password(url, password),
-    ))
+    Ok(password.map_or_else(|| url.to_owned(), |password| with_password(url, password)))
 }
 
 /// Keeps the password of the store from `command`, if the environment contains it.
