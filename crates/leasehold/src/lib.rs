@@ -75,7 +75,7 @@
 //!
 //! | feature | default | reason |
 //! |---|---|---|
-//! | `serde`: keys, fences, owners, times and handles can be serialized | off | few programs store them, and it adds a macro to build |
+//! | `serde`: keys, fences, owners, times, breaks and handles can be serialized | off | few programs store them, and it adds a macro to build |
 //!
 //! Metrics and `tracing` have no feature. A feature never changes what a program does, and a library that another crate
 //! of the program depends on must not lose its alerts by a setting elsewhere. They cost nothing until the program installs a

@@ -1,9 +1,7 @@
 use std::time::Duration;
 
-use leasehold::clock::WallTime;
-use leasehold::store::{Admin, BoxFuture, BreakRecord, BrokenLease, ClientInfo, Owner};
-use leasehold::{Error, ErrorKind, Fence, Key, Mode};
-use serde::{Deserialize, Serialize};
+use leasehold::store::{Admin, BoxFuture, BreakRecord, BrokenLease, Owner};
+use leasehold::{Error, ErrorKind, Key, Mode};
 
 use super::inner::Inner;
 use super::inspection::LIMIT;
@@ -29,20 +27,6 @@ impl Admin for EtcdSession {
     }
 }
 
-/// The value of the last break of a lock.
-#[derive(Debug, Serialize, Deserialize)]
-struct StoredBreak {
-    owner: Owner,
-    fence: Fence,
-    at_once: bool,
-    by: ClientInfo,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    user: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    at: WallTime,
-}
-
 /// How often a break is tried again if the entry changed at the same moment.
 const TRIES: usize = 10;
 
@@ -63,7 +47,7 @@ impl Inner {
             let (operation, closed_for) = self.end_of(&entry, record).await?;
             let kept = PutRequest {
                 key: self.names.last_break(lock),
-                value: StoredBreak::of(record).to_bytes(),
+                value: serde_json::to_vec(record).unwrap_or_default(),
                 lease: memory,
             };
             let question = TxnRequest {
@@ -135,42 +119,19 @@ impl Inner {
 
     pub(super) async fn last_break(&self, lock: &Key) -> Result<Option<BreakRecord>, Error> {
         let found = self.value(self.names.last_break(lock)).await?;
-        found.map(|kv| StoredBreak::read(&kv.value)).transpose()
+        found.map(|kv| read_break(&kv.value)).transpose()
     }
 }
 
-impl StoredBreak {
-    fn of(record: &BreakRecord) -> Self {
-        Self {
-            owner: record.owner,
-            fence: record.fence,
-            at_once: record.at_once,
-            by: record.by.clone(),
-            user: record.user.clone(),
-            reason: record.reason.clone(),
-            at: record.at,
-        }
-    }
-
-    fn to_bytes(&self) -> Vec<u8> {
-        serde_json::to_vec(self).unwrap_or_default()
-    }
-
-    fn read(bytes: &[u8]) -> Result<BreakRecord, Error> {
-        let stored: Self = serde_json::from_slice(bytes).map_err(|error| {
-            let text = "the record of the last break has another form";
-            Error::new(ErrorKind::Corrupt, text).with_source(error)
-        })?;
-        let mut record = BreakRecord::new(stored.owner, stored.fence, stored.by, stored.at);
-        record.at_once = stored.at_once;
-        record.user = stored.user;
-        record.reason = stored.reason;
-        Ok(record)
-    }
+fn read_break(bytes: &[u8]) -> Result<BreakRecord, Error> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let text = "the record of the last break has another form";
+        Error::new(ErrorKind::Corrupt, text).with_source(error)
+    })
 }
 
 /// Reads bytes as the record of a break, for the fuzz target.
 #[cfg(any(test, fuzzing))]
 pub(super) fn read_any(bytes: &[u8]) {
-    let _ = StoredBreak::read(bytes);
+    let _ = read_break(bytes);
 }

@@ -110,6 +110,7 @@ fn checked(what: &str, text: String) -> Result<String, Error> {
 /// The record of a break: whose lease it was, and who broke the lock, when and why. A store keeps it next
 /// to the lock for [`BreakRecord::KEPT`], or until the next break of the lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct BreakRecord {
     /// The owner of the broken lease.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::store::{Admin, BoxFuture, BreakRecord, BrokenLease};
 use leasehold::{Error, ErrorKind, Key};
 
-use super::node_data::{BreakData, NodeData};
+use super::node_data::{NodeData, read_break, to_bytes};
 use super::questions::data_of;
 use super::session::{Inner, LockSession, refused};
 use crate::client::{self, Code, Connection, Lifetime, Op};
@@ -36,7 +36,7 @@ impl Admin for LockSession {
             batch.sync();
             batch.send();
             let data = data_of(&connection, &self.0.paths(key).broken, false).await?;
-            let record = data.map(|data| BreakData::read(&data)).transpose()?;
+            let record = data.map(|data| read_break(&data)).transpose()?;
             let now = self.0.context.env().clock.wall();
             Ok(record.filter(|record| now.distance(record.at) <= BreakRecord::KEPT))
         })
@@ -65,7 +65,7 @@ impl Inner {
             return Ok(Some(BrokenLease::new(false, None)));
         };
         let held = format!("{}/{}", paths.lock, found.node.name);
-        let bytes = BreakData::of(record).to_bytes()?;
+        let bytes = to_bytes(record)?;
         let has_record = data_of(connection, &paths.broken, false).await?.is_some();
         let note = if has_record {
             Op::SetData(&paths.broken, &bytes, client::ANY)

@@ -147,7 +147,7 @@ impl From<ZooKeeperStore> for Arc<dyn Store> {
 /// Reads bytes as the contents of each node, for the fuzz target.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn read_all(bytes: &[u8]) {
-    let _ = node_data::BreakData::read(bytes);
+    let _ = node_data::read_break(bytes);
     let _ = node_data::counter("/counter", bytes);
     let data = node_data::NodeData::read(bytes);
     let _ = data.map(|data| (data.ttl(), data.fence()));

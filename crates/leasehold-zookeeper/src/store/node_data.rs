@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use leasehold::clock::WallTime;
 use leasehold::store::{BreakRecord, ClientInfo, LockRequest};
 use leasehold::{Error, ErrorKind, Fence};
 use serde::{Deserialize, Serialize};
@@ -62,55 +61,15 @@ impl NodeData {
     }
 }
 
-/// The record of a break, as its node has it.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct BreakData {
-    owner: String,
-    fence: u64,
-    at_once: bool,
-    by: ClientInfo,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    user: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    at_micros: u64,
+/// Reads the record of a break.
+pub(super) fn read_break(data: &[u8]) -> Result<BreakRecord, Error> {
+    serde_json::from_slice(data).map_err(|error| {
+        let text = "the record of a break has another form";
+        Error::new(ErrorKind::Corrupt, text).with_source(error)
+    })
 }
 
-impl BreakData {
-    pub(super) fn of(record: &BreakRecord) -> Self {
-        Self {
-            owner: record.owner.to_string(),
-            fence: record.fence.get(),
-            at_once: record.at_once,
-            by: record.by.clone(),
-            user: record.user.clone(),
-            reason: record.reason.clone(),
-            at_micros: record.at.as_micros(),
-        }
-    }
-
-    pub(super) fn to_bytes(&self) -> Result<Vec<u8>, Error> {
-        to_bytes(self)
-    }
-
-    /// Reads a record.
-    pub(super) fn read(data: &[u8]) -> Result<BreakRecord, Error> {
-        let read = || {
-            let data: Self = serde_json::from_slice(data).ok()?;
-            let at = WallTime::from_micros(data.at_micros);
-            let (owner, fence) = (data.owner.parse().ok()?, Fence::new(data.fence)?);
-            let mut record = BreakRecord::new(owner, fence, data.by, at);
-            record.at_once = data.at_once;
-            record.user = data.user;
-            record.reason = data.reason;
-            Some(record)
-        };
-        read()
-            .ok_or_else(|| Error::new(ErrorKind::Corrupt, "the record of a break has another form"))
-    }
-}
-
-fn to_bytes(value: &impl Serialize) -> Result<Vec<u8>, Error> {
+pub(super) fn to_bytes(value: &impl Serialize) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(value).map_err(|error| {
         let text = "the client has no text form";
         Error::new(ErrorKind::InvalidInput, text).with_source(error)

@@ -4,7 +4,7 @@
 use leasehold::store::{Held, LostReason, RenewReply};
 use leasehold::{Error, ErrorKind, Mode};
 
-use super::node_data::{BreakData, NodeData};
+use super::node_data::{NodeData, read_break};
 use super::questions::{data_of, term};
 use super::session::{Inner, Place, refused};
 use crate::client::{self, Answer, Code, Connection, Op, Pending};
@@ -130,7 +130,7 @@ impl Inner {
     async fn reason(&self, connection: &Connection, lease: &Held) -> Result<LostReason, Error> {
         let path = self.paths(&lease.request.key).broken;
         let record = data_of(connection, &path, false).await?;
-        let record = record.map(|data| BreakData::read(&data)).transpose()?;
+        let record = record.map(|data| read_break(&data)).transpose()?;
         let is_broken = record.is_some_and(|record| record.owner == lease.request.owner);
         Ok(if is_broken {
             LostReason::Broken
