@@ -1,9 +1,10 @@
 //! Takes many locks and then only holds them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::store::locked;
 use leasehold::{Client, Error, Guard};
 
 use super::task::Task;
@@ -39,7 +40,7 @@ pub(super) async fn obey(client: &Client, task: &Task) -> Fallible {
         tokio::spawn(watch(guard.reenter(), Arc::clone(&seen)));
     }
     orders.recv().await.ok_or("no order to report")?;
-    let mut renewals = lock(&seen).clone();
+    let mut renewals = locked(&seen).clone();
     renewals.lost = guards.iter().filter(|guard| !guard.is_valid()).count();
     say_json(&renewals)?;
     drop(first);
@@ -93,13 +94,9 @@ async fn watch(guard: Guard, seen: Arc<Mutex<Renewals>>) {
             return;
         }
         let left = before.since(SystemClock.now()).as_secs_f64();
-        let mut seen = lock(&seen);
+        let mut seen = locked(&seen);
         seen.longest = seen.longest.max(now.since(before).as_secs_f64());
         seen.least_left = seen.least_left.min(left);
         before = now;
     }
-}
-
-fn lock(seen: &Mutex<Renewals>) -> MutexGuard<'_, Renewals> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,9 @@
 use std::fmt::Display;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use crate::measure::record::{Record, Section};
+use leasehold::store::locked;
 
 /// What the waiters of this process did, on one clock.
 #[derive(Debug)]
@@ -41,20 +42,20 @@ impl Log {
 
     pub(super) fn asks(&self, waiter: usize) -> u64 {
         let now = self.now();
-        self.entries().pending[waiter] = Some(now);
+        locked(&self.entries).pending[waiter] = Some(now);
         now
     }
 
     pub(super) fn gets(&self, waiter: usize) -> u64 {
         let now = self.now();
-        self.entries().pending[waiter] = None;
+        locked(&self.entries).pending[waiter] = None;
         now
     }
 
     /// To be called just before release is.
     pub(super) fn leaves(&self, waiter: usize, asked: u64, acquired: u64) {
         let releasing = self.now();
-        self.entries().record.sections.push(Section {
+        locked(&self.entries).record.sections.push(Section {
             waiter,
             asked,
             acquired,
@@ -63,22 +64,18 @@ impl Log {
     }
 
     pub(super) fn gives_up(&self, why: &dyn Display) {
-        let mut entries = self.entries();
+        let mut entries = locked(&self.entries);
         entries.record.gave_up += 1;
         entries.record.why = why.to_string();
     }
 
     /// Ends the record and returns it.
     pub(super) fn finish(&self) -> Record {
-        let mut entries = self.entries();
+        let mut entries = locked(&self.entries);
         let pending = entries.pending.iter().flatten().copied().collect();
         Record {
             pending,
             ..std::mem::take(&mut entries.record)
         }
-    }
-
-    fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

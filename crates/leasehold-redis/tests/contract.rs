@@ -3,13 +3,13 @@
 use std::fmt;
 use std::future::ready;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::store::{
     AcquireError, BoxFuture, Busy, Grant, Guarantees, Held, LeaseTerms, LockRequest, Progress,
-    ReleaseReply, RenewReply, Session, SessionContext, Store, Term,
+    ReleaseReply, RenewReply, Session, SessionContext, Store, Term, locked,
 };
 use leasehold::{Error, Fence, Key};
 use leasehold_redis::RedisStore;
@@ -52,10 +52,6 @@ impl Servers {
         let set = Arc::new(Mutex::new(set));
         Arc::new(Self { set, proxies })
     }
-
-    fn set(&self) -> MutexGuard<'_, RedisSet> {
-        lock(&self.set)
-    }
 }
 
 fn start(count: usize) -> RedisSet {
@@ -72,10 +68,6 @@ fn start(count: usize) -> RedisSet {
 fn urls(ports: impl Iterator<Item = u16>) -> String {
     let url = |(number, port)| format!("redis://:{PASSWORD}@127.0.0.1:{port}?id=m{number}");
     ports.enumerate().map(url).collect::<Vec<_>>().join(",")
-}
-
-fn lock(set: &Mutex<RedisSet>) -> MutexGuard<'_, RedisSet> {
-    set.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the store of the servers at these addresses.
@@ -128,7 +120,7 @@ impl Session for SingleServer {
             "PX",
             "60000",
         ];
-        let reply = lock(&self.0)[self.1].command(&command);
+        let reply = locked(&self.0)[self.1].command(&command);
         let fence = Fence::new(1).expect("a fence");
         let answer = match reply {
             Reply::Status(_) => Ok(Grant::new(fence, minute())),
@@ -150,7 +142,7 @@ impl Session for SingleServer {
         &'a self,
         lock_request: &'a Arc<LockRequest>,
     ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
-        lock(&self.0)[self.1].command(&["DEL", lock_request.key.as_str()]);
+        locked(&self.0)[self.1].command(&["DEL", lock_request.key.as_str()]);
         Box::pin(ready(Ok(ReleaseReply::Released)))
     }
 }
@@ -182,17 +174,17 @@ impl Harness for Servers {
     }
 
     fn address(&self) -> String {
-        urls(self.set().iter().map(RedisServer::port))
+        urls(locked(&self.set).iter().map(RedisServer::port))
     }
 
     fn locations(&self) -> Vec<Arc<dyn Store>> {
         let place =
             |number| Arc::new(SingleServer(Arc::clone(&self.set), number)) as Arc<dyn Store>;
-        (0..self.set().len()).map(place).collect()
+        (0..locked(&self.set).len()).map(place).collect()
     }
 
     fn forget(&self, key: &Key) {
-        for server in self.set().iter() {
+        for server in locked(&self.set).iter() {
             let records = ["fence:0", "readers", "slots", "queue", "broken"];
             let records = records.map(|record| format!("leasehold:{record}:{{{key}}}:{key}"));
             let mut command = vec!["DEL", key.as_str()];

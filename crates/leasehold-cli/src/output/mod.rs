@@ -25,12 +25,12 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::store::background::thread;
-use leasehold::store::{is_printable, printable};
+use leasehold::store::{is_printable, locked, printable};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -96,25 +96,24 @@ impl Output {
 
     /// Prints a warning about a server before the next message, unless that is an error with the same reason.
     pub(crate) fn hold_warning(&self, warning: ServerWarning) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = locked(&self.held);
         let text = held.hold(warning);
         self.write_warnings(text);
     }
 
     /// Holds warnings about the servers of a quorum, too, until the next message.
     pub(crate) fn begin_holding_warnings(&self) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.begin();
+        locked(&self.held).begin();
     }
 
     /// Prints the warnings that are held, and holds none from now on.
     pub(crate) fn end_holding_warnings(&self) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = locked(&self.held);
         self.write_warnings(held.end());
     }
 
     fn print_held(&self, next: Option<&Message<'_>>) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = locked(&self.held);
         self.write_warnings(held.release(next));
     }
 

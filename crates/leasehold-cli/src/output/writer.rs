@@ -1,10 +1,11 @@
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
 use std::mem;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use leasehold::store::background::thread;
+use leasehold::store::locked;
 use nix::sys::signal::SigSet;
 
 /// Writes messages to stderr on a thread of its own, because a stream that is not read blocks its
@@ -55,21 +56,21 @@ impl Writer {
 
     /// Shows `text` as the status line, unless earlier texts are still unwritten.
     pub(super) fn show_status(&self, text: &str) {
-        if self.lock().is_done() {
+        if locked(&self.shared.queue).is_done() {
             self.push(text, true);
         }
     }
 
     /// Wipes the status line, if there is one.
     pub(super) fn clear_status(&self) {
-        if self.lock().has_status {
+        if locked(&self.shared.queue).has_status {
             self.push("", false);
         }
     }
 
     /// Waits until everything is written, for at most `limit`.
     pub(super) fn flush(&self, limit: Duration) {
-        let queue = self.lock();
+        let queue = locked(&self.shared.queue);
         if queue.has_thread {
             let is_behind = |queue: &mut Queue| !queue.is_done();
             let waited = self
@@ -87,7 +88,7 @@ impl Writer {
     }
 
     fn push(&self, text: &str, is_status: bool) {
-        let mut queue = self.lock();
+        let mut queue = locked(&self.shared.queue);
         let wipe = if queue.has_status { "\r\x1b[K" } else { "" };
         queue.has_status = is_status;
         queue.push(format!("{wipe}{text}"));
@@ -106,7 +107,7 @@ impl Writer {
             match self.next() {
                 Some(text) => self.write_out(&text),
                 None => {
-                    let queue = self.lock();
+                    let queue = locked(&self.shared.queue);
                     let is_idle = |queue: &mut Queue| queue.unwritten.is_empty();
                     drop(self.shared.changed.wait_while(queue, is_idle));
                 }
@@ -116,7 +117,7 @@ impl Writer {
 
     /// Takes the next text, which counts as unwritten until it is [written](Self::write_out).
     fn next(&self) -> Option<String> {
-        let mut queue = self.lock();
+        let mut queue = locked(&self.shared.queue);
         let text = queue.pop()?;
         queue.is_writing = true;
         match mem::take(&mut queue.dropped) {
@@ -128,13 +129,8 @@ impl Writer {
     /// A closed stderr is not an error: there is no reader.
     fn write_out(&self, text: &str) {
         let _ = io::stderr().write_all(text.as_bytes());
-        self.lock().is_writing = false;
+        locked(&self.shared.queue).is_writing = false;
         self.shared.changed.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        let queue = self.shared.queue.lock();
-        queue.unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,8 +1,8 @@
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use leasehold::Error;
-use leasehold::store::background;
+use leasehold::store::{background, locked};
 use tokio_rustls::rustls::ClientConfig;
 
 use super::TlsFiles;
@@ -47,13 +47,13 @@ impl TlsClient {
     ///
     /// May be dropped at any time.
     pub async fn config(&self) -> Result<Arc<ClientConfig>, Error> {
-        let last = self.state().loaded.clone();
+        let last = locked(&self.state).loaded.clone();
         let (files, protocols, before) = (self.files.clone(), self.protocols, last.clone());
         let loaded = background::blocking(move || files.load(before, protocols)).await?;
         match (loaded, last) {
             (Ok(loaded), _) => {
                 let config = Arc::clone(&loaded.config);
-                *self.state() = State {
+                *locked(&self.state) = State {
                     loaded: Some(loaded),
                     reported: None,
                 };
@@ -68,15 +68,11 @@ impl TlsClient {
     }
 
     fn report(&self, reason: &str) {
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         if state.reported.as_deref() != Some(reason) {
             state.reported = Some(reason.to_owned());
             tracing::warn!(%reason, "new TLS files cannot be used, and the earlier ones stay in use");
         }
-    }
-
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,9 +1,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::clock::within;
-use leasehold::store::{LockRequest, SessionContext};
+use leasehold::store::{LockRequest, SessionContext, locked};
 use leasehold::{Error, ErrorKind};
 use leasehold_credentials::TlsClient;
 use tonic::metadata::AsciiMetadataValue;
@@ -47,8 +47,8 @@ impl Connector {
 
     /// Returns the open connection, if there is one.
     pub(super) fn current(&self) -> Option<Arc<Connection>> {
-        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        current.clone().filter(|connection| connection.is_open())
+        let current = locked(&self.current).clone();
+        current.filter(|connection| connection.is_open())
     }
 
     /// Returns what the connectors of a client share: which server they use.
@@ -80,8 +80,7 @@ impl Connector {
                 Ok(caller) => {
                     let server = (number, server.to_string());
                     let connection = Connection::new(server, caller, &self.context);
-                    let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-                    *current = Some(Arc::clone(&connection));
+                    *locked(&self.current) = Some(Arc::clone(&connection));
                     return Ok(connection);
                 }
                 Err(error) => {

@@ -1,7 +1,7 @@
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-use leasehold::store::{BoxFuture, SessionContext};
+use leasehold::store::{BoxFuture, SessionContext, locked};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
@@ -48,11 +48,7 @@ impl<Q: prost::Message + 'static> Duplex<Q> {
 
     /// Sends a request, unless the stream has ended.
     pub(super) fn send(&self, request: Q) {
-        let task = self
-            .task
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let task = locked(&self.task).take();
         if let Some(task) = task {
             self.context.spawn(task);
         }

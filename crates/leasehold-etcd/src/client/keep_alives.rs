@@ -1,7 +1,7 @@
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use leasehold::store::SessionContext;
+use leasehold::store::{SessionContext, locked};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -33,11 +33,10 @@ impl KeepAlives {
         let pending = Arc::<Mutex<Pending>>::default();
         let (reading, ending) = (Arc::clone(&pending), Arc::clone(&pending));
         let read = move |answer: LeaseKeepAliveResponse| {
-            let mut pending = reading.lock().unwrap_or_else(PoisonError::into_inner);
-            pending.answered(answer);
+            locked(&reading).answered(answer);
         };
         let end = move || {
-            let mut pending = ending.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pending = locked(&ending);
             pending.has_ended = true;
             pending.requests.clear();
         };
@@ -50,7 +49,7 @@ impl KeepAlives {
     /// Renews a lease. Returns its TTL in seconds: 0 if it does not exist, `None` if the stream broke.
     pub(crate) fn renew(&self, id: i64) -> impl Future<Output = Option<i64>> + use<> {
         let (answer, answered) = oneshot::channel();
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = locked(&self.pending);
         if !pending.has_ended {
             pending.requests.entry(id).or_default().push_back(answer);
             // Under the mutex, so that the requests for one lease are sent in the order in which they wait.

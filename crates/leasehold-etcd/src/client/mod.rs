@@ -10,13 +10,13 @@ mod keep_alives;
 mod watches;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Shared;
 use leasehold::clock::{BootInstant, within};
-use leasehold::store::{BoxFuture, SessionContext};
+use leasehold::store::{BoxFuture, SessionContext, locked};
 use leasehold::{Error, ErrorKind};
 use tokio::sync::oneshot;
 
@@ -144,10 +144,7 @@ impl EtcdClient {
     /// Begins to connect, unless that is under way. A task does it, on the runtime that drives the connection. It goes on when
     /// the caller no longer waits: a request may have less time than a login takes.
     fn connecting(&self) -> Connecting {
-        let mut last = self
-            .connecting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut last = locked(&self.connecting);
         let useful = last.clone().filter(|connecting| match connecting.peek() {
             None => true,
             Some(Some(Ok(connection))) => connection.is_open(),

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use leasehold::store::SessionContext;
+use leasehold::store::{SessionContext, locked};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
@@ -70,11 +70,10 @@ impl Watches {
                 // The token of the stream is over. The next connection gets another one.
                 connection.cancel();
             }
-            let mut open = reading.lock().unwrap_or_else(PoisonError::into_inner);
-            open.answered(answer);
+            locked(&reading).answered(answer);
         };
         let end = move || {
-            let mut open = ending.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut open = locked(&ending);
             open.has_ended = true;
             open.messages.clear();
         };
@@ -88,7 +87,7 @@ impl Watches {
     /// watch's changes only every 100 ms.
     pub(crate) fn watch(&self, keys: &WatchedKeys) -> Watch {
         let (sender, messages) = unbounded_channel();
-        let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = locked(&self.0.open);
         open.last_id += 1;
         let id = open.last_id;
         if !open.has_ended {
@@ -163,14 +162,8 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let mut open = self
-            .inner
-            .open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let was_open = open.messages.remove(&self.id).is_some();
-        drop(open);
-        if was_open {
+        let removed = locked(&self.inner.open).messages.remove(&self.id);
+        if removed.is_some() {
             let watch_id = self.id;
             let cancel = WatchCommand::Cancel(WatchCancelRequest { watch_id });
             self.inner.send(cancel);

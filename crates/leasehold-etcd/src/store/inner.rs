@@ -1,14 +1,15 @@
 //! The state of a session, and the leases that its requests use.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::Error;
 use leasehold::clock::BootInstant;
-use leasehold::store::{LockRequest, PerRuntime, SessionContext, Term};
+use leasehold::store::{LockRequest, PerRuntime, SessionContext, Term, locked};
 use tokio_util::task::TaskTracker;
 
-use super::leases::{OwnLeases, SharedLeases, UsedKeys, seconds};
+use super::leases::{OwnLeases, UsedKeys, seconds};
 use super::successors::Successors;
 use crate::client::{EtcdClient, Failure};
 use crate::locking::{Names, SharedLease, lease_id};
@@ -28,7 +29,8 @@ pub(super) struct Inner {
     pub(super) own: OwnLeases,
     pub(super) used: UsedKeys,
     pub(super) successors: Successors,
-    pub(super) shared: SharedLeases,
+    /// For which hour the client knows that a shared lease exists.
+    shared: Mutex<HashMap<SharedLease, u64>>,
     /// The tasks that release.
     pub(super) releases: TaskTracker,
 }
@@ -48,7 +50,7 @@ impl Inner {
             own: OwnLeases::default(),
             used: UsedKeys::default(),
             successors: Successors::default(),
-            shared: SharedLeases::default(),
+            shared: Mutex::default(),
             releases,
         }
     }
@@ -96,13 +98,13 @@ impl Inner {
     ) -> Result<i64, Error> {
         let span = SharedLease::span(self.context.env().clock.wall());
         let id = lease.id(&self.names, span);
-        if self.shared.known().get(&lease) == Some(&span) {
+        if locked(&self.shared).get(&lease) == Some(&span) {
             return Ok(id);
         }
         let ttl = seconds(lease.ttl());
         match client.call(LeaseGrantRequest { ttl, id }, limit).await {
             Ok(_) | Err(Failure::LeaseExists) => {
-                self.shared.known().insert(lease, span);
+                locked(&self.shared).insert(lease, span);
                 Ok(id)
             }
             // Nothing of the lock was sent yet.
@@ -112,7 +114,7 @@ impl Inner {
 
     /// Asks for the shared leases again at their next use. One of them may have been revoked.
     fn forget_shared_leases(&self) {
-        self.shared.known().clear();
+        locked(&self.shared).clear();
     }
 
     /// Carries out a transaction that may write keys with a shared lease.

@@ -1,11 +1,11 @@
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use leasehold::Key;
-use leasehold::store::Owner;
+use leasehold::store::{Owner, locked};
 
-use crate::locking::{Names, Position, SharedLease};
+use crate::locking::{Names, Position};
 
 /// The leases of the client that may have an entry, by owner.
 #[derive(Debug, Default)]
@@ -23,19 +23,15 @@ pub(super) struct OwnLease {
 
 impl OwnLeases {
     pub(super) fn insert(&self, owner: Owner, lease: OwnLease) {
-        self.lock().insert(owner, lease);
+        locked(&self.0).insert(owner, lease);
     }
 
     pub(super) fn get(&self, owner: Owner) -> Option<OwnLease> {
-        self.lock().get(&owner).cloned()
+        locked(&self.0).get(&owner).cloned()
     }
 
     pub(super) fn remove(&self, owner: Owner) -> Option<OwnLease> {
-        self.lock().remove(&owner)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Owner, OwnLease>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0).remove(&owner)
     }
 }
 
@@ -50,7 +46,7 @@ const LOCKS_MAX: usize = 1024;
 impl UsedKeys {
     /// Returns the number of a key for an entry; that of the lease if there is no key to use again.
     pub(super) fn take(&self, lock: &Key, position: Position, lease: i64) -> i64 {
-        let mut used = self.lock();
+        let mut used = locked(&self.0);
         let numbers = used.get_mut(&(lock.to_string(), position));
         numbers.and_then(Vec::pop).unwrap_or(lease)
     }
@@ -60,26 +56,12 @@ impl UsedKeys {
         let Some((lock, position, number)) = names.parse(key) else {
             return;
         };
-        let mut used = self.lock();
+        let mut used = locked(&self.0);
         if used.len() >= LOCKS_MAX {
             used.clear();
         }
         let numbers = used.entry((lock.to_owned(), position)).or_default();
         numbers.push(number);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<(String, Position), Vec<i64>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// For which hour the client knows that a shared lease exists.
-#[derive(Debug, Default)]
-pub(super) struct SharedLeases(Mutex<HashMap<SharedLease, u64>>);
-
-impl SharedLeases {
-    pub(super) fn known(&self) -> MutexGuard<'_, HashMap<SharedLease, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,8 +1,8 @@
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use leasehold::Fence;
-use leasehold::store::LockRequest;
+use leasehold::store::{LockRequest, locked};
 use tokio::sync::oneshot;
 
 /// The exclusive waiters of this client, by the lease of the entry that is directly before theirs. If that entry is the client's too,
@@ -47,7 +47,7 @@ impl Successors {
         successor: impl FnOnce(oneshot::Sender<HandOver>) -> Successor,
     ) -> Succession<'_> {
         let (grant, granted) = oneshot::channel();
-        self.map().insert(lease, successor(grant));
+        locked(&self.0).insert(lease, successor(grant));
         Succession {
             successors: self,
             lease,
@@ -57,11 +57,7 @@ impl Successors {
 
     /// Returns the waiter directly behind the owner with this lease. The caller tries to pass the lock on to it.
     pub(super) fn take(&self, lease: i64) -> Option<Successor> {
-        self.map().remove(&lease)
-    }
-
-    fn map(&self) -> MutexGuard<'_, HashMap<i64, Successor>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0).remove(&lease)
     }
 }
 

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use leasehold::store::locked;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -64,7 +65,7 @@ impl Listener {
     pub(crate) fn watch(self: &Arc<Self>, path: &Path) -> io::Result<Watch> {
         // Take the lock first: another waiter for this file may be ending its watch, which is the
         // same watch to the kernel.
-        let mut watched = self.watched();
+        let mut watched = locked(&self.watched);
         let file = self.inotify.add_watch(path, WORTH_A_TRY)?;
         let entry = watched.entry(file).or_default();
         entry.waiters += 1;
@@ -104,7 +105,7 @@ impl Listener {
     }
 
     fn tell(&self, events: &[InotifyEvent]) {
-        let watched = self.watched();
+        let watched = locked(&self.watched);
         for event in events {
             if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
                 // The kernel does not say which events it dropped.
@@ -115,11 +116,6 @@ impl Listener {
                 file.changes.send_replace(());
             }
         }
-    }
-
-    /// The map is whole at every moment, so a panic elsewhere cannot have broken it.
-    fn watched(&self) -> MutexGuard<'_, HashMap<WatchDescriptor, Watched>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -140,7 +136,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let mut watched = self.listener.watched();
+        let mut watched = locked(&self.listener.watched);
         let Some(entry) = watched.get_mut(&self.file) else {
             return;
         };
@@ -249,7 +245,7 @@ mod tests {
         assert_eq!(of_the_kernel(), 1);
         drop(two);
         assert_eq!(of_the_kernel(), 0);
-        assert!(listener.watched().is_empty());
+        assert!(locked(&listener.watched).is_empty());
         let again = listener.watch(&path).unwrap();
         drop(File::open(&path).unwrap());
         assert!(sees_a_change(&again).await);

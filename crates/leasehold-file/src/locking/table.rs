@@ -1,8 +1,8 @@
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use leasehold::Key;
-use leasehold::store::{LockRequest, Owner};
+use leasehold::store::{LockRequest, Owner, locked};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::locking::held_lock::HeldLock;
@@ -95,11 +95,6 @@ impl Drop for MutexUser {
             mutexes.remove(&self.id);
         }
     }
-}
-
-/// The maps are whole at every moment, so a panic elsewhere cannot have broken them.
-fn locked<T>(map: &Mutex<T>) -> MutexGuard<'_, T> {
-    map.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,12 +3,13 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use leasehold::Mode;
 use leasehold::clock::within;
 use leasehold::env::Env;
+use leasehold::store::locked;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::kernel::listener::{Listener, Watch};
@@ -142,11 +143,6 @@ impl Waiters {
             );
         });
     }
-}
-
-/// Each value is whole at every moment, so a panic elsewhere cannot have broken it.
-fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How many files the waiters of a process keep open. With those of [`ROOM_OF_WRITERS`], this is a quarter of the files

@@ -2,12 +2,12 @@
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use leasehold::clock::within;
-use leasehold::store::{LockRequest, SessionContext, background};
+use leasehold::store::{LockRequest, SessionContext, background, locked};
 use leasehold::{Error, ErrorKind};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -165,7 +165,7 @@ impl Slot {
         let connected = connecting.await;
         let link = connected.unwrap_or_else(|| Err(no_connection(CONNECT_MAX)))?;
         let link = Arc::new(link);
-        *self.current() = Some(Arc::clone(&link));
+        *locked(&self.current) = Some(Arc::clone(&link));
         Ok(link)
     }
 
@@ -228,14 +228,10 @@ impl Slot {
     }
 
     fn open_link(&self) -> Option<Arc<Link>> {
-        self.current()
+        locked(&self.current)
             .as_ref()
             .filter(|link| link.is_open())
             .cloned()
-    }
-
-    fn current(&self) -> MutexGuard<'_, Option<Arc<Link>>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn in_time<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Option<T> {

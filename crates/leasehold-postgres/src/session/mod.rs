@@ -5,13 +5,13 @@ pub(crate) mod requests;
 pub(crate) mod waits;
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, WallTime, within};
 use leasehold::store::{
     AcquireError, Admin, BoxFuture, Busy, Grant, Held, Inspection, LockRequest, Owner, PerRuntime,
-    Progress, Records, ReleaseReply, RenewReply, Session, SessionContext, Term,
+    Progress, Records, ReleaseReply, RenewReply, Session, SessionContext, Term, locked,
 };
 use leasehold::{Effect, Error, ErrorKind};
 use tokio::sync::oneshot;
@@ -138,7 +138,7 @@ impl PostgresSession {
             proposal = proposal.max(self.0.context.env().clock.wall());
         };
         if is_settled {
-            self.settled().insert(request.owner);
+            locked(&self.0.settled).insert(request.owner);
         }
         let term = Term::new(granted.since, request.ttl);
         Ok(Grant::new(granted.fence, term))
@@ -272,13 +272,6 @@ impl PostgresSession {
         }
     }
 
-    fn settled(&self) -> MutexGuard<'_, HashSet<Owner>> {
-        self.0
-            .settled
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn now(&self) -> BootInstant {
         self.0.context.env().clock.now()
     }
@@ -317,7 +310,7 @@ impl Session for PostgresSession {
         request: &'a Arc<LockRequest>,
     ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
         // Once only: if this release is lost, the next one must assume the worst.
-        let is_settled = self.settled().remove(&request.owner);
+        let is_settled = locked(&self.0.settled).remove(&request.owner);
         let mut owed = OwedRelease(Some((self.clone(), Arc::clone(request))));
         Box::pin(async move {
             let here = self.attempts();
@@ -339,7 +332,7 @@ impl Session for PostgresSession {
     }
 
     fn detach(&self, request: &Arc<LockRequest>) {
-        self.settled().remove(&request.owner);
+        locked(&self.0.settled).remove(&request.owner);
     }
 
     fn flush(&self) -> BoxFuture<'_, ()> {

@@ -1,9 +1,9 @@
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use leasehold::Fence;
 use leasehold::clock::BootInstant;
-use leasehold::store::Owner;
+use leasehold::store::{Owner, locked};
 use tokio::sync::Notify;
 
 /// The waits of a session that the server notifies, or that get the lock from another guard of the session.
@@ -35,7 +35,7 @@ impl Waits {
     /// Begins the wait of `owner`.
     pub(crate) fn enter(&self, owner: Owner) -> Wait<'_> {
         let waiting = Arc::<Waiting>::default();
-        self.map().insert(owner, Arc::clone(&waiting));
+        locked(&self.0).insert(owner, Arc::clone(&waiting));
         Wait {
             waits: self,
             owner,
@@ -54,29 +54,19 @@ impl Waits {
     /// Passes a grant to the wait of `owner`. If that has ended, the client releases the owner.
     pub(crate) fn hand_over(&self, owner: Owner, grant: HandOver) {
         if let Some(waiting) = self.find(owner) {
-            *waiting.granted() = Some(grant);
+            *locked(&waiting.granted) = Some(grant);
             waiting.notify.notify_one();
         }
     }
 
     /// Wakes all waits: notifications may have been lost.
     pub(crate) fn wake_all(&self) {
-        let all = self.map();
+        let all = locked(&self.0);
         all.values().for_each(|waiting| waiting.notify.notify_one());
     }
 
     fn find(&self, owner: Owner) -> Option<Arc<Waiting>> {
-        self.map().get(&owner).cloned()
-    }
-
-    fn map(&self) -> MutexGuard<'_, HashMap<Owner, Arc<Waiting>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Waiting {
-    fn granted(&self) -> MutexGuard<'_, Option<HandOver>> {
-        self.granted.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0).get(&owner).cloned()
     }
 }
 
@@ -85,12 +75,12 @@ impl Wait<'_> {
     /// release of the same client passed the lock on.
     pub(crate) async fn news(&self) -> Option<HandOver> {
         self.waiting.notify.notified().await;
-        self.waiting.granted().take()
+        locked(&self.waiting.granted).take()
     }
 }
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        self.waits.map().remove(&self.owner);
+        locked(&self.waits.0).remove(&self.owner);
     }
 }

@@ -1,11 +1,12 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use leasehold::store::background::blocking;
+use leasehold::store::locked;
 use leasehold::{Error, ErrorKind};
 use leasehold_credentials::TlsStream;
 use socket2::{SockRef, TcpKeepalive};
@@ -172,7 +173,7 @@ impl Socket {
         let Some(tls) = &self.tls else {
             return (&self.plain).read(room);
         };
-        let mut tls = tls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tls = locked(tls);
         loop {
             match tls.reader().read(room) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -199,7 +200,7 @@ impl Socket {
         let Some(tls) = &self.tls else {
             return (&self.plain).write(bytes);
         };
-        let mut tls = tls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tls = locked(tls);
         self.flush_tls(&mut tls)?;
         tls.writer().write(bytes)
     }
@@ -207,7 +208,7 @@ impl Socket {
     /// Hands to the kernel what an encrypted socket keeps.
     pub(crate) fn flush(&self) -> io::Result<()> {
         match &self.tls {
-            Some(tls) => self.flush_tls(&mut tls.lock().unwrap_or_else(PoisonError::into_inner)),
+            Some(tls) => self.flush_tls(&mut locked(tls)),
             None => Ok(()),
         }
     }

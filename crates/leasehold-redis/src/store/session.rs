@@ -1,8 +1,8 @@
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use leasehold::store::{
     AcquireError, Admin, BoxFuture, Grant, Health, Held, Inspection, LockRequest, Owner, Progress,
-    Records, ReleaseReply, RenewReply, Session, SessionContext,
+    Records, ReleaseReply, RenewReply, Session, SessionContext, locked,
 };
 use leasehold::telemetry::{HandOvers, MemberGauges};
 use leasehold::{Effect, Error};
@@ -49,7 +49,7 @@ impl RedisSession {
         if let Some(driver) = self.opened() {
             return Ok(driver);
         }
-        let mut gauges = self.gauges.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gauges = locked(&self.gauges);
         if let Some(driver) = self.opened() {
             return Ok(driver);
         }

@@ -1,7 +1,7 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use leasehold::store::background::thread;
-use leasehold::store::{Progress, ReleaseReply, Report};
+use leasehold::store::{Progress, ReleaseReply, Report, locked};
 use tokio::sync::oneshot;
 
 use super::fixture::{Fixture, LONG, granted, released};
@@ -16,10 +16,7 @@ pub(crate) async fn a9_waiter_needs_no_runtime(fixture: &Fixture) {
     let wait = move || {
         let refused = Mutex::new(Some(refused));
         let report = |_: &Report| {
-            let refused = refused
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
+            let refused = locked(&refused).take();
             refused.map(|refused| refused.send(()));
         };
         let waiter = Arc::new(waiter);

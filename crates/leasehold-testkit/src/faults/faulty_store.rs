@@ -2,13 +2,14 @@ mod optional;
 mod records;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::clock;
 use leasehold::store::{
     AcquireError, Admin, BoxFuture, Grant, Guarantees, Held, Inspection, LeaseTerms, LockRequest,
     Progress, Records, ReleaseReply, RenewReply, Session, SessionContext, Store, background,
+    locked,
 };
 use leasehold::{Error, ErrorKind, Key};
 use tokio::sync::watch;
@@ -99,11 +100,11 @@ impl FaultyStore {
 
     /// Returns all requests that reached the store, carried out or not, in order.
     pub fn calls(&self) -> Vec<StoreCall> {
-        lock(&self.calls).clone()
+        locked(&self.calls).clone()
     }
 
     fn note(&self, call: StoreCall) {
-        lock(&self.calls).push(call);
+        locked(&self.calls).push(call);
     }
 }
 
@@ -225,11 +226,6 @@ impl FaultySession {
             }
         }
     }
-}
-
-/// Returns the value behind a mutex, even after a test panicked while holding it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn too_late(name: String) -> Error {

@@ -2,11 +2,12 @@ use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::Builder;
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
+use leasehold::store::locked;
 use tempfile::TempDir;
 
 use super::history::{Entry, History, Hold};
@@ -55,7 +56,7 @@ impl ProtectedResource {
         let shared = Arc::clone(&log);
         Builder::new().name("resource".into()).spawn(move || {
             for worker in listener.incoming() {
-                if lock(&shared).closed {
+                if locked(&shared).closed {
                     return;
                 }
                 let log = Arc::clone(&shared);
@@ -77,48 +78,44 @@ impl ProtectedResource {
 
     /// Asks the next holder to stay inside for `span`.
     pub fn ask_to_stay(&self, span: Duration) {
-        let mut log = self.log();
+        let mut log = locked(&self.log);
         log.stay = Some(span);
         log.staying = None;
     }
 
     /// Returns the hold that was asked to stay and is still inside.
     pub fn staying(&self) -> Option<Hold> {
-        let log = self.log();
+        let log = locked(&self.log);
         log.holds.get(&log.staying?).copied()
     }
 
     /// Returns how often the lock has been granted so far.
     pub fn grants(&self) -> usize {
-        let log = self.log();
+        let log = locked(&self.log);
         log.holds.len() + log.over.len()
     }
 
     /// Returns how often it has been granted to one of the workers that `are_meant`.
     pub fn grants_to(&self, are_meant: impl Fn(usize) -> bool) -> usize {
-        let log = self.log();
+        let log = locked(&self.log);
         let holds = log.over.iter().chain(log.holds.values());
         holds.filter(|hold| are_meant(hold.worker)).count()
     }
 
     /// Returns everything that has happened so far.
     pub fn history(&self) -> History {
-        let log = self.log();
+        let log = locked(&self.log);
         History {
             holds: log.over.iter().chain(log.holds.values()).copied().collect(),
             entries: log.entries.clone(),
             refusals: log.refusals.clone(),
         }
     }
-
-    fn log(&self) -> MutexGuard<'_, AccessLog> {
-        lock(&self.log)
-    }
 }
 
 impl Drop for ProtectedResource {
     fn drop(&mut self) {
-        self.log().closed = true;
+        locked(&self.log).closed = true;
         // Wakes the thread that accepts. If this fails, that thread is gone already.
         let _ = UnixStream::connect(self.path());
     }
@@ -128,17 +125,13 @@ fn socket(folder: &Path) -> PathBuf {
     folder.join("resource.sock")
 }
 
-fn lock(log: &Mutex<AccessLog>) -> MutexGuard<'_, AccessLog> {
-    log.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Answers one worker, line by line, until it is gone.
 fn serve(worker: &UnixStream, log: &Mutex<AccessLog>) -> io::Result<()> {
     let mut answers = worker;
     for line in BufReader::new(worker).lines() {
         let line = line?;
         let (verb, rest) = line.split_once(' ').unwrap_or((&line, ""));
-        let mut log = lock(log);
+        let mut log = locked(log);
         let answer = if verb == "refused" {
             let (worker, reason) = rest.split_once(' ').unwrap_or((rest, ""));
             let worker = worker.parse().map_err(io::Error::other)?;

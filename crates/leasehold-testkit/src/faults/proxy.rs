@@ -3,11 +3,12 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, SystemClock};
+use leasehold::store::locked;
 use socket2::SockRef;
 
 /// What a [`Proxy`] does with the bytes that it gets.
@@ -112,7 +113,7 @@ impl Proxy {
         let accepting = Arc::clone(&path);
         Builder::new().name("proxy".into()).spawn(move || {
             for client in listener.incoming() {
-                if accepting.state().ended {
+                if locked(&accepting.state).ended {
                     return;
                 }
                 // If the client is gone or the server is down, the client sees a reset.
@@ -129,7 +130,7 @@ impl Proxy {
 
     /// Changes the fault, also for open connections.
     pub fn set(&self, fault: NetworkFault) {
-        self.path.state().fault = fault;
+        locked(&self.path.state).fault = fault;
         self.path.changed.notify_all();
         if fault == NetworkFault::Refusing {
             self.cut();
@@ -138,7 +139,7 @@ impl Proxy {
 
     /// Resets every open connection on both sides. New connections are accepted.
     pub fn cut(&self) {
-        let open = std::mem::take(&mut self.path.state().open);
+        let open = std::mem::take(&mut locked(&self.path.state).open);
         for connection in open.values() {
             connection.reset();
         }
@@ -148,23 +149,23 @@ impl Proxy {
     /// Resets the connection of a later request, once: the next request has number 1. A request is what a client
     /// sends at once, on any connection.
     pub fn cut_at(&self, request: u64, cut: Cut) {
-        let mut state = self.path.state();
+        let mut state = locked(&self.path.state);
         state.cut = Some((state.requests + request, cut));
     }
 
     /// Ends the wait for the request that [`cut_at`](Self::cut_at) named. Returns whether it has come.
     pub fn has_cut(&self) -> bool {
-        self.path.state().cut.take().is_none()
+        locked(&self.path.state).cut.take().is_none()
     }
 
     /// Returns how many requests the clients sent so far: how often bytes came from them.
     pub fn requests(&self) -> u64 {
-        self.path.state().requests
+        locked(&self.path.state).requests
     }
 
     /// Returns whether an open connection lost something.
     pub fn has_lost(&self) -> bool {
-        let state = self.path.state();
+        let state = locked(&self.path.state);
         let mut open = state.open.values();
         open.any(|connection| connection.dead.load(Ordering::SeqCst))
     }
@@ -172,7 +173,7 @@ impl Proxy {
     /// Holds back what clients send on the connections that are open now, even after the clients close them. New
     /// connections work.
     pub fn hold_requests(&self) {
-        let mut state = self.path.state();
+        let mut state = locked(&self.path.state);
         for connection in state.open.values() {
             connection.held.store(true, Ordering::SeqCst);
         }
@@ -181,7 +182,7 @@ impl Proxy {
 
     /// Closes the connections whose requests are held back, at their clients only. The requests are still on the way.
     pub fn close_held(&self) {
-        for connection in self.path.state().held.values() {
+        for connection in locked(&self.path.state).held.values() {
             // The client may have closed it.
             let _ = connection.client.shutdown(Shutdown::Both);
         }
@@ -189,7 +190,7 @@ impl Proxy {
 
     /// Passes on what was held back. Connections that their clients closed are then closed at the server, too.
     pub fn deliver_requests(&self) {
-        for connection in self.path.state().held.values() {
+        for connection in locked(&self.path.state).held.values() {
             connection.held.store(false, Ordering::SeqCst);
         }
         self.path.changed.notify_all();
@@ -197,23 +198,23 @@ impl Proxy {
 
     /// Returns whether a connection whose requests were held back is still open at the server.
     pub fn holds_requests(&self) -> bool {
-        !self.path.state().held.is_empty()
+        !locked(&self.path.state).held.is_empty()
     }
 
     /// How many connections clients opened so far.
     pub fn opened(&self) -> u64 {
-        self.path.state().opened
+        locked(&self.path.state).opened
     }
 
     /// How many connections are open.
     pub fn connections(&self) -> usize {
-        self.path.state().open.len()
+        locked(&self.path.state).open.len()
     }
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        self.path.state().ended = true;
+        locked(&self.path.state).ended = true;
         self.path.changed.notify_all();
         self.cut();
         // Wakes the thread that accepts. If this fails, that thread is gone already.
@@ -222,14 +223,10 @@ impl Drop for Proxy {
 }
 
 impl Path {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Joins a client to the server, with threads for this connection.
     fn join(self: &Arc<Self>, client: TcpStream) -> io::Result<()> {
         SockRef::from(&client).set_linger(Some(Duration::ZERO))?;
-        if self.state().fault == NetworkFault::Refusing {
+        if locked(&self.state).fault == NetworkFault::Refusing {
             return Ok(());
         }
         let server = TcpStream::connect((Ipv4Addr::LOCALHOST, self.server))?;
@@ -244,7 +241,7 @@ impl Path {
             is_cut_at_answer: AtomicBool::new(false),
         });
         let id = {
-            let mut state = self.state();
+            let mut state = locked(&self.state);
             state.opened += 1;
             let id = state.opened;
             state.open.insert(id, Arc::clone(&connection));
@@ -258,11 +255,11 @@ impl Path {
             });
             path.wait_while_held(&requests);
             requests.close(&requests.server);
-            if path.state().held.contains_key(&id) {
+            if locked(&path.state).held.contains_key(&id) {
                 // The server closes the connection when it has run everything.
                 let mut rest = [0; 1024];
                 while let Ok(1..) = (&requests.server).read(&mut rest) {}
-                path.state().held.remove(&id);
+                locked(&path.state).held.remove(&id);
             }
         })?;
         let (answers, due) = mpsc::channel::<(BootInstant, Vec<u8>)>();
@@ -293,7 +290,7 @@ impl Path {
                 }
             }
             connection.close(&connection.client);
-            path.state().open.remove(&id);
+            locked(&path.state).open.remove(&id);
         })?;
         Ok(())
     }
@@ -307,7 +304,7 @@ impl Path {
     ) {
         let mut buffer = vec![0; 64 * 1024];
         while let Ok(count @ 1..) = from.read(&mut buffer) {
-            let fault = self.state().fault;
+            let fault = locked(&self.state).fault;
             if fault == NetworkFault::HalfOpen {
                 connection.dead.store(true, Ordering::SeqCst);
             }
@@ -316,7 +313,7 @@ impl Path {
                 return;
             }
         }
-        if self.state().fault == NetworkFault::HalfOpen {
+        if locked(&self.state).fault == NetworkFault::HalfOpen {
             connection.dead.store(true, Ordering::SeqCst);
         }
     }
@@ -324,7 +321,7 @@ impl Path {
     /// Counts a request, and holds it up or cuts it as the test wants.
     fn receive(&self, connection: &Connection, fault: NetworkFault) -> io::Result<()> {
         let cut = {
-            let mut state = self.state();
+            let mut state = locked(&self.state);
             state.requests += 1;
             let number = state.requests;
             state.cut.take_if(|(request, _)| *request <= number)
@@ -361,7 +358,7 @@ impl Path {
 
     /// Waits until `holds` is false, or for the end of the connection or the proxy.
     fn wait_while(&self, connection: &Connection, holds: impl Fn(&State) -> bool) {
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         while !state.ended && !connection.dead.load(Ordering::SeqCst) && holds(&state) {
             let waited = self.changed.wait(state);
             state = waited.unwrap_or_else(PoisonError::into_inner);
@@ -370,7 +367,7 @@ impl Path {
 
     /// Waits for `due`, or for the end of the connection or the proxy.
     fn wait_until(&self, due: BootInstant, connection: &Connection) {
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         while !state.ended && !connection.dead.load(Ordering::SeqCst) {
             let left = due.since(SystemClock.now());
             if left.is_zero() {

@@ -1,9 +1,10 @@
 use std::collections::HashSet;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use leasehold::env::{Entropy, SystemEntropy};
+use leasehold::store::locked;
 
 /// Below the range from which Linux takes the local ports of outgoing connections (32768 and up). Otherwise
 /// a client that reconnects to a stopped server could be connected to itself, or take the port that the
@@ -23,7 +24,7 @@ pub(super) fn free_port() -> u16 {
     loop {
         let offset = SystemEntropy.next_u64() % u64::from(COUNT);
         let port = FIRST + u16::try_from(offset).unwrap_or_default();
-        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = locked(&TAKEN);
         let fresh = taken.get_or_insert_default().insert(port);
         if fresh && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
             return port;

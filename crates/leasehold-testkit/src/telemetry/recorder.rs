@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use leasehold::store::locked;
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
     SharedString, Unit,
@@ -37,7 +38,7 @@ impl TestRecorder {
 
     /// Returns all values of a histogram, in order, from the series that have these labels.
     pub fn samples(&self, name: &str, labels: &[(&str, &str)]) -> Vec<f64> {
-        let recorded = self.recorded();
+        let recorded = locked(&self.0);
         let matching = recorded.series.iter().filter(|((series, all), _)| {
             let has =
                 |(label, value): &(&str, &str)| all.get(*label).map(String::as_str) == Some(*value);
@@ -53,7 +54,7 @@ impl TestRecorder {
 
     /// Returns the names, each with its labels, that have at least one value.
     pub fn recorded_series(&self) -> BTreeSet<Series> {
-        let recorded = self.recorded();
+        let recorded = locked(&self.0);
         let non_empty = recorded
             .series
             .iter()
@@ -63,29 +64,25 @@ impl TestRecorder {
 
     /// Returns the names, each with its labels, that were registered.
     pub fn asked_for(&self) -> BTreeSet<Series> {
-        self.recorded().series.keys().cloned().collect()
+        locked(&self.0).series.keys().cloned().collect()
     }
 
     /// Returns the names that were described, each with its unit.
     pub fn units(&self) -> BTreeMap<String, Option<Unit>> {
-        self.recorded().described.clone()
+        locked(&self.0).described.clone()
     }
 
     fn values(&self, key: &Key) -> Arc<Values> {
         let labels = key.labels();
         let labels = labels.map(|label| (label.key().to_owned(), label.value().to_owned()));
         let series = (key.name().to_owned(), labels.collect());
-        Arc::clone(self.recorded().series.entry(series).or_default())
+        Arc::clone(locked(&self.0).series.entry(series).or_default())
     }
 
     fn note_unit(&self, name: &KeyName, unit: Option<Unit>) {
-        self.recorded()
+        locked(&self.0)
             .described
             .insert(name.as_str().to_owned(), unit);
-    }
-
-    fn recorded(&self) -> MutexGuard<'_, Recorded> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -117,15 +114,11 @@ impl Recorder for TestRecorder {
 
 impl Values {
     fn tell(&self, value: f64) {
-        let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        values.push(value);
+        locked(&self.0).push(value);
     }
 
     fn all(&self) -> Vec<f64> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        locked(&self.0).clone()
     }
 
     /// Records the difference to the present value.

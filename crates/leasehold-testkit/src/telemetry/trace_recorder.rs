@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use leasehold::store::locked;
 use tracing::field::{Field, Visit};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Dispatch, Event, Level, Metadata, Subscriber, span};
@@ -60,7 +61,7 @@ impl TraceRecorder {
 
     /// Returns all spans, in the order in which they began.
     pub fn spans(&self) -> Vec<SeenSpan> {
-        self.log().spans.clone()
+        locked(&self.0).spans.clone()
     }
 
     /// Returns the spans of that name.
@@ -72,17 +73,17 @@ impl TraceRecorder {
 
     /// Returns all events, in order.
     pub fn events(&self) -> Vec<SeenEvent> {
-        self.log().events.clone()
+        locked(&self.0).events.clone()
     }
 
     /// Returns whether any span is entered at this moment.
     pub fn is_within(&self) -> bool {
-        !self.log().entered.is_empty()
+        !locked(&self.0).entered.is_empty()
     }
 
     /// Returns the names of the spans that have not ended. They may be entered again.
     pub fn open(&self) -> Vec<&'static str> {
-        let log = self.log();
+        let log = locked(&self.0);
         let open = log.spans.iter().zip(&log.owners);
         let open = open.filter(|(_, owners)| **owners > 0);
         open.map(|(span, _)| span.name).collect()
@@ -90,14 +91,10 @@ impl TraceRecorder {
 
     /// Returns every value of every field that was ever recorded.
     pub fn values(&self) -> Vec<String> {
-        let log = self.log();
+        let log = locked(&self.0);
         let spans = log.spans.iter().flat_map(|span| span.fields.values());
         let events = log.events.iter().flat_map(|event| event.fields.values());
         spans.chain(events).cloned().collect()
-    }
-
-    fn log(&self) -> MutexGuard<'_, Log> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -115,7 +112,7 @@ impl Subscriber for TraceRecorder {
     }
 
     fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
-        let mut log = self.log();
+        let mut log = locked(&self.0);
         let metadata = attributes.metadata();
         let mut fields = Fields::default();
         attributes.record(&mut fields);
@@ -139,7 +136,7 @@ impl Subscriber for TraceRecorder {
     fn record(&self, id: &span::Id, values: &span::Record<'_>) {
         let mut fields = Fields::default();
         values.record(&mut fields);
-        self.log().spans[index(id)].fields.extend(fields.0);
+        locked(&self.0).spans[index(id)].fields.extend(fields.0);
     }
 
     fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
@@ -147,7 +144,7 @@ impl Subscriber for TraceRecorder {
     fn event(&self, event: &Event<'_>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        let mut log = self.log();
+        let mut log = locked(&self.0);
         let seen = SeenEvent {
             span: log.entered.last().copied(),
             level: *event.metadata().level(),
@@ -157,23 +154,23 @@ impl Subscriber for TraceRecorder {
     }
 
     fn enter(&self, id: &span::Id) {
-        self.log().entered.push(index(id));
+        locked(&self.0).entered.push(index(id));
     }
 
     fn clone_span(&self, id: &span::Id) -> span::Id {
-        self.log().owners[index(id)] += 1;
+        locked(&self.0).owners[index(id)] += 1;
         id.clone()
     }
 
     fn try_close(&self, id: span::Id) -> bool {
-        let mut log = self.log();
+        let mut log = locked(&self.0);
         let owners = &mut log.owners[index(&id)];
         *owners -= 1;
         *owners == 0
     }
 
     fn exit(&self, id: &span::Id) {
-        let left = self.log().entered.pop();
+        let left = locked(&self.0).entered.pop();
         assert_eq!(left, Some(index(id)), "spans are left in another order");
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
-use leasehold::store::{Busy, SessionContext};
+use leasehold::store::{Busy, SessionContext, locked};
 use leasehold::{Error, ErrorKind, Fence};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -66,18 +66,18 @@ impl Link {
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.calls().open.is_some()
+        locked(&self.calls).open.is_some()
     }
 
     /// Ends all calls. Late answers find no call.
     pub(crate) fn close(&self) {
-        self.calls().open = None;
+        locked(&self.calls).open = None;
     }
 
     /// Sends a request. An error means that it was not sent.
     pub(crate) fn send(self: &Arc<Self>, line: &str) -> Result<Call, Error> {
         let (tell, replies) = unbounded_channel();
-        let mut calls = self.calls();
+        let mut calls = locked(&self.calls);
         calls.last += 1;
         let id = calls.last;
         let open = calls.open.as_mut().ok_or_else(broken)?;
@@ -94,13 +94,13 @@ impl Link {
             return self.close();
         };
         // A late answer finds no call: its request was released meanwhile.
-        if let Some(call) = self.calls().open.as_ref().and_then(|open| open.get(&id)) {
+        if let Some(call) = locked(&self.calls)
+            .open
+            .as_ref()
+            .and_then(|open| open.get(&id))
+        {
             let _ = call.send(reply);
         }
-    }
-
-    fn calls(&self) -> MutexGuard<'_, Calls> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -117,7 +117,7 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        if let Some(open) = self.link.calls().open.as_mut() {
+        if let Some(open) = locked(&self.link.calls).open.as_mut() {
             open.remove(&self.id);
         }
     }

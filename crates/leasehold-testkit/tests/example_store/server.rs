@@ -11,11 +11,11 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
-use leasehold::store::background;
+use leasehold::store::{background, locked};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -88,11 +88,7 @@ impl ExampleServer {
 
     /// Loses everything about a lock.
     pub(crate) fn forget(&self, key: &str) {
-        self.table().locks.remove(key);
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.table).locks.remove(key);
     }
 
     async fn end_leases(self) {
@@ -101,7 +97,7 @@ impl ExampleServer {
             SystemClock
                 .sleep_until(now + Duration::from_millis(5))
                 .await;
-            for lock in self.table().locks.values_mut() {
+            for lock in locked(&self.table).locks.values_mut() {
                 lock.pass_on_if(|holder| holder.end <= now);
             }
         }
@@ -122,13 +118,12 @@ impl ExampleServer {
             self.carry_out(&line, &connection);
         }
         // A wait ends with its connection.
-        self.table()
-            .leave(|waiter| waiter.connection.is(&connection));
+        locked(&self.table).leave(|waiter| waiter.connection.is(&connection));
     }
 
     fn carry_out(&self, line: &str, connection: &Connection) {
         let fields: Vec<&str> = line.split('\t').collect();
-        let mut table = self.table();
+        let mut table = locked(&self.table);
         let answer = match fields[1..] {
             [
                 how @ ("try" | "barge" | "wait"),

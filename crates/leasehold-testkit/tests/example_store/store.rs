@@ -2,14 +2,14 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, within};
 use leasehold::store::{
     AcquireError, BoxFuture, Exclusion, Expiry, Grant, Guarantees, Held, Inspection, LeaseTerms,
     LockRequest, Order, Progress, ReleaseReply, RenewReply, Session, SessionContext, Store, Term,
-    poll_until,
+    locked, poll_until,
 };
 use leasehold::{Error, ErrorKind, LostReason, Mode};
 use tokio::sync::oneshot;
@@ -200,7 +200,7 @@ impl ExampleSession {
 
     /// Returns the connection. Nothing is sent yet, so an error has no effect.
     pub(crate) async fn link(&self, limit: Duration) -> Result<Arc<Link>, Error> {
-        let current = || self.0.link.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = || locked(&self.0.link);
         if let Some(link) = current().as_ref().filter(|link| link.is_open()) {
             return Ok(Arc::clone(link));
         }

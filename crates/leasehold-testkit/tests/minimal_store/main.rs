@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use leasehold::Key;
-use leasehold::store::Store;
+use leasehold::store::{Store, locked};
 use leasehold_testkit::contract;
 use leasehold_testkit::harness::{Harness, Optional, Suite};
 
@@ -28,6 +28,6 @@ impl Harness for Minimal {
     }
 
     fn forget(&self, key: &Key) {
-        self.0.locks().remove(key);
+        locked(&self.0.locks).remove(key);
     }
 }

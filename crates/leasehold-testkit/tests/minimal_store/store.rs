@@ -3,20 +3,20 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::ready;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use leasehold::clock::BootInstant;
 use leasehold::store::{
     AcquireError, BoxFuture, Busy, Exclusion, Expiry, Grant, Guarantees, Held, LeaseTerms,
     LockRequest, Order, Owner, Progress, ReleaseReply, RenewReply, Session, SessionContext, Store,
-    Term, poll_until,
+    Term, locked, poll_until,
 };
 use leasehold::{Error, ErrorKind, Fence, Key, LostReason, Mode};
 
 /// Grants exclusive locks within one process, and has none of the optional traits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MinimalStore {
-    locks: Arc<Mutex<HashMap<Key, Lock>>>,
+    pub(crate) locks: Arc<Mutex<HashMap<Key, Lock>>>,
 }
 
 /// The locks of one client.
@@ -39,12 +39,6 @@ struct Lease {
     end: BootInstant,
 }
 
-impl MinimalStore {
-    pub(crate) fn locks(&self) -> MutexGuard<'_, HashMap<Key, Lock>> {
-        self.locks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl MinimalSession {
     fn now(&self) -> BootInstant {
         self.context.env().clock.now()
@@ -56,7 +50,7 @@ impl MinimalSession {
             let error = Error::new(ErrorKind::Unsupported, text);
             return Err(error.with_key(&request.key).into());
         }
-        let (now, mut locks) = (self.now(), self.store.locks());
+        let (now, mut locks) = (self.now(), locked(&self.store.locks));
         let last = locks.get(&request.key);
         if let Some(lease) = last.and_then(|lock| lock.current(now)) {
             return Err(AcquireError::Busy(Busy::by(Some(lease.owner))));
@@ -71,7 +65,7 @@ impl MinimalSession {
     }
 
     fn renew_one(&self, held: &Held) -> RenewReply {
-        let (now, mut locks) = (self.now(), self.store.locks());
+        let (now, mut locks) = (self.now(), locked(&self.store.locks));
         let lock = locks.get_mut(&held.request.key);
         let Some(lease) = lock.and_then(|lock| lock.current_mut(now)) else {
             return RenewReply::Lost(LostReason::Gone);
@@ -84,7 +78,7 @@ impl MinimalSession {
     }
 
     fn free(&self, request: &LockRequest) -> ReleaseReply {
-        let (now, mut locks) = (self.now(), self.store.locks());
+        let (now, mut locks) = (self.now(), locked(&self.store.locks));
         match locks.get_mut(&request.key) {
             Some(lock)
                 if lock

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock};
+use leasehold::store::locked;
 use leasehold::{Error, ErrorKind};
 use tokio::sync::{mpsc, oneshot};
 
@@ -12,7 +13,7 @@ use super::jute::{Decoder, Encoder, Malformed};
 use super::line::{Line, Stream};
 use super::message::{self, Code, Op, Stat};
 use super::session_term::SessionTerm;
-use super::shared::{Opened, Outgoing, Reply, Shared, lock};
+use super::shared::{Opened, Outgoing, Reply, Shared};
 
 /// A connection to one server, on which the session is open.
 #[derive(Debug)]
@@ -136,7 +137,7 @@ impl Connection {
     /// for before the request that sets the watch.
     pub(crate) fn next_change(&self, path: &str) -> Change {
         let (notify, change) = oneshot::channel();
-        if let Some(watches) = lock(&self.shared.watches).as_mut() {
+        if let Some(watches) = locked(&self.shared.watches).as_mut() {
             let waiting = watches.entry(path.to_owned()).or_default();
             waiting.retain(|other| !other.is_closed());
             waiting.push(notify);
@@ -146,14 +147,14 @@ impl Connection {
 
     /// Returns the wall clock of the leader in milliseconds, or somewhat less; `None` if it has not shown yet.
     pub(crate) fn leader_clock(&self) -> Option<i64> {
-        let offset = (*lock(&self.shared.leader_clock))?;
+        let offset = (*locked(&self.shared.leader_clock))?;
         i64::try_from(millis(self.clock.now()) + offset).ok()
     }
 
     /// Learns the wall clock of the leader from a node that was changed just now.
     pub(crate) fn learn_leader_clock(&self, changed: Stat) {
         let offset = i128::from(changed.changed_ms) - millis(self.clock.now());
-        let mut known = lock(&self.shared.leader_clock);
+        let mut known = locked(&self.shared.leader_clock);
         *known = (*known).max(Some(offset));
     }
 

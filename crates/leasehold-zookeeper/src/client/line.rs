@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, within};
+use leasehold::store::locked;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::jute::{Decoder, Encoder, Malformed};
 use super::message::{Op, Reach};
 use super::session_term::SessionTerm;
-use super::shared::{Opened, Outgoing, Reply, Shared, lock};
+use super::shared::{Opened, Outgoing, Reply, Shared};
 
 /// How long the oldest request may go without an answer before the connection counts as broken.
 fn silence(timeout: Duration) -> Duration {
@@ -75,7 +76,7 @@ impl Line {
         let _ = self.serve().await;
         self.queue.close();
         // Ends the waits for changes.
-        *lock(&self.shared.watches) = None;
+        *locked(&self.shared.watches) = None;
     }
 
     async fn serve(&mut self) -> io::Result<()> {
@@ -200,7 +201,7 @@ impl Line {
     }
 
     fn notify(&self, path: &str) {
-        let mut watches = lock(&self.shared.watches);
+        let mut watches = locked(&self.shared.watches);
         let waiting = watches.as_mut().and_then(|watches| watches.remove(path));
         for change in waiting.into_iter().flatten() {
             let _ = change.send(());

@@ -1,10 +1,10 @@
 //! The session of a client: opens it when it is needed first, and moves it to another server when a connection breaks.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, within};
-use leasehold::store::SessionContext;
+use leasehold::store::{SessionContext, locked};
 use leasehold::{Error, ErrorKind};
 use tokio::sync::watch;
 
@@ -98,7 +98,7 @@ impl Session {
 
     /// Starts the task that keeps the connection, unless it runs.
     fn keep(&self, timeout: Duration) {
-        let mut state = self.0.state();
+        let mut state = locked(&self.0.state);
         if std::mem::replace(&mut state.is_kept, true) {
             return;
         }
@@ -109,8 +109,7 @@ impl Session {
 
     /// Returns the number of the session, as long as it may exist.
     pub(crate) fn number(&self) -> Option<i64> {
-        self.0
-            .state()
+        locked(&self.0.state)
             .credentials
             .as_ref()
             .map(|known| known.session)
@@ -119,7 +118,7 @@ impl Session {
     /// Begins to end the session, and with it all its locks and places: [`number`](Self::number) is `None` from now on.
     /// The next request opens another session.
     pub(crate) fn begin_close(&self) {
-        if self.0.state().credentials.take().is_some() {
+        if locked(&self.0.state).credentials.take().is_some() {
             // The connection says goodbye when its last user is gone.
             self.0.link.send_replace(Link::Connecting);
         }
@@ -142,13 +141,9 @@ impl Session {
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 
 impl Inner {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Ends the task. The next request starts another one.
     fn stop(&self, link: Link) {
-        let mut state = self.state();
+        let mut state = locked(&self.state);
         state.is_kept = false;
         state.credentials = None;
         self.link.send_replace(link);
@@ -161,7 +156,7 @@ async fn keep(session: Weak<Inner>, context: SessionContext, timeout: Duration) 
     let mut lost = None::<BootInstant>;
     let mut failures = 0;
     while let Some(inner) = session.upgrade() {
-        let known = inner.state().credentials.clone();
+        let known = locked(&inner.state).credentials.clone();
         if known.is_none() && lost.is_some() {
             return inner.stop(Link::Idle);
         }
@@ -172,7 +167,7 @@ async fn keep(session: Weak<Inner>, context: SessionContext, timeout: Duration) 
                     // Some servers open another session without a word. It has none of the locks.
                     tracing::warn!("a server forgot the session, and with it all locks");
                 }
-                inner.state().credentials = Some(granted);
+                locked(&inner.state).credentials = Some(granted);
                 let connection = Arc::new(connection);
                 inner.link.send_replace(Link::Up(connection));
                 drop(inner);

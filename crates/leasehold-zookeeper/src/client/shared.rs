@@ -1,7 +1,7 @@
 //! What the two sides of a connection share and pass to each other.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
@@ -45,8 +45,4 @@ pub(super) struct Reply {
     pub(super) body: Vec<u8>,
     /// Until when the session lives at least, if this answer proves something.
     pub(super) lives_until: Option<BootInstant>,
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,12 +1,12 @@
 //! The locks of one client.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::store::{
     AcquireError, Admin, BoxFuture, Grant, Held, Inspection, LockRequest, Owner, Progress, Records,
-    ReleaseReply, RenewReply, Session, SessionContext,
+    ReleaseReply, RenewReply, Session, SessionContext, locked,
 };
 use leasehold::{Error, ErrorKind, Key};
 use tokio_util::task::TaskTracker;
@@ -59,20 +59,16 @@ impl LockSession {
 }
 
 impl Inner {
-    fn places(&self) -> MutexGuard<'_, HashMap<Owner, Place>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn place(&self, owner: Owner) -> Option<Place> {
-        self.places().get(&owner).cloned()
+        locked(&self.places).get(&owner).cloned()
     }
 
     pub(super) fn note(&self, owner: Owner, place: Place) {
-        self.places().insert(owner, place);
+        locked(&self.places).insert(owner, place);
     }
 
     pub(super) fn forget(&self, owner: Owner) {
-        self.places().remove(&owner);
+        locked(&self.places).remove(&owner);
     }
 
     /// Ends the session if no owner has a place in it, and waits for that. A session that is not closed would stay at the
@@ -80,7 +76,7 @@ impl Inner {
     async fn close_if_idle(&self) {
         {
             // An owner notes its place first, and then checks that the session still is the current one.
-            let places = self.places();
+            let places = locked(&self.places);
             if !places.is_empty() {
                 return;
             }
@@ -91,7 +87,7 @@ impl Inner {
 
     /// Changes the place of an owner that has one.
     pub(super) fn change(&self, owner: Owner, change: impl FnOnce(&mut Place)) {
-        if let Some(place) = self.places().get_mut(&owner) {
+        if let Some(place) = locked(&self.places).get_mut(&owner) {
             change(place);
         }
     }

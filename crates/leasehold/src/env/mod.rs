@@ -2,11 +2,13 @@
 
 mod boxed;
 pub mod clock;
+mod locked;
 pub(crate) mod platform;
 
 pub use boxed::BoxFuture;
 #[doc(inline)]
 pub use leasehold_types::Entropy;
+pub use locked::locked;
 
 use std::sync::Arc;
 use std::time::Duration;

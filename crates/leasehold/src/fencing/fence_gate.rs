@@ -1,7 +1,7 @@
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use super::fenced::Fenced;
-use crate::env::BoxFuture;
+use crate::env::{BoxFuture, locked};
 use crate::types::{Error, Fence};
 
 /// Checks fences for a resource in this process. It remembers the greatest fence that it has admitted,
@@ -57,7 +57,7 @@ impl FenceGate {
 
     /// Returns the greatest fence so far, for a resource to store with its data.
     pub fn greatest(&self) -> Option<Fence> {
-        *self.lock()
+        *locked(&self.greatest)
     }
 
     /// Admits `fence` unless the gate has admitted a greater one. If an effect of a smaller fence is
@@ -83,7 +83,7 @@ impl FenceGate {
     ///
     /// [`ErrorKind::Fenced`](crate::ErrorKind::Fenced), naming both fences; `effect` was not run.
     pub fn run<T>(&self, fence: Fence, effect: impl FnOnce() -> T) -> Result<T, Error> {
-        let mut greatest = self.lock();
+        let mut greatest = locked(&self.greatest);
         match *greatest {
             Some(greatest) if fence < greatest => Err(Error::fenced(fence, greatest)),
             _ => {
@@ -91,11 +91,6 @@ impl FenceGate {
                 Ok(effect())
             }
         }
-    }
-
-    /// A panic in an effect does not invalidate the fence, which was written before.
-    fn lock(&self) -> MutexGuard<'_, Option<Fence>> {
-        self.greatest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,11 +1,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::validity::Lease;
 use crate::env::clock::BootInstant;
+use crate::env::locked;
 use crate::store::{Held, LockRequest, LostReason, Term};
 use crate::telemetry::{HoldEnd, HoldMeter};
 use crate::types::{Fence, Key, Mode};
@@ -112,7 +113,7 @@ impl HeldLease {
         };
         // Checks a copy, to change nothing. A deadline that passed unnoticed does not make this a clean
         // end.
-        let verdict = self.lease().clone().check(now);
+        let verdict = locked(&self.lease).clone().check(now);
         match verdict {
             Ok(()) => meter.end(self.lock(), end, now),
             Err(reason) => meter.lose(self.lock(), reason, self.deadline(), now),
@@ -169,7 +170,7 @@ impl HeldLease {
     }
 
     pub(crate) fn renewing(&self) {
-        self.lease().renewing();
+        locked(&self.lease).renewing();
     }
 
     pub(crate) fn held(&self) -> Held {
@@ -180,7 +181,7 @@ impl HeldLease {
     }
 
     pub(crate) fn check(&self, now: BootInstant) -> Result<(), LostReason> {
-        let verdict = self.lease().check(now);
+        let verdict = locked(&self.lease).check(now);
         self.announce(verdict, now)
     }
 
@@ -197,7 +198,7 @@ impl HeldLease {
     }
 
     pub(crate) fn renewed(&self, term: Term, now: BootInstant) -> Result<(), LostReason> {
-        let verdict = self.lease().renewed(term, now);
+        let verdict = locked(&self.lease).renewed(term, now);
         if let (Ok(()), Some(deadlines)) = (verdict, self.deadlines.get()) {
             self.tell_deadline(deadlines);
         }
@@ -205,31 +206,31 @@ impl HeldLease {
     }
 
     pub(crate) fn uncertain(&self, now: BootInstant) -> Result<(), LostReason> {
-        let verdict = self.lease().uncertain(now);
+        let verdict = locked(&self.lease).uncertain(now);
         self.announce(verdict, now)
     }
 
     pub(crate) fn lose(&self, reason: LostReason, now: BootInstant) -> LostReason {
-        let reason = self.lease().lose(reason);
+        let reason = locked(&self.lease).lose(reason);
         self.tell_lost(reason, now);
         reason
     }
 
     pub(crate) fn deadline(&self) -> Option<BootInstant> {
-        self.lease().deadline()
+        locked(&self.lease).deadline()
     }
 
     pub(crate) fn hold_deadline(&self) -> Option<BootInstant> {
-        self.lease().hold_deadline()
+        locked(&self.lease).hold_deadline()
     }
 
     pub(crate) fn is_in_doubt(&self) -> bool {
-        self.lease().is_in_doubt()
+        locked(&self.lease).is_in_doubt()
     }
 
     /// Returns when to check the lease next: at its renewal or its deadline, whichever comes first.
     pub(crate) fn next_event(&self) -> Option<BootInstant> {
-        let lease = self.lease();
+        let lease = locked(&self.lease);
         match (lease.renew_at(), lease.deadline()) {
             (Some(renewal), Some(deadline)) => Some(renewal.min(deadline)),
             (renewal, deadline) => renewal.or(deadline),
@@ -237,7 +238,7 @@ impl HeldLease {
     }
 
     pub(crate) fn is_due(&self, now: BootInstant) -> bool {
-        self.lease().is_due(now)
+        locked(&self.lease).is_due(now)
     }
 
     pub(crate) fn lost_token(&self) -> &CancellationToken {
@@ -250,7 +251,7 @@ impl HeldLease {
     }
 
     pub(crate) fn lost_reason(&self) -> Option<LostReason> {
-        self.lease().lost()
+        locked(&self.lease).lost()
     }
 
     /// Only for a caller that has the guard: an end before the token was created does not cancel it.
@@ -289,10 +290,5 @@ impl HeldLease {
         if let Some(token) = self.lost.get() {
             token.cancel();
         }
-    }
-
-    fn lease(&self) -> MutexGuard<'_, Lease> {
-        // No code that holds the mutex can panic halfway, so the value is consistent.
-        self.lease.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,8 @@
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::held_lease::HeldLease;
 use crate::env::clock::BootInstant;
+use crate::env::locked;
 
 /// New leases that the renewer need not know yet. Most are released before anything is due for them, and
 /// then cost the renewer nothing.
@@ -23,7 +24,7 @@ impl NewLeases {
     /// something is due earlier than it knows.
     pub(crate) fn add(&self, held_lease: Arc<HeldLease>) -> bool {
         let first = held_lease.next_event();
-        let mut entries = self.entries();
+        let mut entries = locked(&self.0);
         let position = entries.free.pop().unwrap_or(entries.held_leases.len());
         held_lease.set_position(position);
         match entries.held_leases.get_mut(position) {
@@ -40,7 +41,7 @@ impl NewLeases {
     /// Removes the lease. Returns `false` if it is not here, or no longer here.
     pub(crate) fn remove(&self, held_lease: &HeldLease) -> bool {
         let position = held_lease.position();
-        let mut entries = self.entries();
+        let mut entries = locked(&self.0);
         let Some(entry) = entries.held_leases.get_mut(position) else {
             return false;
         };
@@ -54,17 +55,12 @@ impl NewLeases {
 
     /// Returns when the renewer must [take over](Self::take_all) the remaining leases at the latest.
     pub(crate) fn due(&self) -> Option<BootInstant> {
-        self.entries().due
+        locked(&self.0).due
     }
 
     /// Removes and returns all leases.
     pub(crate) fn take_all(&self) -> impl Iterator<Item = Arc<HeldLease>> + use<> {
-        let entries = std::mem::take(&mut *self.entries());
+        let entries = std::mem::take(&mut *locked(&self.0));
         entries.held_leases.into_iter().flatten()
-    }
-
-    fn entries(&self) -> MutexGuard<'_, Entries> {
-        // Every change under the mutex is a single step; a panic elsewhere leaves it whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

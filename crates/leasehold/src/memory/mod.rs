@@ -10,10 +10,10 @@ mod table;
 mod tests;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use crate::env::BoxFuture;
 use crate::env::clock::{self, BootInstant};
+use crate::env::{BoxFuture, locked};
 use crate::store::{
     AcquireError, Admin, BreakRecord, BrokenLease, Exclusion, Expiry, Grant, Guarantees, Held,
     Inspection, LeaseTerms, LockRequest, Opened, Order, Progress, Reading, RecordKey, RecordState,
@@ -62,19 +62,14 @@ impl MemoryStore {
 
     /// Forgets everything, including fences.
     pub fn forget_everything(&self) {
-        *self.data() = Data::default();
+        *locked(&self.data) = Data::default();
     }
 
     /// Forgets one key with its fence, its queue and its record.
     pub fn forget(&self, key: &Key) {
-        let mut data = self.data();
+        let mut data = locked(&self.data);
         data.table.forget(key);
         data.records.forget(key);
-    }
-
-    fn data(&self) -> MutexGuard<'_, Data> {
-        // Every change under the mutex is a single step; a panic elsewhere leaves it whole.
-        self.data.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -88,14 +83,14 @@ impl MemorySession {
         &'a self,
         step: impl FnOnce(&mut Table, BootInstant) -> T + Send + 'a,
     ) -> BoxFuture<'a, T> {
-        Box::pin(async move { step(&mut self.store.data().table, self.now()) })
+        Box::pin(async move { step(&mut locked(&self.store.data).table, self.now()) })
     }
 
     /// Resolves when it may be the request's turn.
     async fn wait(&self, request: &LockRequest) {
         let env = self.context.env();
         let clock = &*env.clock;
-        let outlook = self.store.data().table.outlook(request, clock.now());
+        let outlook = locked(&self.store.data).table.outlook(request, clock.now());
         match outlook {
             // The lock may become free without a notification.
             Some((notify, Some(until))) => {
@@ -113,7 +108,7 @@ impl MemorySession {
     ) -> BoxFuture<'a, Result<T, Error>> {
         Box::pin(async move {
             let now = self.now();
-            let records = &mut self.store.data().records;
+            let records = &mut locked(&self.store.data).records;
             Ok(records.with(&record.key, now, |slot| step(slot, now)))
         })
     }

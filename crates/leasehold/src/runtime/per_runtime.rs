@@ -1,4 +1,6 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::env::locked;
 
 use tokio::runtime::{Handle, Id};
 
@@ -34,10 +36,7 @@ impl<T> PerRuntime<T> {
         let Ok(runtime) = Handle::try_current() else {
             return Arc::clone(&self.on_thread);
         };
-        let mut values = self
-            .on_runtimes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut values = locked(&self.on_runtimes);
         let id = runtime.id();
         if let Some((_, value)) = values.iter().find(|(of, _)| *of == id) {
             return Arc::clone(value);

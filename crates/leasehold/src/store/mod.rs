@@ -13,7 +13,7 @@ mod record_state;
 mod records;
 mod session;
 
-pub use crate::env::BoxFuture;
+pub use crate::env::{BoxFuture, locked};
 pub use crate::runtime::background;
 pub use crate::runtime::per_runtime::PerRuntime;
 pub use admin::Admin;

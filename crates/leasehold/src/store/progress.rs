@@ -1,9 +1,9 @@
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::{AcquireError, Busy, Grant, LockRequest};
-use crate::env::Env;
+use crate::env::{Env, locked};
 use crate::types::Error;
 
 /// What a [`Session`](super::Session) reports while it takes a lock. A client reads the last report when the wait ends,
@@ -64,15 +64,14 @@ impl<'a> Progress<'a> {
 
     /// Returns the last report.
     pub fn last(&self) -> Option<Report> {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        last.clone()
+        locked(&self.last).clone()
     }
 
     fn report(&self, report: Report) {
         if let Some(listener) = self.listener {
             listener.heard(&report);
         }
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+        *locked(&self.last) = Some(report);
     }
 }
 

@@ -1,10 +1,10 @@
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use leasehold::Error;
 use leasehold::store::{
     AcquireError, BoxFuture, Grant, Guarantees, Held, LeaseTerms, LockRequest, Progress,
-    ReleaseReply, RenewReply, Report, Session, SessionContext, Store,
+    ReleaseReply, RenewReply, Report, Session, SessionContext, Store, locked,
 };
 
 /// A store whose reports a test can see.
@@ -37,13 +37,11 @@ impl Observed {
 
 impl Reports {
     pub(super) fn last(&self) -> Option<Report> {
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        last.clone()
+        locked(&self.0).clone()
     }
 
     fn note(&self, report: Report) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = Some(report);
+        *locked(&self.0) = Some(report);
     }
 }
 

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Condvar, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use super::process::Process;
 use super::thread;
+use crate::env::locked;
 use crate::types::Error;
 
 /// Work for a thread.
@@ -59,13 +60,13 @@ pub(super) fn run(work: Work) -> Result<(), Error> {
 }
 
 fn work_on() {
-    let mut state = lock();
+    let mut state = locked(&STATE);
     loop {
         while let Some(work) = state.waiting.pop_front() {
             drop(state);
             // The caller sees that the work has no result.
             let _ = catch_unwind(AssertUnwindSafe(work));
-            state = lock();
+            state = locked(&STATE);
         }
         state.idle += 1;
         let waited = CHANGED.wait_timeout(state, IDLE_MAX);
@@ -77,10 +78,6 @@ fn work_on() {
             return;
         }
     }
-}
-
-fn lock() -> MutexGuard<'static, State> {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl State {
