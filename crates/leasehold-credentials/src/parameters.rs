@@ -1,9 +1,8 @@
 use std::path::PathBuf;
 
 use leasehold::Error;
-use percent_encoding::percent_decode_str;
 
-use crate::{Password, TlsFiles};
+use crate::{Password, TlsFiles, percent_decoded};
 
 /// The parameters in the URL of a store that name files: `ca`, `cert`, `key`, and `password_file`.
 ///
@@ -107,13 +106,13 @@ impl FileParameters {
     /// The rule that the login breaks.
     pub fn login(&self, text: Option<&str>) -> Result<Option<Login>, String> {
         let (user, given) = match text.unwrap_or_default().split_once(':') {
-            Some((user, password)) => (user, Some(decoded(password)?)),
+            Some((user, password)) => (user, Some(percent_decoded(password)?)),
             None => (text.unwrap_or_default(), None),
         };
         let file = self.password_file(given.is_some())?;
         match given.map(Password::Text).or(file) {
             Some(password) => {
-                let user = decoded(user)?;
+                let user = percent_decoded(user)?;
                 Ok(Some(Login { user, password }))
             }
             None if text.is_none() => Ok(None),
@@ -134,13 +133,6 @@ impl FileParameters {
             file => Ok(file.clone().map(Password::File)),
         }
     }
-}
-
-fn decoded(text: &str) -> Result<String, String> {
-    let text = percent_decode_str(text).decode_utf8();
-    Ok(text
-        .map_err(|_| "a percent-encoded part is not UTF-8")?
-        .into_owned())
 }
 
 #[cfg(test)]

@@ -3,23 +3,16 @@
 use std::fmt;
 
 use leasehold::Error;
-use leasehold_credentials::{Login, TlsFiles};
+use leasehold_credentials::{HostPort, Login, TlsFiles};
 
 /// What the URL of a store says.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    pub(crate) servers: Vec<Server>,
+    pub(crate) servers: Vec<HostPort>,
     pub(crate) login: Option<Login>,
     pub(crate) tls: Option<TlsFiles>,
     /// In front of every key.
     pub(crate) prefix: String,
-}
-
-/// The address of a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Server {
-    pub(crate) host: String,
-    pub(crate) port: u16,
 }
 
 impl Settings {
@@ -32,22 +25,11 @@ impl Settings {
 /// Names the store: its servers, and the prefix of its locks. No credentials.
 impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let servers: Vec<String> = self.servers.iter().map(Server::to_string).collect();
+        let servers: Vec<String> = self.servers.iter().map(ToString::to_string).collect();
         write!(f, "etcd {}", servers.join(","))?;
         if !self.prefix.is_empty() {
             write!(f, ", prefix {:?}", self.prefix)?;
         }
         Ok(())
-    }
-}
-
-impl fmt::Display for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, port } = self;
-        if host.contains(':') {
-            write!(f, "[{host}]:{port}")
-        } else {
-            write!(f, "{host}:{port}")
-        }
     }
 }

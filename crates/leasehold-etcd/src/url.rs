@@ -1,20 +1,17 @@
 //! The URL of a store.
 
-use leasehold::store::is_printable;
-use leasehold::{Error, ErrorKind, Key};
-use leasehold_credentials::{FileParameters, TlsFiles};
-use percent_encoding::percent_decode_str;
+use leasehold::{Error, ErrorKind};
+use leasehold_credentials::{
+    FileParameters, HostPort, TlsFiles, checked_prefix, parameters, split_login, without_secrets,
+};
 
-use crate::settings::{Server, Settings};
+use crate::settings::Settings;
 
 /// The required form. Every refusal shows it.
 const SHAPE: &str = "etcd://[user:password@]host[:port][,host[:port]…], etcds:// for TLS, with the parameters \
      prefix, ca, cert, key and password_file";
 
 const DEFAULT_PORT: u16 = 2379;
-
-/// The longest prefix, in bytes.
-const PREFIX_MAX: usize = 128;
 
 /// The parameters after the `?`.
 #[derive(Default)]
@@ -27,7 +24,7 @@ impl Settings {
     /// Parses a URL. Opens nothing.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         Self::read(text).map_err(|rule| {
-            let shown = without_credentials(text);
+            let shown = without_secrets(text);
             let message = format!("store URL {shown:?}: {rule}; expected {SHAPE}");
             Error::new(ErrorKind::InvalidInput, message)
         })
@@ -51,19 +48,16 @@ impl Settings {
             );
         }
         let query = Query::read(query)?;
-        let (login, places) = match body.rsplit_once('@') {
-            Some((login, places)) => (Some(login), places),
-            None => (None, body),
-        };
+        let (login, hosts) = split_login(body);
         let login = query.files.login(login)?;
         if login.as_ref().is_some_and(|login| login.user.is_empty()) {
             return Err(
                 "no user: credentials are user:password@, or user@ with password_file=FILE".into(),
             );
         }
-        let servers: Vec<Server> = places
+        let servers = hosts
             .split(',')
-            .map(Server::read)
+            .map(|server| HostPort::parse(server, DEFAULT_PORT))
             .collect::<Result<_, _>>()?;
         let tls = query.tls(is_secure)?;
         Ok(Self {
@@ -78,9 +72,8 @@ impl Settings {
 impl Query {
     fn read(text: &str) -> Result<Self, String> {
         let mut query = Self::default();
-        for pair in text.split('&').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let value = decoded(value)?;
+        for parameter in parameters(text) {
+            let (name, value) = parameter?;
             if query.files.take(name, &value)? {
                 continue;
             }
@@ -89,15 +82,9 @@ impl Query {
                     "unknown parameter {name:?}: prefix, ca, cert, key and password_file are known"
                 ));
             }
-            if value.is_empty() {
-                return Err(format!("the parameter {name:?} is empty"));
-            }
-            if query.prefix.replace(value).is_some() {
+            if query.prefix.replace(checked_prefix(value)?).is_some() {
                 return Err(format!("the parameter {name:?} is given twice"));
             }
-        }
-        if let Some(prefix) = &query.prefix {
-            check_prefix(prefix)?;
         }
         Ok(query)
     }
@@ -106,80 +93,6 @@ impl Query {
     fn tls(&self, is_secure: bool) -> Result<Option<TlsFiles>, String> {
         self.files
             .tls(is_secure || self.files.name_tls(), "etcds://")
-    }
-}
-
-/// Refuses a prefix that, together with some name, makes one of the library's own keys.
-fn check_prefix(prefix: &str) -> Result<(), String> {
-    let reserved = Key::RESERVED_PREFIX;
-    if prefix.starts_with(reserved) || reserved.starts_with(prefix) {
-        return Err(format!(
-            "`prefix` {prefix:?} could make keys that begin with {reserved:?}, which is reserved"
-        ));
-    }
-    if prefix.len() > PREFIX_MAX || !prefix.chars().all(is_printable) {
-        return Err(format!(
-            "`prefix` is 1 to {PREFIX_MAX} bytes of printable characters, not {prefix:?}"
-        ));
-    }
-    Ok(())
-}
-
-impl Server {
-    fn read(text: &str) -> Result<Self, String> {
-        let (host, port) = match text.strip_prefix('[') {
-            Some(rest) => {
-                let parts = rest.split_once(']').ok_or("an IPv6 address without `]`")?;
-                let port = parts.1.strip_prefix(':');
-                (parts.0, port.or(parts.1.is_empty().then_some("")))
-            }
-            None => match text.rsplit_once(':') {
-                Some((host, port)) => (host, Some(port)),
-                None => (text, Some("")),
-            },
-        };
-        let bad_port = || "the port is not a number from 1 to 65535".to_owned();
-        let port = match port.ok_or_else(bad_port)? {
-            "" => DEFAULT_PORT,
-            digits => digits.parse().map_err(|_| bad_port())?,
-        };
-        if port == 0 {
-            return Err(bad_port());
-        }
-        if host.is_empty() {
-            return Err("no host".into());
-        }
-        if host.contains(':') && !text.starts_with('[') {
-            return Err("an IPv6 address goes in brackets".into());
-        }
-        let is_plausible = |c: char| !c.is_control() && !c.is_whitespace();
-        if !host.chars().all(is_plausible) {
-            return Err("the host has a blank or another character that no host name has".into());
-        }
-        let host = host.to_ascii_lowercase();
-        Ok(Self { host, port })
-    }
-}
-
-fn decoded(text: &str) -> Result<String, String> {
-    let bytes = percent_decode_str(text).decode_utf8();
-    let text = bytes.map_err(|_| "a percent-encoded part is not UTF-8")?;
-    Ok(text.into_owned())
-}
-
-/// Returns the URL without anything secret. The text before the last `@` may be a password, even if the URL
-/// is too broken to parse, and so may an unknown parameter.
-fn without_credentials(text: &str) -> String {
-    let (scheme, rest) = match text.split_once("://") {
-        Some((scheme, rest)) if scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
-            (format!("{scheme}://"), rest)
-        }
-        _ => (String::new(), text),
-    };
-    let shown = |rest: &str| rest.split('?').next().unwrap_or_default().to_owned();
-    match rest.rsplit_once('@') {
-        Some((_, rest)) => format!("{scheme}…@{}", shown(rest)),
-        None => format!("{scheme}{}", shown(rest)),
     }
 }
 
@@ -243,7 +156,7 @@ mod tests {
             ("etcd://:secret@h", "user:password@"),
             ("etcd://h?tls=1", r#"unknown parameter "tls""#),
             ("etcd://h?prefix=a&prefix=b", "is given twice"),
-            ("etcd://h?prefix=", "is empty"),
+            ("etcd://h?prefix=", "1 to 128 bytes"),
             ("etcd://h?prefix=lease", "reserved"),
             ("etcds://h?cert=/dev/null", "go together"),
             ("etcd://u:pw@h?password_file=/x", "one of them"),

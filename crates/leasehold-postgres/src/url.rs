@@ -4,8 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use leasehold::{Error, ErrorKind};
-use leasehold_credentials::{FileParameters, TlsFiles};
-use percent_encoding::percent_decode_str;
+use leasehold_credentials::{FileParameters, TlsFiles, percent_decoded, without_secrets};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
@@ -57,7 +56,7 @@ impl Settings {
     /// Parses `url` and checks every part of it. Opens nothing.
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
         Self::read(url).map_err(|rule| {
-            let shown = without_credentials(url);
+            let shown = without_secrets(url);
             let text = format!("store URL {shown:?}: {rule}; expected {SHAPE}");
             Error::new(ErrorKind::InvalidInput, text)
         })
@@ -81,7 +80,7 @@ impl Settings {
         let mut others = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').ok_or("a parameter without a value")?;
-            let value = decoded(value)?;
+            let value = percent_decoded(value)?;
             match ours(name) {
                 "schema" => schema = checked_schema(value)?,
                 "passfile" => passfile = Some(value.into()),
@@ -234,33 +233,10 @@ fn checked_schema(name: String) -> Result<String, String> {
     ))
 }
 
-fn decoded(text: &str) -> Result<String, String> {
-    let decoded = percent_decode_str(text).decode_utf8();
-    decoded
-        .map(std::borrow::Cow::into_owned)
-        .map_err(|_| "a parameter is not UTF-8".into())
-}
-
 /// Why the driver refuses the rest of a URL. Its errors name a parameter or a rule, and no value.
 fn rule_of(error: &tokio_postgres::Error) -> String {
     let source = std::error::Error::source(error);
     source.map_or_else(|| error.to_string(), ToString::to_string)
-}
-
-/// The URL without anything secret. The text before the last `@` may be a password, even if the URL is too broken to
-/// parse, and so may a parameter.
-fn without_credentials(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let place = rest.rsplit_once('@');
-    let shown = place.map_or(rest, |(_, place)| place);
-    let shown = shown.split('?').next().unwrap_or_default();
-    let hidden = if place.is_some() { "…@" } else { "" };
-    let scheme = if scheme.is_empty() {
-        String::new()
-    } else {
-        format!("{scheme}://")
-    };
-    format!("{scheme}{hidden}{shown}")
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use std::time::Duration;
 use leasehold::clock::within;
 use leasehold::env::Env;
 use leasehold::{Error, ErrorKind};
+use leasehold_credentials::HostPort;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::client::{self, Access, Code, Connection, Greeting, Lifetime, Op, Servers};
 use crate::store::ZooKeeperStore;
-use crate::url::Server;
 
 /// What an examination of an ensemble found.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ impl ZooKeeperStore {
         let session = within(&*env.clock, env.clock.now() + LIMIT * 3, asking).await;
         let silent = || Err(Error::new(ErrorKind::Unreachable, "no answer in time"));
         let session = session.unwrap_or_else(silent);
-        let is_loopback = |server: &Server| {
+        let is_loopback = |server: &HostPort| {
             let address = server.host.parse::<std::net::IpAddr>();
             server.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
         };
@@ -95,7 +95,7 @@ impl ZooKeeperStore {
 }
 
 /// Asks one server about itself. If it does not allow that, it must at least open a session.
-async fn facts(servers: &Servers, server: &Server, env: &Env) -> Result<ServerFacts, Error> {
+async fn facts(servers: &Servers, server: &HostPort, env: &Env) -> Result<ServerFacts, Error> {
     let began = env.clock.now();
     let asking = within(&*env.clock, began + LIMIT, srvr(servers, server));
     let silent = || {
@@ -113,7 +113,7 @@ async fn facts(servers: &Servers, server: &Server, env: &Env) -> Result<ServerFa
     Ok(facts)
 }
 
-async fn srvr(servers: &Servers, server: &Server) -> Result<String, Error> {
+async fn srvr(servers: &Servers, server: &HostPort) -> Result<String, Error> {
     let mut stream = servers.connect(server).await?;
     let broken = |error: std::io::Error| {
         let text = format!("{server} ends the connection");

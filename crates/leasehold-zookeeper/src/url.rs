@@ -4,13 +4,15 @@ use std::fmt;
 use std::time::Duration;
 
 use leasehold::{Error, ErrorKind};
-use leasehold_credentials::{FileParameters, Login, TlsFiles};
-use percent_encoding::percent_decode_str;
+use leasehold_credentials::{
+    FileParameters, HostPort, Login, TlsFiles, parameters, percent_decoded, split_login,
+    without_secrets,
+};
 
 /// The servers of an ensemble, where its locks are, and how to log in.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct EnsembleUrl {
-    pub(crate) servers: Vec<Server>,
+    pub(crate) servers: Vec<HostPort>,
     /// The node under which all locks are: `/` or a path without a slash at its end.
     pub(crate) root: String,
     /// The user and the password, for the scheme `digest`.
@@ -19,13 +21,6 @@ pub(crate) struct EnsembleUrl {
     pub(crate) timeout: Option<Duration>,
     /// How to encrypt; `None` for plain TCP.
     pub(crate) tls: Option<TlsFiles>,
-}
-
-/// The address of one server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Server {
-    pub(crate) host: String,
-    pub(crate) port: u16,
 }
 
 /// The required form. Every refusal shows it.
@@ -40,7 +35,7 @@ impl EnsembleUrl {
     /// Parses `text` and checks every part of it. Opens nothing.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         Self::read(text).map_err(|rule| {
-            let shown = without_credentials(text);
+            let shown = without_secrets(text);
             let text = format!("store URL {shown:?}: {rule}; expected {SHAPE}");
             Error::new(ErrorKind::InvalidInput, text)
         })
@@ -64,13 +59,10 @@ impl EnsembleUrl {
                     .into(),
             );
         }
-        let (login, hosts) = match place.rsplit_once('@') {
-            Some((login, hosts)) => (Some(login), hosts),
-            None => (None, place),
-        };
+        let (login, hosts) = split_login(place);
         let servers = hosts
             .split(',')
-            .map(Server::read)
+            .map(|server| HostPort::parse(server, DEFAULT_PORT))
             .collect::<Result<Vec<_>, _>>()?;
         let (files, timeout) = read_query(query)?;
         let login = files.login(login)?;
@@ -89,49 +81,6 @@ impl EnsembleUrl {
     /// The servers, without anything secret.
     pub(crate) fn hosts(&self) -> Vec<String> {
         self.servers.iter().map(ToString::to_string).collect()
-    }
-}
-
-impl Server {
-    fn read(text: &str) -> Result<Self, String> {
-        let (host, port) = match text.strip_prefix('[') {
-            Some(rest) => {
-                let (host, port) = rest.split_once(']').ok_or("an IPv6 address without `]`")?;
-                let port = port.strip_prefix(':').or(port.is_empty().then_some(""));
-                (
-                    host,
-                    port.ok_or("an IPv6 address, and something behind its `]`")?,
-                )
-            }
-            None => text.rsplit_once(':').unwrap_or((text, "")),
-        };
-        if host.contains(':') && !text.starts_with('[') {
-            return Err("an IPv6 address goes in brackets".into());
-        }
-        let plausible = |c: char| !c.is_control() && !c.is_whitespace() && c != '@';
-        if host.is_empty() || !host.chars().all(plausible) {
-            return Err("a host is missing, or has a character that no host name has".into());
-        }
-        let port = match port {
-            "" => DEFAULT_PORT,
-            digits => digits
-                .parse()
-                .ok()
-                .filter(|port| *port > 0)
-                .ok_or("a port is not a number from 1 to 65535")?,
-        };
-        let host = host.to_ascii_lowercase();
-        Ok(Self { host, port })
-    }
-}
-
-impl fmt::Display for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
-            write!(f, "[{}]:{}", self.host, self.port)
-        } else {
-            write!(f, "{}:{}", self.host, self.port)
-        }
     }
 }
 
@@ -163,9 +112,8 @@ fn check_user(user: &str) -> Result<(), String> {
 /// Reads the files and the session timeout.
 fn read_query(query: &str) -> Result<(FileParameters, Option<Duration>), String> {
     let (mut files, mut timeout) = (FileParameters::default(), None);
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').ok_or("a parameter without a value")?;
-        let value = decoded(value)?;
+    for parameter in parameters(query) {
+        let (name, value) = parameter?;
         if files.take(name, &value)? {
             continue;
         }
@@ -184,7 +132,7 @@ fn read_query(query: &str) -> Result<(FileParameters, Option<Duration>), String>
 fn read_root(path: Option<&str>) -> Result<String, String> {
     let path = match path {
         None => return Ok(DEFAULT_ROOT.into()),
-        Some(path) => decoded(path.trim_end_matches('/'))?,
+        Some(path) => percent_decoded(path.trim_end_matches('/'))?,
     };
     let is_valid = |part: &str| {
         !part.is_empty()
@@ -212,30 +160,6 @@ fn read_timeout(text: &str) -> Result<Duration, String> {
     let in_range = millis.filter(|millis| (1..=i32::MAX as u64).contains(millis));
     let millis = in_range.ok_or("`timeout` is a number with the unit ms or s, such as 10s")?;
     Ok(Duration::from_millis(millis))
-}
-
-fn decoded(text: &str) -> Result<String, String> {
-    let text = percent_decode_str(text).decode_utf8();
-    Ok(text
-        .map_err(|_| "a percent-encoded part is not UTF-8")?
-        .into_owned())
-}
-
-/// Returns the URL without anything secret. The text before the last `@` may be a password, even if the URL is too
-/// broken to parse.
-fn without_credentials(text: &str) -> String {
-    let (scheme, rest) = match text.split_once("://") {
-        Some((scheme, rest)) if scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
-            (format!("{scheme}://"), rest)
-        }
-        _ => (String::new(), text),
-    };
-    let (hidden, rest) = match rest.rsplit_once('@') {
-        Some((_, rest)) => ("…@", rest),
-        None => ("", rest),
-    };
-    let rest = rest.split('?').next().unwrap_or_default();
-    format!("{scheme}{hidden}{rest}")
 }
 
 #[cfg(test)]
@@ -282,9 +206,9 @@ mod tests {
         for (text, rule) in [
             ("a:2181", "no scheme"),
             ("http://a", r#"unknown scheme "http""#),
-            ("zk://", "a host is missing"),
-            ("zk://a,,b", "a host is missing"),
-            ("zk://a b", "a character that no host name has"),
+            ("zk://", "no host"),
+            ("zk://a,,b", "no host"),
+            ("zk://a b", "a blank"),
             ("zk://a:0", "1 to 65535"),
             ("zk://::1", "brackets"),
             ("zk://[::1", "without `]`"),

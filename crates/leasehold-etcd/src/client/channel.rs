@@ -5,13 +5,12 @@ use std::sync::Arc;
 use http::Uri;
 use hyper_util::rt::TokioIo;
 use leasehold::{Error, ErrorKind};
-use leasehold_credentials::{TlsClient, TlsFiles, TlsStream, handshake};
+use leasehold_credentials::{HostPort, TlsClient, TlsFiles, TlsStream, handshake};
 use tokio::net::TcpStream;
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 
 use super::failure::shown;
-use crate::settings::Server;
 
 /// The name of HTTP/2 in a TLS handshake.
 const HTTP2: &[u8] = b"h2";
@@ -22,7 +21,10 @@ pub(super) fn encryption(files: TlsFiles) -> Arc<TlsClient> {
 }
 
 /// Connects to a server. The channel connects again by itself, with the files as they are then.
-pub(super) async fn open(server: &Server, tls: Option<&Arc<TlsClient>>) -> Result<Channel, Error> {
+pub(super) async fn open(
+    server: &HostPort,
+    tls: Option<&Arc<TlsClient>>,
+) -> Result<Channel, Error> {
     let endpoint = Endpoint::from_shared(format!("http://{server}")).map_err(unusable)?;
     let endpoint = endpoint.tcp_nodelay(true);
     let Some(tls) = tls else {
@@ -39,7 +41,7 @@ pub(super) async fn open(server: &Server, tls: Option<&Arc<TlsClient>>) -> Resul
     connected.map_err(unreachable)
 }
 
-async fn encrypted(server: &Server, tls: &TlsClient) -> Result<TlsStream<TcpStream>, Error> {
+async fn encrypted(server: &HostPort, tls: &TlsClient) -> Result<TlsStream<TcpStream>, Error> {
     let config = tls.config().await?;
     let stream = TcpStream::connect((server.host.as_str(), server.port)).await;
     let stream = stream.map_err(|error| {

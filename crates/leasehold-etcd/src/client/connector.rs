@@ -5,14 +5,14 @@ use std::time::Duration;
 use leasehold::clock::within;
 use leasehold::store::{LockRequest, SessionContext, locked};
 use leasehold::{Error, ErrorKind};
-use leasehold_credentials::TlsClient;
+use leasehold_credentials::{HostPort, TlsClient};
 use tonic::metadata::AsciiMetadataValue;
 
 use super::caller::Caller;
 use super::channel;
 use super::connection::Connection;
 use crate::proto::AuthenticateRequest;
-use crate::settings::{Server, Settings};
+use crate::settings::Settings;
 
 /// Opens connections, and keeps the current one.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl Connector {
     }
 
     /// Connects to one server, and logs in.
-    async fn open(&self, server: &Server) -> Result<Caller, Error> {
+    async fn open(&self, server: &HostPort) -> Result<Caller, Error> {
         let channel = channel::open(server, self.tls.as_ref()).await?;
         let Some(login) = &self.settings.login else {
             return Ok(Caller::new(channel, None));

@@ -5,6 +5,7 @@ use futures_util::future;
 use leasehold::Error;
 use leasehold::env::Env;
 use leasehold::store::{LockRequest, SessionContext};
+use leasehold_credentials::HostPort;
 use tokio::runtime::Handle;
 
 use super::EtcdStore;
@@ -14,7 +15,7 @@ use crate::proto::{
     Compare, LeaseGrantRequest, LeaseRevokeRequest, MemberListRequest, Operation, PutRequest,
     StatusRequest, TxnRequest,
 };
-use crate::settings::{Server, Settings};
+use crate::settings::Settings;
 
 /// How long each question may take.
 const LIMIT: Duration = LockRequest::LIMIT_MAX;
@@ -110,7 +111,7 @@ fn client_of(settings: Arc<Settings>) -> EtcdClient {
     EtcdClient::new(settings, context, None)
 }
 
-async fn facts(settings: &Settings, server: &Server) -> ServerFacts {
+async fn facts(settings: &Settings, server: &HostPort) -> ServerFacts {
     let mut alone = settings.clone();
     alone.servers = vec![server.clone()];
     let client = client_of(Arc::new(alone));

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::percent::decoded;
+use leasehold_credentials::{HostPort, percent_decoded};
 
 /// The address on which a server listens. Two equal addresses are one server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -13,40 +13,7 @@ pub(crate) enum Address {
 const DEFAULT_PORT: u16 = 6379;
 
 pub(super) fn tcp_address(place: &str, tls: bool) -> Result<Address, String> {
-    let (host, port) = match place.strip_prefix('[') {
-        Some(rest) => {
-            let (host, port) = rest.split_once(']').ok_or("an IPv6 address without `]`")?;
-            (
-                host,
-                port.strip_prefix(':').or(port.is_empty().then_some("")),
-            )
-        }
-        None => match place.rsplit_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (place, Some("")),
-        },
-    };
-    let bad_port = || "the port is not a number from 1 to 65535".to_owned();
-    let port = match port.ok_or_else(bad_port)? {
-        "" => DEFAULT_PORT,
-        digits => digits.parse().map_err(|_| bad_port())?,
-    };
-    let plausible = |c: char| !c.is_control() && !c.is_whitespace() && c != '@';
-    if host.is_empty() || !host.chars().all(plausible) || port == 0 {
-        return Err(match (port, host) {
-            (0, _) => bad_port(),
-            (_, "") => "no host".into(),
-            _ => "the host has a blank or another character that no host name has".into(),
-        });
-    }
-    if host.contains(':') && !place.starts_with('[') {
-        return Err(
-            "an IPv6 address goes in brackets, and `/`, `?` and `:` in a password \
-             are percent-encoded"
-                .into(),
-        );
-    }
-    let host = host.to_ascii_lowercase();
+    let HostPort { host, port } = HostPort::parse(place, DEFAULT_PORT)?;
     Ok(Address::Tcp { host, port, tls })
 }
 
@@ -56,7 +23,7 @@ pub(super) fn unix_address(place: &str, path: Option<&str>) -> Result<Address, S
     }
     match path {
         Some(path) if place.is_empty() && !path.is_empty() => {
-            let path = decoded(path)?;
+            let path = percent_decoded(path)?;
             if path.chars().any(char::is_control) {
                 return Err("the path of a Unix socket has no control characters".into());
             }

@@ -1,13 +1,12 @@
 mod address;
 mod list;
-mod percent;
 mod query;
 
 use std::fmt;
 
 use leasehold::store::MemberId;
 use leasehold::{Error, ErrorKind};
-use leasehold_credentials::{Login, TlsFiles};
+use leasehold_credentials::{Login, TlsFiles, split_login, without_secrets};
 
 pub(crate) use address::Address;
 use address::{tcp_address, unix_address};
@@ -36,7 +35,7 @@ impl RedisUrl {
     /// Parses `text` and checks every part of it. Opens nothing.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let refuse = |rule: &str| {
-            let shown = without_credentials(text);
+            let shown = without_secrets(text);
             let message = format!("store URL {shown:?}: {rule}; expected {SHAPE}");
             Error::new(ErrorKind::InvalidInput, message)
         };
@@ -69,10 +68,7 @@ impl RedisUrl {
             Some((connector, rest)) => (connector, Some(rest)),
             None => (body, None),
         };
-        let (login, place) = match connector.rsplit_once('@') {
-            Some((login, place)) => (Some(login), place),
-            None => (None, connector),
-        };
+        let (login, place) = split_login(connector);
         let login = query.files.login(login)?;
         let (address, database) = match tls {
             Some(tls) => {
@@ -140,24 +136,6 @@ impl RedisUrl {
 pub(crate) fn user_of(login: Option<&Login>) -> &str {
     let user = login.map_or("", |login| login.user.as_str());
     if user.is_empty() { "default" } else { user }
-}
-
-/// Returns the URL without anything secret. The text before the last `@` may be a password, even if the URL
-/// is too broken to parse, and so may an unknown parameter.
-fn without_credentials(text: &str) -> String {
-    let (scheme, rest) = match text.split_once("://") {
-        Some((scheme, rest)) if scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
-            (format!("{scheme}://"), rest)
-        }
-        _ => (String::new(), text),
-    };
-    match rest.rsplit_once('@') {
-        Some((_, rest)) => {
-            let rest = rest.split('?').next().unwrap_or_default();
-            format!("{scheme}…@{rest}")
-        }
-        None => format!("{scheme}{}", rest.split('?').next().unwrap_or_default()),
-    }
 }
 
 #[cfg(test)]

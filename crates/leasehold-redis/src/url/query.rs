@@ -1,13 +1,6 @@
 use std::mem;
 
-use leasehold::Key;
-use leasehold::store::is_printable;
-use leasehold_credentials::FileParameters;
-
-use super::percent::decoded;
-
-/// The longest `?id=` and `?prefix=`, in bytes.
-const NAME_BYTES_MAX: usize = 128;
+use leasehold_credentials::{FileParameters, checked_name, checked_prefix, parameters};
 
 /// The parameters after the `?`.
 #[derive(Default)]
@@ -22,9 +15,8 @@ pub(super) struct Query {
 impl Query {
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let mut query = Self::default();
-        for pair in text.split('&').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let value = decoded(value)?;
+        for parameter in parameters(text) {
+            let (name, value) = parameter?;
             if query.files.take(name, &value)? {
                 continue;
             }
@@ -47,26 +39,4 @@ impl Query {
         }
         Ok(query)
     }
-}
-
-fn checked_name(name: &str, value: String) -> Result<String, String> {
-    let fits = !value.is_empty() && value.len() <= NAME_BYTES_MAX;
-    if fits && value.chars().all(is_printable) {
-        return Ok(value);
-    }
-    Err(format!(
-        "`{name}` is 1 to {NAME_BYTES_MAX} bytes of printable characters, not {value:?}"
-    ))
-}
-
-/// Refuses a prefix that, together with some name, makes one of the library's own keys.
-fn checked_prefix(value: String) -> Result<String, String> {
-    let value = checked_name("prefix", value)?;
-    let reserved = Key::RESERVED_PREFIX;
-    if value.starts_with(reserved) || reserved.starts_with(&value) {
-        return Err(format!(
-            "`prefix` {value:?} could make keys that begin with {reserved:?}, which is reserved"
-        ));
-    }
-    Ok(value)
 }

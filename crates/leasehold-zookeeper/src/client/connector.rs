@@ -7,7 +7,7 @@ use std::time::Duration;
 use leasehold::clock::{Clock, within};
 use leasehold::env::Env;
 use leasehold::{Error, ErrorKind};
-use leasehold_credentials::{TlsClient, handshake};
+use leasehold_credentials::{HostPort, TlsClient, handshake};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -15,7 +15,7 @@ use super::connection::{Connection, connection};
 use super::jute::{Decoder, Encoder, Malformed};
 use super::line::{Line, Stream};
 use super::shared::Opened;
-use crate::url::{EnsembleUrl, Server};
+use crate::url::EnsembleUrl;
 
 /// The servers of an ensemble, and how to log in.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Servers {
     /// The same on one server.
     pub(crate) async fn open_on(
         &self,
-        server: &Server,
+        server: &HostPort,
         resumed: Option<&Credentials>,
         timeout: Duration,
         clock: &Arc<dyn Clock>,
@@ -107,7 +107,7 @@ impl Servers {
 
     async fn greet(
         &self,
-        server: &Server,
+        server: &HostPort,
         resumed: Option<&Credentials>,
         timeout: Duration,
         clock: &Arc<dyn Clock>,
@@ -153,7 +153,7 @@ impl Servers {
     }
 
     /// Connects to a server.
-    pub(crate) async fn connect(&self, server: &Server) -> Result<Box<dyn Stream>, Error> {
+    pub(crate) async fn connect(&self, server: &HostPort) -> Result<Box<dyn Stream>, Error> {
         let address = (server.host.as_str(), server.port);
         let stream = TcpStream::connect(address).await.map_err(|error| {
             let text = format!("no connection to {server}: {error}");
