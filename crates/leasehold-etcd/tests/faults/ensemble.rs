@@ -1,12 +1,9 @@
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use leasehold_testkit::faults::{History, ProtectedResource, Proxy};
+use leasehold::blocking::Client;
+use leasehold_etcd::EtcdStore;
+use leasehold_testkit::faults::{History, ProtectedResource, Proxy, Workers};
 use leasehold_testkit::servers::{EtcdServer, EtcdSet, until};
-
-use crate::worker::{self, Plan};
 
 /// How many workers share the lock, each with a client of its own.
 const WORKERS: usize = 4;
@@ -14,10 +11,12 @@ const WORKERS: usize = 4;
 /// The TTL of their leases.
 pub(crate) const TTL: Duration = Duration::from_secs(3);
 
+/// How long a worker waits for the lock before it reports that it did not get it.
+const WAIT: Duration = Duration::from_secs(5);
+
 /// Three servers, the paths to them, the workers that share a lock over them, and the record that the lock protects.
 pub(crate) struct Ensemble {
-    workers: Vec<JoinHandle<()>>,
-    stop: Arc<AtomicBool>,
+    workers: Workers,
     /// By member.
     pub(crate) paths: Vec<Proxy>,
     pub(crate) servers: EtcdSet,
@@ -32,23 +31,16 @@ impl Ensemble {
             .map(|server| Proxy::to(server.port()))
             .collect();
         let resource = ProtectedResource::open();
-        let stop = Arc::<AtomicBool>::default();
-        let worker = |number: usize| {
+        let workers = Workers::start(WORKERS, &resource.path(), |number| {
             // Each worker begins with another member.
             let ports = (0..paths.len()).map(|place| paths[(place + number) % paths.len()].port());
             let servers: Vec<String> = ports.map(|port| format!("127.0.0.1:{port}")).collect();
-            let plan = Plan {
-                number,
-                url: format!("etcd://{}", servers.join(",")),
-                resource: resource.path(),
-                stop: Arc::clone(&stop),
-            };
-            let thread = Builder::new().name(format!("worker {number}"));
-            thread.spawn(move || worker::work(&plan)).unwrap()
-        };
+            let url = format!("etcd://{}", servers.join(","));
+            let client = Client::new(EtcdStore::new(&url).unwrap());
+            client.lock("the-record").ttl(TTL).wait(WAIT)
+        });
         let ensemble = Self {
-            workers: (0..WORKERS).map(worker).collect(),
-            stop,
+            workers,
             paths,
             servers,
             resource,
@@ -77,18 +69,9 @@ impl Ensemble {
     }
 
     /// Ends the workers, and returns everything that happened.
-    pub(crate) fn finish(mut self) -> History {
-        self.stop.store(true, Ordering::SeqCst);
-        for worker in std::mem::take(&mut self.workers) {
-            worker.join().expect("a worker that ends well");
-        }
+    pub(crate) fn finish(self) -> History {
+        self.workers.stop();
         self.resource.history()
-    }
-}
-
-impl Drop for Ensemble {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::SeqCst);
     }
 }
 

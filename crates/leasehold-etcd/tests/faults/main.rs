@@ -9,7 +9,6 @@
 )]
 
 mod ensemble;
-mod worker;
 
 use std::time::Duration;
 

@@ -3,21 +3,18 @@
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::Builder;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use leasehold::clock::{BootInstant, Clock as _, SystemClock};
+use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::env::Entropy as _;
 use leasehold::store::background;
 use leasehold::{Client, Guard, Lock};
 use leasehold_postgres::PostgresStore;
-use leasehold_testkit::SeededEntropy;
 use leasehold_testkit::faults::ResourceClient;
+use leasehold_testkit::{SecondProcess, SeededEntropy};
+use tokio::runtime::Builder;
 use tokio_postgres::NoTls;
-
-use leasehold_testkit::SecondProcess;
 
 pub(crate) const VERB: &str = "--worker";
 
@@ -28,9 +25,6 @@ pub(crate) const TTL: Duration = Duration::from_secs(2);
 
 /// How long a worker waits for the lock before it reports that it did not get it.
 const WAIT: Duration = Duration::from_secs(1);
-
-/// The pause between two looks at the guard during the work.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// A record in the database of the locks, and the log of those that changed it.
 pub(crate) const TABLES: &str = "create table counter (value bigint); insert into counter values (0); \
@@ -57,15 +51,10 @@ pub(crate) fn main(arguments: &[&str]) -> ExitCode {
         store,
         data: (*data).to_owned(),
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&stop);
-    let listening = Builder::new().spawn(move || {
-        // The input is closed, however reading ends.
-        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
-        told.store(true, Ordering::SeqCst);
-    });
-    listening.expect("a thread");
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    let stop = SecondProcess::input_ended();
+    // The thread of the runtime drives connections while the worker works.
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
         .enable_all()
         .build();
     runtime.expect("a runtime").block_on(async {
@@ -88,60 +77,18 @@ struct Worker {
 impl Worker {
     async fn round(&mut self) -> io::Result<()> {
         let barging = self.chance.next_u64().is_multiple_of(4);
+        let least = Duration::from_millis(2 + self.chance.next_u64() % 20);
         let asked = SystemClock.now();
         let guard = match self.lock.clone().barging(barging).acquire().await {
             Ok(guard) => guard,
             Err(error) => return self.resource.refused(self.number, &error.to_string()),
         };
-        let granted = SystemClock.now();
-        let fence = guard.fence().get();
-        let stay = self.resource.granted(self.number, fence, asked, granted)?;
-        let stay = stay.max(Duration::from_millis(2 + self.chance.next_u64() % 20));
-        let mut valid_until = None;
-        let left = self.work(&guard, stay, &mut valid_until).await?;
+        self.resource.work(self.number, asked, &guard, least)?;
         // It may fail: the server is broken now and then.
         let _ = self.commit(&guard).await;
-        self.resource.left(fence, valid_until, left)?;
         // The grants to other workers show whether the lease was released.
         let _ = guard.release().await;
         Ok(())
-    }
-
-    /// Reads, works, checks that it still holds the lock, and writes. The write takes as long as the work, since no program
-    /// can act in the same instant as its check.
-    async fn work(
-        &mut self,
-        guard: &Guard,
-        stay: Duration,
-        valid_until: &mut Option<BootInstant>,
-    ) -> io::Result<BootInstant> {
-        let plain = self.resource.plain_read()?;
-        let base = self.resource.read(guard.fence().get())?;
-        let end = SystemClock.now() + stay / 2;
-        let still_valid = loop {
-            let now = SystemClock.now();
-            if !guard.is_valid() {
-                break false;
-            }
-            *valid_until = Some(now);
-            if now >= end {
-                break true;
-            }
-            SystemClock.sleep_until(end.min(now + LOOK)).await;
-        };
-        if still_valid {
-            SystemClock.sleep_until(SystemClock.now() + stay / 2).await;
-            self.resource.plain_add_one(plain)?;
-        }
-        // A program without this check would write now, and only the fence could stop it.
-        if let Some(base) = base {
-            self.resource.add_one(guard.fence().get(), base)?;
-        }
-        let left = SystemClock.now();
-        if guard.is_valid() {
-            *valid_until = Some(left);
-        }
-        Ok(left)
     }
 
     /// Adds one in a transaction that checks the fence, whether or not the guard is still valid.

@@ -1,20 +1,17 @@
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::Builder;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use leasehold::blocking::{Client, Election, Guard, Leadership, Lock};
-use leasehold::clock::{BootInstant, Clock, SystemClock};
+use leasehold::clock::{Clock, SystemClock};
 use leasehold::env::Entropy;
 use leasehold_redis::TrustRules;
-use leasehold_testkit::SeededEntropy;
 use leasehold_testkit::faults::ResourceClient;
+use leasehold_testkit::{SecondProcess, SeededEntropy};
 
 use crate::set::{self, MAX_TTL, TTL};
-use leasehold_testkit::SecondProcess;
 
 pub(crate) const VERB: &str = "--worker";
 
@@ -23,9 +20,6 @@ pub(crate) const LOCK: &str = "the-record";
 
 /// How long a worker waits for the lock before it reports that it did not get it.
 const WAIT: Duration = Duration::from_secs(1);
-
-/// The pause between two looks at the guard during the work.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// The argument that gives a worker its trust rules.
 const RULES: [(&str, TrustRules); 2] = [
@@ -92,14 +86,7 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
             Way::Election => Contender::Election(client.election(LOCK).ttl(TTL).wait(WAIT)),
         },
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&stop);
-    let listening = Builder::new().spawn(move || {
-        // The input is closed, however reading ends.
-        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
-        told.store(true, Ordering::SeqCst);
-    });
-    listening.expect("a thread");
+    let stop = SecondProcess::input_ended();
     while !stop.load(Ordering::SeqCst) {
         worker.round().expect("the resource");
     }
@@ -158,66 +145,15 @@ impl Worker {
         // A waiter in the queue asks rarely, so the renewer would notice a forgotten lease before any
         // waiter. A barging waiter asks all the time.
         let barging = self.chance.next_u64().is_multiple_of(2);
+        let least = Duration::from_millis(2 + self.chance.next_u64() % 20);
         let asked = SystemClock.now();
-        let pass = match self.contender.enter(barging) {
-            Ok(pass) => pass,
-            Err(error) => return self.resource.refused(self.number, &error.to_string()),
-        };
-        let granted = SystemClock.now();
-        let guard = pass.guard();
-        let fence = guard.fence().get();
-        let stay = self.resource.granted(self.number, fence, asked, granted)?;
-        let stay = stay.max(Duration::from_millis(2 + self.chance.next_u64() % 20));
-        let mut valid_until = None;
-        let left = self.work(guard, fence, stay, &mut valid_until)?;
-        self.resource.left(fence, valid_until, left)?;
-        pass.leave();
-        Ok(())
-    }
-
-    /// Reads, works, checks that it still holds the lock, and writes. The write takes as long as the work,
-    /// since no program can act in the same instant as its check.
-    fn work(
-        &mut self,
-        guard: &leasehold::Guard,
-        fence: u64,
-        stay: Duration,
-        valid_until: &mut Option<BootInstant>,
-    ) -> io::Result<BootInstant> {
-        let plain = self.resource.plain_read()?;
-        let base = self.resource.read(fence)?;
-        let end = SystemClock.now() + stay / 2;
-        let still_valid = loop {
-            let now = SystemClock.now();
-            if !guard.is_valid() {
-                break false;
+        match self.contender.enter(barging) {
+            Ok(pass) => {
+                let worked = self.resource.work(self.number, asked, pass.guard(), least);
+                pass.leave();
+                worked
             }
-            *valid_until = Some(now);
-            if now >= end {
-                break true;
-            }
-            pause(LOOK.min(end.since(now)));
-        };
-        if still_valid {
-            pause(stay / 2);
-            self.resource.plain_add_one(plain)?;
+            Err(error) => self.resource.refused(self.number, &error.to_string()),
         }
-        // A program without this check would write now, and only the fence could stop it.
-        if let Some(base) = base {
-            self.resource.add_one(fence, base)?;
-        }
-        let left = SystemClock.now();
-        if guard.is_valid() {
-            *valid_until = Some(left);
-        }
-        Ok(left)
     }
-}
-
-fn pause(span: Duration) {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the work that takes time"
-    )]
-    std::thread::sleep(span);
 }

@@ -14,6 +14,8 @@ mod outages;
 #[cfg(feature = "internal")]
 mod protected_resource;
 mod proxy;
+#[cfg(feature = "internal")]
+mod worker;
 
 #[cfg(feature = "internal")]
 #[doc(hidden)]
@@ -24,6 +26,7 @@ pub use {
     history::{Entry, History, Hold},
     outages::Outages,
     protected_resource::{ProtectedResource, ResourceClient},
+    worker::Workers,
 };
 
 pub use proxy::{Cut, NetworkFault, Proxy};

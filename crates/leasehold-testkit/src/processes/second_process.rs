@@ -1,5 +1,8 @@
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -30,6 +33,23 @@ impl SecondProcess {
             .expect("this program, once more");
         let output = BufReader::new(child.stdout.take().expect("a pipe"));
         Self { child, output }
+    }
+
+    /// Returns a flag that is set when the input of this process ends. For the second process itself.
+    ///
+    /// # Panics
+    ///
+    /// If no thread can be started.
+    pub fn input_ended() -> Arc<AtomicBool> {
+        let ended = Arc::<AtomicBool>::default();
+        let told = Arc::clone(&ended);
+        let listening = Builder::new().spawn(move || {
+            // The input is closed, however reading ends.
+            let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+            told.store(true, Ordering::SeqCst);
+        });
+        listening.expect("a thread");
+        ended
     }
 
     /// Sends it a line.

@@ -8,21 +8,24 @@
 )]
 
 mod fault;
-mod worker;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
+use leasehold::blocking::Client;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
-use leasehold_testkit::faults::{Findings, History, ProtectedResource, Proxy};
+use leasehold_testkit::faults::{Findings, History, ProtectedResource, Proxy, Workers};
 use leasehold_testkit::servers::{Zookeeper, until};
+use leasehold_zookeeper::ZooKeeperStore;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use fault::Fault;
-use worker::Workers;
 
 /// How many clients share the lock.
 const WORKERS: usize = 4;
+
+/// The TTL of their leases, and how long each waits for the lock before it reports that it did not get it.
+const TTL: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
@@ -47,7 +50,10 @@ fn survives(fault: Fault) -> Result<(), Failed> {
     let proxies: Vec<Proxy> = servers.ports().into_iter().map(Proxy::to).collect();
     let url = servers.url_at(proxies.iter().map(Proxy::port)) + "/faults?timeout=2s";
     let resource = ProtectedResource::open();
-    let workers = Workers::start(WORKERS, &url, &resource.path());
+    let workers = Workers::start(WORKERS, &resource.path(), |_| {
+        let client = Client::new(ZooKeeperStore::new(&url).unwrap());
+        client.lock("the-record").ttl(TTL).wait(TTL)
+    });
     until_granted(&resource, "before the fault");
     let end = SystemClock.now() + Duration::from_secs(seconds);
     loop {
