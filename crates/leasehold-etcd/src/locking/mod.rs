@@ -9,4 +9,6 @@ mod transactions;
 pub(crate) use entry::{Entry, State, Stored};
 pub(crate) use names::{Names, Position, SharedLease, lease_id};
 pub(crate) use order::{Decision, Standing, decide};
-pub(crate) use transactions::{Attempt, Condition, Look, Step, one_key, proposal, read_pass_on};
+pub(crate) use transactions::{
+    Attempt, Condition, Look, Step, one_key, proposal, range, read_pass_on,
+};

@@ -9,12 +9,12 @@ use leasehold::store::LockRequest;
 use leasehold::{Fence, Mode};
 
 use super::entry::{Entry, Stored};
-use super::names::{Names, Position};
+use super::names::{Names, Position, Range};
 use super::order::Standing;
 use crate::proto::{
-    Compare, CompareResult, CompareTarget, CompareValue, DeleteRangeRequest, Operation,
-    OperationAnswer, PutRequest, RangeRequest, RangeResponse, RequestOp, SortOrder, SortTarget,
-    TxnRequest, TxnResponse,
+    Compare, CompareResult, CompareValue, DeleteRangeRequest, Operation, OperationAnswer,
+    PutRequest, RangeRequest, RangeResponse, RequestOp, SortOrder, SortTarget, TxnRequest,
+    TxnResponse,
 };
 
 /// One attempt to take a lock, with the key that its owner writes.
@@ -155,33 +155,18 @@ impl Attempt<'_> {
     }
 
     fn still_queued(&self, created: i64) -> Compare {
-        Compare {
-            result: CompareResult::Equal as i32,
-            target: CompareTarget::CreateRevision as i32,
-            key: self.key(),
-            value: Some(CompareValue::CreateRevision(created)),
-            range_end: Vec::new(),
-        }
+        let value = CompareValue::CreateRevision(created);
+        Compare::one(self.key(), CompareResult::Equal, value)
     }
 
     /// Draws the fence if it is greater than the last one, and writes it with the entry. A lock without a last fence
     /// has no key to compare.
     fn draw(&self, fence: Fence) -> TxnRequest {
         let key = self.names.fence(&self.request.key);
-        let is_first = Compare {
-            result: CompareResult::Equal as i32,
-            target: CompareTarget::CreateRevision as i32,
-            key: key.clone(),
-            value: Some(CompareValue::CreateRevision(0)),
-            range_end: Vec::new(),
-        };
-        let is_greater = Compare {
-            result: CompareResult::Less as i32,
-            target: CompareTarget::Value as i32,
-            key: key.clone(),
-            value: Some(CompareValue::Value(fence_text(fence))),
-            range_end: Vec::new(),
-        };
+        let absent = CompareValue::CreateRevision(0);
+        let is_first = Compare::one(key.clone(), CompareResult::Equal, absent);
+        let proposed = CompareValue::Value(fence_text(fence));
+        let is_greater = Compare::one(key.clone(), CompareResult::Less, proposed);
         let puts = vec![
             self.put(Some(fence)),
             put(key.clone(), fence_text(fence), self.fence_lease),
@@ -228,8 +213,8 @@ impl Attempt<'_> {
         operations.push(Operation::Range(self.entries(before, self.page())).into());
         if let Standing::Queued(_) = self.standing {
             // Those ahead have later revisions.
-            let (key, range_end) = self.names.ahead(&self.request.key);
-            operations.push(Operation::Range(range(key, range_end)).into());
+            let ahead = range(self.names.ahead(&self.request.key));
+            operations.push(Operation::Range(ahead).into());
             operations.push(get(self.key()));
         }
         operations
@@ -247,13 +232,12 @@ impl Attempt<'_> {
     /// Returns the request for up to `limit` entries that were created up to the revision `up_to`, the latest first; 0
     /// stands for no limit.
     pub(crate) fn entries(&self, up_to: i64, limit: i64) -> RangeRequest {
-        let (key, range_end) = self.names.all(&self.request.key);
         RangeRequest {
             limit,
             sort_order: SortOrder::Descending as i32,
             sort_target: SortTarget::CreateRevision as i32,
             max_create_revision: up_to,
-            ..range(key, range_end)
+            ..range(self.names.all(&self.request.key))
         }
     }
 
@@ -351,56 +335,25 @@ fn fence_text(fence: Fence) -> Vec<u8> {
     format!("{:020}", fence.get()).into_bytes()
 }
 
-type Range = (Vec<u8>, Vec<u8>);
-
 /// No key is in the range.
 fn is_empty(range: Range) -> Compare {
-    compare_range(
-        range,
-        CompareResult::Equal,
-        CompareTarget::CreateRevision,
-        CompareValue::CreateRevision(0),
-    )
+    Compare::all(range, CompareResult::Equal, CompareValue::CreateRevision(0))
 }
 
 /// Each key in the range was created at this revision or later.
 fn comes_after(range: Range, created: i64) -> Compare {
     let value = CompareValue::CreateRevision(created - 1);
-    compare_range(
-        range,
-        CompareResult::Greater,
-        CompareTarget::CreateRevision,
-        value,
-    )
+    Compare::all(range, CompareResult::Greater, value)
 }
 
 /// No key in the range was written after the revision. Keys may have been deleted.
 fn is_unchanged(range: Range, revision: i64) -> Compare {
     let value = CompareValue::ModRevision(revision + 1);
-    compare_range(
-        range,
-        CompareResult::Less,
-        CompareTarget::ModRevision,
-        value,
-    )
+    Compare::all(range, CompareResult::Less, value)
 }
 
-fn compare_range(
-    (key, range_end): Range,
-    result: CompareResult,
-    target: CompareTarget,
-    value: CompareValue,
-) -> Compare {
-    Compare {
-        result: result as i32,
-        target: target as i32,
-        key,
-        value: Some(value),
-        range_end,
-    }
-}
-
-fn range(key: Vec<u8>, range_end: Vec<u8>) -> RangeRequest {
+/// Returns the request for all keys in a range.
+pub(crate) fn range((key, range_end): Range) -> RangeRequest {
     RangeRequest {
         key,
         range_end,
@@ -410,7 +363,7 @@ fn range(key: Vec<u8>, range_end: Vec<u8>) -> RangeRequest {
 
 /// Returns the request for one key.
 pub(crate) fn one_key(key: Vec<u8>) -> RangeRequest {
-    range(key, Vec::new())
+    range((key, Vec::new()))
 }
 
 fn get(key: Vec<u8>) -> RequestOp {

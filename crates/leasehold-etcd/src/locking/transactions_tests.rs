@@ -167,13 +167,10 @@ fn lock_passes_on_only_from_an_unchanged_entry() {
     let attempt = attempt(&names, &request, Standing::Queued(30));
     let fence = Fence::new(9).unwrap();
     let question = attempt.pass_on((b"job/2", 20), 30, fence);
+    let created = CompareValue::CreateRevision(30);
     let compares = [
         Compare::is_at(b"job/2", 20),
-        Compare {
-            target: CompareTarget::CreateRevision as i32,
-            value: Some(CompareValue::CreateRevision(30)),
-            ..Compare::is_at(b"job/1f", 0)
-        },
+        Compare::one(b"job/1f".into(), CompareResult::Equal, created),
     ];
     assert_eq!(question.compare, compares);
     assert!(question.failure.is_empty(), "otherwise nothing changes");

@@ -125,7 +125,7 @@ pub(crate) struct Compare {
     pub(crate) target: i32,
     #[prost(bytes = "vec", tag = "3")]
     pub(crate) key: Vec<u8>,
-    #[prost(oneof = "CompareValue", tags = "5, 6, 7, 8")]
+    #[prost(oneof = "CompareValue", tags = "5, 6, 7")]
     pub(crate) value: Option<CompareValue>,
     #[prost(bytes = "vec", tag = "64")]
     pub(crate) range_end: Vec<u8>,
@@ -146,7 +146,6 @@ pub(crate) enum CompareTarget {
     CreateRevision = 1,
     ModRevision = 2,
     Value = 3,
-    Lease = 4,
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Oneof)]
@@ -157,8 +156,6 @@ pub(crate) enum CompareValue {
     ModRevision(i64),
     #[prost(bytes, tag = "7")]
     Value(Vec<u8>),
-    #[prost(int64, tag = "8")]
-    Lease(i64),
 }
 
 #[derive(Clone, PartialEq, Eq, prost::Message)]
@@ -197,15 +194,35 @@ impl TxnResponse {
 }
 
 impl Compare {
+    /// One key has a value that compares like this.
+    pub(crate) fn one(key: Vec<u8>, result: CompareResult, value: CompareValue) -> Self {
+        Self::all((key, Vec::new()), result, value)
+    }
+
+    /// Each key in a range has a value that compares like this.
+    pub(crate) fn all(
+        (key, range_end): (Vec<u8>, Vec<u8>),
+        result: CompareResult,
+        value: CompareValue,
+    ) -> Self {
+        let target = match value {
+            CompareValue::CreateRevision(_) => CompareTarget::CreateRevision,
+            CompareValue::ModRevision(_) => CompareTarget::ModRevision,
+            CompareValue::Value(_) => CompareTarget::Value,
+        };
+        Self {
+            result: result as i32,
+            target: target as i32,
+            key,
+            value: Some(value),
+            range_end,
+        }
+    }
+
     /// The key was last written at this revision; 0 stands for a key that does not exist.
     pub(crate) fn is_at(key: &[u8], mod_revision: i64) -> Self {
-        Self {
-            result: CompareResult::Equal as i32,
-            target: CompareTarget::ModRevision as i32,
-            key: key.to_vec(),
-            value: Some(CompareValue::ModRevision(mod_revision)),
-            range_end: Vec::new(),
-        }
+        let value = CompareValue::ModRevision(mod_revision);
+        Self::one(key.to_vec(), CompareResult::Equal, value)
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 
 use super::EtcdStore;
 use crate::client::EtcdClient;
-use crate::locking::{Names, one_key};
+use crate::locking::{Names, one_key, range};
 use crate::proto::{
     Compare, LeaseGrantRequest, LeaseRevokeRequest, MemberListRequest, Operation, PutRequest,
     StatusRequest, TxnRequest,
@@ -148,9 +148,7 @@ async fn members(client: &EtcdClient) -> Result<usize, Error> {
 /// Asks for a transaction that needs all rights, and whose condition does not hold. The server checks the rights first.
 async fn rights(client: &EtcdClient, settings: &Settings) -> Result<(), Error> {
     let names = Names::new(&settings.prefix);
-    let (key, range_end) = names.starting_with("");
-    let mut all = one_key(key);
-    all.range_end = range_end;
+    let mut all = range(names.starting_with(""));
     all.limit = 1;
     let put = PutRequest {
         key: names.probe(),

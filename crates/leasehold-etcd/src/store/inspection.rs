@@ -10,7 +10,7 @@ use leasehold::{Error, Key};
 
 use super::inner::Inner;
 use super::session::EtcdSession;
-use crate::locking::{Entry, State};
+use crate::locking::{Entry, State, one_key, range};
 use crate::proto::{KeyValue, LeaseTimeToLiveRequest, RangeRequest, SortOrder, SortTarget};
 
 /// How many keys are read at once.
@@ -141,7 +141,7 @@ impl Inner {
 
     /// Returns the value of one key.
     pub(super) async fn value(&self, key: Vec<u8>) -> Result<Option<KeyValue>, Error> {
-        let found = self.client.call(range((key, Vec::new())), LIMIT).await?;
+        let found = self.client.call(one_key(key), LIMIT).await?;
         Ok(found.kvs.into_iter().next())
     }
 }
@@ -173,12 +173,4 @@ fn waiters(entries: Vec<Entry>) -> Vec<Waiter> {
         Some(waiter)
     });
     shown.collect()
-}
-
-fn range((key, range_end): (Vec<u8>, Vec<u8>)) -> RangeRequest {
-    RangeRequest {
-        key,
-        range_end,
-        ..RangeRequest::default()
-    }
 }
