@@ -51,6 +51,18 @@ pub(crate) struct Pending<T> {
 /// An answer, or why the server refuses.
 pub(crate) type Answered<T> = Result<Answer<T>, Code>;
 
+/// Reads the answer to a transaction. An error names the part that failed.
+pub(crate) fn committed(
+    answer: Answered<Result<(), (usize, Code)>>,
+) -> Result<Answer<()>, (usize, Code)> {
+    let answer = answer.map_err(|code| (0, code))?;
+    answer.value.map(|()| Answer {
+        value: (),
+        sent: answer.sent,
+        lives_until: answer.lives_until,
+    })
+}
+
 /// A notification to come.
 pub(crate) type Change = oneshot::Receiver<()>;
 
@@ -123,14 +135,7 @@ impl Connection {
         parts: Vec<Op<'_>>,
     ) -> Result<Result<Answer<()>, (usize, Code)>, Error> {
         let answer = self.ask(&Op::Multi(parts), message::transaction).await?;
-        Ok(match answer {
-            Err(code) => Err((0, code)),
-            Ok(answer) => answer.value.map(|()| Answer {
-                value: (),
-                sent: answer.sent,
-                lives_until: answer.lives_until,
-            }),
-        })
+        Ok(committed(answer))
     }
 
     /// Returns what resolves at the next change of `path` that the server notifies of, or when the connection ends. Asked

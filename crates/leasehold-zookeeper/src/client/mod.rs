@@ -9,7 +9,7 @@ mod session;
 mod session_term;
 mod shared;
 
-pub(crate) use connection::{Answer, Answered, Batch, Change, Connection, Pending};
+pub(crate) use connection::{Answer, Answered, Batch, Change, Connection, Pending, committed};
 pub(crate) use connector::{Greeting, Servers};
 pub(crate) use message::{
     ANY, Access, Code, Lifetime, Op, Stat, created, nothing, stat, transaction,

@@ -38,11 +38,17 @@ enum Step {
     Again,
 }
 
-/// What a waiter waits for.
-enum Turn {
-    Change(Change),
-    /// The same, and at most for this span.
-    ChangeWithin(Change, Duration),
+/// What a waiter waits for: a change, and at most for this span.
+struct Turn {
+    change: Change,
+    at_most: Option<Duration>,
+}
+
+impl Turn {
+    fn until(change: Change) -> Self {
+        let at_most = None;
+        Self { change, at_most }
+    }
 }
 
 impl Inner {
@@ -169,10 +175,7 @@ impl Acquire<'_> {
         };
         let step = self.decide(connection, queue, reader).await?;
         Ok(step.map(|step| match step {
-            Step::Behind(busy, Turn::Change(_)) => Step::Behind(busy, Turn::Change(change)),
-            Step::Behind(busy, Turn::ChangeWithin(_, span)) => {
-                Step::Behind(busy, Turn::ChangeWithin(change, span))
-            }
+            Step::Behind(busy, turn) => Step::Behind(busy, Turn { change, ..turn }),
             other => other,
         }))
     }
@@ -321,7 +324,8 @@ impl Acquire<'_> {
                         return Ok(Some(Step::Again));
                     };
                     if !NodeData::read(&data).is_some_and(|data| data.shared) {
-                        return Ok(Some(Step::Behind(self.busy(&queue), Turn::Change(change))));
+                        let turn = Turn::until(change);
+                        return Ok(Some(Step::Behind(self.busy(&queue), turn)));
                     }
                     queue.downgrade(node);
                 }
@@ -336,7 +340,7 @@ impl Acquire<'_> {
         if now.nodes() != queue.nodes() {
             return Ok(Step::Again);
         }
-        Ok(Step::Behind(self.busy(queue), Turn::Change(change)))
+        Ok(Step::Behind(self.busy(queue), Turn::until(change)))
     }
 
     /// Waits for a change of `node`, unless it is gone already.
@@ -351,21 +355,19 @@ impl Acquire<'_> {
         if !self.request.waits {
             // It leaves, and needs no watch.
             let (_, change) = tokio::sync::oneshot::channel();
-            return Ok(Step::Behind(busy, Turn::Change(change)));
+            return Ok(Step::Behind(busy, Turn::until(change)));
         }
         let path = format!("{}/{node}", self.paths.lock);
         let change = connection.next_change(&path);
         if data_of(connection, &path, true).await?.is_none() {
             return Ok(Step::Again);
         }
-        let turn = match (closed_until, connection.leader_clock()) {
-            (Some(until), Some(now)) => {
-                let left = u64::try_from(until.saturating_sub(now)).unwrap_or_default();
-                Turn::ChangeWithin(change, Duration::from_millis(left + 1))
-            }
-            _ => Turn::Change(change),
-        };
-        Ok(Step::Behind(busy, turn))
+        let end = closed_until.zip(connection.leader_clock());
+        let at_most = end.map(|(until, now)| {
+            let left = u64::try_from(until.saturating_sub(now)).unwrap_or_default();
+            Duration::from_millis(left + 1)
+        });
+        Ok(Step::Behind(busy, Turn { change, at_most }))
     }
 
     fn busy(&self, queue: &Queue) -> Busy {
@@ -457,11 +459,9 @@ impl Acquire<'_> {
     /// Waits for a notification, or for the end of the connection, which may have lost one.
     async fn wait(&self, turn: Turn) {
         let clock = &*self.locks.context.env().clock;
-        match turn {
-            Turn::Change(change) => drop(change.await),
-            Turn::ChangeWithin(change, span) => {
-                within(clock, clock.now() + span, change).await;
-            }
+        match turn.at_most {
+            None => _ = turn.change.await,
+            Some(span) => _ = within(clock, clock.now() + span, turn.change).await,
         }
     }
 

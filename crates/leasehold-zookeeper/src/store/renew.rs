@@ -2,19 +2,12 @@
 //! are still there.
 
 use leasehold::store::{Held, LostReason, RenewReply};
-use leasehold::{Error, ErrorKind, Mode};
+use leasehold::{Error, Mode};
 
 use super::node_data::{NodeData, read_break};
 use super::questions::{data_of, term};
 use super::session::{Inner, Place, refused};
-use crate::client::{self, Answer, Code, Connection, Op, Pending};
-
-/// What was asked about a lease: whether its node is there.
-enum Asked {
-    Exists(Pending<()>),
-    /// There is no node that could hold the lock.
-    Nothing,
-}
+use crate::client::{self, Code, Connection, Op, Pending};
 
 impl Inner {
     pub(super) async fn renew(&self, leases: &[Held]) -> Vec<RenewReply> {
@@ -38,18 +31,16 @@ impl Inner {
             &Op::Multi(vec![Op::Check(self.root())]),
             client::transaction,
         );
-        let asked: Vec<Asked> = leases
+        let asked: Vec<_> = leases
             .iter()
             .map(|lease| self.ask(&connection, &mut batch, lease))
             .collect();
         batch.send();
-        let proof = match proof
-            .answer()
-            .await
-            .map(|answer| proved(self.root(), answer))
-        {
-            Ok(Ok(proof)) => proof,
-            Ok(Err(error)) | Err(error) => return failed(&error),
+        let refused = |(_, code)| refused(self.root(), code);
+        let proof = proof.answer().await;
+        let proof = match proof.and_then(|answer| client::committed(answer).map_err(refused)) {
+            Ok(proof) => proof,
+            Err(error) => return failed(&error),
         };
         let mut replies = Vec::with_capacity(leases.len());
         for (lease, asked) in leases.iter().zip(asked) {
@@ -63,11 +54,15 @@ impl Inner {
         replies
     }
 
-    fn ask(&self, connection: &Connection, batch: &mut client::Batch<'_>, lease: &Held) -> Asked {
-        let Some(path) = self.node_of(connection, lease).map(|(_, path)| path) else {
-            return Asked::Nothing;
-        };
-        Asked::Exists(batch.add(&Op::Exists(&path), client::nothing))
+    /// Asks whether the node of a lease is there; `None` if there is no node that could hold the lock.
+    fn ask(
+        &self,
+        connection: &Connection,
+        batch: &mut client::Batch<'_>,
+        lease: &Held,
+    ) -> Option<Pending<()>> {
+        let (_, path) = self.node_of(connection, lease)?;
+        Some(batch.add(&Op::Exists(&path), client::nothing))
     }
 
     /// Returns the node of a lease in the session of this connection.
@@ -84,13 +79,12 @@ impl Inner {
         &self,
         connection: &Connection,
         lease: &Held,
-        asked: Asked,
+        asked: Option<Pending<()>>,
     ) -> Result<Option<LostReason>, Error> {
-        let exists = match asked {
-            Asked::Exists(answer) => answer.answer().await?,
-            Asked::Nothing => return self.reason(connection, lease).await.map(Some),
+        let Some(asked) = asked else {
+            return self.reason(connection, lease).await.map(Some);
         };
-        match exists {
+        match asked.answer().await? {
             Ok(_) => self.downgrade(connection, lease).await,
             Err(Code::NO_NODE) => self.reason(connection, lease).await.map(Some),
             Err(code) => Err(refused(lease.request.key.as_str(), code)),
@@ -137,26 +131,5 @@ impl Inner {
         } else {
             LostReason::Gone
         })
-    }
-}
-
-/// Returns the proof that the session lives.
-fn proved(
-    root: &str,
-    answer: client::Answered<Result<(), (usize, Code)>>,
-) -> Result<Answer<()>, Error> {
-    match answer {
-        Ok(answer) => match answer.value {
-            Ok(()) => Ok(Answer {
-                value: (),
-                sent: answer.sent,
-                lives_until: answer.lives_until,
-            }),
-            Err((_, code)) => Err(refused(root, code)),
-        },
-        Err(code) => Err(Error::new(
-            ErrorKind::Refused,
-            format!("{root}: {}", code.name()),
-        )),
     }
 }
