@@ -15,6 +15,8 @@ pub mod telemetry;
 mod fuzz_seeds;
 #[cfg(feature = "internal")]
 mod processes;
+#[cfg(feature = "internal")]
+mod until;
 mod virtual_time;
 
 #[cfg(feature = "internal")]

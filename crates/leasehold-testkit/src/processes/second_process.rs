@@ -7,10 +7,10 @@ use std::thread::Builder;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::servers::until;
+use crate::until::until;
 
-/// This program as a second process with another task. It ends when its input ends, which also happens when
-/// the test dies.
+/// A process that talks with the test in lines: this program with another task, or another program. It ends when its
+/// input ends, which also happens when the test dies.
 #[derive(Debug)]
 pub struct SecondProcess {
     child: Child,
@@ -25,12 +25,13 @@ impl SecondProcess {
     /// If it cannot be started.
     pub fn start(arguments: impl IntoIterator<Item = String>) -> Self {
         let program = std::env::current_exe().expect("the path of this program");
-        let mut child = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("this program, once more");
+        Self::spawn(Command::new(program).args(arguments))
+    }
+
+    /// Starts another program.
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let output = BufReader::new(child.stdout.take().expect("a pipe"));
         Self { child, output }
     }
@@ -68,10 +69,14 @@ impl SecondProcess {
     ///
     /// If it has ended.
     pub fn hear(&mut self) -> String {
+        self.try_hear().expect("the process has ended")
+    }
+
+    /// Returns its next line; `None` if it has ended.
+    pub(crate) fn try_hear(&mut self) -> Option<String> {
         let mut line = String::new();
-        let heard = self.output.read_line(&mut line);
-        assert!(heard.expect("a pipe") > 0, "the process has ended");
-        line.trim_end().to_owned()
+        let heard = self.output.read_line(&mut line).expect("a pipe");
+        (heard > 0).then(|| line.trim_end().to_owned())
     }
 
     /// Stops it immediately. Returns once all its threads are stopped.

@@ -12,9 +12,9 @@ mod postgres;
 mod prometheus;
 mod redis;
 mod server_process;
-mod until;
 mod zookeeper;
 
+pub use crate::until::{LIMIT, until};
 pub use ca::TestCa;
 pub use etcd::builder::EtcdBuilder;
 pub use etcd::server::EtcdServer;
@@ -29,6 +29,5 @@ pub use redis::resp::{Reply, RespConnection};
 pub use redis::server::RedisServer;
 pub use redis::server_clock::ServerClock;
 pub use redis::set::RedisSet;
-pub use until::{LIMIT, until};
 pub use zookeeper::connection::ZookeeperConnection;
 pub use zookeeper::server::{Zookeeper, ZookeeperBuilder, java_program};

@@ -1,15 +1,12 @@
-use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
+
+use crate::processes::SecondProcess;
 
 /// A session of `psql`, which sends one statement after the other on one connection. Several sessions are
 /// several clients.
 #[derive(Debug)]
-pub struct PsqlSession {
-    process: Child,
-    questions: ChildStdin,
-    answers: Lines<BufReader<ChildStdout>>,
-}
+pub struct PsqlSession(SecondProcess);
 
 /// What psql prints after an answer.
 const END: &str = "-- the end of the answer --";
@@ -17,25 +14,16 @@ const END: &str = "-- the end of the answer --";
 impl PsqlSession {
     pub(in crate::servers) fn start(psql: &Path, socket: &Path, port: u16, user: &str) -> Self {
         // One stream for answers and errors. The kernel kills psql when the test is killed.
-        let mut process = Command::new("setpriv")
+        let mut process = Command::new("setpriv");
+        process
             .args(["--pdeathsig", "KILL", "sh", "-c", "exec \"$0\" \"$@\" 2>&1"])
             .arg(psql)
             .args(["--no-psqlrc", "--no-align", "--tuples-only"])
             .args(["--set", "VERBOSITY=sqlstate", "--host"])
             .arg(socket)
             .args(["--port", &port.to_string()])
-            .args(["--username", user, "postgres"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("setpriv");
-        let questions = process.stdin.take().expect("a pipe");
-        let answers = BufReader::new(process.stdout.take().expect("a pipe")).lines();
-        Self {
-            process,
-            questions,
-            answers,
-        }
+            .args(["--username", user, "postgres"]);
+        Self(SecondProcess::spawn(&mut process))
     }
 
     /// Runs `sql`, and returns the lines of the answer: rows with `|` between columns, the
@@ -55,7 +43,7 @@ impl PsqlSession {
     ///
     /// If psql has ended.
     pub fn send(&mut self, sql: &str) {
-        writeln!(self.questions, "{sql}\n\\echo '{END}'").expect("psql has ended");
+        self.0.tell(&format!("{sql}\n\\echo '{END}'"));
     }
 
     /// Waits for the answer to what was [sent](Self::send).
@@ -66,18 +54,11 @@ impl PsqlSession {
     pub fn answer(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         loop {
-            match self.answers.next() {
-                Some(Ok(line)) if line == END => return lines,
-                Some(Ok(line)) => lines.push(line),
-                ended => panic!("psql has ended ({ended:?}) and said {lines:?}"),
+            match self.0.try_hear() {
+                Some(line) if line == END => return lines,
+                Some(line) => lines.push(line),
+                None => panic!("psql has ended and said {lines:?}"),
             }
         }
-    }
-}
-
-impl Drop for PsqlSession {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }

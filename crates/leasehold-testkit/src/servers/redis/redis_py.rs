@@ -1,15 +1,12 @@
-use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
+
+use crate::processes::SecondProcess;
 
 /// A client of redis-py's `Lock`, in a process of its own.
 #[derive(Debug)]
-pub struct RedisPy {
-    process: Child,
-    questions: ChildStdin,
-    answers: Lines<BufReader<ChildStdout>>,
-}
+pub struct RedisPy(SecondProcess);
 
 /// The work of a process under a lock that it shares with others: it reads a counter, waits for 5 to 20 ms,
 /// and writes the counter's successor.
@@ -44,20 +41,9 @@ impl RedisPy {
              {PYTHON} to a Python that has it",
             python.display()
         );
-        let mut process = Command::new(python)
-            .args(["-c", include_str!("redis_py.py")])
-            .arg(port.to_string())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the Python that was just asked");
-        let questions = process.stdin.take().expect("a pipe");
-        let answers = BufReader::new(process.stdout.take().expect("a pipe")).lines();
-        Self {
-            process,
-            questions,
-            answers,
-        }
+        let mut client = Command::new(python);
+        client.args(["-c", include_str!("redis_py.py")]);
+        Self(SecondProcess::spawn(client.arg(port.to_string())))
     }
 
     /// Asks once for the lock `name`, with a timeout of a minute. Returns whether it was acquired.
@@ -85,37 +71,20 @@ impl RedisPy {
             pause,
         } = work;
         let (span, pause) = (span.as_secs_f64(), pause.as_secs_f64());
-        self.tell(&format!("work {name} {counter} {span} {pause}"));
+        self.0
+            .tell(&format!("work {name} {counter} {span} {pause}"));
     }
 
     /// Returns how long the work that was started waited for the lock, each time.
     pub fn worked(&mut self) -> Vec<Duration> {
-        let answer = self.answer();
+        let answer = self.0.hear();
         let waits = answer.split(' ').map(|wait| wait.parse().expect("seconds"));
         waits.map(Duration::from_secs_f64).collect()
     }
 
     fn ask(&mut self, question: &str) -> String {
-        self.tell(question);
-        self.answer()
-    }
-
-    fn tell(&mut self, question: &str) {
-        writeln!(self.questions, "{question}").expect("redis-py is there");
-    }
-
-    fn answer(&mut self) -> String {
-        self.answers
-            .next()
-            .expect("redis-py is there")
-            .expect("an answer")
-    }
-}
-
-impl Drop for RedisPy {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.0.tell(question);
+        self.0.hear()
     }
 }
 
