@@ -79,17 +79,13 @@ pub(super) fn measure(options: &Options, page: &mut Page) -> Fallible {
         let subjects = turns::present(&SUBJECTS, nodes, options, page);
         for in_flight in [1, 64, 512] {
             let what = format!("{in_flight} in flight, {servers}");
-            let mut runs = Vec::new();
-            for round in 0..options.rounds(5) {
-                let measure = |subject: &Subject, servers: &_| {
-                    let scenario = Scenario::without_pauses(Keys::Each, in_flight);
-                    let worker = WorkerProcess::start_verified(subject, &scenario, servers)?;
-                    Cycles::measure(worker, servers, WARM_UP, options)
-                };
-                let start = || RedisSet::start(nodes);
-                let turns = turns::take_turns(&subjects, round, &what, page, start, measure);
-                runs.extend(turns);
-            }
+            let measure = |subject: &Subject, servers: &_| {
+                let scenario = Scenario::without_pauses(Keys::Each, in_flight);
+                let worker = WorkerProcess::start_verified(subject, &scenario, servers)?;
+                Cycles::measure(worker, servers, WARM_UP, options)
+            };
+            let (rounds, start) = (options.rounds(5), || RedisSet::start(nodes));
+            let runs = turns::take_turns(&subjects, rounds, &what, page, start, measure);
             page.say(format!("### {what}"));
             page.say(table(&COLUMNS, Row::by_subject(&runs)));
             summarize(nodes, in_flight, &runs, page);

@@ -67,7 +67,7 @@ pub(super) fn measure(options: &Options, page: &mut Page) -> Fallible {
                     Frozen::measure(subject, servers, is_frozen, in_flight, options)
                 };
                 let start = || RedisSet::start(5);
-                runs.extend(turns::take_turns(
+                runs.extend(turns::take_turn(
                     &subjects, round, &what, page, start, measure,
                 ));
             }

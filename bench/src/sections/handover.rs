@@ -91,18 +91,13 @@ pub(super) fn measure(options: &Options, page: &mut Page) -> Fallible {
         let servers = turns::servers(nodes);
         let reference = if nodes == 1 { BOUND } else { LEASEHOLD };
         let subjects = turns::present(&SUBJECTS, nodes, options, page);
-        let mut runs = Vec::new();
-        for round in 0..options.rounds(5) {
-            let measure = |subject: &Subject, servers: &_| {
-                let worker = WorkerProcess::start_verified(subject, &SCENARIO, servers)?;
-                HandOver::measure(worker, subject.name == reference, servers, options)
-            };
-            let start = || RedisSet::start(nodes);
-            let what = format!("hand-over, {servers}");
-            runs.extend(turns::take_turns(
-                &subjects, round, &what, page, start, measure,
-            ));
-        }
+        let measure = |subject: &Subject, servers: &_| {
+            let worker = WorkerProcess::start_verified(subject, &SCENARIO, servers)?;
+            HandOver::measure(worker, subject.name == reference, servers, options)
+        };
+        let (rounds, start) = (options.rounds(5), || RedisSet::start(nodes));
+        let what = format!("hand-over, {servers}");
+        let runs = turns::take_turns(&subjects, rounds, &what, page, start, measure);
         page.say(format!("### 16 waiters, {servers}"));
         page.say(format!("The reference is {reference}."));
         page.say(table(&COLUMNS, Row::by_subject(&runs)));

@@ -27,10 +27,24 @@ pub(super) fn present(
     present
 }
 
+/// Measures each subject `rounds` times, as [`take_turn`] does.
+pub(super) fn take_turns<S, T>(
+    subjects: &[Subject],
+    rounds: usize,
+    condition: &str,
+    page: &mut Page,
+    start: impl Fn() -> S,
+    measure: impl Fn(&Subject, &S) -> Fallible<T>,
+) -> Vec<Run<T>> {
+    let turns =
+        (0..rounds).flat_map(|round| take_turn(subjects, round, condition, page, &start, &measure));
+    turns.collect()
+}
+
 /// Measures each subject once, on servers that `start` starts for it, so that nothing is left of the run before. The
 /// order rotates from round to round, so that no subject always follows the same other one. `condition` names what the
 /// subjects have in common. A failure is reported, and the next subject follows.
-pub(super) fn take_turns<S, T>(
+pub(super) fn take_turn<S, T>(
     subjects: &[Subject],
     round: usize,
     condition: &str,

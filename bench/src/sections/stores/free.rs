@@ -1,12 +1,12 @@
 use std::time::Duration;
 
-use super::{BARE, Part, subjects};
+use super::{BARE, Part, subjects, summarize};
 use crate::measure::stores::Store;
-use crate::measure::subject::{LEASEHOLD, Subject};
+use crate::measure::subject::Subject;
 use crate::measure::worker_process::{Keys, Scenario, WorkerProcess};
 use crate::options::Options;
 use crate::report::page::Page;
-use crate::report::table::{Column, Row, Run, table};
+use crate::report::table::{Column, Row, table};
 use crate::sections::cycles::Cycles;
 use crate::sections::turns;
 
@@ -39,43 +39,22 @@ const WARM_UP: [Duration; 2] = [Duration::from_millis(1_250), Duration::from_mil
 
 /// Acquires and releases a lock that nothing else uses, one at a time.
 pub(super) fn measure(store: Store, options: &Options, page: &mut Page) {
-    let subjects = turns::present(&subjects(store, Part::Free), 1, options, page);
+    let present = turns::present(&subjects(store, Part::Free), 1, options, page);
     let what = format!("free lock, {}", store.name());
     let [short, long] = WARM_UP;
     let warm_up = match store {
         Store::Zookeeper => options.pick(short, long),
         _ => short,
     };
-    let mut runs = Vec::new();
-    for round in 0..options.rounds(5) {
-        let measure = |subject: &Subject, server: &_| {
-            let scenario = Scenario::without_pauses(Keys::Each, 1);
-            let worker = WorkerProcess::start_proven(subject, &scenario, server)?;
-            Cycles::measure(worker, server, warm_up, options)
-        };
-        let start = || store.start();
-        runs.extend(turns::take_turns(
-            &subjects, round, &what, page, start, measure,
-        ));
-    }
+    let measure = |subject: &Subject, server: &_| {
+        let scenario = Scenario::without_pauses(Keys::Each, 1);
+        let worker = WorkerProcess::start_proven(subject, &scenario, server)?;
+        Cycles::measure(worker, server, warm_up, options)
+    };
+    let (rounds, start) = (options.rounds(5), || store.start());
+    let runs = turns::take_turns(&present, rounds, &what, page, start, measure);
     page.say(table(&COLUMNS, Row::by_subject(&runs)));
-    summarize(store, &runs, page);
-}
-
-fn summarize(store: Store, runs: &[Run<Cycles>], page: &mut Page) {
-    let of =
-        |name: &str| Row::of(runs, |run| run.subject == name)?.over(|seen| seen.cycled.cycle_p50);
-    let peers = subjects(store, Part::Free);
-    let others = peers.iter().filter(|subject| subject.name != LEASEHOLD);
-    let others: Vec<_> = others
-        .map(|subject| (subject.name, of(subject.name)))
-        .collect();
     let what = format!("acquire and release a free lock, {}", store.name());
-    page.figure(
-        &what,
-        false,
-        |value| format!("{value:.0} µs"),
-        of(LEASEHOLD),
-        &others,
-    );
+    let subjects = subjects(store, Part::Free);
+    summarize(&what, &subjects, &runs, |seen| seen.cycled.cycle_p50, page);
 }

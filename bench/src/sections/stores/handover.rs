@@ -1,10 +1,10 @@
-use super::{Part, subjects};
+use super::{Part, subjects, summarize};
 use crate::measure::stores::Store;
 use crate::measure::subject::{LEASEHOLD, Subject};
 use crate::measure::worker_process::WorkerProcess;
 use crate::options::Options;
 use crate::report::page::Page;
-use crate::report::table::{Column, Row, Run, table};
+use crate::report::table::{Column, Row, table};
 use crate::sections::handover::{HandOver, SCENARIO};
 use crate::sections::turns;
 
@@ -35,36 +35,16 @@ const COLUMNS: [Column<HandOver>; 10] = [
 
 /// Passes a lock among 16 waiters, as the section about Redis does.
 pub(super) fn measure(store: Store, options: &Options, page: &mut Page) {
-    let subjects = turns::present(&subjects(store, Part::HandOver), 1, options, page);
+    let present = turns::present(&subjects(store, Part::HandOver), 1, options, page);
     let what = format!("hand-over, {}", store.name());
-    let mut runs = Vec::new();
-    for round in 0..options.rounds(5) {
-        let measure = |subject: &Subject, server: &_| {
-            let worker = WorkerProcess::start_proven(subject, &SCENARIO, server)?;
-            HandOver::measure(worker, subject.name == LEASEHOLD, server, options)
-        };
-        let start = || store.start();
-        runs.extend(turns::take_turns(
-            &subjects, round, &what, page, start, measure,
-        ));
-    }
+    let measure = |subject: &Subject, server: &_| {
+        let worker = WorkerProcess::start_proven(subject, &SCENARIO, server)?;
+        HandOver::measure(worker, subject.name == LEASEHOLD, server, options)
+    };
+    let (rounds, start) = (options.rounds(5), || store.start());
+    let runs = turns::take_turns(&present, rounds, &what, page, start, measure);
     page.say(table(&COLUMNS, Row::by_subject(&runs)));
-    summarize(store, &runs, page);
-}
-
-fn summarize(store: Store, runs: &[Run<HandOver>], page: &mut Page) {
-    let of = |name: &str| Row::of(runs, |run| run.subject == name)?.over(|seen| seen.figures.p50);
-    let peers = subjects(store, Part::HandOver);
-    let others = peers.iter().filter(|subject| subject.name != LEASEHOLD);
-    let others: Vec<_> = others
-        .map(|subject| (subject.name, of(subject.name)))
-        .collect();
     let what = format!("hand-over among 16 waiters of one client, {}", store.name());
-    page.figure(
-        &what,
-        false,
-        |value| format!("{value:.0} µs"),
-        of(LEASEHOLD),
-        &others,
-    );
+    let subjects = subjects(store, Part::HandOver);
+    summarize(&what, &subjects, &runs, |seen| seen.figures.p50, page);
 }

@@ -45,14 +45,9 @@ const COLUMNS: [Column<Held>; 6] = [
 pub(super) fn measure(store: Store, options: &Options, page: &mut Page) {
     let subjects = turns::present(&subjects(store, Part::Held), 1, options, page);
     let what = format!("held, {}", store.name());
-    let mut runs = Vec::new();
-    for round in 0..options.rounds(1) {
-        let measure = |subject: &Subject, server: &_| Held::measure(subject, server, options);
-        let start = || store.start();
-        runs.extend(turns::take_turns(
-            &subjects, round, &what, page, start, measure,
-        ));
-    }
+    let measure = |subject: &Subject, server: &_| Held::measure(subject, server, options);
+    let (rounds, start) = (options.rounds(1), || store.start());
+    let runs = turns::take_turns(&subjects, rounds, &what, page, start, measure);
     page.say(table(&COLUMNS, Row::by_subject(&runs)));
 }
 

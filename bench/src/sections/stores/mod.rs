@@ -11,6 +11,7 @@ use crate::measure::subject::Program::{self, Java, Own, Python};
 use crate::measure::subject::{LEASEHOLD, Subject};
 use crate::options::Options;
 use crate::report::page::Page;
+use crate::report::table::{Row, Run};
 
 /// The same number of round trips with the client library alone.
 const BARE: &str = "bare client";
@@ -61,6 +62,22 @@ pub(super) fn measure(options: &Options, page: &mut Page) -> Fallible {
     Ok(())
 }
 
+/// Adds the p50 of Leasehold and of the others to the figures of the page.
+fn summarize<T>(
+    what: &str,
+    subjects: &[Subject],
+    runs: &[Run<T>],
+    p50: fn(&T) -> f64,
+    page: &mut Page,
+) {
+    let of = |name: &str| Row::of(runs, |run| run.subject == name)?.over(p50);
+    let others = subjects.iter().filter(|subject| subject.name != LEASEHOLD);
+    let others = others.map(|subject| (subject.name, of(subject.name)));
+    let others: Vec<_> = others.collect();
+    let shown = |value| format!("{value:.0} µs");
+    page.figure(what, false, shown, of(LEASEHOLD), &others);
+}
+
 /// Returns the subjects of a part on a store.
 fn subjects(store: Store, part: Part) -> Vec<Subject> {
     let program = |party: &Party| match part {
@@ -84,95 +101,58 @@ fn parties(store: Store) -> &'static [Party] {
 
 const POSTGRES: [Party; 5] = [
     Party::bare(Own("postgres/bare")),
-    Party {
-        name: LEASEHOLD,
-        free: Some(Own("postgres/leasehold")),
-        hand_over: Some(Own("postgres/leasehold")),
-        held: Some(Own("postgres/leasehold-held")),
-    },
+    Party::of(LEASEHOLD, Own("postgres/leasehold")).held(Own("postgres/leasehold-held")),
     Party::each(Own("postgres/leasehold-each")),
-    Party {
-        name: "pg_advisory_lock",
-        free: Some(Own("postgres/advisory")),
-        hand_over: Some(Own("postgres/advisory")),
-        held: Some(Own("postgres/advisory-held")),
-    },
-    Party {
-        name: "select for update",
-        free: Some(Own("postgres/rows")),
-        hand_over: Some(Own("postgres/rows")),
-        held: None,
-    },
+    Party::of("pg_advisory_lock", Own("postgres/advisory")).held(Own("postgres/advisory-held")),
+    Party::of("select for update", Own("postgres/rows")),
 ];
 
 const ETCD: [Party; 6] = [
     Party::bare(Own("etcd/bare")),
-    Party {
-        name: LEASEHOLD,
-        free: Some(Own("etcd/leasehold")),
-        hand_over: Some(Own("etcd/leasehold")),
-        held: Some(Own("etcd/leasehold-held")),
-    },
+    Party::of(LEASEHOLD, Own("etcd/leasehold")).held(Own("etcd/leasehold-held")),
     Party::each(Own("etcd/leasehold-each")),
-    Party {
-        name: "Lock RPC, one lease per client",
-        free: Some(Own("etcd/rpc")),
-        hand_over: Some(Own("etcd/rpc")),
-        held: Some(Own("etcd/rpc-held")),
-    },
-    Party {
-        name: "Lock RPC, a lease per lock",
-        free: Some(Own("etcd/rpc-leases")),
-        hand_over: Some(Own("etcd/rpc-leases")),
-        held: None,
-    },
-    Party {
-        name: "etcdctl lock, a process per lock",
-        free: Some(Own("etcd/etcdctl")),
-        hand_over: Some(Own("etcd/etcdctl")),
-        held: None,
-    },
+    Party::of("Lock RPC, one lease per client", Own("etcd/rpc")).held(Own("etcd/rpc-held")),
+    Party::of("Lock RPC, a lease per lock", Own("etcd/rpc-leases")),
+    Party::of("etcdctl lock, a process per lock", Own("etcd/etcdctl")),
 ];
 
 const ZOOKEEPER: [Party; 5] = [
     Party::bare(Own("zookeeper/bare")),
-    Party {
-        name: LEASEHOLD,
-        free: Some(Own("zookeeper/leasehold")),
-        hand_over: Some(Own("zookeeper/leasehold")),
-        held: Some(Own("zookeeper/leasehold-held")),
-    },
+    Party::of(LEASEHOLD, Own("zookeeper/leasehold")).held(Own("zookeeper/leasehold-held")),
     Party::each(Own("zookeeper/leasehold-each")),
-    Party::everywhere("kazoo", Python("kazoo")),
-    Party::everywhere("Curator", Java("curator")),
+    Party::of("kazoo", Python("kazoo")).held(Python("kazoo")),
+    Party::of("Curator", Java("curator")).held(Java("curator")),
 ];
 
 impl Party {
+    /// Takes part in the measurements of one lock.
+    const fn of(name: &'static str, program: Program) -> Self {
+        Self {
+            name,
+            free: Some(program),
+            hand_over: Some(program),
+            held: None,
+        }
+    }
+
+    /// Takes part in the measurement of many held locks, too, by this program.
+    const fn held(mut self, program: Program) -> Self {
+        self.held = Some(program);
+        self
+    }
+
     const fn bare(program: Program) -> Self {
         Self {
-            name: BARE,
-            free: Some(program),
             hand_over: None,
-            held: None,
+            ..Self::of(BARE, program)
         }
     }
 
     /// Leasehold with a client for each waiter.
     const fn each(program: Program) -> Self {
         Self {
-            name: EACH,
             free: None,
-            hand_over: Some(program),
-            held: None,
-        }
-    }
-
-    const fn everywhere(name: &'static str, program: Program) -> Self {
-        Self {
-            name,
-            free: Some(program),
-            hand_over: Some(program),
-            held: Some(program),
+            ..Self::of(EACH, program)
         }
     }
 }
