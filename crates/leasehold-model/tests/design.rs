@@ -8,13 +8,14 @@ use leasehold_model::search::{Limits, search};
 use leasehold_model::steps::Model;
 use leasehold_model::variants::{Variant, design};
 
+const EVERYTHING: Limits = Limits {
+    states: 10_000_000,
+    until: None,
+};
+
 fn holds(name: &str) {
     let variant = find(name);
-    let limits = Limits {
-        states: 10_000_000,
-        until: None,
-    };
-    let report = search(&variant.model, limits);
+    let report = search(&variant.model, EVERYTHING);
     if let Some((property, trace)) = report.broken.first_key_value() {
         panic!("{property} is broken: {trace}");
     }
@@ -64,17 +65,13 @@ holding! {
 /// Treating states as one hides no event.
 #[test]
 fn what_is_forgotten_makes_no_difference() {
-    let limits = Limits {
-        states: 10_000_000,
-        until: None,
-    };
     let [brief, exact] = [true, false].map(|forgets| {
         let model = Model {
             rules: DESIGN,
             bounds: Bounds::attempts(2),
             forgets,
         };
-        search(&model, limits)
+        search(&model, EVERYTHING)
     });
     assert!(brief.complete && exact.complete);
     assert!(brief.states < exact.states / 10, "{} states", brief.states);
@@ -94,11 +91,7 @@ fn wrong_clocks_cost_only_fence_order() {
         },
         forgets: true,
     };
-    let limits = Limits {
-        states: 10_000_000,
-        until: None,
-    };
-    let report = search(&model, limits);
+    let report = search(&model, EVERYTHING);
     assert!(report.complete, "capped at {} states", report.states);
     let broken: Vec<Property> = report.broken.into_keys().collect();
     assert_eq!(broken, [Property::FenceOrder, Property::FenceUnique]);

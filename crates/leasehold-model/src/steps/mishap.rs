@@ -1,41 +1,39 @@
 //! What happens to members: leases expire, processes restart, clocks jump.
 
-use super::{Model, Step};
+use super::{Model, Step, Steps};
 use crate::state::{Acquire, Member, MemberTrust, ModelState, Renewal, Talk};
 
-impl Model {
-    pub(super) fn mishaps<const N: usize>(
-        &self,
-        state: &ModelState<N>,
-        m: usize,
-        emit: &mut impl FnMut(Step, ModelState<N>),
-    ) {
+impl<const N: usize> Steps<'_, N> {
+    pub(super) fn mishaps(&mut self, m: usize) {
+        let (model, state) = (self.model, self.state);
         let member = &state.members[m];
-        let may_end = self.rules.times.lease_may_end();
+        let may_end = model.rules.times.lease_may_end();
         if member.lease.is_some_and(|lease| lease.age >= may_end) {
             let mut after = *state;
             after.members[m].lease = None;
-            emit(Step::Expire { member: m }, after);
+            self.emit(Step::Expire { member: m }, after);
         }
         if state.left.restarts > 0 {
             let mut after = *state;
             after.left.restarts -= 1;
             after.members[m].counter = 0;
-            self.lose_connections(&mut after.members[m]);
-            self.go_out(&mut after, m);
-            emit(Step::Restart { member: m }, after);
+            model.lose_connections(&mut after.members[m]);
+            model.go_out(&mut after, m);
+            self.emit(Step::Restart { member: m }, after);
         }
         if state.left.jumps > 0 && member.lease.is_some() {
             let mut after = *state;
             after.left.jumps -= 1;
-            match self.rules.trust.stepped_clock {
-                true => self.go_out(&mut after, m),
+            match model.rules.trust.stepped_clock {
+                true => model.go_out(&mut after, m),
                 false => after.members[m].lease = None,
             }
-            emit(Step::Jump { member: m }, after);
+            self.emit(Step::Jump { member: m }, after);
         }
     }
+}
 
+impl Model {
     /// Drops the requests that were between their two steps: they end with the connection.
     fn lose_connections(&self, member: &mut Member) {
         for talk in &mut member.talks {

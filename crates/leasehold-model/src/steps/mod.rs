@@ -88,15 +88,14 @@ impl Model {
         if self.forgets && self.is_over(state) {
             return;
         }
-        let mut emit = |step, mut after: ModelState<N>| {
-            if self.forgets {
-                self.forget(&mut after);
-            }
-            next(step, after);
+        let mut steps = Steps {
+            model: self,
+            state,
+            next: &mut next,
         };
-        self.client_steps(state, &mut emit);
-        self.member_steps(state, &mut emit);
-        self.time_steps(state, &mut emit);
+        steps.client_steps();
+        steps.member_steps();
+        steps.time_steps();
     }
 
     /// Whether attempts differ only in what they know.
@@ -130,5 +129,21 @@ impl Model {
         } else {
             !member.is_out()
         }
+    }
+}
+
+/// The search for all steps from one state.
+struct Steps<'a, const N: usize> {
+    model: &'a Model,
+    state: &'a ModelState<N>,
+    next: &'a mut dyn FnMut(Step, ModelState<N>),
+}
+
+impl<const N: usize> Steps<'_, N> {
+    fn emit(&mut self, step: Step, mut after: ModelState<N>) {
+        if self.model.forgets {
+            self.model.forget(&mut after);
+        }
+        (self.next)(step, after);
     }
 }

@@ -1,19 +1,16 @@
 //! What time does.
 
-use super::{Model, Step};
+use super::{Model, Step, Steps};
 use crate::bounds::Clocks;
 use crate::state::{MemberTrust, ModelState, Phase};
 
-impl Model {
+impl<const N: usize> Steps<'_, N> {
     /// A tick passes for all clients and members, and waits for none. Those that have not acted by
     /// then are late.
-    pub(super) fn time_steps<const N: usize>(
-        &self,
-        state: &ModelState<N>,
-        emit: &mut impl FnMut(Step, ModelState<N>),
-    ) {
+    pub(super) fn time_steps(&mut self) {
+        let (model, state) = (self.model, self.state);
         let mut after = *state;
-        let times = self.rules.times;
+        let times = model.rules.times;
         for member in &mut after.members {
             if let Some(lease) = &mut member.lease {
                 lease.age = times.lease_may_end().min(lease.age + 1);
@@ -25,13 +22,15 @@ impl Model {
                 };
             }
         }
-        for a in 0..usize::from(self.bounds.attempts) {
-            self.age(&mut after, a);
+        for a in 0..usize::from(model.bounds.attempts) {
+            model.age(&mut after, a);
         }
-        after.since_start = self.told_apart().min(state.since_start + 1);
-        emit(Step::Tick, after);
+        after.since_start = model.told_apart().min(state.since_start + 1);
+        self.emit(Step::Tick, after);
     }
+}
 
+impl Model {
     fn age<const N: usize>(&self, state: &mut ModelState<N>, a: usize) {
         let attempt = &mut state.attempts[a];
         let ends = self.rules.times.guard_ends();

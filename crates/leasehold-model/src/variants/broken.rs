@@ -1,6 +1,6 @@
 //! What must break: each rule left out.
 
-use super::{Variant, renewing, restart, skewed, spread, wrong};
+use super::{Variant, renewing, restart, skewed, spread, whole, wrong};
 use crate::bounds::{Bounds, Sets};
 use crate::properties::Property;
 use crate::rules::{DESIGN, Floor, Repairing, Rules};
@@ -20,15 +20,9 @@ pub fn broken() -> Vec<Variant> {
 /// What keeps fences in order.
 fn fences() -> Vec<Variant> {
     let two = Bounds::attempts(2);
-    let three = Bounds {
-        split: false,
-        ..Bounds::attempts(3)
-    };
-    let again = Bounds {
-        split: false,
-        repeats: 1,
-        ..restart(two, 1)
-    };
+    let three = whole(Bounds::attempts(3));
+    let repeats = 1;
+    let again = whole(restart(Bounds { repeats, ..two }, 1));
     let order = Property::FenceOrder;
     let unique = Property::FenceUnique;
     vec![
@@ -51,25 +45,19 @@ fn fences() -> Vec<Variant> {
             "floor only by confirmation",
             restart(two, 1),
             unique,
-            |rules| {
-                rules.floor = Floor::Confirmation;
-            },
+            |rules| rules.floor = Floor::Confirmation,
         ),
         without(
             "floor by the confirmation of a missing counter",
             spread(again),
             order,
-            |rules| {
-                rules.floor = Floor::ConfirmationOfMissing;
-            },
+            |rules| rules.floor = Floor::ConfirmationOfMissing,
         ),
         without(
             "counter step in the next incarnation, trusted as the lease was",
             restart(two, 1),
             order,
-            |rules| {
-                rules.trust.one_incarnation = false;
-            },
+            |rules| rules.trust.one_incarnation = false,
         ),
         without(
             "wrong clocks and a lost counter",
@@ -81,9 +69,7 @@ fn fences() -> Vec<Variant> {
             "counted in what was sent before the wait ended",
             skewed(restart(two, 1)),
             unique,
-            |rules| {
-                rules.trust.sent_after_wait = false;
-            },
+            |rules| rules.trust.sent_after_wait = false,
         ),
     ]
 }
@@ -91,10 +77,7 @@ fn fences() -> Vec<Variant> {
 /// The answers of a member that may have forgotten leases which the client must not count.
 fn trust() -> Vec<Variant> {
     let two = Bounds::attempts(2);
-    let three = Bounds {
-        split: false,
-        ..Bounds::attempts(3)
-    };
+    let three = whole(Bounds::attempts(3));
     let exclusion = Property::Exclusion;
     let renewing = renewing(restart(two, 1), 1);
     vec![
@@ -102,25 +85,19 @@ fn trust() -> Vec<Variant> {
             "untrusted member counted at grant",
             restart(two, 1),
             exclusion,
-            |rules| {
-                rules.trust.grant = false;
-            },
+            |rules| rules.trust.grant = false,
         ),
         without(
             "untrusted member counted at confirmation",
             spread(restart(three, 1)),
             Property::FenceUnique,
-            |rules| {
-                rules.trust.confirmation = false;
-            },
+            |rules| rules.trust.confirmation = false,
         ),
         without(
             "untrusted member counted at renewal",
             renewing,
             exclusion,
-            |rules| {
-                rules.trust.renewal = false;
-            },
+            |rules| rules.trust.renewal = false,
         ),
         without(
             "untrusted member counted at renewal, no repair",
@@ -155,17 +132,13 @@ fn waiting() -> Vec<Variant> {
             "waiting time too short",
             restart(two, 1),
             exclusion,
-            |rules| {
-                rules.times.wait = 2;
-            },
+            |rules| rules.times.wait = 2,
         ),
         without(
             "jumped clock trusted",
             Bounds { jumps: 1, ..two },
             exclusion,
-            |rules| {
-                rules.trust.stepped_clock = false;
-            },
+            |rules| rules.trust.stepped_clock = false,
         ),
     ]
 }
@@ -179,25 +152,19 @@ fn time() -> Vec<Variant> {
             "validity counted from the answer",
             two,
             exclusion,
-            |rules| {
-                rules.deadline_from_sending = false;
-            },
+            |rules| rules.deadline_from_sending = false,
         ),
         without(
             "margin smaller than the drift of both clocks",
             two,
             exclusion,
-            |rules| {
-                rules.times.margin = 1;
-            },
+            |rules| rules.times.margin = 1,
         ),
         without(
             "lost is not final",
             renewing(two, 1),
             Property::Finality,
-            |rules| {
-                rules.lost_is_final = false;
-            },
+            |rules| rules.lost_is_final = false,
         ),
     ]
 }
@@ -206,40 +173,30 @@ fn time() -> Vec<Variant> {
 fn identity() -> Vec<Variant> {
     let two = Bounds::attempts(2);
     let exclusion = Property::Exclusion;
-    let two_clients = Bounds {
-        clients: 2,
-        split: false,
+    let clients = 2;
+    let two_clients = whole(Bounds {
+        clients,
         ..Bounds::attempts(3)
-    };
-    let sets = |sets| Bounds {
-        sets,
-        split: false,
-        ..two
-    };
+    });
+    let sets = |sets| whole(Bounds { sets, ..two });
     vec![
         without(
             "one owner over several attempts",
             two_clients,
             exclusion,
-            |rules| {
-                rules.owner_per_attempt = false;
-            },
+            |rules| rules.owner_per_attempt = false,
         ),
         without(
             "somebody else's release",
             two,
             Property::OwnRelease,
-            |rules| {
-                rules.release_checks_owner = false;
-            },
+            |rules| rules.release_checks_owner = false,
         ),
         without(
             "release without owner check",
             two_clients,
             exclusion,
-            |rules| {
-                rules.release_checks_owner = false;
-            },
+            |rules| rules.release_checks_owner = false,
         ),
         without(
             "sets {1,2,3} and {3,4,5}",

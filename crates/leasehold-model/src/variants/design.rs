@@ -1,6 +1,6 @@
 //! What must hold: the design, and the design less what it can spare.
 
-use super::{Variant, renewing, restart, skewed, sound, spread, wrong};
+use super::{Variant, renewing, restart, skewed, sound, spread, whole, wrong};
 use crate::bounds::{Bounds, Sets};
 use crate::rules::{Repairing, Rules};
 use crate::search::Event;
@@ -10,10 +10,9 @@ use crate::search::Event;
 pub fn design() -> Vec<Variant> {
     use Event::{Confirmed, FastPath, LateGrant, RejoinedGrant, RepairCounted, UntrustedGrant};
     let two = Bounds::attempts(2);
-    let three = Bounds {
-        split: false,
-        ..Bounds::attempts(3)
-    };
+    let three = whole(Bounds::attempts(3));
+    let sets = Sets::Five;
+    let five = whole(Bounds { sets, ..two });
     vec![
         sound("design, 3 attempts", spread(three), &[FastPath, Confirmed]),
         sound(
@@ -66,15 +65,7 @@ pub fn design() -> Vec<Variant> {
             skewed(restart(two, 1)),
             &[RejoinedGrant],
         ),
-        sound(
-            "design, 5 members, 2 attempts",
-            Bounds {
-                sets: Sets::Five,
-                split: false,
-                ..two
-            },
-            &[FastPath],
-        ),
+        sound("design, 5 members, 2 attempts", five, &[FastPath]),
     ]
 }
 
@@ -83,15 +74,9 @@ pub fn design() -> Vec<Variant> {
 pub fn design_at_length() -> Vec<Variant> {
     let two = Bounds::attempts(2);
     let split = Bounds::attempts(3);
-    let three = Bounds {
-        split: false,
-        ..split
-    };
-    let five = Bounds {
-        sets: Sets::Five,
-        split: false,
-        ..two
-    };
+    let three = whole(split);
+    let sets = Sets::Five;
+    let five = whole(Bounds { sets, ..two });
     vec![
         sound("design", spread(restart(three, 1)), &[]),
         sound("design", skewed(restart(three, 1)), &[]),
@@ -112,39 +97,28 @@ pub fn design_at_length() -> Vec<Variant> {
 #[must_use]
 pub fn spare() -> Vec<Variant> {
     let two = Bounds::attempts(2);
-    let three = Bounds {
-        split: false,
-        ..Bounds::attempts(3)
-    };
+    let three = whole(Bounds::attempts(3));
     let renewing = renewing(restart(two, 1), 1);
     vec![
         harmless(
             "confirmation without owner check, asked where granted",
             spread(restart(three, 1)),
-            |rules| {
-                rules.confirmation_checks_owner = false;
-            },
+            |rules| rules.confirmation_checks_owner = false,
         ),
         harmless(
             "confirmation with owner check, asked of all",
             spread(three),
-            |rules| {
-                rules.confirm_where_granted = false;
-            },
+            |rules| rules.confirm_where_granted = false,
         ),
         harmless(
             "put-back counted in the round that made it, trusted",
             renewing,
-            |rules| {
-                rules.repairing = Repairing::SameRound;
-            },
+            |rules| rules.repairing = Repairing::SameRound,
         ),
         harmless(
             "put-back on untrusted members, counted from the next round on",
             renewing,
-            |rules| {
-                rules.trust.repair = false;
-            },
+            |rules| rules.trust.repair = false,
         ),
         harmless("no repair", renewing, |rules| {
             rules.repairing = Repairing::Never;

@@ -39,6 +39,14 @@ fn sound(name: &'static str, bounds: Bounds, shows: &'static [Event]) -> Variant
     }
 }
 
+/// Without steps between the two of an acquire.
+fn whole(bounds: Bounds) -> Bounds {
+    Bounds {
+        split: false,
+        ..bounds
+    }
+}
+
 fn spread(bounds: Bounds) -> Bounds {
     Bounds {
         spread: 1,
