@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use crate::Config;
 use crate::net::Net;
-use crate::tests::values::RandomEntropy;
+use crate::tests::values::{RandomEntropy, edited, observe};
 use leasehold_types::{
-    BootInstant, DataGeneration, Epoch, Error, ErrorKind, Incarnation, MemberId, MemberRecord,
-    MemberRecordEdit, MemberSet, MemberStatus, Observation, RunId, Sample, WallTime,
+    BootInstant, Epoch, Error, ErrorKind, Incarnation, MemberId, MemberRecord, MemberRecordEdit,
+    MemberSet, MemberStatus, RunId, Sample, WallTime,
 };
 
 use super::{Access, MemberEvent, Membership};
@@ -168,7 +168,10 @@ impl TestQuorum {
             Request::Status => Reply::Status(Box::new(self.status(number))),
             Request::WriteMemberRecord(edit) => Reply::Recorded(self.write(number, *edit)),
             Request::RecordObservation(seen) => {
-                self.observe(number, &seen);
+                let clock = self.wall(number);
+                if let Some(record) = &mut self.servers[number].member_record {
+                    observe(record, &seen, clock);
+                }
                 Reply::Recorded(true)
             }
             other => panic!("{other:?}"),
@@ -186,45 +189,12 @@ impl TestQuorum {
 
     fn write(&mut self, number: usize, edit: MemberRecordEdit) -> bool {
         let clock = self.wall(number);
-        let old = self.servers[number].member_record.clone();
-        if old.as_ref().map(MemberRecord::epoch) != edit.expected {
-            return false;
+        let record = &mut self.servers[number].member_record;
+        let is_expected = record.as_ref().map(MemberRecord::epoch) == edit.expected;
+        if is_expected {
+            *record = Some(edited(record.take(), edit, clock));
         }
-        let since = |age: Duration| {
-            let age = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
-            WallTime::from_micros(clock.as_micros().saturating_sub(age))
-        };
-        let same = old.as_ref().filter(|it| it.generation == edit.generation);
-        self.servers[number].member_record = Some(MemberRecord {
-            changed: same.map_or(clock, |it| it.changed),
-            set: edit.set,
-            generation: edit.generation,
-            data_generation: edit.data_generation,
-            since: match (edit.age, &old) {
-                (None, Some(old)) => old.since,
-                (age, _) => since(age.unwrap_or_default()),
-            },
-            run: edit.run,
-            durable: edit.durable,
-            observations: old
-                .map(|member_record| member_record.observations)
-                .unwrap_or_default(),
-        });
-        self.observe(number, &edit.seen);
-        true
-    }
-
-    fn observe(&mut self, number: usize, seen: &[(MemberId, DataGeneration)]) {
-        let at = self.wall(number);
-        let Some(member_record) = &mut self.servers[number].member_record else {
-            return;
-        };
-        for (id, data_generation) in seen {
-            let known = member_record.observations.get(id).copied();
-            if let Some(observation) = Observation::noted(known, *data_generation, at) {
-                member_record.observations.insert(id.clone(), observation);
-            }
-        }
+        is_expected
     }
 
     /// The server starts again; its clients have to connect again.

@@ -32,11 +32,7 @@ fn member_that_lost_its_data_waits_then_votes() {
     fixture.restart(1, false);
     fixture.pass(1);
     fixture.meet(1);
-    let what = Forgetting::LostRecord;
-    assert_eq!(
-        fixture.counts(1),
-        Err(UntrustedReason::Forgot { what, until: None })
-    );
+    fixture.assert_forgot(1, Forgetting::LostRecord);
     fixture.keep_member_records();
     assert_eq!(fixture.forgot(1).as_secs(), 60);
     fixture.pass(60);
@@ -127,11 +123,7 @@ fn record_of_restarted_volatile_member_proves_nothing() {
     fixture.meet_all();
     fixture.restart(2, true);
     fixture.meet(2);
-    let what = Forgetting::Restarted;
-    assert_eq!(
-        fixture.counts(2),
-        Err(UntrustedReason::Forgot { what, until: None })
-    );
+    fixture.assert_forgot(2, Forgetting::Restarted);
     fixture.keep_member_records();
     assert!(fixture.forgot(2).as_secs() >= 60);
 }
@@ -140,18 +132,14 @@ fn record_of_restarted_volatile_member_proves_nothing() {
 fn a_durable_member_goes_on_at_once() {
     let mut fixture = Fixture::new(3);
     fixture.servers[2].durable = true;
-    fixture.servers[2].member_record.as_mut().unwrap().durable = true;
+    fixture.record(2).durable = true;
     fixture.meet_all();
-    let data_generation = fixture.servers[2]
-        .member_record
-        .as_ref()
-        .unwrap()
-        .data_generation;
+    let data_generation = fixture.record(2).data_generation;
     fixture.restart(2, true);
     fixture.meet(2);
     assert_eq!(fixture.counts(2), Ok(()));
     fixture.keep_member_records();
-    let member_record = fixture.servers[2].member_record.as_ref().unwrap();
+    let member_record = fixture.record(2);
     assert_eq!(
         (member_record.data_generation, member_record.run.as_str()),
         (data_generation, "1002")
@@ -169,26 +157,20 @@ fn durability_after_a_crash_proves_nothing_before_it() {
     assert!(fixture.counts(2).is_err());
     fixture.keep_member_records();
     assert!(fixture.forgot(2).as_secs() >= 60);
-    assert!(
-        fixture.servers[2].member_record.as_ref().unwrap().durable,
-        "in this run it is"
-    );
+    assert!(fixture.record(2).durable, "in this run it is");
 }
 
 #[test]
 fn loss_of_durability_is_recorded() {
     let mut fixture = Fixture::new(3);
-    fixture.servers[0].member_record.as_mut().unwrap().durable = true;
+    fixture.record(0).durable = true;
     fixture.meet_all();
     fixture.keep_member_records();
-    assert!(!fixture.servers[0].member_record.as_ref().unwrap().durable);
+    assert!(!fixture.record(0).durable);
     fixture.servers[0].durable = true;
     fixture.meet_all();
     fixture.keep_member_records();
-    assert!(
-        !fixture.servers[0].member_record.as_ref().unwrap().durable,
-        "not in this run any more"
-    );
+    assert!(!fixture.record(0).durable, "not in this run any more");
 }
 
 #[test]
@@ -272,7 +254,7 @@ fn vouching_member_is_asked_again_first() {
     fixture.pass(60);
     // In the meantime the configuration changed without this client noticing, and one member lost its record.
     for member in [0, 1] {
-        let member_record = fixture.servers[member].member_record.as_mut().unwrap();
+        let member_record = fixture.record(member);
         (member_record.set, member_record.generation) = (set(4), 2);
     }
     fixture.restart(2, false);

@@ -9,11 +9,10 @@ mod restoring;
 mod rollback;
 
 use super::*;
+use crate::tests::values::{edited, observe};
 use crate::trust::member_records::RecordStep;
 use crate::trust::untrusted::{ClockFault, Forgetting};
-use leasehold_types::{
-    DataGeneration, MemberRecord, MemberRecordEdit, Observation, RunId, WallTime,
-};
+use leasehold_types::{DataGeneration, MemberRecord, MemberRecordEdit, RunId, WallTime};
 
 const MAX_TTL: Duration = Duration::from_secs(60);
 const TOLERANCE: Duration = Duration::from_millis(250);
@@ -138,7 +137,7 @@ impl Fixture {
                 let member = step.member();
                 match step {
                     RecordStep::Write(member, edit) => self.write(member.into(), edit),
-                    RecordStep::Observe(member, seen) => self.peer(member.into(), &seen),
+                    RecordStep::Observe(member, seen) => self.observe(member.into(), &seen),
                     RecordStep::Refresh(_) => {}
                 }
                 // Answers arrive one after the other.
@@ -151,41 +150,19 @@ impl Fixture {
 
     fn write(&mut self, member: usize, edit: MemberRecordEdit) {
         let clock = self.wall(member);
-        let old = self.servers[member].member_record.take();
-        assert_eq!(old.as_ref().map(MemberRecord::epoch), edit.expected);
-        let age = edit.age.map(|age| age.as_micros() as u64);
-        self.servers[member].member_record = Some(MemberRecord {
-            set: edit.set,
-            generation: edit.generation,
-            changed: match &old {
-                Some(old) if old.generation == edit.generation => old.changed,
-                _ => clock,
-            },
-            data_generation: edit.data_generation,
-            since: match (age, &old) {
-                (None, Some(old)) => old.since,
-                (age, _) => {
-                    WallTime::from_micros(clock.as_micros().saturating_sub(age.unwrap_or_default()))
-                }
-            },
-            run: edit.run,
-            durable: edit.durable,
-            observations: old
-                .map(|member_record| member_record.observations)
-                .unwrap_or_default(),
-        });
-        self.peer(member, &edit.seen);
+        let record = &mut self.servers[member].member_record;
+        *record = Some(edited(record.take(), edit, clock));
     }
 
-    fn peer(&mut self, member: usize, seen: &[(MemberId, DataGeneration)]) {
-        let at = self.wall(member);
-        let member_record = self.servers[member].member_record.as_mut().unwrap();
-        for (id, data_generation) in seen {
-            let known = member_record.observations.get(id).copied();
-            if let Some(observation) = Observation::noted(known, *data_generation, at) {
-                member_record.observations.insert(id.clone(), observation);
-            }
-        }
+    fn observe(&mut self, member: usize, seen: &[(MemberId, DataGeneration)]) {
+        let clock = self.wall(member);
+        observe(self.record(member), seen, clock);
+    }
+
+    /// The record of a member that has one.
+    fn record(&mut self, member: usize) -> &mut MemberRecord {
+        let record = self.servers[member].member_record.as_mut();
+        record.expect("a record")
     }
 
     fn restart(&mut self, member: usize, keeps_data: bool) {
@@ -210,6 +187,12 @@ impl Fixture {
         for member in 0..self.servers.len() {
             assert_eq!(self.counts(member), Ok(()), "m{member}");
         }
+    }
+
+    /// The member may have forgotten, and no record says until when it has no vote.
+    fn assert_forgot(&self, member: usize, what: Forgetting) {
+        let forgot = UntrustedReason::Forgot { what, until: None };
+        assert_eq!(self.counts(member), Err(forgot));
     }
 
     fn forgot(&self, member: usize) -> Duration {

@@ -14,7 +14,7 @@ fn existing_quorum_votes_at_once_for_new_client() {
 fn old_quorum_is_neither_served_nor_restored() {
     let mut fixture = Fixture::new(3);
     for member in 0..2 {
-        fixture.servers[member].member_record.as_mut().unwrap().set = set(4);
+        fixture.record(member).set = set(4);
     }
     fixture.restart(2, false);
     fixture.meet_all();
@@ -66,13 +66,9 @@ fn changed_quorum_votes_with_its_new_record() {
     }
     // The new member has a data generation that no other member has heard of.
     let data_generation = DataGeneration::parse("00000000000000ff").unwrap();
-    fixture.servers[4]
-        .member_record
-        .as_mut()
-        .unwrap()
-        .data_generation = data_generation;
+    fixture.record(4).data_generation = data_generation;
     for member in 0..4 {
-        let member_record = fixture.servers[member].member_record.as_mut().unwrap();
+        let member_record = fixture.record(member);
         member_record.observations.remove(&MemberId::new("m4"));
     }
     fixture.meet_all();
@@ -80,13 +76,7 @@ fn changed_quorum_votes_with_its_new_record() {
     fixture.keep_member_records();
     fixture.all_count();
     assert!(
-        fixture.servers[0]
-            .member_record
-            .as_ref()
-            .unwrap()
-            .observations[&MemberId::new("m4")]
-            .data_generation
-            == data_generation
+        fixture.record(0).observations[&MemberId::new("m4")].data_generation == data_generation
     );
 }
 
@@ -221,7 +211,7 @@ pub(super) fn with_another_set(list: &[usize], generation: u64) -> Fixture {
 fn member_claimed_by_two_quorums_votes_in_neither() {
     let mut fixture = with_another_set(&[0, 1, 3], 1);
     // It came back from an old copy of its data, in which it belonged to the earlier quorum.
-    fixture.servers[1].member_record.as_mut().unwrap().set = set_of(&[0, 1, 2]);
+    fixture.record(1).set = set_of(&[0, 1, 2]);
 
     let before = client_of(&fixture, &[0, 1, 2]);
     let verdict = before.counts(1.into(), fixture.ours(), None);
@@ -249,13 +239,9 @@ fn member_claimed_by_two_quorums_votes_in_neither() {
 #[test]
 fn member_claimed_by_two_quorums_gets_no_record() {
     let mut fixture = with_another_set(&[0, 1, 3], 1);
-    fixture.servers[1].member_record.as_mut().unwrap().set = set_of(&[0, 1, 2]);
+    fixture.record(1).set = set_of(&[0, 1, 2]);
     fixture.servers[1].run = 99;
-    fixture.servers[2]
-        .member_record
-        .as_mut()
-        .unwrap()
-        .generation = 0;
+    fixture.record(2).generation = 0;
     let client = client_of(&fixture, &[0, 1, 2]);
     assert_eq!(client.member_record_steps(&mut || unreachable!()), []);
 }
@@ -264,7 +250,7 @@ fn member_claimed_by_two_quorums_gets_no_record() {
 fn an_older_card_claims_nobody() {
     let mut fixture = with_another_set(&[1, 2, 3], 3);
     // It came back from a copy that was made before the quorum was changed twice.
-    let old = fixture.servers[1].member_record.as_mut().unwrap();
+    let old = fixture.record(1);
     (old.set, old.generation) = (set_of(&[0, 1, 2]), 1);
     let client = client_of(&fixture, &[1, 2, 3]);
     assert!(client.counts(0.into(), fixture.ours(), None).is_err());
@@ -280,7 +266,7 @@ fn an_older_card_claims_nobody() {
 fn client_unaware_of_a_change_continues() {
     let mut fixture = with_another_set(&[0, 1, 2, 3], 2);
     for member in [1, 2] {
-        let member_record = fixture.servers[member].member_record.as_mut().unwrap();
+        let member_record = fixture.record(member);
         (member_record.set, member_record.generation) = (set_of(&[0, 1, 2]), 1);
     }
     // A majority of one of these quorums shares a member with each majority of the other.
@@ -295,7 +281,7 @@ fn client_unaware_of_a_change_continues() {
 fn a_set_that_is_being_formed_claims_nobody() {
     let mut fixture = with_another_set(&[0, 2, 3], 0);
     // This server got the record of its own quorum first, so the other quorum is never initialized.
-    let asked_first = fixture.servers[2].member_record.as_mut().unwrap();
+    let asked_first = fixture.record(2);
     (asked_first.set, asked_first.generation) = (set_of(&[0, 1, 2]), 1);
     let client = client_of(&fixture, &[0, 1, 2]);
     assert!(client.counts(0.into(), fixture.ours(), None).is_err());

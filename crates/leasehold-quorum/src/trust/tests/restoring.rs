@@ -53,16 +53,8 @@ fn record_of_an_older_generation_is_no_evidence() {
     for member in [0, 1] {
         fixture.restart(member, false);
     }
-    fixture.servers[2]
-        .member_record
-        .as_mut()
-        .unwrap()
-        .generation = 3;
-    fixture.servers[3]
-        .member_record
-        .as_mut()
-        .unwrap()
-        .generation = 3;
+    fixture.record(2).generation = 3;
+    fixture.record(3).generation = 3;
     for member in 0..5 {
         if member != 1 {
             fixture.meet(member);
@@ -83,7 +75,7 @@ fn record_of_an_older_generation_is_no_evidence() {
 fn contradicted_record_restores_no_other() {
     let mut fixture = with_another_set(&[1, 2, 3], 1);
     fixture.servers[0].member_record = None;
-    fixture.servers[1].member_record.as_mut().unwrap().set = set_of(&[0, 1, 2]);
+    fixture.record(1).set = set_of(&[0, 1, 2]);
     assert_eq!(steps(&client_of(&fixture, &[0, 1, 2])), []);
 }
 
@@ -129,7 +121,7 @@ fn carry_out(
         }
         match step {
             RecordStep::Write(_, edit) => fixture.write(server, edit),
-            RecordStep::Observe(_, seen) => fixture.peer(server, &seen),
+            RecordStep::Observe(_, seen) => fixture.observe(server, &seen),
             RecordStep::Refresh(_) => {}
         }
     }

@@ -6,7 +6,7 @@ use super::*;
 fn with_durable_member() -> Fixture {
     let mut fixture = Fixture::new(3);
     fixture.servers[1].durable = true;
-    fixture.servers[1].member_record.as_mut().unwrap().durable = true;
+    fixture.record(1).durable = true;
     fixture.meet_all();
     fixture
 }
@@ -29,11 +29,7 @@ fn member_that_is_not_durable_now_remembers_nothing() {
     fixture.servers[1].durable = false;
     fixture.restart(1, true);
     fixture.meet(1);
-    let what = Forgetting::Restarted;
-    assert_eq!(
-        fixture.counts(1),
-        Err(UntrustedReason::Forgot { what, until: None })
-    );
+    fixture.assert_forgot(1, Forgetting::Restarted);
     fixture.keep_member_records();
     assert!(fixture.forgot(1).as_secs() >= 60);
 }
@@ -48,11 +44,7 @@ fn member_that_was_a_replica_remembers_nothing() {
     };
     let status = became_replica(&fixture);
     fixture.trust.present(1.into(), status, fixture.at());
-    let what = Forgetting::WasReplica;
-    assert_eq!(
-        fixture.counts(1),
-        Err(UntrustedReason::Forgot { what, until: None })
-    );
+    fixture.assert_forgot(1, Forgetting::WasReplica);
     let steps = fixture
         .trust
         .member_record_steps(&mut || DataGeneration::parse("00000000000000f0").unwrap());
@@ -71,11 +63,7 @@ fn member_that_was_a_replica_remembers_nothing() {
 #[test]
 fn switching_durability_off_costs_no_vote() {
     let mut fixture = with_durable_member();
-    let data_generation = fixture.servers[1]
-        .member_record
-        .as_ref()
-        .unwrap()
-        .data_generation;
+    let data_generation = fixture.record(1).data_generation;
     fixture.servers[1].durable = false;
     fixture.meet(1);
     fixture.keep_member_records();
@@ -99,11 +87,7 @@ fn switching_durability_off_costs_no_vote() {
 fn life_without_further_names_ends_with_durability() {
     let mut fixture = with_durable_member();
     let last = DataGeneration::parse("123456789abcdeff").unwrap();
-    fixture.servers[1]
-        .member_record
-        .as_mut()
-        .unwrap()
-        .data_generation = last;
+    fixture.record(1).data_generation = last;
     fixture.meet_all();
     fixture.keep_member_records();
     fixture.servers[1].durable = false;
@@ -125,11 +109,7 @@ fn rolled_back_member_is_refused_by_each_client() {
     assert!(fixture.counts(1).is_err(), "by the client that noticed it");
     fixture.forget_the_client();
     fixture.meet_all();
-    let what = Forgetting::Restarted;
-    assert_eq!(
-        fixture.counts(1),
-        Err(UntrustedReason::Forgot { what, until: None })
-    );
+    fixture.assert_forgot(1, Forgetting::Restarted);
     fixture.keep_member_records();
     assert!(fixture.forgot(1).as_secs() >= 60);
     fixture.forget_the_client();
