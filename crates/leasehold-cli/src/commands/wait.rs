@@ -13,6 +13,7 @@ use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::locks::holder_text;
+use crate::output::locks::wait::Wait;
 use crate::output::message::Message;
 use crate::runtime::runtime;
 use crate::store::OpenStore;
@@ -63,13 +64,13 @@ pub(crate) fn wait(args: &WaitArgs, output: &Output) -> Result<ExitCode, Failure
                 return Err(Failure::busy(ExitCode::of(args.busy_code), text));
             }
             if output.has_terminal() && waited >= LONGEST {
-                output.show_status(&Message::Waiting {
+                output.show_status(&Message::Waiting(Wait {
                     lock: &args.name,
                     holders: &holders,
                     position: None,
                     quorum_shortfall: None,
                     so_far: waited,
-                });
+                }));
             }
             let now = SystemClock.now();
             let next = now + rest.map_or(pause, |rest| pause.min(rest));

@@ -12,6 +12,7 @@ use crate::output::Output;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::locks::holder_text;
+use crate::output::locks::wait::Wait;
 use crate::output::locks::waiter_text;
 use crate::output::message::Message;
 use crate::output::quorum_shortfall::QuorumShortfall;
@@ -197,13 +198,13 @@ impl LockRequest<'_> {
                 true => self.quorum_shortfall().await,
                 false => None,
             };
-            let message = Message::Waiting {
+            let message = Message::Waiting(Wait {
                 lock: name,
                 holders: &holders,
                 position,
                 quorum_shortfall: quorum_shortfall.as_ref(),
                 so_far: SystemClock.now().since(began),
-            };
+            });
             let why = WaitReason::of(&holders, position, quorum_shortfall.as_ref());
             if terminal {
                 self.output.show_status(&message);

@@ -48,7 +48,7 @@ impl HeldWarnings {
     /// Returns the warnings to print before `message`, or at the end of the program. Servers in the same state share one.
     pub(super) fn release(&mut self, message: Option<&Message<'_>>) -> Vec<String> {
         match message {
-            Some(Message::Waiting { .. } | Message::Acquired { .. } | Message::Nested { .. }) => {
+            Some(Message::Waiting(_) | Message::Acquired { .. } | Message::Nested { .. }) => {
                 self.is_under_way = true;
             }
             Some(Message::Error(failure)) => self.error = Some(failure.to_string()),

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::locks::leader_text;
+use crate::output::locks::wait::Wait;
 use crate::output::message::Message;
 use crate::output::once_answer::OnceAnswer;
 use crate::runtime::runtime;
@@ -58,13 +59,13 @@ fn messages<'a>(
     vec![
         Message::Notice("n"),
         Message::Warning("w"),
-        Message::Waiting {
+        Message::Waiting(Wait {
             lock,
             holders: &[],
             position: None,
             quorum_shortfall: None,
             so_far: after,
-        },
+        }),
         Message::Acquired {
             lock,
             guards,
@@ -105,7 +106,7 @@ fn is_known(message: &Message<'_>) -> bool {
     match message {
         Message::Notice(_)
         | Message::Warning(_)
-        | Message::Waiting { .. }
+        | Message::Waiting(_)
         | Message::Acquired { .. }
         | Message::Released { .. }
         | Message::StillHeld { .. }

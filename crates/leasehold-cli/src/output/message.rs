@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{BreakRecord, Holder};
+use leasehold::store::BreakRecord;
 use leasehold::{Fence, GuardSet};
 use serde_json::{Map, Value, json};
 
@@ -10,10 +10,8 @@ use crate::output::envelope::stamped;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::locks::break_text;
-use crate::output::locks::holder_text;
-use crate::output::locks::waiter_text;
+use crate::output::locks::wait::Wait;
 use crate::output::once_answer::OnceAnswer;
-use crate::output::quorum_shortfall::QuorumShortfall;
 use crate::output::time_text;
 use crate::output::verbosity::Verbosity;
 
@@ -25,15 +23,7 @@ pub(crate) enum Message<'a> {
     /// A problem that does not stop the program.
     Warning(&'a str),
     /// Another client seems to hold the lock, or too few servers have a vote.
-    Waiting {
-        lock: &'a str,
-        holders: &'a [Holder],
-        /// In the queue, from 1; `None` if there is no queue or it is not known.
-        position: Option<u64>,
-        /// Why it cannot be granted to any client, if so.
-        quorum_shortfall: Option<&'a QuorumShortfall>,
-        so_far: Duration,
-    },
+    Waiting(Wait<'a>),
     /// All requested locks are held from now on.
     Acquired {
         lock: &'a str,
@@ -89,19 +79,7 @@ impl Message<'_> {
         match self {
             Self::Notice(text) => Some((*text).into()),
             Self::Warning(text) => Some(format!("warning: {text}")),
-            Self::Waiting {
-                lock,
-                holders,
-                position,
-                quorum_shortfall,
-                so_far,
-            } => Some(waiting(
-                lock,
-                holders,
-                *position,
-                *quorum_shortfall,
-                *so_far,
-            )),
+            Self::Waiting(wait) => Some(wait.text()),
             Self::Acquired { lock, after, .. } => {
                 let after = time_text::passed(*after);
                 Some(format!("acquired lock {lock:?} after {after}"))
@@ -135,19 +113,7 @@ impl Message<'_> {
     /// The text for the last line of a terminal, whose edge may cut it.
     pub(crate) fn status_line(&self) -> Option<String> {
         match self {
-            Self::Waiting {
-                lock,
-                holders,
-                position,
-                quorum_shortfall,
-                so_far,
-            } => Some(waiting_line(
-                lock,
-                holders,
-                *position,
-                *quorum_shortfall,
-                *so_far,
-            )),
+            Self::Waiting(wait) => Some(wait.status_line()),
             _ => self.text(),
         }
     }
@@ -182,10 +148,7 @@ impl Message<'_> {
     pub(crate) fn has_time(&self) -> bool {
         matches!(
             self,
-            Self::Waiting { .. }
-                | Self::Acquired { .. }
-                | Self::Released { .. }
-                | Self::Lost { .. }
+            Self::Waiting(_) | Self::Acquired { .. } | Self::Released { .. } | Self::Lost { .. }
         )
     }
 
@@ -207,18 +170,7 @@ impl Message<'_> {
         match self {
             Self::Notice(text) => json!({"event": "notice", "message": text}),
             Self::Warning(text) => json!({"event": "warning", "message": text}),
-            Self::Waiting {
-                lock,
-                holders,
-                position,
-                quorum_shortfall,
-                so_far,
-            } => {
-                let mut fields = waiting_fields(lock, holders, *quorum_shortfall);
-                fields["position"] = (*position).into();
-                fields["waited_ms"] = time_text::millis(*so_far).into();
-                fields
-            }
+            Self::Waiting(wait) => wait.json(),
             Self::Acquired {
                 lock,
                 guards,
@@ -292,132 +244,4 @@ fn acquired_fields(lock: &str, guards: &GuardSet, store: &str, after: Duration) 
         "store": store,
         "waited_ms": time_text::millis(after),
     })
-}
-
-/// What a wait waits for.
-fn waiting_fields(
-    lock: &str,
-    holders: &[Holder],
-    quorum_shortfall: Option<&QuorumShortfall>,
-) -> Value {
-    json!({
-        "event": "waiting",
-        "lock": lock,
-        "holders": holders.iter().map(holder_text::json).collect::<Vec<_>>(),
-        "reason": quorum_shortfall.map(ToString::to_string),
-        "no_vote_for_ms": quorum_shortfall
-            .and_then(QuorumShortfall::no_vote_for)
-            .map(time_text::millis),
-    })
-}
-
-/// The state of a wait in one line.
-fn waiting(
-    lock: &str,
-    holders: &[Holder],
-    position: Option<u64>,
-    quorum_shortfall: Option<&QuorumShortfall>,
-    so_far: Duration,
-) -> String {
-    let why = match quorum_shortfall {
-        // A warning has named each server and its reason.
-        Some(quorum_shortfall) => format!(": {}", quorum_shortfall.summary()),
-        None if holders.is_empty() => String::new(),
-        None => format!(", held by {}", holder_text::phrases(holders)),
-    };
-    let so_far = match so_far.as_secs() {
-        0 => String::new(),
-        secs => {
-            let span = humantime::format_duration(Duration::from_secs(secs));
-            format!(" for {span}")
-        }
-    };
-    let position = queued(position);
-    format!("waiting{so_far} for lock {lock:?}{position}{why}")
-}
-
-/// The same for a terminal. The process of the holder comes first, because a narrow terminal cuts off the end.
-fn waiting_line(
-    lock: &str,
-    holders: &[Holder],
-    position: Option<u64>,
-    quorum_shortfall: Option<&QuorumShortfall>,
-    so_far: Duration,
-) -> String {
-    let so_far = match so_far.as_secs() {
-        0 => String::new(),
-        secs => format!(" {}", humantime::format_duration(Duration::from_secs(secs))),
-    };
-    let position = queued(position);
-    let why = match (quorum_shortfall, holders) {
-        (Some(quorum_shortfall), _) => format!("{position}: {}", quorum_shortfall.summary()),
-        (None, []) => position,
-        (None, holders) => {
-            let (who, details) = holder_text::processes(holders);
-            format!(", held by {who}{position}{details}")
-        }
-    };
-    format!("waiting{so_far} for {lock:?}{why}")
-}
-
-/// The position in the queue, as a part of a sentence.
-fn queued(position: Option<u64>) -> String {
-    match position {
-        Some(position) => format!(", {} in the queue", waiter_text::nth(position)),
-        None => String::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::output::locks::lock_table::tests::holder;
-    use leasehold::Mode;
-
-    #[test]
-    fn a_wait_says_how_long_and_for_whom() {
-        let holders = [Holder::unknown(Mode::Exclusive)];
-        let message = Message::Waiting {
-            lock: "deploy",
-            holders: &holders,
-            position: Some(2),
-            quorum_shortfall: None,
-            so_far: Duration::from_millis(61_900),
-        };
-        assert_eq!(
-            message.text().unwrap(),
-            "waiting for 1m 1s for lock \"deploy\", 2nd in the queue, held by a client of another \
-             library"
-        );
-        assert_eq!(message.json()["waited_ms"], 61_900);
-        assert_eq!(message.json()["position"], 2);
-        assert_eq!(message.json()["holders"][0]["mode"], "exclusive");
-        let first = waiting("deploy", &[], None, None, Duration::ZERO);
-        assert_eq!(first, r#"waiting for lock "deploy""#);
-    }
-
-    #[test]
-    fn process_of_the_holder_fits_sixty_columns() {
-        let mut holder = holder(100, "web-1", "./deploy.sh --all");
-        holder.remaining = Some(Duration::from_millis(9_500));
-        let waited = Duration::from_secs(12);
-        let line = |holders: &[Holder]| waiting_line("backup", holders, Some(2), None, waited);
-        let one = line(&[holder.clone()]);
-        assert_eq!(
-            one,
-            "waiting 12s for \"backup\", held by pid 4711 on web-1, 2nd in the queue, running \
-             ./deploy.sh --all, user ann, expires in 9s unless renewed"
-        );
-        assert!("leasehold: ".len() + one.find(", 2nd").unwrap() <= 63);
-        let others = [holder, Holder::unknown(Mode::Exclusive)];
-        assert_eq!(
-            line(&others),
-            "waiting 12s for \"backup\", held by pid 4711 on web-1 and a client of another library, 2nd in \
-             the queue"
-        );
-        assert_eq!(
-            waiting_line("backup", &[], None, None, Duration::ZERO),
-            r#"waiting for "backup""#
-        );
-    }
 }

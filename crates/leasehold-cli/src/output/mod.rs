@@ -135,7 +135,7 @@ impl Output {
 
     /// Whether people see the message.
     fn is_shown(&self, message: &Message<'_>) -> bool {
-        if let Message::Waiting { .. } = message {
+        if let Message::Waiting(_) = message {
             self.has_waited.store(true, Ordering::Relaxed);
         }
         let has_waited = self.has_waited.load(Ordering::Relaxed);

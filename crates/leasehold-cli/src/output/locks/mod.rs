@@ -5,4 +5,5 @@ pub(crate) mod holder_text;
 pub(crate) mod leader_text;
 pub(crate) mod lock_table;
 pub(crate) mod minority;
+pub(crate) mod wait;
 pub(crate) mod waiter_text;
