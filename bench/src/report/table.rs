@@ -1,3 +1,5 @@
+use std::iter::Sum;
+
 use super::statistics::Spread;
 
 /// What one subject did in one round.
@@ -94,6 +96,11 @@ impl<'a, T> Row<'a, T> {
     /// The same for a share.
     pub(crate) fn percent(&self, value: impl Fn(&T) -> f64) -> String {
         self.median(value, |median| format!("{:.1} %", median * 100.0))
+    }
+
+    /// Formats the sum over all runs.
+    pub(crate) fn total<N: Sum + ToString>(&self, value: impl Fn(&T) -> N) -> String {
+        self.seen().map(value).sum::<N>().to_string()
     }
 
     pub(crate) fn rounds(&self) -> String {

@@ -43,6 +43,9 @@ pub(super) struct Cycles {
     pub(super) other_cpu: f64,
 }
 
+/// The attempts that ended without the lock.
+pub(super) const FAILED: Column<Cycles> = ("failed", |row| row.total(|seen| seen.cycled.failed));
+
 const COLUMNS: [Column<Cycles>; 10] = [
     ("subject", |row| row.subject().into()),
     ("cycles/s", |row| row.spread(|seen| seen.cycles_per_second)),
@@ -61,10 +64,7 @@ const COLUMNS: [Column<Cycles>; 10] = [
         row.part(|seen| seen.server_micros)
     }),
     ("others' CPU", |row| row.percent(|seen| seen.other_cpu)),
-    ("failed", |row| {
-        let failed: usize = row.seen().map(|seen| seen.cycled.failed).sum();
-        failed.to_string()
-    }),
+    FAILED,
     ("rounds", |row| row.rounds()),
 ];
 

@@ -57,6 +57,18 @@ pub(super) struct HandOver {
     pub(super) gave_up: u64,
 }
 
+pub(super) const GRANTS: Column<HandOver> = ("grants per waiter", |row| {
+    let least = row.seen().map(|seen| seen.figures.grants_least).min();
+    let most = row.seen().map(|seen| seen.figures.grants_most).max();
+    format!("{}–{}", least.unwrap_or(0), most.unwrap_or(0))
+});
+
+pub(super) const FAULTS: Column<HandOver> = ("gave up, overlaps", |row| {
+    let gave_up = row.total(|seen| seen.gave_up);
+    let overlaps = row.total(|seen| seen.figures.overlaps);
+    format!("{gave_up}, {overlaps}")
+});
+
 const COLUMNS: [Column<HandOver>; 11] = [
     ("subject", |row| row.subject().into()),
     ("hand-over p50 µs", |row| {
@@ -69,19 +81,11 @@ const COLUMNS: [Column<HandOver>; 11] = [
     ("÷ reference", |row| {
         row.ratio(|run| run.seen.is_reference, |seen| seen.figures.p99)
     }),
-    ("grants per waiter", |row| {
-        let least = row.seen().map(|seen| seen.figures.grants_least).min();
-        let most = row.seen().map(|seen| seen.figures.grants_most).max();
-        format!("{}–{}", least.unwrap_or(0), most.unwrap_or(0))
-    }),
+    GRANTS,
     ("client CPU", |row| row.percent(|seen| seen.cpu[0])),
     ("servers' CPU", |row| row.percent(|seen| seen.cpu[1])),
     ("others' CPU", |row| row.percent(|seen| seen.cpu[2])),
-    ("gave up, overlaps", |row| {
-        let gave_up: u64 = row.seen().map(|seen| seen.gave_up).sum();
-        let overlaps: usize = row.seen().map(|seen| seen.figures.overlaps).sum();
-        format!("{gave_up}, {overlaps}")
-    }),
+    FAULTS,
     ("rounds", |row| row.rounds()),
 ];
 

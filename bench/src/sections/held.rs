@@ -59,10 +59,7 @@ const COLUMNS: [Column<Held>; 10] = [
     ("left at a renewal, least, of the TTL", |row| {
         row.percent(|seen| seen.least_left)
     }),
-    ("lost", |row| {
-        let lost: usize = row.seen().map(|seen| seen.lost).sum();
-        lost.to_string()
-    }),
+    ("lost", |row| row.total(|seen| seen.lost)),
     ("rounds", |row| row.rounds()),
 ];
 

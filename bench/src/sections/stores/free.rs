@@ -7,7 +7,7 @@ use crate::measure::worker_process::{Keys, Scenario, WorkerProcess};
 use crate::options::Options;
 use crate::report::page::Page;
 use crate::report::table::{Column, Row, table};
-use crate::sections::cycles::Cycles;
+use crate::sections::cycles::{Cycles, FAILED};
 use crate::sections::turns;
 
 const COLUMNS: [Column<Cycles>; 9] = [
@@ -26,10 +26,7 @@ const COLUMNS: [Column<Cycles>; 9] = [
         row.part(|seen| seen.server_micros)
     }),
     ("others' CPU", |row| row.percent(|seen| seen.other_cpu)),
-    ("failed", |row| {
-        let failed: usize = row.seen().map(|seen| seen.cycled.failed).sum();
-        failed.to_string()
-    }),
+    FAILED,
     ("rounds", |row| row.rounds()),
 ];
 

@@ -5,7 +5,7 @@ use crate::measure::worker_process::WorkerProcess;
 use crate::options::Options;
 use crate::report::page::Page;
 use crate::report::table::{Column, Row, table};
-use crate::sections::handover::{HandOver, SCENARIO};
+use crate::sections::handover::{FAULTS, GRANTS, HandOver, SCENARIO};
 use crate::sections::turns;
 
 const COLUMNS: [Column<HandOver>; 10] = [
@@ -18,18 +18,10 @@ const COLUMNS: [Column<HandOver>; 10] = [
     }),
     ("p99 µs", |row| row.spread(|seen| seen.figures.p99)),
     ("grants/s", |row| row.integer(|seen| seen.grants_per_second)),
-    ("grants per waiter", |row| {
-        let least = row.seen().map(|seen| seen.figures.grants_least).min();
-        let most = row.seen().map(|seen| seen.figures.grants_most).max();
-        format!("{}–{}", least.unwrap_or(0), most.unwrap_or(0))
-    }),
+    GRANTS,
     ("client CPU", |row| row.percent(|seen| seen.cpu[0])),
     ("server's CPU", |row| row.percent(|seen| seen.cpu[1])),
-    ("gave up, overlaps", |row| {
-        let gave_up: u64 = row.seen().map(|seen| seen.gave_up).sum();
-        let overlaps: usize = row.seen().map(|seen| seen.figures.overlaps).sum();
-        format!("{gave_up}, {overlaps}")
-    }),
+    FAULTS,
     ("rounds", |row| row.rounds()),
 ];
 

@@ -35,10 +35,7 @@ const COLUMNS: [Column<Held>; 6] = [
     ("requests/s", |row| {
         row.part(|seen| seen.requests_per_second)
     }),
-    ("lost", |row| {
-        let lost: usize = row.seen().map(|seen| seen.lost).sum();
-        lost.to_string()
-    }),
+    ("lost", |row| row.total(|seen| seen.lost)),
     ("rounds", |row| row.rounds()),
 ];
 
