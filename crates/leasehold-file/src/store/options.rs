@@ -1,3 +1,4 @@
+use std::env;
 use std::path::{Path, PathBuf};
 
 use leasehold::{Error, ErrorKind};
@@ -140,9 +141,25 @@ impl FileStore {
 }
 
 /// Returns where the user's programs keep their state: in the state directory (XDG Base Directory Specification), or
-/// with their data where the system does not separate the two.
+/// with their data on macOS.
 fn user_state() -> Option<PathBuf> {
-    dirs::state_dir().or_else(dirs::data_local_dir)
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "users name the directory there for all programs"
+    )]
+    let named = env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    state_directory(named, env::home_dir())
+}
+
+/// The same for these directories. A relative one counts as none.
+fn state_directory(named: Option<PathBuf>, home: Option<PathBuf>) -> Option<PathBuf> {
+    let is_absolute = |path: &PathBuf| path.is_absolute();
+    let home = home.filter(is_absolute);
+    if cfg!(target_os = "macos") {
+        return Some(home?.join("Library/Application Support"));
+    }
+    let named = named.filter(is_absolute);
+    named.or_else(|| Some(home?.join(".local/state")))
 }
 
 /// The folder for the locks of the system: on Linux `/run/lock` (Filesystem Hierarchy Standard).
@@ -167,6 +184,20 @@ fn default_directory(is_root: bool, state: Option<PathBuf>) -> Result<PathBuf, E
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn state_directory_is_named_or_at_home() {
+        let found = |named: Option<&str>, home: Option<&str>| {
+            let state = state_directory(named.map(PathBuf::from), home.map(PathBuf::from));
+            state.map(|it| it.display().to_string())
+        };
+        let at_home = Some("/home/eva/.local/state".to_owned());
+        assert_eq!(found(None, Some("/home/eva")), at_home);
+        assert_eq!(found(Some("state"), Some("/home/eva")), at_home);
+        assert_eq!(found(Some("/state"), None), Some("/state".to_owned()));
+        assert_eq!(found(Some("state"), Some("")), None);
+    }
 
     #[test]
     fn root_and_users_have_their_own_default() {
