@@ -14,7 +14,7 @@ use crate::runtime::signals::Signals;
 pub(crate) struct MinHold<'a> {
     pub(crate) until: BootInstant,
     /// A signal asked the run to end, so it does not stay.
-    pub(crate) hurried: bool,
+    pub(crate) skip_wait: bool,
     /// Whether the locks can outlast this process.
     pub(crate) has_leases: bool,
     pub(crate) signals: &'a Signals,
@@ -33,7 +33,7 @@ impl MinHold<'_> {
             return releasing.release(guards.into_guards()).await;
         }
         let mut is_cut_short = true;
-        if !self.hurried {
+        if !self.skip_wait {
             self.print_stay(rest, releasing);
             tokio::select! {
                 biased;

@@ -55,15 +55,15 @@ impl HeldWarnings {
             _ => {}
         }
         let error = self.error.as_deref().unwrap_or_default();
-        let mut unsaid = mem::take(&mut self.held);
-        unsaid.retain(|warning| !error.contains(&warning.reason));
+        let mut unreported = mem::take(&mut self.held);
+        unreported.retain(|warning| !error.contains(&warning.reason));
         let mut texts = Vec::new();
-        while let Some(first) = unsaid.first() {
+        while let Some(first) = unreported.first() {
             let (state, reason) = (first.state.clone(), first.reason.clone());
             let is_like_first = |it: &ServerWarning| it.state == state && it.reason == reason;
-            let (alike, others): (Vec<_>, Vec<_>) = unsaid.into_iter().partition(is_like_first);
+            let (alike, others): (Vec<_>, Vec<_>) = unreported.into_iter().partition(is_like_first);
             texts.push(text(&alike));
-            unsaid = others;
+            unreported = others;
         }
         texts
     }

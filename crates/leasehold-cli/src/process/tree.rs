@@ -18,7 +18,7 @@ pub(crate) struct ProcessTree {
     group: Option<Pid>,
     /// Children that the root had before it guarded anything: those of a shell that became this program
     /// by exec.
-    strangers: Vec<Pid>,
+    preexisting: Vec<Pid>,
 }
 
 impl ProcessTree {
@@ -36,7 +36,7 @@ impl ProcessTree {
         Ok(Self {
             root,
             group: None,
-            strangers: children.map(|process| process.pid).collect(),
+            preexisting: children.map(|process| process.pid).collect(),
         })
     }
 
@@ -66,7 +66,7 @@ impl ProcessTree {
         let table = processes()?;
         // If the guardian was killed, CMD is no descendant on macOS.
         let roots = [Some(self.root), self.group].into_iter().flatten();
-        let below = descendants(&table, roots.collect(), &self.strangers);
+        let below = descendants(&table, roots.collect(), &self.preexisting);
         Ok(table
             .into_iter()
             .filter(|process| process.is_alive && process.pid != self.root)
@@ -75,12 +75,12 @@ impl ProcessTree {
     }
 }
 
-/// The ids of all processes in `table` that descend from `parents`, but not by way of `strangers`.
-fn descendants(table: &[Process], mut parents: Vec<Pid>, strangers: &[Pid]) -> HashSet<Pid> {
+/// The ids of all processes in `table` that descend from `parents`, but not by way of `preexisting`.
+fn descendants(table: &[Process], mut parents: Vec<Pid>, preexisting: &[Pid]) -> HashSet<Pid> {
     let mut found = HashSet::new();
     while let Some(parent) = parents.pop() {
         for child in table.iter().filter(|process| process.parent == parent) {
-            if !strangers.contains(&child.pid) && found.insert(child.pid) {
+            if !preexisting.contains(&child.pid) && found.insert(child.pid) {
                 parents.push(child.pid);
             }
         }
@@ -110,16 +110,16 @@ mod tests {
             .unwrap();
         let pid = Pid::from_raw(child.id().cast_signed());
         assert!(has_children().unwrap(), "it runs");
-        let strangers = ProcessTree::below_this_process().unwrap().strangers;
-        assert!(strangers.contains(&pid));
+        let preexisting = ProcessTree::below_this_process().unwrap().preexisting;
+        assert!(preexisting.contains(&pid));
         drop(child.stdin.take());
         while !has_ended(pid).unwrap() {
             std::thread::yield_now();
         }
         assert!(has_children().unwrap(), "it is not reaped yet");
         child.wait().unwrap();
-        let strangers = ProcessTree::below_this_process().unwrap().strangers;
-        assert!(!strangers.contains(&pid));
+        let preexisting = ProcessTree::below_this_process().unwrap().preexisting;
+        assert!(!preexisting.contains(&pid));
     }
 
     #[test]

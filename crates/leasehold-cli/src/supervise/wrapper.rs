@@ -61,7 +61,7 @@ pub(crate) struct Wrapper<'a> {
     keep_until: Option<BootInstant>,
     has_leases: bool,
     /// A signal that asks for the end was passed on.
-    hurried: bool,
+    skip_wait: bool,
     process_tree: ProcessTree,
     job_control: JobControl,
     outer: Option<Pid>,
@@ -169,7 +169,7 @@ impl<'a> Wrapper<'a> {
             command: job.command,
             keep_until: job.keep_until,
             has_leases: job.has_leases,
-            hurried: false,
+            skip_wait: false,
             process_tree,
             job_control,
             outer: job.outer,
@@ -236,7 +236,7 @@ impl<'a> Wrapper<'a> {
         let until = self.keep_until.filter(|_| !self.lost)?;
         Some(MinHold {
             until,
-            hurried: self.hurried || had_terminal && is_interrupt(*status),
+            skip_wait: self.skip_wait || had_terminal && is_interrupt(*status),
             has_leases: self.has_leases,
             signals: self.signals,
         })
@@ -285,7 +285,7 @@ impl<'a> Wrapper<'a> {
     /// Passes a signal on to the guardian, which drops it if the command received it as well.
     fn pass_on(&mut self, signal: Arrived) {
         self.end_requested |= signal.ends() && signal.number() != Signal::SIGHUP as i32;
-        self.hurried |= signal.ends();
+        self.skip_wait |= signal.ends();
         self.guardian.send(ControlMessage::Signal(signal.number()));
     }
 

@@ -39,7 +39,7 @@ pub(crate) struct Renewals {
 struct Round {
     id: OperationId,
     leases: Vec<Lease>,
-    fates: Vec<LeaseOutcome>,
+    outcomes: Vec<LeaseOutcome>,
     fanout: Fanout,
     /// Whether the outcome was returned.
     is_decided: bool,
@@ -184,8 +184,8 @@ impl Renewals {
 
     fn repair_no_more(&mut self, owner: Owner) {
         for round in self.rounds.values_mut() {
-            for (lease, fate) in round.leases.iter().zip(&mut round.fates) {
-                fate.repairs &= lease.lock_request.owner != owner;
+            for (lease, outcome) in round.leases.iter().zip(&mut round.outcomes) {
+                outcome.repairs &= lease.lock_request.owner != owner;
             }
         }
     }
@@ -215,10 +215,10 @@ impl Round {
             fence: held.fence,
         };
         let leases: Vec<Lease> = leases.into_iter().map(lease).collect();
-        let fate = |lease: &Lease| LeaseOutcome::new(&lease.lock_request, net.members.len());
+        let outcome = |lease: &Lease| LeaseOutcome::new(&lease.lock_request, net.members.len());
         Self {
             id,
-            fates: leases.iter().map(fate).collect(),
+            outcomes: leases.iter().map(outcome).collect(),
             leases,
             fanout: Fanout::new(net),
             is_decided: false,
@@ -227,14 +227,14 @@ impl Round {
 
     /// Asks the members that can be asked by now.
     fn ask(&mut self, net: &mut Net, repairs: &mut Vec<Repair>) -> Next {
-        let Self { leases, fates, .. } = self;
+        let (leases, outcomes) = (&self.leases, &mut self.outcomes);
         let (task, limit) = (RenewalTask::Renew(self.id), limit_of(net, leases));
         self.fanout.ask(|member| {
             if net.membership.is_awaited(net.now.instant, member) {
                 return Contact::Later;
             }
             if let Some(failure) = obstacle(net, member) {
-                fates.iter_mut().for_each(|it| it.fail(failure.clone()));
+                outcomes.iter_mut().for_each(|it| it.fail(failure.clone()));
                 return Contact::Failed;
             }
             let request = Request::Renew(leases.clone());
@@ -252,18 +252,18 @@ impl Round {
         let doubt = reason.err();
         let doubt = doubt.map(|it| membership.failure(net.now.instant, member, &it));
         let mut states = states.into_iter();
-        for fate in &mut self.fates {
+        for outcome in &mut self.outcomes {
             let state = states.next().unwrap_or_else(|| {
                 let text = "not one answer per lease";
                 LeaseState::Failed(Error::new(ErrorKind::InvalidResponse, text))
             });
-            fate.count(member, membership.id(member), state, doubt.as_ref());
+            outcome.count(member, membership.id(member), state, doubt.as_ref());
         }
     }
 
     /// Returns the outcome when it is decided. Repairs leases after the last answer.
     fn advance(&mut self, net: &mut Net, repairs: &mut Vec<Repair>) -> Next {
-        if !self.is_decided && !self.fates.iter().any(LeaseOutcome::is_open) {
+        if !self.is_decided && !self.outcomes.iter().any(LeaseOutcome::is_open) {
             self.is_decided = true;
             let renewals = self.renewals(&net.membership);
             net.finish(self.id, Outcome::Renewed(renewals));
@@ -297,19 +297,19 @@ impl Round {
     }
 
     fn fail(&mut self, failure: &MemberFailure) {
-        for fate in &mut self.fates {
-            fate.fail(failure.clone());
+        for outcome in &mut self.outcomes {
+            outcome.fail(failure.clone());
         }
     }
 
     /// Returns the answer for each lease. The members keep leases of any length, but the quorum trusts only those
     /// within its limits.
     fn renewals(&self, membership: &Membership) -> Vec<RenewReply> {
-        let all = self.leases.iter().zip(&self.fates);
-        let renewal = |(lease, fate): (&Lease, &LeaseOutcome)| {
+        let all = self.leases.iter().zip(&self.outcomes);
+        let renewal = |(lease, outcome): (&Lease, &LeaseOutcome)| {
             let lock_request = &lease.lock_request;
             match (
-                fate.renewal(membership.term(lock_request, self.fanout.began())),
+                outcome.renewal(membership.term(lock_request, self.fanout.began())),
                 membership.check_ttl(lock_request),
             ) {
                 (RenewReply::Renewed(_), Err(error)) => {
@@ -322,8 +322,8 @@ impl Round {
     }
 
     fn to_repair(&self, member: MemberIndex) -> Vec<Lease> {
-        let all = self.leases.iter().zip(&self.fates);
-        let lost = all.filter(|(_, fate)| fate.is_to_be_repaired(member));
+        let all = self.leases.iter().zip(&self.outcomes);
+        let lost = all.filter(|(_, outcome)| outcome.is_to_be_repaired(member));
         lost.map(|(lease, _)| lease.clone()).collect()
     }
 }

@@ -167,7 +167,7 @@ impl RequestRun<'_> {
                 .perform(self.command, HeldLocks::Own(guards), signals, Some(pipes));
         let ended = capture.beside(performing).await;
         let ended = ended.map_err(|error| Failure::of("cannot pass on what CMD writes", &error))?;
-        let is_hurried = matches!(
+        let end_requested = matches!(
             ended,
             Ok(End::Interrupted
                 | End::Ended {
@@ -191,7 +191,7 @@ impl RequestRun<'_> {
             self.context.print_released(began, *status);
         }
         let showing = capture.show_the_rest();
-        let shown = if is_hurried {
+        let shown = if end_requested {
             let limit = SystemClock.now() + READING_MAX;
             let showing = within(&SystemClock, limit, showing);
             self.unless_ended(signals, showing).await?.map(drop)
@@ -209,7 +209,7 @@ impl RequestRun<'_> {
         }
         match (shown, &end) {
             // Its result is committed, but was not read completely.
-            (Err(signal), End::Ended { .. }) if !is_hurried => {
+            (Err(signal), End::Ended { .. }) if !end_requested => {
                 Ok(End::With(ExitCode::of_signal(signal)))
             }
             _ => Ok(end),

@@ -6,7 +6,7 @@ use leasehold_types::{
     Fence, Held, LockRequest, LostReason, Owner, PermitSlot, RenewReply, WallTime,
 };
 
-use super::records::Kept;
+use super::records::StoredRecord;
 use super::*;
 use crate::{
     BatchReply, Config, Engine, Event, LeaseState, Notification, Now, Operation, OperationId,
@@ -23,7 +23,7 @@ pub(super) struct Fixture {
     /// Which owners hold the lock at each member, with their fence.
     pub(super) holders: Vec<BTreeMap<Owner, u64>>,
     pub(super) counters: Vec<u64>,
-    pub(super) records: Vec<Kept>,
+    pub(super) records: Vec<StoredRecord>,
     /// The members that answer no request.
     pub(super) deaf: BTreeSet<usize>,
     /// The reply of this member to such a request is lost.
@@ -71,7 +71,7 @@ impl Fixture {
             started: 0,
             holders: vec![BTreeMap::new(); servers],
             counters: vec![0; servers],
-            records: vec![Kept::default(); servers],
+            records: vec![StoredRecord::default(); servers],
             deaf: BTreeSet::new(),
             lost: None,
             forgets_grant: None,

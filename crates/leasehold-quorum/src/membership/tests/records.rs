@@ -12,12 +12,12 @@ const RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What one member stores: the greatest version, and the value with its version.
 #[derive(Clone, Default)]
-pub(super) struct Kept {
+pub(super) struct StoredRecord {
     seen: Option<Version>,
     value: Option<Version>,
 }
 
-impl Kept {
+impl StoredRecord {
     pub(super) fn answer(&mut self, action: &RecordAction) -> RecordAnswer {
         let seen = self.seen.map(|version| version.fence);
         match action {
@@ -64,7 +64,7 @@ fn durable(members: usize) -> Fixture {
 /// Makes a member lose its data, and waits until it has a vote again.
 fn lose_data(fixture: &mut Fixture, member: usize) {
     fixture.restart_empty(member);
-    fixture.records[member] = Kept::default();
+    fixture.records[member] = StoredRecord::default();
     fixture.pass(3 * WAIT);
 }
 

@@ -19,7 +19,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const BREAKS_MAX: usize = 16;
 
 /// One wait of a client, which may have the lock.
-struct Party {
+struct TestRequest {
     lock_request: Arc<LockRequest>,
     client: usize,
     /// Whether it may be in the queue.
@@ -32,7 +32,7 @@ struct Party {
 pub(super) struct Run {
     server: MemoryServer,
     clients: Vec<TestClient>,
-    parties: Vec<Party>,
+    requests: Vec<TestRequest>,
     model: Model,
     modes: Vec<Mode>,
     entropy: SeededEntropy,
@@ -62,7 +62,7 @@ impl Run {
         Self {
             clients: clients.collect(),
             server,
-            parties: Vec::new(),
+            requests: Vec::new(),
             model: Model::default(),
             modes,
             entropy: SeededEntropy::new(seed),
@@ -88,8 +88,8 @@ impl Run {
     /// Releases everything, or lets it expire. Then nothing is left but what outlives a lease.
     pub(super) fn end(&mut self) {
         if self.seed.is_multiple_of(2) {
-            for party in 0..self.parties.len() {
-                self.release_one(party, None);
+            for request in 0..self.requests.len() {
+                self.release_one(request, None);
                 self.check_holders();
             }
         } else {
@@ -114,17 +114,17 @@ impl Run {
     }
 
     fn ask(&mut self) {
-        let party = match self.below(3) {
+        let request = match self.below(3) {
             0 => self.newcomer(),
             _ => self
-                .any(|party| party.asks)
+                .any(|request| request.asks)
                 .unwrap_or_else(|| self.newcomer()),
         };
-        let Party {
+        let TestRequest {
             lock_request,
             client,
             ..
-        } = &self.parties[party];
+        } = &self.requests[request];
         let (lock_request, client) = (lock_request.clone(), *client);
         let position = match self.below(8) {
             0..=2 => Position::None,
@@ -132,7 +132,7 @@ impl Run {
             _ => Position::Ticket(1000 + self.below(50)),
         };
         let preferred = self.any_slot(lock_request.mode);
-        let is_first = self.parties.len() == party + 1 && !self.parties[party].waits;
+        let is_first = self.requests.len() == request + 1 && !self.requests[request].waits;
         self.model.at(self.server.now_ms());
         let is_holder = self.model.lease(&lock_request).is_some();
         let is_plain =
@@ -150,13 +150,13 @@ impl Run {
             lock_request.owner
         ));
         match reply {
-            Reply::Granted { fence, slot } => self.granted(party, fence.get(), slot),
+            Reply::Granted { fence, slot } => self.granted(request, fence.get(), slot),
             Reply::Busy(_) => {
                 self.check(!is_holder, "a holder is refused");
                 let must = self.model.must_admit(lock_request.mode);
-                let waits = self.parties.iter().any(|party| party.waits);
+                let waits = self.requests.iter().any(|request| request.waits);
                 self.check(!must || waits, "a free lock is refused");
-                self.parties[party].waits = !is_plain && matches!(position, Position::Ticket(_));
+                self.requests[request].waits = !is_plain && matches!(position, Position::Ticket(_));
             }
             Reply::Failed(error) => {
                 self.check(error.kind() == ErrorKind::PermitsDiffer, "an error");
@@ -164,24 +164,24 @@ impl Run {
                     !is_holder && !self.model.must_admit(lock_request.mode),
                     "it is refused",
                 );
-                self.parties[party].waits = false;
+                self.requests[request].waits = false;
             }
             other => panic!("an attempt is answered {other:?}"),
         }
     }
 
-    fn granted(&mut self, party: usize, fence: u64, slot: Option<PermitSlot>) {
-        let lock_request = self.parties[party].lock_request.clone();
-        self.parties[party].waits = false;
+    fn granted(&mut self, request: usize, fence: u64, slot: Option<PermitSlot>) {
+        let lock_request = self.requests[request].lock_request.clone();
+        self.requests[request].waits = false;
         let noted = self.model.grant(&lock_request, fence, slot);
         self.check(noted.is_ok(), noted.err().unwrap_or_default());
     }
 
     fn renew(&mut self) {
-        let Some(party) = self.any(|_| true) else {
+        let Some(request) = self.any(|_| true) else {
             return;
         };
-        let mut lock_request = self.parties[party].lock_request.clone();
+        let mut lock_request = self.requests[request].lock_request.clone();
         let named = self.any_slot(lock_request.mode);
         let now = self.server.now_ms();
         self.model.at(now);
@@ -192,7 +192,7 @@ impl Run {
         if is_downgrade {
             lock_request = Arc::new((*lock_request).clone().with_mode(Mode::Shared));
         }
-        let client = &mut self.clients[self.parties[party].client];
+        let client = &mut self.clients[self.requests[request].client];
         let answer = client
             .renew_all(vec![lease(&lock_request, 1, named)])
             .remove(0);
@@ -211,7 +211,7 @@ impl Run {
             _ => false,
         };
         self.check(expected, "a valid lease is lost");
-        self.parties[party].lock_request = lock_request.clone();
+        self.requests[request].lock_request = lock_request.clone();
         let former = Arc::new((*lock_request).clone().with_mode(held.mode));
         let lease = self.model.lease(&former).expect("it is valid");
         lease.mode = lock_request.mode;
@@ -222,22 +222,23 @@ impl Run {
     }
 
     fn release(&mut self) {
-        let Some(party) = self.any(|_| true) else {
+        let Some(request) = self.any(|_| true) else {
             return;
         };
-        let client = self.parties[party].client;
-        let successor = self.any(|party| party.waits && party.asks && party.client == client);
-        self.release_one(party, successor.filter(|other| *other != party));
+        let client = self.requests[request].client;
+        let successor =
+            self.any(|request| request.waits && request.asks && request.client == client);
+        self.release_one(request, successor.filter(|other| *other != request));
     }
 
-    fn release_one(&mut self, party: usize, successor: Option<usize>) {
-        let Party {
+    fn release_one(&mut self, request: usize, successor: Option<usize>) {
+        let TestRequest {
             lock_request,
             client,
             ..
-        } = &self.parties[party];
+        } = &self.requests[request];
         let (lock_request, client) = (lock_request.clone(), *client);
-        let next = successor.map(|next| self.parties[next].lock_request.clone());
+        let next = successor.map(|next| self.requests[next].lock_request.clone());
         let is_first = lock_request.mode == Mode::Exclusive && next.is_none() && self.below(2) == 0;
         let client = &mut self.clients[client];
         let (freed, granted) = if is_first && client.free(&lock_request) {
@@ -255,19 +256,19 @@ impl Run {
         ));
         let held = self.model.at(self.server.now_ms()).release(&lock_request);
         self.check(freed == held, "a release frees something else");
-        (self.parties[party].asks, self.parties[party].waits) = (false, false);
+        (self.requests[request].asks, self.requests[request].waits) = (false, false);
         if let (Some(next), Some((fence, slot))) = (successor, granted) {
             self.granted(next, fence.get(), slot);
         }
     }
 
     fn force_release(&mut self) {
-        let party = self.any(|party| party.lock_request.mode == Mode::Exclusive);
-        let Some(party) = party.filter(|_| self.breaks < BREAKS_MAX) else {
+        let request = self.any(|request| request.lock_request.mode == Mode::Exclusive);
+        let Some(request) = request.filter(|_| self.breaks < BREAKS_MAX) else {
             return;
         };
         self.breaks += 1;
-        let lock_request = self.parties[party].lock_request.clone();
+        let lock_request = self.requests[request].lock_request.clone();
         let at_once = self.below(2) == 0;
         let (existed, _) = break_lease(
             &mut self.clients[0],
@@ -278,7 +279,7 @@ impl Run {
             "{} is broken, at once: {at_once}",
             lock_request.owner
         ));
-        self.parties[party].asks = false;
+        self.requests[request].asks = false;
         let model = self.model.at(self.server.now_ms());
         let held = model.force_release(lock_request.owner, at_once);
         self.check(existed == 1 || !held, "a break finds no lease");
@@ -286,8 +287,8 @@ impl Run {
 
     fn heartbeat(&mut self) {
         let client = self.below(3) as usize;
-        let waiter = self.any(|party| party.waits && party.client == client);
-        let lock_request = waiter.map(|waiter| self.parties[waiter].lock_request.clone());
+        let waiter = self.any(|request| request.waits && request.client == client);
+        let lock_request = waiter.map(|waiter| self.requests[waiter].lock_request.clone());
         self.clients[client].heartbeat(&lock_request.iter().collect::<Vec<_>>());
         self.note(format!("heartbeat of {client}"));
     }
@@ -356,19 +357,19 @@ impl Run {
         let mode = self.modes[self.below(self.modes.len() as u64) as usize];
         let mut lock_request = (*self.clients[client].lock_request(mode)).clone();
         lock_request.ttl = Duration::from_millis(50 + self.below(1500));
-        self.parties.push(Party {
+        self.requests.push(TestRequest {
             lock_request: Arc::new(lock_request),
             client,
             waits: false,
             asks: true,
         });
-        self.parties.len() - 1
+        self.requests.len() - 1
     }
 
-    /// Returns one of the last parties for which `is_fit` is true.
-    fn any(&self, is_fit: impl Fn(&Party) -> bool) -> Option<usize> {
-        let last = self.parties.len().saturating_sub(8)..self.parties.len();
-        let fit: Vec<_> = last.filter(|at| is_fit(&self.parties[*at])).collect();
+    /// Returns one of the last requests for which `is_fit` is true.
+    fn any(&self, is_fit: impl Fn(&TestRequest) -> bool) -> Option<usize> {
+        let last = self.requests.len().saturating_sub(8)..self.requests.len();
+        let fit: Vec<_> = last.filter(|at| is_fit(&self.requests[*at])).collect();
         let at = self.below(fit.len().max(1) as u64) as usize;
         fit.get(at).copied()
     }
