@@ -6,7 +6,7 @@ mod names;
 mod order;
 mod transactions;
 
-pub(crate) use entry::{Entry, State, Stored};
+pub(crate) use entry::{Entry, State};
 pub(crate) use names::{Names, Position, SharedLease, lease_id};
 pub(crate) use order::{Decision, Standing, decide};
 pub(crate) use transactions::{

@@ -7,7 +7,7 @@ use super::inner::Inner;
 use super::inspection::LIMIT;
 use super::session::EtcdSession;
 use crate::client::Failure;
-use crate::locking::{Entry, SharedLease, Stored, lease_id};
+use crate::locking::{Entry, SharedLease, lease_id};
 use crate::proto::{
     Compare, DeleteRangeRequest, LeaseGrantRequest, LeaseRevokeRequest, Operation, PutRequest,
     TxnRequest,
@@ -35,16 +35,16 @@ impl Inner {
         let memory = self
             .shared_lease(&self.client, SharedLease::Memory, LIMIT)
             .await?;
+        let mut existed = false;
         for _ in 0..TRIES {
             let entries = self.entries_of(lock).await?;
             let is_meant = |entry: &Entry| {
                 let is_exclusive = entry.mode == Mode::Exclusive && entry.is_held();
                 is_exclusive && entry.owner() == Some(record.owner)
             };
-            let Some(entry) = entries.into_iter().find(is_meant) else {
-                return Ok(BrokenLease::new(false, None));
+            let Some(mut entry) = entries.into_iter().find(is_meant) else {
+                return Ok(BrokenLease::new(existed, None));
             };
-            let (operation, closed_for) = self.end_of(&entry, record).await?;
             let kept = PutRequest {
                 key: self.names.last_break(lock),
                 value: serde_json::to_vec(record).unwrap_or_default(),
@@ -52,50 +52,64 @@ impl Inner {
             };
             let question = TxnRequest {
                 compare: vec![Compare::is_at(&entry.key, entry.modified)],
-                success: vec![operation.into(), Operation::Put(kept).into()],
+                success: vec![broken(&entry, record).into(), Operation::Put(kept).into()],
                 failure: Vec::new(),
             };
             let answer = self.transact(&self.client, question, LIMIT).await?;
-            if answer.succeeded {
-                self.revoke_broken(record.owner, entry.lease, closed_for)
-                    .await?;
-                return Ok(BrokenLease::new(true, closed_for));
+            if !answer.succeeded {
+                continue;
             }
+            existed = true;
+            entry.modified = answer.revision();
+            let closed_for = if record.at_once {
+                None
+            } else {
+                let Some(rest) = self.close(&entry, record.owner).await? else {
+                    continue;
+                };
+                Some(rest)
+            };
+            self.revoke_broken(record.owner, entry.lease, closed_for)
+                .await?;
+            return Ok(BrokenLease::new(true, closed_for));
         }
         let text = "the entry of the lock changed again and again";
         Err(Error::new(ErrorKind::Unreachable, text))
     }
 
-    /// Returns what happens to the entry of a broken lease, and for how long the lock stays closed.
-    ///
-    /// A lock that stays closed keeps its entry, with another lease for the rest of the time. The old owner can neither
-    /// renew nor delete it.
-    async fn end_of(
-        &self,
-        entry: &Entry,
-        record: &BreakRecord,
-    ) -> Result<(Operation, Option<Duration>), Error> {
-        let key = entry.key.clone();
-        let stored = entry.stored.clone().filter(|_| !record.at_once);
-        let Some(stored) = stored else {
-            let delete = Operation::Delete(DeleteRangeRequest { key });
-            return Ok((delete, None));
-        };
-        // The server rounds down.
+    /// Keeps a lock closed for the rest of the lease that was broken: its entry gets another lease, so that the old owner can
+    /// neither renew nor delete it. Returns for how long; `None` if the entry changed meanwhile.
+    async fn close(&self, entry: &Entry, owner: Owner) -> Result<Option<Duration>, Error> {
+        // A renewal extends the lease, and reads the entry afterwards. The entry says now that the lease is broken, so the rest
+        // includes all that the owner believes in.
         let rest = self.remaining(entry.lease).await?.unwrap_or_default();
+        let Some(stored) = entry.stored.clone() else {
+            return Ok(None);
+        };
+        if entry.lease != lease_id(owner) {
+            // An earlier break closed it.
+            return Ok(Some(rest));
+        }
+        // The server rounds down.
         let ttl = i64::try_from(rest.as_secs() + 1).unwrap_or(i64::MAX);
         let id = (self.context.env().entropy.next_u64() as i64 & i64::MAX).max(1);
         let granted = self
             .client
             .call(LeaseGrantRequest { ttl, id }, LIMIT)
             .await?;
-        let closed_for = Duration::from_secs(u64::try_from(granted.ttl).unwrap_or_default());
         let put = PutRequest {
-            key,
-            value: Stored::broken(stored).to_bytes(),
+            key: entry.key.clone(),
+            value: stored.broken().to_bytes(),
             lease: id,
         };
-        Ok((Operation::Put(put), Some(closed_for)))
+        let question = TxnRequest {
+            compare: vec![Compare::is_at(&entry.key, entry.modified)],
+            success: vec![Operation::Put(put).into()],
+            failure: Vec::new(),
+        };
+        let answer = self.transact(&self.client, question, LIMIT).await?;
+        let closed_for = Duration::from_secs(u64::try_from(granted.ttl).unwrap_or_default());
+        Ok(answer.succeeded.then_some(closed_for))
     }
 
     /// Ends the lease of the old owner, so that nothing late of it takes effect.
@@ -120,6 +134,19 @@ impl Inner {
     pub(super) async fn last_break(&self, lock: &Key) -> Result<Option<BreakRecord>, Error> {
         let found = self.value(self.names.last_break(lock)).await?;
         found.map(|kv| read_break(&kv.value)).transpose()
+    }
+}
+
+/// Returns what happens to the entry of a broken lease at first.
+fn broken(entry: &Entry, record: &BreakRecord) -> Operation {
+    let key = entry.key.clone();
+    match entry.stored.clone() {
+        Some(stored) if !record.at_once => Operation::Put(PutRequest {
+            key,
+            value: stored.broken().to_bytes(),
+            lease: entry.lease,
+        }),
+        _ => Operation::Delete(DeleteRangeRequest { key }),
     }
 }
 

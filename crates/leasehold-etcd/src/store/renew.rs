@@ -17,7 +17,7 @@ type Found = Result<Option<Entry>, Error>;
 
 impl Inner {
     /// Renews the leases. A lease that lives is no lock that is held, since an operator may have deleted the entry. So
-    /// transactions read the entries at the same time.
+    /// transactions read the entries, and only afterwards: a break counts on it that a renewal that comes later sees it.
     pub(super) async fn renew(&self, leases: &[Held]) -> Vec<RenewReply> {
         let limits = leases.iter().map(|lease| lease.request.limit());
         let Some(limit) = limits.min() else {
@@ -28,8 +28,8 @@ impl Inner {
             let id = lease_id(lease.request.owner);
             self.client.keep_alive(id, limit)
         });
-        let (terms, entries) =
-            future::join(future::join_all(renewing), self.entries(leases, limit)).await;
+        let terms = future::join_all(renewing).await;
+        let entries = self.entries(leases, limit).await;
         let verdicts = leases.iter().zip(terms).zip(entries);
         let replies = verdicts.map(async |((lease, ttl), found)| {
             let term = ttl.map(|ttl| ttl.map(|ttl| Term::new(since, ttl)));

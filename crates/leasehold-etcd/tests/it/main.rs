@@ -5,6 +5,7 @@
 )]
 
 mod access;
+mod breaking;
 mod foreign;
 mod guarded;
 mod leases;
