@@ -92,7 +92,8 @@ impl<'a> Acquiring<'a> {
         loop {
             match self.step(condition).await {
                 Ok(Step::Granted(fence, revision)) => return Ok(self.granted(fence, revision)),
-                Ok(Step::FencePassed(last)) => self.last_fence = Some(last),
+                Ok(Step::FencePassed(last)) if last < Fence::MAX => self.last_fence = Some(last),
+                Ok(Step::FencePassed(last)) => return Err(used_up(last).into()),
                 Ok(Step::Look(look)) => match self.looked(*look).await? {
                     Next::Try(next) => condition = next,
                     Next::Granted(HandOver { fence, revision }) => {
@@ -143,8 +144,13 @@ impl<'a> Acquiring<'a> {
             self.request.proposal
         };
         let fence = proposal(wall, self.last_fence);
-        let question = self.attempt.take(condition, fence);
         let limit = self.request.limit();
+        // A wait can outlast the lease that it began with.
+        let fence_lease = self
+            .inner
+            .shared_lease(self.client, SharedLease::Fences, limit);
+        self.attempt.fence_lease = fence_lease.await?;
+        let question = self.attempt.take(condition, fence);
         let asked = self.inner.transact(self.client, question, limit);
         let (answer, renewed) = future::join(asked, self.renewed_term()).await;
         let answer = answer?;
@@ -343,6 +349,11 @@ fn busy(look: &Look, decision: &Decision) -> Busy {
     };
     let mut known = nearest.into_iter().chain(&look.first);
     Busy::by(known.find(|entry| entry.is_held()).and_then(Entry::owner))
+}
+
+fn used_up(last: Fence) -> Error {
+    let text = format!("the last fence of the lock is {last}, and no fence follows it");
+    Error::new(ErrorKind::Corrupt, text).with_unknown_effect()
 }
 
 fn over() -> Error {

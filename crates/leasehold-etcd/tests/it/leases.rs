@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::store::background::spawn;
-use leasehold::{Key, LostReason};
+use leasehold::{ErrorKind, Fence, Key, LostReason};
 use leasehold_etcd::EtcdStore;
 use leasehold_testkit::servers::{EtcdServer, until};
 
@@ -72,4 +72,41 @@ async fn waiter_whose_entry_is_deleted_queues_again() {
     let guard = waiting.await.unwrap().unwrap();
     assert!(guard.fence() > fence);
     guard.release().await.unwrap();
+}
+
+/// As after two days: the lease of the fences that the waiter knew at first has ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn waiter_outlives_the_lease_of_the_fences() {
+    let server = EtcdServer::start();
+    let (holder, other) = (client(&url(&server)), client(&url(&server)));
+    let held = lock(&holder, "job").acquire().await.unwrap();
+    // Far less than the TTL, after which the waiter would begin anew.
+    let waiting = lock(&other, "job").wait(LONG / 3);
+    let waiting = spawn(async move { waiting.acquire().await });
+    until("the waiter is in the queue", || keys(&server).len() == 2);
+    let fence = server.etcdctl(&["get", "leasehold:fence/job", "--write-out=fields"]);
+    let fence = String::from_utf8(fence.stdout).unwrap();
+    let lease = fence
+        .lines()
+        .find_map(|line| line.strip_prefix("\"Lease\" : "));
+    let lease: i64 = lease.unwrap().parse().unwrap();
+    let revoked = server.etcdctl(&["lease", "revoke", &format!("{lease:x}")]);
+    assert!(revoked.status.success(), "{revoked:?}");
+    let fence = held.fence();
+    held.release().await.unwrap();
+    let guard = waiting.await.unwrap().unwrap();
+    assert!(guard.fence() > fence);
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn fence_that_no_other_follows_is_an_error() {
+    let server = EtcdServer::start();
+    for last in [Fence::MAX.get(), u64::MAX] {
+        let put = server.etcdctl(&["put", "leasehold:fence/job", &format!("{last:020}")]);
+        assert!(put.status.success(), "{put:?}");
+        let lock = lock(&client(&url(&server)), "job");
+        let error = lock.acquire().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    }
 }
