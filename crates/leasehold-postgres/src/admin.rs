@@ -7,7 +7,7 @@ use tokio_postgres::types::Type;
 use crate::client_text;
 use crate::schema::sql_in;
 use crate::session::PostgresSession;
-use crate::session::requests::span;
+use crate::session::requests::{column, span};
 
 const BREAK: &str = "select * from leasehold.break_lease($1, $2, $3, $4)";
 const LAST: &str =
@@ -33,8 +33,8 @@ impl Admin for PostgresSession {
                 link.client.query_typed_one(&sql, parameters).await
             });
             let row = asking.await?;
-            let closed_for = row.get::<_, Option<i64>>(1).map(span);
-            Ok(BrokenLease::new(row.get(0), closed_for))
+            let closed_for = column::<Option<i64>>(&row, 1)?.map(span);
+            Ok(BrokenLease::new(column(&row, 0)?, closed_for))
         })
     }
 
@@ -48,7 +48,7 @@ impl Admin for PostgresSession {
                     .await
             });
             let row = asking.await.map_err(Error::without_effect)?;
-            row.map(|row| client_text::read_break(row.get(0)))
+            row.map(|row| client_text::read_break(column(&row, 0)?))
                 .transpose()
         })
     }

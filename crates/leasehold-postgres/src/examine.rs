@@ -137,32 +137,32 @@ async fn facts(place: &Arc<Place>, client: &Client) -> Result<Examination, tokio
         true => {
             let rights = client.query_typed_one(RIGHTS, parameter).await?;
             let version = version(client, schema).await?;
-            (version, missing_grants(&rights, schema, row.get(0)))
+            (version, missing_grants(&rights, schema, row.try_get(0)?)?)
         }
         false => (None, Vec::new()),
     };
     let (clock_offset, round_trips) = clock(client).await?;
     Ok(Examination {
-        user: row.get(0),
-        is_encrypted: row.get(1),
+        user: row.try_get(0)?,
+        is_encrypted: row.try_get(1)?,
         is_local: settings.is_local(),
-        version: row.get(2),
-        version_number: row.get(3),
+        version: row.try_get(2)?,
+        version_number: row.try_get(3)?,
         schema: settings.schema.clone(),
         schema_version,
         wanted_version: schema::VERSION,
-        is_standby: row.get(4),
-        fsync: row.get(5),
-        synchronous_commit: row.get(6),
-        synchronous_standbys: row.get(7),
-        standbys: row.get(8),
-        has_session_settings: row.get(9)
+        is_standby: row.try_get(4)?,
+        fsync: row.try_get(5)?,
+        synchronous_commit: row.try_get(6)?,
+        synchronous_standbys: row.try_get(7)?,
+        standbys: row.try_get(8)?,
+        has_session_settings: row.try_get(9)?
             || pooler::take_over(place, client, &SystemClock).await.is_ok(),
-        connections_left: (row.get(11), row.get(10)),
+        connections_left: (row.try_get(11)?, row.try_get(10)?),
         missing_grants,
         clock_offset,
         round_trips,
-        locks: row.get::<_, i64>(12).max(0),
+        locks: row.try_get::<_, i64>(12)?.max(0),
     })
 }
 
@@ -170,13 +170,17 @@ async fn facts(place: &Arc<Place>, client: &Client) -> Result<Examination, tokio
 async fn version(client: &Client, schema: &str) -> Result<Option<i32>, tokio_postgres::Error> {
     let read = sql_in(schema, schema::READ_VERSION);
     match client.query_typed_opt(&read, &[]).await {
-        Ok(row) => Ok(row.map(|row| row.get(0))),
+        Ok(row) => row.map(|row| row.try_get(0)).transpose(),
         Err(error) if error.as_db_error().is_some() => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-fn missing_grants(rights: &Row, schema: &str, user: &str) -> Vec<String> {
+fn missing_grants(
+    rights: &Row,
+    schema: &str,
+    user: &str,
+) -> Result<Vec<String>, tokio_postgres::Error> {
     let user = user.replace('"', "\"\"");
     let grants = [
         format!("GRANT USAGE ON SCHEMA \"{schema}\" TO \"{user}\""),
@@ -185,9 +189,13 @@ fn missing_grants(rights: &Row, schema: &str, user: &str) -> Vec<String> {
         ),
         format!("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA \"{schema}\" TO \"{user}\""),
     ];
-    let grants = grants.into_iter().enumerate();
-    let missing = grants.filter(|(at, _)| !rights.get::<_, bool>(*at));
-    missing.map(|(_, grant)| grant).collect()
+    let mut missing = Vec::new();
+    for (number, grant) in grants.into_iter().enumerate() {
+        if !rights.try_get::<_, bool>(number)? {
+            missing.push(grant);
+        }
+    }
+    Ok(missing)
 }
 
 /// How far the server's clock is ahead, by the fastest of a few requests, and how long each took.
@@ -203,7 +211,7 @@ async fn clock(client: &Client) -> Result<(i64, Vec<Duration>), tokio_postgres::
             best = took;
             let ours = i64::try_from(wall.as_micros()).unwrap_or(i64::MAX);
             let half = i64::try_from(took.as_micros() / 2).unwrap_or(i64::MAX);
-            offset = row.get::<_, i64>(0) - ours - half;
+            offset = row.try_get::<_, i64>(0)? - ours - half;
         }
     }
     spans.sort_unstable();

@@ -12,7 +12,7 @@ use tokio_postgres::types::Type;
 use crate::client_text;
 use crate::schema::sql_in;
 use crate::session::PostgresSession;
-use crate::session::requests::{mode_of, span};
+use crate::session::requests::{column, mode_of, span};
 
 const HOLDERS: &str = "select name, owner, mode, fence, client, since, leasehold.micros(until), broken \
      from leasehold.holder where name = $1 order by fence";
@@ -48,7 +48,7 @@ impl Inspection for PostgresSession {
             let rows = self.rows(LIST, pattern.prefix()).await?;
             let mut locks: Vec<(Key, Vec<Holder>)> = Vec::new();
             for row in &rows {
-                let (name, count): (&str, _) = (row.get(0), locks.len());
+                let (name, count): (&str, _) = (column(row, 0)?, locks.len());
                 match locks.last_mut() {
                     Some((key, holders)) if key.as_str() == name => holders.push(holder(row)?),
                     _ if !pattern.matches(name) => {}
@@ -80,29 +80,24 @@ impl PostgresSession {
 }
 
 fn holder(row: &Row) -> Result<Holder, Error> {
-    let mut holder = Holder::of(owner(row.get(1))?, mode_of(row.get(2)));
-    holder.fence = Fence::try_from(row.get::<_, i64>(3)).ok();
-    holder.client = row
-        .get::<_, Option<&str>>(4)
-        .and_then(client_text::read_client);
-    holder.since = u64::try_from(row.get::<_, i64>(5))
-        .ok()
-        .map(WallTime::from_micros);
-    holder.remaining = Some(span(row.get(6)));
-    holder.broken = row.get(7);
+    let mut holder = Holder::of(owner(column(row, 1)?)?, mode_of(column(row, 2)?));
+    holder.fence = Fence::try_from(column::<i64>(row, 3)?).ok();
+    holder.client = column::<Option<&str>>(row, 4)?.and_then(client_text::read_client);
+    let since = u64::try_from(column::<i64>(row, 5)?);
+    holder.since = since.ok().map(WallTime::from_micros);
+    holder.remaining = Some(span(column(row, 6)?));
+    holder.broken = column(row, 7)?;
     Ok(holder)
 }
 
 fn waiter(row: &Row) -> Result<Waiter, Error> {
-    let since = u64::try_from(row.get::<_, i64>(1)).unwrap_or_default();
+    let since = u64::try_from(column::<i64>(row, 1)?).unwrap_or_default();
     let ticket = Ticket {
         since: WallTime::from_micros(since),
-        waiter: owner(row.get(0))?,
+        waiter: owner(column(row, 0)?)?,
     };
-    let mut waiter = Waiter::unknown(ticket, mode_of(row.get(2)));
-    waiter.client = row
-        .get::<_, Option<&str>>(3)
-        .and_then(client_text::read_client);
+    let mut waiter = Waiter::unknown(ticket, mode_of(column(row, 2)?));
+    waiter.client = column::<Option<&str>>(row, 3)?.and_then(client_text::read_client);
     Ok(waiter)
 }
 

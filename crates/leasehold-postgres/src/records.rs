@@ -10,7 +10,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use crate::schema::sql_in;
 use crate::session::PostgresSession;
-use crate::session::requests::{micros, span};
+use crate::session::requests::{column, micros, span};
 
 const OPEN: &str =
     "select superseded, fence, step, value, remaining from leasehold.open_record($1, $2)";
@@ -30,7 +30,7 @@ impl Records for PostgresSession {
                 .row(OPEN, &[(&key, Type::TEXT), (&fence, Type::INT8)])
                 .await?;
             let row = row.ok_or_else(|| invalid("no row"))?;
-            match row.get::<_, Option<i64>>(0) {
+            match column(&row, 0)? {
                 Some(greatest) => Ok(Opened::Superseded(fence_of(greatest)?)),
                 None => Ok(Opened::Open(Reading::settled(written(&row)?))),
             }
@@ -54,7 +54,8 @@ impl Records for PostgresSession {
                 (&retention, Type::INT8),
             ];
             let row = self.row(WRITE, parameters).await?;
-            match row.and_then(|row| row.get::<_, Option<i64>>(0)) {
+            let greatest = row.map_or(Ok(None), |row| column(&row, 0))?;
+            match greatest {
                 Some(greatest) => Ok(WriteOutcome::Superseded(fence_of(greatest)?)),
                 None => Ok(WriteOutcome::Written),
             }
@@ -88,15 +89,15 @@ impl PostgresSession {
 
 /// Reads the value of a record, which follows another column.
 fn written(row: &Row) -> Result<Option<Written>, Error> {
-    let Some(fence) = row.get::<_, Option<i64>>(1) else {
+    let Some(fence) = column(row, 1)? else {
         return Ok(None);
     };
-    let step = u32::try_from(row.get::<_, i64>(2)).map_err(|_| invalid("a step that is none"))?;
+    let step = u32::try_from(column::<i64>(row, 2)?).map_err(|_| invalid("a step that is none"))?;
     let version = Version {
         fence: fence_of(fence)?,
         step,
     };
-    let (bytes, remaining): (Vec<u8>, i64) = (row.get(3), row.get(4));
+    let (bytes, remaining): (Vec<u8>, i64) = (column(row, 3)?, column(row, 4)?);
     Ok(Some(Written::new(version, bytes, span(remaining))))
 }
 

@@ -108,7 +108,7 @@ async fn version_in(
     transaction.batch_execute(&sql_in(schema, table)).await?;
     let read = sql_in(schema, READ_VERSION);
     let row = transaction.query_opt(&read, &[]).await?;
-    Ok(row.map_or(0, |row| row.get(0)))
+    row.map_or(Ok(0), |row| row.try_get(0))
 }
 
 /// Reads the version of the schema.

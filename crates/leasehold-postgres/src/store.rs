@@ -13,6 +13,7 @@ use crate::connection::failure;
 use crate::examine::Examination;
 use crate::schema::{self, Initialized, sql_in};
 use crate::session::PostgresSession;
+use crate::session::requests::column;
 use crate::url::Settings;
 
 /// Locks on a PostgreSQL server, version 14 or later.
@@ -156,7 +157,7 @@ impl PostgresStore {
         let row = rows
             .first()
             .ok_or_else(|| Error::new(ErrorKind::InvalidResponse, "no row"));
-        Ok(row?.get(0))
+        column(row?, 0)
     }
 
     fn named(&self, error: Error) -> Error {

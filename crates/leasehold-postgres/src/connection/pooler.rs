@@ -60,7 +60,7 @@ async fn is_shared(client: &Client, other: &Client) -> Result<bool, tokio_postgr
 
 async fn session(client: &Client) -> Result<i32, tokio_postgres::Error> {
     let row = client.query_typed_one("select pg_backend_pid()", &[]).await;
-    Ok(row?.get(0))
+    row?.try_get(0)
 }
 
 const TRIES: usize = 8;

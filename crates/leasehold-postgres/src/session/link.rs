@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::connection::connect::{Driver, Place};
 use crate::connection::{failure, pooler};
 use crate::schema;
+use crate::session::requests::column;
 use crate::session::waits::Waits;
 
 /// A connection that several requests use at once. The server answers them in order.
@@ -213,11 +214,13 @@ impl Slot {
         );
         let version = match version {
             Ok(rows) => {
-                if !rows.iter().all(|row| row.get(1)) {
+                let row = rows.first();
+                let has_settings = row.map_or(Ok(true), |row| column(row, 1))?;
+                if !has_settings {
                     let clock = &*self.context.env().clock;
                     pooler::take_over(&self.place, client, clock).await?;
                 }
-                rows.first().map(|row| row.get(0))
+                row.map(|row| column(row, 0)).transpose()?
             }
             Err(error) if failure::is_missing_schema(&error) => None,
             Err(error) => return Err(failure::of_connecting(error)),

@@ -22,7 +22,7 @@ use crate::connection::connect::Place;
 use crate::connection::failure;
 use link::{Purpose, Slot};
 use requests::{
-    ATTEMPTS, Answer, LEASES, answer, micros, mode_number, released, renewal, unexpected,
+    ATTEMPTS, Answer, LEASES, answer, column, micros, mode_number, released, renewal, unexpected,
 };
 use waits::{HandOver, Wait, Waits};
 
@@ -185,7 +185,7 @@ impl PostgresSession {
             }
         });
         match asking.await? {
-            Some(row) => answer(row.get(0), request),
+            Some(row) => answer(column(&row, 0)?, request),
             None => Ok(Answer::Busy(Busy::default())),
         }
     }
@@ -226,7 +226,7 @@ impl PostgresSession {
                 .query_one(statement, &[&key, &owner, &client, &is_settled])
                 .await
         });
-        let (reply, grants) = released(asking.await?.get(0))?;
+        let (reply, grants) = released(column(&asking.await?, 0)?)?;
         for (owner, fence) in grants {
             let grant = HandOver { fence, since };
             self.0.waits.hand_over(owner, grant);
@@ -259,13 +259,11 @@ impl PostgresSession {
         let limit = requests.map(LockRequest::limit).max();
         let asking = self.0.leases.ask(limit.unwrap_or_default(), async |link| {
             let statement = &link.statements[1];
-            let row = link
-                .client
+            link.client
                 .query_one(statement, &[&keys, &owners, &modes, &ttls])
-                .await?;
-            row.try_get(0)
+                .await
         });
-        let answers: Vec<i32> = asking.await?;
+        let answers: Vec<i32> = column(&asking.await?, 0)?;
         match answers.len() == leases.len() {
             true => Ok(answers),
             false => Err(unexpected("another number of renewals").with_unknown_effect()),

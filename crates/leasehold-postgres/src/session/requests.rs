@@ -5,7 +5,9 @@ use std::time::Duration;
 use leasehold::clock::BootInstant;
 use leasehold::store::{Busy, Held, LockRequest, Owner, Permits, ReleaseReply, RenewReply, Term};
 use leasehold::{Error, ErrorKind, Fence, LostReason, Mode};
-use tokio_postgres::types::Type;
+use tokio_postgres::Row;
+use tokio_postgres::types::{FromSql, Type};
+
 
 /// The answer to an attempt.
 pub(crate) enum Answer {
@@ -106,6 +108,15 @@ pub(crate) fn unexpected(what: &str) -> Error {
     let text =
         format!("the server sent {what}; are the functions of the schema those of this version?");
     Error::new(ErrorKind::InvalidResponse, text)
+}
+
+/// Returns a column of an answer.
+pub(crate) fn column<'a, T: FromSql<'a>>(row: &'a Row, number: usize) -> Result<T, Error> {
+    row.try_get(number).map_err(|error| {
+        let error =
+            unexpected(&format!("an answer with another column {number}")).with_source(error);
+        error.with_unknown_effect()
+    })
 }
 
 /// How the tables write a mode.

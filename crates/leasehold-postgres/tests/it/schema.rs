@@ -72,3 +72,16 @@ async fn schemas_have_locks_of_their_own() {
     }
     assert_eq!(server.sql("select count(*) from \"order\".lock;"), ["1"]);
 }
+
+/// As after an operator changed a function by hand.
+#[tokio::test]
+async fn function_without_an_answer_is_an_error() {
+    let server = server().await;
+    server.sql(
+        "create or replace function leasehold.acquire(p_name text, p_owner text, p_client text, p_mode integer, \
+             p_ttl bigint, p_proposal bigint, p_waits boolean, p_barges boolean) \
+         returns text language sql as 'select null::text';",
+    );
+    let error = refusal(&client(&server)).await;
+    assert_eq!(error.kind(), ErrorKind::InvalidResponse, "{error}");
+}
