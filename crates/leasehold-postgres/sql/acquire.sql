@@ -73,6 +73,7 @@ create or replace function leasehold.acquire_crowded(
 ) returns text language plpgsql as $$
 declare
     l leasehold.lock;
+    v_now timestamptz;
     v_fence bigint;
     v_ticket bigint;
     v_held record;
@@ -99,15 +100,16 @@ begin
         v_holder := l.owner;
         v_until := l.until;
     else
+        v_now := clock_timestamp();
         if l.crowded then
-            perform leasehold.drop_expired(p_name, p_owner);
+            perform leasehold.drop_expired(p_name, p_owner, v_now);
             v_fence := leasehold.shared_before(p_name, p_owner, p_ttl);
             if v_fence is not null then
                 return 'granted ' || v_fence;
             end if;
         end if;
         select count(*) as number, max(s.mode) as mode, min(s.until) as until, min(s.owner) as owner into v_held
-        from leasehold.sharer s where s.name = p_name and s.until > clock_timestamp();
+        from leasehold.sharer s where s.name = p_name and s.until > v_now;
         if p_mode > 0 and v_held.mode > 0 and v_held.mode <> p_mode then
             delete from leasehold.waiter w where w.name = p_name and w.owner = p_owner;
             return 'permits ' || v_held.mode;
@@ -180,12 +182,14 @@ begin
     end loop;
 end $$;
 
--- Drops what is over. The owner that asks keeps its place. Waits for transactions of holders whose lease has ended.
-create or replace function leasehold.drop_expired(p_name text, p_owner text) returns void language plpgsql as $$
+-- Drops what is over at `p_now`. The owner that asks keeps its place. Waits for transactions of holders whose lease has ended. What
+-- ends during that wait stays, since it may have a transaction, too.
+create or replace function leasehold.drop_expired(p_name text, p_owner text, p_now timestamptz)
+returns void language plpgsql as $$
 begin
-    delete from leasehold.ended e where e.name = p_name and e.until <= clock_timestamp();
-    delete from leasehold.waiter w where w.name = p_name and w.until <= clock_timestamp() and w.owner <> p_owner;
-    delete from leasehold.sharer s where s.name = p_name and s.until <= clock_timestamp();
+    delete from leasehold.ended e where e.name = p_name and e.until <= p_now;
+    delete from leasehold.waiter w where w.name = p_name and w.until <= p_now and w.owner <> p_owner;
+    delete from leasehold.sharer s where s.name = p_name and s.until <= p_now;
 end $$;
 
 -- Grants the lock, whose row is locked, and lets in those that wait for the same.

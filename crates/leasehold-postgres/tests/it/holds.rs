@@ -8,7 +8,7 @@ use leasehold_postgres::PostgresStore;
 use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::{PostgresServer, PsqlSession, until};
 
-use crate::support::{client, key, server, store, taken, until_waiting_for_a_row};
+use crate::support::{LONG, client, key, server, store, taken, until_waiting_for_a_row};
 
 /// A lease that ends during the test.
 const SHORT: Duration = Duration::from_millis(1500);
@@ -166,6 +166,37 @@ async fn shared_holders_hold_their_own_fences() {
     one.release().await.expect("a release");
     assert_eq!(work.run(&holds("job", fence)), ["f"]);
     assert_eq!(work.run(&holds("job", two.fence())), ["t"]);
+}
+
+/// Both leases are over in the end, the second one while the attempt waits for the transaction of the first.
+#[tokio::test]
+async fn writer_waits_for_the_transaction_of_each_reader() {
+    let server = server().await;
+    let client = client(&server);
+    let lock = client.lock("job").mode(Mode::Shared).ttl(LONG);
+    let one = lock.acquire().await.expect("the lock");
+    let two = lock.acquire().await.expect("the lock");
+    let mut works = [server.session(), server.session()];
+    for (work, guard) in works.iter_mut().zip([&one, &two]) {
+        begins(work, "read committed", "job", guard.fence());
+    }
+    let ends = |guard: &Guard| {
+        let (table, fence) = ("leasehold.sharer", guard.fence());
+        let sql = format!("update {table} set until = clock_timestamp() where fence = {fence};");
+        server.sql(&sql);
+    };
+    let attempt = "select leasehold.acquire('job', 'writer', null, 0, 60000000, 1, false, false);";
+    let mut writer = server.session();
+    ends(&one);
+    writer.send(attempt);
+    until_waiting_for_a_row(&server);
+    ends(&two);
+    works[0].run("commit;");
+    let answer = writer.answer();
+    assert!(answer[0].starts_with("busy"), "{answer:?}");
+    works[1].run("commit;");
+    let answer = writer.run(attempt);
+    assert!(answer[0].starts_with("granted"), "{answer:?}");
 }
 
 #[tokio::test]
