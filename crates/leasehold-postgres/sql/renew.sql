@@ -1,6 +1,7 @@
 -- Renews leases, and makes exclusive ones shared whose mode is given as -1. The arrays have the same length.
 --
--- Returns for each: 0 renewed, 1 another owner holds the lock, 2 the lease is gone, 3 an operator broke it.
+-- Returns for each: 0 renewed, 1 another owner holds the lock, 2 the lease is gone, 3 an operator broke it, 4 it cannot become
+-- shared as long as a transaction of the holder is open.
 create or replace function leasehold.renew(p_names text[], p_owners text[], p_modes integer[], p_ttls bigint[])
 returns integer[] language plpgsql as $$
 declare
@@ -38,8 +39,13 @@ begin
         return 3;
     end if;
     if p_mode <> 0 then
-        if p_mode = -1 then
-            perform leasehold.downgrade(p_name, p_owner);
+        if p_mode = -1 and exists (select from leasehold.lock x where x.name = p_name and x.owner = p_owner) then
+            begin
+                perform leasehold.downgrade(p_name, p_owner);
+            exception when lock_not_available then
+                -- The other leases are renewed all the same.
+                return 4;
+            end;
         end if;
         update leasehold.sharer s
         set until = greatest(s.until, clock_timestamp() + p_ttl * interval '1 microsecond')

@@ -39,6 +39,12 @@ pub(crate) fn is_row_in_use(error: &tokio_postgres::Error) -> bool {
     error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
 }
 
+/// The error for such a row.
+pub(crate) fn row_in_use() -> Error {
+    let text = "a transaction that checked a fence of this lock is still open; the lock can change only afterwards";
+    Error::new(ErrorKind::Unreachable, text)
+}
+
 /// Whether the functions of the schema do not exist.
 pub(crate) fn is_missing_schema(error: &tokio_postgres::Error) -> bool {
     const MISSING: [SqlState; 4] = [
@@ -67,16 +73,16 @@ fn of_answer(answer: &DbError) -> Error {
             refused(format!("{said}{hint}"))
         }
         code if *code == SqlState::INVALID_CATALOG_NAME => refused(said.to_owned()),
-        code if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
-            refused(format!("{said}; `leasehold doctor` prints the GRANT that is missing"))
-        }
+        code if *code == SqlState::INSUFFICIENT_PRIVILEGE => refused(format!(
+            "{said}; `leasehold doctor` prints the GRANT that is missing"
+        )),
         code if *code == SqlState::READ_ONLY_SQL_TRANSACTION => unreachable(
             "the server is a standby, or read-only; give the address of the primary".into(),
         ),
-        code if *code == SqlState::LOCK_NOT_AVAILABLE => unreachable(
-            "a transaction that checked a fence of this lock is still open; the lock can change only afterwards".into(),
-        ),
-        code if *code == SqlState::CANNOT_CONNECT_NOW || *code == SqlState::TOO_MANY_CONNECTIONS => {
+        code if *code == SqlState::LOCK_NOT_AVAILABLE => row_in_use(),
+        code if *code == SqlState::CANNOT_CONNECT_NOW
+            || *code == SqlState::TOO_MANY_CONNECTIONS =>
+        {
             unreachable(said.to_owned()).with_not_ready()
         }
         // The driver sends what it sets at the start of a session. A pooler may refuse that.

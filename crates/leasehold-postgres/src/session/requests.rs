@@ -8,6 +8,7 @@ use leasehold::{Error, ErrorKind, Fence, LostReason, Mode};
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
 
+use crate::connection::failure;
 
 /// The answer to an attempt.
 pub(crate) enum Answer {
@@ -98,6 +99,7 @@ pub(crate) fn renewal(held: &Held, answer: i32, since: BootInstant) -> RenewRepl
         1 => RenewReply::Lost(LostReason::Taken),
         2 => RenewReply::Lost(LostReason::Gone),
         3 => RenewReply::Lost(LostReason::Broken),
+        4 => RenewReply::Unknown(failure::row_in_use()),
         _ => {
             RenewReply::Unknown(unexpected("an unknown answer to a renewal").with_unknown_effect())
         }

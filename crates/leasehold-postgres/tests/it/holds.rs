@@ -1,14 +1,15 @@
 //! A transaction of the holder, and what may happen to its lock meanwhile.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::store::BreakOptions;
+use leasehold::store::{BreakOptions, Held, LockRequest, Progress, RenewReply};
 use leasehold::{Client, Fence, Guard, Mode, ReleaseOutcome};
 use leasehold_postgres::PostgresStore;
 use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::{PostgresServer, PsqlSession, until};
 
-use crate::support::{LONG, client, key, server, store, taken, until_waiting_for_a_row};
+use crate::support::{LONG, client, key, server, session, store, taken, until_waiting_for_a_row};
 
 /// A lease that ends during the test.
 const SHORT: Duration = Duration::from_millis(1500);
@@ -197,6 +198,34 @@ async fn writer_waits_for_the_transaction_of_each_reader() {
     works[1].run("commit;");
     let answer = writer.run(attempt);
     assert!(answer[0].starts_with("granted"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn downgrade_that_waits_delays_no_other_lease() {
+    let server = server().await;
+    let (session, one) = session(&server);
+    let mut other = LockRequest::clone(&one);
+    other.key = key("other");
+    let other = Arc::new(other);
+    let held = async |request: &Arc<LockRequest>| {
+        let grant = session.acquire(request, &Progress::new()).await;
+        let (request, fence) = (Arc::clone(request), grant.expect("the lock").fence);
+        Held { request, fence }
+    };
+    let (mut one, other) = (held(&one).await, held(&other).await);
+    let mut work = server.session();
+    begins(&mut work, "read committed", "job", one.fence);
+    one.request = Arc::new(LockRequest::clone(&one.request).with_mode(Mode::Shared));
+    let leases = [one, other];
+    let replies = session.renew(&leases).await;
+    let [RenewReply::Unknown(_), RenewReply::Renewed(_)] = replies[..] else {
+        panic!("{replies:?}");
+    };
+    work.run("commit;");
+    let replies = session.renew(&leases).await;
+    let [RenewReply::Renewed(_), RenewReply::Renewed(_)] = replies[..] else {
+        panic!("{replies:?}");
+    };
 }
 
 #[tokio::test]

@@ -3,24 +3,9 @@
 use std::sync::Arc;
 
 use leasehold::Mode;
-use leasehold::env::Env;
-use leasehold::store::{
-    LockRequest, Owner, Progress, ReleaseReply, Session, SessionContext, Store as _,
-};
-use leasehold_testkit::servers::PostgresServer;
-use tokio::runtime::Handle;
+use leasehold::store::{LockRequest, Progress, ReleaseReply};
 
-use crate::support::{LONG, client, is_free, key, server, store, until_waiting_for_a_row};
-
-fn session(server: &PostgresServer) -> (Arc<dyn Session>, Arc<LockRequest>) {
-    let env = Env::default();
-    let info = Arc::new(env.this_process(None));
-    let wall = env.clock.wall();
-    let owner = Owner::at(info.id, wall, &*env.entropy);
-    let request = LockRequest::new(key("job"), owner, LONG, wall, Arc::clone(&info));
-    let context = SessionContext::new(env, info, Handle::current());
-    (store(server).open(context), Arc::new(request))
-}
+use crate::support::{client, is_free, key, server, session, until_waiting_for_a_row};
 
 /// The attempt of `request` as SQL.
 fn attempt(request: &LockRequest) -> String {

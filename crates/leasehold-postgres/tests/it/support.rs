@@ -1,8 +1,12 @@
+use std::sync::Arc;
 use std::time::Duration;
 
+use leasehold::env::Env;
+use leasehold::store::{LockRequest, Owner, Session, SessionContext, Store as _};
 use leasehold::{Client, Error, Guard, Key};
 use leasehold_postgres::PostgresStore;
 use leasehold_testkit::servers::{PostgresServer, until};
+use tokio::runtime::Handle;
 
 /// Long enough for a slow machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -20,6 +24,17 @@ pub(crate) fn store(server: &PostgresServer) -> PostgresStore {
 
 pub(crate) fn client(server: &PostgresServer) -> Client {
     Client::new(store(server))
+}
+
+/// A session without a client of locks, and a request for the lock `job`.
+pub(crate) fn session(server: &PostgresServer) -> (Arc<dyn Session>, Arc<LockRequest>) {
+    let env = Env::default();
+    let info = Arc::new(env.this_process(None));
+    let wall = env.clock.wall();
+    let owner = Owner::at(info.id, wall, &*env.entropy);
+    let request = LockRequest::new(key("job"), owner, LONG, wall, Arc::clone(&info));
+    let context = SessionContext::new(env, info, Handle::current());
+    (store(server).open(context), Arc::new(request))
 }
 
 /// Takes a lock that is free.
