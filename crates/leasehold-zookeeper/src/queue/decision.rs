@@ -36,11 +36,8 @@ pub(crate) enum Decision {
     Ask(String),
     /// Remove this node: its lease was broken, and the time for which it kept others out is over.
     Remove(String),
-    /// Wait for a change of this node. If it is closed, that ends at this time of the leader's clock.
-    WaitFor {
-        node: String,
-        closed_until: Option<i64>,
-    },
+    /// Wait for a change of this node.
+    WaitFor(String),
     /// Wait for any change of the queue.
     WaitForAny,
     /// Give up: the permits that are held are of another number.
@@ -63,6 +60,14 @@ impl Queue {
 
     pub(crate) fn nodes(&self) -> &[Node] {
         &self.nodes
+    }
+
+    /// Returns until when a broken lease keeps the lock closed, by the clock of the leader.
+    pub(crate) fn closed_until(&self) -> Option<i64> {
+        self.nodes.iter().find_map(|node| match node.kind {
+            Kind::Closed { until } => Some(until),
+            _ => None,
+        })
     }
 
     /// Notes that the node of an exclusive holder shares the lock.
@@ -209,14 +214,7 @@ impl Queue {
 }
 
 fn wait_for(node: &Node) -> Decision {
-    let closed_until = match node.kind {
-        Kind::Closed { until } => Some(until),
-        _ => None,
-    };
-    Decision::WaitFor {
-        node: node.name.clone(),
-        closed_until,
-    }
+    Decision::WaitFor(node.name.clone())
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ fn shown(queue: &Queue, decision: &Decision) -> String {
         Decision::Take => "take".into(),
         Decision::Ask(node) => format!("ask {}", number(node)),
         Decision::Remove(node) => format!("remove {}", number(node)),
-        Decision::WaitFor { node, .. } => format!("wait {}", number(node)),
+        Decision::WaitFor(node) => format!("wait {}", number(node)),
         Decision::WaitForAny => "any".into(),
         Decision::Differs(of) => format!("differs {of}"),
     }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::clock::within;
 use leasehold::store::{AcquireError, Busy, Grant, LockRequest, Progress};
 use leasehold::{Error, ErrorKind, Fence};
 
 use super::node_data::{NodeData, counter};
 use super::questions::{data_of, find, read_queue, term};
 use super::session::{Inner, Place, refused};
+use super::turn::Turn;
 use crate::client::{self, Change, Code, Connection, Lifetime, Op, Stat};
 use crate::queue::{Decision, Kind, Node, Paths, Queue, Reader, fences};
 
@@ -36,19 +36,6 @@ enum Step {
     Behind(Busy, Turn),
     /// Something changed meanwhile.
     Again,
-}
-
-/// What a waiter waits for: a change, and at most for this span.
-struct Turn {
-    change: Change,
-    at_most: Option<Duration>,
-}
-
-impl Turn {
-    fn until(change: Change) -> Self {
-        let at_most = None;
-        Self { change, at_most }
-    }
 }
 
 impl Inner {
@@ -94,7 +81,7 @@ impl Acquire<'_> {
                         self.leave(&connection).await?;
                         continue;
                     }
-                    self.wait(turn).await;
+                    turn.wait(&*self.locks.context.env().clock).await;
                 }
                 Err(error) if error.kind() == ErrorKind::Unreachable => self.survive(error)?,
                 Err(error) => {
@@ -175,7 +162,7 @@ impl Acquire<'_> {
         };
         let step = self.decide(connection, queue, reader).await?;
         Ok(step.map(|step| match step {
-            Step::Behind(busy, turn) => Step::Behind(busy, Turn { change, ..turn }),
+            Step::Behind(busy, turn) => Step::Behind(busy, turn.or(change)),
             other => other,
         }))
     }
@@ -302,6 +289,10 @@ impl Acquire<'_> {
         mut queue: Queue,
         reader: Reader,
     ) -> Result<Option<Step>, Error> {
+        if queue.closed_until().is_some() {
+            // Only the clock of the leader says whether that is over.
+            self.locks.learn_time(connection).await?;
+        }
         loop {
             match queue.decide(reader, connection.leader_clock()) {
                 Decision::Take => return Ok(None),
@@ -311,11 +302,8 @@ impl Acquire<'_> {
                 }
                 Decision::Differs(others) => return Err(self.differs(others)),
                 Decision::WaitForAny => return self.behind_any(connection, &queue).await.map(Some),
-                Decision::WaitFor { node, closed_until } => {
-                    return self
-                        .behind(connection, &queue, &node, closed_until)
-                        .await
-                        .map(Some);
+                Decision::WaitFor(node) => {
+                    return self.behind(connection, &queue, &node).await.map(Some);
                 }
                 Decision::Ask(node) => {
                     let path = format!("{}/{node}", self.paths.lock);
@@ -324,8 +312,7 @@ impl Acquire<'_> {
                         return Ok(Some(Step::Again));
                     };
                     if !NodeData::read(&data).is_some_and(|data| data.shared) {
-                        let turn = Turn::until(change);
-                        return Ok(Some(Step::Behind(self.busy(&queue), turn)));
+                        return Ok(Some(self.wait_behind(connection, &queue, change)));
                     }
                     queue.downgrade(node);
                 }
@@ -340,7 +327,7 @@ impl Acquire<'_> {
         if now.nodes() != queue.nodes() {
             return Ok(Step::Again);
         }
-        Ok(Step::Behind(self.busy(queue), Turn::until(change)))
+        Ok(self.wait_behind(connection, queue, change))
     }
 
     /// Waits for a change of `node`, unless it is gone already.
@@ -349,25 +336,27 @@ impl Acquire<'_> {
         connection: &Connection,
         queue: &Queue,
         node: &str,
-        closed_until: Option<i64>,
     ) -> Result<Step, Error> {
-        let busy = self.busy(queue);
         if !self.request.waits {
             // It leaves, and needs no watch.
             let (_, change) = tokio::sync::oneshot::channel();
-            return Ok(Step::Behind(busy, Turn::until(change)));
+            return Ok(self.wait_behind(connection, queue, change));
         }
         let path = format!("{}/{node}", self.paths.lock);
         let change = connection.next_change(&path);
         if data_of(connection, &path, true).await?.is_none() {
             return Ok(Step::Again);
         }
-        let end = closed_until.zip(connection.leader_clock());
-        let at_most = end.map(|(until, now)| {
+        Ok(self.wait_behind(connection, queue, change))
+    }
+
+    fn wait_behind(&self, connection: &Connection, queue: &Queue, change: Change) -> Step {
+        let closed = queue.closed_until().zip(connection.leader_clock());
+        let at_most = closed.map(|(until, now)| {
             let left = u64::try_from(until.saturating_sub(now)).unwrap_or_default();
             Duration::from_millis(left + 1)
         });
-        Ok(Step::Behind(busy, Turn { change, at_most }))
+        Step::Behind(self.busy(queue), Turn::new(change, at_most))
     }
 
     fn busy(&self, queue: &Queue) -> Busy {
@@ -453,15 +442,6 @@ impl Acquire<'_> {
                 Ok(Step::Again)
             }
             Err((_, code)) => Err(refused(&self.paths.fence, code)),
-        }
-    }
-
-    /// Waits for a notification, or for the end of the connection, which may have lost one.
-    async fn wait(&self, turn: Turn) {
-        let clock = &*self.locks.context.env().clock;
-        match turn.at_most {
-            None => _ = turn.change.await,
-            Some(span) => _ = within(clock, clock.now() + span, turn.change).await,
         }
     }
 

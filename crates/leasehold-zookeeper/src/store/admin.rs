@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use leasehold::store::{Admin, BoxFuture, BreakRecord, BrokenLease};
+use leasehold::clock::BootInstant;
+use leasehold::store::{Admin, BoxFuture, BreakRecord, BrokenLease, Owner};
 use leasehold::{Error, ErrorKind, Key};
 
 use super::node_data::{NodeData, read_break, to_bytes};
 use super::questions::data_of;
 use super::session::{Inner, LockSession, refused};
 use crate::client::{self, Code, Connection, Lifetime, Op};
-use crate::queue::{Kind, Node};
+use crate::queue::{Kind, Node, Paths};
 
 impl Admin for LockSession {
     fn break_lease<'a>(
@@ -48,8 +49,15 @@ const TRIES: usize = 16;
 
 /// The node of the lease to break.
 struct Found {
+    owner: Owner,
     node: Node,
     data: Vec<u8>,
+}
+
+/// Returns the path of the node that keeps the lock closed until then, in place of the node of its holder.
+fn closed_path(paths: &Paths, found: &Found, until: i64) -> String {
+    let name = found.node.replaced_by(found.owner, Kind::Closed { until });
+    format!("{}/{name}", paths.lock)
 }
 
 impl Inner {
@@ -72,38 +80,30 @@ impl Inner {
         } else {
             Op::Create(&paths.broken, &bytes, Lifetime::Persistent, self.access())
         };
-        let closed = match (record.at_once, found.node.kind) {
-            (true, _) => None,
-            (false, Kind::Closed { until }) => Some((found.node.name.clone(), until)),
-            (false, _) => {
-                let until = self.lease_end(connection, &found.data).await?;
-                Some((
-                    found.node.replaced_by(record.owner, Kind::Closed { until }),
-                    until,
-                ))
-            }
+        let end = match (record.at_once, found.node.kind) {
+            (false, Kind::Exclusive) => Some(self.lease_end(connection, &found.data).await?),
+            _ => None,
         };
+        let until = match (end, found.node.kind) {
+            (Some(end), _) => Some(end.until),
+            (None, Kind::Closed { until }) if !record.at_once => Some(until),
+            _ => None,
+        };
+        let closed = until.map(|until| closed_path(&paths, &found, until));
         let mut parts = vec![note];
-        let is_closed = closed
-            .as_ref()
-            .is_some_and(|(name, _)| *name == found.node.name);
-        let path = closed
-            .as_ref()
-            .map(|(name, _)| format!("{}/{name}", paths.lock));
-        if !is_closed {
+        if closed.as_ref() != Some(&held) {
             parts.push(Op::Delete(&held, client::ANY));
-            if let Some(path) = &path {
-                parts.push(Op::Create(
-                    path,
-                    &found.data,
-                    Lifetime::Persistent,
-                    self.access(),
-                ));
-            }
+            parts.extend(closed.as_ref().map(|path| self.closed_node(path, &found)));
         }
         match connection.transact(parts).await? {
             Ok(_) => {
-                let rest = closed.and_then(|(_, until)| rest(connection, until));
+                let until = match end {
+                    Some(end) => self.postpone(connection, &paths, &found, end).await?,
+                    None => until,
+                };
+                let longest = end.map_or(Duration::MAX, |end| end.ttl);
+                let rest = until.and_then(|until| rest(connection, until));
+                let rest = rest.map(|rest| rest.min(longest));
                 Ok(Some(BrokenLease::new(true, rest)))
             }
             Err((0, Code::NO_NODE)) if !has_record => {
@@ -118,6 +118,38 @@ impl Inner {
             Err((_, Code::NO_NODE | Code::NODE_EXISTS)) => Ok(None),
             Err((_, code)) => Err(refused(&paths.broken, code)),
         }
+    }
+
+    /// Moves the end of a lock that was closed just now, if the request to close it took long: its holder may have been renewed
+    /// meanwhile. Returns the end; `None` if the lock is no longer closed.
+    async fn postpone(
+        &self,
+        connection: &Connection,
+        paths: &Paths,
+        found: &Found,
+        end: LeaseEnd,
+    ) -> Result<Option<i64>, Error> {
+        let took = self.context.env().clock.now().since(end.asked);
+        // Guards do not use the last tenth of a lease.
+        if took <= end.ttl / 10 {
+            return Ok(Some(end.until));
+        }
+        let until = end.until.saturating_add(millis(took));
+        let before = closed_path(paths, found, end.until);
+        let after = closed_path(paths, found, until);
+        let parts = vec![
+            Op::Delete(&before, client::ANY),
+            self.closed_node(&after, found),
+        ];
+        match connection.transact(parts).await? {
+            Ok(_) => Ok(Some(until)),
+            Err((_, Code::NO_NODE | Code::NODE_EXISTS)) => Ok(None),
+            Err((_, code)) => Err(refused(&after, code)),
+        }
+    }
+
+    fn closed_node<'a>(&self, path: &'a str, found: &'a Found) -> Op<'a> {
+        Op::Create(path, &found.data, Lifetime::Persistent, self.access())
     }
 
     /// Returns the node of the owner of the record, if it holds the lock exclusively.
@@ -142,19 +174,31 @@ impl Inner {
         };
         let path = format!("{}/{}", self.paths(key).lock, node.name);
         let data = data_of(connection, &path, false).await?;
-        Ok(data.map(|data| Found { node, data }))
+        let owner = record.owner;
+        Ok(data.map(|data| Found { owner, node, data }))
     }
 
-    /// Returns when the lease ends at the latest if its holder was just renewed, in milliseconds of the leader's clock.
-    async fn lease_end(&self, connection: &Connection, data: &[u8]) -> Result<i64, Error> {
-        self.learn_time(connection).await?;
-        let now = connection.leader_clock().ok_or_else(|| {
-            let text = "the clock of the leader is unknown";
-            Error::new(ErrorKind::InvalidResponse, text)
-        })?;
+    /// Returns when the lease ends at the latest if its holder is renewed now.
+    async fn lease_end(&self, connection: &Connection, data: &[u8]) -> Result<LeaseEnd, Error> {
+        let (now, asked) = self.ask_time(connection).await?;
         let ttl = NodeData::read(data).map_or(connection.timeout, |data| data.ttl());
-        Ok(now.saturating_add(i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX)))
+        let until = now.saturating_add(millis(ttl));
+        Ok(LeaseEnd { until, asked, ttl })
     }
+}
+
+/// The end of a lease that was renewed when the leader was asked for the time.
+#[derive(Clone, Copy, Debug)]
+struct LeaseEnd {
+    /// In milliseconds of the leader's clock.
+    until: i64,
+    /// Before the leader was asked.
+    asked: BootInstant,
+    ttl: Duration,
+}
+
+fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Returns how long the lock stays closed.

@@ -7,6 +7,7 @@ mod records;
 mod release;
 mod renew;
 mod session;
+mod turn;
 
 use std::fmt;
 use std::sync::Arc;

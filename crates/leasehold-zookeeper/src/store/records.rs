@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::clock::WallTime;
+use leasehold::clock::{BootInstant, WallTime};
 use leasehold::store::{
     BoxFuture, KeptValue, Opened, RECORD_MEMORY, Reading, RecordKey, RecordState, RecordWrite,
     Records, Version, WriteOutcome,
@@ -131,13 +131,21 @@ impl Inner {
         if connection.leader_clock().is_some() {
             return Ok(());
         }
+        self.ask_time(connection).await.map(drop)
+    }
+
+    /// Returns the clock of the leader in milliseconds, and an instant before the leader read it.
+    pub(super) async fn ask_time(
+        &self,
+        connection: &Connection,
+    ) -> Result<(i64, BootInstant), Error> {
         let path = crate::queue::fences(self.root());
         loop {
             let op = Op::SetData(&path, &[], client::ANY);
             match connection.ask(&op, client::stat).await? {
                 Ok(answer) => {
                     connection.learn_leader_clock(answer.value);
-                    return Ok(());
+                    return Ok((answer.value.changed_ms, answer.sent));
                 }
                 Err(Code::NO_NODE) => {
                     self.ensure_folder(connection, &path, Lifetime::Persistent)

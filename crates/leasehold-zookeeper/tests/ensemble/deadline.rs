@@ -1,20 +1,13 @@
 //! A guard ends before the leader grants the lock to the next one, even if its follower still answers.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::Key;
 use leasehold::clock::{BootInstant, SystemClock, within};
-use leasehold::env::Env;
-use leasehold::store::{
-    AcquireError, ClientInfo, Held, LockRequest, Owner, Progress, RenewReply, Session,
-    SessionContext,
-};
+use leasehold::store::{Held, RenewReply};
 use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::Zookeeper;
-use tokio::runtime::Handle;
 
-use crate::support::{LONG, client, lock, now, pause, store, until_waiting};
+use crate::support::{Direct, LONG, client, lock, now, pause, until_waiting};
 
 /// The last of the servers, which has links to the others.
 const FOLLOWER: usize = 2;
@@ -39,7 +32,7 @@ async fn zookeeper_terms_end_before_a_cut_off_session() {
     let other = client(&servers.url_at([ports[0], ports[1]]));
     for round in 0..ROUNDS {
         let (holder, key) = (Direct::open(&near), format!("cut-off-{round}"));
-        let held = holder.acquire(&key).await;
+        let held = holder.acquire(&key, LONG).await;
         let waiter = lock(&other, &key);
         let cut = async {
             until_waiting(&other, &key, 1).await;
@@ -72,43 +65,7 @@ async fn zookeeper_terms_end_before_a_cut_off_session() {
 /// A wrong rule fails about one of four rounds.
 const ROUNDS: u64 = 6;
 
-/// A session without a client of locks.
-struct Direct {
-    session: Arc<dyn Session>,
-    info: Arc<ClientInfo>,
-    env: Env,
-}
-
 impl Direct {
-    fn open(url: &str) -> Self {
-        let env = Env::default();
-        let info = Arc::new(env.this_process(None));
-        let context = SessionContext::new(env.clone(), Arc::clone(&info), Handle::current());
-        let session = store(url).open(context);
-        Self { session, info, env }
-    }
-
-    /// Takes the lock. A follower that has just come back may still close new connections.
-    async fn acquire(&self, key: &str) -> Held {
-        let end = now() + leasehold_testkit::servers::LIMIT;
-        loop {
-            let wall = self.env.clock.wall();
-            let owner = Owner::at(self.info.id, wall, &*self.env.entropy);
-            let (key, info) = (Key::new(key).unwrap(), Arc::clone(&self.info));
-            let request = Arc::new(LockRequest::new(key, owner, LONG, wall, info));
-            match self.session.acquire(&request, &Progress::new()).await {
-                Ok(grant) => {
-                    let fence = grant.fence;
-                    return Held { request, fence };
-                }
-                Err(AcquireError::Failed(error)) if error.is_unreachable() && now() < end => {
-                    pause(50).await;
-                }
-                Err(error) => panic!("{error:?}"),
-            }
-        }
-    }
-
     /// Renews for some milliseconds. Returns the end of the last term.
     async fn renew_for(&self, held: &Held, millis: u64) -> BootInstant {
         let (end, mut last) = (

@@ -5,6 +5,7 @@
 )]
 
 mod access;
+mod breaking;
 mod deadline;
 mod foreign;
 mod session;

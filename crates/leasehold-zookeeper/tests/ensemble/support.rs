@@ -2,9 +2,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock, SystemClock};
-use leasehold::store::Store;
-use leasehold::{Client, Lock};
+use leasehold::env::Env;
+use leasehold::store::{
+    AcquireError, ClientInfo, Held, LockRequest, Owner, Progress, Session, SessionContext, Store,
+};
+use leasehold::{Client, Key, Lock};
 use leasehold_zookeeper::ZooKeeperStore;
+use tokio::runtime::Handle;
 
 /// Longer than anything takes that works.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
@@ -56,4 +60,42 @@ pub(crate) async fn until_waiting(client: &Client, key: &str, count: usize) {
         client.waiters(key).await.unwrap().len() == count
     })
     .await;
+}
+
+/// A session without a client of locks.
+pub(crate) struct Direct {
+    pub(crate) session: Arc<dyn Session>,
+    info: Arc<ClientInfo>,
+    env: Env,
+}
+
+impl Direct {
+    pub(crate) fn open(url: &str) -> Self {
+        let env = Env::default();
+        let info = Arc::new(env.this_process(None));
+        let context = SessionContext::new(env.clone(), Arc::clone(&info), Handle::current());
+        let session = store(url).open(context);
+        Self { session, info, env }
+    }
+
+    /// Takes the lock. A follower that has just come back may still close new connections.
+    pub(crate) async fn acquire(&self, key: &str, ttl: Duration) -> Held {
+        let end = now() + leasehold_testkit::servers::LIMIT;
+        loop {
+            let wall = self.env.clock.wall();
+            let owner = Owner::at(self.info.id, wall, &*self.env.entropy);
+            let (key, info) = (Key::new(key).unwrap(), Arc::clone(&self.info));
+            let request = Arc::new(LockRequest::new(key, owner, ttl, wall, info));
+            match self.session.acquire(&request, &Progress::new()).await {
+                Ok(grant) => {
+                    let fence = grant.fence;
+                    return Held { request, fence };
+                }
+                Err(AcquireError::Failed(error)) if error.is_unreachable() && now() < end => {
+                    pause(50).await;
+                }
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+    }
 }

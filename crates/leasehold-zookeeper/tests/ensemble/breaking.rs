@@ -1,0 +1,82 @@
+//! An operator breaks a lease that its holder goes on renewing.
+
+use std::time::Duration;
+
+use leasehold::store::background::spawn;
+use leasehold::store::{BreakOptions, RenewReply};
+use leasehold::{LostReason, Mode};
+use leasehold_testkit::faults::{NetworkFault, Proxy};
+use leasehold_testkit::servers::{Zookeeper, ZookeeperConnection};
+
+use crate::support::{Direct, client, lock, now, pause, until};
+
+/// Far less than the timeout of the session.
+const TTL: Duration = Duration::from_secs(4);
+
+/// Each request of the operator arrives late, and the holder renews meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn zookeeper_broken_lock_stays_closed_after_its_last_renewal() {
+    let servers = Zookeeper::start();
+    let network = Proxy::to(servers.ports()[0]);
+    let operator = client(&servers.url_at([network.port()]));
+    assert!(operator.holders("job").await.unwrap().is_empty());
+    let holder = Direct::open(&(servers.url() + "?timeout=12s"));
+    let held = holder.acquire("job", TTL).await;
+    network.set(NetworkFault::SlowRequests(Duration::from_millis(700)));
+    let fence = held.fence;
+    let breaking = spawn(async move {
+        let options = BreakOptions::at_its_end();
+        operator.break_lock("job", fence, options).await
+    });
+    let mut deadline = None;
+    while !breaking.is_finished() {
+        let renewing = holder.session.renew(std::slice::from_ref(&held));
+        match renewing.await.pop().unwrap() {
+            RenewReply::Renewed(term) => deadline = term.deadline(TTL, Duration::ZERO),
+            RenewReply::Lost(reason) => {
+                assert_eq!(reason, LostReason::Broken);
+                break;
+            }
+            RenewReply::Unknown(error) => panic!("{error}"),
+        }
+        pause(20).await;
+    }
+    breaking.await.unwrap().unwrap();
+    let next = lock(&client(&servers.url()), "job").acquire().await;
+    let too_early = deadline.unwrap().since(now());
+    assert!(
+        too_early.is_zero(),
+        "free {too_early:?} before the deadline"
+    );
+    next.unwrap().release().await.unwrap();
+}
+
+/// A client of another library waits behind the closed lock, and does not know that it opens by itself.
+#[tokio::test]
+async fn zookeeper_waiter_opens_a_closed_lock_for_others() {
+    let servers = Zookeeper::start();
+    let url = servers.url() + "/closed";
+    let holder = Direct::open(&(url.clone() + "?timeout=12s"));
+    let (operator, waiting) = (client(&url), client(&url));
+    let mut server = ZookeeperConnection::open(servers.ports()[0], None);
+    let reader = lock(&waiting, "reader").mode(Mode::Shared);
+    for (key, waits) in [
+        ("writer", lock(&waiting, "writer")),
+        ("reader", reader.barging(true)),
+    ] {
+        let held = holder.acquire(key, Duration::from_millis(1500)).await;
+        let options = BreakOptions::at_its_end();
+        operator.break_lock(key, held.fence, options).await.unwrap();
+        let folder = format!("/closed/{key}");
+        let other = "_c_7c4b9a4e-0b5e-4f0e-9d3a-1a2b3c4d5e6f-lock-0000000001";
+        server.create(&format!("{folder}/{other}"), "");
+        let waits = spawn(async move { waits.acquire().await.map(drop) });
+        until("the lock is open", async || {
+            let mut server = ZookeeperConnection::open(servers.ports()[0], None);
+            let nodes = server.children(&folder);
+            nodes.iter().all(|node| !node.contains("-x"))
+        })
+        .await;
+        waits.abort();
+    }
+}
