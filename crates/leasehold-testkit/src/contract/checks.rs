@@ -114,6 +114,7 @@ pub(super) const CHECKS: &[Check] = checks! {
         r4_shared_renewal_takes_no_lock,
         r4_downgrade_admits_no_writer,
         r4_guard_downgrades_or_reports_failure,
+        r4_barging_reader_joins_a_downgraded_lock,
     }
     downgrade, Nothing [Inspection]::{
         r4_waiting_reader_joins_a_downgraded_lock,

@@ -344,10 +344,27 @@ impl Acquire<'_> {
         }
         let path = format!("{}/{node}", self.paths.lock);
         let change = connection.next_change(&path);
-        if data_of(connection, &path, true).await?.is_none() {
+        let Some(data) = data_of(connection, &path, true).await? else {
+            return Ok(Step::Again);
+        };
+        if self.has_moved_on(node, &data) {
             return Ok(Step::Again);
         }
         Ok(self.wait_behind(connection, queue, change))
+    }
+
+    /// Whether the owner of `node` got the lock or shared it after the queue was read. The change to wait for has passed then, and
+    /// the next one may be its end.
+    fn has_moved_on(&self, node: &str, data: &[u8]) -> bool {
+        let node = Node::parse(node).ok().flatten();
+        let (Some(node), Some(data)) = (node, NodeData::read(data)) else {
+            return false;
+        };
+        match self.kind {
+            Kind::Exclusive | Kind::Closed { .. } => false,
+            Kind::Shared { .. } => data.shared,
+            Kind::Permit { .. } => node.kind.mode() == self.kind.mode() && data.fence().is_some(),
+        }
     }
 
     fn wait_behind(&self, connection: &Connection, queue: &Queue, change: Change) -> Step {

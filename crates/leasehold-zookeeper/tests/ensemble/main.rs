@@ -8,6 +8,7 @@ mod access;
 mod breaking;
 mod deadline;
 mod foreign;
+mod permits;
 mod session;
 mod support;
 mod trips;

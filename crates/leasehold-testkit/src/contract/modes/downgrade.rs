@@ -1,7 +1,7 @@
-use leasehold::store::RenewReply;
+use leasehold::store::{Progress, RenewReply, Report};
 use leasehold::{Client, ErrorKind, Mode, ReleaseOutcome};
 
-use crate::contract::fixture::{Fixture, LONG, OpenStore, busy, granted, held, released};
+use crate::contract::fixture::{Fixture, LONG, OpenStore, busy, granted, held, released, until};
 use crate::contract::waiting::crowd::Crowd;
 
 fn shares(store: &OpenStore) -> bool {
@@ -160,6 +160,35 @@ pub(crate) async fn r4_guard_downgrades_or_reports_failure(fixture: &Fixture) {
         guard.release().await.expect("a release"),
         ReleaseOutcome::Released
     );
+}
+
+/// Such a reader has no place in the queue.
+pub(crate) async fn r4_barging_reader_joins_a_downgraded_lock(fixture: &Fixture) {
+    let (store, other, key) = (fixture.open(), fixture.open(), fixture.key());
+    if !shares(&store) {
+        return;
+    }
+    let exclusive = fixture.request(&key, LONG);
+    let fence = granted(&store, &exclusive).await;
+    let shared = exclusive.with_mode(Mode::Shared);
+    let reader = fixture.shared(&key, LONG).waiting(true).barging(true);
+    let progress = Progress::new();
+    let downgrading = async {
+        until(fixture, "the reader waits", async || {
+            matches!(progress.last(), Some(Report::Busy(_)))
+        })
+        .await;
+        let answers = store.renew(&[held(&shared, fence)]).await;
+        assert!(
+            matches!(answers[..], [RenewReply::Renewed(_)]),
+            "{answers:?}"
+        );
+    };
+    let entering = other.acquire_with(&reader, &progress);
+    let (entered, ()) = tokio::join!(entering, downgrading);
+    entered.expect("a grant while the other one holds");
+    released(&other, &reader).await;
+    released(&store, &shared).await;
 }
 
 pub(crate) async fn r4_waiting_reader_joins_a_downgraded_lock(fixture: &Fixture) {
