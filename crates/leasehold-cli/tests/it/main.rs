@@ -22,25 +22,28 @@ mod run {
     pub(crate) mod also;
     mod defaults;
     pub(crate) mod ending;
-    pub(crate) mod etcd;
     pub(crate) mod messages;
     pub(crate) mod min_hold;
     pub(crate) mod namespaces;
     pub(crate) mod nesting;
-    pub(crate) mod postgres;
-    pub(crate) mod redis;
-    mod redis_no_threads;
-    mod redis_not_ready;
-    pub(crate) mod redis_py;
-    pub(crate) mod redis_queue;
-    mod redis_secrets;
-    pub(crate) mod redis_together;
     mod releases;
     pub(crate) mod signals;
     pub(crate) mod stores;
     pub(crate) mod terminal;
     pub(crate) mod waiting;
-    pub(crate) mod zookeeper;
+
+    pub(crate) mod servers {
+        pub(crate) mod etcd;
+        pub(crate) mod postgres;
+        pub(crate) mod redis;
+        mod redis_no_threads;
+        mod redis_not_ready;
+        pub(crate) mod redis_py;
+        pub(crate) mod redis_queue;
+        mod redis_secrets;
+        pub(crate) mod redis_together;
+        pub(crate) mod zookeeper;
+    }
 }
 
 mod results {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::administration::doctor::{is_documented, report, verdict};
 use crate::administration::redis_doctor::found;
-use crate::run::etcd::on_etcd;
+use crate::run::servers::etcd::on_etcd;
 use crate::support::harness::Sandbox;
 use crate::support::program::{Running, assert_fields, sh};
 

@@ -4,7 +4,7 @@ use leasehold_testkit::servers::{Zookeeper, until};
 
 use crate::administration::doctor::{is_documented, report};
 use crate::administration::redis_doctor::found;
-use crate::run::zookeeper::on_zookeeper;
+use crate::run::servers::zookeeper::on_zookeeper;
 use crate::support::harness::Sandbox;
 use crate::support::program::sh;
 

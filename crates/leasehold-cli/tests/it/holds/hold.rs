@@ -7,8 +7,8 @@ use leasehold_testkit::servers::until;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::run::etcd::on_etcd;
-use crate::run::zookeeper::on_zookeeper;
+use crate::run::servers::etcd::on_etcd;
+use crate::run::servers::zookeeper::on_zookeeper;
 use crate::support::harness::{PROGRAM, Sandbox, on_all_stores, on_one_and_five};
 use crate::support::program::{Running, assert_fields};
 
