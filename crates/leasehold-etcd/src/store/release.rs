@@ -1,8 +1,7 @@
 use std::sync::Arc;
 
-use leasehold::store::{LockRequest, ReleaseReply};
-use leasehold::{Error, ErrorKind, Mode};
-use tokio::sync::oneshot;
+use leasehold::store::{BoxFuture, LockRequest, ReleaseReply};
+use leasehold::{Error, Mode};
 
 use super::inner::Inner;
 use super::leases::OwnLease;
@@ -64,9 +63,11 @@ impl OwedRelease {
                 }
             }
         }
-        let answered = self.0.take().map(Release::spawn_on_thread);
-        let answered = answered.ok_or_else(closed)?;
-        answered.await.unwrap_or_else(|_| Err(closed()))
+        match self.0.take() {
+            Some(release) => release.spawn_on_thread().await,
+            // It was made before.
+            None => Ok(ReleaseReply::WasLost),
+        }
     }
 }
 
@@ -88,21 +89,18 @@ impl Release {
         }
     }
 
-    fn spawn_on_thread(self) -> oneshot::Receiver<Result<ReleaseReply, Error>> {
+    fn spawn_on_thread(self) -> BoxFuture<'static, Result<ReleaseReply, Error>> {
         let client = Arc::clone(&self.inner.client);
         self.spawn(&client)
     }
 
     /// Releases in the background, whether or not the caller waits for the answer.
-    fn spawn(self, client: &Arc<EtcdClient>) -> oneshot::Receiver<Result<ReleaseReply, Error>> {
-        let (tell, told) = oneshot::channel();
+    fn spawn(self, client: &Arc<EtcdClient>) -> BoxFuture<'static, Result<ReleaseReply, Error>> {
         let (inner, calling) = (Arc::clone(&self.inner), Arc::clone(client));
-        client.spawn(inner.releases.track_future(async move {
+        client.spawn_with_answer(inner.releases.track_future(async move {
             let context = self.inner.context.clone();
-            // The caller may be gone.
-            let _ = tell.send(context.in_runtime(self.in_time(&calling)).await);
-        }));
-        told
+            context.in_runtime(self.in_time(&calling)).await
+        }))
     }
 
     /// Passes the lock to the waiter directly behind the owner, if that is one of this client, and returns whether it got the
@@ -200,9 +198,4 @@ impl Inner {
         let entry = entries.find_map(|kv| Entry::read(&self.names, lock, kv));
         Ok(entry.filter(|entry| entry.owner() == Some(request.owner)))
     }
-}
-
-fn closed() -> Error {
-    let text = "the client ended before the answer came";
-    Error::new(ErrorKind::Closed, text).with_unknown_effect()
 }

@@ -13,8 +13,7 @@ use leasehold::store::{
     AcquireError, Admin, BoxFuture, Busy, Grant, Held, Inspection, LockRequest, Owner, PerRuntime,
     Progress, Records, ReleaseReply, RenewReply, Session, SessionContext, Term, locked,
 };
-use leasehold::{Effect, Error, ErrorKind};
-use tokio::sync::oneshot;
+use leasehold::{Effect, Error};
 use tokio_util::task::TaskTracker;
 
 use crate::client_text;
@@ -239,15 +238,11 @@ impl PostgresSession {
         &self,
         request: Arc<LockRequest>,
         is_settled: bool,
-    ) -> oneshot::Receiver<Result<ReleaseReply, Error>> {
-        let (session, (tell, told)) = (self.clone(), oneshot::channel());
-        self.0
-            .context
-            .spawn(self.0.releases.track_future(async move {
-                // The caller may be gone.
-                let _ = tell.send(session.release_in_time(&request, is_settled).await);
-            }));
-        told
+    ) -> BoxFuture<'static, Result<ReleaseReply, Error>> {
+        let session = self.clone();
+        let release = async move { session.release_in_time(&request, is_settled).await };
+        let release = self.0.releases.track_future(release);
+        self.0.context.spawn_with_answer(release)
     }
 
     async fn renew_all(&self, leases: &[Held]) -> Result<Vec<i32>, Error> {
@@ -322,10 +317,7 @@ impl Session for PostgresSession {
             }
             owed.is_paid();
             // If a first try failed, it may arrive late, which does no harm.
-            let told = self.spawn_release(Arc::clone(request), is_settled);
-            let ended = || Error::new(ErrorKind::Closed, "the client ended before the answer came");
-            let answer = told.await;
-            answer.unwrap_or_else(|_| Err(ended().with_unknown_effect()))
+            self.spawn_release(Arc::clone(request), is_settled).await
         })
     }
 

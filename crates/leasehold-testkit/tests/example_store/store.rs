@@ -12,7 +12,6 @@ use leasehold::store::{
     locked, poll_until,
 };
 use leasehold::{Error, ErrorKind, LostReason, Mode};
-use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
 use crate::link::{Call, Link, Reply};
@@ -107,15 +106,10 @@ impl Session for ExampleSession {
         request: &'a Arc<LockRequest>,
     ) -> BoxFuture<'a, Result<ReleaseReply, Error>> {
         let (session, request) = (self.clone(), Arc::clone(request));
-        let (tell, told) = oneshot::channel();
+        let release = async move { session.release_in_time(&request).await };
+        let release = self.0.releases.track_future(release);
         // A task, because a caller that drops the future does not take the release back.
-        self.0
-            .context
-            .spawn(self.0.releases.track_future(async move {
-                // The caller may be gone.
-                let _ = tell.send(session.release_in_time(&request).await);
-            }));
-        Box::pin(async move { told.await.unwrap_or_else(|_| Err(closed())) })
+        self.0.context.spawn_with_answer(release)
     }
 
     fn flush(&self) -> BoxFuture<'_, ()> {
@@ -274,9 +268,4 @@ pub(crate) fn unexpected(reply: &Reply) -> Error {
         ),
     };
     Error::new(kind, text).with_unknown_effect()
-}
-
-fn closed() -> Error {
-    let text = "the client ended before the answer came";
-    Error::new(ErrorKind::Closed, text).with_unknown_effect()
 }

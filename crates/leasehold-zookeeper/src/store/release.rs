@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use leasehold::store::{BoxFuture, LockRequest, ReleaseReply};
 use leasehold::{Error, ErrorKind};
-use tokio::sync::oneshot;
 
 use super::questions::find;
 use super::session::{Inner, LockSession, Place, refused};
@@ -20,19 +19,9 @@ impl LockSession {
             return Box::pin(std::future::ready(Ok(ReleaseReply::WasLost)));
         }
         let (inner, request) = (Arc::clone(&self.0), Arc::clone(request));
-        let (report, outcome) = oneshot::channel();
-        let task = async move {
-            let released = inner.release(&request).await;
-            // The caller may be gone.
-            let _ = report.send(released);
-        };
-        self.0.context.spawn(self.0.releases.track_future(task));
-        Box::pin(async move {
-            outcome.await.unwrap_or_else(|_| {
-                let text = "the client ended before the answer came";
-                Err(Error::new(ErrorKind::Closed, text).with_unknown_effect())
-            })
-        })
+        let release = async move { inner.release(&request).await };
+        let release = self.0.releases.track_future(release);
+        self.0.context.spawn_with_answer(release)
     }
 }
 

@@ -3,6 +3,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 use super::{
     AcquireError, Admin, Grant, Health, Held, Inspection, LockRequest, Progress, Records,
@@ -10,7 +11,7 @@ use super::{
 };
 use crate::env::{BoxFuture, Env};
 use crate::runtime::background;
-use crate::types::{ClientInfo, Error};
+use crate::types::{ClientInfo, Error, ErrorKind};
 
 /// The locks of one client at a [`Store`](super::Store). It owns the connections.
 ///
@@ -213,5 +214,28 @@ impl SessionContext {
         if let Some(runtime) = &self.runtime {
             background::spawn_on(runtime, task);
         }
+    }
+
+    /// Runs `task` as [`spawn`](Self::spawn) does, and returns its answer. If the caller drops the returned future, the
+    /// task goes on.
+    ///
+    /// # Errors
+    ///
+    /// Those of `task`; and [`ErrorKind::Closed`], with an unknown effect, if the thread of the client ended first.
+    pub fn spawn_with_answer<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, Error>> {
+        let (report, answer) = oneshot::channel();
+        self.spawn(async move {
+            // The caller may be gone.
+            let _ = report.send(task.await);
+        });
+        Box::pin(async move {
+            answer.await.unwrap_or_else(|_| {
+                let text = "the client ended before the answer came";
+                Err(Error::new(ErrorKind::Closed, text).with_unknown_effect())
+            })
+        })
     }
 }
