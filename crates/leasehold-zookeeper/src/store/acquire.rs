@@ -9,7 +9,7 @@ use leasehold::{Error, ErrorKind, Fence};
 use super::node_data::{NodeData, counter};
 use super::questions::{data_of, find, read_queue, term};
 use super::session::{Inner, Place, refused};
-use super::turn::Turn;
+use super::wakeup::Wakeup;
 use crate::client::{self, Change, Code, Connection, Lifetime, Op, Stat};
 use crate::queue::{Decision, Kind, Node, Paths, Queue, Reader, fences};
 
@@ -33,7 +33,7 @@ type Counter = Option<(u64, i32)>;
 enum Step {
     Granted(Grant),
     /// Another owner is ahead; wait for this.
-    Behind(Busy, Turn),
+    Behind(Busy, Wakeup),
     /// Something changed meanwhile.
     Again,
 }
@@ -74,14 +74,14 @@ impl Acquire<'_> {
                     self.leave(&connection).await?;
                     return Err(AcquireError::Busy(busy));
                 }
-                Ok(Step::Behind(busy, turn)) => {
+                Ok(Step::Behind(busy, wakeup)) => {
                     self.progress.busy(busy);
                     if self.node.is_some() && !self.request.is_queued() {
                         // Another one was faster.
                         self.leave(&connection).await?;
                         continue;
                     }
-                    turn.wait(&*self.locks.context.env().clock).await;
+                    wakeup.wait(&*self.locks.context.env().clock).await;
                 }
                 Err(error) if error.kind() == ErrorKind::Unreachable => self.survive(error)?,
                 Err(error) => {
@@ -162,7 +162,7 @@ impl Acquire<'_> {
         };
         let step = self.decide(connection, queue, reader).await?;
         Ok(step.map(|step| match step {
-            Step::Behind(busy, turn) => Step::Behind(busy, turn.or(change)),
+            Step::Behind(busy, wakeup) => Step::Behind(busy, wakeup.or(change)),
             other => other,
         }))
     }
@@ -373,7 +373,7 @@ impl Acquire<'_> {
             let left = u64::try_from(until.saturating_sub(now)).unwrap_or_default();
             Duration::from_millis(left + 1)
         });
-        Step::Behind(self.busy(queue), Turn::new(change, at_most))
+        Step::Behind(self.busy(queue), Wakeup::new(change, at_most))
     }
 
     fn busy(&self, queue: &Queue) -> Busy {

@@ -7,7 +7,7 @@ mod records;
 mod release;
 mod renew;
 mod session;
-mod turn;
+mod wakeup;
 
 use std::fmt;
 use std::sync::Arc;

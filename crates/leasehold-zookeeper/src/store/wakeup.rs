@@ -6,13 +6,13 @@ use leasehold::clock::{Clock, within};
 use crate::client::Change;
 
 /// What a waiter waits for: the first of some changes.
-pub(super) struct Turn {
+pub(super) struct Wakeup {
     changes: Vec<Change>,
     /// For how long at most: a lock that a broken lease keeps closed opens without a change.
     at_most: Option<Duration>,
 }
 
-impl Turn {
+impl Wakeup {
     pub(super) fn new(change: Change, at_most: Option<Duration>) -> Self {
         let changes = vec![change];
         Self { changes, at_most }
