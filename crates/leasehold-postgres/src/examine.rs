@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::Error;
 use leasehold::clock::{Clock as _, SystemClock, within};
-use leasehold::store::background;
+use leasehold::store::{LockRequest, background, exact_span};
+use leasehold::{Error, ErrorKind};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
 
@@ -106,24 +106,29 @@ const RIGHTS: &str = "select has_schema_privilege($1, 'usage'), \
      (select coalesce(bool_and(has_function_privilege(f.oid, 'execute')), true) from pg_proc f \
          where f.pronamespace = (select oid from pg_namespace where nspname = $1))";
 
-/// How long the server may take for all of it.
-const LIMIT: Duration = Duration::from_secs(10);
+/// How long the server may take to accept the client, as for a lock.
+const CONNECT_MAX: Duration = LockRequest::LIMIT_MAX;
+
+/// How long it may take for all answers.
+const LIMIT: Duration = Duration::from_secs(5);
 
 const ROUND_TRIPS: usize = 5;
 
 /// Examines the server. Changes nothing.
 pub(crate) async fn examine(place: &Arc<Place>) -> Result<Examination, Error> {
-    let asking = async {
-        let (client, driver) = place.connect().await?;
-        background::spawn(driver.run());
-        facts(place, &client).await.map_err(failure::of_request)
+    let silent = |what: &str, limit| {
+        let text = format!("{what} within {}", exact_span(limit));
+        Error::new(ErrorKind::Unreachable, text)
     };
+    let limit = SystemClock.now() + CONNECT_MAX;
+    let connected = within(&SystemClock, limit, place.connect()).await;
+    let (client, driver) = connected.ok_or_else(|| silent("no connection", CONNECT_MAX))??;
+    background::spawn(driver.run());
     let limit = SystemClock.now() + LIMIT;
-    let found = within(&SystemClock, limit, asking).await;
-    found.unwrap_or_else(|| {
-        let text = format!("no answer within {LIMIT:?}");
-        Err(Error::new(leasehold::ErrorKind::Unreachable, text))
-    })
+    let found = within(&SystemClock, limit, facts(place, &client)).await;
+    let found =
+        found.ok_or_else(|| silent("the server accepts the login, and does not answer", LIMIT))?;
+    found.map_err(failure::of_request)
 }
 
 async fn facts(place: &Arc<Place>, client: &Client) -> Result<Examination, tokio_postgres::Error> {

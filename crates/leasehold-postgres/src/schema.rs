@@ -134,7 +134,7 @@ fn wrong_version(schema: &str, found: Option<i32>) -> Error {
             "the schema {schema:?} has version {found}, which is newer than {VERSION}; use a newer leasehold"
         ),
     };
-    Error::new(ErrorKind::Unsupported, text)
+    Error::new(ErrorKind::NotInitialized, text)
 }
 
 #[cfg(test)]

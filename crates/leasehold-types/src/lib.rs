@@ -27,6 +27,7 @@ mod printable;
 mod record;
 #[cfg(feature = "serde")]
 mod serde_text;
+mod span;
 
 pub use client_info::ClientInfo;
 pub use entropy::Entropy;
@@ -51,3 +52,4 @@ pub use printable::{is_printable, printable};
 pub use record::{
     Opened, RECORD_MEMORY, Reading, RecordKey, RecordWrite, Version, WriteOutcome, Written,
 };
+pub use span::{exact_span, rough_span};

@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Error, ErrorKind, Fence, Key};
+use crate::{Error, ErrorKind, Fence, Key, exact_span};
 
 /// The shortest time for which a store remembers the fence that opened a record, even if nothing is
 /// written: as long as it remembers a key's fences.
@@ -60,7 +60,7 @@ impl RecordWrite {
     /// The shortest time for which a value is kept.
     pub const RETENTION_MIN: Duration = Duration::from_secs(1);
     /// The longest time for which a value is kept: ten years.
-    pub const RETENTION_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
+    pub const RETENTION_MAX: Duration = Duration::from_secs(315_576_000);
 
     /// Returns the write, if its values obey the rules.
     ///
@@ -97,9 +97,10 @@ impl RecordWrite {
         }
         if !(Self::RETENTION_MIN..=Self::RETENTION_MAX).contains(&retention) {
             return refuse(format!(
-                "a retention of {retention:?}: it must be from {:?} to {:?}",
-                Self::RETENTION_MIN,
-                Self::RETENTION_MAX
+                "a retention of {}: it must be from {} to {}",
+                exact_span(retention),
+                exact_span(Self::RETENTION_MIN),
+                exact_span(Self::RETENTION_MAX)
             ));
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Facts about an ensemble for an operator, without a judgement.
 
+use leasehold::store::exact_span;
 use std::time::Duration;
 
 use leasehold::clock::within;
@@ -101,7 +102,7 @@ async fn facts(servers: &Servers, server: &HostPort, env: &Env) -> Result<Server
     let silent = || {
         Err(Error::new(
             ErrorKind::Unreachable,
-            format!("no answer within {LIMIT:?}"),
+            format!("no answer within {}", exact_span(LIMIT)),
         ))
     };
     let answer = asking.await.unwrap_or_else(silent)?;

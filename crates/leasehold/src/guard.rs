@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::env::clock::BootInstant;
 use crate::lease::{ClientCore, HeldLease};
 use crate::store::{LostReason, ReleaseReply};
-use crate::types::{Error, ErrorKind, Fence, Key, Mode, Owner, forked};
+use crate::types::{Error, ErrorKind, Fence, Key, Mode, Owner, exact_span, forked, rough_span};
 
 /// A held lock, until it is released, dropped or lost.
 ///
@@ -152,7 +152,11 @@ impl Guard {
         match self.deadline().map(|deadline| deadline.since(now)) {
             Some(left) if left < span => Err(Error::new(
                 ErrorKind::Lost,
-                format!("held for {left:.1?} more unless renewed, but {span:?} were asked for"),
+                format!(
+                    "held for {} more unless renewed, but {} were asked for",
+                    rough_span(left),
+                    exact_span(span)
+                ),
             )
             .with_key(self.key())),
             _ => Ok(()),

@@ -10,7 +10,7 @@ use crate::lease::ClientCore;
 use crate::store::{
     Opened, Reading, RecordKey, RecordWrite, Records, Version, WriteOutcome, Written,
 };
-use crate::types::{Effect, Error, ErrorKind, Fence, Key};
+use crate::types::{Effect, Error, ErrorKind, Fence, Key, exact_span, rough_span};
 
 /// The record of a lock, for clients that do not hold the lock. Created by
 /// [`Client::record`](crate::Client::record).
@@ -243,8 +243,9 @@ impl HeldRecord<'_> {
         match late {
             Some(late) if late > Self::TOO_LATE => {
                 let text = format!(
-                    "the guard ended {late:.0?} ago: after {:?} its record is not touched any more",
-                    Self::TOO_LATE
+                    "the guard ended {} ago: after {} its record is not touched any more",
+                    rough_span(late),
+                    exact_span(Self::TOO_LATE)
                 );
                 Err(Error::new(ErrorKind::Lost, text).with_key(self.guard.key()))
             }

@@ -50,7 +50,7 @@ const LAYERS: [(&str, &[&str]); 13] = [
 
 /// Crates with all of their dependencies: the engine does no I/O, and its tests and xtask build quickly.
 const CLOSED: [(&str, &[&str]); 3] = [
-    ("leasehold-types", &["serde"]),
+    ("leasehold-types", &["humantime", "serde"]),
     (
         "leasehold-quorum",
         &["leasehold-types", "foldhash", "typed-index-collections"],

@@ -1,5 +1,4 @@
 use std::collections::BTreeSet;
-use std::io;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -71,7 +70,7 @@ pub(crate) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
         }
         _ => {}
     }
-    output::print(&script).map_err(|error| Failure::of_stdout(&error))?;
+    output::print(&script)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -96,7 +95,7 @@ pub(crate) fn names_for_a_script() -> Option<ExitCode> {
         && let Ok(names) = names.recv_timeout(ANSWER_MAX)
     {
         let lines: String = names.iter().map(|name| format!("{name}\n")).collect();
-        let _: io::Result<()> = output::print(&lines);
+        let _ = output::print(&lines);
     }
     Some(ExitCode::SUCCESS)
 }

@@ -242,7 +242,7 @@ const EXIT_CODES: &[Row] = &[
     row(
         "78",
         STORE,
-        "this list of servers, or its limits, is not that of the quorum",
+        "not initialized, or this list of servers is not the quorum's",
     ),
     row("125", &[], "another failure of leasehold itself"),
     row("126", RUNS, "CMD could not be executed"),

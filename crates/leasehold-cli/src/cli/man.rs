@@ -107,6 +107,6 @@ fn page_of(program: Command, words: &[String]) -> Result<Command, Failure> {
 }
 
 fn print(text: Vec<u8>) -> Result<ExitCode, Failure> {
-    output::print(&String::from_utf8_lossy(&text)).map_err(|error| Failure::of_stdout(&error))?;
+    output::print(&String::from_utf8_lossy(&text))?;
     Ok(ExitCode::SUCCESS)
 }

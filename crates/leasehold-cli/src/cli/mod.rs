@@ -6,17 +6,16 @@ mod help;
 pub(crate) mod man;
 
 use std::ffi::OsString;
-use std::io;
 
 use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser};
 
 use crate::commands::Subcommand;
-use crate::output::Output;
 use crate::output::colour::ColourChoice;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
 use crate::output::verbosity::VerbosityArgs;
+use crate::output::{self, Output};
 
 /// Run a command under a lock that spans machines.
 ///
@@ -73,15 +72,16 @@ pub(crate) fn explain(error: &clap::Error) -> ExitCode {
         print_failure(&failure, true);
         return failure.code;
     }
-    match error.print() {
-        _ if error.use_stderr() => ExitCode::USAGE,
-        // A reader that has gone, such as `head`, has seen what it wanted.
-        Err(failed) if failed.kind() != io::ErrorKind::BrokenPipe => {
-            let failure = Failure::of_stdout(&failed);
+    if error.use_stderr() {
+        let _ = error.print();
+        return ExitCode::USAGE;
+    }
+    match output::print(&error.render().to_string()) {
+        Err(failure) => {
             print_failure(&failure, false);
             failure.code
         }
-        _ => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::SUCCESS,
     }
 }
 

@@ -94,7 +94,7 @@ pub(crate) fn break_lock(args: &BreakArgs, output: &Output) -> Result<ExitCode, 
     } else {
         output::print(&text(&args.name, &broken, &record, of))
     };
-    printed.map_err(|error| Failure::of_stdout(&error))?;
+    printed?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -122,7 +122,7 @@ fn dry_run(args: &BreakArgs, client: &Client) -> Result<ExitCode, Failure> {
             holder_text::phrase(&holder)
         )),
     };
-    printed.map_err(|error| Failure::of_stdout(&error))?;
+    printed?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -57,6 +57,6 @@ pub(crate) fn gc(args: &GcArgs, output: &Output) -> Result<ExitCode, Failure> {
             cleaned.removed, cleaned.kept
         ))
     };
-    printed.map_err(|error| Failure::of_stdout(&error))?;
+    printed?;
     Ok(ExitCode::SUCCESS)
 }

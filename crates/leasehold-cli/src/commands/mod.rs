@@ -240,9 +240,12 @@ pub(crate) enum Subcommand {
     /// library has no fence: release it with that library, or delete its key once its program is gone.
     Break(BreakArgs),
 
-    /// Initialize a quorum of servers before its first use.
+    /// Initialize a store before its first use.
     ///
-    /// Writes the list of servers and the limits of the quorum to each server. All servers must answer,
+    /// Creates or updates the schema of a PostgreSQL server, and initializes a quorum of Redis servers. Other stores need no
+    /// initialization: it says so and exits with 0. It is safe to repeat.
+    ///
+    /// For a quorum, it writes the list of servers and the limits of the quorum to each server. All servers must answer,
     /// belong to no other quorum and hold no locks; otherwise nothing is written.
     ///
     /// Without `init`, the first client initializes the quorum once all servers have answered. The servers

@@ -1,8 +1,8 @@
 use clap::Args;
 use futures_util::future::try_join3;
+use leasehold::Client;
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold::store::{BreakRecord, Holder, LockListing, Pattern, Waiter};
-use leasehold::{Client, Error, ErrorKind};
+use leasehold::store::{BreakRecord, Holder, LockListing, Waiter};
 use serde_json::{Value, json};
 
 use crate::commands::watch::WatchArgs;
@@ -100,28 +100,17 @@ impl State {
                 broken,
                 minority: None,
             }),
-            Err(error) if error.kind() == ErrorKind::NoQuorum => {
-                Self::read_minority(client, name, error).await
+            Err(error) => {
+                let listing = minority::of_lock(client, name, error).await?;
+                let sights = listing.locks.iter().flat_map(|lock| &lock.holders);
+                Ok(Self {
+                    holders: sights.map(|sight| sight.holder.clone()).collect(),
+                    waiters: Vec::new(),
+                    broken: None,
+                    minority: Some(listing),
+                })
             }
-            Err(error) => Err(error.into()),
         }
-    }
-
-    /// Reads what the servers know that answer, although they are no majority.
-    async fn read_minority(client: &Client, name: &str, error: Error) -> Result<Self, Failure> {
-        // A name with `*` matches other names as well.
-        let mut listing = match client.list_locks(&Pattern::new(name)?, LISTED_MAX).await {
-            Ok(listing) if !listing.has_majority() => listing,
-            _ => return Err(error.into()),
-        };
-        listing.locks.retain(|lock| lock.key.as_str() == name);
-        let sights = listing.locks.iter().flat_map(|lock| &lock.holders);
-        Ok(Self {
-            holders: sights.map(|sight| sight.holder.clone()).collect(),
-            waiters: Vec::new(),
-            broken: None,
-            minority: Some(listing),
-        })
     }
 
     /// The exit code of `--check`.
@@ -159,7 +148,7 @@ impl State {
 
     fn lines(&self, name: &str) -> String {
         if let Some(listing) = &self.minority {
-            return minority_lines(name, listing);
+            return minority::lines(name, listing);
         }
         let mut lines = String::new();
         if self.holders.is_empty() {
@@ -181,30 +170,6 @@ impl State {
         lines
     }
 }
-
-/// What the servers know that answered, and why the others did not.
-fn minority_lines(name: &str, listing: &LockListing) -> String {
-    let mut lines = minority::header(listing).unwrap_or_default();
-    let answered = listing.members - listing.failures.len();
-    if listing.locks.is_empty() {
-        lines += &format!("{name}: no server that answers knows a holder\n");
-    }
-    for sight in listing.locks.iter().flat_map(|lock| &lock.holders) {
-        let holder = holder_text::phrase(&sight.holder);
-        let servers = if answered == 1 { "server" } else { "servers" };
-        lines += &format!(
-            "{name}: perhaps held by {holder}, says {} of {answered} {servers}\n",
-            sight.members
-        );
-    }
-    for failure in &listing.failures {
-        lines += &format!("no answer: {failure}\n");
-    }
-    lines
-}
-
-/// How many locks are read to find one whose name is also a pattern.
-const LISTED_MAX: usize = 1_000;
 
 /// The number of permits of the lock that `holders` hold, if it is used with permits.
 fn permits(holders: &[Holder]) -> Option<u32> {

@@ -1,9 +1,12 @@
 //! `leasehold wait`: waits until a lock is free, and does not take it.
 
+use std::mem;
 use std::time::Duration;
 
 use clap::Args;
 use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::store::Holder;
+use leasehold::{Client, Error};
 
 use crate::config;
 use crate::options::defaults;
@@ -14,6 +17,7 @@ use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::locks::holder_text;
 use crate::output::locks::wait::Wait;
+use crate::output::locks::minority;
 use crate::output::message::Message;
 use crate::runtime::runtime;
 use crate::store::OpenStore;
@@ -44,40 +48,70 @@ pub(crate) fn wait(args: &WaitArgs, output: &Output) -> Result<ExitCode, Failure
     let client = store.client();
     runtime()?.block_on(async {
         let began = SystemClock.now();
-        let mut pause = SHORTEST;
+        let (mut pause, mut known, mut is_silent) = (SHORTEST, None, false);
         loop {
-            let holders = client.holders(&args.name).await?;
+            let asked = client.holders(&args.name).await;
             let waited = SystemClock.now().since(began);
-            if holders.is_empty() {
-                output.clear_status();
-                return Ok(ExitCode::SUCCESS);
-            }
-            let rest = limit.map(|wait| wait.saturating_sub(waited));
-            if let (Some(wait), Some(Duration::ZERO)) = (limit, rest) {
-                output.clear_status();
-                let text = format!(
-                    "gave up after {}: lock {:?} is held by {}",
-                    humantime::format_duration(wait),
-                    args.name,
-                    holder_text::phrases(&holders)
-                );
-                return Err(Failure::busy(ExitCode::of(args.busy_code), text));
+            let is_over = limit.is_some_and(|wait| waited >= wait);
+            match asked {
+                Ok(holders) if holders.is_empty() => {
+                    output.clear_status();
+                    return Ok(ExitCode::SUCCESS);
+                }
+                Ok(holders) if is_over => {
+                    return Err(still_held(args, limit.unwrap_or(waited), &holders));
+                }
+                Ok(holders) => {
+                    known = Some(holders);
+                    is_silent = false;
+                }
+                // A store that has answered is right, and perhaps answers again.
+                Err(error) if error.is_unreachable() && known.is_some() && !is_over => {
+                    if !mem::replace(&mut is_silent, true) {
+                        let text = format!("cannot ask the store at present: {error}");
+                        output.print_message(&Message::Warning(&text));
+                    }
+                }
+                Err(error) => return Err(unknown(&client, &args.name, error).await),
             }
             if output.has_terminal() && waited >= LONGEST {
                 output.show_status(&Message::Waiting(Wait {
                     lock: &args.name,
-                    holders: &holders,
+                    holders: known.as_deref().unwrap_or_default(),
                     position: None,
                     quorum_shortfall: None,
                     so_far: waited,
                 }));
             }
-            let now = SystemClock.now();
-            let next = now + rest.map_or(pause, |rest| pause.min(rest));
-            SystemClock.sleep_until(next).await;
+            let rest = limit.map_or(pause, |wait| wait.saturating_sub(waited));
+            SystemClock
+                .sleep_until(SystemClock.now() + pause.min(rest))
+                .await;
             pause = (pause * 2).min(LONGEST);
         }
     })
+}
+
+fn still_held(args: &WaitArgs, wait: Duration, holders: &[Holder]) -> Failure {
+    let text = format!(
+        "gave up after {}: lock {:?} is held by {}",
+        humantime::format_duration(wait),
+        args.name,
+        holder_text::phrases(holders)
+    );
+    Failure::busy(ExitCode::of(args.busy_code), text)
+}
+
+/// Why it is unknown whether the lock is free, and what the servers know that answer.
+async fn unknown(client: &Client, name: &str, error: Error) -> Failure {
+    match minority::of_lock(client, name, error).await {
+        Ok(listing) => {
+            let known = minority::sentence(name, &listing);
+            let text = format!("cannot tell whether lock {name:?} is free: {known}");
+            Failure::new(ExitCode::UNREACHABLE, text)
+        }
+        Err(failure) => failure,
+    }
 }
 
 /// The pauses between two questions grow from the first to the second.

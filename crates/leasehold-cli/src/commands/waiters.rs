@@ -9,6 +9,7 @@ use crate::options::store_args::StoreArgs;
 use crate::options::table_args::TableArgs;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
+use crate::output::locks::minority;
 use crate::output::locks::waiter_text;
 use crate::output::{self, Output};
 use crate::runtime::runtime;
@@ -23,7 +24,8 @@ pub(crate) struct WaitersArgs {
     /// Print one JSON object on stdout.
     ///
     /// `version` is 1; later versions may add fields, but change none. `lock`, `store`; `queue`, whether
-    /// the store has a queue; `waiters`, the next one first, each with `position` (from 1), `mode`,
+    /// the store has a queue; `majority`, whether enough servers of a quorum answered (otherwise `waiters` is null, and
+    /// `unanswered` has the others, each with `id` and `reason`); `waiters`, the next one first, each with `position` (from 1), `mode`,
     /// `permits`, `client` (`id`, `host`, `pid`, `program`, `user`, `label`, `command`, `since`), `since` and
     /// `waiting_ms`. Unknown values are null.
     #[arg(long)]
@@ -46,25 +48,46 @@ pub(crate) fn waiters(args: &WaitersArgs, output: &Output) -> Result<ExitCode, F
     store.print_notice(output);
     let client = store.client();
     let has_queue = client.guarantees().order != Order::Unordered;
+    let mut code = ExitCode::SUCCESS;
     let showing = args.watch.show(async || {
-        let waiters = client.waiters(&args.name).await?;
+        let (waiters, minority) = match client.waiters(&args.name).await {
+            Ok(waiters) => (Some(waiters), None),
+            Err(error) => (
+                None,
+                Some(minority::of_lock(&client, &args.name, error).await?),
+            ),
+        };
+        code = match minority {
+            Some(_) => ExitCode::UNREACHABLE,
+            None => ExitCode::SUCCESS,
+        };
         let now = SystemClock.wall();
         Ok(if args.json {
             output::json_line(&json!({
                 "lock": args.name,
                 "store": client.to_string(),
                 "queue": has_queue,
-                "waiters": waiter_text::json(&waiters, now),
+                "majority": minority.is_none(),
+                "unanswered": minority.as_ref().map_or(json!([]), minority::unanswered),
+                "waiters": waiters.map(|waiters| waiter_text::json(&waiters, now)),
             }))
+        } else if let Some(listing) = minority {
+            let queue = "its queue is known only to a majority";
+            format!(
+                "{}{}: {queue}\n",
+                minority::lines(&args.name, &listing),
+                args.name
+            )
         } else if !has_queue {
             let text = "this store keeps no queue, so its waiters are unknown";
             format!("{}: {text}\n", args.name)
-        } else if waiters.is_empty() {
-            format!("{}: no waiters\n", args.name)
         } else {
-            waiter_text::table(&waiters, now, args.table.width())
+            match waiters.unwrap_or_default() {
+                none if none.is_empty() => format!("{}: no waiters\n", args.name),
+                waiters => waiter_text::table(&waiters, now, args.table.width()),
+            }
         })
     });
     runtime()?.block_on(showing)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use leasehold::clock::{Clock as _, SystemClock};
+use leasehold::store::exact_span;
 
 use crate::options::span::wait_span;
 use crate::output::failure::Failure;
@@ -30,7 +31,7 @@ pub(crate) struct WatchArgs {
 
 pub(crate) fn watch_span(text: &str) -> Result<Duration, String> {
     match wait_span(text)? {
-        span if span < SHORTEST => Err(format!("the shortest pause is {SHORTEST:?}")),
+        span if span < SHORTEST => Err(format!("the shortest pause is {}", exact_span(SHORTEST))),
         span => Ok(span),
     }
 }
@@ -39,24 +40,28 @@ pub(crate) fn watch_span(text: &str) -> Result<Duration, String> {
 const SHORTEST: Duration = Duration::from_millis(100);
 
 impl WatchArgs {
-    /// Shows `text`, once or until a signal ends the process. After the first picture, a failure of the store is shown in
+    /// Shows `text`, once or until a signal ends the process or stdout has no reader. After the first picture, a failure of the store is shown in
     /// its place.
     pub(crate) async fn show(
         self,
         mut text: impl AsyncFnMut() -> Result<String, Failure>,
     ) -> Result<(), Failure> {
-        let print = |text: &str| output::print(text).map_err(|error| Failure::of_stdout(&error));
         let Some(pause) = self.watch else {
-            return print(&text().await?);
+            return output::print(&text().await?);
         };
         let is_terminal = io::stdout().is_terminal();
         let (mut now, mut shown) = (text().await?, String::new());
         loop {
-            if is_terminal {
+            let has_reader = if is_terminal {
                 // To the first column of the first line, then clear what follows.
-                print(&format!("\x1b[H\x1b[J{now}"))?;
-            } else if now != shown {
-                print(&now)?;
+                output::print_next(&format!("\x1b[H\x1b[J{now}"))?
+            } else if now == shown {
+                true
+            } else {
+                output::print_next(&now)?
+            };
+            if !has_reader {
+                return Ok(());
             }
             shown = now;
             SystemClock.sleep_until(SystemClock.now() + pause).await;

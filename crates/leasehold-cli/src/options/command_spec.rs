@@ -1,3 +1,4 @@
+use leasehold::store::exact_span;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -35,7 +36,9 @@ impl CommandSpec {
                     false => "TTL",
                 };
                 return Err(Failure::usage(format!(
-                    "--grace {grace:?} is too long; it must be less than a third of {of}, {span:?}"
+                    "--grace {} is too long; it must be less than a third of {of}, {}",
+                    exact_span(grace),
+                    exact_span(span)
                 )));
             }
             Some(grace) => grace,
@@ -74,7 +77,9 @@ impl CommandSpec {
     ) -> Result<Self, Failure> {
         if let Some(most) = lock_options.max_hold.filter(|most| span > *most) {
             return Err(Failure::usage(format!(
-                "--min-hold {span:?} exceeds --max-hold {most:?}"
+                "--min-hold {} exceeds --max-hold {}",
+                exact_span(span),
+                exact_span(most)
             )));
         }
         self.min_hold = Some(span);

@@ -95,7 +95,7 @@ impl EventLine {
         }
     }
 
-    /// The member, and its state such as `has no vote for 61s`, from an event about a member.
+    /// The member, and its state such as `has no vote for 1m 1s`, from an event about a member.
     fn member_and_state(&mut self) -> Option<(String, String)> {
         let state = self.event.and_then(state_of_a_member)?;
         let member = self.take("member").unwrap_or_else(|| "a server".into());

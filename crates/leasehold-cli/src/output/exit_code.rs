@@ -25,7 +25,8 @@ impl ExitCode {
     pub(crate) const BUSY: Self = Self(75);
     pub(crate) const LOST: Self = Self(76);
     pub(crate) const REFUSED: Self = Self(77);
-    /// A check of `doctor` is red, or the configuration of this client is not that of its quorum.
+    /// A check of `doctor` is red, the store is not initialized, or the configuration of this client is not that of its
+    /// quorum.
     pub(crate) const UNSOUND: Self = Self(78);
     pub(crate) const FAILURE: Self = Self(125);
     pub(crate) const NOT_EXECUTABLE: Self = Self(126);
@@ -65,6 +66,7 @@ impl ExitCode {
         match error.kind() {
             // The servers refuse this client's list or limits. Its arguments may well be right.
             ErrorKind::InvalidInput if !error.members().is_empty() => Self::UNSOUND,
+            ErrorKind::NotInitialized => Self::UNSOUND,
             ErrorKind::InvalidInput | ErrorKind::Unsupported | ErrorKind::PermitsDiffer => {
                 Self::USAGE
             }
@@ -140,6 +142,7 @@ mod tests {
         assert_eq!(code(ErrorKind::Refused), 77);
         assert_eq!(code(ErrorKind::Closed), 125);
         assert_eq!(code(ErrorKind::Fenced), 76);
+        assert_eq!(code(ErrorKind::NotInitialized), 78);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(crate) struct ServerWarning {
     pub(crate) server: String,
     /// Whether the store has no other server.
     pub(crate) is_only: bool,
-    /// Its state, such as `has no vote for 61s`.
+    /// Its state, such as `has no vote for 1m 1s`.
     pub(crate) state: String,
     pub(crate) reason: String,
 }
@@ -136,14 +136,14 @@ mod tests {
         assert_eq!(early.as_deref(), Some("a has no vote: refused"));
         held.begin();
         for (server, state, reason) in [
-            ("a", "has no vote for 61s", "restarted"),
+            ("a", "has no vote for 1m 1s", "restarted"),
             ("b", "has no vote", "refused"),
-            ("c", "has no vote for 61s", "restarted"),
+            ("c", "has no vote for 1m 1s", "restarted"),
         ] {
             assert_eq!(held.hold(warning(server, state, reason)), None);
         }
         let texts = [
-            "a, c have no vote for 61s: restarted",
+            "a, c have no vote for 1m 1s: restarted",
             "b has no vote: refused",
         ];
         assert_eq!(held.end(), texts);

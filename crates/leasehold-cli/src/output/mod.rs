@@ -1,5 +1,6 @@
 //! What the program prints, and its exit codes. This file is the only one that prints.
 
+mod closed_stdout;
 pub(crate) mod colour;
 pub(crate) mod envelope;
 pub(crate) mod events;
@@ -20,21 +21,19 @@ pub(crate) mod verbosity;
 mod writer;
 
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::os::fd::AsFd as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::store::background::thread;
 use leasehold::store::{is_printable, locked, printable};
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use crate::output::closed_stdout::stdout_was_closed;
 use crate::output::colour::may_colour;
 use crate::output::envelope::stamped;
 use crate::output::exit_code::ExitCode;
@@ -169,6 +168,31 @@ impl Output {
         self.writer.clear_status();
     }
 
+    /// Does `work`. Shows `text` as the status line meanwhile, if that takes long.
+    pub(crate) fn with_status_if_slow<T>(&self, text: &'static str, work: impl FnOnce() -> T) -> T {
+        if !self.has_terminal() {
+            return work();
+        }
+        let (working, is_over) = mpsc::channel::<()>();
+        let (showing, is_shown) = mpsc::channel::<()>();
+        let output = self.clone();
+        let started = thread("leasehold-status", move || {
+            if is_over.recv_timeout(SLOW) == Err(RecvTimeoutError::Timeout) {
+                output.show_status(&Message::Notice(text));
+            }
+            drop(showing);
+        });
+        let done = work();
+        drop(working);
+        if started.is_ok() {
+            // Until the thread shows nothing more.
+            let _ = is_shown.recv();
+        }
+        self.clear_status();
+        self.flush();
+        done
+    }
+
     /// Waits until the messages are written, but not long: its reader may be stalled. Call it before
     /// something else writes to stderr, and before the process stops or ends.
     pub(crate) fn flush(&self) {
@@ -176,6 +200,9 @@ impl Output {
         self.writer.flush(FLUSH_MAX);
     }
 }
+
+/// People wait for this long without a word.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// How long the program waits for the reader of stderr.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
@@ -210,34 +237,39 @@ fn dropped_text(dropped: u64) -> String {
 }
 
 /// Refuses a closed stdout for `what`, which would be lost. Call it before anything is acquired.
-///
-/// The standard library replaces a closed descriptor with `/dev/null` before `main`, open to read and to
-/// write. A shell opens `> /dev/null` to write only: then the caller means to drop the output.
 pub(crate) fn require_stdout(what: &str) -> Result<(), Failure> {
-    let stdout = io::stdout();
-    let refuse = |error: io::Error| Failure::of_stdout(&error);
-    let mode = fcntl(&stdout, FcntlArg::F_GETFL).map_err(|errno| refuse(errno.into()))?;
-    let is_read_write = OFlag::from_bits_truncate(mode) & OFlag::O_ACCMODE == OFlag::O_RDWR;
-    let is_null = || -> io::Result<bool> {
-        let own = File::from(stdout.as_fd().try_clone_to_owned()?);
-        let own = own.metadata()?.rdev();
-        Ok(own != 0 && own == std::fs::metadata("/dev/null")?.rdev())
-    };
-    if is_read_write && is_null().map_err(refuse)? {
-        let text = format!(
-            "stdout is closed, so {what} would be lost; open it, or use --handle-file (to drop {what}, use \
-             > /dev/null)"
-        );
-        return Err(Failure::new(ExitCode::IO, text));
+    if !stdout_was_closed() {
+        return Ok(());
     }
-    Ok(())
+    let text = format!(
+        "stdout is closed, so {what} would be lost; open it, or use --handle-file (to drop {what}, use \
+         > /dev/null)"
+    );
+    Err(Failure::new(ExitCode::IO, text))
 }
 
 /// Writes a result to stdout.
-pub(crate) fn print(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_next(text).map(drop)
+}
+
+/// Writes one of several results to stdout. Returns whether they still have a reader: one that has gone, such as `head`, has seen
+/// what it wanted.
+pub(crate) fn print_next(text: &str) -> Result<bool, Failure> {
+    match write(text) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::of_stdout(&error)),
+    }
+}
+
+/// Writes to stdout what its reader must get.
+pub(crate) fn write(text: &str) -> io::Result<()> {
+    if stdout_was_closed() && !text.is_empty() {
+        let text = "it is closed; to drop the output, use > /dev/null";
+        return Err(io::Error::other(text));
+    }
+    pass_on(Stream::Stdout, text.as_bytes())
 }
 
 /// One of the two streams that a command writes to.
@@ -281,7 +313,7 @@ pub(crate) async fn apart(
 }
 
 /// Writes a result for programs to stdout, as one line.
-pub(crate) fn print_json(value: &Value) -> io::Result<()> {
+pub(crate) fn print_json(value: &Value) -> Result<(), Failure> {
     print(&json_line(value))
 }
 

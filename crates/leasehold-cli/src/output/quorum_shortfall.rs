@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(quorum_shortfall.no_vote_for(), None);
         let text = QuorumShortfall::of(&[member("a", Some(5_200)), silent("b"), member("c", None)]);
         assert!(text.unwrap().to_string().starts_with(
-            "enough servers have a vote in 6s (now 1 of 3, 2 needed); a: restarted (no vote for 5s); b: "
+            "enough servers have a vote in 6s (now 1 of 3, 2 needed); a: restarted (no vote for 5s 200ms); b: "
         ));
     }
 

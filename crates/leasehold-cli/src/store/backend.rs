@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::store::{Owner, Store};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::output::failure::Failure;
 use crate::output::report::Report;
@@ -30,10 +30,15 @@ pub(crate) trait Backend {
         ))
     }
 
-    /// Creates or migrates what the store keeps its locks in, for `leasehold init`. Does nothing if that is done. `None` if
-    /// the store needs no such step, or needs to be initialized as a [quorum](Self::quorum).
-    fn prepare(&self) -> Option<Result<Prepared, Failure>> {
-        None
+    /// Creates or migrates what the store keeps its locks in, for `leasehold init`. Does nothing if that is done, or if the
+    /// store needs no such step.
+    fn prepare(&self) -> Result<Prepared, Failure> {
+        Ok(Prepared::nothing(&self.open()?.store))
+    }
+
+    /// Whether `leasehold init` initializes its servers as a [quorum](Self::quorum) instead.
+    fn is_quorum(&self) -> bool {
+        false
     }
 
     /// Returns the servers for `leasehold init` and `leasehold members`. Fails if the store has none that the operator
@@ -58,10 +63,23 @@ pub(crate) struct Prepared {
     pub(crate) json: Value,
 }
 
+impl Prepared {
+    /// What it did at a store that needs no such step.
+    pub(crate) fn nothing(store: &dyn fmt::Display) -> Self {
+        let store = store.to_string();
+        Self {
+            text: format!("nothing to do: {store} needs no initialization\n"),
+            json: json!({"store": store}),
+        }
+    }
+}
+
 /// A store that takes locks.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
+    /// The same store in a form that writes nothing, for monitoring. `None` if the store itself is one.
+    pub(crate) reader: Option<Arc<dyn Store>>,
     /// The ids of its servers, without credentials.
     pub(crate) members: Vec<String>,
     /// The descriptors that hold its locks, if the store uses them.

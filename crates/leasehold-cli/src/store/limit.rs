@@ -1,3 +1,4 @@
+use leasehold::store::rough_span;
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -37,6 +38,6 @@ pub(crate) async fn ask_all<T>(
 const REST_MIN: Duration = Duration::from_secs(1);
 
 fn silent(limit: Duration) -> Error {
-    let text = format!("no answer within {limit:.1?}");
+    let text = format!("no answer within {}", rough_span(limit));
     Error::new(ErrorKind::Unreachable, text)
 }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::Client;
-use leasehold::store::{Expiry, Owner};
+use leasehold::store::{Expiry, Owner, Store};
 
 use crate::options::lock_options::LockOptions;
 use crate::output::Output;
@@ -104,7 +104,16 @@ impl OpenStore {
 
     /// A client of the store, with a thread of its own.
     pub(crate) fn client(&self) -> OwnClient {
-        let client = Client::builder(Arc::clone(&self.opened.store)).program("leasehold");
+        Self::client_of(&self.opened.store)
+    }
+
+    /// A client that only watches: it initializes no quorum, and maintains the records of none.
+    pub(crate) fn watcher(&self) -> OwnClient {
+        Self::client_of(self.opened.reader.as_ref().unwrap_or(&self.opened.store))
+    }
+
+    fn client_of(store: &Arc<dyn Store>) -> OwnClient {
+        let client = Client::builder(Arc::clone(store)).program("leasehold");
         OwnClient::new(client.build())
     }
 

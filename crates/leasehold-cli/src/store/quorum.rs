@@ -17,6 +17,9 @@ pub(crate) struct Quorum {
 }
 
 impl Quorum {
+    /// The smallest number of servers with a majority that is less than all of them.
+    pub(crate) const LEAST: usize = 3;
+
     pub(super) fn new(store: RedisStore, urls: Vec<String>) -> Self {
         Self { store, urls }
     }

@@ -10,6 +10,7 @@ mod habits;
 mod nobody;
 mod redis_frozen;
 mod redis_pictures;
+mod stdout;
 
 mod support {
     pub(crate) mod harness;

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::clock::within;
-use leasehold::store::{LockRequest, SessionContext, locked};
+use leasehold::store::{LockRequest, SessionContext, locked, exact_span};
 use leasehold::{Error, ErrorKind};
 use leasehold_credentials::{HostPort, TlsClient};
 use tonic::metadata::AsciiMetadataValue;
@@ -73,7 +73,7 @@ impl Connector {
             let clock = &self.context.env().clock;
             let opened = within(&**clock, clock.now() + LIMIT, self.open(server)).await;
             let opened = opened.unwrap_or_else(|| {
-                let text = format!("no connection within {LIMIT:?}");
+                let text = format!("no connection within {}", exact_span(LIMIT));
                 Err(Error::new(ErrorKind::Unreachable, text))
             });
             match opened {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::Shared;
 use leasehold::clock::{BootInstant, within};
-use leasehold::store::{BoxFuture, SessionContext, locked};
+use leasehold::store::{BoxFuture, SessionContext, locked, exact_span};
 use leasehold::{Error, ErrorKind};
 use tokio::sync::oneshot;
 
@@ -186,7 +186,7 @@ impl fmt::Debug for EtcdClient {
 }
 
 fn silent(connection: &Connection, limit: Duration) -> Failure {
-    let text = format!("no answer within {limit:?}");
+    let text = format!("no answer within {}", exact_span(limit));
     let error = Error::new(ErrorKind::Unreachable, text).with_store(connection.server.clone());
     Failure::Other(error.with_unknown_effect())
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use leasehold::clock::{Clock as _, SystemClock, WallTime};
 use leasehold::store::{
     Exclusion, Expiry, Guarantees, LeaseTerms, Order, Owner, Session, SessionContext, Store,
+    exact_span,
 };
 use leasehold::{Error, ErrorKind, Key};
 
@@ -92,7 +93,9 @@ impl FileStore {
     pub fn remove_unused(&self, unused_for: Duration, dry: bool) -> Result<Cleanup, Error> {
         if unused_for < UNUSED_MIN {
             let text = format!(
-                "lock files that were unused for {unused_for:?} may still be needed; the minimum is {UNUSED_MIN:?}"
+                "lock files that were unused for {} may still be needed; the minimum is {}",
+                exact_span(unused_for),
+                exact_span(UNUSED_MIN)
             );
             return Err(Error::new(ErrorKind::InvalidInput, text));
         }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use leasehold::clock::WallTime;
 use leasehold::store::background::blocking;
-use leasehold::store::{BoxFuture, Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome};
+use leasehold::store::{
+    BoxFuture, Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome, exact_span,
+};
 use leasehold::{Error, ErrorKind, Fence};
 
 use super::session::FileSession;
@@ -80,8 +82,9 @@ impl FileSession {
 
 fn stuck(path: &Path) -> Error {
     let message = format!(
-        "somebody has been at the record of {} for {TIMEOUT:?}: it may be stopped",
-        path.display()
+        "another process has used the record of {} for {}: it may be stopped",
+        path.display(),
+        exact_span(TIMEOUT)
     );
     Error::new(ErrorKind::Io, message)
 }

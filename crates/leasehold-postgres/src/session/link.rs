@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use leasehold::clock::within;
-use leasehold::store::{LockRequest, SessionContext, background, locked};
+use leasehold::store::{LockRequest, SessionContext, background, locked, exact_span};
 use leasehold::{Error, ErrorKind};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -107,7 +107,7 @@ impl Slot {
             }
             None => {
                 link.close();
-                let text = format!("no answer within {limit:?}");
+                let text = format!("no answer within {}", exact_span(limit));
                 Err(Error::new(ErrorKind::Unreachable, text).with_unknown_effect())
             }
         }
@@ -260,7 +260,7 @@ const VERSION_AND_SETTINGS: &str = "select number, coalesce(current_setting('lea
 fn no_connection(limit: Duration) -> Error {
     Error::new(
         ErrorKind::Unreachable,
-        format!("no connection within {limit:?}"),
+        format!("no connection within {}", exact_span(limit)),
     )
 }
 

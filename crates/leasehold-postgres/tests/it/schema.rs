@@ -33,7 +33,7 @@ async fn missing_schema_names_its_remedy() {
     let server = PostgresServer::start();
     let client = client(&server);
     let error = refusal(&client).await;
-    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    assert_eq!(error.kind(), ErrorKind::NotInitialized, "{error}");
     assert!(
         error
             .to_string()
@@ -52,7 +52,7 @@ async fn other_versions_are_refused() {
         server.sql(&format!("update leasehold.version set number = {version};"));
         let error = refusal(&client(&server)).await;
         assert!(error.to_string().contains(remedy), "{error}");
-        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+        assert_eq!(error.kind(), ErrorKind::NotInitialized, "{error}");
     }
     server.sql("update leasehold.version set number = 99;");
     let error = store(&server).init().await.expect_err("a refusal");

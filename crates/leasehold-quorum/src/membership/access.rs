@@ -1,6 +1,6 @@
 //! Which members may be asked, and which operations wait for.
 
-use leasehold_types::{BootInstant, Error, ErrorKind, MemberFailure, MemberId};
+use leasehold_types::{BootInstant, Error, ErrorKind, MemberFailure, MemberId, rough_span};
 
 use super::{Connection, Membership};
 use crate::ballot::majority;
@@ -105,14 +105,14 @@ impl Membership {
         let unreachable = |text: String| Error::new(ErrorKind::Unreachable, text);
         let error = match &state.connection {
             Connection::Pending => {
-                let span = self.first_connections.lasted(now);
-                unreachable(format!("not connected after {span:.1?}"))
+                let span = rough_span(self.first_connections.lasted(now));
+                unreachable(format!("not connected after {span}"))
             }
             Connection::Closed(error, _) => error.clone(),
             Connection::Open => match (state.silent_since, &state.missed) {
                 (Some(since), _) => {
-                    let span = now.since(since);
-                    unreachable(format!("has not answered for {span:.1?}"))
+                    let span = rough_span(now.since(since));
+                    unreachable(format!("has not answered for {span}"))
                 }
                 (None, Some(error)) if !state.met => error.clone(),
                 (None, _) if !state.met => UntrustedReason::Unknown.error(),

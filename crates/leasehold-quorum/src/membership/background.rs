@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_types::{BootInstant, DataGeneration, Error, ErrorKind, MemberStatus};
+use leasehold_types::{BootInstant, DataGeneration, Error, ErrorKind, MemberStatus, exact_span};
 
 use super::{Asked, Connection, MemberEvent, Membership};
 use crate::member::index::MemberIndex;
@@ -60,7 +60,7 @@ impl Membership {
                 let (asked, sent) = (*asked, asked.sent);
                 state.silent_since.get_or_insert(sent);
                 self.changed = true;
-                let text = format!("no answer within {LIMIT:?}");
+                let text = format!("no answer within {}", exact_span(LIMIT));
                 let error = self.named(member, Error::new(ErrorKind::Unreachable, text));
                 self.failed(member, &error);
                 self.note_unanswered(member, asked, &error);

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use leasehold_types::{
-    Entropy, Error, MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus,
+    Entropy, Error, MemberId, MemberRecord, MemberRecordEdit, MemberSet, MemberStatus, exact_span,
+    rough_span,
 };
 
 use super::{MemberAnswer, draw, not_yet, refuse, stated_set};
@@ -35,8 +36,8 @@ impl Change {
         let leaving = old.ids.iter().filter(|id| !new.ids.contains(id)).count();
         if joining + leaving != 1 {
             return refuse(format!(
-                "{joining} servers would join and {leaving} leave; change one server at a time, then wait {:?}",
-                wait_of(new.max_ttl)
+                "{joining} servers would join and {leaving} leave; change one server at a time, then wait {}",
+                exact_span(wait_of(new.max_ttl))
             ));
         }
         if new.ids.len() < 3 {
@@ -174,8 +175,10 @@ impl Change {
         // A member that lost its record waits, too: an interrupted change may have left it in the generation before.
         if member_record.generation > 1 && !left.is_zero() {
             return not_yet(format!(
-                "{id} got this quorum's record {passed:.0?} ago, because the quorum was changed or the server had lost \
-                 it, and earlier leases may still be valid; wait {left:.0?} more"
+                "{id} got this quorum's record {} ago, because the quorum was changed or the server had lost \
+                 it, and earlier leases may still be valid; wait {} more",
+                rough_span(passed),
+                rough_span(left)
             ));
         }
         Ok(())

@@ -315,7 +315,7 @@ fn change_waits_for_leases_of_the_previous_one() {
     // A member that was restored does not know whether the change before was long ago.
     assert_says(
         &error,
-        "a got this quorum's record 60s ago, because the quorum was changed or the server had lost it",
+        "a got this quorum's record 1m ago, because the quorum was changed or the server had lost it",
     );
     let set = three();
     let [a, b, c] = ["a", "b", "c"].map(|id| changed(member(id, &set, 2), 61));

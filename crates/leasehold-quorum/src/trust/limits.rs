@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use leasehold_types::{BootInstant, Error, ErrorKind, LockRequest, MemberRecord, MemberSet, Term};
+use leasehold_types::{
+    BootInstant, Error, ErrorKind, LockRequest, MemberRecord, MemberSet, Term, exact_span,
+};
 
 use super::Trust;
 use crate::ballot::majority;
@@ -40,15 +42,17 @@ impl Trust {
             return Ok(());
         }
         let what = match lock_request.delay.is_zero() {
-            true => format!("TTL {:?} is", lock_request.ttl),
+            true => format!("TTL {} is", exact_span(lock_request.ttl)),
             false => format!(
-                "TTL {:?} and lock delay {:?} are",
-                lock_request.usable_ttl(),
-                lock_request.delay
+                "TTL {} and lock delay {} are",
+                exact_span(lock_request.usable_ttl()),
+                exact_span(lock_request.delay)
             ),
         };
         let text = format!(
-            "{what} out of bounds; this quorum allows {least:?} to {most:?}, by the limits that it was initialized with"
+            "{what} out of bounds; this quorum allows {} to {}, by the limits that it was initialized with",
+            exact_span(least),
+            exact_span(most)
         );
         Err(Error::new(ErrorKind::InvalidInput, text).with_key(&lock_request.key))
     }

@@ -1,7 +1,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use leasehold_types::{BootInstant, Error, ErrorKind, MemberFailure, MemberId, MemberSet};
+use leasehold_types::{
+    BootInstant, Error, ErrorKind, MemberFailure, MemberId, MemberSet, exact_span, rough_span,
+};
 
 /// Why a member's answers do not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +93,7 @@ impl Skew {
 impl fmt::Display for Skew {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = if self.0 < 0 { "back" } else { "ahead" };
-        write!(f, "{:.1?} {word}", self.span())
+        write!(f, "{} {word}", rough_span(self.span()))
     }
 }
 
@@ -114,10 +116,10 @@ pub(crate) fn difference(theirs: &MemberSet, ours: &MemberSet) -> String {
         ),
     ];
     let differing = spans.into_iter().filter(|(_, theirs, ours)| theirs != ours);
-    parts
-        .extend(differing.map(|(name, theirs, ours)| {
-            (format!("{name} {theirs:?}"), format!("{name} {ours:?}"))
-        }));
+    parts.extend(differing.map(|(name, theirs, ours)| {
+        let text = |span| format!("{name} {}", exact_span(span));
+        (text(theirs), text(ours))
+    }));
     let (their_parts, our_parts): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
     let differs = format!(
         "it has {}, this client {}",
@@ -240,8 +242,10 @@ impl fmt::Display for UntrustedReason {
             }),
             Self::Young { age, left, .. } => write!(
                 f,
-                "lost its data, joined or became durable {age:.0?} ago; for {left:.0?} more it cannot \
-                 say that a result does not exist"
+                "lost its data, joined or became durable {} ago; for {} more it cannot \
+                 say that a result does not exist",
+                rough_span(*age),
+                rough_span(*left)
             ),
             Self::LostRecord { id, missing } => write!(
                 f,

@@ -1,3 +1,4 @@
+use leasehold::store::exact_span;
 use std::time::Duration;
 
 use foldhash::HashMap;
@@ -79,7 +80,7 @@ impl RawRequests {
     /// Ends the raw requests that no server answered in time.
     pub(crate) fn handle_timeout(&mut self, now: BootInstant) {
         for (_, waiting) in self.open.extract_if(|_, waiting| waiting.deadline <= now) {
-            let silent = format!("no answer within {:?}", waiting.limit);
+            let silent = format!("no answer within {}", exact_span(waiting.limit));
             let error = Error::new(ErrorKind::Unreachable, silent).with_unknown_effect();
             let _ = waiting.sender.send(Err(error));
         }

@@ -1,3 +1,4 @@
+use leasehold::store::{exact_span, rough_span};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -93,7 +94,7 @@ impl ConnectionTask {
         let opened = within(clock, began + CONNECT_MAX, opening).await;
         opened.unwrap_or_else(|| {
             let silent = || {
-                let text = format!("no connection within {CONNECT_MAX:?}");
+                let text = format!("no connection within {}", exact_span(CONNECT_MAX));
                 Error::new(ErrorKind::Unreachable, text)
             };
             Err(unanswered().unwrap_or_else(silent))
@@ -133,7 +134,8 @@ impl ConnectionTask {
         let open = state.connections[self.member].open.as_ref();
         match open.and_then(Pipeline::is_silent) {
             Some(span) => {
-                let text = format!("the server was silent for {span:.1?}; connecting again");
+                let span = rough_span(span);
+                let text = format!("the server was silent for {span}; connecting again");
                 Poll::Ready(Error::new(ErrorKind::Unreachable, text))
             }
             None => Poll::Pending,

@@ -1,7 +1,7 @@
 //! Writes to the log what changed at members, and counts them for metrics.
 
 use leasehold::clock::BootInstant;
-use leasehold::store::MemberId;
+use leasehold::store::{MemberId, rough_span};
 use leasehold::telemetry::{LogEvent, MemberGauges};
 use leasehold_quorum::{MemberEvent, PerMember};
 
@@ -13,7 +13,7 @@ pub(super) fn log(members: &PerMember<MemberId>, now: BootInstant, event: Member
             reason,
             until,
         } => {
-            let again = until.map(|until| format!("{:.0?}", until.since(now)));
+            let again = until.map(|until| rough_span(until.since(now)).to_string());
             let event = LogEvent::MemberHasNoVote.as_str();
             tracing::warn!(event, member = %members[member], reason, again, "member has no vote");
         }

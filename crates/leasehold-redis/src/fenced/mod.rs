@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold::env::Env;
 use leasehold::fencing::Fenced;
-use leasehold::store::BoxFuture;
+use leasehold::store::{BoxFuture, exact_span};
 use leasehold::{Error, ErrorKind, Fence, Key};
 
 use crate::admin::Server;
@@ -172,7 +172,7 @@ impl FencedKey {
         ttl: Duration,
     ) -> Result<(), Error> {
         if ttl < Duration::from_millis(1) {
-            let message = format!("the TTL {ttl:?} is shorter than a millisecond");
+            let message = format!("the TTL {} is shorter than a millisecond", exact_span(ttl));
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
         let ttl = milliseconds(ttl).to_string().into_bytes();

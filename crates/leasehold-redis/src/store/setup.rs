@@ -1,7 +1,7 @@
 //! Initializing a quorum, and changing its members.
 
 use futures_util::future::{join, join_all};
-use leasehold::store::{MemberId, MemberRecord, MemberRecordEdit, MemberSet};
+use leasehold::store::{MemberId, MemberRecord, MemberRecordEdit, MemberSet, exact_span};
 use leasehold::{Error, ErrorKind};
 use leasehold_quorum::setup::{self, Change, MemberAnswer, Past};
 
@@ -91,7 +91,9 @@ impl RedisStore {
         for (name, stated, found) in stated {
             if let Some(stated) = stated.filter(|stated| *stated != found) {
                 return refuse(format!(
-                    "the quorum was initialized with {name} {found:?}, which cannot become {stated:?}; leave it out"
+                    "the quorum was initialized with {name} {}, which cannot become {}; leave it out",
+                    exact_span(found),
+                    exact_span(stated)
                 ));
             }
         }

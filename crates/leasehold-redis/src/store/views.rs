@@ -7,6 +7,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use leasehold::clock::within;
 use leasehold::store::{
     Admin, BoxFuture, BreakRecord, BrokenLease, Holder, Inspection, LockListing, Pattern, Waiter,
+    rough_span,
 };
 use leasehold::{Error, ErrorKind, Key};
 use leasehold_quorum::views::{self, Answers};
@@ -59,7 +60,7 @@ impl RedisSession {
 const TIMEOUT_MIN: Duration = Duration::from_millis(40);
 
 fn silent(span: Duration) -> Error {
-    let text = format!("no answer within {span:.1?} after a majority");
+    let text = format!("no answer within {} after a majority", rough_span(span));
     Error::new(ErrorKind::Unreachable, text)
 }
 

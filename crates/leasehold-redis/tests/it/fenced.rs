@@ -275,7 +275,7 @@ async fn invalid_keys_and_values_are_refused() {
             server.key("leasehold:fence:0:{x}:x").map(drop),
             "begins with",
         ),
-        (key.set_for(fence(1), "x", short).await.map(drop), "900µs"),
+        (key.set_for(fence(1), "x", short).await.map(drop), "900us"),
         (
             key.set(fence(1 << 53), "x").await.map(drop),
             "9007199254740992",

@@ -8,6 +8,8 @@ pub enum ErrorKind {
     InvalidInput,
     /// The store cannot do what was asked (shared mode, a network file system, an old server).
     Unsupported,
+    /// The store was not prepared for locks, or for another version of this library; the message names what prepares it.
+    NotInitialized,
     /// The lock is in use with another number of permits; the message has both.
     PermitsDiffer,
     /// Another owner still held the lock when the wait ended.
@@ -45,6 +47,7 @@ impl fmt::Display for ErrorKind {
         f.pad(match self {
             Self::InvalidInput => "invalid input",
             Self::Unsupported => "unsupported",
+            Self::NotInitialized => "not initialized",
             Self::PermitsDiffer => "another number of permits is in use",
             Self::Busy => "busy",
             Self::NoQuorum => "no quorum",

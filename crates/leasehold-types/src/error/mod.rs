@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{ClientId, Fence, Key, MemberId};
+use crate::{ClientId, Fence, Key, MemberId, rough_span};
 
 pub use kind::{Effect, ErrorKind};
 pub use lost_reason::LostReason;
@@ -316,7 +316,7 @@ impl MemberFailure {
         let named = format!("{}: ", self.id);
         let text = text.strip_prefix(&named).unwrap_or(&text);
         match self.eligible_after {
-            Some(span) => format!("{text} (no vote for {span:.0?})"),
+            Some(span) => format!("{text} (no vote for {})", rough_span(span)),
             None => text.to_owned(),
         }
     }

@@ -1,3 +1,4 @@
+use crate::exact_span;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -51,10 +52,10 @@ impl fmt::Display for MemberSet {
         let ids: Vec<_> = self.ids.iter().map(MemberId::as_str).collect();
         write!(
             f,
-            "{} (max_ttl {:?}, clock_tolerance {:?})",
+            "{} (max_ttl {}, clock_tolerance {})",
             ids.join(","),
-            self.max_ttl,
-            self.clock_tolerance
+            exact_span(self.max_ttl),
+            exact_span(self.clock_tolerance)
         )
     }
 }
@@ -298,7 +299,7 @@ mod tests {
         assert_ne!(set(&["a", "b"]), set(&["a", "b", "c"]));
         assert_eq!(
             set(&["b", "a"]).to_string(),
-            "a,b (max_ttl 60s, clock_tolerance 250ms)"
+            "a,b (max_ttl 1m, clock_tolerance 250ms)"
         );
     }
 

@@ -1,5 +1,6 @@
 //! Opens a session on one of the servers.
 
+use leasehold::store::exact_span;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,7 +101,7 @@ impl Servers {
         let greeting = self.greet(server, resumed, timeout, clock);
         let greeting = within(&**clock, clock.now() + limit, greeting).await;
         greeting.unwrap_or_else(|| {
-            let text = format!("{server} does not answer within {limit:?}");
+            let text = format!("{server} does not answer within {}", exact_span(limit));
             Err(Error::new(ErrorKind::Unreachable, text))
         })
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, within};
-use leasehold::store::{SessionContext, locked};
+use leasehold::store::{SessionContext, locked, exact_span};
 use leasehold::{Error, ErrorKind};
 use tokio::sync::watch;
 
@@ -91,7 +91,8 @@ impl Session {
         let connected = within(clock, clock.now() + limit, connected).await;
         connected.unwrap_or_else(|| {
             let hosts = self.servers().url.hosts().join(", ");
-            let text = format!("no connection to any of {hosts} within {limit:?}");
+            let limit = exact_span(limit);
+            let text = format!("no connection to any of {hosts} within {limit}");
             Err(Error::new(ErrorKind::Unreachable, text))
         })
     }

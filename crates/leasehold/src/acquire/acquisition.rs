@@ -16,7 +16,7 @@ use crate::guard::Guard;
 use crate::lease::{ClientContext, ClientCore};
 use crate::store::{AcquireError, Expiry, Progress, Report};
 use crate::telemetry::{WaitEnd, spans};
-use crate::types::{Error, ErrorKind, Key, Owner};
+use crate::types::{Error, ErrorKind, Key, Owner, rough_span};
 
 /// One call of `acquire` or `try_acquire`. The caller's future runs it. If the caller drops it, the attempt ends, and
 /// what it may have taken is released in the background.
@@ -180,8 +180,8 @@ impl Acquisition {
                     Some(client) => format!("client {client}"),
                     None => "another client".into(),
                 };
-                let waited = now.since(self.began);
-                let text = format!("still held by {named} after {waited:.1?}");
+                let waited = rough_span(now.since(self.began));
+                let text = format!("still held by {named} after {waited}");
                 let error = Error::new(ErrorKind::Busy, text).with_holder(holder);
                 Err(error.with_key(&self.key))
             }

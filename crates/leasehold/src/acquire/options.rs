@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::lease::ClientContext;
 use crate::store::{Expiry, LockRequest};
-use crate::types::{Error, ErrorKind, Mode};
+use crate::types::{Error, ErrorKind, Mode, exact_span};
 
 /// How to acquire and hold a lock.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ impl LockOptions {
 
     /// Returns the error of an attempt that got no answer in time.
     pub(super) fn too_late(&self, context: &ClientContext) -> Error {
-        let text = format!("no answer within {:?}", self.request_limit());
+        let text = format!("no answer within {}", exact_span(self.request_limit()));
         Error::new(ErrorKind::Unreachable, text)
             .with_store(context.store.to_string())
             .with_unknown_effect()
@@ -42,8 +42,10 @@ impl LockOptions {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
                 format!(
-                    "TTL {:?} is out of bounds; {} allows {:?} to {:?}",
-                    self.ttl, store, terms.ttl_min, terms.ttl_max
+                    "TTL {} is out of bounds; {store} allows {} to {}",
+                    exact_span(self.ttl),
+                    exact_span(terms.ttl_min),
+                    exact_span(terms.ttl_max)
                 ),
             ));
         }
@@ -78,8 +80,8 @@ impl LockOptions {
             return Err(Error::new(
                 ErrorKind::Unsupported,
                 format!(
-                    "lock_delay {:?} is not supported by {}, where a lock ends with the process that holds it",
-                    self.lock_delay, store
+                    "lock_delay {} is not supported by {store}, where a lock ends with the process that holds it",
+                    exact_span(self.lock_delay)
                 ),
             ));
         }
@@ -89,8 +91,10 @@ impl LockOptions {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
                 format!(
-                    "TTL {:?} and lock_delay {:?} are too long; {} allows at most {longest:?} together",
-                    self.ttl, self.lock_delay, store
+                    "TTL {} and lock_delay {} are too long; {store} allows at most {} together",
+                    exact_span(self.ttl),
+                    exact_span(self.lock_delay),
+                    exact_span(longest)
                 ),
             ));
         }

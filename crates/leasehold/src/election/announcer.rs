@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::env::clock::WallTime;
 use crate::guard::Guard;
 use crate::store::RECORD_MEMORY;
-use crate::types::{Effect, Error, ErrorKind, Mode};
+use crate::types::{Effect, Error, ErrorKind, Mode, exact_span};
 
 /// Writes a leader's announcement next to its lock.
 #[derive(Debug)]
@@ -61,7 +61,10 @@ impl Announcer {
     }
 
     fn not_in_time(&self, guard: &Guard) -> Error {
-        let text = format!("the leader was not announced within {:?}", self.retry_for);
+        let text = format!(
+            "the leader was not announced within {}",
+            exact_span(self.retry_for)
+        );
         Error::new(ErrorKind::Unreachable, text)
             .with_store(self.client.to_string())
             .with_key(guard.key())

@@ -8,7 +8,7 @@ use futures_util::stream::{self, Stream, StreamExt as _};
 use super::change_tracker::{ChangeTracker, NextStep};
 use super::leader_change::LeaderChange;
 use super::leader_election::Election;
-use crate::types::{Error, ErrorKind};
+use crate::types::{Error, ErrorKind, exact_span};
 
 /// A stream of the current leader and its changes; [`next`](Self::next) reads it by hand.
 ///
@@ -89,9 +89,9 @@ impl Election {
         let key = self.key.clone()?;
         if self.poll_interval < Self::POLL_INTERVAL_MIN {
             let text = format!(
-                "a poll interval of {:?} is too short; the minimum is {:?}",
-                self.poll_interval,
-                Self::POLL_INTERVAL_MIN
+                "a poll interval of {} is too short; the minimum is {}",
+                exact_span(self.poll_interval),
+                exact_span(Self::POLL_INTERVAL_MIN)
             );
             return Err(Error::new(ErrorKind::InvalidInput, text).with_key(&key));
         }

@@ -11,7 +11,7 @@ use crate::guard::{Guard, Hold, ReleaseOutcome};
 use crate::lease::{ClientContext, ClientCore, HeldLease};
 use crate::store::{Expiry, Held, LockRequest, LostReason, RenewReply};
 use crate::telemetry::{HoldMeter, RenewalEnd};
-use crate::types::{ClientInfo, Error, ErrorKind};
+use crate::types::{ClientInfo, Error, ErrorKind, exact_span};
 
 impl Client {
     /// Renews the lease of a handle once, and returns a new handle with the new deadline. The old handle
@@ -251,8 +251,11 @@ fn check_ttl(context: &ClientContext, handle: &Handle) -> Result<(), Error> {
         return Ok(());
     }
     let text = format!(
-        "TTL {:?} is out of bounds; allowed are {:?} to {longest:?} on {}",
-        handle.ttl, terms.ttl_min, context.store
+        "TTL {} is out of bounds; allowed are {} to {} on {}",
+        exact_span(handle.ttl),
+        exact_span(terms.ttl_min),
+        exact_span(longest),
+        context.store
     );
     Err(Error::new(ErrorKind::InvalidInput, text).with_key(&handle.key))
 }

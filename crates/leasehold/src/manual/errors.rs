@@ -11,6 +11,7 @@
 //! | `NoQuorum`, `Untrusted`, `Unreachable`, `InvalidResponse` | the store, or too many of its members, could not be asked | try later; [`members`](crate::Error::members) says what each server lacks |
 //! | `Refused` | the store denies access | fix the password, the rights, or the certificate |
 //! | `InvalidInput`, `PermitsDiffer` | a value breaks a rule, or two programs disagree | fix the call; the text names the value and the rule |
+//! | `NotInitialized` | the store was never prepared, or for another version | run `leasehold init`, or call `init` of the store |
 //! | `Unsupported` | the store cannot do this | choose another store ([`choosing`](super::choosing)) |
 //! | `IncompatibleKey`, `Corrupt` | the store has data that Leasehold cannot use under this name | choose another name, or remove the data |
 //! | `Io` | the system reported the failure of a file | see the text |

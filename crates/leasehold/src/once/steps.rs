@@ -8,7 +8,7 @@ use super::state::OnceState;
 use super::{Once, OnceStart};
 use crate::guard::Guard;
 use crate::store::{MemberHealth, RECORD_MEMORY, RecordWrite, Written, requests_run_in};
-use crate::types::{Error, ErrorKind, Key};
+use crate::types::{Error, ErrorKind, Key, exact_span, rough_span};
 
 impl Once {
     /// Rejects invalid settings before the lock is acquired.
@@ -129,8 +129,10 @@ fn refuse_young_members(health: &[MemberHealth], retention: Duration) -> Result<
         Some(left) => {
             let text = format!(
                 "too few servers can deny a result: they lost their data, joined or became durable less than \
-                 {retention:?} ago; enough of them can in {left:.0?}; if all were new when a client initialized \
-                 the quorum, `leasehold init` ends that"
+                 {} ago; enough of them can in {}; if all were new when a client initialized \
+                 the quorum, `leasehold init` ends that",
+                exact_span(retention),
+                rough_span(left)
             );
             Err(Error::new(ErrorKind::Untrusted, text))
         }

@@ -28,7 +28,7 @@ pub use leasehold_types::{
     MemberRecordEdit, MemberSet, MemberStatus, NotAnOwner, Observation, Opened, Owner, Pattern,
     PermitSlot, PermitSlots, Permits, RECORD_MEMORY, Reading, RecordKey, RecordWrite, ReleaseReply,
     RenewReply, RunId, Sample, Term, Ticket, Version, Visibility, Waiter, WriteOutcome, Written,
-    is_printable, printable, requests_run_in,
+    exact_span, is_printable, printable, requests_run_in, rough_span,
 };
 pub use progress::{Listener, Progress, Report, poll_until};
 pub use record_state::{KeptValue, RecordState};

@@ -13,13 +13,15 @@ use crate::store::address::backend;
 /// Checks a store. The exit code says whether locks can be acquired and are safe.
 pub(crate) fn doctor(args: &DoctorArgs, output: &Output) -> Result<ExitCode, Failure> {
     let choice = config::choose_store(&args.store, output)?;
-    let report = backend(&choice)?.examine()?;
+    let backend = backend(&choice)?;
+    let text = "checking the store; a server that does not answer takes a few seconds";
+    let report = output.with_status_if_slow(text, || backend.examine())?;
     let printed = if args.json {
         output::print_json(&report.json())
     } else {
         output::print(&report.text(args.all, colour::is_in_colour()))
     };
-    printed.map_err(|error| Failure::of_stdout(&error))?;
+    printed?;
     Ok(match report.verdict() {
         _ if !report.has_majority() => ExitCode::UNREACHABLE,
         Verdict::Red => ExitCode::UNSOUND,

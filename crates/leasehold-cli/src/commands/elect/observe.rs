@@ -34,7 +34,7 @@ pub(crate) fn observe(args: &ElectArgs, output: &Output) -> Result<ExitCode, Fai
         tokio::select! {
             biased;
             signal = signals.ending(output) => Ok(ExitCode::of_signal(signal?)),
-            failure = print_changes(args, watch) => Err(failure),
+            printed = print_changes(args, watch) => printed.map(|()| ExitCode::SUCCESS),
         }
     })
 }
@@ -49,30 +49,30 @@ async fn print_leader(args: &ElectArgs, client: &Client) -> Result<ExitCode, Fai
     Ok(code)
 }
 
-/// Prints every change, until that fails.
-async fn print_changes(args: &ElectArgs, mut watch: LeaderWatch) -> Failure {
+/// Prints every change, until stdout has no reader.
+async fn print_changes(args: &ElectArgs, mut watch: LeaderWatch) -> Result<(), Failure> {
     let mut is_first = true;
     loop {
         let change = match watch.next().await {
             // Report an error that does not pass by itself at once.
             Some(LeaderChange::Unknown(error)) if is_first && !error.is_retryable() => {
-                return error.into();
+                return Err(error.into());
             }
             Some(change) => change,
-            None => return Failure::of("cannot observe", &"the client has ended"),
+            None => return Err(Failure::of("cannot observe", &"the client has ended")),
         };
         is_first = false;
-        if let Err(failure) = print_change(args, &change) {
-            return failure;
+        if !print_change(args, &change)? {
+            return Ok(());
         }
     }
 }
 
-fn print_change(args: &ElectArgs, change: &LeaderChange) -> Result<(), Failure> {
-    let printed = if args.json {
-        output::print_json(&leader_text::json(&args.name, change))
+/// Returns whether stdout still has a reader.
+fn print_change(args: &ElectArgs, change: &LeaderChange) -> Result<bool, Failure> {
+    output::print_next(&if args.json {
+        output::json_line(&leader_text::json(&args.name, change))
     } else {
-        output::print(&format!("{}\n", leader_text::line(&args.name, change)))
-    };
-    printed.map_err(|error| Failure::of_stdout(&error))
+        format!("{}\n", leader_text::line(&args.name, change))
+    })
 }

@@ -61,7 +61,7 @@ pub(crate) fn exporter(args: &ExporterArgs, output: &Output) -> Result<ExitCode,
     let choice = config::choose_store(&args.store, output)?;
     let store = OpenStore::open(&choice)?;
     let pattern = Pattern::new(&args.pattern)?;
-    let client = store.client();
+    let client = store.watcher();
     let limit = args.limit;
     let name = client.to_string();
     runtime()?.block_on(async {
@@ -77,7 +77,7 @@ pub(crate) fn exporter(args: &ExporterArgs, output: &Output) -> Result<ExitCode,
             let text = Sample::take(&client, &pattern, limit).await.text(&name);
             match &args.textfile {
                 None => {
-                    output::print(&text).map_err(|error| Failure::of_stdout(&error))?;
+                    output::print(&text)?;
                     return Ok(ExitCode::SUCCESS);
                 }
                 Some(file) => replace(file, &text)?,

@@ -44,7 +44,7 @@ fn check(args: &FenceCheckArgs) -> Result<ExitCode, Failure> {
             "high_water": high_water.get(),
             "before": before.map(Fence::get),
         }));
-        printed.map_err(|error| Failure::of_stdout(&error))?;
+        printed?;
     }
     match verdict {
         Verdict::Passes { .. } => Ok(ExitCode::SUCCESS),

@@ -68,8 +68,11 @@ fn hand_over(
     let is_shown = file.is_none();
     let kept = file.map(|file| file.keep(handle)).transpose()?;
     let printed = match (json, is_shown) {
-        (true, _) => output::print_json(&report::handle(handle, &client.to_string(), is_shown)),
-        (false, true) => output::print(&format!("{}\n", handle.reveal())),
+        (true, _) => {
+            let object = report::handle(handle, &client.to_string(), is_shown);
+            output::write(&output::json_line(&object))
+        }
+        (false, true) => output::write(&format!("{}\n", handle.reveal())),
         (false, false) => Ok(()),
     };
     printed.map_err(|error| {

@@ -1,3 +1,4 @@
+use leasehold::store::rough_span;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -36,10 +37,11 @@ impl HandleFile {
         let left = left.map_or(Duration::ZERO, |end| end.since(SystemClock.now()));
         match known {
             Some(handle) if !left.is_zero() => Err(Failure::usage(format!(
-                "{} has the handle of lock {:?}, which is valid for {left:.0?}; release that lock first, \
+                "{} has the handle of lock {:?}, which is valid for {}; release that lock first, \
                  or name another file",
                 path.display(),
-                handle.key().as_str()
+                handle.key().as_str(),
+                rough_span(left)
             ))),
             _ => Self::prepare(path),
         }

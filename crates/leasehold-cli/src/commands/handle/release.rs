@@ -23,8 +23,7 @@ pub(crate) fn release(args: &ReleaseArgs, output: &Output) -> Result<ExitCode, F
     let released = runtime()?.block_on(free(&client, &handle))?;
     source.remove()?;
     if args.json {
-        output::print_json(&report::released(&handle, &client.to_string(), released))
-            .map_err(|error| Failure::of_stdout(&error))?;
+        output::print_json(&report::released(&handle, &client.to_string(), released))?;
     }
     match released {
         true => Ok(ExitCode::SUCCESS),

@@ -33,14 +33,18 @@ pub(crate) fn renew(args: &RenewArgs, output: &Output) -> Result<ExitCode, Failu
     if let Some(file) = file {
         file.keep(&renewed)?;
     }
-    let printed = if args.json {
-        output::print_json(&report::handle(&renewed, &client.to_string(), is_shown))
+    let text = if args.json {
+        output::json_line(&report::handle(&renewed, &client.to_string(), is_shown))
     } else if is_shown {
-        output::print(&format!("{}\n", renewed.reveal()))
+        format!("{}\n", renewed.reveal())
     } else {
         let left = time_text::whole_millis(report::remaining(&renewed));
-        output::print(&format!("{left} left\n"))
+        format!("{left} left\n")
     };
-    printed.map_err(|error| Failure::of_stdout(&error))?;
+    match output::write(&text) {
+        // The file has the handle.
+        Ok(()) | Err(_) if !is_shown && !args.json => {}
+        written => written.map_err(|error| Failure::of_stdout(&error))?,
+    }
     Ok(ExitCode::SUCCESS)
 }

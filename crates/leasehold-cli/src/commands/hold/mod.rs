@@ -109,7 +109,7 @@ async fn print_loss(loss: &LostLock, output: &Output) -> ExitCode {
 }
 
 async fn print(line: Value) -> io::Result<()> {
-    output::apart(move || output::print_json(&line)).await
+    output::apart(move || output::write(&output::json_line(&line))).await
 }
 
 /// How long the end waits for the reader of stdout.

@@ -30,7 +30,7 @@ pub(crate) fn initialize(args: &InitArgs, output: &Output) -> Result<ExitCode, F
     } else {
         output::print(&text(&set, &seen, is_new))
     };
-    printed.map_err(|error| Failure::of_stdout(&error))?;
+    printed?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,5 +1,3 @@
-use std::io;
-
 use leasehold::store::{LockListing, MemberId, MemberSet, Pattern};
 use serde_json::{Value, json};
 
@@ -51,8 +49,7 @@ pub(super) fn change(
         lost,
         is_dry: care.dry_run,
     };
-    let printed = outcome.print(args.json);
-    printed.map_err(|error| Failure::of_stdout(&error))?;
+    outcome.print(args.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -130,7 +127,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn print(&self, json: bool) -> io::Result<()> {
+    fn print(&self, json: bool) -> Result<(), Failure> {
         if json {
             return output::print_json(&self.json());
         }

@@ -38,7 +38,7 @@ pub(super) fn readmit(
     } else {
         output::print(&outcome.text())
     };
-    printed.map_err(|error| Failure::of_stdout(&error))?;
+    printed?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -71,6 +71,6 @@ pub(super) fn replace(
             shown.join(",")
         ))
     };
-    printed.map_err(|error| Failure::of_stdout(&error))?;
+    printed?;
     Ok(ExitCode::SUCCESS)
 }

@@ -38,10 +38,10 @@ impl Servers {
     pub(crate) fn choose_quorum(args: &StoreArgs, output: &Output) -> Result<Self, Failure> {
         let servers = Self::choose(args, output)?;
         let count = servers.quorum.urls().len();
-        if count < 3 {
+        if count < Quorum::LEAST {
             let what = match count {
                 1 => "a single server needs no quorum; use its URL directly",
-                _ => "two servers need no initialization; a quorum has three servers or more",
+                _ => "two servers are no quorum; a quorum has three servers or more",
             };
             return Err(Failure::usage(format!(
                 "{}: {what}",

@@ -36,7 +36,7 @@ pub(super) fn show(args: &MembersArgs, output: &Output) -> Result<ExitCode, Fail
     } else {
         output::print(&roll.text())
     };
-    printed.map_err(|error| Failure::of_stdout(&error))?;
+    printed?;
     Ok(if roll.has_majority() {
         ExitCode::SUCCESS
     } else {

@@ -26,7 +26,7 @@ pub(super) fn show(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure
         true => output::print_json(&object(&args.name, &client.to_string(), &progress)),
         false => output::print(&format!("{}: {}\n", args.name, text(&progress))),
     };
-    printed.map_err(|error| Failure::of_stdout(&error))?;
+    printed?;
     Ok(match progress {
         OnceProgress::Done(_) => ExitCode::SUCCESS,
         _ => ExitCode::FREE,
@@ -55,7 +55,7 @@ pub(super) fn forget(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failu
         false if forgotten => output::print(&format!("{}: forgotten\n", args.name)),
         false => output::print(&format!("{}: no request\n", args.name)),
     };
-    printed.map_err(|error| Failure::of_stdout(&error))?;
+    printed?;
     Ok(match forgotten {
         true => ExitCode::SUCCESS,
         false => ExitCode::FREE,

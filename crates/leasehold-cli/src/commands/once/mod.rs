@@ -5,6 +5,7 @@ mod capture;
 mod inspect;
 mod stored;
 
+use leasehold::store::exact_span;
 use std::future::Future;
 use std::io;
 use std::time::Duration;
@@ -276,7 +277,7 @@ impl RequestRun<'_> {
         let why = match within(&SystemClock, limit, run.give_up()).await {
             Some(Ok(())) => return,
             Some(Err(error)) => error.to_string(),
-            None => format!("no answer within {GIVING_UP_MAX:?}"),
+            None => format!("no answer within {}", exact_span(GIVING_UP_MAX)),
         };
         // The next call with this payload finds the request begun, and runs it as well.
         let text = format!("could not report to the store that the attempt ended: {why}");

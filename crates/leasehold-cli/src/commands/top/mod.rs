@@ -30,7 +30,7 @@ pub(crate) fn top(args: &TopArgs, output: &Output) -> Result<ExitCode, Failure> 
     let choice = config::choose_store(&args.store, output)?;
     let blocked = Signals::block()?;
     let store = OpenStore::open(&choice)?;
-    let client = store.client();
+    let client = store.watcher();
     let top = Top::new(client.to_string(), args.interval);
     runtime()?.block_on(async {
         let signals = Signals::new(blocked)?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use leasehold::Client;
 use leasehold::clock::{BootInstant, Clock as _, SystemClock, within};
 use leasehold::store::background::thread;
-use leasehold::store::{BreakOptions, BreakOutcome};
+use leasehold::store::{BreakOptions, BreakOutcome, exact_span};
 use nix::sys::signal::{Signal, raise};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -138,7 +138,7 @@ impl Screen<'_> {
         let answer = async move {
             match within(&SystemClock, began + ANSWER_MAX, asking).await {
                 Some(answer) => answer.map_err(|error| error.to_string()),
-                None => Err(format!("no answer within {ANSWER_MAX:?}")),
+                None => Err(format!("no answer within {}", exact_span(ANSWER_MAX))),
             }
         };
         Reading::UnderWay {
@@ -166,7 +166,10 @@ impl Screen<'_> {
             match within(&SystemClock, limit, carry_out(client, order)).await {
                 Some(Ok(told)) => told,
                 Some(Err(failure)) => failure.to_string(),
-                None => format!("{lock}: no answer within {ANSWER_MAX:?}; it may be broken"),
+                None => {
+                    let limit = exact_span(ANSWER_MAX);
+                    format!("{lock}: no answer within {limit}; it may be broken")
+                }
             }
         })
     }

@@ -1,5 +1,6 @@
 //! Pure: what the facts of an etcd ensemble mean.
 
+use leasehold::store::{exact_span, rough_span};
 use std::time::Duration;
 
 use leasehold::Error;
@@ -119,7 +120,7 @@ fn rights(facts: &EtcdFacts) -> Finding {
 
 fn lease(facts: &EtcdFacts) -> Option<Finding> {
     let shortest = *facts.shortest_lease.as_ref().ok()?;
-    let text = format!("the shortest lease is {shortest:?}");
+    let text = format!("the shortest lease is {}", exact_span(shortest));
     Some(if shortest > LEASE_LONG {
         Finding::yellow(
             "lease",
@@ -210,11 +211,11 @@ fn read(server: &ServerFacts) -> Finding {
     match &server.read {
         Ok(took) if *took > READ_SLOW => Finding::yellow(
             "read",
-            format!("a read took {took:.1?}"),
+            format!("a read took {}", rough_span(*took)),
             "each acquire takes at least two such spans",
             "check the load and the disks of the members, and the network",
         ),
-        Ok(took) => Finding::green("read", format!("a read took {took:.1?}")),
+        Ok(took) => Finding::green("read", format!("a read took {}", rough_span(*took))),
         // The check of the rights says what to do.
         Err(error) if !error.is_unreachable() => Finding::green("read", "refused"),
         Err(error) => Finding::red(

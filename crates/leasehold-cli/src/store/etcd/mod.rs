@@ -16,6 +16,7 @@ impl Backend for EtcdStore {
         Ok(Opened {
             members: self.servers().collect(),
             store: self.clone().into(),
+            reader: None,
             descriptors: None,
         })
     }
@@ -28,7 +29,7 @@ impl Backend for EtcdStore {
     #[cfg(feature = "redis")]
     fn quorum(&self) -> Result<Quorum, Failure> {
         Err(Failure::usage(
-            "an etcd ensemble needs no initialization, and knows its members itself; use `etcdctl member`",
+            "an etcd ensemble manages its members itself; use `etcdctl member`",
         ))
     }
 }

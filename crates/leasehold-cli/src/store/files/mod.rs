@@ -14,7 +14,7 @@ use crate::output::report::Report;
 #[cfg(feature = "redis")]
 use crate::store::Quorum;
 use crate::store::addresses::Addresses;
-use crate::store::backend::{Backend, Cleaned, Descriptors, Opened};
+use crate::store::backend::{Backend, Cleaned, Descriptors, Opened, Prepared};
 
 /// The folder with the lock files.
 #[derive(Debug)]
@@ -42,6 +42,7 @@ impl Backend for LockFiles<'_> {
         Ok(Opened {
             members: vec![files.to_string()],
             store: files.clone().into(),
+            reader: None,
             descriptors: Some(Box::new(files)),
         })
     }
@@ -60,6 +61,16 @@ impl Backend for LockFiles<'_> {
             removed: cleaned.removed,
             kept: cleaned.kept,
         })
+    }
+
+    fn prepare(&self) -> Result<Prepared, Failure> {
+        if let Self::Unsaid = self {
+            return Err(Failure::usage(
+                "no store is configured, and the default, files of this machine, needs no initialization; name a store, for \
+                 example --store redis://a,redis://b,redis://c",
+            ));
+        }
+        Ok(Prepared::nothing(&self.files()?))
     }
 
     #[cfg(feature = "redis")]

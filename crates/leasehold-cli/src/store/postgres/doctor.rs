@@ -1,5 +1,6 @@
 //! Pure: what the facts of a server mean.
 
+use leasehold::store::rough_span;
 use std::time::Duration;
 
 use leasehold::{Error, ErrorKind};
@@ -212,7 +213,7 @@ fn clock(found: &Examination) -> Finding {
     if offset < Duration::from_secs(1) {
         return Finding::green("clock", "in sync with this machine");
     }
-    let text = format!("{offset:.1?} {direction} this machine");
+    let text = format!("{} {direction} this machine", rough_span(offset));
     if offset < CLOCK_MAX {
         return Finding::green("clock", text);
     }

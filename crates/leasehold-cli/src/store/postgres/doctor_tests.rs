@@ -99,7 +99,7 @@ fn what_a_failover_or_a_network_may_spoil_is_yellow() {
     yellow(
         &judged(|it| it.clock_offset = 90_000_000),
         "clock",
-        "90.0s ahead",
+        "1m 30s ahead",
     );
     let slow = vec![Duration::from_millis(300)];
     yellow(&judged(|it| it.round_trips = slow), "round_trip", "300");

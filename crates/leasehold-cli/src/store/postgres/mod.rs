@@ -26,6 +26,7 @@ impl Backend for PostgresStore {
         Ok(Opened {
             members: vec![self.to_string()],
             store: self.clone().into(),
+            reader: None,
             descriptors: None,
         })
     }
@@ -35,9 +36,9 @@ impl Backend for PostgresStore {
         Ok(doctor::report(self.to_string(), found.as_ref()))
     }
 
-    fn prepare(&self) -> Option<Result<Prepared, Failure>> {
-        let done = runtime().and_then(|runtime| Ok(runtime.block_on(self.init())?));
-        Some(done.map(|done| prepared(self, done)))
+    fn prepare(&self) -> Result<Prepared, Failure> {
+        let done = runtime()?.block_on(self.init())?;
+        Ok(prepared(self, done))
     }
 
     #[cfg(feature = "redis")]

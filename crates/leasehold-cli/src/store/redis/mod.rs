@@ -2,6 +2,8 @@
 
 mod doctor;
 
+use std::sync::Arc;
+
 use leasehold_redis::RedisStore;
 
 use crate::output::failure::Failure;
@@ -22,6 +24,8 @@ impl Backend for RedisServers<'_> {
         let store = self.store.clone();
         Ok(Opened {
             members: store.member_ids().map(ToString::to_string).collect(),
+            // Unlike a conversion, it does not warn again.
+            reader: Some(Arc::new(store.clone().read_only())),
             store: store.into(),
             descriptors: None,
         })
@@ -29,6 +33,10 @@ impl Backend for RedisServers<'_> {
 
     fn examine(&self) -> Result<Report, Failure> {
         runtime()?.block_on(doctor::report(&self.store))
+    }
+
+    fn is_quorum(&self) -> bool {
+        self.urls.len() >= Quorum::LEAST
     }
 
     fn quorum(&self) -> Result<Quorum, Failure> {

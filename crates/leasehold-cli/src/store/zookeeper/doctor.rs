@@ -1,5 +1,6 @@
 //! Pure: what the facts about an ensemble mean.
 
+use leasehold::store::{exact_span, rough_span};
 use std::time::Duration;
 
 use leasehold::Error;
@@ -154,21 +155,23 @@ fn transport(found: &Examination) -> Finding {
 
 fn timeout(session: &SessionFacts) -> Finding {
     let (shortest, longest) = (session.shortest, session.longest);
-    let limits = format!("{shortest:?} to {longest:?}");
+    let limits = format!("{} to {}", exact_span(shortest), exact_span(longest));
     let (wanted, by) = match session.asked {
         Some(asked) => (asked, "the URL asks for"),
         None => (DEFAULT_TTL, "the default TTL is"),
     };
     if wanted < shortest || wanted > longest {
-        let granted = wanted.clamp(shortest, longest);
+        let granted = exact_span(wanted.clamp(shortest, longest));
+        let wanted = exact_span(wanted);
         return Finding::yellow(
             "timeout",
-            format!("sessions of {limits}; {by} {wanted:?}"),
-            format!("a dead holder blocks its locks for {granted:?}, even with a shorter TTL"),
+            format!("sessions of {limits}; {by} {wanted}"),
+            format!("a dead holder blocks its locks for {granted}, even with a shorter TTL"),
             "set minSessionTimeout and maxSessionTimeout in zoo.cfg, or timeout=.. in the URL",
         );
     }
-    Finding::green("timeout", format!("sessions of {limits}; {by} {wanted:?}"))
+    let wanted = exact_span(wanted);
+    Finding::green("timeout", format!("sessions of {limits}; {by} {wanted}"))
 }
 
 fn root(found: &Examination, session: &SessionFacts) -> Finding {
@@ -215,7 +218,7 @@ fn server(facts: &Result<ServerFacts, Error>) -> Vec<Finding> {
             "add srvr to 4lw.commands.whitelist in zoo.cfg",
         ),
     };
-    let took = format!("{:.1?}", facts.took);
+    let took = rough_span(facts.took).to_string();
     let speed = if facts.took < SLOW {
         Finding::green("round_trip", took)
     } else {

@@ -16,6 +16,7 @@ impl Backend for ZooKeeperStore {
         Ok(Opened {
             members: self.servers(),
             store: self.clone().into(),
+            reader: None,
             descriptors: None,
         })
     }

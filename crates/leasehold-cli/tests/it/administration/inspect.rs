@@ -153,7 +153,7 @@ fn gc_removes_files_that_nobody_uses() {
     assert_fields(&kept, json!({"removed": 0, "kept": 2, "dry_run": false}));
     sandbox
         .run("gc --unused-for 1m")
-        .fails(64, &["minimum is 3600s"]);
+        .fails(64, &["minimum is 1h"]);
     let text = sandbox.run("gc --dry-run").stdout;
     assert_eq!(text, "would remove 0 lock files, kept 2\n");
     let servers = sandbox.run("gc --store redis://127.0.0.1:1");

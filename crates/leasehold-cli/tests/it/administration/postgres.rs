@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::harness::Sandbox;
 use crate::support::program::{assert_fields, sh};
+use crate::support::pty::OnTerminal;
 
 fn finding(report: &Value, id: &str) -> Value {
     let checks = report["checks"].as_array().unwrap();
@@ -22,8 +23,24 @@ fn schema_is_created_once_by_init() {
         "the schema \"leasehold\" does not exist",
         "`leasehold init`",
     ];
-    sandbox.run("run -n x true").fails(64, &remedy);
-    sandbox.run("run x true").fails(64, &remedy);
+    for call in [
+        "run -n x true",
+        "run x true",
+        "elect x true",
+        "once x true",
+        "once --show x",
+        "status x",
+        "ls",
+        "waiters x",
+        "wait x",
+        "break --fence 1 x",
+    ] {
+        sandbox.run(call).fails(78, &remedy);
+    }
+    sandbox
+        .run("init --max-ttl 5s")
+        .fails(64, &["are for a quorum"]);
+    sandbox.run("run x true").fails(78, &remedy);
     let first = sandbox.run("init").succeeds().stdout;
     assert!(
         first.starts_with("created the schema in postgres://127.0.0.1:"),
@@ -34,9 +51,6 @@ fn schema_is_created_once_by_init() {
     let third = sandbox.run("init --json").json();
     assert_fields(&third, json!({"schema_version": 1, "version_before": 1}));
     sandbox.run("run -n x true").succeeds();
-    sandbox
-        .run("init --max-ttl 5s")
-        .fails(64, &["are for a quorum"]);
     sandbox.run("members").fails(64, &["is no quorum"]);
 }
 
@@ -85,6 +99,17 @@ fn doctor_names_what_is_wrong_and_its_remedy() {
         json!({"verdict": "green"}),
     );
     app.run("run -n x true").succeeds();
+}
+
+#[test]
+fn doctor_soon_reports_a_frozen_server() {
+    let (sandbox, server) = Sandbox::on_postgres();
+    server.freeze();
+    let mut terminal = OnTerminal::leasehold(&sandbox, "doctor");
+    terminal.shows("checking the store");
+    terminal.shows("no connection within 2s");
+    assert_eq!(terminal.exit_code(), 69);
+    server.thaw();
 }
 
 #[test]

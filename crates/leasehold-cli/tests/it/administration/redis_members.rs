@@ -34,7 +34,7 @@ fn quorum_is_initialized_once_with_immediate_votes() {
     let initialized = sandbox.run("init").succeeds();
     let lines: Vec<&str> = initialized.stdout.lines().collect();
     assert!(
-        lines[0].contains("(max_ttl 60s, clock_tolerance 250ms)"),
+        lines[0].contains("(max_ttl 1m, clock_tolerance 250ms)"),
         "{lines:?}"
     );
     assert_eq!(lines[1], format!("{}: not durable", id(&others[0])));
@@ -139,6 +139,34 @@ fn single_redis_server_needs_no_initialization() {
 }
 
 #[test]
+fn init_is_fine_where_nothing_is_needed() {
+    let folder = Sandbox::new();
+    for url in [
+        folder.store(),
+        "etcd://127.0.0.1:1",
+        "zk://127.0.0.1:1",
+        "redis://127.0.0.1:1",
+        "redis://127.0.0.1:1,redis://127.0.0.1:2",
+    ] {
+        let sandbox = Sandbox::on(&[url.into()]);
+        let done = sandbox.run("init").succeeds().stdout;
+        assert!(done.starts_with("nothing to do: "), "{url}: {done}");
+        assert!(
+            done.ends_with(" needs no initialization\n"),
+            "{url}: {done}"
+        );
+        assert!(sandbox.run("init --json").json()["store"].is_string());
+        sandbox
+            .run("init --max-ttl 5s")
+            .fails(64, &["are for a quorum"]);
+    }
+    let mut unsaid = folder.without_store();
+    unsaid.arg("init");
+    let refused = folder.spawn(unsaid).wait();
+    refused.fails(64, &["no store is configured"]);
+}
+
+#[test]
 fn init_checks_the_limits() {
     let servers = RedisSet::start(3);
     let sandbox = Sandbox::on(&servers.urls());
@@ -151,7 +179,7 @@ fn init_checks_the_limits() {
             "--clock-tolerance 1ms",
             &["clock_tolerance 1ms", "at least 10ms"],
         ),
-        ("--max-ttl 2h", &["max_ttl 7200s", "at most 3600s"]),
+        ("--max-ttl 2h", &["max_ttl 2h", "at most 1h"]),
     ] {
         let ended = sandbox.run(&format!("init {limits}"));
         ended.fails(64, reason);
@@ -171,8 +199,8 @@ fn clients_learn_limits_from_the_servers() {
     sandbox.run(&format!("init {limits}")).succeeds();
     sandbox.run("run --ttl 90s -n x true").succeeds();
     for (ttl, reason) in [
-        ("100s", "TTL 100s is out of bounds"),
-        ("15s", "this quorum allows 20s to 90s"),
+        ("100s", "TTL 1m 40s is out of bounds"),
+        ("15s", "this quorum allows 20s to 1m 30s"),
     ] {
         let ended = sandbox.run(&format!("run --ttl {ttl} x touch ran"));
         ended.fails(64, &[reason]);
@@ -184,7 +212,7 @@ fn clients_learn_limits_from_the_servers() {
     let again = sandbox.run(&format!("init {limits}")).succeeds();
     assert!(again.stdout.starts_with("nothing to do: "), "{again:?}");
     let other = sandbox.run("init --max-ttl 20s");
-    other.fails(64, &["max_ttl 90s", "cannot become 20s"]);
+    other.fails(64, &["max_ttl 1m 30s", "cannot become 20s"]);
 }
 
 #[test]

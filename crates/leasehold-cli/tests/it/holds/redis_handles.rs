@@ -88,9 +88,9 @@ fn handle_on_another_store_is_refused_and_kept() {
     }
     assert!(is_busy(&sandbox));
     let handle = fs::read_to_string(sandbox.path("handle")).unwrap();
-    for ttl in ["86401s", "99ms"] {
+    for (ttl, shown) in [("86401s", "TTL 1day 1s"), ("99ms", "TTL 99ms")] {
         let refused = with_handle(&sandbox, &handle, &format!("renew --ttl {ttl}"));
-        refused.fails(64, &[ttl, "100ms to 86400s"]);
+        refused.fails(64, &[shown, "100ms to 1day"]);
     }
     let refused = sandbox.run("acquire --ttl 25h y");
     refused.fails(64, &["TTL 1day 1h exceeds"]);

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use leasehold::clock::{Clock as _, SystemClock};
-use leasehold_testkit::servers::until;
+use leasehold_testkit::servers::{RedisSet, Reply, until};
 
 use crate::support::harness::Sandbox;
 use crate::support::program::Running;
@@ -17,6 +17,16 @@ pub(crate) fn serve(sandbox: &Sandbox) -> (Running, String) {
     let (_, rest) = said.split_once("serving metrics at http://").unwrap();
     let (address, _) = rest.split_once('/').unwrap();
     (exporter, address.to_owned())
+}
+
+/// What the exporter at `address` answers, with its head.
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 /// The value of a metric without further labels.
@@ -71,17 +81,37 @@ fn redis_exporter_counts_waiters_and_votes() {
 }
 
 #[test]
+fn redis_exporter_writes_nothing() {
+    let servers = RedisSet::start(3);
+    let sandbox = Sandbox::on(&servers.urls());
+    let (_exporter, address) = serve(&sandbox);
+    for _ in 0..2 {
+        let text = get(&address, "/metrics");
+        assert_eq!(value(&text, "up"), 1.0);
+        assert_eq!(text.matches("member_has_vote{").count(), 3, "{text}");
+        sandbox.run("exporter").succeeds();
+    }
+    for server in servers.iter() {
+        assert_eq!(server.command(&["DBSIZE"]), Reply::Integer(0));
+        let Reply::Bulk(stats) = server.command(&["INFO", "commandstats"]) else {
+            panic!("no statistics");
+        };
+        for write in [
+            "cmdstat_eval",
+            "cmdstat_fcall",
+            "cmdstat_hset",
+            "cmdstat_set:",
+        ] {
+            assert!(!stats.contains(write), "{write} in {stats}");
+        }
+    }
+}
+
+#[test]
 fn port_answers_each_request_anew() {
     let sandbox = Sandbox::new();
     let (_exporter, address) = serve(&sandbox);
-    let get = |path: &str| {
-        let mut stream = TcpStream::connect(&address).unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    };
+    let get = |path: &str| get(&address, path);
     let answer = get("/metrics");
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(answer.contains("text/plain; version=0.0.4"), "{answer}");

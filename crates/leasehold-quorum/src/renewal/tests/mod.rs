@@ -223,7 +223,7 @@ fn member_without_a_vote_cannot_renew() {
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
     assert_eq!(error.effect(), leasehold_types::Effect::Unknown);
     assert!(error.eligible_after() > Some(Duration::from_secs(59)));
-    let text = "m1: it restarted, lost data, or is new (no vote for 61s)";
+    let text = "m1: it restarted, lost data, or is new (no vote for 1m 1s)";
     assert!(error.to_string().contains(text), "{error}");
 }
 

@@ -40,7 +40,7 @@ fn new_client_finds_stepped_clock_by_median() {
     assert_eq!(fixture.counts(3), Ok(()), "nobody knows yet");
     fixture.meet(1);
     let text = fixture.counts(3).unwrap_err().to_string();
-    assert_eq!(text, "its clock is 2.0s ahead of the other servers");
+    assert_eq!(text, "its clock is 2s ahead of the other servers");
     assert_eq!(fixture.counts(0), Ok(()));
 }
 

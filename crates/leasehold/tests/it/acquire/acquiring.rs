@@ -172,7 +172,7 @@ async fn invalid_input_names_its_rule_and_sends_nothing() {
         (lock(&single).ttl(ms(99)), "TTL 99ms is out of bounds; "),
         (
             lock(&single).ttl(ms(86_400_001)),
-            "TTL 86400.001s is out of bounds; ",
+            "TTL 1day 1ms is out of bounds; ",
         ),
         (lock(&single).max_hold(Duration::ZERO), "max_hold is zero"),
     ] {

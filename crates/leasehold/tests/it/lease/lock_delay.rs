@@ -286,10 +286,10 @@ async fn invalid_delay_names_its_bound_and_sends_nothing() {
     for (lock, text) in [
         (
             asked(40, Duration::from_millis(86_360_001)),
-            "TTL 40s and lock_delay 86360.001s are too long; ",
+            "TTL 40s and lock_delay 23h 59m 20s 1ms are too long; ",
         ),
-        (asked(30, Duration::MAX), "at most 86400s together"),
-        (asked(86_401, DELAY), "TTL 86401s is out of bounds"),
+        (asked(30, Duration::MAX), "at most 1day together"),
+        (asked(86_401, DELAY), "TTL 1day 1s is out of bounds"),
     ] {
         let error = lock.acquire().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");

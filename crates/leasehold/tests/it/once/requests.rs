@@ -267,7 +267,7 @@ async fn invalid_values_are_refused_before_running() {
     begin(caller.client.once("leasehold:x")).await;
     let text = begin(caller.once().retention(Duration::ZERO)).await;
     assert!(
-        text.contains("retention of 0ns") && text.contains("from 1s"),
+        text.contains("retention of 0s") && text.contains("from 1s"),
         "{text}"
     );
     let eleven_years = RecordWrite::RETENTION_MAX + Duration::from_secs(1);

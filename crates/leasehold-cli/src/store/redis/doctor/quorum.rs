@@ -1,5 +1,6 @@
 //! Pure: what the facts of the servers mean together.
 
+use leasehold::store::{exact_span, rough_span};
 use std::time::Duration;
 
 use super::restart;
@@ -197,7 +198,7 @@ fn own_clock(snapshot: &Snapshot) -> Option<Finding> {
 fn relative(micros: i64) -> String {
     let span = Duration::from_micros(micros.unsigned_abs());
     let word = if micros < 0 { "behind" } else { "ahead of" };
-    format!("{span:.1?} {word}")
+    format!("{} {word}", rough_span(span))
 }
 
 fn clock(snapshot: &Snapshot, server: &Server) -> Option<Finding> {
@@ -207,18 +208,19 @@ fn clock(snapshot: &Snapshot, server: &Server) -> Option<Finding> {
     let off = snapshot.clock_off(server)?;
     let span = Duration::from_micros(off.unsigned_abs());
     let tolerance = snapshot.set.clock_tolerance;
+    let allowed = exact_span(tolerance);
     let text = if off.abs() < IN_SYNC {
         "in sync".into()
     } else {
         format!(
-            "{} the servers' median (tolerance {tolerance:?})",
+            "{} the servers' median (tolerance {allowed})",
             relative(off)
         )
     };
     let remedy = "synchronize its clock with chrony or ntpd";
     if snapshot.has_wrong_clock(server) {
         let text = format!(
-            "{} the servers' median; the tolerance is {tolerance:?}",
+            "{} the servers' median; the tolerance is {allowed}",
             relative(off)
         );
         let why = "with this clock it has no vote";

@@ -1,5 +1,6 @@
 //! Pure: what the facts of one server mean, without the other servers.
 
+use leasehold::store::rough_span;
 use std::time::Duration;
 
 use leasehold::{Error, ErrorKind};
@@ -332,8 +333,8 @@ fn round_trip(sorted: &[Duration]) -> Option<Finding> {
         return Some(Finding::green("round_trip", text));
     }
     let why = format!(
-        "a server of a quorum has a twentieth of the TTL to answer; with TTLs below {:.0?} it is too slow",
-        median * 20
+        "a server of a quorum has a twentieth of the TTL to answer; with TTLs below {} it is too slow",
+        rough_span(median * 20)
     );
     let remedy = "run clients closer to it, or use longer TTLs";
     Some(Finding::yellow("round_trip", text, why, remedy))

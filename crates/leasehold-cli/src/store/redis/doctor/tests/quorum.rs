@@ -145,7 +145,7 @@ fn a_card_that_differs_is_red_with_both() {
     status(&mut three, 0).member_record = Some(member_record(set(3, 20), 1));
     for limit in [
         "(max_ttl 20s",
-        "; this client is configured with a,b,c (max_ttl 60s",
+        "; this client is configured with a,b,c (max_ttl 1m",
     ] {
         red(&first(&three), "record", limit);
     }
@@ -211,7 +211,7 @@ fn clocks_are_held_against_the_lower_median() {
     green(&of_server(&four, 2), "clock", "");
     let all = with(&[5_000_000; 3]);
     green(&first(&all), "clock", "");
-    yellow(&of_store(&all), "own_clock", "5.0s behind the servers");
+    yellow(&of_store(&all), "own_clock", "5s behind the servers");
     for days in [3, -3] {
         let days = with(&[days * 86_400_000_000; 3]);
         red(&of_store(&days), "own_clock", "");
