@@ -68,7 +68,7 @@ impl Inspection for PostgresSession {
 
 impl PostgresSession {
     /// Runs a query that changes nothing, with one text as its parameter.
-    async fn rows(&self, sql: &str, parameter: &str) -> Result<Vec<Row>, Error> {
+    pub(crate) async fn rows(&self, sql: &str, parameter: &str) -> Result<Vec<Row>, Error> {
         let asking = self.leases().ask(LockRequest::LIMIT_MAX, async |link| {
             let sql = sql_in(self.leases().schema(), sql);
             link.client

@@ -1,10 +1,10 @@
 //! Values next to locks.
 
 use leasehold::store::{
-    BoxFuture, LockRequest, Opened, Reading, RecordKey, RecordWrite, Records, Version,
+    BoxFuture, LockRequest, Opened, Pattern, Reading, RecordKey, RecordWrite, Records, Version,
     WriteOutcome, Written,
 };
-use leasehold::{Error, ErrorKind, Fence};
+use leasehold::{Error, ErrorKind, Fence, Key};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -17,6 +17,10 @@ const OPEN: &str =
 const WRITE: &str = "select leasehold.write_record($1, $2, $3, $4, $5)";
 const READ: &str = "select null::bigint, fence, step, value, leasehold.micros(until) \
      from leasehold.record where name = $1 and fence is not null and until > clock_timestamp()";
+
+/// The records with a value whose names begin like this, by name.
+const LIST: &str = "select name from leasehold.record \
+     where starts_with(name, $1) and fence is not null and until > clock_timestamp() order by name";
 
 impl Records for PostgresSession {
     fn open_record<'a>(
@@ -69,6 +73,19 @@ impl Records for PostgresSession {
             let row = row.map_err(Error::without_effect)?;
             let value = row.map(|row| written(&row)).transpose()?;
             Ok(Reading::settled(value.flatten()))
+        })
+    }
+
+    fn list_records<'a>(
+        &'a self,
+        pattern: &'a Pattern,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
+        Box::pin(async move {
+            let rows = self.rows(LIST, pattern.prefix()).await?;
+            let names = rows.iter().map(|row| row.get::<_, &str>(0));
+            let matching = names.filter(|name| pattern.matches(name));
+            matching.take(limit).map(Key::new).collect()
         })
     }
 }

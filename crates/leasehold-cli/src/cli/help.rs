@@ -268,7 +268,8 @@ leasehold elect --observe scheduler",
     ),
     (
         "once",
-        "leasehold once --retain 7d invoice-2024-05 -- ./send-invoice 2024-05",
+        "leasehold once --retain 7d invoice-2024-05 -- ./send-invoice 2024-05
+leasehold once --list 'invoice-*'",
     ),
     (
         "hold",

@@ -127,7 +127,8 @@ pub(crate) enum Subcommand {
     /// the committed result stays, and the same call replays it.
     #[command(
         override_usage = "leasehold once [OPTIONS] <KEY> [--] <CMD>...\n       \
-                          leasehold once --show|--forget [OPTIONS] <KEY>"
+                          leasehold once --show|--forget [OPTIONS] <KEY>\n       \
+                          leasehold once --list [OPTIONS] [PATTERN]"
     )]
     Once(OnceArgs),
 
@@ -328,7 +329,7 @@ impl Subcommand {
         matches!(
             self,
             Self::Run(_) | Self::Elect(_) | Self::Hold(_) | Self::Acquire(_)
-        ) || matches!(self, Self::Once(args) if !args.show && !args.forget)
+        ) || matches!(self, Self::Once(args) if !args.show && !args.forget && !args.list)
     }
 
     /// Whether the messages of the program are JSON.

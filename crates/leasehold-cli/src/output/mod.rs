@@ -23,8 +23,8 @@ mod writer;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};

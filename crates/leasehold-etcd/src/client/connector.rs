@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::clock::within;
-use leasehold::store::{LockRequest, SessionContext, locked, exact_span};
+use leasehold::store::{LockRequest, SessionContext, exact_span, locked};
 use leasehold::{Error, ErrorKind};
 use leasehold_credentials::{HostPort, TlsClient};
 use tonic::metadata::AsciiMetadataValue;

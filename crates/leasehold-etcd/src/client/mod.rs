@@ -16,7 +16,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::Shared;
 use leasehold::clock::{BootInstant, within};
-use leasehold::store::{BoxFuture, SessionContext, locked, exact_span};
+use leasehold::store::{BoxFuture, SessionContext, exact_span, locked};
 use leasehold::{Error, ErrorKind};
 use tokio::sync::oneshot;
 

@@ -7,7 +7,7 @@ mod order;
 mod transactions;
 
 pub(crate) use entry::{Entry, State};
-pub(crate) use names::{Names, Position, SharedLease, lease_id};
+pub(crate) use names::{Names, Position, Range, SharedLease, lease_id};
 pub(crate) use order::{Decision, Standing, decide};
 pub(crate) use transactions::{
     Attempt, Condition, Look, Step, one_key, proposal, range, read_pass_on,

@@ -25,6 +25,9 @@ pub(crate) enum Position {
     Ahead,
 }
 
+/// What the keys of records begin with, after the prefix.
+const RECORD: &str = "leasehold:record/";
+
 /// A range of keys: its first key, and the first key after it.
 pub(crate) type Range = (Vec<u8>, Vec<u8>);
 
@@ -109,6 +112,18 @@ impl Names {
     /// Returns the key with the value of a lock's record.
     pub(crate) fn record(&self, lock: &Key) -> Vec<u8> {
         self.own("record", lock)
+    }
+
+    /// Returns the keys of the records of locks whose names begin with `start`.
+    pub(crate) fn records(&self, start: &str) -> Range {
+        self.starting_with(&format!("{RECORD}{start}"))
+    }
+
+    /// Returns the lock whose record has this key.
+    pub(crate) fn lock_of_record(&self, key: &[u8]) -> Option<Key> {
+        let rest = key.strip_prefix(self.prefix.as_bytes())?;
+        let lock = std::str::from_utf8(rest).ok()?.strip_prefix(RECORD)?;
+        Key::new(lock).ok()
     }
 
     /// Returns the key with the greatest version of a lock's record.
@@ -214,6 +229,19 @@ mod tests {
         for position in [Position::Queue, Position::Reader, Position::Ahead] {
             let entry = names.entry(&key("a/b"), position, i64::MAX);
             assert_eq!(names.parse(&entry), Some(("a/b", position, i64::MAX)));
+        }
+    }
+
+    #[test]
+    fn key_of_a_record_leads_to_its_lock() {
+        let names = Names::new("app/");
+        let lock = key("a/b");
+        let record = names.record(&lock);
+        let (first, end) = names.records("a/");
+        assert!(first < record && record < end);
+        assert_eq!(names.lock_of_record(&record), Some(lock.clone()));
+        for other in [names.record_version(&lock), names.fence(&lock)] {
+            assert_eq!(names.lock_of_record(&other), None);
         }
     }
 

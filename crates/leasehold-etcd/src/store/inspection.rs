@@ -10,7 +10,7 @@ use leasehold::{Error, Key};
 
 use super::inner::Inner;
 use super::session::EtcdSession;
-use crate::locking::{Entry, State, one_key, range};
+use crate::locking::{Entry, Range, State, one_key, range};
 use crate::proto::{KeyValue, LeaseTimeToLiveRequest, RangeRequest, SortOrder, SortTarget};
 
 /// How many keys are read at once.
@@ -61,24 +61,14 @@ impl Inner {
 
     async fn list(&self, pattern: &Pattern, limit: usize) -> Result<LockListing, Error> {
         let mut locks = BTreeMap::<String, Vec<Entry>>::new();
-        let (mut first, end) = self.names.starting_with(pattern.prefix());
-        loop {
-            let mut question = range((first, end.clone()));
-            question.limit = PAGE;
-            let page = self.client.call(question, LIMIT).await?;
-            let Some(last) = page.kvs.last().map(|kv| kv.key.clone()) else {
-                break;
-            };
-            page.kvs
-                .into_iter()
+        let mut rest = Some(self.names.starting_with(pattern.prefix()));
+        while let Some(range) = rest {
+            let (page, next) = self.page(range, false).await?;
+            page.into_iter()
                 .filter_map(|kv| Entry::of_any_lock(&self.names, kv))
                 .filter(|(lock, _)| pattern.matches(lock))
                 .for_each(|(lock, entry)| locks.entry(lock).or_default().push(entry));
-            if !page.more {
-                break;
-            }
-            // The next key after the last one.
-            first = [last.as_slice(), &[0]].concat();
+            rest = next;
         }
         let held = locks.into_iter().filter_map(|(lock, mut entries)| {
             entries.sort_by_key(|entry| entry.created);
@@ -96,6 +86,24 @@ impl Inner {
         });
         let shown = stream::iter(shown).buffered(LEASES_AT_ONCE);
         Ok(LockListing::new(shown.try_collect().await?, more))
+    }
+
+    /// Returns the first keys of a range, and the range of the others.
+    pub(super) async fn page(
+        &self,
+        (first, end): Range,
+        keys_only: bool,
+    ) -> Result<(Vec<KeyValue>, Option<Range>), Error> {
+        let question = RangeRequest {
+            limit: PAGE,
+            keys_only,
+            ..range((first, end.clone()))
+        };
+        let page = self.client.call(question, LIMIT).await?;
+        let last = page.kvs.last().filter(|_| page.more);
+        // The next key after the last one.
+        let rest = last.map(|last| ([&*last.key, &[0]].concat(), end));
+        Ok((page.kvs, rest))
     }
 
     /// Returns what people see of holders. Asks how long their leases live.

@@ -3,8 +3,8 @@ use std::time::Duration;
 use futures_util::future;
 use leasehold::clock::WallTime;
 use leasehold::store::{
-    BoxFuture, KeptValue, Opened, Reading, RecordKey, RecordState, RecordWrite, Records, Version,
-    WriteOutcome,
+    BoxFuture, KeptValue, Opened, Pattern, Reading, RecordKey, RecordState, RecordWrite, Records,
+    Version, WriteOutcome,
 };
 use leasehold::{Error, ErrorKind, Fence, Key};
 
@@ -55,9 +55,32 @@ impl Records for EtcdSession {
             Ok(found.state.read(self.0.wall()))
         })
     }
+
+    fn list_records<'a>(
+        &'a self,
+        pattern: &'a Pattern,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
+        Box::pin(self.0.list_records(pattern, limit))
+    }
 }
 
 impl Inner {
+    async fn list_records(&self, pattern: &Pattern, limit: usize) -> Result<Vec<Key>, Error> {
+        let mut found = Vec::new();
+        let mut rest = Some(self.names.records(pattern.prefix()));
+        while let Some(range) = rest.take_if(|_| found.len() < limit) {
+            let (page, next) = self.page(range, true).await?;
+            let locks = page
+                .iter()
+                .filter_map(|kv| self.names.lock_of_record(&kv.key));
+            found.extend(locks.filter(|lock| pattern.matches(lock.as_str())));
+            rest = next;
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+
     async fn open_record(&self, key: &Key, fence: Fence) -> Result<Opened, Error> {
         let memory = self
             .shared_lease(&self.client, SharedLease::Memory, LIMIT)

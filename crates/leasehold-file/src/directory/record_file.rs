@@ -242,8 +242,11 @@ fn write_new(new: &Path, bytes: &[u8], mode: u32) -> io::Result<File> {
 }
 
 fn path_of(directory: &Directory, key: &Key) -> PathBuf {
-    with_ending(&directory.lock_file(key), ".record")
+    with_ending(&directory.lock_file(key), ENDING)
 }
+
+/// What the name of a record's file ends with, after the name of the lock file.
+pub(crate) const ENDING: &str = ".record";
 
 /// The new file for the record at `path`.
 fn new_path(path: &Path) -> PathBuf {

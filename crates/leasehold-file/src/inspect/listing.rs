@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 
-use leasehold::store::Holder;
+use leasehold::store::{Holder, Pattern};
 use leasehold::{Error, Key, Mode};
 
-use crate::directory::Directory;
+use crate::directory::{Directory, record_file};
 use crate::failure::failed;
 use crate::format::file_name::{self, Named};
 use crate::format::header;
@@ -39,6 +39,37 @@ pub(crate) fn held_keys(directory: &Directory, prefix: &str) -> Result<Vec<Key>,
         keys.extend(held);
     }
     Ok(keys)
+}
+
+/// Returns the keys of the records that match, in order. A hashed name leads to its key by way of the
+/// lock file, and is left out if that is gone.
+pub(crate) fn keys_of_records(directory: &Directory, pattern: &Pattern) -> Result<Vec<Key>, Error> {
+    let failed = |error| failed("read the lock directory", directory.path(), error);
+    let mut keys = Vec::new();
+    for entry in fs::read_dir(directory.path()).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let name = name
+            .to_str()
+            .and_then(|name| name.strip_suffix(record_file::ENDING));
+        let key = match name.map(|name| (name, file_name::parse(name))) {
+            Some((_, Named::Key(key))) => Some(key),
+            Some((name, Named::Hash)) => {
+                let path = directory.path().join(name);
+                let file = lock_file::open_to_read(&path).ok().flatten();
+                file.and_then(|file| named_in(&file, name).ok().flatten())
+            }
+            _ => None,
+        };
+        keys.extend(key.filter(|key| pattern.matches(key.as_str())));
+    }
+    keys.sort_unstable();
+    Ok(keys)
+}
+
+/// Returns the key that the lock file `name` contains.
+fn named_in(file: &File, name: &str) -> io::Result<Option<Key>> {
+    let key = header::named_key(&read_header(file)?);
+    Ok(key.filter(|key| file_name::of_key(key) == name))
 }
 
 fn of_file(file: &File) -> io::Result<Vec<Holder>> {
@@ -97,6 +128,5 @@ fn held_key(
     if named.is_some() {
         return Ok(named);
     }
-    let key = header::named_key(&read_header(&file)?);
-    Ok(key.filter(|key| file_name::of_key(key) == name && begins(key)))
+    Ok(named_in(&file, name)?.filter(begins))
 }

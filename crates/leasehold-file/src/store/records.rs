@@ -5,13 +5,14 @@ use std::time::Duration;
 use leasehold::clock::WallTime;
 use leasehold::store::background::blocking;
 use leasehold::store::{
-    BoxFuture, Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome, exact_span,
+    BoxFuture, Opened, Pattern, Reading, RecordKey, RecordWrite, Records, WriteOutcome, exact_span,
 };
-use leasehold::{Error, ErrorKind, Fence};
+use leasehold::{Error, ErrorKind, Fence, Key};
 
 use super::session::FileSession;
 use crate::directory::Directory;
 use crate::directory::record_file::{self, Tried};
+use crate::inspect::listing;
 
 impl Records for FileSession {
     fn open_record<'a>(
@@ -47,6 +48,21 @@ impl Records for FileSession {
         let key = record.key.clone();
         self.until_done(record, move |directory, now| {
             record_file::read(directory, &key, now)
+        })
+    }
+
+    fn list_records<'a>(
+        &'a self,
+        pattern: &'a Pattern,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
+        Box::pin(async move {
+            let (directory, pattern) = (Arc::clone(self.store.directory()), pattern.clone());
+            let listed = blocking(move || listing::keys_of_records(&directory, &pattern)).await;
+            let listed = listed.flatten();
+            let mut keys = listed.map_err(|error| error.with_store(self.store.to_string()))?;
+            keys.truncate(limit);
+            Ok(keys)
         })
     }
 }

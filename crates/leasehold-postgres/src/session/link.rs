@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use leasehold::clock::within;
-use leasehold::store::{LockRequest, SessionContext, background, locked, exact_span};
+use leasehold::store::{LockRequest, SessionContext, background, exact_span, locked};
 use leasehold::{Error, ErrorKind};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;

@@ -1,7 +1,7 @@
 //! What the members of a quorum report together, merged by what a majority agrees on.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use leasehold_types::{
     BreakRecord, BrokenLease, Error, ErrorKind, Holder, Key, ListedLock, LockListing,
@@ -107,6 +107,18 @@ pub fn list_locks(answers: Answers<LockListing>, limit: usize) -> Result<LockLis
     listing.members = members;
     listing.failures = failures;
     Ok(listing)
+}
+
+/// Returns the first `limit` keys that any member names: a record that a majority has is among them, and among the first of each
+/// member that has it.
+///
+/// # Errors
+///
+/// If no majority answered.
+pub fn record_keys(answers: Answers<Vec<Key>>, limit: usize) -> Result<Vec<Key>, Error> {
+    let (given, _, _) = answers.of_a_majority()?;
+    let named: BTreeSet<Key> = given.into_iter().flatten().collect();
+    Ok(named.into_iter().take(limit).collect())
 }
 
 /// Returns the result of breaking a lease. A majority that remembers the break cannot hold the lease again,

@@ -1,6 +1,6 @@
 //! Finding the locks of a server among all of its keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use leasehold::store::{Holder, ListedLock, LockListing, Pattern};
 use leasehold::{Error, Key, Mode};
@@ -10,7 +10,7 @@ use super::inspect::{
     TOGETHER, ask_note, ask_together, exclusive, foreign, read_together, remaining,
 };
 use super::server::Server;
-use crate::codec::{LockValue, read_time};
+use crate::codec::{LockValue, Names, read_time};
 use crate::resp::{CommandWriter, Value};
 
 /// How many keys the server looks at before it serves other clients.
@@ -98,6 +98,31 @@ impl Server {
             locks.extend(self.details(part).await?);
         }
         Ok(LockListing::new(locks, more))
+    }
+
+    /// Returns the first `limit` keys by name that match and have a record.
+    pub(crate) async fn list_records(
+        &self,
+        pattern: &Pattern,
+        limit: usize,
+    ) -> Result<Vec<Key>, Error> {
+        let prefix = &*self.url().prefix;
+        let names = format!(
+            "leasehold:record:{{*}}:{}*",
+            escaped(&format!("{prefix}{}", pattern.prefix()))
+        );
+        let mut scan = Scan::of(self, names, "hash");
+        let mut found = BTreeSet::new();
+        while let Some(names) = scan.keys().await? {
+            let keys = names
+                .iter()
+                .filter_map(|name| Names::key_of_record(prefix, name));
+            found.extend(keys.filter(|key| pattern.matches(key.as_str())));
+            while found.len() > limit {
+                found.pop_last();
+            }
+        }
+        Ok(found.into_iter().collect())
     }
 
     /// Keeps the locks that this library wrote or that have a fence counter.

@@ -51,6 +51,17 @@ impl<'k> Names<'k> {
         self.parts(kind).map(String::from_utf8_lossy).concat()
     }
 
+    /// Returns the key whose record is called `name`; `None` for another name.
+    pub(crate) fn key_of_record(prefix: &str, name: &str) -> Option<Key> {
+        // The tag, too, may contain what ends it.
+        name.match_indices("}:").find_map(|(end, separator)| {
+            let lock = &name[end + separator.len()..];
+            let key = Key::new(lock.strip_prefix(prefix)?).ok()?;
+            let is_named_so = Names::new(prefix, &key).record("record") == name;
+            is_named_so.then_some(key)
+        })
+    }
+
     /// Writes one of the keys as an argument.
     pub(super) fn write(&self, out: &mut CommandWriter<'_>, kind: &str) {
         out.joined(&self.parts(kind));
@@ -142,6 +153,21 @@ mod tests {
         assert_eq!(tagged.lock(), "app:{user7}/cart");
         let queue = "leasehold:queue:{user7}:app:{user7}/cart";
         assert_eq!(tagged.record("queue"), queue);
+    }
+
+    #[test]
+    fn name_of_a_record_leads_to_its_key() {
+        for prefix in ["", "app:", "}:"] {
+            for key in ["deploy", "{user7}/cart", "a}:b", "a}:{b}:c}:", "}:}:"] {
+                let key = Key::new(key).unwrap();
+                let name = Names::new(prefix, &key).record("record");
+                assert_eq!(Names::key_of_record(prefix, &name), Some(key), "{name}");
+            }
+        }
+        for other in ["leasehold:record:{a}:b", "leasehold:version:{a}:a", "{a}:a"] {
+            assert_eq!(Names::key_of_record("", other), None, "{other}");
+        }
+        assert_eq!(Names::key_of_record("app:", "leasehold:record:{a}:a"), None);
     }
 
     #[test]

@@ -1,5 +1,8 @@
-use leasehold::store::{BoxFuture, Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome};
-use leasehold::{Error, Fence};
+use leasehold::store::{
+    BoxFuture, Opened, Pattern, Reading, RecordKey, RecordWrite, Records, WriteOutcome,
+};
+use leasehold::{Error, Fence, Key};
+use leasehold_quorum::views;
 use leasehold_quorum::{Operation, Outcome, RecordAction, RecordAnswer};
 
 use super::errors::unexpected;
@@ -40,6 +43,15 @@ impl Records for RedisSession {
                 _ => Err(unexpected()),
             }
         })
+    }
+
+    fn list_records<'a>(
+        &'a self,
+        pattern: &'a Pattern,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
+        let asked = self.ask_each(move |server| server.list_records(pattern, limit));
+        Box::pin(async move { views::record_keys(asked.await, limit) })
     }
 }
 

@@ -17,7 +17,7 @@ use crate::admin::Server;
 
 impl RedisSession {
     /// Asks all members at once. A member that is much slower than a majority counts as silent.
-    async fn ask_each<'a, T, F>(&'a self, ask: impl Fn(&'a Server) -> F) -> Answers<T>
+    pub(super) async fn ask_each<'a, T, F>(&'a self, ask: impl Fn(&'a Server) -> F) -> Answers<T>
     where
         F: Future<Output = Result<T, Error>>,
     {

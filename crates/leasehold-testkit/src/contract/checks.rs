@@ -184,5 +184,6 @@ pub(super) const CHECKS: &[Check] = checks! {
     }
     records, Nothing [Records, Inspection]::{
         p6_a_record_is_no_lock,
+        p7_listing_names_the_records_that_match,
     }
 };

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, within};
-use leasehold::store::{SessionContext, locked, exact_span};
+use leasehold::store::{SessionContext, exact_span, locked};
 use leasehold::{Error, ErrorKind};
 use tokio::sync::watch;
 

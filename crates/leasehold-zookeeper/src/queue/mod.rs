@@ -9,4 +9,4 @@ mod paths;
 
 pub(crate) use decision::{Decision, Queue, Reader};
 pub(crate) use node::{Kind, Node};
-pub(crate) use paths::{Paths, fences, is_forbidden, key_of};
+pub(crate) use paths::{Paths, fences, is_forbidden, key_of, records};

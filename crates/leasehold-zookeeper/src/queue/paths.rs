@@ -30,10 +30,7 @@ impl Paths {
     /// Returns the folder of a record's neighbours, and the record.
     pub(crate) fn of_record(root: &str, record: &RecordKey) -> (String, String) {
         let name = encoded(record.key.as_str());
-        let folder = joined(
-            root,
-            &format!("leasehold:records/{:02x}", hash(&name) % COUNTERS),
-        );
+        let folder = format!("{}/{:02x}", records(root), hash(&name) % COUNTERS);
         let path = format!("{folder}/{name}");
         (folder, path)
     }
@@ -42,6 +39,11 @@ impl Paths {
 /// Returns the folder of the counters.
 pub(crate) fn fences(root: &str) -> String {
     joined(root, "leasehold:fences")
+}
+
+/// Returns the folder of the folders of records.
+pub(crate) fn records(root: &str) -> String {
+    joined(root, "leasehold:records")
 }
 
 fn joined(root: &str, name: &str) -> String {

@@ -43,8 +43,8 @@ impl Inspection for LockSession {
     ) -> BoxFuture<'a, Result<LockListing, Error>> {
         Box::pin(async move {
             let connection = self.0.connection().await?;
-            let mut keys = self.0.keys(&connection, pattern).await?;
-            keys.sort();
+            let names = self.0.children(&connection, &[self.0.root()]).await?;
+            let keys = matching(&names, pattern);
             let (mut locks, mut more) = (Vec::new(), false);
             for some in keys.chunks(AT_ONCE) {
                 let found = self.0.look_at(&connection, some).await?;
@@ -68,19 +68,26 @@ impl Inspection for LockSession {
 }
 
 impl Inner {
-    /// Returns the keys of all folders that match.
-    async fn keys(&self, connection: &Connection, pattern: &Pattern) -> Result<Vec<Key>, Error> {
+    /// Returns the names of the nodes in some folders.
+    pub(super) async fn children(
+        &self,
+        connection: &Connection,
+        folders: &[impl AsRef<str>],
+    ) -> Result<Vec<String>, Error> {
         let mut batch = connection.batch();
         batch.sync();
-        let names = batch.children(self.root(), false);
+        let ask = |folder| batch.children(AsRef::<str>::as_ref(folder), false);
+        let asked: Vec<_> = folders.iter().map(ask).collect();
         batch.send();
-        let names = match names.answer().await? {
-            Ok(answer) => answer.value,
-            Err(Code::NO_NODE) => Vec::new(),
-            Err(code) => return Err(refused(self.root(), code)),
-        };
-        let keys = names.iter().filter_map(|name| key_of(name));
-        Ok(keys.filter(|key| pattern.matches(key.as_str())).collect())
+        let mut names = Vec::new();
+        for (folder, asked) in folders.iter().zip(asked) {
+            match asked.answer().await? {
+                Ok(answer) => names.extend(answer.value),
+                Err(Code::NO_NODE) => {}
+                Err(code) => return Err(refused(folder.as_ref(), code)),
+            }
+        }
+        Ok(names)
     }
 
     /// Returns the queue and the holders of each key.
@@ -197,6 +204,14 @@ impl Inner {
         }
         Ok(waiters)
     }
+}
+
+/// Returns the keys of the nodes with these names that match, in order.
+pub(super) fn matching(names: &[String], pattern: &Pattern) -> Vec<Key> {
+    let keys = names.iter().filter_map(|name| key_of(name));
+    let mut keys: Vec<Key> = keys.filter(|key| pattern.matches(key.as_str())).collect();
+    keys.sort();
+    keys
 }
 
 fn holder(node: &Node, data: Option<&NodeData>, stat: Stat, now: Option<i64>) -> Holder {

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use leasehold::clock::{BootInstant, WallTime};
 use leasehold::store::{
-    BoxFuture, KeptValue, Opened, RECORD_MEMORY, Reading, RecordKey, RecordState, RecordWrite,
-    Records, Version, WriteOutcome,
+    BoxFuture, KeptValue, Opened, Pattern, RECORD_MEMORY, Reading, RecordKey, RecordState,
+    RecordWrite, Records, Version, WriteOutcome,
 };
-use leasehold::{Error, ErrorKind, Fence};
+use leasehold::{Error, ErrorKind, Fence, Key};
 
+use super::inspection::matching;
 use super::questions::data_of;
 use super::session::{Inner, LockSession, refused};
 use crate::client::{self, Code, Connection, Lifetime, Op, Stat};
-use crate::queue::Paths;
+use crate::queue::{self, Paths};
 
 impl Records for LockSession {
     fn open_record<'a>(
@@ -57,6 +58,23 @@ impl Records for LockSession {
             let now = self.0.now(&connection, stored.as_ref()).await?;
             let state = stored.map(|stored| stored.state).unwrap_or_default();
             Ok(state.read(now))
+        })
+    }
+
+    fn list_records<'a>(
+        &'a self,
+        pattern: &'a Pattern,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
+        Box::pin(async move {
+            let connection = self.0.connection().await?;
+            let all = queue::records(self.0.root());
+            let folders = self.0.children(&connection, &[&all]).await?;
+            let folders: Vec<_> = folders.iter().map(|name| format!("{all}/{name}")).collect();
+            let names = self.0.children(&connection, &folders).await?;
+            let mut keys = matching(&names, pattern);
+            keys.truncate(limit);
+            Ok(keys)
         })
     }
 }
@@ -139,7 +157,7 @@ impl Inner {
         &self,
         connection: &Connection,
     ) -> Result<(i64, BootInstant), Error> {
-        let path = crate::queue::fences(self.root());
+        let path = queue::fences(self.root());
         loop {
             let op = Op::SetData(&path, &[], client::ANY);
             match connection.ask(&op, client::stat).await? {

@@ -78,7 +78,7 @@ use crate::store::{
     BreakOptions, BreakOutcome, BreakRecord, Guarantees, LockListing, LostReason, MemberHealth,
     Store,
 };
-use crate::types::{Error, Fence, Holder, Mode, Pattern, Waiter};
+use crate::types::{Error, Fence, Holder, Key, Mode, Pattern, Waiter};
 
 /// A blocking [`crate::Client`].
 ///
@@ -137,6 +137,8 @@ impl Client {
         fn waiters(&self, name: impl AsRef<str>) -> Vec<Waiter>;
         /// Returns the first `limit` held locks, by name, that match `pattern`. For diagnostics.
         fn list_locks(&self, pattern: &Pattern, limit: usize) -> LockListing;
+        /// Returns the keys of the first `limit` records, by name, that match `pattern`. For display only.
+        fn list_records(&self, pattern: &Pattern, limit: usize) -> Vec<Key>;
         /// Breaks the lock `name` if its holder holds it exclusively and with this `fence`.
         fn break_lock(
             &self, name: impl AsRef<str>, fence: Fence, how: BreakOptions,

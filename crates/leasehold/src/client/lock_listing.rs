@@ -1,10 +1,10 @@
-//! Shows all locks of the store.
+//! Shows all locks and all records of the store.
 
 use std::sync::Arc;
 
 use super::Client;
 use crate::store::LockListing;
-use crate::types::{Error, Pattern};
+use crate::types::{Error, Key, Pattern};
 
 impl Client {
     /// Returns the first `limit` held locks, by name, that match `pattern`, with their holders. On a
@@ -48,5 +48,36 @@ impl Client {
                 Ok(listing)
             })?
             .await
+    }
+
+    /// Returns the keys of the first `limit` records that match `pattern`, by name: those of
+    /// [requests](Self::once), elections, and [`Guard::record`](crate::Guard::record). The value of a record may be over.
+    /// For display only.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the store keeps no records; a store, or a majority of
+    /// its members, that does not answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use leasehold::{Client, memory::MemoryStore, store::Pattern};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// let _ = locks.once("charge/4711").run(async |_| Ok::<_, String>("paid")).await?;
+    /// let charges = locks.list_records(&Pattern::new("charge/*")?, 100).await?;
+    /// assert_eq!(charges[0].as_str(), "charge/4711");
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub async fn list_records(&self, pattern: &Pattern, limit: usize) -> Result<Vec<Key>, Error> {
+        let (pattern, context) = (pattern.clone(), Arc::clone(&self.core.context));
+        let listing = async move { context.records()?.list_records(&pattern, limit).await };
+        self.core.run(listing)?.await
     }
 }

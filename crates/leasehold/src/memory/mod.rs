@@ -20,7 +20,7 @@ use crate::store::{
     RecordWrite, Records, ReleaseReply, RenewReply, Session, SessionContext, Store, WriteOutcome,
     poll_until,
 };
-use crate::types::{Error, Fence, Key};
+use crate::types::{Error, Fence, Key, Pattern};
 use record_table::RecordTable;
 use table::Table;
 
@@ -214,6 +214,19 @@ impl Records for MemorySession {
 
     fn read_record<'a>(&'a self, record: &'a RecordKey) -> BoxFuture<'a, Result<Reading, Error>> {
         self.record(record, |slot, now| slot.read(now))
+    }
+
+    fn list_records<'a>(
+        &'a self,
+        pattern: &'a Pattern,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
+        Box::pin(async move {
+            let (data, now) = (self.store.data(), self.now());
+            let keys = data.records.keys(now);
+            let matching = keys.filter(|key| pattern.matches(key.as_str()));
+            Ok(matching.take(limit).cloned().collect())
+        })
     }
 }
 

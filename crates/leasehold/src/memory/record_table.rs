@@ -33,6 +33,14 @@ impl RecordTable {
         answer
     }
 
+    /// Returns the keys of the records that have a value, by name.
+    pub(super) fn keys(&self, now: BootInstant) -> impl Iterator<Item = &Key> {
+        let slots = self.slots.iter();
+        slots
+            .filter(move |(_, slot)| slot.read(now).written.is_some())
+            .map(|(key, _)| key)
+    }
+
     pub(super) fn forget(&mut self, key: &Key) {
         self.slots.remove(key);
     }

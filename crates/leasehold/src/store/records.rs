@@ -1,6 +1,6 @@
 use super::{Opened, Reading, RecordKey, RecordWrite, WriteOutcome};
 use crate::env::BoxFuture;
-use crate::types::{Error, Fence};
+use crate::types::{Error, Fence, Key, Pattern};
 
 /// The part of a store that keeps *records*: a small value for each key, which only a fence can write.
 ///
@@ -24,6 +24,7 @@ use crate::types::{Error, Fence};
 /// - **P5** Reading changes nothing: a holder that could write before can do so afterwards.
 /// - **P6** A record is not a lock. Neither `holders` nor `list` shows it. Grants, renewals and releases of
 ///   its key do not change it, and it does not change them.
+/// - **P7** A listing names every record that has a value, and perhaps some whose value is over. Listing changes nothing.
 pub trait Records: Send + Sync {
     /// Opens the record with `fence`: shuts out smaller fences from now on, and returns the current value.
     ///
@@ -66,4 +67,20 @@ pub trait Records: Send + Sync {
     ///
     /// May be dropped at any time.
     fn read_record<'a>(&'a self, record: &'a RecordKey) -> BoxFuture<'a, Result<Reading, Error>>;
+
+    /// Returns the keys of the first `limit` records that match `pattern`, by name, for people. Sends few requests for many
+    /// records; each request occupies a server only briefly.
+    ///
+    /// # Errors
+    ///
+    /// A store, or a majority of its members, that does not answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    fn list_records<'a>(
+        &'a self,
+        pattern: &'a Pattern,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Key>, Error>>;
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::commands::ls::limit;
 use crate::options::command_spec::CommandSpec;
 use crate::options::defaults;
 use crate::options::holder_args::{CommandArgs, LabelArgs};
@@ -37,9 +38,27 @@ pub(crate) struct OnceArgs {
     ///
     /// Exits with 0 if there is a result, and with 1 otherwise. The call itself replays the output. With --json, prints one
     /// object on stdout: `key`, `store`, `state` (`done`, `begun` or `vacant`), `fence`, `exit_code`, `stdout`, `stderr` and
-    /// `kept_for_ms`. No store can list its requests: it finds them by KEY alone.
+    /// `kept_for_ms`.
     #[arg(long, conflicts_with_all = ["command", "forget"])]
     pub(crate) show: bool,
+
+    /// List what is kept, and run nothing.
+    ///
+    /// KEY is a pattern then, in which `*` matches any text; without it, all requests are listed. With --json, prints one object
+    /// on stdout: `store`, `pattern`, `more` (whether --limit left out requests), and `requests`, each as in --show.
+    #[arg(long, conflicts_with_all = ["command", "show", "forget"])]
+    pub(crate) list: bool,
+
+    /// List at most N requests, in the order of keys, 1 to 100000.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = limit,
+        conflicts_with_all = ["command", "show", "forget"],
+        allow_negative_numbers = true,
+        default_value_t = 1000
+    )]
+    pub(crate) limit: usize,
 
     /// Forget the result of KEY, so that the next call runs CMD.
     ///
@@ -94,13 +113,18 @@ pub(crate) struct OnceArgs {
     pub(crate) json: bool,
 
     /// The name of the request, and of its lock.
-    #[arg(value_name = "KEY")]
+    #[arg(
+        value_name = "KEY",
+        required = false,
+        required_unless_present = "list",
+        default_value_if("list", "true", "*")
+    )]
     pub(crate) name: String,
 
     /// The command and its arguments.
     #[arg(
         value_name = "CMD",
-        required_unless_present_any = ["show", "forget"],
+        required_unless_present_any = ["show", "forget", "list"],
         trailing_var_arg = true
     )]
     pub(crate) command: Vec<OsString>,

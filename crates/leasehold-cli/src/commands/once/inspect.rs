@@ -1,7 +1,9 @@
-//! `once --show` and `once --forget`: a request as an operator sees it.
+//! `once --show`, `--list` and `--forget`: requests as an operator sees them.
 
-use leasehold::ErrorKind;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use leasehold::once::{OnceProgress, OnceResult};
+use leasehold::store::Pattern;
+use leasehold::{ErrorKind, Key};
 use serde_json::{Value, json};
 
 use crate::commands::once::args::OnceArgs;
@@ -31,6 +33,62 @@ pub(super) fn show(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure
         OnceProgress::Done(_) => ExitCode::SUCCESS,
         _ => ExitCode::FREE,
     })
+}
+
+/// How many requests are read at once. A result has up to a megabyte.
+const READ_AT_ONCE: usize = 8;
+
+/// Shows the requests whose keys match.
+pub(super) fn list(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure> {
+    let pattern = Pattern::new(&args.name)?;
+    let choice = config::choose_store(&args.store, output)?;
+    let store = OpenStore::open(&choice)?;
+    store.print_on_terminal(output);
+    let client = store.client();
+    let name = client.to_string();
+    let requests = async {
+        let mut keys = client.list_records(&pattern, args.limit + 1).await?;
+        let more = keys.len() > args.limit;
+        keys.truncate(args.limit);
+        let read = async |key: &Key| {
+            let once = client.once(key.as_str()).retention(args.retain);
+            Ok::<_, Failure>(match once.progress().await {
+                Ok(OnceProgress::Vacant) => None,
+                Ok(progress) if args.json => Some(object(key.as_str(), &name, &progress)),
+                Ok(progress) => Some(format!("{key}: {}\n", text(&progress)).into()),
+                // The record of an election, or of another program.
+                Err(error) if error.kind() == ErrorKind::Corrupt => None,
+                Err(error) => return Err(error.into()),
+            })
+        };
+        let shown = stream::iter(&keys).map(read).buffered(READ_AT_ONCE);
+        let shown: Vec<Option<Value>> = shown.try_collect().await?;
+        Ok::<_, Failure>((shown.into_iter().flatten(), more))
+    };
+    let (requests, more) = runtime()?.block_on(requests)?;
+    if args.json {
+        output::print_json(&json!({
+            "store": name,
+            "pattern": args.name,
+            "more": more,
+            "requests": requests.collect::<Vec<_>>(),
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut lines: String = requests
+        .filter_map(|line| Some(line.as_str()?.to_owned()))
+        .collect();
+    if lines.is_empty() {
+        lines += &format!("no request whose key matches {:?}\n", args.name);
+    }
+    if more {
+        lines += &format!(
+            "more records match; --limit {} leaves them out\n",
+            args.limit
+        );
+    }
+    output::print(&lines)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Forgets the request, so that the next call runs its command.

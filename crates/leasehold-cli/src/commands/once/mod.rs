@@ -40,6 +40,9 @@ pub(crate) fn once(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure
     if args.forget {
         return inspect::forget(args, output);
     }
+    if args.list {
+        return inspect::list(args, output);
+    }
     let lock_options = args.lock_options()?;
     let command = args.command_spec(&lock_options)?;
     require_own_processes()?;

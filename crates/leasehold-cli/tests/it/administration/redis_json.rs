@@ -114,6 +114,7 @@ fn page_names_every_document_and_field() {
         &serde_json::from_str(held.stdout.lines().next().unwrap()).unwrap(),
     );
 
+    add("once --list", &document(&sandbox, "once --list --json"));
     add("once --show", &document(&sandbox, "once --show --json key"));
     add(
         "once --forget",

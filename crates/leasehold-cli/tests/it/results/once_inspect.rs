@@ -20,6 +20,28 @@ fn result_is_shown_and_forgotten() {
             &shown,
             json!({"key": "pay/1", "state": "done", "exit_code": 0}),
         );
+        sandbox.run(&sh("once pay/2", "echo paid too")).succeeds();
+        sandbox.run("run pay/3 true").succeeds();
+        let listed = sandbox.run("once --list pay/*").succeeds().stdout;
+        let keys = |text: &str| {
+            text.lines()
+                .map(|line| line.split(": ").next().unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(keys(&listed), ["pay/1", "pay/2"], "{listed}");
+        assert!(listed.starts_with(text), "{listed}");
+        let first = sandbox.run("once --list --limit 1").succeeds().stdout;
+        let more = "more records match; --limit 1 leaves them out";
+        assert_eq!(keys(&first), ["pay/1", more], "{first}");
+        let listed = sandbox.run("once --list --json *2").json();
+        assert_fields(&listed, json!({"pattern": "*2", "more": false}));
+        assert_eq!(listed["requests"].as_array().unwrap().len(), 1, "{listed}");
+        assert_fields(
+            &listed["requests"][0],
+            json!({"key": "pay/2", "state": "done", "exit_code": 0}),
+        );
+        let none = sandbox.run("once --list other*").succeeds().stdout;
+        assert_eq!(none, "no request whose key matches \"other*\"\n");
         let forgotten = sandbox.run("once --forget pay/1").succeeds();
         assert_eq!(forgotten.stdout, "pay/1: forgotten\n");
         let again = sandbox.run("once --forget --json pay/1");
@@ -30,10 +52,35 @@ fn result_is_shown_and_forgotten() {
             .run(&sh("once pay/1", "echo paid >> ledger"))
             .succeeds();
         assert_eq!(sandbox.lines_in("ledger").len(), 2);
+        sandbox.run("once --forget pay/2").succeeds();
+        let listed = sandbox.run("once --list").succeeds().stdout;
+        assert_eq!(keys(&listed), ["pay/1"], "{listed}");
+        sandbox.run("once --forget pay/1").succeeds();
+        let _ = std::fs::remove_file(sandbox.path("ledger"));
     });
 }
 
-/// Runs `test` with lock files, one Redis server, and a durable quorum.
+#[test]
+fn list_leaves_out_other_records() {
+    let sandbox = Sandbox::new();
+    let leads = sh(
+        "elect --value v leader",
+        "$LEASEHOLD once --list; echo $? > code",
+    );
+    let leader = sandbox.run(&leads).succeeds();
+    assert_eq!(leader.stdout, "no request whose key matches \"*\"\n");
+    let long = "k".repeat(300);
+    sandbox.run(&sh(&format!("once {long}"), "true")).succeeds();
+    let listed = sandbox.run("once --list").succeeds().stdout;
+    assert!(listed.starts_with(&format!("{long}: done: ")), "{listed}");
+    sandbox.run("once --limit 5 x true").fails(64, &["--limit"]);
+    sandbox.run("once --list --show x").fails(64, &["--list"]);
+    sandbox
+        .run(&["once", "--list", ""])
+        .fails(64, &["the pattern is empty"]);
+}
+
+/// Runs `test` with lock files, one Redis server, and a durable quorum. The contract suite lists records of the other stores.
 fn on_all_stores_with_records(test: impl Fn(&Sandbox)) {
     test(&Sandbox::new());
     let one = Sandbox::on_redis();

@@ -348,3 +348,41 @@ pub(crate) async fn p6_a_record_is_no_lock(fixture: &Fixture) {
     );
     released(&store, &next).await;
 }
+
+pub(crate) async fn p7_listing_names_the_records_that_match(fixture: &Fixture) {
+    let (store, start) = (fixture.open(), fixture.key());
+    let listed = async |end: &str, limit: usize| {
+        let pattern = Pattern::new(format!("{start}{end}")).expect("a pattern");
+        let keys = records(&store).list_records(&pattern, limit).await;
+        let keys = keys.expect("an answer").into_iter();
+        keys.map(|key| key.as_str()[start.as_str().len()..].to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert!(listed("*", 9).await.is_empty());
+    let names = ["/a[2]", "/b", "/b}:{c}:d", "/b/c %41", "/ü"];
+    for name in names {
+        let key = Key::new(format!("{start}{name}")).expect("a key");
+        assert_eq!(
+            wrote(&store, &key, (1, 1), name).await,
+            WriteOutcome::Written
+        );
+    }
+    // A lock without a record.
+    let lock = Key::new(format!("{start}/lock")).expect("a key");
+    let request = fixture.request(&lock, LONG);
+    granted(&store, &request).await;
+    let mut sorted = names;
+    sorted.sort_unstable();
+    assert_eq!(listed("/*", 9).await, sorted);
+    assert_eq!(listed("/*", 2).await, sorted[..2]);
+    assert_eq!(listed("/b?c*", 9).await, ["/b/c %41"]);
+    assert_eq!(listed("/a[2]", 9).await, ["/a[2]"]);
+    assert!(listed("/none*", 9).await.is_empty());
+    let key = Key::new(format!("{start}/b")).expect("a key");
+    assert_eq!(
+        wrote(&store, &key, (1, 2), "again").await,
+        WriteOutcome::Written,
+        "listing changes nothing"
+    );
+    released(&store, &request).await;
+}

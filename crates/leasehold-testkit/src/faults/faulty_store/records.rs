@@ -1,5 +1,7 @@
-use leasehold::store::{BoxFuture, Opened, Reading, RecordKey, RecordWrite, Records, WriteOutcome};
-use leasehold::{Error, Fence};
+use leasehold::store::{
+    BoxFuture, Opened, Pattern, Reading, RecordKey, RecordWrite, Records, WriteOutcome,
+};
+use leasehold::{Error, Fence, Key};
 
 use super::FaultySession;
 use super::optional::of;
@@ -31,6 +33,16 @@ impl Records for FaultySession {
         let record = record.clone();
         self.ask(move |inner| {
             Box::pin(async move { of(inner.records())?.read_record(&record).await })
+        })
+    }
+    fn list_records<'a>(
+        &'a self,
+        pattern: &'a Pattern,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
+        let pattern = pattern.clone();
+        self.ask(move |inner| {
+            Box::pin(async move { of(inner.records())?.list_records(&pattern, limit).await })
         })
     }
 }

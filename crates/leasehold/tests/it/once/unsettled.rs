@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use leasehold::memory::MemoryStore;
 use leasehold::store::{
-    AcquireError, BoxFuture, Grant, Guarantees, Held, LeaseTerms, LockRequest, Opened, Progress,
-    Reading, RecordKey, RecordWrite, Records, ReleaseReply, RenewReply, Session, SessionContext,
-    Store, WriteOutcome,
+    AcquireError, BoxFuture, Grant, Guarantees, Held, LeaseTerms, LockRequest, Opened, Pattern,
+    Progress, Reading, RecordKey, RecordWrite, Records, ReleaseReply, RenewReply, Session,
+    SessionContext, Store, WriteOutcome,
 };
-use leasehold::{Error, Fence};
+use leasehold::{Error, Fence, Key};
 
 use crate::fixture::{Fixture, TTL, client};
 
@@ -116,6 +116,14 @@ impl Records for MinoritySession {
             let reading = self.records().read_record(record).await?;
             Ok(self.shown(reading))
         })
+    }
+
+    fn list_records<'a>(
+        &'a self,
+        pattern: &'a Pattern,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
+        self.records().list_records(pattern, limit)
     }
 }
 
