@@ -27,6 +27,9 @@ pub(super) fn explain(mut error: clap::Error) -> clap::Error {
 }
 
 fn advice(given: &str) -> Option<&'static str> {
+    if given.starts_with('-') && given[1..].starts_with(|c: char| c.is_ascii_digit()) {
+        return Some("a duration or a number cannot be negative");
+    }
     let name = given.split('=').next().unwrap_or(given);
     let known = HABITS.iter().find(|(names, _)| names.contains(&name));
     known.map(|(_, advice)| *advice)

@@ -16,8 +16,9 @@ use leasehold::store::Pattern;
 
 use crate::commands::exporter::http::Metrics;
 use crate::commands::exporter::metrics::Sample;
+use crate::commands::ls::limit;
+use crate::commands::watch::watch_span;
 use crate::config;
-use crate::options::span::span;
 use crate::options::store_args::StoreArgs;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
@@ -44,11 +45,11 @@ pub(crate) struct ExporterArgs {
     pub(crate) textfile: Option<PathBuf>,
 
     /// Pause between two writes of FILE.
-    #[arg(long, value_name = "SPAN", value_parser = span, default_value = "15s", requires = "textfile")]
+    #[arg(long, value_name = "SPAN", value_parser = watch_span, default_value = "15s", requires = "textfile")]
     pub(crate) every: Duration,
 
-    /// Read at most N locks.
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    /// Read at most N locks, 1 to 100000.
+    #[arg(long, value_name = "N", value_parser = limit, allow_negative_numbers = true, default_value_t = 1000)]
     pub(crate) limit: usize,
 
     /// The names of the locks: `*` matches any text.
