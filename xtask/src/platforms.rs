@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::package::{Zig, add_target};
+use crate::package::{Wheels, add_target};
 use crate::step::{cargo, step, succeed};
 use crate::workspace::Workspace;
 
@@ -35,15 +35,15 @@ const SYSTEMS: [System; 2] = [
 
 /// Builds the command for macOS, and an example of the libraries for Windows. Tests on Linux what can be tested there.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), String> {
-    let zig = Zig::of(workspace);
+    let wheels = Wheels::of(workspace);
     step("tools", || {
-        zig.install()?;
+        wheels.install()?;
         SYSTEMS.iter().try_for_each(|it| add_target(it.target))
     })?;
     let frameworks = write_frameworks(workspace)?;
     for system in SYSTEMS {
         step(system.target, || {
-            build(workspace, &zig, &system, &frameworks)
+            build(workspace, &wheels, &system, &frameworks)
         })?;
     }
     step("lock files as on macOS", || test_lock_files(workspace))
@@ -77,7 +77,7 @@ const NEED_LINUX: [&str; 10] = [
 
 fn build(
     workspace: &Workspace,
-    zig: &Zig,
+    wheels: &Wheels,
     system: &System,
     frameworks: &Path,
 ) -> Result<(), String> {
@@ -93,7 +93,7 @@ fn build(
         flags += &format!(" -C link-arg=-F{}", frameworks.display());
     }
     for packages in system.builds {
-        let mut build = zig.cargo_zigbuild(workspace, "zigbuild --locked");
+        let mut build = wheels.cargo_zigbuild(workspace, "zigbuild --locked");
         build
             .args(packages.split_whitespace())
             .args(["--target", system.target])

@@ -12,7 +12,7 @@ mod image;
 mod tools;
 
 use tools::cargo_deb;
-pub(crate) use tools::{Zig, add_target};
+pub(crate) use tools::{Wheels, add_target};
 
 /// A kind of machine for which there are packages.
 #[derive(Clone, Copy, Debug)]
@@ -51,9 +51,9 @@ pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<(), String>
     let machines: Vec<Machine> = MACHINES.into_iter().filter(is_chosen).collect();
 
     let folder = Folder::new(workspace)?;
-    let zig = Zig::of(workspace);
+    let wheels = Wheels::of(workspace);
     step("tools", || {
-        zig.install()?;
+        wheels.install()?;
         for machine in &machines {
             add_target(machine.target)?;
         }
@@ -61,7 +61,7 @@ pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<(), String>
     })?;
     step("pages", || write_pages(workspace, &folder))?;
     for machine in &machines {
-        step(machine.target, || build(workspace, &zig, machine))?;
+        step(machine.target, || build(workspace, &wheels, machine))?;
         step("archive", || archive(workspace, &folder, machine))?;
         step("debian package", || {
             debian_package(workspace, &folder, machine)
@@ -125,8 +125,8 @@ fn binary(workspace: &Workspace, machine: &Machine) -> PathBuf {
     folder.join("release/leasehold")
 }
 
-fn build(workspace: &Workspace, zig: &Zig, machine: &Machine) -> Result<(), String> {
-    let mut build = zig.cargo_zigbuild(
+fn build(workspace: &Workspace, wheels: &Wheels, machine: &Machine) -> Result<(), String> {
+    let mut build = wheels.cargo_zigbuild(
         workspace,
         "zigbuild --release --locked --package leasehold-cli",
     );

