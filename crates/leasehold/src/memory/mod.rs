@@ -222,7 +222,7 @@ impl Records for MemorySession {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
         Box::pin(async move {
-            let (data, now) = (self.store.data(), self.now());
+            let (data, now) = (locked(&self.store.data), self.now());
             let keys = data.records.keys(now);
             let matching = keys.filter(|key| pattern.matches(key.as_str()));
             Ok(matching.take(limit).cloned().collect())
