@@ -18,7 +18,7 @@ pub(crate) fn stdout_was_closed() -> bool {
 static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Runs before the standard library, which opens `/dev/null` in place of a closed stdout. Some callers open it
-/// themselves in the same way, to drop the output, so the two could not be told apart later.
+/// themselves in the same way, to drop the output. After the start, both look alike.
 #[used]
 #[cfg_attr(
     target_vendor = "apple",
