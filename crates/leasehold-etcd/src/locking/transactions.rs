@@ -342,13 +342,13 @@ fn is_empty(range: Range) -> Compare {
 
 /// Each key in the range was created at this revision or later.
 fn comes_after(range: Range, created: i64) -> Compare {
-    let value = CompareValue::CreateRevision(created - 1);
+    let value = CompareValue::CreateRevision(created.saturating_sub(1));
     Compare::all(range, CompareResult::Greater, value)
 }
 
 /// No key in the range was written after the revision. Keys may have been deleted.
 fn is_unchanged(range: Range, revision: i64) -> Compare {
-    let value = CompareValue::ModRevision(revision + 1);
+    let value = CompareValue::ModRevision(revision.saturating_add(1));
     Compare::all(range, CompareResult::Less, value)
 }
 

@@ -28,6 +28,25 @@ fn attempt<'a>(names: &'a Names, request: &'a LockRequest, standing: Standing) -
     }
 }
 
+#[test]
+fn revisions_of_a_wrong_server_do_no_harm() {
+    let (names, request) = (Names::new(""), request());
+    let fence = Fence::new(1).unwrap();
+    for revision in [i64::MIN, -1, i64::MAX] {
+        let standings = [
+            Standing::Newcomer,
+            Standing::Barging,
+            Standing::Queued(revision),
+        ];
+        for standing in standings {
+            let attempt = attempt(&names, &request, standing);
+            for condition in [Condition::NoOther, Condition::UnchangedSince(revision)] {
+                assert!(!attempt.take(condition, fence).compare.is_empty());
+            }
+        }
+    }
+}
+
 fn kv(key: &str, created: i64) -> KeyValue {
     KeyValue {
         key: key.into(),
