@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future;
 use leasehold::Error;
-use leasehold::clock::BootInstant;
+use leasehold::clock::{BootInstant, within};
 use leasehold::store::{LockRequest, PerRuntime, SessionContext, Term, locked};
 use tokio_util::task::TaskTracker;
 
@@ -31,14 +32,17 @@ pub(super) struct Inner {
     pub(super) successors: Successors,
     /// For which hour the client knows that a shared lease exists.
     shared: Mutex<HashMap<SharedLease, u64>>,
-    /// The tasks that release.
+    /// The tasks that release, on the thread of the client.
     pub(super) releases: TaskTracker,
+    /// The tasks that end leases without an entry, on the runtimes of callers. A runtime may be idle from now on.
+    pub(super) leftovers: TaskTracker,
 }
 
 impl Inner {
     pub(super) fn new(settings: Arc<Settings>, context: SessionContext) -> Self {
-        let releases = TaskTracker::new();
+        let (releases, leftovers) = (TaskTracker::new(), TaskTracker::new());
         releases.close();
+        leftovers.close();
         let client = EtcdClient::new(Arc::clone(&settings), context.clone(), None);
         let client = Arc::new(client);
         Self {
@@ -52,6 +56,7 @@ impl Inner {
             successors: Successors::default(),
             shared: Mutex::default(),
             releases,
+            leftovers,
         }
     }
 
@@ -110,6 +115,14 @@ impl Inner {
             // Nothing of the lock was sent yet.
             Err(failure) => Err(failure.into_error().without_effect()),
         }
+    }
+
+    /// Waits until everything is released. Leases without an entry hold nothing, so it waits for their end as long as for a request.
+    pub(super) async fn flush(&self) {
+        let clock = &*self.context.env().clock;
+        let limit = clock.now() + LockRequest::LIMIT_MAX;
+        let leftovers = within(clock, limit, self.leftovers.wait());
+        future::join(self.releases.wait(), leftovers).await;
     }
 
     /// Asks for the shared leases again at their next use. One of them may have been revoked.

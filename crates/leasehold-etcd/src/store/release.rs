@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use leasehold::store::{BoxFuture, LockRequest, ReleaseReply};
 use leasehold::{Error, Mode};
+use tokio_util::task::TaskTracker;
 
 use super::inner::Inner;
 use super::leases::OwnLease;
@@ -28,7 +29,7 @@ pub(super) fn revoke_in_background(
     client: &Arc<EtcdClient>,
     request: &Arc<LockRequest>,
 ) {
-    drop(Release::of(inner, request).spawn(client));
+    drop(Release::of(inner, request).spawn(client, &inner.leftovers));
 }
 
 /// A release that the thread of the client makes, if the caller drops it.
@@ -90,14 +91,18 @@ impl Release {
     }
 
     fn spawn_on_thread(self) -> BoxFuture<'static, Result<ReleaseReply, Error>> {
-        let client = Arc::clone(&self.inner.client);
-        self.spawn(&client)
+        let inner = Arc::clone(&self.inner);
+        self.spawn(&inner.client, &inner.releases)
     }
 
     /// Releases in the background, whether or not the caller waits for the answer.
-    fn spawn(self, client: &Arc<EtcdClient>) -> BoxFuture<'static, Result<ReleaseReply, Error>> {
-        let (inner, calling) = (Arc::clone(&self.inner), Arc::clone(client));
-        client.spawn_with_answer(inner.releases.track_future(async move {
+    fn spawn(
+        self,
+        client: &Arc<EtcdClient>,
+        tracker: &TaskTracker,
+    ) -> BoxFuture<'static, Result<ReleaseReply, Error>> {
+        let calling = Arc::clone(client);
+        client.spawn_with_answer(tracker.track_future(async move {
             let context = self.inner.context.clone();
             context.in_runtime(self.in_time(&calling)).await
         }))

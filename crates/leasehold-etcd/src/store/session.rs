@@ -50,7 +50,7 @@ impl Session for EtcdSession {
     }
 
     fn flush(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.0.releases.wait())
+        Box::pin(self.0.flush())
     }
 
     fn inspection(&self) -> Option<&dyn Inspection> {

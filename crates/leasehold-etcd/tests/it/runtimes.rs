@@ -1,10 +1,11 @@
 //! The runtimes of callers, which drive connections.
 
+use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold_testkit::faults::Proxy;
 use leasehold_testkit::servers::EtcdServer;
 use tokio::runtime::Builder;
 
-use crate::{client, lock, url};
+use crate::{LONG, client, lock, url};
 
 #[test]
 fn lock_outlives_the_runtime_that_took_it() {
@@ -36,6 +37,25 @@ async fn free_lock_needs_one_connection() {
         guard.release().await.unwrap();
     }
     assert_eq!(network.opened(), 1);
+}
+
+/// The runtime of the attempt is idle from then on.
+#[test]
+fn close_waits_for_no_idle_runtime() {
+    let server = EtcdServer::start();
+    let (holder, client) = (client(&url(&server)), client(&url(&server)));
+    let runtime = || Builder::new_current_thread().enable_all().build().unwrap();
+    let (idle, other) = (runtime(), runtime());
+    let guard = other.block_on(lock(&holder, "job").acquire()).unwrap();
+    let busy = idle.block_on(lock(&client, "job").try_acquire());
+    assert!(busy.unwrap().is_none());
+    let closed = other.block_on(async {
+        let end = SystemClock.now() + LONG / 3;
+        within(&SystemClock, end, client.close()).await
+    });
+    assert!(closed.is_some());
+    other.block_on(guard.release()).unwrap();
+    drop(idle);
 }
 
 /// The runtime cannot drive a connection, so the thread of the client does.
