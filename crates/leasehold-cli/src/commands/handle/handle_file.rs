@@ -1,4 +1,3 @@
-use leasehold::store::rough_span;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -8,6 +7,7 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::handle::Handle;
+use leasehold::store::rough_span;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
@@ -80,24 +80,32 @@ impl HandleFile {
             .map_err(|error| cannot_write(&self.path, &error))
     }
 
-    /// Writes the handle to the file, unless another process has removed the file. Returns whether it is there.
+    /// Writes the renewed handle to the file, unless another process has removed the file, or has put the handle of another
+    /// lease there. Returns whether the file has the handle.
     pub(super) fn replace(mut self, handle: &Handle) -> Result<bool, Failure> {
         self.write(handle)
             .map_err(|error| cannot_write(&self.path, &error))?;
-        // The draft then has the old content, and is removed.
-        let replaced = match renameat_with(CWD, &self.draft, CWD, &self.path, RenameFlags::EXCHANGE)
-        {
+        let replaced = match self.exchange() {
+            // The draft now has what was in the file.
+            Ok(()) if !has_handle_of(&self.draft, handle) => self.exchange().map(|()| false),
             // Some file systems, such as NFS, cannot exchange names.
             Err(Errno::INVAL | Errno::NOTSUP) if self.path.exists() => {
-                fs::rename(&self.draft, &self.path)
+                let renamed = fs::rename(&self.draft, &self.path);
+                return renamed
+                    .map(|()| true)
+                    .map_err(|error| cannot_write(&self.path, &error));
             }
-            replaced => replaced.map_err(io::Error::from),
+            exchanged => exchanged.map(|()| true),
         };
         match replaced {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(cannot_write(&self.path, &error)),
+            Err(Errno::NOENT) => Ok(false),
+            replaced => replaced.map_err(|errno| cannot_write(&self.path, &errno.into())),
         }
+    }
+
+    /// Exchanges the draft and the file, if both are there.
+    fn exchange(&self) -> Result<(), Errno> {
+        renameat_with(CWD, &self.draft, CWD, &self.path, RenameFlags::EXCHANGE)
     }
 
     fn write(&mut self, handle: &Handle) -> io::Result<()> {
@@ -111,6 +119,18 @@ impl Drop for HandleFile {
         // Already gone if the handle was kept.
         let _ = fs::remove_file(&self.draft);
     }
+}
+
+/// Returns whether the file has a handle of the same lease.
+fn has_handle_of(path: &Path, handle: &Handle) -> bool {
+    let text = File::open(path).and_then(limited);
+    let known: Option<Handle> = text.ok().and_then(|text| text.trim().parse().ok());
+    known.is_some_and(|known| is_same_lease(&known, handle))
+}
+
+/// Returns whether two handles are of one lease, perhaps with different deadlines.
+pub(super) fn is_same_lease(one: &Handle, other: &Handle) -> bool {
+    one.key() == other.key() && one.fence() == other.fence()
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
@@ -147,6 +167,36 @@ mod tests {
         assert!(!refusal.contains(&handle.reveal()), "{refusal}");
         fs::write(&path, "no handle").unwrap();
         assert!(prepare().is_ok());
+    }
+
+    #[test]
+    fn renewed_handle_replaces_none_of_another_lease() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("handle");
+        let file = || HandleFile::prepare(&path).map_err(|failure| failure.to_string());
+        let locks = leasehold::blocking::Client::new(leasehold::memory::MemoryStore::new());
+        let acquire = || {
+            let guard = locks.lock("deploy").acquire().unwrap();
+            guard.into_handle().unwrap()
+        };
+        let old = acquire();
+        let replace = |handle| {
+            let replaced = file().unwrap().replace(handle);
+            replaced.map_err(|failure| failure.to_string()).unwrap()
+        };
+        assert!(!replace(&old), "there is no file");
+        fs::write(&path, old.reveal()).unwrap();
+        assert!(replace(&old));
+        locks.release(&old).unwrap();
+        let new = acquire();
+        fs::write(&path, new.reveal()).unwrap();
+        assert!(!replace(&old));
+        assert_eq!(fs::read_to_string(&path).unwrap(), new.reveal());
+        assert_eq!(
+            fs::read_dir(dir.path()).unwrap().count(),
+            1,
+            "no draft is left"
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ use leasehold::{Client, ErrorKind};
 use nix::sys::signal::SigSet;
 use nix::unistd::setsid;
 
-use crate::commands::handle::handle_file::{HandleFile, ONLY_ITS_OWNER};
+use crate::commands::handle::handle_file::{HandleFile, ONLY_ITS_OWNER, is_same_lease};
 use crate::commands::handle::handle_source::HandleSource;
 use crate::config;
 use crate::options::store_args::StoreArgs;
@@ -138,7 +138,7 @@ impl Renewer<'_> {
             let Some(handle) = self.handle()? else {
                 return Ok(ExitCode::SUCCESS);
             };
-            if handle.key() != first.key() || handle.fence() != first.fence() {
+            if !is_same_lease(&handle, &first) {
                 return Ok(ExitCode::SUCCESS);
             }
             if SystemClock.now() >= self.until {
@@ -158,8 +158,8 @@ impl Renewer<'_> {
                         .sleep_until(SystemClock.now() + RELEASE_MAX)
                         .await;
                     return match self.handle()? {
-                        Some(_) => Err(error.into()),
-                        None => Ok(ExitCode::SUCCESS),
+                        Some(handle) if is_same_lease(&handle, &first) => Err(error.into()),
+                        _ => Ok(ExitCode::SUCCESS),
                     };
                 }
                 Err(error) => {
