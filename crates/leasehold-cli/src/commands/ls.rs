@@ -75,7 +75,7 @@ pub(crate) fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode, Failure> {
     let choice = config::choose_store(&args.store, output)?;
     let store = OpenStore::open(&choice)?;
     store.print_on_terminal(output);
-    let client = store.client();
+    let client = store.watcher();
     let mut code = ExitCode::SUCCESS;
     let showing = args.watch.show(async || {
         let listing = client.list_locks(&args.pattern, args.limit).await?;

@@ -57,7 +57,7 @@ pub(crate) fn status(args: &StatusArgs, output: &Output) -> Result<ExitCode, Fai
     let choice = config::choose_store(&args.store, output)?;
     let store = OpenStore::open(&choice)?;
     store.print_on_terminal(output);
-    let client = store.client();
+    let client = store.watcher();
     let mut code = ExitCode::SUCCESS;
     let showing = args.watch.show(async || {
         let state = State::read(&client, &args.name).await?;

@@ -45,7 +45,7 @@ pub(crate) fn wait(args: &WaitArgs, output: &Output) -> Result<ExitCode, Failure
     let choice = config::choose_store(&args.store, output)?;
     let store = OpenStore::open(&choice)?;
     store.print_notice(output);
-    let client = store.client();
+    let client = store.watcher();
     runtime()?.block_on(async {
         let began = SystemClock.now();
         let (mut pause, mut known, mut is_silent) = (SHORTEST, None, false);

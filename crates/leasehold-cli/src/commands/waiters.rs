@@ -46,7 +46,7 @@ pub(crate) fn waiters(args: &WaitersArgs, output: &Output) -> Result<ExitCode, F
     let choice = config::choose_store(&args.store, output)?;
     let store = OpenStore::open(&choice)?;
     store.print_notice(output);
-    let client = store.client();
+    let client = store.watcher();
     let has_queue = client.guarantees().order != Order::Unordered;
     let mut code = ExitCode::SUCCESS;
     let showing = args.watch.show(async || {
