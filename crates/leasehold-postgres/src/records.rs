@@ -83,9 +83,14 @@ impl Records for PostgresSession {
     ) -> BoxFuture<'a, Result<Vec<Key>, Error>> {
         Box::pin(async move {
             let rows = self.rows(LIST, pattern.prefix()).await?;
-            let names = rows.iter().map(|row| row.get::<_, &str>(0));
-            let matching = names.filter(|name| pattern.matches(name));
-            matching.take(limit).map(Key::new).collect()
+            let mut keys = Vec::new();
+            for row in &rows {
+                let name: &str = column(row, 0)?;
+                if pattern.matches(name) && keys.len() < limit {
+                    keys.push(Key::new(name)?);
+                }
+            }
+            Ok(keys)
         })
     }
 }
