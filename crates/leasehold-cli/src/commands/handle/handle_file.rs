@@ -83,23 +83,22 @@ impl HandleFile {
     /// Writes the renewed handle to the file, unless another process has removed the file, or has put the handle of another
     /// lease there. Returns whether the file has the handle.
     pub(super) fn replace(mut self, handle: &Handle) -> Result<bool, Failure> {
-        self.write(handle)
-            .map_err(|error| cannot_write(&self.path, &error))?;
-        let replaced = match self.exchange() {
+        let (path, draft) = (self.path.clone(), self.draft.clone());
+        let failed = |error: io::Error| cannot_write(&path, &error);
+        self.write(handle).map_err(failed)?;
+        match self.exchange() {
             // The draft now has what was in the file.
-            Ok(()) if !has_handle_of(&self.draft, handle) => self.exchange().map(|()| false),
-            // Some file systems, such as NFS, cannot exchange names.
-            Err(Errno::INVAL | Errno::NOTSUP) if self.path.exists() => {
-                let renamed = fs::rename(&self.draft, &self.path);
-                return renamed
-                    .map(|()| true)
-                    .map_err(|error| cannot_write(&self.path, &error));
-            }
-            exchanged => exchanged.map(|()| true),
-        };
-        match replaced {
+            Ok(()) if has_handle_of(&draft, handle) => Ok(true),
+            Ok(()) => self
+                .exchange()
+                .map(|()| false)
+                .map_err(|errno| failed(errno.into())),
             Err(Errno::NOENT) => Ok(false),
-            replaced => replaced.map_err(|errno| cannot_write(&self.path, &errno.into())),
+            // Some file systems, such as NFS, cannot exchange names.
+            Err(Errno::INVAL | Errno::NOTSUP) if path.exists() => {
+                fs::rename(&draft, &path).map(|()| true).map_err(failed)
+            }
+            Err(errno) => Err(failed(errno.into())),
         }
     }
 

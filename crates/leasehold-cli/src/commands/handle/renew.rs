@@ -41,10 +41,10 @@ pub(crate) fn renew(args: &RenewArgs, output: &Output) -> Result<ExitCode, Failu
         let left = time_text::whole_millis(report::remaining(&renewed));
         format!("{left} left\n")
     };
-    match output::write(&text) {
-        // The file has the handle.
-        Ok(()) | Err(_) if !is_shown && !args.json => {}
-        written => written.map_err(|error| Failure::of_stdout(&error))?,
+    let written = output::write(&text);
+    // Otherwise the file has the handle.
+    if is_shown || args.json {
+        written.map_err(|error| Failure::of_stdout(&error))?;
     }
     Ok(ExitCode::SUCCESS)
 }
