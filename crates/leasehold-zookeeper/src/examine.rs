@@ -1,10 +1,10 @@
 //! Facts about an ensemble for an operator, without a judgement.
 
-use leasehold::store::exact_span;
 use std::time::Duration;
 
 use leasehold::clock::within;
 use leasehold::env::Env;
+use leasehold::store::exact_span;
 use leasehold::{Error, ErrorKind};
 use leasehold_credentials::HostPort;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

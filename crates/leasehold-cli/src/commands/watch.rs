@@ -40,8 +40,8 @@ pub(crate) fn watch_span(text: &str) -> Result<Duration, String> {
 const SHORTEST: Duration = Duration::from_millis(100);
 
 impl WatchArgs {
-    /// Shows `text`, once or until a signal ends the process or stdout has no reader. After the first picture, a failure of the store is shown in
-    /// its place.
+    /// Shows `text`, once or until a signal ends the process or stdout has no reader. After the first picture, a failure of
+    /// the store is shown in its place.
     pub(crate) async fn show(
         self,
         mut text: impl AsyncFnMut() -> Result<String, Failure>,

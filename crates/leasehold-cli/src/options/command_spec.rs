@@ -1,6 +1,7 @@
-use leasehold::store::exact_span;
 use std::ffi::OsString;
 use std::time::Duration;
+
+use leasehold::store::exact_span;
 
 use crate::options::lock_options::LockOptions;
 use crate::output::failure::Failure;

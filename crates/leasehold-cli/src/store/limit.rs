@@ -1,8 +1,8 @@
-use leasehold::store::rough_span;
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use leasehold::clock::{Clock as _, SystemClock, within};
+use leasehold::store::rough_span;
 use leasehold::{Error, ErrorKind};
 
 /// How long one server may take to answer a question about its state.

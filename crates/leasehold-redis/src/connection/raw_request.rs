@@ -1,8 +1,8 @@
-use leasehold::store::exact_span;
 use std::time::Duration;
 
 use foldhash::HashMap;
 use leasehold::clock::BootInstant;
+use leasehold::store::exact_span;
 use leasehold::{Error, ErrorKind};
 use tokio::sync::oneshot;
 

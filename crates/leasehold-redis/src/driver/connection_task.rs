@@ -1,4 +1,3 @@
-use leasehold::store::{exact_span, rough_span};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
@@ -7,6 +6,7 @@ use std::time::Duration;
 
 use leasehold::clock::within;
 use leasehold::env::Env;
+use leasehold::store::{exact_span, rough_span};
 use leasehold::{Error, ErrorKind};
 use leasehold_quorum::MemberIndex;
 

@@ -1,4 +1,3 @@
-use crate::exact_span;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -6,6 +5,7 @@ use std::time::Duration;
 
 use crate::MemberId;
 use crate::entropy::Entropy;
+use crate::exact_span;
 use crate::instants::WallTime;
 
 /// The configuration of a quorum: its members, and the limits that all its clients agree on. Clients

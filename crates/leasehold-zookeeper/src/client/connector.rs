@@ -1,12 +1,12 @@
 //! Opens a session on one of the servers.
 
-use leasehold::store::exact_span;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::clock::{Clock, within};
 use leasehold::env::Env;
+use leasehold::store::exact_span;
 use leasehold::{Error, ErrorKind};
 use leasehold_credentials::{HostPort, TlsClient, handshake};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -1,8 +1,8 @@
 use std::sync::{Arc, Mutex};
 
-use crate::env::locked;
-
 use tokio::runtime::{Handle, Id};
+
+use crate::env::locked;
 
 /// A value for each runtime that polls callers, usually a connection. The runtime of the callers drives it, so no
 /// thread has to wake another one for an answer. Callers without a runtime share the value of the client's background thread.

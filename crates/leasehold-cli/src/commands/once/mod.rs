@@ -5,13 +5,13 @@ mod capture;
 mod inspect;
 mod stored;
 
-use leasehold::store::exact_span;
 use std::future::Future;
 use std::io;
 use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::once::{Once, OnceResult, OnceRun, OnceStart};
+use leasehold::store::exact_span;
 use leasehold::{Effect, Error, ErrorKind, Guard, GuardSet};
 
 use crate::commands::once::args::{Failed, OnceArgs};

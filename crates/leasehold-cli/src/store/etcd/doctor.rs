@@ -1,9 +1,9 @@
 //! Pure: what the facts of an etcd ensemble mean.
 
-use leasehold::store::{exact_span, rough_span};
 use std::time::Duration;
 
 use leasehold::Error;
+use leasehold::store::{exact_span, rough_span};
 use leasehold_etcd::{EtcdFacts, ServerFacts, ServerStatus};
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! Pure: what the facts of a server mean.
 
-use leasehold::store::rough_span;
 use std::time::Duration;
 
+use leasehold::store::rough_span;
 use leasehold::{Error, ErrorKind};
 use leasehold_postgres::Examination;
 

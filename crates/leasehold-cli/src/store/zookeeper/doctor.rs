@@ -1,9 +1,9 @@
 //! Pure: what the facts about an ensemble mean.
 
-use leasehold::store::{exact_span, rough_span};
 use std::time::Duration;
 
 use leasehold::Error;
+use leasehold::store::{exact_span, rough_span};
 use leasehold_zookeeper::{Examination, ServerFacts, SessionFacts};
 use serde_json::json;
 

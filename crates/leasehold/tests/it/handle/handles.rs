@@ -1,11 +1,11 @@
 //! Locks that are held while no process keeps them.
 
-use leasehold::store::exact_span;
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
 use leasehold::handle::Handle;
 use leasehold::memory::MemoryStore;
+use leasehold::store::exact_span;
 use leasehold::store::{LeaseTerms, Permits, background};
 use leasehold::{Client, Effect, ErrorKind, Guard, Key, LostReason, ReleaseOutcome};
 use leasehold_testkit::{Fault, FaultyStore, StoreCall};

@@ -1,7 +1,8 @@
 //! Pure: what the facts of the servers mean together.
 
-use leasehold::store::{exact_span, rough_span};
 use std::time::Duration;
+
+use leasehold::store::{exact_span, rough_span};
 
 use super::restart;
 use super::server::{self, MemberContext};

@@ -1,8 +1,8 @@
 //! Pure: what the facts of one server mean, without the other servers.
 
-use leasehold::store::rough_span;
 use std::time::Duration;
 
+use leasehold::store::rough_span;
 use leasehold::{Error, ErrorKind};
 use leasehold_redis::{Examination, KeyCensus, Need, Persistence, ServerFacts, Transport};
 
