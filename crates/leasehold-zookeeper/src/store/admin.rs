@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use leasehold::clock::BootInstant;
 use leasehold::store::{Admin, BoxFuture, BreakRecord, BrokenLease, Owner};
 use leasehold::{Error, ErrorKind, Key};
 
@@ -80,14 +79,13 @@ impl Inner {
         } else {
             Op::Create(&paths.broken, &bytes, Lifetime::Persistent, self.access())
         };
-        let end = match (record.at_once, found.node.kind) {
-            (false, Kind::Exclusive) => Some(self.lease_end(connection, &found.data).await?),
-            _ => None,
-        };
-        let until = match (end, found.node.kind) {
-            (Some(end), _) => Some(end.until),
-            (None, Kind::Closed { until }) if !record.at_once => Some(until),
-            _ => None,
+        let until = match found.node.kind {
+            _ if record.at_once => None,
+            Kind::Closed { until } => Some(until),
+            // This request may arrive late, but not after the servers ended this session: they round up its timeout.
+            _ => Some(
+                self.lease_end(connection, &found.data).await? + millis(connection.timeout * 2),
+            ),
         };
         let closed = until.map(|until| closed_path(&paths, &found, until));
         let mut parts = vec![note];
@@ -97,13 +95,13 @@ impl Inner {
         }
         match connection.transact(parts).await? {
             Ok(_) => {
-                let until = match end {
-                    Some(end) => self.postpone(connection, &paths, &found, end).await?,
-                    None => until,
+                let until = match (until, found.node.kind) {
+                    (Some(until), Kind::Exclusive) => {
+                        self.shorten(connection, &paths, &found, until).await?
+                    }
+                    (until, _) => until,
                 };
-                let longest = end.map_or(Duration::MAX, |end| end.ttl);
                 let rest = until.and_then(|until| rest(connection, until));
-                let rest = rest.map(|rest| rest.min(longest));
                 Ok(Some(BrokenLease::new(true, rest)))
             }
             Err((0, Code::NO_NODE)) if !has_record => {
@@ -120,29 +118,24 @@ impl Inner {
         }
     }
 
-    /// Moves the end of a lock that was closed just now, if the request to close it took long: its holder may have been renewed
-    /// meanwhile. Returns the end; `None` if the lock is no longer closed.
-    async fn postpone(
+    /// Moves the end of a lock that was closed just now to the latest end of the lease that was broken: it is renewed no more.
+    /// Returns the end; `None` if the lock is no longer closed.
+    async fn shorten(
         &self,
         connection: &Connection,
         paths: &Paths,
         found: &Found,
-        end: LeaseEnd,
+        until: i64,
     ) -> Result<Option<i64>, Error> {
-        let took = self.context.env().clock.now().since(end.asked);
-        // Guards do not use the last tenth of a lease.
-        if took <= end.ttl / 10 {
-            return Ok(Some(end.until));
-        }
-        let until = end.until.saturating_add(millis(took));
-        let before = closed_path(paths, found, end.until);
-        let after = closed_path(paths, found, until);
+        let end = self.lease_end(connection, &found.data).await?;
+        let before = closed_path(paths, found, until);
+        let after = closed_path(paths, found, end);
         let parts = vec![
             Op::Delete(&before, client::ANY),
             self.closed_node(&after, found),
         ];
         match connection.transact(parts).await? {
-            Ok(_) => Ok(Some(until)),
+            Ok(_) => Ok(Some(end)),
             Err((_, Code::NO_NODE | Code::NODE_EXISTS)) => Ok(None),
             Err((_, code)) => Err(refused(&after, code)),
         }
@@ -178,23 +171,12 @@ impl Inner {
         Ok(data.map(|data| Found { owner, node, data }))
     }
 
-    /// Returns when the lease ends at the latest if its holder is renewed now.
-    async fn lease_end(&self, connection: &Connection, data: &[u8]) -> Result<LeaseEnd, Error> {
-        let (now, asked) = self.ask_time(connection).await?;
+    /// Returns when the lease ends if its holder is renewed now, in milliseconds of the leader's clock.
+    async fn lease_end(&self, connection: &Connection, data: &[u8]) -> Result<i64, Error> {
+        let now = self.ask_time(connection).await?;
         let ttl = NodeData::read(data).map_or(connection.timeout, |data| data.ttl());
-        let until = now.saturating_add(millis(ttl));
-        Ok(LeaseEnd { until, asked, ttl })
+        Ok(now.saturating_add(millis(ttl)))
     }
-}
-
-/// The end of a lease that was renewed when the leader was asked for the time.
-#[derive(Clone, Copy, Debug)]
-struct LeaseEnd {
-    /// In milliseconds of the leader's clock.
-    until: i64,
-    /// Before the leader was asked.
-    asked: BootInstant,
-    ttl: Duration,
 }
 
 fn millis(span: Duration) -> i64 {

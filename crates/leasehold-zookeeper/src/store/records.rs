@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::clock::{BootInstant, WallTime};
+use leasehold::clock::WallTime;
 use leasehold::store::{
     BoxFuture, KeptValue, Opened, Pattern, RECORD_MEMORY, Reading, RecordKey, RecordState,
     RecordWrite, Records, Version, WriteOutcome,
@@ -152,18 +152,15 @@ impl Inner {
         self.ask_time(connection).await.map(drop)
     }
 
-    /// Returns the clock of the leader in milliseconds, and an instant before the leader read it.
-    pub(super) async fn ask_time(
-        &self,
-        connection: &Connection,
-    ) -> Result<(i64, BootInstant), Error> {
+    /// Returns the clock of the leader in milliseconds.
+    pub(super) async fn ask_time(&self, connection: &Connection) -> Result<i64, Error> {
         let path = queue::fences(self.root());
         loop {
             let op = Op::SetData(&path, &[], client::ANY);
             match connection.ask(&op, client::stat).await? {
                 Ok(answer) => {
                     connection.learn_leader_clock(answer.value);
-                    return Ok((answer.value.changed_ms, answer.sent));
+                    return Ok(answer.value.changed_ms);
                 }
                 Err(Code::NO_NODE) => {
                     self.ensure_folder(connection, &path, Lifetime::Persistent)

@@ -8,31 +8,34 @@ use leasehold::{LostReason, Mode};
 use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::{Zookeeper, ZookeeperConnection};
 
-use crate::support::{Direct, client, lock, now, pause, until};
+use crate::support::{Direct, client, lock, now, pause, until, until_waiting};
 
-/// Far less than the timeout of the session.
-const TTL: Duration = Duration::from_secs(4);
+/// The requests of the operator take this long, and the holder renews meanwhile.
+const LATE: Duration = Duration::from_millis(700);
 
-/// Each request of the operator arrives late, and the holder renews meanwhile.
-#[tokio::test(flavor = "multi_thread")]
-async fn zookeeper_broken_lock_stays_closed_after_its_last_renewal() {
+/// Breaks the lease of a holder that renews all the time, while another client waits.
+async fn break_late(ttl: Duration) {
     let servers = Zookeeper::start();
     let network = Proxy::to(servers.ports()[0]);
     let operator = client(&servers.url_at([network.port()]));
     assert!(operator.holders("job").await.unwrap().is_empty());
     let holder = Direct::open(&(servers.url() + "?timeout=12s"));
-    let held = holder.acquire("job", TTL).await;
-    network.set(NetworkFault::SlowRequests(Duration::from_millis(700)));
+    let held = holder.acquire("job", ttl).await;
+    let waiting = client(&servers.url());
+    let next = lock(&waiting, "job");
+    let next = spawn(async move { (next.acquire().await, now()) });
+    until_waiting(&waiting, "job", 1).await;
+    network.set(NetworkFault::SlowRequests(LATE));
     let fence = held.fence;
     let breaking = spawn(async move {
         let options = BreakOptions::at_its_end();
         operator.break_lock("job", fence, options).await
     });
     let mut deadline = None;
-    while !breaking.is_finished() {
+    loop {
         let renewing = holder.session.renew(std::slice::from_ref(&held));
         match renewing.await.pop().unwrap() {
-            RenewReply::Renewed(term) => deadline = term.deadline(TTL, Duration::ZERO),
+            RenewReply::Renewed(term) => deadline = term.deadline(ttl, Duration::ZERO),
             RenewReply::Lost(reason) => {
                 assert_eq!(reason, LostReason::Broken);
                 break;
@@ -41,14 +44,24 @@ async fn zookeeper_broken_lock_stays_closed_after_its_last_renewal() {
         }
         pause(20).await;
     }
-    breaking.await.unwrap().unwrap();
-    let next = lock(&client(&servers.url()), "job").acquire().await;
-    let too_early = deadline.unwrap().since(now());
+    let (next, granted) = next.await.unwrap();
+    let too_early = deadline.unwrap().since(granted);
     assert!(
         too_early.is_zero(),
-        "free {too_early:?} before the deadline"
+        "granted {too_early:?} before the deadline"
     );
+    breaking.await.unwrap().unwrap();
     next.unwrap().release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn zookeeper_broken_lock_stays_closed_after_its_last_renewal() {
+    break_late(LATE * 5).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn zookeeper_break_may_arrive_after_a_whole_lease() {
+    break_late(LATE / 2).await;
 }
 
 /// A client of another library waits behind the closed lock, and does not know that it opens by itself.
