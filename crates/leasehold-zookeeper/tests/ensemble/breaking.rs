@@ -11,7 +11,7 @@ use leasehold_testkit::servers::{Zookeeper, ZookeeperConnection};
 use crate::support::{Direct, client, lock, now, pause, until, until_waiting};
 
 /// The requests of the operator take this long, and the holder renews meanwhile.
-const LATE: Duration = Duration::from_millis(700);
+const LATE: Duration = Duration::from_millis(300);
 
 /// Breaks the lease of a holder that renews all the time, while another client waits.
 async fn break_late(ttl: Duration) {
