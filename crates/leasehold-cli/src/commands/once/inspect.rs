@@ -3,7 +3,7 @@
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use leasehold::once::{OnceProgress, OnceResult};
 use leasehold::store::Pattern;
-use leasehold::{ErrorKind, Key};
+use leasehold::{Client, ErrorKind, Key};
 use serde_json::{Value, json};
 
 use crate::commands::once::args::OnceArgs;
@@ -45,50 +45,55 @@ pub(super) fn list(args: &OnceArgs, output: &Output) -> Result<ExitCode, Failure
     let store = OpenStore::open(&choice)?;
     store.print_on_terminal(output);
     let client = store.client();
-    let name = client.to_string();
-    let requests = async {
-        let mut keys = client.list_records(&pattern, args.limit + 1).await?;
-        let more = keys.len() > args.limit;
-        keys.truncate(args.limit);
-        let read = async |key: &Key| {
-            let once = client.once(key.as_str()).retention(args.retain);
-            Ok::<_, Failure>(match once.progress().await {
-                Ok(OnceProgress::Vacant) => None,
-                Ok(progress) if args.json => Some(object(key.as_str(), &name, &progress)),
-                Ok(progress) => Some(format!("{key}: {}\n", text(&progress)).into()),
-                // The record of an election, or of another program.
-                Err(error) if error.kind() == ErrorKind::Corrupt => None,
-                Err(error) => return Err(error.into()),
-            })
-        };
-        let shown = stream::iter(&keys).map(read).buffered(READ_AT_ONCE);
-        let shown: Vec<Option<Value>> = shown.try_collect().await?;
-        Ok::<_, Failure>((shown.into_iter().flatten(), more))
-    };
-    let (requests, more) = runtime()?.block_on(requests)?;
+    let (name, limit) = (client.to_string(), args.limit);
+    let runtime = runtime()?;
+    let mut keys = runtime.block_on(client.list_records(&pattern, limit + 1))?;
+    let more = keys.len() > limit;
+    keys.truncate(limit);
     if args.json {
+        let as_json = |key: &Key, progress: &OnceProgress| object(key.as_str(), &name, progress);
+        let requests = runtime.block_on(requests(args, &client, &keys, as_json))?;
         output::print_json(&json!({
             "store": name,
             "pattern": args.name,
             "more": more,
-            "requests": requests.collect::<Vec<_>>(),
+            "requests": requests,
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut lines: String = requests
-        .filter_map(|line| Some(line.as_str()?.to_owned()))
-        .collect();
+    let line = |key: &Key, progress: &OnceProgress| format!("{key}: {}\n", text(progress));
+    let lines = runtime.block_on(requests(args, &client, &keys, line))?;
+    let mut lines = lines.concat();
     if lines.is_empty() {
         lines += &format!("no request whose key matches {:?}\n", args.name);
     }
     if more {
-        lines += &format!(
-            "more records match; --limit {} leaves them out\n",
-            args.limit
-        );
+        lines += &format!("more records match; --limit {limit} leaves them out\n");
     }
     output::print(&lines)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns what `show` makes of each request among these records.
+async fn requests<T>(
+    args: &OnceArgs,
+    client: &Client,
+    keys: &[Key],
+    show: impl Fn(&Key, &OnceProgress) -> T,
+) -> Result<Vec<T>, Failure> {
+    let read = async |key: &Key| {
+        let once = client.once(key.as_str()).retention(args.retain);
+        match once.progress().await {
+            Ok(OnceProgress::Vacant) => Ok(None),
+            Ok(progress) => Ok(Some(show(key, &progress))),
+            // The record of an election, or of another program.
+            Err(error) if error.kind() == ErrorKind::Corrupt => Ok(None),
+            Err(error) => Err(Failure::from(error)),
+        }
+    };
+    let shown = stream::iter(keys).map(read).buffered(READ_AT_ONCE);
+    let shown: Vec<Option<T>> = shown.try_collect().await?;
+    Ok(shown.into_iter().flatten().collect())
 }
 
 /// Forgets the request, so that the next call runs its command.
