@@ -23,7 +23,6 @@ mod writer;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -168,31 +167,6 @@ impl Output {
         self.writer.clear_status();
     }
 
-    /// Does `work`. Shows `text` as the status line meanwhile, if that takes long.
-    pub(crate) fn with_status_if_slow<T>(&self, text: &'static str, work: impl FnOnce() -> T) -> T {
-        if !self.has_terminal() {
-            return work();
-        }
-        let (working, is_over) = mpsc::channel::<()>();
-        let (showing, is_shown) = mpsc::channel::<()>();
-        let output = self.clone();
-        let started = thread("leasehold-status", move || {
-            if is_over.recv_timeout(SLOW) == Err(RecvTimeoutError::Timeout) {
-                output.show_status(&Message::Notice(text));
-            }
-            drop(showing);
-        });
-        let done = work();
-        drop(working);
-        if started.is_ok() {
-            // Until the thread shows nothing more.
-            let _ = is_shown.recv();
-        }
-        self.clear_status();
-        self.flush();
-        done
-    }
-
     /// Waits until the messages are written, but not long: its reader may be stalled. Call it before
     /// something else writes to stderr, and before the process stops or ends.
     pub(crate) fn flush(&self) {
@@ -200,9 +174,6 @@ impl Output {
         self.writer.flush(FLUSH_MAX);
     }
 }
-
-/// People wait for this long without a word.
-const SLOW: Duration = Duration::from_secs(1);
 
 /// How long the program waits for the reader of stderr.
 const FLUSH_MAX: Duration = Duration::from_secs(1);

@@ -7,6 +7,7 @@ use crate::config;
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
 use crate::output::finding::Verdict;
+use crate::output::message::Message;
 use crate::output::{self, Output, colour};
 use crate::store::address::backend;
 
@@ -14,8 +15,14 @@ use crate::store::address::backend;
 pub(crate) fn doctor(args: &DoctorArgs, output: &Output) -> Result<ExitCode, Failure> {
     let choice = config::choose_store(&args.store, output)?;
     let backend = backend(&choice)?;
-    let text = "checking the store; a server that does not answer takes a few seconds";
-    let report = output.with_status_if_slow(text, || backend.examine())?;
+    if output.has_terminal() {
+        let text = "checking the store; a server that does not answer takes a few seconds";
+        output.show_status(&Message::Notice(text));
+    }
+    let report = backend.examine();
+    output.clear_status();
+    output.flush();
+    let report = report?;
     let printed = if args.json {
         output::print_json(&report.json())
     } else {
