@@ -55,7 +55,7 @@ const CLOSED: [(&str, &[&str]); 3] = [
         "leasehold-quorum",
         &["leasehold-types", "foldhash", "typed-index-collections"],
     ),
-    ("xtask", &[]),
+    ("xtask", &["proc-macro2"]),
 ];
 
 /// Returns the dependencies that the layers forbid, as Cargo resolves them.

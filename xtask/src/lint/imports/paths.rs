@@ -1,4 +1,4 @@
-use super::tokens::{is_in_word, shipped};
+use super::tokens::shipped;
 
 /// A path that a file names, such as `crate::lease::Renewer`.
 #[derive(Debug, PartialEq, Eq)]
@@ -11,8 +11,8 @@ pub(super) struct NamedPath {
 /// Returns the paths that `code` names, except for those that only tests name.
 pub(super) fn paths(code: &str) -> Vec<NamedPath> {
     let tokens = shipped(code);
-    let mut found = Vec::new();
-    let mut rest = tokens.as_slice();
+    let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+    let (mut found, mut rest) = (Vec::new(), tokens.as_slice());
     while let [first, after @ ..] = rest {
         rest = match *first {
             "use" => tree(&[], after, &mut found),
@@ -26,7 +26,7 @@ pub(super) fn paths(code: &str) -> Vec<NamedPath> {
 fn path<'a, 'b>(tokens: &'a [&'b str], found: &mut Vec<NamedPath>) -> &'a [&'b str] {
     let (mut words, mut rest) = (vec![tokens[0]], &tokens[1..]);
     while let ["::", word, after @ ..] = rest
-        && word.starts_with(is_in_word)
+        && word.starts_with(|c: char| c.is_alphanumeric() || c == '_')
     {
         words.push(word);
         rest = after;

@@ -1,3 +1,5 @@
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
+
 /// How the code begins that only tests compile.
 const TESTS: [&[&str]; 2] = [
     &["#", "[", "cfg", "(", "test", ")"],
@@ -5,26 +7,31 @@ const TESTS: [&[&str]; 2] = [
 ];
 
 /// Returns the words and marks of `code`, without comments, literals, and what only tests compile.
-pub(super) fn shipped(code: &str) -> Vec<&str> {
-    let tokens = tokens(code);
-    let mut found = Vec::new();
-    let mut rest = tokens.as_slice();
+pub(super) fn shipped(code: &str) -> Vec<String> {
+    let mut tokens = Vec::new();
+    // The build names a file that is no Rust.
+    flatten(code.parse().unwrap_or_default(), &mut tokens);
+    let (mut found, mut rest) = (Vec::new(), tokens.as_slice());
     while let [first, after @ ..] = rest {
-        if TESTS.iter().any(|start| rest.starts_with(start)) {
+        if TESTS.iter().any(|start| begins(rest, start)) {
             rest = after_item(rest);
         } else {
-            found.push(*first);
+            found.push(first.clone());
             rest = after;
         }
     }
     found
 }
 
+fn begins(tokens: &[String], start: &[&str]) -> bool {
+    tokens.len() >= start.len() && tokens.iter().zip(start).all(|(token, word)| token == word)
+}
+
 /// Returns what follows the item at the beginning.
-fn after_item<'a, 'b>(tokens: &'a [&'b str]) -> &'a [&'b str] {
+fn after_item(tokens: &[String]) -> &[String] {
     let mut depth = 0_usize;
     for (index, token) in tokens.iter().enumerate() {
-        match *token {
+        match token.as_str() {
             "(" | "[" | "{" => depth += 1,
             ")" | "]" | "}" if depth == 0 => return &tokens[index..],
             ")" | "]" => depth -= 1,
@@ -41,77 +48,32 @@ fn after_item<'a, 'b>(tokens: &'a [&'b str]) -> &'a [&'b str] {
     &[]
 }
 
-fn tokens(code: &str) -> Vec<&str> {
-    let mut found = Vec::new();
-    let mut rest = code.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let (length, is_code) = match comment_or_literal(rest, first) {
-            Some(length) => (length, false),
-            None if is_in_word(first) => {
-                let end = rest.find(|c| !is_in_word(c));
-                (end.unwrap_or(rest.len()), true)
+fn flatten(stream: TokenStream, found: &mut Vec<String>) {
+    let mut is_joint = false;
+    for tree in stream {
+        let was_joint = std::mem::take(&mut is_joint);
+        match tree {
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::Brace | Delimiter::None => ("{", "}"),
+                };
+                found.push(open.into());
+                flatten(group.stream(), found);
+                found.push(close.into());
             }
-            None if rest.starts_with("::") => (2, true),
-            None => (first.len_utf8(), true),
-        };
-        let (token, after) = rest.split_at(length);
-        if is_code {
-            found.push(token);
+            TokenTree::Punct(mark) => match found.last_mut() {
+                Some(last) if was_joint && last == ":" && mark.as_char() == ':' => last.push(':'),
+                _ => {
+                    is_joint = mark.spacing() == Spacing::Joint;
+                    found.push(mark.as_char().into());
+                }
+            },
+            TokenTree::Ident(word) => found.push(word.to_string()),
+            TokenTree::Literal(_) => {}
         }
-        rest = after.trim_start();
     }
-    found
-}
-
-pub(super) fn is_in_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
-}
-
-/// Returns the length of the comment or the literal at the beginning, if there is one.
-fn comment_or_literal(rest: &str, first: char) -> Option<usize> {
-    match first {
-        '/' if rest.starts_with("//") => Some(rest.find('\n').unwrap_or(rest.len())),
-        '/' if rest.starts_with("/*") => Some(rest.find("*/").map_or(rest.len(), |end| end + 2)),
-        '\'' => character(rest),
-        '"' | 'b' | 'c' | 'r' => text(rest),
-        _ => None,
-    }
-}
-
-/// Returns the length of a character. `None` for a lifetime.
-fn character(rest: &str) -> Option<usize> {
-    let mut chars = rest.char_indices().skip(1);
-    let (_, first) = chars.next()?;
-    if first == '\\' {
-        // The next one may be a quotation mark that ends nothing.
-        chars.next()?;
-        return chars.find(|(_, c)| *c == '\'').map(|(end, _)| end + 1);
-    }
-    let (end, last) = chars.next()?;
-    (last == '\'').then_some(end + 1)
-}
-
-/// Returns the length of a string of any kind.
-fn text(rest: &str) -> Option<usize> {
-    let prefix = rest.find(|c| !matches!(c, 'b' | 'c' | 'r'))?;
-    if rest[..prefix].ends_with('r') {
-        let marks = rest[prefix..].find(|c| c != '#')?;
-        let start = prefix + marks;
-        let body = rest[start..].strip_prefix('"')?;
-        let close = format!("\"{}", "#".repeat(marks));
-        let end = body
-            .find(&close)
-            .map_or(body.len(), |end| end + close.len());
-        return Some(start + 1 + end);
-    }
-    let body = rest[prefix..].strip_prefix('"')?;
-    let mut is_escaped = false;
-    let end = body.find(|c| {
-        let is_end = c == '"' && !is_escaped;
-        is_escaped = c == '\\' && !is_escaped;
-        is_end
-    });
-    Some(prefix + 1 + end.map_or(body.len(), |end| end + 1))
 }
 
 #[cfg(test)]
