@@ -35,6 +35,7 @@ impl Records for FaultySession {
             Box::pin(async move { of(inner.records())?.read_record(&record).await })
         })
     }
+
     fn list_records<'a>(
         &'a self,
         pattern: &'a Pattern,
