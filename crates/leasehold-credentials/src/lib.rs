@@ -1,5 +1,5 @@
-//! How a client and a server prove who they are: TLS, client certificates, and passwords; and the other parts of the URLs
-//! that Leasehold's stores share.
+//! What Leasehold's stores on servers share. How a client and a server prove who they are: TLS, client certificates, and
+//! passwords. The parts of their URLs. How a client finds a server that answers.
 //!
 //! This is a part of Leasehold's stores. All files may change while a client runs, and
 //! [`TlsClient`] and [`Password`] read them again for each connection.
@@ -9,6 +9,7 @@ mod address;
 mod file;
 mod parameters;
 mod password;
+mod race;
 mod tls;
 
 pub use address::{
@@ -17,4 +18,5 @@ pub use address::{
 };
 pub use parameters::{FileParameters, Login, check_files};
 pub use password::Password;
+pub use race::{ATTEMPT_DELAY, connect, race};
 pub use tls::{TlsClient, TlsFiles, TlsStream, handshake, refusal};
