@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_types::{Error, ErrorKind, LockRequest};
 
-use crate::acquire::{Acquiring, Acquisition, Plain, heartbeat};
+use crate::acquire::{Acquiring, Acquisition, Admitted, Outage, PORTION, Plain, heartbeat};
 use crate::engine::Engine;
 use crate::member::index::MemberIndex;
 use crate::member::{Answered, Task};
@@ -129,10 +129,35 @@ impl Engine {
     }
 
     /// Continues the acquisitions without a majority, after something changed at a member.
-    fn resume_acquisitions(&mut self) {
-        for id in self.acquisitions.ids(Acquiring::is_asking) {
-            self.acquisition(id, Acquisition::resume);
+    pub(crate) fn resume_acquisitions(&mut self) {
+        if self.net.admission.may_resume_all() {
+            let ids = self.acquisitions.ids(Acquiring::is_asking);
+            self.net.admission.resume(ids);
+            self.admit();
         }
+    }
+
+    /// Lets the acquisitions ask whose turn has come.
+    fn admit(&mut self) {
+        let now = self.net.now.instant;
+        if self.net.admission.is_empty() || self.net.admission.is_paused(now) {
+            return;
+        }
+        for _ in 0..PORTION {
+            if !self.net.takes_attempts() {
+                break;
+            }
+            match self.net.admission.next() {
+                Some(Admitted::Resume(id)) => self.acquisition(id, Acquisition::resume),
+                Some(Admitted::ResumeAll) => {
+                    let ids = self.acquisitions.ids(Acquiring::is_asking);
+                    self.net.admission.resume(ids);
+                }
+                Some(Admitted::Begin(id, lock_request)) => self.start_acquire(id, lock_request),
+                None => return,
+            }
+        }
+        self.net.admission.pause(now);
     }
 
     pub(crate) fn dispatch(&mut self, from: &Answered, task: Task, reply: Reply) {
@@ -266,6 +291,7 @@ impl Engine {
 
     /// Sends the requests of the membership, and continues what waits for members.
     pub(crate) fn run_pending(&mut self) {
+        self.admit();
         loop {
             let net = &mut self.net;
             net.send_background();
@@ -276,6 +302,7 @@ impl Engine {
                 }
             }
             if net.membership.take_changed(net.now.instant) {
+                net.outage.as_mut().map(Outage::expire);
                 self.renewals.resume(net);
                 let others = &mut self.acquisitions;
                 self.releases

@@ -54,7 +54,11 @@ impl Engine {
             Operation::Acquire(lock_request) => {
                 self.client
                     .get_or_insert_with(|| Arc::clone(&lock_request.client));
-                self.start_acquire(id, lock_request);
+                if self.net.admission.is_empty() && self.net.takes_attempts() {
+                    self.start_acquire(id, lock_request);
+                } else {
+                    self.net.admission.begin(id, lock_request);
+                }
             }
             Operation::Renew(leases) => {
                 let leases = self.with_permits(leases);
@@ -82,7 +86,9 @@ impl Engine {
     /// acquisition may have left behind. A renewal or a release continues.
     pub fn cancel(&mut self, now: Now, id: OperationId) {
         self.net.now = now;
-        self.acquisition(id, Acquisition::cancel);
+        if !self.net.admission.cancel(id) {
+            self.acquisition(id, Acquisition::cancel);
+        }
         if let Some(operation) = self.records.remove(id) {
             operation.cancel(&mut self.net);
         }
@@ -219,6 +225,9 @@ impl Engine {
                 Timer::Repairs => self.renewals.wake(net),
             }
         }
+        if self.net.take_resume() {
+            self.resume_acquisitions();
+        }
         if self.net.heartbeat.is_due(now.instant) {
             self.send_heartbeats();
         }
@@ -247,7 +256,8 @@ impl Engine {
 
     /// Returns the owner of an acquisition. It changes when a waiter gives a round back.
     pub fn owner_of(&self, id: OperationId) -> Option<Owner> {
-        Some(self.acquisitions.get(id)?.lock_request().owner)
+        let begun = self.acquisitions.get(id).map(Acquiring::lock_request);
+        Some(begun.or_else(|| self.net.admission.request(id))?.owner)
     }
 
     /// Returns whether the engine has nothing left to send or to wait for at members that are connected.

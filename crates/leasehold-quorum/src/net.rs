@@ -7,6 +7,7 @@ use std::time::Duration;
 use foldhash::HashMap;
 use leasehold_types::{BootInstant, Entropy, Key, LockRequest, MemberFailure, Owner, WallTime};
 
+use crate::acquire::{Admission, Outage, WINDOW};
 use crate::ballot::majority;
 use crate::config::{Config, Now};
 use crate::known_locks::{KnownLock, KnownLocks};
@@ -27,6 +28,11 @@ pub(crate) struct Net {
     pub(crate) known_locks: KnownLocks,
     pub(crate) waiters: Waiters,
     pub(crate) heartbeat: Heartbeat,
+    pub(crate) admission: Admission,
+    /// Why no majority has a vote, if it was asked for.
+    pub(crate) outage: Option<Outage>,
+    /// When the acquisitions without a majority look again: votes may return with time alone.
+    resume_at: Option<BootInstant>,
     pub(crate) entropy: Arc<dyn Entropy>,
     timers: BTreeSet<(BootInstant, Timer)>,
     transmits: VecDeque<(Members, RequestId, Request)>,
@@ -99,6 +105,9 @@ impl Net {
             known_locks: KnownLocks::default(),
             waiters: Waiters::default(),
             heartbeat: Heartbeat::default(),
+            admission: Admission::default(),
+            outage: None,
+            resume_at: None,
             entropy,
             timers: BTreeSet::new(),
             transmits: VecDeque::new(),
@@ -258,6 +267,8 @@ impl Net {
             self.membership.next_timeout(),
             self.timers.first().map(|(at, _)| *at),
             self.heartbeat.next(),
+            self.admission.next_timeout(),
+            self.resume_at,
         ];
         members.chain(others.into_iter().flatten()).min()
     }
@@ -328,6 +339,27 @@ impl Net {
                 && membership.lacks_vote(now, *member).is_none()
         };
         self.members.keys().filter(|it| has_vote(it)).count() >= majority(self.members.len())
+    }
+
+    /// Returns whether further acquisitions may ask: all members that are at work have room for requests, and they are a
+    /// majority. Without a majority they ask nothing, and learn why.
+    pub(crate) fn takes_attempts(&mut self) -> bool {
+        let (now, total) = (self.now.instant, self.members.len());
+        let is_at_work = |it: &Member| it.works_until().is_some_and(|until| until > now);
+        let full = || self.members.iter().filter(|it| it.in_flight() >= WINDOW);
+        let has_room = total - full().count() >= majority(total) && !full().any(is_at_work);
+        has_room || !self.has_majority(now)
+    }
+
+    /// Lets the acquisitions without a majority look again at `at`.
+    pub(crate) fn resume_by(&mut self, at: BootInstant) {
+        self.resume_at = Some(self.resume_at.map_or(at, |known| known.min(at)));
+    }
+
+    /// Returns whether the acquisitions without a majority look again now.
+    pub(crate) fn take_resume(&mut self) -> bool {
+        let now = self.now.instant;
+        self.resume_at.take_if(|at| *at <= now).is_some()
     }
 
     /// The round trip to the slowest member of the fastest majority.

@@ -8,7 +8,7 @@ use leasehold_types::{Busy, Error, ErrorKind, LockRequest, Owner};
 use super::state::{Acquisition, MemberState, Phase, Standing, round_timeout};
 use crate::ballot::majority;
 use crate::errors::too_few;
-use crate::member::index::MemberIndex;
+use crate::member::index::Members;
 use crate::membership::Access;
 use crate::messages::{Lease, Requeue};
 use crate::net::{GivenBack, Net};
@@ -27,27 +27,29 @@ impl Acquisition {
             state.ask_at = None;
         }
         let (now, members) = (net.now.instant, self.members.len());
-        let membership = &mut net.membership;
-        let (mut failures, mut pending) = (Vec::new(), 0);
+        let (mut failed, mut pending) = (Members::default(), 0);
         for member in self.members.keys() {
-            match membership.access(now, member, self.began) {
-                Access::Open => failures.extend(membership.lacks_vote(now, member)),
-                Access::Closed => failures.extend(membership.obstacle(now, member)),
+            match net.membership.access(now, member, self.began) {
+                Access::Open if net.membership.counts(member, now, None).is_ok() => {}
+                Access::Open | Access::Closed => failed.insert(member),
                 Access::Pending => pending += 1,
             }
         }
-        if members - failures.len() >= majority(members) {
+        if members - failed.len() >= majority(members) {
             return;
         }
-        let error = too_few(members, pending, failures);
+        let outage = net.outage(failed, pending);
+        let (error, number) = (outage.error.clone(), outage.number);
         if !error.is_retryable() {
             self.withdraw(net);
             return net.finish(self.id, Outcome::Failed(error));
         }
         // Votes may return with time alone.
         let again = error.eligible_after().unwrap_or(PAUSE_MAX);
-        self.members[MemberIndex::FIRST].ask_at = Some(now + again.clamp(PAUSE_MIN, PAUSE_MAX));
-        self.unavailable(net, error);
+        net.resume_by(now + again.clamp(PAUSE_MIN, PAUSE_MAX));
+        if self.reported_outage.replace(number) != Some(number) {
+            net.progress(self.id, Progress::Unavailable(error));
+        }
     }
 
     /// A majority can be asked, but grants nothing at present, for a reason other than a holder.

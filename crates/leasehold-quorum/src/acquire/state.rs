@@ -31,6 +31,8 @@ pub(crate) struct Acquisition {
     pub(super) timer: Option<BootInstant>,
     /// The position that the last busy event reported to the driver, if there was such an event.
     pub(super) reported_busy: Option<Option<u64>>,
+    /// The number of the last outage that it reported to the driver.
+    pub(super) reported_outage: Option<u64>,
     /// When a member first notified this waiter, since the last failed round.
     pub(super) notified_at: Option<BootInstant>,
     /// The permit that the next round prefers.
@@ -129,6 +131,7 @@ impl Acquisition {
             failures: 0,
             timer: None,
             reported_busy: None,
+            reported_outage: None,
             notified_at: None,
             preferred,
         }

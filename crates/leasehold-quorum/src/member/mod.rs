@@ -144,6 +144,12 @@ impl Member {
         self.flights.is_empty()
     }
 
+    /// Returns how many requests have no reply.
+    #[inline]
+    pub(crate) fn in_flight(&self) -> usize {
+        self.flights.len()
+    }
+
     /// Returns what the requests in flight are for.
     pub(crate) fn tasks(&self) -> impl Iterator<Item = &Task> {
         self.flights.iter().map(|flight| &flight.task)

@@ -314,7 +314,7 @@ fn releases_to_a_silent_member_are_limited() {
     assert_eq!(releases, all.len() + 1);
 }
 
-fn still_waits() -> Refusal {
+pub(super) fn still_waits() -> Refusal {
     match busy(1) {
         Reply::Busy(refusal) => refusal,
         _ => unreachable!(),

@@ -1,5 +1,6 @@
 //! The engine's decisions. A test feeds replies by hand, under virtual time.
 
+mod bursts;
 mod confirming;
 mod health;
 mod hot_path;

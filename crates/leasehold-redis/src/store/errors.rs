@@ -1,3 +1,4 @@
+use leasehold::store::MemberFailure;
 use leasehold::{Error, ErrorKind};
 
 use super::RedisStore;
@@ -6,11 +7,12 @@ impl RedisStore {
     /// Returns the error with its members in the order of the store's URLs. The engine reports failures as they
     /// arrive.
     pub(super) fn in_order(&self, error: Error) -> Error {
-        if error.members().len() < 2 {
+        let position = |failure: &MemberFailure| self.member_ids().position(|id| *id == failure.id);
+        if error.members().is_sorted_by_key(position) {
             return error;
         }
         let mut failures = error.members().to_vec();
-        failures.sort_by_key(|failure| self.member_ids().position(|id| *id == failure.id));
+        failures.sort_by_key(position);
         error.with_members(failures)
     }
 }

@@ -1,0 +1,122 @@
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foldhash::HashMap;
+use leasehold_types::{BootInstant, LockRequest};
+
+use crate::operation::OperationId;
+
+/// The acquisitions whose turn to ask has not come, so that a burst neither floods the members nor keeps the client from
+/// renewing leases.
+#[derive(Debug, Default)]
+pub(crate) struct Admission {
+    turns: VecDeque<Turn>,
+    /// The requests of those that have not begun. A cancelled one keeps its turn and has no request.
+    requests: HashMap<OperationId, Arc<LockRequest>>,
+    /// How many turns resume an acquisition.
+    resuming: usize,
+    /// Something changed while they continued, so all of them continue once more.
+    changed_since: bool,
+    /// After a portion, or if the members have no room, the next one has to wait until then.
+    paused_until: Option<BootInstant>,
+}
+
+/// What an acquisition does when its turn comes.
+#[derive(Clone, Copy, Debug)]
+enum Turn {
+    Begin(OperationId),
+    Resume(OperationId),
+}
+
+/// What follows when a turn has come.
+#[derive(Debug)]
+pub(crate) enum Admitted {
+    Begin(OperationId, Arc<LockRequest>),
+    /// Something changed at a member, or time passed.
+    Resume(OperationId),
+    /// The same for all acquisitions without a majority.
+    ResumeAll,
+}
+
+/// How many requests may be in flight at a member before further attempts wait for replies. Members answer in order, so
+/// behind many more of them even a fast member would exceed the limit of a request.
+pub(crate) const WINDOW: usize = 1_024;
+
+/// How many acquisitions continue at once. Between portions, the client renews its leases.
+pub(crate) const PORTION: usize = 1_000;
+
+const PORTION_PAUSE: Duration = Duration::from_millis(5);
+
+impl Admission {
+    /// Lets an acquisition begin when its turn comes.
+    pub(crate) fn begin(&mut self, id: OperationId, lock_request: Arc<LockRequest>) {
+        self.turns.push_back(Turn::Begin(id));
+        self.requests.insert(id, lock_request);
+    }
+
+    /// Returns whether all acquisitions may continue now. If some still have to since the last change, all of them
+    /// continue once more afterwards.
+    pub(crate) fn may_resume_all(&mut self) -> bool {
+        self.changed_since |= self.resuming > 0;
+        !self.changed_since
+    }
+
+    /// Lets acquisitions continue when their turns come.
+    pub(crate) fn resume(&mut self, ids: Vec<OperationId>) {
+        self.resuming = ids.len();
+        self.turns.extend(ids.into_iter().map(Turn::Resume));
+    }
+
+    /// The caller no longer wants it. Returns whether it had not begun.
+    pub(crate) fn cancel(&mut self, id: OperationId) -> bool {
+        self.requests.remove(&id).is_some()
+    }
+
+    /// Returns the request of an acquisition that has not begun.
+    pub(crate) fn request(&self, id: OperationId) -> Option<&Arc<LockRequest>> {
+        self.requests.get(&id)
+    }
+
+    /// Returns whether no acquisition waits for its turn.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.turns.is_empty() && !self.changed_since
+    }
+
+    /// Returns what the acquisition does whose turn it is.
+    pub(crate) fn next(&mut self) -> Option<Admitted> {
+        loop {
+            if self.resuming == 0 && std::mem::take(&mut self.changed_since) {
+                return Some(Admitted::ResumeAll);
+            }
+            match self.turns.pop_front()? {
+                Turn::Resume(id) => {
+                    self.resuming -= 1;
+                    return Some(Admitted::Resume(id));
+                }
+                Turn::Begin(id) => {
+                    if let Some(lock_request) = self.requests.remove(&id) {
+                        return Some(Admitted::Begin(id, lock_request));
+                    }
+                }
+            }
+        }
+    }
+
+    /// A portion continued, or the members have no room.
+    pub(crate) fn pause(&mut self, now: BootInstant) {
+        self.paused_until = Some(now + PORTION_PAUSE);
+    }
+
+    /// Returns whether the pause after the last portion lasts.
+    pub(crate) fn is_paused(&mut self, now: BootInstant) -> bool {
+        self.paused_until.take_if(|until| *until <= now);
+        self.paused_until.is_some()
+    }
+
+    /// Returns when the next portion may continue.
+    pub(crate) fn next_timeout(&self) -> Option<BootInstant> {
+        self.paused_until
+    }
+}
