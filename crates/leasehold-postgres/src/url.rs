@@ -30,13 +30,13 @@ const SHAPE: &str = "postgres://[user[:password]@]host[:port][/database][?schema
 pub(crate) const SCHEMA: &str = "leasehold";
 
 /// What every connection sets. A statement that outlives its client must end soon, and the functions rely on a new
-/// snapshot for each statement. An acknowledged grant must survive a crash of the server.
+/// snapshot for each statement. An acknowledged grant must survive a crash of the server. Whether a session may write is the
+/// decision of the administrator, so `default_transaction_read_only` is not here.
 ///
 /// Each lookup has an index. But a queue that changes often has few rows among many dead ones, and the server may keep the
 /// plan from when a scan of the whole table was cheap. The apparent cost of a scan without an index would make the server compile it.
-const SESSION: [(&str, &str); 8] = [
+const SESSION: [(&str, &str); 7] = [
     ("default_transaction_isolation", "read committed"),
-    ("default_transaction_read_only", "off"),
     ("synchronous_commit", "on"),
     ("lock_timeout", "100ms"),
     ("statement_timeout", "5s"),

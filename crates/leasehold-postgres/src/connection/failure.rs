@@ -28,10 +28,12 @@ pub(crate) fn of_connecting(error: tokio_postgres::Error) -> Error {
     }
 }
 
-/// Whether the connection can no longer be used.
+/// Whether the next request needs another connection: this one is broken, or another server may accept writes.
 pub(crate) fn ends_connection(error: &tokio_postgres::Error) -> bool {
-    let severity = error.as_db_error().map(DbError::parsed_severity);
-    severity.is_none_or(|severity| severity != Some(Severity::Error))
+    error.as_db_error().is_none_or(|answer| {
+        answer.parsed_severity() != Some(Severity::Error)
+            || *answer.code() == SqlState::READ_ONLY_SQL_TRANSACTION
+    })
 }
 
 /// Whether another transaction holds the row for longer than a request waits.
@@ -78,7 +80,8 @@ fn of_answer(answer: &DbError) -> Error {
         )),
         code if *code == SqlState::READ_ONLY_SQL_TRANSACTION => unreachable(
             "the server is a standby, or read-only; give the address of the primary".into(),
-        ),
+        )
+        .with_not_ready(),
         code if *code == SqlState::LOCK_NOT_AVAILABLE => row_in_use(),
         code if *code == SqlState::CANNOT_CONNECT_NOW
             || *code == SqlState::TOO_MANY_CONNECTIONS =>

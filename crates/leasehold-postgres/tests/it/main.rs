@@ -5,6 +5,7 @@ mod holds;
 mod late;
 mod login;
 mod pooler;
+mod read_only;
 mod schema;
 mod support;
 mod tables;
