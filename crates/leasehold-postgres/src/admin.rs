@@ -22,8 +22,8 @@ impl Admin for PostgresSession {
         Box::pin(async move {
             let text = client_text::break_record(record)?;
             let (key, owner) = (key.as_str(), record.owner.to_string());
-            let asking = self.leases().ask(LockRequest::LIMIT_MAX, async |link| {
-                let sql = sql_in(self.leases().schema(), BREAK);
+            let asking = self.ask(LockRequest::LIMIT_MAX, async |link| {
+                let sql = sql_in(self.schema(), BREAK);
                 let parameters: &[(&(dyn tokio_postgres::types::ToSql + Sync), Type)] = &[
                     (&key, Type::TEXT),
                     (&owner, Type::TEXT),
@@ -41,8 +41,8 @@ impl Admin for PostgresSession {
     fn last_break<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Option<BreakRecord>, Error>> {
         Box::pin(async move {
             let key = key.as_str();
-            let asking = self.leases().ask(LockRequest::LIMIT_MAX, async |link| {
-                let sql = sql_in(self.leases().schema(), LAST);
+            let asking = self.ask(LockRequest::LIMIT_MAX, async |link| {
+                let sql = sql_in(self.schema(), LAST);
                 link.client
                     .query_typed_opt(&sql, &[(&key, Type::TEXT)])
                     .await

@@ -69,8 +69,8 @@ impl Inspection for PostgresSession {
 impl PostgresSession {
     /// Runs a query that changes nothing, with one text as its parameter.
     pub(crate) async fn rows(&self, sql: &str, parameter: &str) -> Result<Vec<Row>, Error> {
-        let asking = self.leases().ask(LockRequest::LIMIT_MAX, async |link| {
-            let sql = sql_in(self.leases().schema(), sql);
+        let asking = self.ask(LockRequest::LIMIT_MAX, async |link| {
+            let sql = sql_in(self.schema(), sql);
             link.client
                 .query_typed(&sql, &[(&parameter, Type::TEXT)])
                 .await

@@ -101,8 +101,8 @@ impl PostgresSession {
         sql: &str,
         parameters: &[(&(dyn ToSql + Sync), Type)],
     ) -> Result<Option<Row>, Error> {
-        let asking = self.leases().ask(LockRequest::LIMIT_MAX, async |link| {
-            let sql = sql_in(self.leases().schema(), sql);
+        let asking = self.ask(LockRequest::LIMIT_MAX, async |link| {
+            let sql = sql_in(self.schema(), sql);
             link.client.query_typed_opt(&sql, parameters).await
         });
         asking.await

@@ -5,54 +5,51 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
+use futures_util::FutureExt as _;
+use futures_util::future::{Shared, try_join_all};
 use leasehold::clock::within;
 use leasehold::store::{LockRequest, SessionContext, background, exact_span, locked};
 use leasehold::{Error, ErrorKind};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
-use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::connect::{Driver, Place};
 use crate::connection::{failure, pooler};
 use crate::schema;
-use crate::session::requests::column;
+use crate::session::requests::{STATEMENTS, column};
 use crate::session::waits::Waits;
 
 /// A connection that several requests use at once. The server answers them in order.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) client: Client,
-    /// The statements that its purpose prepares.
+    /// [`STATEMENTS`], prepared.
     pub(crate) statements: Vec<Statement>,
     closed: CancellationToken,
 }
 
-/// What a connection is for.
+/// The channel of notifications, and the waits that hear them.
 #[derive(Clone, Debug)]
-pub(crate) struct Purpose {
-    /// The statements to prepare: each with the types of its parameters.
-    pub(crate) statements: &'static [(&'static str, &'static [Type])],
-    /// The channel of notifications, and the waits that hear them.
-    pub(crate) inbox: Option<(String, Arc<Waits>)>,
-}
+pub(crate) struct Inbox(pub(crate) String, pub(crate) Arc<Waits>);
 
 /// The place of a connection, which is opened when it is needed, and again once it is broken.
 #[derive(Debug)]
 pub(crate) struct Slot {
     place: Arc<Place>,
     context: SessionContext,
-    purpose: Purpose,
+    inbox: Option<Inbox>,
     /// The runtime that drives the connection; `None` for that of the client's thread.
     runtime: Option<Handle>,
     /// Whether that runtime cannot drive a connection.
     is_refused: AtomicBool,
     current: Mutex<Option<Arc<Link>>>,
-    /// Held by the task that connects. The others wait for it.
-    connecting: tokio::sync::Mutex<()>,
+    /// The connection that is being opened. All requests share its outcome.
+    connecting: Mutex<Option<Connecting>>,
 }
+
+type Connecting = Shared<oneshot::Receiver<Result<Arc<Link>, Error>>>;
 
 /// How long the server may take to accept a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -64,17 +61,17 @@ impl Slot {
     pub(crate) fn new(
         place: Arc<Place>,
         context: SessionContext,
-        purpose: Purpose,
+        inbox: Option<Inbox>,
         runtime: Option<Handle>,
     ) -> Arc<Self> {
         Arc::new(Self {
             place,
             context,
-            purpose,
+            inbox,
             runtime,
             is_refused: AtomicBool::new(false),
             current: Mutex::default(),
-            connecting: tokio::sync::Mutex::default(),
+            connecting: Mutex::default(),
         })
     }
 
@@ -118,22 +115,36 @@ impl Slot {
         if let Some(link) = self.open_link() {
             return Ok(link);
         }
-        // A task, since a caller with little time would never see a connection that takes long.
-        if let Ok(answer) = self.spawn_connecting().await {
+        let connecting = self.connecting();
+        if let Ok(answer) = connecting.clone().await {
             return answer;
         }
-        // The runtime of a caller may have no I/O.
+        // The runtime of a caller may have ended, or have no I/O.
         self.is_refused.store(true, Ordering::Relaxed);
+        locked(&self.connecting).take_if(|current| current.ptr_eq(&connecting));
         let ended = |_| Err(Error::new(ErrorKind::Closed, "the client has ended"));
-        self.spawn_connecting().await.unwrap_or_else(ended)
+        self.connecting().await.unwrap_or_else(ended)
     }
 
-    fn spawn_connecting(self: &Arc<Self>) -> oneshot::Receiver<Result<Arc<Link>, Error>> {
+    /// Opens the connection in a task, since a caller with little time would never see a connection that takes long.
+    fn connecting(self: &Arc<Self>) -> Connecting {
+        let mut connecting = locked(&self.connecting);
+        if let Some(connecting) = &*connecting {
+            return connecting.clone();
+        }
         let (slot, (tell, told)) = (Arc::clone(self), oneshot::channel());
+        let told = connecting.insert(told.shared()).clone();
         self.spawn(async move {
-            let _ = tell.send(slot.link_or_connect().await);
+            let answer = slot.connect_in_time().await;
+            *locked(&slot.connecting) = None;
+            let _ = tell.send(answer);
         });
         told
+    }
+
+    /// Returns whether it has a connection, after opening one if that takes no longer than `limit`.
+    pub(crate) async fn opens_within(self: &Arc<Self>, limit: Duration) -> bool {
+        matches!(self.in_time(limit, self.link()).await, Some(Ok(_)))
     }
 
     /// Returns whether it has a connection now.
@@ -152,18 +163,8 @@ impl Slot {
         }
     }
 
-    /// The schema with the tables.
-    pub(crate) fn schema(&self) -> &str {
-        &self.place.settings.schema
-    }
-
-    async fn link_or_connect(&self) -> Result<Arc<Link>, Error> {
-        let _turn = self.connecting.lock().await;
-        if let Some(link) = self.open_link() {
-            return Ok(link);
-        }
-        let connecting = self.in_time(CONNECT_MAX, self.connect());
-        let connected = connecting.await;
+    async fn connect_in_time(&self) -> Result<Arc<Link>, Error> {
+        let connected = self.in_time(CONNECT_MAX, self.connect()).await;
         let link = connected.unwrap_or_else(|| Err(no_connection(CONNECT_MAX)))?;
         let link = Arc::new(link);
         *locked(&self.current) = Some(Arc::clone(&link));
@@ -173,12 +174,8 @@ impl Slot {
     async fn connect(&self) -> Result<Link, Error> {
         let (client, driver) = self.place.connect().await?;
         let closed = CancellationToken::new();
-        let inbox = self
-            .purpose
-            .inbox
-            .as_ref()
-            .map(|(_, waits)| Arc::clone(waits));
-        self.spawn(drive(driver, closed.clone(), inbox));
+        let waits = self.inbox.as_ref().map(|Inbox(_, waits)| Arc::clone(waits));
+        self.spawn(drive(driver, closed.clone(), waits));
         match self.prepare(&client).await {
             Ok(statements) => Ok(Link {
                 client,
@@ -196,14 +193,13 @@ impl Slot {
     async fn prepare(&self, client: &Client) -> Result<Vec<Statement>, Error> {
         let schema = self.place.settings.schema.as_str();
         let version = schema::sql_in(schema, VERSION_AND_SETTINGS);
-        let statements = self.purpose.statements.iter();
-        let statements = statements.map(async |(sql, types)| {
+        let statements = STATEMENTS.iter().map(async |(sql, types)| {
             let sql = schema::sql_in(schema, sql);
             client.prepare_typed(&sql, types).await
         });
         let listening = async {
-            match &self.purpose.inbox {
-                Some((channel, _)) => client.batch_execute(&format!("listen {channel}")).await,
+            match &self.inbox {
+                Some(Inbox(channel, _)) => client.batch_execute(&format!("listen {channel}")).await,
                 None => Ok(()),
             }
         };

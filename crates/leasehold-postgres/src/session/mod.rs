@@ -19,9 +19,10 @@ use tokio_util::task::TaskTracker;
 use crate::client_text;
 use crate::connection::connect::Place;
 use crate::connection::failure;
-use link::{Purpose, Slot};
+use link::{Inbox, Link, Slot};
 use requests::{
-    ATTEMPTS, Answer, LEASES, answer, column, micros, mode_number, released, renewal, unexpected,
+    ACQUIRE, Answer, RELEASE, RENEW, answer, column, micros, mode_number, released, renewal,
+    unexpected,
 };
 use waits::{HandOver, Wait, Waits};
 
@@ -34,9 +35,11 @@ struct Inner {
     /// For attempts, which may wait for a row, for notifications, and for the first try of a release.
     attempts: PerRuntime<Slot>,
     place: Arc<Place>,
-    on_attempts: Purpose,
+    inbox: Inbox,
     /// For all the rest: nothing on it waits for long.
     leases: Arc<Slot>,
+    /// The connection of attempts that does the work of `leases` while the server has no room for that one.
+    spare: Mutex<Option<Arc<Slot>>>,
     waits: Arc<Waits>,
     /// The owners that hold, and all of whose requests were answered: nothing of them can arrive late.
     settled: Mutex<HashSet<Owner>>,
@@ -53,21 +56,16 @@ impl PostgresSession {
     pub(crate) fn new(place: &Arc<Place>, context: SessionContext) -> Self {
         let waits = Arc::new(Waits::default());
         let channel = format!("leasehold_{}", context.client().id);
-        let purpose = |statements, inbox| Purpose { statements, inbox };
-        let attempts = purpose(ATTEMPTS, Some((channel, Arc::clone(&waits))));
-        let leases = purpose(LEASES, None);
+        let inbox = Inbox(channel, Arc::clone(&waits));
+        let slot = |inbox| Slot::new(Arc::clone(place), context.clone(), inbox, None);
         let releases = TaskTracker::new();
         releases.close();
         Self(Arc::new(Inner {
-            attempts: PerRuntime::new(Slot::new(
-                Arc::clone(place),
-                context.clone(),
-                attempts.clone(),
-                None,
-            )),
+            attempts: PerRuntime::new(slot(Some(inbox.clone()))),
             place: Arc::clone(place),
-            on_attempts: attempts,
-            leases: Slot::new(Arc::clone(place), context.clone(), leases, None),
+            inbox,
+            leases: slot(None),
+            spare: Mutex::default(),
             waits,
             settled: Mutex::default(),
             releases,
@@ -79,14 +77,49 @@ impl PostgresSession {
     fn attempts(&self) -> Arc<Slot> {
         let open = |runtime| {
             let (place, context) = (Arc::clone(&self.0.place), self.0.context.clone());
-            Slot::new(place, context, self.0.on_attempts.clone(), Some(runtime))
+            Slot::new(place, context, Some(self.0.inbox.clone()), Some(runtime))
         };
         self.0.attempts.here(open, Slot::is_open)
     }
 
-    /// The connection for requests that do not wait for a lock.
-    pub(crate) fn leases(&self) -> &Arc<Slot> {
-        &self.0.leases
+    /// The schema with the tables.
+    pub(crate) fn schema(&self) -> &str {
+        &self.0.place.settings.schema
+    }
+
+    /// Asks for something that does not wait for a lock.
+    pub(crate) async fn ask<T>(
+        &self,
+        limit: Duration,
+        work: impl AsyncFnOnce(&Link) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, Error> {
+        self.leases(limit).await.ask(limit, work).await
+    }
+
+    async fn leases(&self, limit: Duration) -> Arc<Slot> {
+        let leases = &self.0.leases;
+        if !leases.is_open() {
+            let spare = locked(&self.0.spare).clone();
+            if let Some(spare) = spare.filter(|spare| spare.is_open()) {
+                if !leases.opens_within(limit / 2).await {
+                    return spare;
+                }
+                *locked(&self.0.spare) = None;
+            }
+        }
+        Arc::clone(leases)
+    }
+
+    /// Makes sure that a lease can be renewed, before anybody relies on it. If the server has no room for one more connection,
+    /// that of the attempts renews, too.
+    async fn prepare_renewals(&self, attempts: &Arc<Slot>, limit: Duration) {
+        let is_prepared = self.0.leases.is_open()
+            || locked(&self.0.spare)
+                .as_ref()
+                .is_some_and(|spare| Arc::ptr_eq(spare, attempts));
+        if !is_prepared && !self.0.leases.opens_within(limit / 2).await {
+            *locked(&self.0.spare) = Some(Arc::clone(attempts));
+        }
     }
 
     /// Asks for the lock until it is granted, unless the request does not wait. The place in the queue is that of the
@@ -111,6 +144,7 @@ impl PostgresSession {
                 Ok(Answer::Busy(busy)) => {
                     has_place |= request.is_queued();
                     progress.busy(busy.clone());
+                    self.prepare_renewals(attempts, request.limit()).await;
                     let granted = match &wait {
                         Some(wait) => self.pause(request, wait, &busy).await,
                         None => {
@@ -139,6 +173,7 @@ impl PostgresSession {
         if is_settled {
             locked(&self.0.settled).insert(request.owner);
         }
+        self.prepare_renewals(attempts, request.limit()).await;
         let term = Term::new(granted.since, request.ttl);
         Ok(Grant::new(granted.fence, term))
     }
@@ -178,7 +213,8 @@ impl PostgresSession {
                 &request.waits,
                 &request.barges,
             ];
-            match link.client.query_one(&link.statements[1], parameters).await {
+            let statement = &link.statements[ACQUIRE];
+            match link.client.query_one(statement, parameters).await {
                 Err(error) if failure::is_row_in_use(&error) => Ok(None),
                 answer => answer.map(Some),
             }
@@ -197,8 +233,9 @@ impl PostgresSession {
     ) -> Result<ReleaseReply, Error> {
         let end = self.now() + request.ttl;
         loop {
-            let asking = self.release_once(&self.0.leases, request, request.limit(), is_settled);
-            match asking.await {
+            let limit = request.limit();
+            let slot = self.leases(limit).await;
+            match self.release_once(&slot, request, limit, is_settled).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) if self.now() > end || !error.is_retryable() => {
                     return Err(error.with_unknown_effect());
@@ -220,7 +257,7 @@ impl PostgresSession {
         let client = self.0.context.client().id.to_string();
         let since = self.now();
         let asking = slot.ask(limit, async |link| {
-            let statement = &link.statements[0];
+            let statement = &link.statements[RELEASE];
             link.client
                 .query_one(statement, &[&key, &owner, &client, &is_settled])
                 .await
@@ -252,8 +289,8 @@ impl PostgresSession {
         let modes: Vec<i32> = requests.clone().map(|it| mode_number(it.mode)).collect();
         let ttls: Vec<i64> = requests.clone().map(|it| micros(it.ttl)).collect();
         let limit = requests.map(LockRequest::limit).max();
-        let asking = self.0.leases.ask(limit.unwrap_or_default(), async |link| {
-            let statement = &link.statements[1];
+        let asking = self.ask(limit.unwrap_or_default(), async |link| {
+            let statement = &link.statements[RENEW];
             link.client
                 .query_one(statement, &[&keys, &owners, &modes, &ttls])
                 .await

@@ -16,15 +16,10 @@ pub(crate) enum Answer {
     Busy(Busy),
 }
 
-const ACQUIRE: &str = "select leasehold.acquire($1, $2, $3, $4, $5, $6, $7, $8)";
-const RELEASE: &str = "select leasehold.release($1, $2, $3, $4)";
-const RENEW: &str = "select leasehold.renew($1, $2, $3, $4)";
-
-/// The statements of the two connections, in the order of [`Link::statements`](crate::session::link::Link::statements).
-pub(crate) const ATTEMPTS: &[(&str, &[Type])] = &[
-    (RELEASE, RELEASED),
+/// What each connection prepares, with the types of the parameters.
+pub(crate) const STATEMENTS: [(&str, &[Type]); 3] = [
     (
-        ACQUIRE,
+        "select leasehold.acquire($1, $2, $3, $4, $5, $6, $7, $8)",
         &[
             Type::TEXT,
             Type::TEXT,
@@ -36,11 +31,8 @@ pub(crate) const ATTEMPTS: &[(&str, &[Type])] = &[
             Type::BOOL,
         ],
     ),
-];
-pub(crate) const LEASES: &[(&str, &[Type])] = &[
-    (RELEASE, RELEASED),
     (
-        RENEW,
+        "select leasehold.renew($1, $2, $3, $4)",
         &[
             Type::TEXT_ARRAY,
             Type::TEXT_ARRAY,
@@ -48,9 +40,16 @@ pub(crate) const LEASES: &[(&str, &[Type])] = &[
             Type::INT8_ARRAY,
         ],
     ),
+    (
+        "select leasehold.release($1, $2, $3, $4)",
+        &[Type::TEXT, Type::TEXT, Type::TEXT, Type::BOOL],
+    ),
 ];
 
-const RELEASED: &[Type] = &[Type::TEXT, Type::TEXT, Type::TEXT, Type::BOOL];
+/// The statements by their places in [`STATEMENTS`].
+pub(crate) const ACQUIRE: usize = 0;
+pub(crate) const RENEW: usize = 1;
+pub(crate) const RELEASE: usize = 2;
 
 /// Reads what `leasehold.acquire` returns.
 pub(crate) fn answer(text: &str, request: &LockRequest) -> Result<Answer, Error> {
