@@ -1,4 +1,4 @@
-use crate::{Holder, Key, MemberFailure};
+use crate::{Error, Holder, Key, MemberFailure};
 
 /// The held locks found by one pass over a whole store. The pass takes time and is no snapshot: it may
 /// see a lock that changes hands meanwhile before or after the change.
@@ -13,6 +13,8 @@ pub struct LockListing {
     pub members: usize,
     /// The members that did not answer.
     pub failures: Vec<MemberFailure>,
+    /// Why parts of the store could not be read, such as a lock file of another user. The listing lacks their locks.
+    pub unreadable: Vec<Error>,
 }
 
 impl LockListing {
@@ -23,7 +25,15 @@ impl LockListing {
             more,
             members: 1,
             failures: Vec::new(),
+            unreadable: Vec::new(),
         }
+    }
+
+    /// Returns the same listing, which lacks what could not be read.
+    #[must_use]
+    pub fn with_unreadable(mut self, unreadable: Vec<Error>) -> Self {
+        self.unreadable = unreadable;
+        self
     }
 
     /// Returns whether a majority of the members answered. Otherwise the listing is what the other members know: a lock

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 use tracing::Span;
 
@@ -25,6 +26,8 @@ pub(crate) struct ClientContext {
     pub(crate) env: Env,
     pub(crate) info: Arc<ClientInfo>,
     pub(crate) metrics: Arc<ClientMetrics>,
+    /// Notified by a session that suspects a loss.
+    pub(super) renew_now: Arc<Notify>,
     /// Attempts, releases and clean-ups in progress.
     pub(crate) shutdown_tracker: TaskTracker,
     /// Whether the store has ever decided an attempt of this client, or answered that it is not ready. If so, its
@@ -43,6 +46,7 @@ impl ClientContext {
         let info = Arc::new(info);
         let context = SessionContext::of_client(env.clone(), Arc::clone(&info), runtime);
         Self {
+            renew_now: Arc::clone(context.renewal_request()),
             session: store.open(context),
             guarantees: store.guarantees(),
             terms: store.terms(),

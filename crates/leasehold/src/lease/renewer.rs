@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tracing::{Instrument as _, Span};
 
 use super::client_context::ClientContext;
@@ -45,6 +45,8 @@ pub(crate) struct Renewer {
     env: Env,
     metrics: Arc<ClientMetrics>,
     commands: mpsc::UnboundedReceiver<RenewerCommand>,
+    /// Notified when the session suspects a loss.
+    renew_now: Arc<Notify>,
     /// The new leases, which the renewer does not renew yet.
     new_leases: Arc<NewLeases>,
     kept: HashMap<u64, Renewed>,
@@ -94,6 +96,7 @@ impl Renewer {
             env: context.env.clone(),
             metrics: Arc::clone(&context.metrics),
             commands,
+            renew_now: Arc::clone(&context.renew_now),
             new_leases,
             kept: HashMap::new(),
             timers: Timers::default(),
@@ -108,6 +111,7 @@ impl Renewer {
             let first = self.timers.first();
             let next = first.into_iter().chain(self.new_leases.due()).min();
             let clock = Arc::clone(&self.env.clock);
+            let renew_now = Arc::clone(&self.renew_now);
             let alarm = async {
                 match next {
                     Some(at) => clock.sleep_until(at).await,
@@ -125,6 +129,7 @@ impl Renewer {
                     Some(RenewerCommand::Forget(id)) => self.forget(id),
                     None => return,
                 },
+                () = renew_now.notified() => self.renew_all(),
                 Some(batch) = self.renewals.next() => self.settle(batch),
             }
         }
@@ -206,6 +211,23 @@ impl Renewer {
                 kept.schedule(id, &mut self.timers);
             }
         }
+        self.renew_in_batches(now, renewable);
+    }
+
+    /// Renews all leases, also those of which a renewal is in progress: its answer may be older than the suspicion.
+    fn renew_all(&mut self) {
+        let now = self.env.clock.now();
+        for lease in self.new_leases.take_all() {
+            self.keep(lease);
+        }
+        let kept = self.kept.iter_mut();
+        let kept = kept.filter(|(_, kept)| !kept.lease.is_over());
+        let due = kept.map(|(id, kept)| kept.begin_renewal(*id, &mut self.timers));
+        let due = due.collect();
+        self.renew_in_batches(now, due);
+    }
+
+    fn renew_in_batches(&mut self, now: BootInstant, mut renewable: Vec<Due>) {
         while !renewable.is_empty() {
             let rest = renewable.split_off(renewable.len().min(BATCH_MAX));
             self.renew(now, std::mem::replace(&mut renewable, rest));

@@ -54,7 +54,7 @@ pub trait Inspection: Send + Sync {
     /// # Errors
     ///
     /// A store that does not answer, or all its members. If fewer than a majority answer, the listing names the members
-    /// that did not.
+    /// that did not. It also names what could not be read, if the store could read the rest.
     ///
     /// # Cancel safety
     ///

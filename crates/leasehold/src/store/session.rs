@@ -3,7 +3,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::{
     AcquireError, Admin, Grant, Health, Held, Inspection, LockRequest, Progress, Records,
@@ -173,6 +173,7 @@ pub struct SessionContext {
     client: Arc<ClientInfo>,
     /// `None` if the thread of the client could not be started. The client then calls nothing.
     runtime: Option<Handle>,
+    renew_now: Arc<Notify>,
 }
 
 impl SessionContext {
@@ -186,7 +187,18 @@ impl SessionContext {
             env,
             client,
             runtime,
+            renew_now: Arc::default(),
         }
+    }
+
+    /// Makes the client renew all its leases now. A session calls it when it suspects that one of them is lost.
+    pub fn renew_now(&self) {
+        self.renew_now.notify_one();
+    }
+
+    /// Returns the notification of [`renew_now`](Self::renew_now).
+    pub(crate) fn renewal_request(&self) -> &Arc<Notify> {
+        &self.renew_now
     }
 
     /// Returns the clock and the random numbers to use.
