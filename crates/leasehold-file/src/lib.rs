@@ -34,16 +34,20 @@
 //! The store removes no lock file by itself, because a file keeps the counter of its key. [`FileStore::remove_unused`]
 //! removes those that were not used for long. You can safely remove the file of a free lock: the client's wall
 //! clock carries the fences on. You can also create an empty file
-//! of the right name ([`FileStore::lock_file`]), as `flock(1)` does. Removing the file of a *held* lock
-//! takes the lock away from its holder, which learns of the loss at its next renewal.
+//! of the right name ([`FileStore::lock_file`]), as `flock(1)` does. Removing or replacing the file of a *held* lock
+//! takes the lock away from its holder. The kernel notifies the holder, which is lost a moment later. Without
+//! notifications, it learns of the loss at its next renewal. Until then, two clients hold the lock.
 //!
 //! # Waiting
 //!
-//! A waiter keeps the lock file open, and the kernel notifies it (`inotify(7)`) when a process closes the
-//! file. A release, the death of a holder and the end of `flock(1)` all do that. The waiter then tries to
-//! take the lock. It never queues for `flock` in the kernel: such a wait blocks a thread that cannot be
-//! called back, and that would take the lock for a waiter that is gone. So **waiters are served in no
-//! order**: the kernel notifies all of them at once, and the first one to try wins.
+//! The waiters of one client form a queue for each lock and mode, which keeps the lock file open. The kernel
+//! notifies the queue (`inotify(7)`) when a process closes the file. A release, the death of a holder and the
+//! end of `flock(1)` all do that. The client's thread then tries to take the lock for the first waiter. If the
+//! waiter does not take the lock within a second, because nothing polls it, the lock passes to the next one.
+//!
+//! A queue never waits for `flock` in the kernel: such a wait blocks a thread that cannot be called back, and
+//! that would take the lock for a waiter that is gone. So **waiters are served in no order**: the kernel
+//! notifies all queues at once, and the first one to try wins.
 //!
 //! There is one exception: a request that shares the lock or takes a permit yields to a writer that waits for
 //! the exclusive lock. It lets one writer pass, and then competes like the others. So neither side keeps
@@ -53,15 +57,16 @@
 //! - When an exclusive holder [lets others share the lock](leasehold::store::Session::renew), it closes the file once to
 //!   notify them.
 //! - A holder can give a lock back without a close (`LOCK_UN` alone, or a descriptor that a child keeps
-//!   open). Waiters find such a lock within two seconds, because each of them also tries at random every one
+//!   open). Waiters find such a lock within two seconds, because each queue also tries at random every one
 //!   to two seconds. The same applies to a lock directory that is moved away with its files.
-//! - A process that keeps opening and closing a lock file wakes its waiters each time. Each of them then
+//! - A process that keeps opening and closing a lock file wakes its waiters each time. Each queue then
 //!   tries at most a hundred times a second.
 //! - If the kernel has no room for another inotify instance or watch
-//!   (`fs.inotify.max_user_instances`, `max_user_watches`), waiters poll at random every 10 to 50 ms,
+//!   (`fs.inotify.max_user_instances`, `max_user_watches`), queues poll at random every 10 to 50 ms,
 //!   and the store logs a warning once. The kernel notifies them again as soon as it has room.
-//! - Beyond 256 waiters of one store, further waiters also poll, so that a process does not run out of
-//!   descriptors. Writers then take the places of requests that yield to them.
+//! - A client keeps at most 256 files open for its queues, a quarter of them for writers alone, so that a process
+//!   does not run out of descriptors. The other queues take turns to open their file and try, a few hundred times a
+//!   second together.
 //! - If a waiting writer does not take the free lock, because its process is stopped, other waiters pass it
 //!   over once the lock has been free for a second. For requests that do not wait, the lock is busy until the
 //!   writer continues or ends.

@@ -45,7 +45,7 @@ pub struct DirectoryFacts {
     pub room: Result<(u64, u64), Error>,
     /// How many lock files there are, and how many of these locks are held.
     pub locks: Result<(usize, usize), Error>,
-    /// The names of unusable lock files: they are damaged, or not regular files.
+    /// The names of unusable lock files: they are damaged, not readable, or not regular files.
     pub damaged: Vec<String>,
 }
 
@@ -154,14 +154,13 @@ fn count(directory: &Directory, damaged: &mut Vec<String>) -> Result<(usize, usi
         };
         files += 1;
         let path = directory.path().join(name);
-        if is_damaged(&path, key.as_ref())
-            .map_err(|error| crate::failure::failed("look into the lock file", &path, error))?
-        {
+        // A file that cannot be read, perhaps of another user, is of no use either.
+        if is_damaged(&path, key.as_ref()).unwrap_or(true) {
             damaged.push(name.to_owned());
         }
     }
-    let held = listing::held_keys(directory, "")?.len();
-    Ok((files, held))
+    let (held, _) = listing::held_keys(directory, "")?;
+    Ok((files, held.len()))
 }
 
 /// Returns whether no lock can be acquired with this file. A file of a later version is not damaged.

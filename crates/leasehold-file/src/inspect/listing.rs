@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
+use std::path::Path;
 
 use leasehold::store::{Holder, Pattern};
 use leasehold::{Error, Key, Mode};
@@ -22,23 +23,33 @@ pub(crate) fn holders(directory: &Directory, key: &Key) -> Result<Vec<Holder>, E
     let path = directory.lock_file(key);
     let opened = lock_file::open_to_read(&path);
     let found = opened.and_then(|file| file.map_or_else(|| Ok(Vec::new()), |file| of_file(&file)));
-    found.map_err(|error| failed("look into the lock file", &path, error))
+    found.map_err(|error| look_failed(&path, error))
 }
 
-/// Returns the held keys that begin with `prefix`.
-pub(crate) fn held_keys(directory: &Directory, prefix: &str) -> Result<Vec<Key>, Error> {
+fn look_failed(path: &Path, error: io::Error) -> Error {
+    failed("look into the lock file", path, error)
+}
+
+/// Returns the held keys that begin with `prefix`, and why lock files could not be read.
+///
+/// One such file, perhaps of another user, does not hide the others.
+pub(crate) fn held_keys(
+    directory: &Directory,
+    prefix: &str,
+) -> Result<(Vec<Key>, Vec<Error>), Error> {
     let failed = |error| failed("read the lock directory", directory.path(), error);
     let kernel = KernelLocks::read();
-    let mut keys = Vec::new();
+    let (mut keys, mut unreadable) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(directory.path()).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let Some(name) = name.to_str() else { continue };
         let path = directory.path().join(name);
-        let held = held_key(&path, name, prefix, &kernel)
-            .map_err(|error| crate::failure::failed("look into the lock file", &path, error))?;
-        keys.extend(held);
+        match held_key(&path, name, prefix, &kernel) {
+            Ok(held) => keys.extend(held),
+            Err(error) => unreadable.push(look_failed(&path, error)),
+        }
     }
-    Ok(keys)
+    Ok((keys, unreadable))
 }
 
 /// Returns the keys of the records that match, in order. A hashed name leads to its key by way of the
@@ -99,7 +110,7 @@ fn processes(holders: &[Holder], alone: bool) -> usize {
 }
 
 fn held_key(
-    path: &std::path::Path,
+    path: &Path,
     name: &str,
     prefix: &str,
     kernel: &KernelLocks,

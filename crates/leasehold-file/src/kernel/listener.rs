@@ -1,6 +1,7 @@
-//! What the kernel reports about the lock files that waiters watch.
+//! What the kernel reports about lock files, and about the folder that they are in.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -10,42 +11,30 @@ use leasehold::store::locked;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::sync::{Mutex as AsyncMutex, watch};
+use tokio::sync::watch;
 
-use crate::kernel::retry_timer::RetryTimer;
-
-/// One inotify instance, for all waiters of a store.
-///
-/// No task of its own reads it. One of the waiters reads for all, and when it ends, the next one takes
-/// over. So it works in any number of runtimes, and outlives each.
+/// One inotify instance, for all waiters and holders of a client. [`read`] reads it.
 #[derive(Debug)]
 pub(crate) struct Listener {
     inotify: Inotify,
-    watched: Mutex<HashMap<WatchDescriptor, Watched>>,
-    reading: AsyncMutex<()>,
+    /// `None` once no task reads it.
+    watched: Mutex<Option<HashMap<WatchDescriptor, Watched>>>,
+    /// The folder, once it is watched.
+    folder: Mutex<Option<WatchDescriptor>>,
 }
 
 /// A file that is watched.
 #[derive(Debug, Default)]
 struct Watched {
-    waiters: usize,
+    users: usize,
     changes: watch::Sender<()>,
 }
 
-/// One waiter's share in watching a file, which ends when it is dropped.
+/// A user's share in watching a file, which ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// When the waiter tries, by the changes of the file.
-    pub(crate) retry_timer: RetryTimer,
     listener: Arc<Listener>,
     file: WatchDescriptor,
-    changes: watch::Receiver<()>,
-}
-
-/// Waiters for the notifications of a [`Watch`].
-#[derive(Debug)]
-pub(crate) struct Listening {
-    listener: Arc<Listener>,
     changes: watch::Receiver<()>,
 }
 
@@ -56,30 +45,45 @@ impl Listener {
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?;
         Ok(Self {
             inotify,
-            watched: Mutex::default(),
-            reading: AsyncMutex::default(),
+            watched: Mutex::new(Some(HashMap::new())),
+            folder: Mutex::default(),
         })
+    }
+
+    /// Watches the folder at `path`, unless it does already.
+    pub(crate) fn watch_folder(&self, path: &Path) -> io::Result<()> {
+        let mut folder = locked(&self.folder);
+        if folder.is_none() {
+            *folder = Some(self.inotify.add_watch(path, TAKES_A_NAME_AWAY)?);
+        }
+        Ok(())
     }
 
     /// Watches the file that is now at `path`.
     pub(crate) fn watch(self: &Arc<Self>, path: &Path) -> io::Result<Watch> {
-        // Take the lock first: another waiter for this file may be ending its watch, which is the
+        // Take the lock first: another user of this file may be ending its watch, which is the
         // same watch to the kernel.
         let mut watched = locked(&self.watched);
+        let Some(watched) = &mut *watched else {
+            return Err(io::Error::other("the notifications can no longer be read"));
+        };
         let file = self.inotify.add_watch(path, WORTH_A_TRY)?;
         let entry = watched.entry(file).or_default();
-        entry.waiters += 1;
+        entry.users += 1;
         Ok(Watch {
-            retry_timer: RetryTimer::new(),
             listener: self.clone(),
             file,
             changes: entry.changes.subscribe(),
         })
     }
 
-    /// Reads for all waiters, once no other waiter does. Returns only after an error.
-    async fn read(&self) -> io::Error {
-        let _reading = self.reading.lock().await;
+    /// Returns whether no task reads it any more.
+    pub(crate) fn is_over(&self) -> bool {
+        locked(&self.watched).is_none()
+    }
+
+    /// Reads until an error, as [`read`] says.
+    async fn read(&self, taken_away: impl Fn(Option<&OsStr>)) -> io::Error {
         let descriptor = match self.registered() {
             Ok(descriptor) => descriptor,
             Err(error) => return error,
@@ -87,7 +91,10 @@ impl Listener {
         loop {
             let read = |_: &_| self.inotify.read_events().map_err(io::Error::from);
             match descriptor.async_io(Interest::READABLE, read).await {
-                Ok(events) => self.tell(&events),
+                Ok(events) => {
+                    self.tell(&events);
+                    self.look_at_folder(&events, &taken_away);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return error,
             }
@@ -104,8 +111,29 @@ impl Listener {
         AsyncFd::with_interest(self.inotify.as_fd(), Interest::READABLE)
     }
 
+    fn look_at_folder(&self, events: &[InotifyEvent], taken_away: impl Fn(Option<&OsStr>)) {
+        let mut folder = locked(&self.folder);
+        for event in events {
+            let is_lost = event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW);
+            if !is_lost && Some(event.wd) != *folder {
+                continue;
+            }
+            if event.mask.intersects(FOLDER_GONE) {
+                // The next attempt watches the folder that is there by then.
+                if let Some(gone) = folder.take() {
+                    // The kernel has ended the watch of a folder that was removed.
+                    let _ = self.inotify.rm_watch(gone);
+                }
+                taken_away(None);
+            } else {
+                taken_away(event.name.as_deref());
+            }
+        }
+    }
+
     fn tell(&self, events: &[InotifyEvent]) {
         let watched = locked(&self.watched);
+        let Some(watched) = &*watched else { return };
         for event in events {
             if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
                 // The kernel does not say which events it dropped.
@@ -119,6 +147,15 @@ impl Listener {
     }
 }
 
+/// Reads what the kernel reports, until an error. The users of its watches then notice that it is over. Calls
+/// `taken_away` with the name of each file that left the folder, or that another file replaced; with `None` if
+/// that may be any file.
+pub(crate) async fn read(listener: Arc<Listener>, taken_away: impl Fn(Option<&OsStr>)) {
+    let error = listener.read(taken_away).await;
+    tracing::debug!(%error, "the notifications of the kernel ended");
+    locked(&listener.watched).take();
+}
+
 impl Watch {
     /// Returns the same watch with its notifications forgotten. A try made now sees their effects.
     pub(crate) fn forgetful(mut self) -> Self {
@@ -126,22 +163,26 @@ impl Watch {
         self
     }
 
-    pub(crate) fn listening(&self) -> Listening {
-        Listening {
-            listener: self.listener.clone(),
-            changes: self.changes.clone(),
-        }
+    /// Resolves once something has happened to the file since the watch began or last forgot. `false` if
+    /// the kernel no longer reports it.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub(crate) async fn changed(&self) -> bool {
+        self.changes.clone().changed().await.is_ok()
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
         let mut watched = locked(&self.listener.watched);
+        let Some(watched) = &mut *watched else { return };
         let Some(entry) = watched.get_mut(&self.file) else {
             return;
         };
-        entry.waiters -= 1;
-        if entry.waiters == 0 {
+        entry.users -= 1;
+        if entry.users == 0 {
             watched.remove(&self.file);
             // The kernel may have ended it by itself, when the file system was unmounted.
             let _ = self.listener.inotify.rm_watch(self.file);
@@ -149,21 +190,19 @@ impl Drop for Watch {
     }
 }
 
-impl Listening {
-    /// Resolves once something has happened to the file since the watch began or last forgot.
-    ///
-    /// # Cancel safety
-    ///
-    /// May be dropped at any time.
-    pub(crate) async fn changed(&mut self) -> io::Result<()> {
-        tokio::select! {
-            biased;
-            // An error means that the watch has ended, and with it the wait.
-            _ = self.changes.changed() => Ok(()),
-            error = self.listener.read() => Err(error),
-        }
-    }
-}
+/// What happens to a name in the folder, or to the folder itself.
+const TAKES_A_NAME_AWAY: AddWatchFlags = AddWatchFlags::IN_DELETE
+    .union(AddWatchFlags::IN_MOVED_FROM)
+    .union(AddWatchFlags::IN_MOVED_TO)
+    .union(AddWatchFlags::IN_DELETE_SELF)
+    .union(AddWatchFlags::IN_MOVE_SELF)
+    .union(AddWatchFlags::IN_ONLYDIR);
+
+/// What ends the watch of a folder, or what it is good for.
+const FOLDER_GONE: AddWatchFlags = AddWatchFlags::IN_DELETE_SELF
+    .union(AddWatchFlags::IN_MOVE_SELF)
+    .union(AddWatchFlags::IN_UNMOUNT)
+    .union(AddWatchFlags::IN_IGNORED);
 
 /// A close, because it may be the holder's, and every event that takes the name away from the file. A
 /// file that is still open elsewhere is not deleted but loses a link, which changes its attributes.
@@ -183,16 +222,20 @@ mod tests {
 
     use super::*;
 
+    fn started() -> Arc<Listener> {
+        let listener = Arc::new(Listener::start().unwrap());
+        drop(tokio::spawn(read(Arc::clone(&listener), |_| ())));
+        listener
+    }
+
     async fn sees_a_change(watch: &Watch) -> bool {
         let end = SystemClock.now() + Duration::from_secs(30);
-        let change = within(&SystemClock, end, watch.listening().changed()).await;
-        change.is_some_and(|change| change.is_ok())
+        within(&SystemClock, end, watch.changed()).await == Some(true)
     }
 
     async fn sees_no_change(watch: &Watch) -> bool {
         let soon = SystemClock.now() + Duration::from_millis(50);
-        let change = within(&SystemClock, soon, watch.listening().changed()).await;
-        change.is_none()
+        within(&SystemClock, soon, watch.changed()).await.is_none()
     }
 
     #[tokio::test]
@@ -202,7 +245,7 @@ mod tests {
         for path in [&path, &other] {
             fs::write(path, "").unwrap();
         }
-        let listener = Arc::new(Listener::start().unwrap());
+        let listener = started();
         let mut watches = [(); 2].map(|()| listener.watch(&path).unwrap());
         let elsewhere = listener.watch(&other).unwrap();
         let elsewhere_again = listener.watch(&other).unwrap();
@@ -233,7 +276,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.lock");
         fs::write(&path, "").unwrap();
-        let listener = Arc::new(Listener::start().unwrap());
+        let listener = started();
         let [one, two] = [(); 2].map(|()| listener.watch(&path).unwrap());
         let number = std::os::fd::AsRawFd::as_raw_fd(&listener.inotify.as_fd());
         let of_the_kernel = || {
@@ -245,7 +288,7 @@ mod tests {
         assert_eq!(of_the_kernel(), 1);
         drop(two);
         assert_eq!(of_the_kernel(), 0);
-        assert!(locked(&listener.watched).is_empty());
+        assert!(locked(&listener.watched).as_ref().unwrap().is_empty());
         let again = listener.watch(&path).unwrap();
         drop(File::open(&path).unwrap());
         assert!(sees_a_change(&again).await);

@@ -10,5 +10,5 @@ pub(crate) mod listener;
 pub(crate) mod lock_file;
 mod ofd;
 pub(crate) mod range_lock;
-mod retry_timer;
+pub(crate) mod retry_timer;
 pub(crate) mod whole_lock;

@@ -1,11 +1,10 @@
 //! The listener of a system whose kernel does not report that a file was closed: there is none, and waiters poll.
 
 use std::convert::Infallible;
+use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-
-use crate::kernel::retry_timer::RetryTimer;
 
 /// Never exists.
 #[derive(Debug)]
@@ -13,14 +12,7 @@ pub(crate) struct Listener(Infallible);
 
 /// Never exists.
 #[derive(Debug)]
-pub(crate) struct Watch {
-    pub(crate) retry_timer: RetryTimer,
-    never: Infallible,
-}
-
-/// Never exists.
-#[derive(Debug)]
-pub(crate) struct Listening(Infallible);
+pub(crate) struct Watch(Infallible);
 
 impl Listener {
     pub(crate) fn start() -> io::Result<Self> {
@@ -28,26 +20,30 @@ impl Listener {
     }
 
     pub(crate) fn watch(self: &Arc<Self>, _: &Path) -> io::Result<Watch> {
-        Ok(Watch {
-            retry_timer: RetryTimer::new(),
-            never: self.0,
-        })
+        match self.0 {}
     }
+
+    pub(crate) fn watch_folder(&self, _: &Path) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        match self.0 {}
+    }
+}
+
+#[expect(clippy::unused_async, reason = "the same signature as with a listener")]
+pub(crate) async fn read(listener: Arc<Listener>, _: impl Fn(Option<&OsStr>)) {
+    match listener.0 {}
 }
 
 impl Watch {
     pub(crate) fn forgetful(self) -> Self {
-        match self.never {}
+        match self.0 {}
     }
 
-    pub(crate) fn listening(&self) -> Listening {
-        match self.never {}
-    }
-}
-
-impl Listening {
     #[expect(clippy::unused_async, reason = "the same signature as with a listener")]
-    pub(crate) async fn changed(&mut self) -> io::Result<()> {
+    pub(crate) async fn changed(&self) -> bool {
         match self.0 {}
     }
 }

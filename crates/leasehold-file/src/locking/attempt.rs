@@ -20,8 +20,8 @@ use crate::kernel::lock_file::{self, LockFile, Locking};
 use crate::kernel::range_lock;
 use crate::locking::contents::{first_owner, read_header};
 use crate::locking::held_lock::HeldLock;
+use crate::locking::kept_open::KeptOpen;
 use crate::locking::occupancy::{self, Occupancy};
-use crate::locking::waiters::KeptOpen;
 use crate::locking::writer_yield::WriterYield;
 
 /// How far an attempt got.
@@ -32,14 +32,15 @@ pub(crate) enum AttemptProgress {
     /// Undecided, because other requests that share the lock are about to take their seats. The caller
     /// continues with this stage soon.
     Later(Stage),
-    Granted(HeldLock),
+    /// The lock is held. The watch serves the next waiter for the file.
+    Granted(HeldLock, Option<Watch>),
 }
 
 /// What an attempt does next.
 #[derive(Debug)]
 pub(crate) enum Stage {
-    /// Try, with the file that its waiter kept open since the last try.
-    Try(Option<KeptOpen>),
+    /// Try, with the file that stayed open since the last try.
+    Try(Option<KeptOpen>, WriterYield),
     /// Find room, and draw the fence.
     Draw(Won),
 }
@@ -63,16 +64,20 @@ pub(crate) fn go_on(
     now: BootInstant,
     watch: impl Fn(&Path) -> Option<Watch>,
 ) -> Result<AttemptProgress, Error> {
-    let mut kept = match stage {
-        Stage::Try(kept) => kept,
+    let (kept, writer_yield) = match stage {
+        Stage::Try(kept, writer_yield) => (kept, writer_yield),
         Stage::Draw(won) => return draw(directory, request, won),
     };
+    let mut kept = kept.map(|open| KeptOpen {
+        writer_yield,
+        ..open
+    });
     let path = directory.lock_file(&request.key);
     for _ in 0..TRIES {
         let open = match kept.take().filter(|kept| kept.is_at(&path)) {
             Some(open) => open,
             None => match lock_file::open(&path, directory.mode_of_files()) {
-                Ok(file) => KeptOpen::new(file),
+                Ok(file) => KeptOpen::new(file, writer_yield),
                 // Another process made the file at the same moment.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -185,22 +190,23 @@ fn draw(directory: &Directory, request: &LockRequest, won: Won) -> Result<Attemp
         // holder. So this attempt may not end before it has seen, without the `flock`, that there is
         // such a holder. It tries again, and yields to no writer.
         Occupancy::Taken => {
+            let writer_yield = WriterYield::done();
             let open = KeptOpen {
                 watch: won.watch,
-                writer_yield: WriterYield::done(),
-                ..KeptOpen::new(lock.back_off().map_err(failed)?)
+                ..KeptOpen::new(lock.back_off().map_err(failed)?, writer_yield)
             };
-            return Ok(AttemptProgress::Later(Stage::Try(Some(open))));
+            return Ok(AttemptProgress::Later(Stage::Try(Some(open), writer_yield)));
         }
     };
     let (fence, seat) = next_fence(directory, request, lock, seats)?;
     range_lock::unlock(lock.file(), COUNTER_BYTE).map_err(failed)?;
-    Ok(AttemptProgress::Granted(HeldLock {
+    let held = HeldLock {
         lock: Arc::new(won.lock),
         mode: request.mode,
         seat,
         fence,
-    }))
+    };
+    Ok(AttemptProgress::Granted(held, won.watch))
 }
 
 fn next_fence(

@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::sync::{Arc, Mutex};
 
 use leasehold::Key;
@@ -65,6 +66,13 @@ impl Table {
         let held = locked(&self.held);
         let (_, lock) = held.iter().find(|(id, _)| id.owner == owner)?;
         Some(lock.clone())
+    }
+
+    /// Returns whether a lock is held whose file has this name; without a name, whether any is.
+    pub(crate) fn has_file(&self, name: Option<&OsStr>) -> bool {
+        let held = locked(&self.held);
+        let mut files = held.values().map(|lock| lock.lock.path().file_name());
+        files.any(|file| name.is_none() || file == name)
     }
 
     pub(crate) fn keep(&self, id: RequestId, lock: HeldLock) {

@@ -27,6 +27,11 @@ impl WriterYield {
         }
     }
 
+    /// Returns whether a writer had its turn, so that the waiter yields to no other.
+    pub(crate) fn is_done(&self) -> bool {
+        self.is_done
+    }
+
     /// Returns whether it yields to a waiting writer while the lock is held as `present` says.
     pub(crate) fn yields(&mut self, present: Present, now: BootInstant) -> bool {
         match present {

@@ -37,18 +37,19 @@ fn list_locks(
     pattern: &Pattern,
     limit: usize,
 ) -> Result<LockListing, Error> {
-    let mut keys = listing::held_keys(directory, pattern.prefix())?;
+    let (mut keys, mut unreadable) = listing::held_keys(directory, pattern.prefix())?;
     keys.retain(|key| pattern.matches(key.as_str()));
     keys.sort_unstable();
     let more = keys.len() > limit;
     keys.truncate(limit);
     let mut locks = Vec::with_capacity(keys.len());
     for key in keys {
-        let holders = listing::holders(directory, &key)?;
-        // Free by now, if there are none.
-        if !holders.is_empty() {
-            locks.push(ListedLock::new(key, holders));
+        match listing::holders(directory, &key) {
+            // Free by now.
+            Ok(holders) if holders.is_empty() => {}
+            Ok(holders) => locks.push(ListedLock::new(key, holders)),
+            Err(error) => unreadable.push(error),
         }
     }
-    Ok(LockListing::new(locks, more))
+    Ok(LockListing::new(locks, more).with_unreadable(unreadable))
 }

@@ -22,8 +22,8 @@ use leasehold::{Error, ErrorKind, Key};
 use crate::directory::Directory;
 use crate::failure::failed;
 use crate::locking::cleanup::{self, Cleanup};
+use crate::locking::notifications::NotificationSource;
 use crate::locking::table::Table;
-use crate::locking::waiters::Waiters;
 
 pub use options::FileStoreOptions;
 use session::FileSession;
@@ -48,7 +48,7 @@ pub struct FileStore(Arc<Inner>);
 struct Inner {
     directory: Arc<Directory>,
     table: Arc<Table>,
-    waiters: Arc<Waiters>,
+    source: NotificationSource,
 }
 
 impl FileStore {
@@ -108,17 +108,12 @@ impl FileStore {
         })
     }
 
-    pub(crate) fn new(directory: Directory, waiters: Waiters) -> Self {
+    pub(crate) fn new(directory: Directory, source: NotificationSource) -> Self {
         Self(Arc::new(Inner {
             directory: Arc::new(directory),
             table: Arc::default(),
-            waiters: Arc::new(waiters),
+            source,
         }))
-    }
-
-    #[cfg(test)]
-    pub(crate) fn waiters(&self) -> &Waiters {
-        &self.0.waiters
     }
 
     pub(crate) fn directory(&self) -> &Arc<Directory> {
@@ -153,10 +148,7 @@ impl Store for FileStore {
     }
 
     fn open(&self, context: SessionContext) -> Arc<dyn Session> {
-        Arc::new(FileSession {
-            store: self.clone(),
-            context,
-        })
+        Arc::new(FileSession::new(self.clone(), context))
     }
 }
 

@@ -6,7 +6,8 @@ use nix::unistd::geteuid;
 
 use crate::directory::{Directory, Rules};
 use crate::inspect::DirectoryFacts;
-use crate::locking::waiters::Waiters;
+use crate::kernel::listener::Listener;
+use crate::locking::notifications::NotificationSource;
 use crate::store::FileStore;
 
 /// Options for opening a [`FileStore`], if the defaults are not enough.
@@ -99,12 +100,12 @@ impl FileStoreOptions {
 
     fn open_with(self, path: &Path, private: bool) -> Result<FileStore, Error> {
         let directory = Directory::prepare(path, self.rules(private))?;
-        let waiters = match directory.file_system().is_local() {
-            true if cfg!(target_os = "linux") => Waiters::notified(),
-            true => Waiters::never_notified(),
-            false => Waiters::polling(),
+        let source = match directory.file_system().is_local() {
+            true if cfg!(target_os = "linux") => NotificationSource::Kernel(Listener::start),
+            true => NotificationSource::None,
+            false => NotificationSource::SharedFileSystem,
         };
-        Ok(FileStore::new(directory, waiters))
+        Ok(FileStore::new(directory, source))
     }
 }
 

@@ -1,96 +1,98 @@
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use leasehold::store::background::blocking;
 use leasehold::store::{
     AcquireError, BoxFuture, Busy, Grant, Held, Inspection, LockRequest, Progress, Records,
     ReleaseReply, RenewReply, Session, SessionContext, Term,
 };
-use leasehold::{Error, ErrorKind, Fence};
+use leasehold::{Error, Fence};
 
-use super::{FileStore, Inner, renewal};
-use crate::locking::attempt::{self, AttemptProgress, Stage};
+use super::{FileStore, renewal};
+use crate::locking::attempt::Stage;
+use crate::locking::attempts::{Attempted, Attempts};
+use crate::locking::kept_open::KeptOpen;
+use crate::locking::notifications::Notifications;
 use crate::locking::table::RequestId;
-use crate::locking::waiters::KeptOpen;
+use crate::locking::waiting::WaitQueues;
+use crate::locking::writer_yield::WriterYield;
 
 /// The locks of one client.
 #[derive(Debug)]
 pub(super) struct FileSession {
     pub(super) store: FileStore,
     pub(super) context: SessionContext,
+    queues: Arc<WaitQueues>,
 }
 
 impl FileSession {
+    pub(super) fn new(store: FileStore, context: SessionContext) -> Self {
+        let attempts = Attempts {
+            directory: Arc::clone(&store.0.directory),
+            table: Arc::clone(&store.0.table),
+            env: context.env().clone(),
+        };
+        let notifications =
+            Notifications::new(store.0.source, context.clone(), Arc::clone(&store.0.table));
+        Self {
+            queues: WaitQueues::new(Arc::new(attempts), notifications, context.clone()),
+            store,
+            context,
+        }
+    }
+
     async fn take(
         &self,
         request: &Arc<LockRequest>,
         progress: &Progress<'_>,
     ) -> Result<Grant, AcquireError> {
-        let (waiters, env) = (&self.store.0.waiters, self.context.env());
-        let (mut next, mut open, mut room) = (Arc::clone(request), None, None);
-        loop {
-            match self.attempt(&next, open.take()).await? {
-                Tried::Granted(fence) => {
-                    return Ok(Grant::new(fence, Term::endless(env.clock.now())));
-                }
+        let (mut open, mut first) = (None, None);
+        self.watch_folder();
+        if request.waits {
+            first = self.queues.first_try(request);
+        }
+        if !request.waits || first.is_some() {
+            match self.try_once(request).await? {
+                Tried::Granted(fence) => return Ok(self.grant(fence)),
                 Tried::Busy(busy, _) if !request.waits => return Err(AcquireError::Busy(busy)),
-                Tried::Busy(busy, kept) => {
+                Tried::Busy(busy, file) => {
                     progress.busy(busy);
-                    if request.is_queued() {
-                        room = room.or_else(|| waiters.room(request.mode));
-                        open = room.is_some().then_some(kept);
-                    }
+                    open = Some(file);
                 }
             }
-            waiters.wait(&mut open, env).await;
-            next = Arc::new(LockRequest::clone(request).proposed_at(env.clock.wall()));
+        }
+        loop {
+            let waiting = self
+                .queues
+                .wait(request, open.take(), first.take(), progress);
+            if let Some(fence) = waiting.await? {
+                return Ok(self.grant(fence));
+            }
         }
     }
 
-    async fn attempt(
-        &self,
-        request: &Arc<LockRequest>,
-        open: Option<KeptOpen>,
-    ) -> Result<Tried, Error> {
-        let Inner {
-            directory,
-            table,
-            waiters,
-        } = &*self.store.0;
-        let clock = &self.context.env().clock;
-        let id = RequestId::of(request);
-        let mut guard = table.serialize(&id).await;
-        let give_up = clock.now() + PATIENCE_WITH_OTHERS;
-        let mut stage = Stage::Try(open);
-        loop {
-            let (directory, wanted) = (directory.clone(), Arc::clone(request));
-            let watchers = request.is_queued().then(|| waiters.clone());
-            let now = clock.now();
-            let work = move || {
-                let watch = |path: &Path| watchers.as_ref()?.watch(path);
-                attempt::go_on(&directory, &wanted, stage, now, watch)
-            };
-            // If this future is dropped, the work goes on, and its result is dropped, which frees
-            // the lock; only then, by the order within the pair, does a release get its turn.
-            let (step, back) = blocking(move || (work(), guard)).await?;
-            guard = back;
-            match step? {
-                AttemptProgress::Busy(busy, open) => return Ok(Tried::Busy(busy, open)),
-                AttemptProgress::Granted(lock) => {
-                    let fence = lock.fence;
-                    table.keep(id, lock);
-                    return Ok(Tried::Granted(fence));
-                }
-                AttemptProgress::Later(next) if clock.now() < give_up => stage = next,
-                AttemptProgress::Later(_) => {
-                    return Err(others_are_stuck(&self.store.lock_file(&request.key)));
-                }
+    async fn try_once(&self, request: &Arc<LockRequest>) -> Result<Tried, Error> {
+        let begin = Stage::Try(None, WriterYield::default());
+        let attempt = self.queues.attempts.attempt(request, begin, |_| None);
+        Ok(match attempt.await? {
+            Attempted::Busy(busy, open) => Tried::Busy(busy, open),
+            Attempted::Granted(lock, _guard, _) => {
+                let fence = lock.fence;
+                self.store.0.table.keep(RequestId::of(request), lock);
+                Tried::Granted(fence)
             }
-            let [least, most] = PAUSE_FOR_OTHERS;
-            let soon = clock.now() + self.context.env().random_span(least, most);
-            clock.sleep_until(soon).await;
-        }
+        })
+    }
+
+    /// Notices from now on if a held lock file is removed.
+    fn watch_folder(&self) {
+        let notifications = &self.queues.notifications;
+        notifications.watch_folder(self.store.0.directory.path());
+    }
+
+    fn grant(&self, fence: Fence) -> Grant {
+        // The attempt may have made the folder.
+        self.watch_folder();
+        Grant::new(fence, Term::endless(self.context.env().clock.now()))
     }
 
     async fn free(&self, request: &LockRequest) -> Result<ReleaseReply, Error> {
@@ -114,7 +116,7 @@ impl FileSession {
     }
 }
 
-/// The end of one attempt.
+/// The end of the first try.
 enum Tried {
     Granted(Fence),
     /// A waiter may keep the file open.
@@ -163,17 +165,3 @@ impl Session for FileSession {
         Some(self)
     }
 }
-
-fn others_are_stuck(path: &Path) -> Error {
-    let message = format!(
-        "another shared holder has been writing its fence to {} for {PATIENCE_WITH_OTHERS:?}: it \
-         may be stopped",
-        path.display()
-    );
-    Error::new(ErrorKind::Io, message)
-}
-
-/// About as long as a disk takes to write one sector through.
-const PAUSE_FOR_OTHERS: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(2)];
-
-const PATIENCE_WITH_OTHERS: Duration = Duration::from_secs(30);

@@ -62,6 +62,21 @@ fn unwritable_lock_file_is_refused_by_name() {
     is_refused(&mut unprivileged(), fixture.dir.path(), &path, "");
 }
 
+#[tokio::test]
+async fn unreadable_lock_file_hides_no_other() {
+    let fixture = StoreFixture::new();
+    fixture.take("deploy", 0).await;
+    fixture.take("hidden", 0).await;
+    let path = fixture.lock_file("hidden");
+    set_mode(&path, 0o000);
+    let listed = unprivileged().ask(&["list", fixture.dir.path().to_str().unwrap()]);
+    let rest = listed
+        .strip_prefix("deploy; ")
+        .unwrap_or_else(|| panic!("{listed}"));
+    assert!(rest.contains(path.to_str().unwrap()), "{listed}");
+    assert!(rest.contains("Permission denied"), "{listed}");
+}
+
 #[test]
 fn read_only_file_system_is_refused() {
     let fixture = StoreFixture::new();

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
-use leasehold::store::{AcquireError, Grant};
+use leasehold::store::{AcquireError, Grant, Pattern};
 use leasehold::{Fence, Mode};
 use leasehold_file::FileStore;
 use nix::sys::signal::{Signal, kill};
@@ -188,6 +188,14 @@ fn obey() {
                         .stdout(Stdio::null())
                         .spawn();
                     child.unwrap().id().to_string()
+                }
+                // The names of the held locks, and then the reasons why some could not be read.
+                ["list", dir] => {
+                    let listing = OpenStore::at(dir).list_locks(&Pattern::all(), 10).await;
+                    let listing = listing.unwrap();
+                    let keys = listing.locks.iter().map(|lock| lock.key.to_string());
+                    let reasons = listing.unreadable.iter().map(|it| it.reason().to_owned());
+                    keys.chain(reasons).collect::<Vec<_>>().join("; ")
                 }
                 ["release"] => {
                     let (store, request) = taken.pop().unwrap();

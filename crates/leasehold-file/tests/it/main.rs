@@ -8,6 +8,7 @@
 mod cleanup;
 mod contention;
 mod crash;
+mod crowd;
 mod damage;
 mod directory;
 mod fences;

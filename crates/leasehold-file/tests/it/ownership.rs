@@ -3,11 +3,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::memory::MemoryStore;
 use leasehold::store::{ReleaseReply, RenewReply};
 use leasehold::{Client, Error, ErrorKind, LostReason, Mode};
 
-use crate::store_fixture::{StoreFixture, held, permit, wait_for};
+use crate::store_fixture::{StoreFixture, TIMEOUT, held, permit, wait_for};
 
 #[tokio::test]
 async fn each_lease_is_renewed_on_its_own() {
@@ -37,6 +38,45 @@ async fn each_lease_is_renewed_on_its_own() {
     assert_eq!(release, ReleaseReply::WasLost);
     fixture.released(&kept).await;
 }
+
+/// No renewal is due within an hour.
+#[tokio::test(flavor = "multi_thread")]
+async fn removed_lock_file_is_lost_at_once() {
+    let removals: [&dyn Fn(&StoreFixture); 3] = [
+        &|fixture| fs::remove_file(fixture.lock_file("deploy")).unwrap(),
+        &|fixture| {
+            let copy = fixture.dir.path().join("copy");
+            fs::write(&copy, "").unwrap();
+            fs::rename(&copy, fixture.lock_file("deploy")).unwrap();
+        },
+        &|fixture| fs::remove_dir_all(fixture.dir.path()).unwrap(),
+    ];
+    for (number, remove) in removals.into_iter().enumerate() {
+        let fixture = StoreFixture::new();
+        let client = Client::new(fixture.another_store());
+        let acquire = async |name| client.lock(name).ttl(3 * HOUR).acquire().await.unwrap();
+        let (removed, kept) = (acquire("deploy").await, acquire("other").await);
+        remove(&fixture);
+        let end = SystemClock.now() + TIMEOUT;
+        let lost = within(&SystemClock, end, removed.lost()).await;
+        assert_eq!(lost, Some(LostReason::Gone));
+        if number == 2 {
+            let end = SystemClock.now() + TIMEOUT;
+            let lost = within(&SystemClock, end, kept.lost()).await;
+            assert_eq!(lost, Some(LostReason::Gone));
+        } else {
+            assert!(kept.is_valid());
+        }
+        // The next lock is watched as well.
+        drop((removed, kept));
+        let next = acquire("deploy").await;
+        fs::remove_file(fixture.lock_file("deploy")).unwrap();
+        let end = SystemClock.now() + TIMEOUT;
+        assert!(within(&SystemClock, end, next.lost()).await.is_some());
+    }
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// Drops the future after it was polled 0, 1, 2… times; a release then leaves nothing held, at
 /// once. The contract does the same with exclusive requests.
@@ -83,7 +123,7 @@ async fn dropped_attempt_frees_a_late_grant() {
     }
 }
 
-fn poll_once<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> bool {
+pub(crate) fn poll_once<T>(future: Pin<&mut (impl Future<Output = T> + ?Sized)>) -> bool {
     let polled = future.poll(&mut Context::from_waker(Waker::noop()));
     matches!(polled, Poll::Ready(_))
 }

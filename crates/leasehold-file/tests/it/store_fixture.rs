@@ -1,11 +1,12 @@
 use std::future::poll_fn;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::task::Poll;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use leasehold::clock::{Clock, SystemClock, WallTime, within};
+use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime, within};
 use leasehold::env::{Env, SystemEntropy};
 use leasehold::store::{
     AcquireError, BoxFuture, ClientInfo, Grant, Held, Holder, LockListing, LockRequest, Owner,
@@ -21,6 +22,43 @@ use tokio::runtime::{Handle, Runtime};
 pub(crate) struct OpenStore {
     pub(crate) files: FileStore,
     session: Arc<dyn Session>,
+    sleeps: Arc<Sleeps>,
+}
+
+/// How often a session slept.
+#[derive(Debug, Default)]
+struct Sleeps {
+    all: AtomicUsize,
+    /// As long as a queue sleeps that waits for a notification.
+    long: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct CountingClock {
+    clock: Arc<dyn Clock>,
+    sleeps: Arc<Sleeps>,
+}
+
+impl Clock for CountingClock {
+    fn now(&self) -> BootInstant {
+        self.clock.now()
+    }
+
+    fn wall(&self) -> WallTime {
+        self.clock.wall()
+    }
+
+    fn sleep_until(&self, deadline: BootInstant) -> BoxFuture<'static, ()> {
+        self.sleeps.all.fetch_add(1, Ordering::SeqCst);
+        if deadline.since(self.now()) > Duration::from_millis(500) {
+            self.sleeps.long.fetch_add(1, Ordering::SeqCst);
+        }
+        self.clock.sleep_until(deadline)
+    }
+
+    fn was_paused(&self, span: Duration) {
+        self.clock.was_paused(span);
+    }
 }
 
 impl OpenStore {
@@ -30,9 +68,36 @@ impl OpenStore {
     }
 
     pub(crate) fn of(files: FileStore, env: Env) -> Self {
-        let context = SessionContext::new(env, client(), runtime());
-        let session = Store::open(&files, context);
-        Self { files, session }
+        Self::on(files, env, runtime())
+    }
+
+    /// Opens a session whose tasks run on `runtime`.
+    fn on(files: FileStore, env: Env, runtime: Handle) -> Self {
+        let sleeps = Arc::<Sleeps>::default();
+        let clock = CountingClock {
+            clock: env.clock,
+            sleeps: Arc::clone(&sleeps),
+        };
+        let env = Env {
+            clock: Arc::new(clock),
+            ..env
+        };
+        let session = Store::open(&files, SessionContext::new(env, client(), runtime));
+        Self {
+            files,
+            session,
+            sleeps,
+        }
+    }
+
+    /// Returns how often the session slept.
+    pub(crate) fn sleeps(&self) -> usize {
+        self.sleeps.all.load(Ordering::SeqCst)
+    }
+
+    /// Returns how often a queue of the session began to wait for a notification.
+    pub(crate) fn long_sleeps(&self) -> usize {
+        self.sleeps.long.load(Ordering::SeqCst)
     }
 
     /// Asks for the lock, or waits for it.
@@ -86,46 +151,75 @@ impl Deref for OpenStore {
     }
 }
 
-/// A wait that was refused, and that no task polls until it goes on, as if its process were stopped.
+/// A wait that was refused, in a client that does nothing until it goes on, as if its process were stopped.
 pub(crate) struct StoppedWait {
     request: LockRequest,
     store: OpenStore,
-    waiting: BoxFuture<'static, Result<Grant, AcquireError>>,
+    waiting: Option<BoxFuture<'static, Result<Grant, AcquireError>>>,
+    runtime: Option<Runtime>,
 }
 
 impl StoppedWait {
     pub(crate) async fn begin(store: &OpenStore, request: &LockRequest) -> Self {
-        let (store, request, progress) =
-            (store.clone(), queued(request), Arc::new(Progress::new()));
-        let (asked, wanted, seen) = (store.clone(), request.clone(), Arc::clone(&progress));
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().build().unwrap();
+        let store = OpenStore::on(
+            store.files.clone(),
+            Env::default(),
+            runtime.handle().clone(),
+        );
+        let request = queued(request);
+        let (asked, wanted) = (store.clone(), request.clone());
+        let progress = Arc::new(Progress::new());
+        let seen = Arc::clone(&progress);
         let mut waiting: BoxFuture<'static, _> =
             Box::pin(async move { asked.acquire_with(&wanted, &seen).await });
-        poll_fn(|context| match waiting.as_mut().poll(context) {
-            Poll::Ready(answer) => panic!("not refused: {answer:?}"),
-            Poll::Pending if progress.last().is_some() => Poll::Ready(()),
-            Poll::Pending => Poll::Pending,
-        })
-        .await;
+        let begin = move || {
+            runtime.block_on(poll_fn(|context| match waiting.as_mut().poll(context) {
+                Poll::Ready(answer) => panic!("not refused: {answer:?}"),
+                Poll::Pending if progress.last().is_some() => Poll::Ready(()),
+                Poll::Pending => Poll::Pending,
+            }));
+            (waiting, runtime)
+        };
+        let (waiting, runtime) = tokio::task::spawn_blocking(begin).await.unwrap();
         Self {
             request,
             store,
-            waiting,
+            waiting: Some(waiting),
+            runtime: Some(runtime),
         }
     }
 
     /// Waits on until the lock is granted. Returns the request and its fence.
-    pub(crate) async fn go_on(self) -> (LockRequest, Fence) {
+    pub(crate) async fn go_on(mut self) -> (LockRequest, Fence) {
+        let waiting = self.waiting.take().unwrap();
+        let runtime = self.runtime.take().unwrap();
         let end = SystemClock.now() + TIMEOUT;
-        let granted = within(&SystemClock, end, self.waiting).await;
+        let wait = move || runtime.block_on(within(&SystemClock, end, waiting));
+        let granted = tokio::task::spawn_blocking(wait).await.unwrap();
         let grant = granted.expect("an answer").expect("the lock");
-        (self.request, grant.fence)
+        (self.request.clone(), grant.fence)
     }
 
     /// Ends the wait.
-    pub(crate) async fn leave(self) {
-        drop(self.waiting);
+    pub(crate) async fn leave(mut self) {
+        self.stop();
         let left = self.store.release(&self.request).await;
         assert_eq!(left.unwrap(), ReleaseReply::WasLost);
+    }
+
+    fn stop(&mut self) {
+        drop(self.waiting.take());
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Drop for StoppedWait {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 

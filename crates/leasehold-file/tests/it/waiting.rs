@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 
 use crate::flock::Flock;
 use crate::helper::Helper;
+use crate::ownership::poll_once;
 use crate::store_fixture::{
     OpenStore, StoreFixture, TIMEOUT, granted, permit, queued, released, wall,
 };
@@ -58,16 +59,16 @@ pub(crate) fn notifications_alone() -> Env {
     }
 }
 
-/// A waiter in the background, whose refused attempts are counted.
+/// A waiter in the background.
 pub(crate) struct Waiting {
     granted: JoinHandle<Fence>,
-    attempts: Arc<AtomicU32>,
+    reports: Arc<AtomicU32>,
 }
 
 impl Waiting {
     pub(crate) fn start(store: &OpenStore, request: &LockRequest) -> Self {
-        let attempts = Arc::new(AtomicU32::new(0));
-        let (store, request, counted) = (store.clone(), request.clone(), attempts.clone());
+        let reports = Arc::new(AtomicU32::new(0));
+        let (store, request, counted) = (store.clone(), request.clone(), reports.clone());
         let granted = tokio::spawn(async move {
             let count = |_: &Report| {
                 counted.fetch_add(1, Ordering::SeqCst);
@@ -75,18 +76,26 @@ impl Waiting {
             let progress = Progress::heard_by(&count);
             store.acquire_with(&request, &progress).await.unwrap().fence
         });
-        Self { granted, attempts }
+        Self { granted, reports }
     }
 
-    /// Starts it, and returns once its first tries are over.
+    /// Starts the first waiter of its kind, and returns once its first tries are over.
     pub(crate) fn start_until_quiet(store: &OpenStore, request: &LockRequest) -> Self {
+        let before = store.long_sleeps();
         let waiting = Self::start(store, request);
-        until("the first tries", || waiting.attempts() >= FIRST_TRIES);
+        until("the first tries", || store.long_sleeps() > before);
         waiting
     }
 
-    fn attempts(&self) -> u32 {
-        self.attempts.load(Ordering::SeqCst)
+    /// Starts another waiter of a kind that waits already, and returns once it waits.
+    pub(crate) fn join(store: &OpenStore, request: &LockRequest) -> Self {
+        let waiting = Self::start(store, request);
+        until("a report", || waiting.reports() > 0);
+        waiting
+    }
+
+    fn reports(&self) -> u32 {
+        self.reports.load(Ordering::SeqCst)
     }
 
     pub(crate) async fn granted(self) -> Fence {
@@ -104,9 +113,6 @@ async fn wakes(store: &OpenStore, waiter: &LockRequest, event: impl AsyncFnOnce(
     released(store, waiter).await;
     fence
 }
-
-/// The first try, and those that follow without a notification.
-const FIRST_TRIES: u32 = 4;
 
 /// Returns how often this process has `path`, or what was there, open.
 pub(crate) fn open_files(path: &Path) -> usize {
@@ -237,12 +243,12 @@ async fn dropped_waiter_leaves_nothing() {
     let (holder, _) = fixture.take("deploy", 0).await;
     let store = FileStore::open(fixture.dir.path()).unwrap();
     let client = Client::builder(store).env(notifications_alone()).build();
-    let waiting = [(); 4].map(|()| tokio::spawn(client.lock("deploy").acquire()));
-    until("four waiters", || open_files(&path) == 5);
+    let mut waiting = [(); 4].map(|()| tokio::spawn(client.lock("deploy").acquire()));
     until("one watch for all", || watches(&path) == 1);
+    until("one open file for all", || open_files(&path) == 2);
     waiting[0].abort();
-    until("three waiters", || open_files(&path) == 4);
-    assert_eq!(watches(&path), 1);
+    assert!((&mut waiting[0]).await.is_err());
+    assert_eq!((open_files(&path), watches(&path)), (2, 1));
     for waiting in &waiting {
         waiting.abort();
     }
@@ -254,21 +260,25 @@ async fn dropped_waiter_leaves_nothing() {
     fixture.pass("deploy", 0).await;
 }
 
-#[tokio::test]
+/// The attempt may be over by then, and its wait have begun.
+#[tokio::test(flavor = "multi_thread")]
 async fn release_waits_for_a_cancelled_attempt() {
     let fixture = StoreFixture::new();
     let path = fixture.lock_file("deploy");
     fixture.take("deploy", 0).await;
     for _ in 0..50 {
         let waiter = queued(&fixture.writer());
-        let attempt = fixture.store.acquire(&waiter);
-        drop(within(&SystemClock, SystemClock.now(), attempt).await);
+        let mut attempt = fixture.store.acquire(&waiter);
+        assert!(!poll_once(attempt.as_mut()));
+        drop(attempt);
         fixture.store.release(&waiter).await.unwrap();
-        assert_eq!((open_files(&path), watches(&path)), (1, 0));
+        until("the holder alone", || {
+            (open_files(&path), watches(&path)) == (1, 0)
+        });
     }
 }
 
-/// The waiter that reads the kernel's events for all may end in the middle of it.
+/// The first waiter ends with its runtime.
 #[tokio::test(flavor = "multi_thread")]
 async fn waiters_in_two_runtimes_are_independent() {
     let fixture = StoreFixture::new();
@@ -280,12 +290,11 @@ async fn waiters_in_two_runtimes_are_independent() {
         let _inside = elsewhere.enter();
         Waiting::start_until_quiet(&store, &queued(&fixture.writer()))
     };
-    let end_elsewhere = async || {
-        elsewhere.shutdown_background();
-        assert!(gone.granted.await.is_err());
-        fixture.released(&holder).await;
-    };
-    wakes(&store, &queued(&fixture.writer()), end_elsewhere).await;
+    let waiting = Waiting::join(&store, &queued(&fixture.writer()));
+    elsewhere.shutdown_background();
+    assert!(gone.granted.await.is_err());
+    fixture.released(&holder).await;
+    waiting.granted().await;
 }
 
 /// If a waiter's own attempts notified the others, they would keep each other awake.
@@ -293,22 +302,33 @@ async fn waiters_in_two_runtimes_are_independent() {
 async fn waiters_do_not_wake_each_other() {
     let fixture = StoreFixture::new();
     let (holder, _) = fixture.take("deploy", 0).await;
+    let stores = [(); 3].map(|()| fixture.another_store());
+    let waiting: Vec<_> = stores
+        .iter()
+        .flat_map(|store| [(); 8].map(|()| Waiting::start(store, &queued(&fixture.reader()))))
+        .collect();
+    let tries = |count: usize| {
+        for store in &stores {
+            let before = store.long_sleeps();
+            until("tries without a notification", || {
+                store.long_sleeps() >= before + count
+            });
+        }
+        stores.each_ref().map(OpenStore::sleeps)
+    };
+    let before = tries(2);
     let began = SystemClock.now();
-    let waiting = [(); 16].map(|()| Waiting::start(&fixture.store, &queued(&fixture.reader())));
-    for waiting in &waiting {
-        until("two tries without a notification", || {
-            waiting.attempts() >= FIRST_TRIES + 2
-        });
-    }
-    // Without notifications there is at least a second between two tries.
-    let attempts = waiting.each_ref().map(Waiting::attempts);
-    let most = u64::from(FIRST_TRIES) + SystemClock.now().since(began).as_secs() + 1;
+    let after = tries(2);
+    // A try follows each sleep, and tries are at least a second apart.
+    let most = SystemClock.now().since(began).as_secs() as usize + 2;
+    let sleeps = [0, 1, 2].map(|store| after[store] - before[store]);
     assert!(
-        attempts.iter().all(|count| u64::from(*count) <= most),
-        "at most {most}: {attempts:?}"
+        sleeps.iter().all(|count| *count <= most),
+        "at most {most}: {sleeps:?}"
     );
     fixture.released(&holder).await;
-    for waiting in waiting {
-        waiting.granted().await;
+    let readers = waiting.into_iter().map(Waiting::granted);
+    for reader in readers {
+        reader.await;
     }
 }

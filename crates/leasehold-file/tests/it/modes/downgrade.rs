@@ -139,11 +139,11 @@ async fn downgrade_wakes_waiting_readers_at_once() {
     let store = by_notifications_alone(fixture.dir.path());
     let (alone, fence) = fixture.take("deploy", 0).await;
     let readers = [(); 3].map(|()| queued(&fixture.reader()));
-    let waiting = readers
-        .each_ref()
-        .map(|reader| Waiting::start_until_quiet(&store, reader));
+    let first = Waiting::start_until_quiet(&store, &readers[0]);
+    let [_, second, third] = &readers;
+    let waiting = [second, third].map(|reader| Waiting::join(&store, reader));
     fixture.renewal(&shared(&alone), fence).await;
-    for waiting in waiting {
+    for waiting in [first].into_iter().chain(waiting) {
         waiting.granted().await;
     }
     // In another process, too, and the writer is woken by the last of them.
