@@ -5,6 +5,9 @@
 --   busy HOLDER REMAINING POSITION   the owner that holds, and for how many microseconds; the position in the queue; or -
 --   permits NUMBER                   the lock is in use with this other number of permits
 -- A text is cheaper than a row, which the server would keep in a table of its own.
+--
+-- In all functions, each operator, function and cast matches one of pg_catalog exactly. Otherwise the search path could offer a
+-- better match, which belongs to another user. A fixed search path for each function would cost more than the function itself.
 create or replace function leasehold.acquire(
     p_name text, p_owner text, p_client text, p_mode integer, p_ttl bigint, p_proposal bigint,
     p_waits boolean, p_barges boolean
@@ -16,11 +19,11 @@ begin
         -- The usual case: the lock is free, and it has no waiters. A row without an owner needs no `for update`.
         update leasehold.lock x
         set fence = greatest(x.fence, p_proposal) + 1, owner = p_owner, client = p_client, since = p_proposal,
-            until = clock_timestamp() + p_ttl * interval '1 microsecond'
+            until = clock_timestamp() + p_ttl::float8 * interval '1 microsecond'
         where x.name = p_name and x.owner is null and not x.crowded
         returning x.fence into v_fence;
         if found then
-            return 'granted ' || v_fence;
+            return 'granted ' || v_fence::text;
         end if;
     end if;
     return leasehold.acquire_other(p_name, p_owner, p_client, p_mode, p_ttl, p_proposal, p_waits, p_barges);
@@ -41,29 +44,29 @@ begin
         insert into leasehold.lock as x (name, fence, owner, client, since, until)
         values (p_name, case p_mode when 0 then p_proposal + 1 else 0 end,
             case p_mode when 0 then p_owner end, p_client, p_proposal,
-            clock_timestamp() + p_ttl * interval '1 microsecond')
+            clock_timestamp() + p_ttl::float8 * interval '1 microsecond')
         on conflict do nothing
         returning x.fence into v_fence;
-        if found and random() < 0.05 then
+        if found and random() < '0.05'::float8 then
             perform leasehold.sweep();
         end if;
         if v_fence > 0 then
-            return 'granted ' || v_fence;
+            return 'granted ' || v_fence::text;
         end if;
     elsif l.owner = p_owner then
         v_fence := leasehold.granted_before(p_name, p_owner, p_ttl);
         if v_fence is not null then
-            return 'granted ' || v_fence;
+            return 'granted ' || v_fence::text;
         end if;
     elsif (p_barges or not p_waits) and l.owner is not null and l.until > clock_timestamp() then
-        return format('busy %s %s -', l.owner, leasehold.micros(l.until));
+        return 'busy ' || l.owner || ' ' || leasehold.micros(l.until)::text || ' -';
     end if;
     return leasehold.acquire_crowded(p_name, p_owner, p_client, p_mode, p_ttl, p_proposal, p_waits, p_barges);
 end $$;
 
 -- Returns how long it is until then, in microseconds; 0 if that is over.
 create or replace function leasehold.micros(p_until timestamptz) returns bigint language sql volatile as $$
-    select greatest(0, extract(epoch from p_until - clock_timestamp()) * 1000000)::bigint
+    select greatest(0::numeric, extract(epoch from p_until - clock_timestamp()) * 1000000::numeric)::bigint
 $$;
 
 -- The same for a lock that may have other holders, or waiters.
@@ -95,7 +98,7 @@ begin
     if l.owner is not null and l.until > clock_timestamp() then
         v_fence := case when l.owner = p_owner then leasehold.granted_before(p_name, p_owner, p_ttl) end;
         if v_fence is not null then
-            return 'granted ' || v_fence;
+            return 'granted ' || v_fence::text;
         end if;
         v_holder := l.owner;
         v_until := l.until;
@@ -105,14 +108,14 @@ begin
             perform leasehold.drop_expired(p_name, p_owner, v_now);
             v_fence := leasehold.shared_before(p_name, p_owner, p_ttl);
             if v_fence is not null then
-                return 'granted ' || v_fence;
+                return 'granted ' || v_fence::text;
             end if;
         end if;
         select count(*) as number, max(s.mode) as mode, min(s.until) as until, min(s.owner) as owner into v_held
         from leasehold.sharer s where s.name = p_name and s.until > v_now;
         if p_mode > 0 and v_held.mode > 0 and v_held.mode <> p_mode then
             delete from leasehold.waiter w where w.name = p_name and w.owner = p_owner;
-            return 'permits ' || v_held.mode;
+            return 'permits ' || v_held.mode::text;
         end if;
         if not leasehold.admits(p_mode, v_held.number, v_held.mode) then
             v_holder := v_held.owner;
@@ -125,15 +128,15 @@ begin
             if p_barges or v_ahead.number = 0 or (v_ahead.others = 0
                 and leasehold.admits(p_mode, v_held.number + v_ahead.number, p_mode))
             then
-                return 'granted ' || leasehold.grant_to(l, p_owner, p_client, p_mode, p_ttl, p_proposal);
+                return 'granted ' || leasehold.grant_to(l, p_owner, p_client, p_mode, p_ttl, p_proposal)::text;
             end if;
         end if;
     end if;
     if p_waits and not p_barges then
         v_position := leasehold.enqueue(l, p_owner, p_client, p_mode, p_ttl, p_proposal, v_ticket);
     end if;
-    return format('busy %s %s %s', coalesce(v_holder, '-'), coalesce(leasehold.micros(v_until)::text, '-'),
-        coalesce(v_position::text, '-'));
+    return 'busy ' || coalesce(v_holder, '-') || ' ' || coalesce(leasehold.micros(v_until)::text, '-')
+        || ' ' || coalesce(v_position::text, '-');
 end $$;
 
 -- Returns the fence of an owner that holds already: a release passed the lock to it, or the answer to its earlier attempt
@@ -144,7 +147,7 @@ returns bigint language plpgsql as $$
 declare
     v_fence bigint;
 begin
-    update leasehold.lock x set until = clock_timestamp() + p_ttl * interval '1 microsecond'
+    update leasehold.lock x set until = clock_timestamp() + p_ttl::float8 * interval '1 microsecond'
     where x.name = p_name and x.owner = p_owner and not x.broken and x.until > clock_timestamp()
     returning x.fence into v_fence;
     return v_fence;
@@ -156,7 +159,7 @@ returns bigint language plpgsql as $$
 declare
     v_fence bigint;
 begin
-    update leasehold.sharer s set until = clock_timestamp() + p_ttl * interval '1 microsecond'
+    update leasehold.sharer s set until = clock_timestamp() + p_ttl::float8 * interval '1 microsecond'
     where s.name = p_name and s.owner = p_owner and s.until > clock_timestamp()
     returning s.fence into v_fence;
     return v_fence;
@@ -207,7 +210,7 @@ begin
     if l.crowded then
         delete from leasehold.waiter w where w.name = l.name and w.owner = p_owner;
     end if;
-    v_until := clock_timestamp() + p_ttl * interval '1 microsecond';
+    v_until := clock_timestamp() + p_ttl::float8 * interval '1 microsecond';
     if p_mode = 0 then
         update leasehold.lock x
         set fence = v_fence, owner = p_owner, client = p_client, since = p_proposal, until = v_until,
@@ -236,7 +239,7 @@ begin
         update leasehold.waiter w set until = v_until, proposal = p_proposal
         where w.name = l.name and w.ticket = v_ticket;
     else
-        select greatest((extract(epoch from clock_timestamp()) * 1000000)::bigint, max(w.ticket) + 1) into v_ticket
+        select greatest((extract(epoch from clock_timestamp()) * 1000000::numeric)::bigint, max(w.ticket) + 1) into v_ticket
         from leasehold.waiter w where w.name = l.name;
         insert into leasehold.waiter (name, ticket, owner, mode, client, ttl, proposal, until)
         values (l.name, v_ticket, p_owner, p_mode, p_client, p_ttl, p_proposal, v_until);

@@ -57,8 +57,8 @@ declare
     v_grant text := '';
 begin
     if left(w.owner, 16) = p_client then
-        v_until := clock_timestamp() + w.ttl * interval '1 microsecond';
-        v_grant := ' ' || w.owner || ' ' || l.fence;
+        v_until := clock_timestamp() + w.ttl::float8 * interval '1 microsecond';
+        v_grant := ' ' || w.owner || ' ' || l.fence::text;
     else
         perform leasehold.notify(w.owner);
     end if;
@@ -78,7 +78,7 @@ end $$;
 -- The fence of a waiter: greater than the last one, than its clock at its last request, and than the server's clock.
 create or replace function leasehold.next_fence(p_last bigint, p_proposal bigint)
 returns bigint language sql volatile as $$
-    select greatest(p_last, p_proposal, (extract(epoch from clock_timestamp()) * 1000000)::bigint) + 1
+    select greatest(p_last, p_proposal, (extract(epoch from clock_timestamp()) * 1000000::numeric)::bigint) + 1
 $$;
 
 -- Notifies the client of an owner.

@@ -64,7 +64,7 @@ begin
     update leasehold.record x
     set seen_fence = p_fence, seen_step = p_step, seen_until = clock_timestamp() + interval '7 days',
         fence = p_fence, step = p_step, value = p_value,
-        until = clock_timestamp() + p_retention * interval '1 microsecond'
+        until = clock_timestamp() + p_retention::float8 * interval '1 microsecond'
     where x.name = p_name;
     return null;
 end $$;

@@ -10,20 +10,21 @@ declare
 begin
     with renewed as (
         update leasehold.lock x
-        set until = greatest(x.until, clock_timestamp() + r.ttl * interval '1 microsecond')
+        set until = greatest(x.until, clock_timestamp() + r.ttl::float8 * interval '1 microsecond')
         from unnest(p_names, p_owners, p_modes, p_ttls) with ordinality r (name, owner, mode, ttl, number)
         where x.name = r.name and x.owner = r.owner and r.mode = 0 and not x.broken and x.until > clock_timestamp()
         returning r.number
     )
-    select array_agg(number) into v_renewed from renewed;
-    if cardinality(v_renewed) = cardinality(p_names) then
-        return array_fill(0, array[cardinality(p_names)]);
+    select pg_catalog.array_agg(number) into v_renewed from renewed;
+    if pg_catalog.cardinality(v_renewed) = pg_catalog.cardinality(p_names) then
+        return pg_catalog.array_fill(0, array[pg_catalog.cardinality(p_names)]);
     end if;
-    for i in 1 .. cardinality(p_names) loop
+    for i in 1 .. pg_catalog.cardinality(p_names) loop
         if i = any (v_renewed) then
-            v_answers := v_answers || 0;
+            v_answers := pg_catalog.array_append(v_answers, 0);
         else
-            v_answers := v_answers || leasehold.renew_other(p_names[i], p_owners[i], p_modes[i], p_ttls[i]);
+            v_answers := pg_catalog.array_append(
+                v_answers, leasehold.renew_other(p_names[i], p_owners[i], p_modes[i], p_ttls[i]));
         end if;
     end loop;
     return v_answers;
@@ -48,7 +49,7 @@ begin
             end;
         end if;
         update leasehold.sharer s
-        set until = greatest(s.until, clock_timestamp() + p_ttl * interval '1 microsecond')
+        set until = greatest(s.until, clock_timestamp() + p_ttl::float8 * interval '1 microsecond')
         where s.name = p_name and s.owner = p_owner and s.mode = p_mode and s.until > clock_timestamp();
         if found then
             return 0;

@@ -2,7 +2,7 @@
 -- a new name calls it now and then, so the tables do not grow without end. It waits for nothing.
 create or replace function leasehold.sweep() returns void language plpgsql as $$
 declare
-    v_week bigint := (extract(epoch from clock_timestamp() - interval '7 days') * 1000000)::bigint;
+    v_week bigint := (extract(epoch from clock_timestamp() - interval '7 days') * 1000000::numeric)::bigint;
     v_range tid[];
 begin
     -- The counters of fences continue from the clock of a client, so a row of last week is not needed.
@@ -38,6 +38,6 @@ end $$;
 
 -- Returns the first place of a random page of a table, and that of the page behind it.
 create or replace function leasehold.random_page(p_table regclass) returns tid[] language sql volatile as $$
-    select array[format('(%s,0)', page)::tid, format('(%s,0)', page + 1)::tid]
-    from (select floor(random() * (pg_relation_size(p_table) / current_setting('block_size')::int))::bigint as page) p
+    select array[('(' || page::text || ',0)')::tid, ('(' || (page + 1)::text || ',0)')::tid]
+    from (select floor(random() * (pg_relation_size(p_table) / current_setting('block_size')::int)::float8)::bigint as page) p
 $$;

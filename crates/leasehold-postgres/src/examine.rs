@@ -135,18 +135,21 @@ async fn facts(place: &Arc<Place>, client: &Client) -> Result<Examination, tokio
     let settings = &place.settings;
     let schema = settings.schema.as_str();
     let parameter: &[(&(dyn tokio_postgres::types::ToSql + Sync), Type)] = &[(&schema, Type::TEXT)];
+    let schema_version = version(client, schema).await?;
+    let begin = format!("begin; {}", schema::pinned());
+    client.batch_execute(&begin).await?;
     let row = client.query_typed_one(FACTS, parameter).await?;
     let exists = "select 1 from pg_namespace where nspname = $1";
     let exists = client.query_typed_opt(exists, parameter).await?.is_some();
-    let (schema_version, missing_grants) = match exists {
+    let missing_grants = match exists {
         true => {
             let rights = client.query_typed_one(RIGHTS, parameter).await?;
-            let version = version(client, schema).await?;
-            (version, missing_grants(&rights, schema, row.try_get(0)?)?)
+            missing_grants(&rights, schema, row.try_get(0)?)?
         }
-        false => (None, Vec::new()),
+        false => Vec::new(),
     };
     let (clock_offset, round_trips) = clock(client).await?;
+    client.batch_execute("commit").await?;
     Ok(Examination {
         user: row.try_get(0)?,
         is_encrypted: row.try_get(1)?,

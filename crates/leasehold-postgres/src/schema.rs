@@ -9,7 +9,10 @@ use crate::connection::failure;
 pub(crate) const VERSION: i32 = MIGRATIONS.len() as i32;
 
 /// The changes of the tables. The first makes version 1.
-const MIGRATIONS: [&str; 1] = [include_str!("../sql/tables.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../sql/tables.sql"),
+    include_str!("../sql/version_2.sql"),
+];
 
 /// The functions, which each version replaces.
 const FUNCTIONS: [&str; 8] = [
@@ -25,6 +28,9 @@ const FUNCTIONS: [&str; 8] = [
 
 /// Serializes those that initialize a schema. Any number that others are unlikely to use.
 const INIT_LOCK: i64 = 0x6c65_6173_6568_6f6c;
+
+/// Where names without a schema are looked up: no other user can put anything there.
+pub(crate) const SEARCH_PATH: &str = "pg_catalog,pg_temp";
 
 /// What [`PostgresStore::init`](crate::PostgresStore::init) did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +70,7 @@ async fn init_in(
     // A change of many rows takes long, and so does another that is under way.
     let patient = "set local lock_timeout = 0; set local statement_timeout = 0";
     transaction.batch_execute(patient).await?;
+    transaction.batch_execute(&pinned()).await?;
     let lock = "select pg_advisory_xact_lock($1)";
     transaction.execute(lock, &[&INIT_LOCK]).await?;
     // Only who may create schemas may run `create schema if not exists`, even if it does.
@@ -97,6 +104,11 @@ async fn init_in(
         0 => Initialized::Created,
         found => Initialized::Upgraded(found),
     }))
+}
+
+/// Returns the statement that sets the search path of a transaction. Behind a pooler, the session may have another one.
+pub(crate) fn pinned() -> String {
+    format!("set local search_path = {SEARCH_PATH}")
 }
 
 /// The version of the tables; 0 if there are none.

@@ -9,6 +9,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 use crate::password_file::PasswordFile;
+use crate::schema;
 
 /// What a URL says.
 #[derive(Clone)]
@@ -30,12 +31,14 @@ const SHAPE: &str = "postgres://[user[:password]@]host[:port][/database][?schema
 pub(crate) const SCHEMA: &str = "leasehold";
 
 /// What every connection sets. A statement that outlives its client must end soon, and the functions rely on a new
-/// snapshot for each statement. An acknowledged grant must survive a crash of the server. Whether a session may write is the
-/// decision of the administrator, so `default_transaction_read_only` is not here.
+/// snapshot for each statement. An acknowledged grant must survive a crash of the server. No name may find what another user
+/// put into a schema. Whether a session may write is the decision of the administrator, so `default_transaction_read_only` is
+/// not here.
 ///
 /// Each lookup has an index. But a queue that changes often has few rows among many dead ones, and the server may keep the
 /// plan from when a scan of the whole table was cheap. The apparent cost of a scan without an index would make the server compile it.
-const SESSION: [(&str, &str); 7] = [
+const SESSION: [(&str, &str); 8] = [
+    ("search_path", schema::SEARCH_PATH),
     ("default_transaction_isolation", "read committed"),
     ("synchronous_commit", "on"),
     ("lock_timeout", "100ms"),
@@ -194,7 +197,7 @@ fn completed(mut config: Config, tls: bool) -> Config {
 /// Returns the statements that set what a pooler dropped.
 pub(crate) fn settings_as_sql() -> String {
     SESSION
-        .map(|(name, value)| format!("set {name} = '{value}';"))
+        .map(|(name, value)| format!("select pg_catalog.set_config('{name}', '{value}', false);"))
         .concat()
 }
 
@@ -282,7 +285,7 @@ mod tests {
         assert!(settings.tls.is_some() && !settings.is_local());
         let options = settings.config.get_options().unwrap();
         assert!(
-            options.starts_with("-c work_mem=1MB -c default_"),
+            options.starts_with("-c work_mem=1MB -c search_path=pg_catalog,pg_temp -c "),
             "{options}"
         );
         assert_eq!(parsed("postgres://h/app").tls, None);

@@ -41,6 +41,7 @@ impl Server {
             .expect("a runtime");
         let done = runtime.block_on(store.init());
         done.unwrap_or_else(|error| panic!("{error}"));
+        server.sql(include_str!("hostile.sql"));
         let proxies = behind_proxy.then(|| Proxy::to(server.port()));
         let proxies = proxies.into_iter().collect();
         Arc::new(Self { server, proxies })

@@ -250,8 +250,10 @@ impl Link {
     }
 }
 
-/// The version of the schema, and whether the session has the settings that the client asked for.
-const VERSION_AND_SETTINGS: &str = "select number, coalesce(current_setting('leasehold_client.session', true) = 'on', false) from leasehold.version";
+/// The version of the schema, and whether the session has the settings that the client asked for. Until then, it may have any
+/// search path.
+const VERSION_AND_SETTINGS: &str = "select number, coalesce(pg_catalog.current_setting('leasehold_client.session', true) operator(pg_catalog.=) 'on', false) \
+     from leasehold.version";
 
 fn no_connection(limit: Duration) -> Error {
     Error::new(

@@ -8,6 +8,7 @@ mod login;
 mod pooler;
 mod read_only;
 mod schema;
+mod shadowed;
 mod support;
 mod tables;
 mod waiting;
