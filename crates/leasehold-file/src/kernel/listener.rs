@@ -77,7 +77,7 @@ impl Listener {
         })
     }
 
-    /// Returns whether no task reads it any more.
+    /// Returns whether its task has ended.
     pub(crate) fn is_over(&self) -> bool {
         locked(&self.watched).is_none()
     }

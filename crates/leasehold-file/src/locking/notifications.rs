@@ -86,8 +86,9 @@ impl Notifications {
         };
         let read = listener::read(Arc::clone(&started), taken_away);
         let stop = self.stop.clone();
-        self.context
-            .spawn(async move { drop(stop.run_until_cancelled(read).await) });
+        self.context.spawn(async move {
+            stop.run_until_cancelled(read).await;
+        });
         Ok(listener.insert(started).clone())
     }
 

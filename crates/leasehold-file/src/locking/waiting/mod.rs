@@ -40,7 +40,7 @@ pub(crate) struct WaitQueues {
 
 #[derive(Debug)]
 enum Entry {
-    /// The first request tries, and nobody waits yet.
+    /// The first request tries, and the queue is empty.
     FirstTry,
     Queue {
         joining: mpsc::UnboundedSender<Waiter>,
