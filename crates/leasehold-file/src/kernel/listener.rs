@@ -219,12 +219,13 @@ mod tests {
     use std::time::Duration;
 
     use leasehold::clock::{Clock as _, SystemClock, within};
+    use leasehold::store::background;
 
     use super::*;
 
     fn started() -> Arc<Listener> {
         let listener = Arc::new(Listener::start().unwrap());
-        drop(tokio::spawn(read(Arc::clone(&listener), |_| ())));
+        drop(background::spawn(read(Arc::clone(&listener), |_| ())));
         listener
     }
 
