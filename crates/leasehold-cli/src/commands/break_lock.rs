@@ -81,7 +81,7 @@ pub(crate) fn break_lock(args: &BreakArgs, output: &Output) -> Result<ExitCode, 
         return dry_run(args, &client);
     }
     let (broken, record) = runtime()?.block_on(perform(args, &client))?;
-    let of = store.member_count();
+    let of = store.copies();
     let printed = if args.json {
         output::print_json(&json!({
             "lock": args.name,

@@ -41,6 +41,11 @@ pub(crate) trait Backend {
         false
     }
 
+    /// Returns how many of its servers keep a copy of a lock of their own. The members of an ensemble keep one together.
+    fn copies(&self) -> usize {
+        1
+    }
+
     /// Returns the servers for `leasehold init` and `leasehold members`. Fails if the store has none that the operator
     /// initializes and changes.
     #[cfg(feature = "redis")]

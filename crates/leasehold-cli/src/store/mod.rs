@@ -49,6 +49,7 @@ pub(crate) struct OpenStore {
     source: Option<String>,
     /// Whether others must not see the commands of its holders.
     no_command: bool,
+    copies: usize,
 }
 
 impl OpenStore {
@@ -68,6 +69,7 @@ impl OpenStore {
         };
         Ok(Self {
             location: locations.join("; "),
+            copies: backend.copies(),
             opened,
             source,
             no_command,
@@ -134,9 +136,9 @@ impl OpenStore {
         self.opened.store.terms().ttl_max
     }
 
-    /// The number of servers; 1 for files.
-    pub(crate) fn member_count(&self) -> usize {
-        self.opened.members.len()
+    /// The number of servers that each keep a copy of a lock; 1 for files and ensembles.
+    pub(crate) fn copies(&self) -> usize {
+        self.copies
     }
 
     /// The ids of the members, without credentials.
@@ -227,5 +229,13 @@ mod tests {
     fn members_are_named_without_credentials() {
         let store = open(&["redis://u:pw@a", "redis://b:7000", "redis://c?id=third"]).unwrap();
         assert_eq!(store.members(), "a:6379,b:7000,third");
+        assert_eq!(store.copies(), 3);
+    }
+
+    #[test]
+    fn ensemble_has_one_copy_of_a_lock() {
+        for urls in ["etcd://a,b,c", "zk://a,b,c", "postgres://a,b/locks"] {
+            assert_eq!(open(&[urls]).unwrap().copies(), 1, "{urls}");
+        }
     }
 }

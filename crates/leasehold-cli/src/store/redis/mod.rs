@@ -39,6 +39,10 @@ impl Backend for RedisServers<'_> {
         self.urls.len() >= Quorum::LEAST
     }
 
+    fn copies(&self) -> usize {
+        self.urls.len()
+    }
+
     fn quorum(&self) -> Result<Quorum, Failure> {
         Ok(Quorum::new(self.store.clone(), self.urls.to_vec()))
     }
