@@ -16,56 +16,128 @@ pub(crate) enum Failure {
     Other(Error),
 }
 
+/// What the answer of a server means for a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    NoLease,
+    LeaseExists,
+    LoginExpired,
+    /// The call had no effect, and has none if it is repeated.
+    Refused,
+    /// The server lacks the call.
+    Unsupported,
+    /// The call had no effect. The server answers, and will carry it out later: a wait goes on.
+    NotReady,
+    /// What the server began may still take effect. Another server may be better.
+    Lost,
+}
+use Meaning::{LeaseExists, LoginExpired, Lost, NoLease, NotReady, Refused, Unsupported};
+
+/// What the answers of etcd mean: the code, a part of the text, the meaning, and what is said to people in front of the text. The
+/// first line that fits counts. The codes of a text differ between versions, so most lines have none.
+const MEANINGS: &[(Option<Code>, &str, Meaning, &str)] = &[
+    (None, "requested lease not found", NoLease, ""),
+    (None, "lease already exists", LeaseExists, ""),
+    (None, "invalid auth token", LoginExpired, ""),
+    (None, "revision of auth store is old", LoginExpired, ""),
+    (
+        None,
+        "database space exceeded",
+        NotReady,
+        "the database is full (alarm NOSPACE): compact and defragment it, then disarm the alarm with `etcdctl alarm \
+         disarm`",
+    ),
+    (
+        None,
+        "corrupt cluster",
+        NotReady,
+        "the members disagree about their data (alarm CORRUPT): replace the corrupt member, then disarm the alarm with \
+         `etcdctl alarm disarm`",
+    ),
+    (
+        None,
+        "too many requests",
+        NotReady,
+        "the server is overloaded",
+    ),
+    (
+        None,
+        "not capable",
+        NotReady,
+        "the ensemble is just starting",
+    ),
+    (None, "not leader", Lost, ""),
+    (None, "no leader", Lost, ""),
+    (
+        None,
+        "user name is empty",
+        Refused,
+        "the server wants a login: write user:password@ in front of the host",
+    ),
+    (
+        None,
+        "authentication failed",
+        Refused,
+        "the server refuses the user name or the password",
+    ),
+    (
+        None,
+        "authentication is not enabled",
+        Refused,
+        "the URL has a login, but the server has no users: remove user:password@, or enable authentication on the server",
+    ),
+    (None, "larger than max", Refused, ""),
+    (
+        Some(Code::PermissionDenied),
+        "",
+        Refused,
+        "permission denied: the user may not read and write these keys; `leasehold doctor` shows the command that grants \
+         the right",
+    ),
+    (
+        Some(Code::Unimplemented),
+        "",
+        Unsupported,
+        "the server does not know a call; etcd 3.4 or later is needed",
+    ),
+    (Some(Code::ResourceExhausted), "", NotReady, ""),
+    (Some(Code::Unauthenticated), "", Refused, ""),
+    (Some(Code::InvalidArgument), "", Refused, ""),
+    (Some(Code::FailedPrecondition), "", Refused, ""),
+    (Some(Code::NotFound), "", Refused, ""),
+    (Some(Code::OutOfRange), "", Refused, ""),
+    (None, "", Lost, ""),
+];
+
+/// Returns the line of the table that fits.
+fn meaning(code: Code, text: &str) -> (Meaning, &'static str) {
+    let fits = |line: &&(Option<Code>, &str, Meaning, &str)| {
+        line.0.is_none_or(|of| of == code) && text.contains(line.1)
+    };
+    let line = MEANINGS.iter().find(fits);
+    line.map_or((Lost, ""), |line| (line.2, line.3))
+}
+
 impl Failure {
     /// Returns the failure that the answer of a server means.
     pub(crate) fn of(status: &Status) -> Self {
         let text = status.message();
-        let is = |part: &str| text.contains(part);
-        if is("requested lease not found") {
-            return Self::NoLease;
-        }
-        if is("lease already exists") {
-            return Self::LeaseExists;
-        }
-        if is("invalid auth token") || is("revision of auth store is old") {
-            return Self::LoginExpired;
-        }
+        let (meaning, advice) = meaning(status.code(), text);
         let text = text.strip_prefix("etcdserver: ").unwrap_or(text);
-        let error = match status.code() {
-            Code::PermissionDenied => refused(format!(
-                "permission denied: the user may not read and write these keys; `leasehold doctor` shows the \
-                 command that grants the right (server: {text})"
-            )),
-            Code::Unauthenticated | Code::InvalidArgument if is("user name is empty") => {
-                refused("the server wants a login: write user:password@ in front of the host".into())
-            }
-            Code::InvalidArgument if is("authentication failed") => {
-                refused("the server refuses the user name or the password".into())
-            }
-            Code::FailedPrecondition if is("authentication is not enabled") => refused(
-                "the URL has a login, but the server has no users: remove user:password@, or enable \
-                 authentication on the server"
-                    .into(),
-            ),
-            Code::ResourceExhausted if is("database space exceeded") => refused(
-                "the database is full (alarm NOSPACE): compact and defragment it, then disarm the alarm with \
-                 `etcdctl alarm disarm`"
-                    .into(),
-            ),
-            Code::Unimplemented => Error::new(
-                ErrorKind::Unsupported,
-                format!("the server does not know a call; etcd 3.4 or later is needed (server: {text})"),
-            ),
-            Code::Unauthenticated
-            | Code::InvalidArgument
-            | Code::FailedPrecondition
-            | Code::ResourceExhausted
-            | Code::NotFound
-            | Code::OutOfRange => refused(text.to_owned()),
-            // What the server began may still take effect.
-            _ => Error::new(ErrorKind::Unreachable, shown(status, text)).with_unknown_effect(),
+        let said = match (meaning, advice) {
+            (Lost, _) => shown(status, text),
+            (_, "") => text.to_owned(),
+            _ => format!("{advice} (server: {text})"),
         };
-        Self::Other(error)
+        Self::Other(match meaning {
+            NoLease => return Self::NoLease,
+            LeaseExists => return Self::LeaseExists,
+            LoginExpired => return Self::LoginExpired,
+            Refused => refused(said),
+            Unsupported => Error::new(ErrorKind::Unsupported, said),
+            NotReady => Error::new(ErrorKind::Unreachable, said).with_not_ready(),
+            Lost => Error::new(ErrorKind::Unreachable, said).with_unknown_effect(),
+        })
     }
 
     /// Returns the failure as an error, where no special case is expected.
@@ -137,52 +209,180 @@ mod tests {
         assert_eq!(text, "transport error: tcp connect error: refused");
     }
 
+    /// The answers of etcd 3.4 to 3.6, from its `rpctypes`, and some of connections and proxies.
+    const ANSWERS: &[(Code, &str, Meaning)] = &[
+        (
+            Code::NotFound,
+            "etcdserver: requested lease not found",
+            NoLease,
+        ),
+        (
+            Code::FailedPrecondition,
+            "etcdserver: lease already exists",
+            LeaseExists,
+        ),
+        (
+            Code::Unauthenticated,
+            "etcdserver: invalid auth token",
+            LoginExpired,
+        ),
+        (
+            Code::InvalidArgument,
+            "etcdserver: revision of auth store is old",
+            LoginExpired,
+        ),
+        (
+            Code::PermissionDenied,
+            "etcdserver: permission denied",
+            Refused,
+        ),
+        (
+            Code::InvalidArgument,
+            "etcdserver: user name is empty",
+            Refused,
+        ),
+        (
+            Code::InvalidArgument,
+            "etcdserver: authentication failed, invalid user ID or password",
+            Refused,
+        ),
+        (
+            Code::FailedPrecondition,
+            "etcdserver: authentication is not enabled",
+            Refused,
+        ),
+        (
+            Code::FailedPrecondition,
+            "etcdserver: user name not found",
+            Refused,
+        ),
+        (
+            Code::InvalidArgument,
+            "etcdserver: invalid auth management",
+            Refused,
+        ),
+        (
+            Code::InvalidArgument,
+            "etcdserver: request is too large",
+            Refused,
+        ),
+        (
+            Code::InvalidArgument,
+            "etcdserver: too many operations in txn request",
+            Refused,
+        ),
+        (
+            Code::InvalidArgument,
+            "etcdserver: duplicate key given in txn request",
+            Refused,
+        ),
+        (Code::OutOfRange, "etcdserver: too large lease TTL", Refused),
+        (
+            Code::OutOfRange,
+            "etcdserver: mvcc: required revision has been compacted",
+            Refused,
+        ),
+        (
+            Code::ResourceExhausted,
+            "grpc: received message larger than max (2097260 vs. 2097152)",
+            Refused,
+        ),
+        (
+            Code::Unimplemented,
+            "unknown service etcdserverpb.Lease",
+            Unsupported,
+        ),
+        (
+            Code::ResourceExhausted,
+            "etcdserver: mvcc: database space exceeded",
+            NotReady,
+        ),
+        (
+            Code::ResourceExhausted,
+            "etcdserver: too many requests",
+            NotReady,
+        ),
+        (Code::ResourceExhausted, "quota of the proxy", NotReady),
+        (Code::DataLoss, "etcdserver: corrupt cluster", NotReady),
+        (
+            Code::FailedPrecondition,
+            "etcdserver: not capable",
+            NotReady,
+        ),
+        (Code::Unavailable, "etcdserver: not capable", NotReady),
+        (Code::FailedPrecondition, "etcdserver: not leader", Lost),
+        (Code::Unavailable, "etcdserver: no leader", Lost),
+        (Code::Unavailable, "etcdserver: leader changed", Lost),
+        (Code::Unavailable, "etcdserver: server stopped", Lost),
+        (Code::Unavailable, "etcdserver: request timed out", Lost),
+        (
+            Code::Unavailable,
+            "etcdserver: request timed out, possibly due to previous leader failure",
+            Lost,
+        ),
+        (
+            Code::Unavailable,
+            "etcdserver: request timed out, possibly due to connection lost",
+            Lost,
+        ),
+        (
+            Code::Unavailable,
+            "etcdserver: request timed out, waiting for the applied index took too long",
+            Lost,
+        ),
+        (Code::Unavailable, "etcdserver: unhealthy cluster", Lost),
+        (
+            Code::Unavailable,
+            "etcdserver: rpc not supported for learner",
+            Lost,
+        ),
+        (Code::Unavailable, "the connection was closed", Lost),
+        (Code::Unknown, "raft: stopped", Lost),
+        (Code::Unknown, "raft proposal dropped", Lost),
+        (Code::Unknown, "context deadline exceeded", Lost),
+        (Code::DeadlineExceeded, "context deadline exceeded", Lost),
+        (Code::Cancelled, "context canceled", Lost),
+        (Code::Internal, "h2 protocol error", Lost),
+        (Code::Aborted, "x", Lost),
+    ];
+
     #[test]
-    fn refused_call_has_no_effect() {
-        for (status, part) in [
-            (
-                Status::permission_denied("etcdserver: permission denied"),
-                "leasehold doctor",
-            ),
-            (
-                Status::invalid_argument("etcdserver: user name is empty"),
-                "user:password@",
-            ),
-            (
-                Status::resource_exhausted("etcdserver: mvcc: database space exceeded"),
-                "alarm disarm",
-            ),
+    fn each_answer_is_refused_not_ready_or_lost() {
+        for (code, text, expected) in ANSWERS {
+            let failure = Failure::of(&Status::new(*code, *text));
+            let meaning = match &failure {
+                Failure::NoLease => NoLease,
+                Failure::LeaseExists => LeaseExists,
+                Failure::LoginExpired => LoginExpired,
+                Failure::Other(error) => match error.kind() {
+                    ErrorKind::Refused => Refused,
+                    ErrorKind::Unsupported => Unsupported,
+                    _ if error.is_not_ready() => NotReady,
+                    _ => Lost,
+                },
+            };
+            assert_eq!(meaning, *expected, "{text}");
+            if let Failure::Other(error) = failure {
+                let waits = matches!(expected, NotReady | Lost);
+                assert_eq!(error.is_retryable(), waits, "{text}");
+                let is_known = *expected != Lost;
+                assert_eq!(error.effect() == Effect::None, is_known, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn failure_names_what_helps() {
+        for (text, part) in [
+            ("etcdserver: user name is empty", "user:password@"),
+            ("etcdserver: mvcc: database space exceeded", "alarm disarm"),
+            ("etcdserver: corrupt cluster", "alarm disarm"),
         ] {
-            let error = Failure::of(&status).into_error();
-            assert_eq!(error.kind(), ErrorKind::Refused);
-            assert_eq!(error.effect(), Effect::None);
+            let error = Failure::of(&Status::unknown(text)).into_error();
             assert!(error.to_string().contains(part), "{error}");
-            assert!(!error.is_retryable());
         }
-    }
-
-    #[test]
-    fn call_without_an_answer_has_unknown_effect() {
-        for status in [
-            Status::unavailable("etcdserver: no leader"),
-            Status::unknown("etcdserver: request timed out"),
-            Status::deadline_exceeded("x"),
-            Status::cancelled("x"),
-        ] {
-            let error = Failure::of(&status).into_error();
-            assert_eq!(error.effect(), Effect::Unknown);
-            assert!(error.is_retryable());
-        }
-    }
-
-    #[test]
-    fn leases_and_tokens_that_are_over_are_told_apart() {
-        let of = |text: &str| Failure::of(&Status::not_found(text));
-        let gone = of("etcdserver: requested lease not found");
-        assert!(matches!(gone, Failure::NoLease));
-        let exists = of("etcdserver: lease already exists");
-        assert!(matches!(exists, Failure::LeaseExists));
-        let expired = of("etcdserver: invalid auth token");
-        assert!(matches!(expired, Failure::LoginExpired));
+        let denied = Status::permission_denied("etcdserver: permission denied");
+        let denied = Failure::of(&denied).into_error().to_string();
+        assert!(denied.contains("leasehold doctor"), "{denied}");
     }
 }
