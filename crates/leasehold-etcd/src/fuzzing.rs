@@ -8,7 +8,7 @@ use leasehold::store::{ClientInfo, LockRequest, Owner, Permits};
 use leasehold::{Fence, Key, Mode};
 use prost::Message as _;
 
-use crate::locking::{Attempt, Entry, Names, Standing, decide};
+use crate::locking::{Attempt, Entry, Names, Snapshot, Standing};
 use crate::proto::{KeyValue, RangeResponse, TxnResponse, WatchResponse};
 use crate::settings::Settings;
 use crate::store::read_values;
@@ -71,15 +71,13 @@ fn value(bytes: &[u8]) {
     }
 }
 
-/// Decides by a page of entries, and asks for the page behind it.
-fn decided(page: &RangeResponse) {
+/// Decides by what a server says of a lock.
+fn decided(found: &RangeResponse) {
     for_each_attempt(|attempt| {
-        let mut look = crate::locking::Look::default();
-        attempt.add(&mut look, page);
-        let _ = decide(&look.entries, attempt.standing, attempt.request.mode);
-        let _ = look
-            .more_before
-            .map(|created| attempt.entries_before(created, 256));
+        let (names, request) = (attempt.names, attempt.request);
+        let snapshot = Snapshot::read(names, &request.key, found.clone());
+        let _ = snapshot.decide(attempt.standing, request.mode);
+        let _ = snapshot.has(&attempt.key(), 5);
     });
 }
 
@@ -94,7 +92,9 @@ fn for_each_attempt(act: impl Fn(&Attempt<'_>)) {
     let names = Names::new("");
     for mode in [Mode::Exclusive, Mode::Shared, Mode::Permit(permits)] {
         let request = lock_request().with_mode(mode).waiting(true);
-        for standing in [Standing::Newcomer, Standing::Queued(5), Standing::Barging] {
+        let with_entry = [Standing::Queued(5), Standing::Ahead(5)];
+        let standings = [Standing::Newcomer, Standing::Barging];
+        for standing in standings.into_iter().chain(with_entry) {
             act(&Attempt {
                 names: &names,
                 request: &request,
@@ -102,6 +102,7 @@ fn for_each_attempt(act: impl Fn(&Attempt<'_>)) {
                 number: 0x1f,
                 fence_lease: 7,
                 standing,
+                announces: request.is_queued(),
             });
         }
     }

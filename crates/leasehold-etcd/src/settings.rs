@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use leasehold::Error;
+use leasehold::{Error, Key};
 use leasehold_credentials::{HostPort, Login, TlsFiles};
+
+use crate::proto::RangeRequest;
 
 /// What the URL of a store says.
 #[derive(Clone, Debug)]
@@ -19,6 +21,15 @@ impl Settings {
     /// Checks the files that are named: one that cannot be used is the caller's error.
     pub(crate) fn check_files(&self) -> Result<(), Error> {
         leasehold_credentials::check_files(self.tls.as_ref(), self.login.as_ref())
+    }
+
+    /// Returns the request that shows whether a server answers, and whether it reaches its leader. Its key never exists.
+    pub(crate) fn probe(&self) -> RangeRequest {
+        let key = format!("{}{}probe", self.prefix, Key::RESERVED_PREFIX);
+        RangeRequest {
+            key: key.into_bytes(),
+            ..RangeRequest::default()
+        }
     }
 }
 

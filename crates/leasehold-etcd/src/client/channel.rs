@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::Uri;
 use hyper_util::rt::TokioIo;
 use leasehold::{Error, ErrorKind};
-use leasehold_credentials::{HostPort, TlsClient, TlsFiles, TlsStream, handshake};
+use leasehold_credentials::{HostPort, TlsClient, TlsFiles, TlsStream, connect, handshake};
 use tokio::net::TcpStream;
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
@@ -26,9 +26,14 @@ pub(super) async fn open(
     tls: Option<&Arc<TlsClient>>,
 ) -> Result<Channel, Error> {
     let endpoint = Endpoint::from_shared(format!("http://{server}")).map_err(unusable)?;
-    let endpoint = endpoint.tcp_nodelay(true);
     let Some(tls) = tls else {
-        return endpoint.connect().await.map_err(unreachable);
+        let server = server.clone();
+        let connector = service_fn(move |_: Uri| {
+            let server = server.clone();
+            async move { connected(&server).await.map(TokioIo::new) }
+        });
+        let connected = endpoint.connect_with_connector(connector).await;
+        return connected.map_err(unreachable);
     };
     let origin: Uri = format!("https://{server}").parse().map_err(unusable)?;
     let (server, tls) = (server.clone(), Arc::clone(tls));
@@ -43,17 +48,24 @@ pub(super) async fn open(
 
 async fn encrypted(server: &HostPort, tls: &TlsClient) -> Result<TlsStream<TcpStream>, Error> {
     let config = tls.config().await?;
-    let stream = TcpStream::connect((server.host.as_str(), server.port)).await;
-    let stream = stream.map_err(|error| {
-        Error::new(ErrorKind::Unreachable, error.to_string()).with_source(error)
-    })?;
-    // Without it, small requests wait for the answers to earlier ones. They then are slower, not wrong.
-    let _ = stream.set_nodelay(true);
+    let stream = connected(server).await?;
     let stream = handshake(config, stream, &server.host).await?;
     if stream.get_ref().1.alpn_protocol() != Some(HTTP2) {
         let text = "the server speaks TLS, but not HTTP/2, on this port; is it the port for clients of etcd?";
         return Err(Error::new(ErrorKind::Refused, text));
     }
+    Ok(stream)
+}
+
+/// Connects to the first address of the server that answers.
+async fn connected(server: &HostPort) -> Result<TcpStream, Error> {
+    let stream = connect(&server.host, server.port).await;
+    let stream = stream.map_err(|error| {
+        let text = format!("tcp connect error: {error}");
+        Error::new(ErrorKind::Unreachable, text).with_source(error)
+    })?;
+    // Without it, small requests wait for the answers to earlier ones. They then are slower, not wrong.
+    let _ = stream.set_nodelay(true);
     Ok(stream)
 }
 

@@ -3,14 +3,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::clock::within;
-use leasehold::store::{LockRequest, SessionContext, exact_span, locked};
+use leasehold::store::{SessionContext, exact_span, locked};
 use leasehold::{Error, ErrorKind};
-use leasehold_credentials::{HostPort, TlsClient};
+use leasehold_credentials::{HostPort, TlsClient, race};
 use tonic::metadata::AsciiMetadataValue;
 
 use super::caller::Caller;
 use super::channel;
 use super::connection::Connection;
+use super::failure::Failure;
 use crate::proto::AuthenticateRequest;
 use crate::settings::Settings;
 
@@ -21,13 +22,13 @@ pub(super) struct Connector {
     tls: Option<Arc<TlsClient>>,
     context: SessionContext,
     current: Mutex<Option<Arc<Connection>>>,
-    /// The number of the server to connect to. All connectors of a client leave a dead one together.
+    /// The number of the server to connect to at first. All connectors of a client leave a dead one together.
     server: Arc<AtomicUsize>,
 }
 
-/// How long a server may take to accept a connection and a login. It may be longer than a request takes, since servers
+/// How long the servers may take to accept a connection and a login. It may be longer than a request takes, since servers
 /// make the check of a password slow.
-const LIMIT: Duration = LockRequest::LIMIT_MAX;
+const LIMIT: Duration = Duration::from_secs(5);
 
 impl Connector {
     pub(super) fn new(
@@ -63,42 +64,64 @@ impl Connector {
         let _ = self.server.compare_exchange(number, next, order, order);
     }
 
-    /// Tries each server once. An error has no effect.
+    /// Connects to the server that answers first. It begins with the one that answered last, and tries the others soon.
+    /// An error has no effect.
     pub(super) async fn connect(&self) -> Result<Arc<Connection>, Error> {
         let servers = &self.settings.servers;
-        let mut failed = None;
-        for _ in servers {
-            let number = self.server.load(Ordering::Relaxed);
-            let server = &servers[number];
-            let clock = &self.context.env().clock;
-            let opened = within(&**clock, clock.now() + LIMIT, self.open(server)).await;
-            let opened = opened.unwrap_or_else(|| {
-                let text = format!("no connection within {}", exact_span(LIMIT));
-                Err(Error::new(ErrorKind::Unreachable, text))
-            });
-            match opened {
-                Ok(caller) => {
-                    let server = (number, server.to_string());
-                    let connection = Connection::new(server, caller, &self.context);
-                    *locked(&self.current) = Some(Arc::clone(&connection));
-                    return Ok(connection);
-                }
-                Err(error) => {
-                    let error = error.with_store(server.to_string()).without_effect();
-                    // Another server gives the same answer to a wrong password.
-                    if !error.is_unreachable() {
-                        return Err(error);
-                    }
-                    self.leave(number);
-                    failed = Some(error);
-                }
+        let first = self.server.load(Ordering::Relaxed);
+        let order = (0..servers.len()).map(|number| (first + number) % servers.len());
+        let opened = race(order, async |number: usize| {
+            let opened = self.open(&servers[number]).await;
+            match opened.map_err(|error| error.with_store(servers[number].to_string())) {
+                Err(error) if error.is_unreachable() => Err(error),
+                // Another server gives the same answer to a wrong password.
+                decided => Ok((number, decided)),
             }
-        }
-        Err(failed.unwrap_or_else(|| Error::new(ErrorKind::InvalidInput, "no server is named")))
+        });
+        let clock = &self.context.env().clock;
+        let failed = match within(&**clock, clock.now() + LIMIT, opened).await {
+            Some(Ok((number, caller))) => {
+                let caller = caller.map_err(Error::without_effect)?;
+                self.server.store(number, Ordering::Relaxed);
+                let server = (number, servers[number].to_string());
+                let probe = self.settings.probe();
+                let connection = Connection::new(server, caller, &self.context, probe);
+                *locked(&self.current) = Some(Arc::clone(&connection));
+                return Ok(connection);
+            }
+            Some(Err(failures)) => failures.into_iter().next_back(),
+            None => {
+                let text = format!("no connection within {}", exact_span(LIMIT));
+                Some(Error::new(ErrorKind::Unreachable, text).with_store(self.servers()))
+            }
+        };
+        let failed =
+            failed.unwrap_or_else(|| Error::new(ErrorKind::InvalidInput, "no server is named"));
+        Err(failed.without_effect())
     }
 
-    /// Connects to one server, and logs in.
+    /// Names the servers.
+    pub(super) fn servers(&self) -> String {
+        let servers = self.settings.servers.iter().map(ToString::to_string);
+        servers.collect::<Vec<_>>().join(",")
+    }
+
+    /// Connects to one server, and logs in. A server that is one of several also proves that it answers and reaches its leader.
     async fn open(&self, server: &HostPort) -> Result<Caller, Error> {
+        let caller = self.log_in(server).await?;
+        if self.settings.servers.len() > 1 {
+            match caller.call(self.settings.probe()).await {
+                Err(Failure::Other(error)) if error.is_unreachable() && !error.is_not_ready() => {
+                    return Err(error);
+                }
+                // It answers.
+                _ => {}
+            }
+        }
+        Ok(caller)
+    }
+
+    async fn log_in(&self, server: &HostPort) -> Result<Caller, Error> {
         let channel = channel::open(server, self.tls.as_ref()).await?;
         let Some(login) = &self.settings.login else {
             return Ok(Caller::new(channel, None));

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use leasehold::store::{SessionContext, locked};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::caller::Caller;
 use super::duplex::Duplex;
@@ -14,6 +15,8 @@ use crate::proto::{KEEP_ALIVE_PATH, LeaseKeepAliveRequest, LeaseKeepAliveRespons
 pub(crate) struct KeepAlives {
     stream: Duplex<LeaseKeepAliveRequest>,
     pending: Arc<Mutex<Pending>>,
+    /// Has a token for each request without an answer.
+    busy: TaskTracker,
 }
 
 /// The requests without an answer, by lease. The server answers the requests for one lease in their order, so an
@@ -28,6 +31,7 @@ impl KeepAlives {
     pub(super) fn new(
         context: &SessionContext,
         caller: &Caller,
+        busy: &TaskTracker,
         closed: &CancellationToken,
     ) -> Self {
         let pending = Arc::<Mutex<Pending>>::default();
@@ -43,6 +47,7 @@ impl KeepAlives {
         Self {
             stream: Duplex::new(context, (caller, KEEP_ALIVE_PATH), closed, read, end),
             pending,
+            busy: busy.clone(),
         }
     }
 
@@ -55,7 +60,7 @@ impl KeepAlives {
             // Under the mutex, so that the requests for one lease are sent in the order in which they wait.
             self.stream.send(LeaseKeepAliveRequest { id });
         }
-        async move { answered.await.ok() }
+        self.busy.track_future(async move { answered.await.ok() })
     }
 }
 

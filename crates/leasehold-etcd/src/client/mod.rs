@@ -10,6 +10,7 @@ mod keep_alives;
 mod watches;
 
 use std::fmt;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -48,7 +49,10 @@ impl EtcdClient {
         fallback: Option<Arc<Self>>,
     ) -> Self {
         let server = fallback.as_ref().map(|other| other.connector.server());
-        let server = server.unwrap_or_default();
+        // The clients of an ensemble spread over its members.
+        let count = settings.servers.len().max(1) as u64;
+        let random = context.env().entropy.next_u64() % count;
+        let server = server.unwrap_or_else(|| Arc::new(AtomicUsize::new(random as usize)));
         Self {
             connector: Arc::new(Connector::new(settings, context.clone(), server)),
             context,
@@ -74,7 +78,7 @@ impl EtcdClient {
                     has_renewed_login = true;
                     connection.close();
                 }
-                Err(Failure::Other(error)) if error.is_unreachable() => {
+                Err(Failure::Other(error)) if error.is_unreachable() && !error.is_not_ready() => {
                     self.leave(&connection);
                     return Err(Failure::Other(error));
                 }
@@ -139,7 +143,7 @@ impl EtcdClient {
         }
         connected.flatten().unwrap_or_else(|| {
             let text = "no connection in time";
-            let servers = self.connector.settings.to_string();
+            let servers = self.connector.servers();
             Err(Error::new(ErrorKind::Unreachable, text).with_store(servers))
         })
     }

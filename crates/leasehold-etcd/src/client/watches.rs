@@ -4,6 +4,8 @@ use std::sync::{Arc, Mutex};
 use leasehold::store::{SessionContext, locked};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::caller::Caller;
 use super::duplex::Duplex;
@@ -20,6 +22,8 @@ pub(crate) struct Watches(Arc<Inner>);
 struct Inner {
     stream: Duplex<WatchRequest>,
     open: Arc<Mutex<OpenWatches>>,
+    /// Has a token for each open watch.
+    busy: TaskTracker,
 }
 
 #[derive(Debug, Default)]
@@ -46,6 +50,8 @@ pub(crate) struct WatchedKeys {
     pub(crate) range_end: Vec<u8>,
     /// Whether the watch reports puts, and not only deletes.
     pub(crate) puts: bool,
+    /// Whether it reports the value of a deleted key.
+    pub(crate) deleted_value: bool,
 }
 
 /// An open watch. Dropping it ends it at the server.
@@ -54,12 +60,15 @@ pub(crate) struct Watch {
     id: i64,
     messages: UnboundedReceiver<Message>,
     inner: Arc<Inner>,
+    /// Has the connection checked.
+    _busy: TaskTrackerToken,
 }
 
 impl Watches {
     pub(super) fn new(
         context: &SessionContext,
         caller: &Caller,
+        busy: &TaskTracker,
         closed: &CancellationToken,
     ) -> Self {
         let open = Arc::<Mutex<OpenWatches>>::default();
@@ -78,7 +87,11 @@ impl Watches {
             open.messages.clear();
         };
         let stream = Duplex::new(context, (caller, WATCH_PATH), closed, read, end);
-        Self(Arc::new(Inner { stream, open }))
+        Self(Arc::new(Inner {
+            stream,
+            open,
+            busy: busy.clone(),
+        }))
     }
 
     /// Watches `keys` from now on: [`Watch::begun`] says since when.
@@ -99,13 +112,16 @@ impl Watches {
             key: keys.key.clone(),
             range_end: keys.range_end.clone(),
             filters: filters.into_iter().collect(),
+            prev_kv: keys.deleted_value,
             watch_id: id,
         }));
         let inner = Arc::clone(&self.0);
+        let busy = inner.busy.token();
         Watch {
             id,
             messages,
             inner,
+            _busy: busy,
         }
     }
 }
@@ -177,5 +193,10 @@ impl Event {
         let is_delete = self.kind == EventType::Delete as i32;
         let kv = self.kv.as_ref().filter(|_| is_delete);
         kv.map(|kv| kv.key.as_slice())
+    }
+
+    /// Returns the revision of the change.
+    pub(crate) fn revision(&self) -> i64 {
+        self.kv.as_ref().map_or(0, |kv| kv.mod_revision)
     }
 }

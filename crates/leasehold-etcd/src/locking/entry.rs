@@ -145,6 +145,12 @@ impl Entry {
         self.stored.as_ref().map(|stored| stored.state)
     }
 
+    /// Returns when its owner was granted the lock exclusively and from a place in the queue; `None` if it was not.
+    pub(crate) fn was_granted_alone(&self) -> Option<i64> {
+        let is_alone = self.mode == Mode::Exclusive && self.position == Position::Queue;
+        (is_alone && self.state() == Some(State::Held)).then_some(self.modified)
+    }
+
     /// Returns whether the entry is that of a holder, or of a holder whose lease an operator broke.
     pub(crate) fn is_held(&self) -> bool {
         matches!(self.state(), Some(State::Held | State::Broken))

@@ -4,11 +4,11 @@
 mod entry;
 mod names;
 mod order;
+mod snapshot;
 mod transactions;
 
 pub(crate) use entry::{Entry, State};
 pub(crate) use names::{Names, Position, Range, SharedLease, lease_id};
-pub(crate) use order::{Decision, Standing, decide};
-pub(crate) use transactions::{
-    Attempt, Condition, Look, Step, one_key, proposal, range, read_pass_on,
-};
+pub(crate) use order::{Decision, Standing};
+pub(crate) use snapshot::Snapshot;
+pub(crate) use transactions::{Attempt, Condition, Step, one_key, proposal, range, read_pass_on};

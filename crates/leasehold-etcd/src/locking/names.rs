@@ -61,14 +61,6 @@ impl Names {
         (self.directory(lock, "0"), self.directory(lock, "g"))
     }
 
-    /// Returns the whole queue of a lock.
-    pub(crate) fn queue(&self, lock: &Key) -> Range {
-        (
-            self.directory(lock, "0"),
-            self.directory(lock, Position::AHEAD),
-        )
-    }
-
     /// Returns the holders of a lock that went ahead of its queue.
     pub(crate) fn ahead(&self, lock: &Key) -> Range {
         (
@@ -129,11 +121,6 @@ impl Names {
     /// Returns the key with the greatest version of a lock's record.
     pub(crate) fn record_version(&self, lock: &Key) -> Vec<u8> {
         self.own("version", lock)
-    }
-
-    /// Returns a key that is read to see whether the server answers. It never exists.
-    pub(crate) fn probe(&self) -> Vec<u8> {
-        format!("{}{}probe", self.prefix, Key::RESERVED_PREFIX).into_bytes()
     }
 
     /// Returns the lock, the part of its directory and the number of a key. Returns `None` for a key that
@@ -273,8 +260,6 @@ mod tests {
                 [Position::Queue, Position::Reader, Position::Ahead].map(|p| entry(p, lease));
             let writers = names.writers(&job);
             assert!(is_in(&writers, &queue) && !is_in(&writers, &reader));
-            let waits = names.queue(&job);
-            assert!(is_in(&waits, &queue) && is_in(&waits, &reader) && !is_in(&waits, &ahead));
             let before = names.ahead(&job);
             assert!(is_in(&before, &ahead) && !is_in(&before, &reader));
             let all = names.all(&job);

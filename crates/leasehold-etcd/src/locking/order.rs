@@ -16,6 +16,26 @@ pub(crate) enum Standing {
     Queued(i64),
     /// It has no entry, and goes ahead of those that wait.
     Barging,
+    /// It has an entry ahead of the queue, created at this revision.
+    Ahead(i64),
+}
+
+impl Standing {
+    /// Returns when the entry of the client was created; `None` if it has none.
+    pub(crate) fn created(self) -> Option<i64> {
+        match self {
+            Self::Queued(created) | Self::Ahead(created) => Some(created),
+            Self::Newcomer | Self::Barging => None,
+        }
+    }
+
+    /// Returns the standing of the client once its entry exists.
+    pub(crate) fn with_entry(self, created: i64) -> Self {
+        match self {
+            Self::Newcomer | Self::Queued(_) => Self::Queued(created),
+            Self::Barging | Self::Ahead(_) => Self::Ahead(created),
+        }
+    }
 }
 
 /// Whether a client may have a lock.
@@ -31,35 +51,46 @@ pub(crate) enum Decision {
     PermitsDiffer(Permits),
 }
 
-/// Decides whether a client may have a lock in this mode. `entries` are those of other clients, the latest first.
-pub(crate) fn decide(entries: &[Entry], standing: Standing, mode: Mode) -> Decision {
-    let before = || entries.iter().filter(|entry| is_before(entry, standing));
+/// Decides whether a client may have a lock in this mode. `before` are the entries of others that come before it, the
+/// nearest first.
+pub(super) fn decide<'a>(
+    mut before: impl Iterator<Item = &'a Entry> + Clone,
+    mode: Mode,
+) -> Decision {
     let wanted = mode.permits();
     if let Some(wanted) = wanted {
-        let held = before().filter(|entry| entry.is_held());
-        let differing = held.filter_map(|entry| entry.mode.permits());
-        if let Some(other) = differing.into_iter().find(|permits| *permits != wanted) {
+        let held = before.clone().filter(|entry| entry.is_held());
+        let mut differing = held.filter_map(|entry| entry.mode.permits());
+        if let Some(other) = differing.find(|permits| *permits != wanted) {
             return Decision::PermitsDiffer(other);
         }
     }
-    if let Some(entry) = before().find(|entry| excludes(entry.mode, mode)) {
+    let all = before.clone();
+    if let Some(entry) = before.find(|entry| excludes(entry.mode, mode)) {
         return Decision::Behind(Box::new(entry.clone()));
     }
     match wanted {
-        Some(permits) if before().count() >= permits.get() as usize => {
-            Decision::Full(before().map(|entry| entry.key.clone()).collect())
+        Some(permits) if all.clone().count() >= permits.get() as usize => {
+            Decision::Full(all.map(|entry| entry.key.clone()).collect())
         }
         _ => Decision::Free,
     }
 }
 
-fn is_before(entry: &Entry, standing: Standing) -> bool {
+/// Returns whether an entry of another client comes before one with this standing.
+pub(super) fn is_before(entry: &Entry, standing: Standing) -> bool {
     let is_ahead = entry.position == Position::Ahead;
+    // Other libraries look at the revision alone, so nothing can go ahead of their clients.
+    let is_passed = !is_ahead && entry.state() == Some(State::Waiting);
     match standing {
         Standing::Newcomer => true,
         Standing::Queued(created) => is_ahead || entry.created < created,
-        // Other libraries look at the revision alone, so nothing can go ahead of their clients.
-        Standing::Barging => entry.state() != Some(State::Waiting),
+        Standing::Barging => !is_passed,
+        Standing::Ahead(created) => {
+            let waits = entry.state() == Some(State::Waiting);
+            let is_later = is_ahead && waits && entry.created > created;
+            entry.created != created && !is_passed && !is_later
+        }
     }
 }
 
@@ -75,6 +106,11 @@ fn excludes(one: Mode, other: Mode) -> bool {
 mod tests {
     use super::*;
     use crate::locking::entry::tests::stored;
+    use crate::locking::snapshot::Snapshot;
+
+    fn decide(entries: &[Entry], standing: Standing, mode: Mode) -> Decision {
+        Snapshot::new(9, entries.iter().cloned()).decide(standing, mode)
+    }
 
     fn permits(count: u32) -> Mode {
         Mode::Permit(Permits::new(count).unwrap())

@@ -1,20 +1,19 @@
 //! The transactions that take a lock: pure.
 //!
 //! One transaction checks that the lock is free, draws the fence, and writes the entry. If the lock is not free, the
-//! same transaction puts a waiter into the queue and reads who is before it.
+//! same transaction puts a waiter into the queue.
 #![deny(clippy::disallowed_types)]
 
 use leasehold::clock::WallTime;
 use leasehold::store::LockRequest;
 use leasehold::{Fence, Mode};
 
-use super::entry::{Entry, Stored};
+use super::entry::Stored;
 use super::names::{Names, Position, Range};
 use super::order::Standing;
 use crate::proto::{
     Compare, CompareResult, CompareValue, DeleteRangeRequest, Operation, OperationAnswer,
-    PutRequest, RangeRequest, RangeResponse, RequestOp, SortOrder, SortTarget, TxnRequest,
-    TxnResponse,
+    PutRequest, RangeRequest, RequestOp, TxnRequest, TxnResponse,
 };
 
 /// One attempt to take a lock, with the key that its owner writes.
@@ -28,6 +27,8 @@ pub(crate) struct Attempt<'a> {
     /// The lease of the fence.
     pub(crate) fence_lease: i64,
     pub(crate) standing: Standing,
+    /// Whether the client writes an entry if the lock is not free, so that all that come later see it.
+    pub(crate) announces: bool,
 }
 
 /// Why the lock is free, as the transaction checks it.
@@ -35,40 +36,33 @@ pub(crate) struct Attempt<'a> {
 pub(crate) enum Condition {
     /// There is no entry that could exclude the client: the usual case, in which it need not read them first.
     NoOther,
-    /// The client read the entries at this revision, and none excludes it. None came or changed since.
+    /// The client read the entries at this revision, and none excludes it. No key in their range was written since. Keys
+    /// of other locks can lie in the range, so it may never hold.
     UnchangedSince(i64),
-    /// The client only looks. The server answers without a write to its log.
-    Unknown,
+    /// The same, but nobody was granted the lock since. It holds for a client with an entry, since clients of other libraries
+    /// that come later wait for that entry. No other lock writes the key that it compares.
+    NoGrantSince(i64),
+    /// The owner that was granted the lock at this revision, alone and from its place in the queue, was directly before
+    /// this one, and is gone. No other was granted the lock since.
+    LastGrantAt(i64),
+    /// Never: the client only writes its entry.
+    Never,
 }
 
-/// What a transaction found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a transaction did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The client has the lock, with this fence. Its entry was written at this revision.
     Granted(Fence, i64),
     /// The lock is free, but the proposed fence is not greater than its last one.
     FencePassed(Fence),
-    /// The lock is not free, or has more entries than the condition allows.
-    Look(Box<Look>),
+    /// The condition does not hold. The entry of the client was created at this revision.
+    Entered(i64),
+    /// The condition does not hold at this revision.
+    NotFree(i64),
+    /// The condition does not hold, and the key of the client exists already: an operator broke its entry.
+    KeyInUse,
 }
-
-/// The entries before a client.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Look {
-    /// The revision at which the entries were read.
-    pub(crate) revision: i64,
-    /// The oldest entry of the lock: its holder, unless others went ahead.
-    pub(crate) first: Option<Entry>,
-    /// The entries of others, the latest first. It may be only a part.
-    pub(crate) entries: Vec<Entry>,
-    /// The creation revision before which there are more entries.
-    pub(crate) more_before: Option<i64>,
-    /// Whether the entry of the client is in the queue.
-    pub(crate) is_queued: bool,
-}
-
-/// How many entries a waiter reads at once: enough to find the nearest one before it.
-const NEAREST: i64 = 16;
 
 impl Attempt<'_> {
     /// Returns the key of the owner.
@@ -88,50 +82,39 @@ impl Attempt<'_> {
     /// Returns the transaction that takes the lock with `fence` under `condition`.
     pub(crate) fn take(&self, condition: Condition, fence: Fence) -> TxnRequest {
         let success = match condition {
-            Condition::Unknown => Vec::new(),
+            Condition::Never => Vec::new(),
             _ => vec![Operation::Txn(self.draw(fence)).into()],
         };
+        let enters = self.standing.created().is_none() && self.announces;
         TxnRequest {
             compare: self.compares(condition),
             success,
-            failure: self.look(),
+            failure: enters.then(|| self.enter()).into_iter().collect(),
         }
     }
 
     fn compares(&self, condition: Condition) -> Vec<Compare> {
         let (names, lock) = (self.names, &self.request.key);
-        let is_shared = self.request.mode == Mode::Shared;
-        match (self.standing, condition) {
-            // No key has such a revision.
-            (_, Condition::Unknown) => vec![Compare::is_at(&self.key(), -1)],
-            (Standing::Newcomer | Standing::Barging, Condition::NoOther) if is_shared => {
-                vec![is_empty(names.writers(lock)), is_empty(names.ahead(lock))]
+        let still_there = self.standing.created().map(|it| self.still_there(it));
+        let condition = match condition {
+            // Readers do not exclude each other.
+            Condition::NoOther if self.request.mode == Mode::Shared => {
+                return vec![is_empty(names.writers(lock)), is_empty(names.ahead(lock))];
             }
-            (Standing::Newcomer | Standing::Barging, Condition::NoOther) => {
-                vec![is_empty(names.all(lock))]
-            }
-            (Standing::Newcomer | Standing::Barging, Condition::UnchangedSince(revision)) => {
-                vec![is_unchanged(names.all(lock), revision)]
-            }
-            (Standing::Queued(created), Condition::NoOther) => {
-                // An empty range fails the comparison of the queue, but a reader is not in that of the writers.
-                let first = if is_shared {
-                    is_empty(names.writers(lock))
-                } else {
-                    comes_after(names.queue(lock), created)
-                };
-                vec![
-                    self.still_queued(created),
-                    first,
-                    is_empty(names.ahead(lock)),
-                ]
-            }
+            Condition::NoOther => is_empty(names.all(lock)),
             // Those before it in the queue only become fewer, and only share the lock more.
-            (Standing::Queued(created), Condition::UnchangedSince(revision)) => {
-                let ahead = is_unchanged(names.ahead(lock), revision);
-                vec![self.still_queued(created), ahead]
+            Condition::UnchangedSince(revision) if still_there.is_some() => {
+                is_unchanged(names.ahead(lock), revision)
             }
-        }
+            Condition::UnchangedSince(revision) => is_unchanged(names.all(lock), revision),
+            Condition::NoGrantSince(revision) => {
+                is_unchanged((names.fence(lock), Vec::new()), revision)
+            }
+            Condition::LastGrantAt(revision) => Compare::is_at(&names.fence(lock), revision),
+            // No key has such a revision.
+            Condition::Never => Compare::is_at(&self.key(), -1),
+        };
+        still_there.into_iter().chain([condition]).collect()
     }
 
     /// Returns the transaction that passes the lock from the holder before it to this waiter, which was put into the queue at
@@ -145,7 +128,7 @@ impl Attempt<'_> {
     ) -> TxnRequest {
         let delete = DeleteRangeRequest { key: key.to_vec() };
         TxnRequest {
-            compare: vec![Compare::is_at(key, granted), self.still_queued(created)],
+            compare: vec![Compare::is_at(key, granted), self.still_there(created)],
             success: vec![
                 Operation::Txn(self.draw(fence)).into(),
                 Operation::Delete(delete).into(),
@@ -154,7 +137,7 @@ impl Attempt<'_> {
         }
     }
 
-    fn still_queued(&self, created: i64) -> Compare {
+    fn still_there(&self, created: i64) -> Compare {
         let value = CompareValue::CreateRevision(created);
         Compare::one(self.key(), CompareResult::Equal, value)
     }
@@ -190,60 +173,14 @@ impl Attempt<'_> {
         put(self.key(), stored.to_bytes(), self.lease)
     }
 
-    /// Reads who is before the client, and puts the client into the queue if it waits there.
-    fn look(&self) -> Vec<RequestOp> {
-        let mut operations = Vec::new();
-        let mut before = 0;
-        match self.standing {
-            Standing::Newcomer if self.request.is_queued() => {
-                // Never over an entry that an operator broke.
-                let enqueue = TxnRequest {
-                    compare: vec![Compare::is_at(&self.key(), 0)],
-                    success: vec![self.put(None)],
-                    failure: Vec::new(),
-                };
-                operations.push(Operation::Txn(enqueue).into());
-            }
-            Standing::Newcomer | Standing::Barging => {}
-            Standing::Queued(created) => before = created,
-        }
-        let mut first = self.entries(0, 1);
-        first.sort_order = SortOrder::Ascending as i32;
-        operations.push(Operation::Range(first).into());
-        operations.push(Operation::Range(self.entries(before, self.page())).into());
-        if let Standing::Queued(_) = self.standing {
-            // Those ahead have later revisions.
-            let ahead = range(self.names.ahead(&self.request.key));
-            operations.push(Operation::Range(ahead).into());
-            operations.push(get(self.key()));
-        }
-        operations
-    }
-
-    /// A client that counts permits needs all entries.
-    fn page(&self) -> i64 {
-        if self.request.mode.permits().is_some() {
-            0
-        } else {
-            NEAREST
-        }
-    }
-
-    /// Returns the request for up to `limit` entries that were created up to the revision `up_to`, the latest first; 0
-    /// stands for no limit.
-    pub(crate) fn entries(&self, up_to: i64, limit: i64) -> RangeRequest {
-        RangeRequest {
-            limit,
-            sort_order: SortOrder::Descending as i32,
-            sort_target: SortTarget::CreateRevision as i32,
-            max_create_revision: up_to,
-            ..range(self.names.all(&self.request.key))
-        }
-    }
-
-    /// Returns the request for further entries, which were created before this revision.
-    pub(crate) fn entries_before(&self, created: i64, limit: i64) -> RangeRequest {
-        self.entries(created.saturating_sub(1), limit)
+    /// Writes the entry of a client that has none. Never over an entry that an operator broke.
+    fn enter(&self) -> RequestOp {
+        let enter = TxnRequest {
+            compare: vec![Compare::is_at(&self.key(), 0)],
+            success: vec![self.put(None)],
+            failure: Vec::new(),
+        };
+        Operation::Txn(enter).into()
     }
 
     /// Reads the answer to [`take`](Self::take), which was to draw `fence`.
@@ -252,47 +189,15 @@ impl Attempt<'_> {
             return read_draw(answer, fence);
         }
         let revision = answer.revision();
-        let enqueued = match &answer.responses.first()?.answer {
-            Some(OperationAnswer::Txn(enqueue)) => enqueue.succeeded,
-            _ => false,
-        };
-        let mut ranges = answer.ranges();
-        let (first, before) = (ranges.next()?, ranges.next()?);
-        let mut look = Look {
-            revision,
-            first: self.read_entries(&first).into_iter().next(),
-            is_queued: enqueued,
-            ..Look::default()
-        };
-        if let Standing::Queued(_) = self.standing {
-            let ahead = ranges.next()?;
-            look.entries.extend(self.read_entries(&ahead));
-            look.is_queued = !ranges.next()?.kvs.is_empty();
+        let mut answers = answer.responses.into_iter().map(|op| op.answer);
+        match answers.next() {
+            Some(Some(OperationAnswer::Txn(enter))) if enter.succeeded => {
+                Some(Step::Entered(revision))
+            }
+            Some(Some(OperationAnswer::Txn(_))) => Some(Step::KeyInUse),
+            Some(_) => None,
+            None => Some(Step::NotFree(revision)),
         }
-        self.add(&mut look, &before);
-        Some(Step::Look(Box::new(look)))
-    }
-
-    /// Adds further entries to a look.
-    pub(crate) fn add(&self, look: &mut Look, page: &RangeResponse) {
-        look.more_before = match page.kvs.last() {
-            Some(last) if page.more => Some(last.create_revision),
-            _ => None,
-        };
-        let known: Vec<_> = look.entries.iter().map(|entry| entry.key.clone()).collect();
-        let entries = self.read_entries(page).into_iter();
-        look.entries
-            .extend(entries.filter(|entry| !known.contains(&entry.key)));
-    }
-
-    /// Returns the entries of others. An entry that is there before the client has written any was broken.
-    fn read_entries(&self, range: &RangeResponse) -> Vec<Entry> {
-        let (own, lock) = (self.key(), self.request.key.as_str());
-        let has_own = matches!(self.standing, Standing::Queued(_)) || self.request.is_queued();
-        let others = range.kvs.iter().filter(|kv| !has_own || kv.key != own);
-        others
-            .filter_map(|kv| Entry::read(self.names, lock, kv.clone()))
-            .collect()
     }
 }
 
@@ -300,7 +205,7 @@ impl Attempt<'_> {
 pub(crate) fn read_pass_on(answer: TxnResponse, fence: Fence) -> Option<(Fence, i64)> {
     match answer.succeeded.then(|| read_draw(answer, fence))?? {
         Step::Granted(fence, revision) => Some((fence, revision)),
-        Step::FencePassed(_) | Step::Look(_) => None,
+        _ => None,
     }
 }
 
@@ -338,12 +243,6 @@ fn fence_text(fence: Fence) -> Vec<u8> {
 /// No key is in the range.
 fn is_empty(range: Range) -> Compare {
     Compare::all(range, CompareResult::Equal, CompareValue::CreateRevision(0))
-}
-
-/// Each key in the range was created at this revision or later.
-fn comes_after(range: Range, created: i64) -> Compare {
-    let value = CompareValue::CreateRevision(created.saturating_sub(1));
-    Compare::all(range, CompareResult::Greater, value)
 }
 
 /// No key in the range was written after the revision. Keys may have been deleted.

@@ -6,7 +6,7 @@ use leasehold::env::Env;
 use leasehold::store::Owner;
 
 use super::*;
-use crate::proto::{KeyValue, ResponseHeader, ResponseOp};
+use crate::proto::{KeyValue, RangeResponse, ResponseHeader, ResponseOp};
 
 fn request() -> LockRequest {
     let env = Env::default();
@@ -25,6 +25,7 @@ fn attempt<'a>(names: &'a Names, request: &'a LockRequest, standing: Standing) -
         number: 0x1f,
         fence_lease: 7,
         standing,
+        announces: request.is_queued(),
     }
 }
 
@@ -37,10 +38,16 @@ fn revisions_of_a_wrong_server_do_no_harm() {
             Standing::Newcomer,
             Standing::Barging,
             Standing::Queued(revision),
+            Standing::Ahead(revision),
         ];
         for standing in standings {
             let attempt = attempt(&names, &request, standing);
-            for condition in [Condition::NoOther, Condition::UnchangedSince(revision)] {
+            for condition in [
+                Condition::NoOther,
+                Condition::UnchangedSince(revision),
+                Condition::NoGrantSince(revision),
+                Condition::LastGrantAt(revision),
+            ] {
                 assert!(!attempt.take(condition, fence).compare.is_empty());
             }
         }
@@ -93,14 +100,14 @@ fn puts(txn: &TxnRequest) -> usize {
 const FENCE: Fence = Fence::MAX;
 
 #[test]
-fn look_writes_nothing() {
+fn client_enters_once() {
     let (names, request) = (Names::new(""), request().waiting(true));
-    let queued = attempt(&names, &request, Standing::Queued(9));
-    assert_eq!(puts(&queued.take(Condition::Unknown, FENCE)), 0);
-    // Entry and fence, with and without an earlier fence.
-    assert_eq!(puts(&queued.take(Condition::NoOther, FENCE)), 4);
     let newcomer = attempt(&names, &request, Standing::Newcomer);
+    // Entry and fence, with and without an earlier fence, and the entry of a waiter.
     assert_eq!(puts(&newcomer.take(Condition::NoOther, FENCE)), 5);
+    assert_eq!(puts(&newcomer.take(Condition::Never, FENCE)), 1);
+    let queued = attempt(&names, &request, Standing::Queued(9));
+    assert_eq!(puts(&queued.take(Condition::NoGrantSince(9), FENCE)), 4);
 }
 
 #[test]
@@ -109,11 +116,21 @@ fn attempt_without_a_wait_is_not_queued() {
     for standing in [Standing::Newcomer, Standing::Barging] {
         let attempt = attempt(&names, &request, standing);
         let txn = attempt.take(Condition::NoOther, FENCE);
-        let looks = TxnRequest {
-            success: Vec::new(),
-            ..txn
-        };
-        assert_eq!(puts(&looks), 0, "{standing:?}");
+        assert!(txn.failure.is_empty(), "{standing:?}");
+    }
+}
+
+/// The traffic of other locks, whose keys lie in the range, must not keep the client out.
+#[test]
+fn client_with_an_entry_compares_single_keys() {
+    let (names, request) = (Names::new(""), request().waiting(true));
+    for standing in [Standing::Queued(9), Standing::Ahead(9)] {
+        let attempt = attempt(&names, &request, standing);
+        for condition in [Condition::NoGrantSince(9), Condition::LastGrantAt(9)] {
+            let compares = attempt.take(condition, FENCE).compare;
+            let is_single = |compare: &Compare| compare.range_end.is_empty();
+            assert!(compares.len() == 2 && compares.iter().all(is_single));
+        }
     }
 }
 
@@ -137,30 +154,15 @@ fn first_fence_and_later_ones_are_granted() {
 }
 
 #[test]
-fn look_names_others_and_where_to_read_on() {
+fn failed_condition_says_what_was_written() {
     let (names, request) = (Names::new(""), request().waiting(true));
     let newcomer = attempt(&names, &request, Standing::Newcomer);
-    let own = String::from_utf8(newcomer.key()).unwrap();
-    let kvs = [
-        kv(&own, 40),
-        kv("job/2a", 8),
-        kv("job/x/2b", 7),
-        kv("job/2c", 6),
-    ];
-    let enqueued = OperationAnswer::Txn(answer(true, vec![]));
-    let found = vec![enqueued, range_of(&kvs[3..], true), range_of(&kvs, true)];
-    let Some(Step::Look(look)) = newcomer.read(answer(false, found), FENCE) else {
-        panic!("a look");
-    };
-    let keys: Vec<&[u8]> = look.entries.iter().map(|entry| &*entry.key).collect();
-    assert_eq!(
-        keys,
-        [b"job/2a", b"job/2c"],
-        "neither its own nor that of another lock"
-    );
-    assert_eq!((look.is_queued, look.revision), (true, 40));
-    assert_eq!(look.more_before, Some(6));
-    assert_eq!(look.first.map(|entry| entry.created), Some(6));
+    let read = |inner| newcomer.read(answer(false, inner), FENCE);
+    let enter = |succeeded| OperationAnswer::Txn(answer(succeeded, vec![]));
+    assert_eq!(read(vec![enter(true)]), Some(Step::Entered(40)));
+    assert_eq!(read(vec![enter(false)]), Some(Step::KeyInUse));
+    assert_eq!(read(vec![]), Some(Step::NotFree(40)));
+    assert_eq!(read(vec![range_of(&[], false)]), None, "another form");
 }
 
 #[test]

@@ -38,9 +38,6 @@ pub(crate) struct RangeRequest {
     pub(crate) sort_target: i32,
     #[prost(bool, tag = "8")]
     pub(crate) keys_only: bool,
-    /// 0 for no limit. `count` ignores this filter.
-    #[prost(int64, tag = "13")]
-    pub(crate) max_create_revision: i64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]

@@ -27,6 +27,9 @@ pub(crate) struct WatchCreateRequest {
     pub(crate) range_end: Vec<u8>,
     #[prost(enumeration = "WatchFilter", repeated, tag = "5")]
     pub(crate) filters: Vec<i32>,
+    /// Whether an event has the value before it.
+    #[prost(bool, tag = "6")]
+    pub(crate) prev_kv: bool,
     /// The client chooses it.
     #[prost(int64, tag = "7")]
     pub(crate) watch_id: i64,
@@ -67,6 +70,8 @@ pub(crate) struct Event {
     pub(crate) kind: i32,
     #[prost(message, optional, tag = "2")]
     pub(crate) kv: Option<KeyValue>,
+    #[prost(message, optional, tag = "3")]
+    pub(crate) prev_kv: Option<KeyValue>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]

@@ -1,18 +1,21 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future;
-use leasehold::clock::within;
+use leasehold::clock::{BootInstant, within};
 use leasehold::store::{AcquireError, Busy, Grant, LockRequest, Permits, Progress, Term};
 use leasehold::{Error, ErrorKind, Fence, Mode};
 
+use super::crowds::Member;
 use super::inner::Inner;
 use super::leases::OwnLease;
 use super::release;
 use super::successors::{HandOver, Succession, Successor};
+use super::waiting::{Told, Waiting, told};
 use crate::client::{EtcdClient, Watch, WatchedKeys};
 use crate::locking::{
-    Attempt, Condition, Decision, Entry, Look, Position, SharedLease, Standing, Step, decide,
-    lease_id, proposal,
+    Attempt, Condition, Decision, Entry, Position, SharedLease, Snapshot, Standing, Step, lease_id,
+    proposal,
 };
 
 /// One call of `acquire`.
@@ -21,13 +24,27 @@ struct Acquiring<'a> {
     client: &'a EtcdClient,
     request: &'a Arc<LockRequest>,
     progress: &'a Progress<'a>,
+    /// The other waiters of this client for the lock; `None` if the request does not wait.
+    member: Option<&'a Member<'a>>,
     attempt: Attempt<'a>,
     /// The last confirmed term of the lease.
     term: Term,
+    /// When to renew the lease while it waits.
+    renews_at: BootInstant,
     last_fence: Option<Fence>,
+    /// How often the lock was free, but another client was faster or its keys changed.
+    tries: u32,
     /// Whether the request has waited, so that its proposal is old.
     has_waited: bool,
     watch: Option<(WatchedKeys, Watch)>,
+}
+
+/// What an attempt does next.
+enum Next {
+    Try(Condition),
+    /// Reads the entries of the lock, as they were at this revision or later.
+    Look(i64),
+    Granted(HandOver),
 }
 
 /// Takes the lock: has a lease granted, and writes an entry with it.
@@ -37,15 +54,13 @@ pub(super) async fn acquire(
     request: &Arc<LockRequest>,
     progress: &Progress<'_>,
 ) -> Result<Grant, AcquireError> {
-    let fence_lease = inner.shared_lease(client, SharedLease::Fences, request.limit());
-    let granted = inner.grant_lease(client, request);
-    let (granted, fence_lease) = future::join(granted, fence_lease).await;
-    let (term, fence_lease) = match (granted, fence_lease) {
-        (Ok(term), Ok(fence_lease)) => (term, fence_lease),
-        (Err(error), _) => return Err(error.into()),
-        // The lease of the request may exist.
-        (Ok(_), Err(error)) => return Err(error.with_unknown_effect().into()),
+    let member = request.waits.then(|| inner.crowds.join(&request.key));
+    let crowd = member.as_ref().filter(|member| !member.is_alone());
+    let entering = match crowd {
+        Some(crowd) => crowd.enter().await,
+        None => None,
     };
+    let (term, fence_lease) = Box::pin(leases(inner, client, request)).await?;
     let standing = if request.barges {
         Standing::Barging
     } else {
@@ -59,6 +74,7 @@ pub(super) async fn acquire(
         number: lease,
         fence_lease,
         standing,
+        announces: request.is_queued(),
     };
     attempt.number = inner.used.take(&request.key, attempt.position(), lease);
     let own = OwnLease {
@@ -67,79 +83,121 @@ pub(super) async fn acquire(
         granted: None,
     };
     inner.own.insert(request.owner, own);
-    let acquiring = Acquiring {
+    let mut acquiring = Acquiring {
         inner,
         client,
         request,
         progress,
+        member: member.as_ref(),
         attempt,
+        renews_at: term.since + request.usable_ttl() / 3,
         term,
         last_fence: None,
+        tries: 0,
         has_waited: false,
         watch: None,
     };
-    let answer = acquiring.run().await;
+    // Others of this client wait already, so the lock is not free.
+    let condition = match &entering {
+        Some(_) if request.is_queued() => Condition::Never,
+        _ => Condition::NoOther,
+    };
+    let first = acquiring.advance(Next::Try(condition)).await;
+    drop(entering);
+    let answer = acquiring.run(first).await;
     if let Err(AcquireError::Busy(_)) = answer {
-        // It has no entry, so no other client waits for the end of its lease.
-        release::revoke_in_background(inner, client, request);
+        match acquiring.attempt.standing.created() {
+            // It has no entry, so no other client waits for the end of its lease.
+            None => release::revoke_in_background(inner, client, request),
+            Some(_) => drop(release::release(inner, request).await),
+        }
     }
     answer
 }
 
+/// Asks for the lease of a request, and for that of the fences.
+async fn leases(
+    inner: &Inner,
+    client: &EtcdClient,
+    request: &LockRequest,
+) -> Result<(Term, i64), Error> {
+    let fence_lease = inner.shared_lease(client, SharedLease::Fences, request.limit());
+    let granted = inner.grant_lease(client, request);
+    match future::join(granted, fence_lease).await {
+        (Ok(term), Ok(fence_lease)) => Ok((term, fence_lease)),
+        (Err(error), _) => Err(error),
+        // The lease of the request may exist.
+        (Ok(_), Err(error)) => Err(error.with_unknown_effect()),
+    }
+}
+
 impl<'a> Acquiring<'a> {
-    async fn run(mut self) -> Result<Grant, AcquireError> {
-        let mut condition = Condition::NoOther;
+    async fn run(&mut self, first: Result<Next, AcquireError>) -> Result<Grant, AcquireError> {
+        let mut result = first;
+        // The entries are read as they were at this revision or later.
+        let mut known = 0;
         loop {
-            match self.step(condition).await {
-                Ok(Step::Granted(fence, revision)) => return Ok(self.granted(fence, revision)),
-                Ok(Step::FencePassed(last)) if last < Fence::MAX => self.last_fence = Some(last),
-                Ok(Step::FencePassed(last)) => return Err(used_up(last).into()),
-                Ok(Step::Look(look)) => match self.looked(*look).await? {
-                    Next::Try(next) => condition = next,
-                    Next::Granted(HandOver { fence, revision }) => {
-                        let term = self.renewed_term().await;
-                        self.term = term.map_err(Error::with_unknown_effect)?;
-                        return Ok(self.granted(fence, revision));
-                    }
-                },
-                Err(error) if self.keeps_its_place(&error) => {
+            let next = match result {
+                Ok(Next::Granted(HandOver { fence, revision })) => {
+                    return Ok(self.granted(fence, revision));
+                }
+                Ok(Next::Look(revision)) => {
+                    known = revision.max(known);
+                    Next::Look(known)
+                }
+                Ok(next) => next,
+                Err(AcquireError::Failed(error)) if self.keeps_its_place(&error) => {
                     self.progress.unavailable(error);
                     self.watch = None;
-                    self.inner.context.env().poll_pause().await;
-                    condition = Condition::NoOther;
+                    self.pause(OUTAGE_PAUSE).await;
+                    Next::Look(known)
                 }
-                Err(error) => return Err(error.with_unknown_effect().into()),
+                Err(AcquireError::Failed(error)) => return Err(error.with_unknown_effect().into()),
+                Err(busy) => return Err(busy),
+            };
+            result = self.advance(next).await;
+        }
+    }
+
+    async fn advance(&mut self, next: Next) -> Result<Next, AcquireError> {
+        // What a request needs is freed before the wait.
+        match next {
+            Next::Try(condition) => Box::pin(self.step(condition)).await,
+            Next::Look(revision) => {
+                let snapshot = Box::pin(self.look(revision)).await?;
+                self.decide(snapshot).await
             }
+            Next::Granted(_) => Ok(next),
         }
     }
 
     fn granted(&self, fence: Fence, revision: i64) -> Grant {
+        let in_queue = !matches!(
+            self.attempt.standing,
+            Standing::Barging | Standing::Ahead(_)
+        );
         let own = OwnLease {
             key: self.attempt.key(),
             is_held: true,
-            granted: (self.attempt.standing != Standing::Barging).then_some(revision),
+            granted: in_queue.then_some(revision),
         };
         self.inner.own.insert(self.request.owner, own);
         Grant::new(fence, self.term)
     }
 
-    /// Whether the wait goes on after this error. The entry in the queue lives as long as its lease.
+    /// Whether the wait goes on after this error. The entry lives as long as its lease.
     fn keeps_its_place(&self, error: &Error) -> bool {
-        let is_queued = matches!(self.attempt.standing, Standing::Queued(_));
+        let has_entry = self.attempt.standing.created().is_some();
         let end = self.term.since + self.term.ttl.unwrap_or_default();
-        is_queued && error.is_unreachable() && self.inner.now() < end
+        self.request.waits && has_entry && error.is_unreachable() && self.inner.now() < end
     }
 
     /// Tries to take the lock. Meanwhile renews the lease of a waiter if it is not fresh, so that little of its term is
     /// over when it has the lock.
-    async fn step(&mut self, condition: Condition) -> Result<Step, Error> {
+    async fn step(&mut self, condition: Condition) -> Result<Next, AcquireError> {
         let wall = if self.has_waited {
-            self.inner
-                .context
-                .env()
-                .clock
-                .wall()
-                .max(self.request.proposal)
+            let now = self.inner.context.env().clock.wall();
+            now.max(self.request.proposal)
         } else {
             self.request.proposal
         };
@@ -154,90 +212,96 @@ impl<'a> Acquiring<'a> {
         let asked = self.inner.transact(self.client, question, limit);
         let (answer, renewed) = future::join(asked, self.renewed_term()).await;
         let answer = answer?;
-        self.term = renewed?;
-        self.attempt.read(answer, fence).ok_or_else(|| {
+        let Some(term) = renewed? else {
+            return Err(self.over());
+        };
+        self.term = term;
+        let step = self.attempt.read(answer, fence).ok_or_else(|| {
             let text = "the answer to a transaction has another form";
             Error::new(ErrorKind::InvalidResponse, text)
-        })
+        })?;
+        match step {
+            Step::Granted(fence, revision) => Ok(Next::Granted(HandOver { fence, revision })),
+            Step::FencePassed(last) if last < Fence::MAX => {
+                self.last_fence = Some(last);
+                Ok(Next::Try(condition))
+            }
+            Step::FencePassed(last) => Err(used_up(last).into()),
+            Step::Entered(created) => {
+                self.attempt.standing = self.attempt.standing.with_entry(created);
+                Ok(Next::Look(created))
+            }
+            Step::NotFree(revision) => Ok(Next::Look(revision)),
+            Step::KeyInUse => Err(self.over()),
+        }
     }
 
-    async fn renewed_term(&self) -> Result<Term, Error> {
+    /// Returns the term of the lease, renewed if it is not fresh; `None` if the lease ended.
+    async fn renewed_term(&self) -> Result<Option<Term>, Error> {
+        let age = self.inner.now().since(self.term.since);
+        if age < self.request.usable_ttl() / 6 {
+            return Ok(Some(self.term));
+        }
+        self.renew().await
+    }
+
+    async fn renew(&self) -> Result<Option<Term>, Error> {
         let since = self.inner.now();
-        if since.since(self.term.since) < self.request.usable_ttl() / 6 {
-            return Ok(self.term);
+        let limit = self.request.limit();
+        let renewed = self.client.keep_alive(self.attempt.lease, limit).await?;
+        Ok(renewed.map(|ttl| Term::new(since, ttl)))
+    }
+
+    /// Reads the entries of the lock. Waiters of one client read them together.
+    async fn look(&self, at_least: i64) -> Result<Arc<Snapshot>, AcquireError> {
+        let crowd = self.member.filter(|member| !member.is_alone());
+        let snapshot = match crowd {
+            Some(crowd) => crowd.read(self.inner, self.request, at_least).await?,
+            None => Arc::new(self.inner.snapshot(self.client, self.request).await?),
+        };
+        Ok(snapshot)
+    }
+
+    /// Decides what the entries mean, and waits if others come first.
+    async fn decide(&mut self, snapshot: Arc<Snapshot>) -> Result<Next, AcquireError> {
+        let standing = self.attempt.standing;
+        if let Some(created) = standing.created()
+            && !snapshot.has(&self.attempt.key(), created)
+        {
+            // An operator or another client removed the entry, or its lease ended.
+            return Err(self.over());
         }
-        let renewing = self
-            .client
-            .keep_alive(self.attempt.lease, self.request.limit());
-        match renewing.await? {
-            Some(ttl) => Ok(Term::new(since, ttl)),
-            None => Err(over()),
+        let decision = snapshot.decide(standing, self.request.mode);
+        let revision = snapshot.revision;
+        match decision {
+            Decision::Free => Ok(Next::Try(self.condition(revision).await)),
+            Decision::PermitsDiffer(permits) => Err(self.permits_differ(permits).await),
+            Decision::Behind(_) | Decision::Full(_) => {
+                let busy = busy(&snapshot, &decision);
+                drop(snapshot);
+                if !self.request.waits {
+                    return Err(AcquireError::Busy(busy));
+                }
+                self.progress.busy(busy);
+                self.wait(&decision, revision).await
+            }
         }
     }
 
-    /// Decides what a look means, and waits if others come first.
-    async fn looked(&mut self, mut look: Look) -> Result<Next, AcquireError> {
+    /// Returns how to take a lock that was free at this revision. What disturbs one condition leaves the other one alone, so they
+    /// take turns.
+    async fn condition(&mut self, revision: i64) -> Condition {
+        self.tries += 1;
+        if self.tries > 2 {
+            self.pause(TRY_PAUSE).await;
+        }
+        // Clients of other libraries that come from now on wait for the entry.
+        self.attempt.announces = true;
         match self.attempt.standing {
-            // The transaction that looked has also put the entry.
-            Standing::Newcomer if look.is_queued => {
-                self.attempt.standing = Standing::Queued(look.revision);
-            }
-            // An operator or another client removed or broke the entry, or its lease ended.
-            Standing::Newcomer if self.request.is_queued() => return Err(over().into()),
-            Standing::Queued(_) if !look.is_queued => return Err(over().into()),
-            _ => {}
+            Standing::Newcomer | Standing::Barging => Condition::UnchangedSince(revision),
+            Standing::Queued(_) if self.tries % 2 == 1 => Condition::UnchangedSince(revision),
+            Standing::Queued(_) | Standing::Ahead(_) => Condition::NoGrantSince(revision),
         }
-        let decision = self.decided(&mut look).await?;
-        let (watched, before) = match decision {
-            Decision::Free => return Ok(Next::Try(Condition::UnchangedSince(look.revision))),
-            Decision::PermitsDiffer(permits) => return Err(self.permits_differ(permits).await),
-            Decision::Behind(ref entry) => {
-                let keys = WatchedKeys {
-                    key: entry.key.clone(),
-                    range_end: Vec::new(),
-                    // A holder that shares its lock from now on writes its entry again.
-                    puts: self.request.mode == Mode::Shared,
-                };
-                (keys, vec![entry.key.clone()])
-            }
-            Decision::Full(ref before) => {
-                let (key, range_end) = self.inner.names.all(&self.request.key);
-                let puts = false;
-                (
-                    WatchedKeys {
-                        key,
-                        range_end,
-                        puts,
-                    },
-                    before.clone(),
-                )
-            }
-        };
-        let busy = busy(&look, &decision);
-        if !self.request.waits {
-            return Err(AcquireError::Busy(busy));
-        }
-        self.progress.busy(busy);
-        let mut succession = self.succession(&decision);
-        let (clock, limit) = (&*self.inner.context.env().clock, self.request.limit());
-        let waiting = self.wait(watched, look.revision, before);
-        let Some(succession) = &mut succession else {
-            return Ok(Next::Try(waiting.await));
-        };
-        let next = tokio::select! {
-            biased;
-            granted = succession.granted() => granted.map(Next::Granted),
-            condition = waiting => match succession.is_under_way() {
-                // The entry before this one is gone because a release passes the lock on. If its caller no longer polls it,
-                // the waiter asks the server.
-                true => {
-                    let granted = within(clock, clock.now() + limit, succession.granted());
-                    granted.await.flatten().map(Next::Granted)
-                }
-                false => Some(Next::Try(condition)),
-            },
-        };
-        Ok(next.unwrap_or(Next::Try(Condition::NoOther)))
     }
 
     /// Makes the waiter the successor of the owner directly before it, should that be an owner of this client.
@@ -261,64 +325,123 @@ impl<'a> Acquiring<'a> {
         })
     }
 
-    /// Reads further entries until they decide.
-    async fn decided(&self, look: &mut Look) -> Result<Decision, Error> {
+    /// Waits until the watch reports that it may be the turn of this client, or until another guard of this client passes the
+    /// lock on. Keeps the lease meanwhile.
+    async fn wait(&mut self, decision: &Decision, revision: i64) -> Result<Next, AcquireError> {
+        self.has_waited = true;
+        let waiting = Waiting::of(&self.inner.names, self.request, decision, revision);
+        let is_second = match decision {
+            Decision::Behind(entry) => entry.is_held() && self.request.mode == Mode::Exclusive,
+            _ => false,
+        };
+        let mut succession = self.succession(decision);
+        let clock = &*self.inner.context.env().clock;
         loop {
-            let decision = decide(&look.entries, self.attempt.standing, self.request.mode);
-            let more = match decision {
-                Decision::Free | Decision::Full(_) => look.more_before,
-                Decision::Behind(_) | Decision::PermitsDiffer(_) => None,
+            let mut watch = self.watch.take();
+            let changed = within(
+                clock,
+                self.renews_at,
+                told(self.client, &mut watch, &waiting),
+            );
+            let news = match &mut succession {
+                None => Ok(changed.await),
+                Some(succession) => tokio::select! {
+                    biased;
+                    granted = succession.granted() => Err(granted),
+                    news = changed => Ok(news),
+                },
             };
-            let Some(created) = more else {
-                return Ok(decision);
-            };
-            let page = self.attempt.entries_before(created, PAGE);
-            let page = self.client.call(page, self.request.limit()).await;
-            let page = page.map_err(|failure| failure.into_error().with_unknown_effect())?;
-            self.attempt.add(look, &page);
+            self.watch = watch;
+            match news {
+                Err(granted) => return self.succeed(granted, revision).await,
+                Ok(None) => {
+                    self.keep_lease().await?;
+                    // The others wait for a client that waits itself, and that does look.
+                    if is_second {
+                        return Ok(Next::Look(revision));
+                    }
+                }
+                Ok(Some(Told::Nothing)) => {
+                    self.watch = None;
+                    self.pause(OUTAGE_PAUSE).await;
+                    return Ok(Next::Look(revision));
+                }
+                Ok(Some(told)) => {
+                    if let Some(succession) = &mut succession
+                        && succession.is_under_way()
+                    {
+                        // The entry before this one is gone because a release passes the lock on. If its caller no longer
+                        // polls it, the waiter asks the server.
+                        let end = self.inner.now() + self.request.limit();
+                        let granted = within(clock, end, succession.granted()).await;
+                        return self.succeed(granted.flatten(), revision).await;
+                    }
+                    return Ok(match told {
+                        Told::LastGrantAt(revision) if self.is_queued() => {
+                            Next::Try(Condition::LastGrantAt(revision))
+                        }
+                        Told::LastGrantAt(_) | Told::Nothing => Next::Look(revision),
+                        Told::Changed(revision) => Next::Look(revision),
+                    });
+                }
+            }
         }
     }
 
-    /// Waits until the watched key is gone, or until few enough of `before` are left for a permit. A watch on a server
-    /// that was stopped says nothing, so the wait ends after the limit of a request in any case.
-    ///
-    /// Returns how to try again: a client that heard nothing only looks.
-    async fn wait(&mut self, keys: WatchedKeys, revision: i64, before: Vec<Vec<u8>>) -> Condition {
-        self.has_waited = true;
-        let env = self.inner.context.env();
-        let end = self.inner.now() + self.request.limit();
-        let permits = self.request.mode.permits().map_or(1, Permits::get) as usize;
-        let (client, open) = (self.client, &mut self.watch);
-        let changed = async {
-            // A watch that is open already has reported all changes since the last look.
-            if open.as_ref().is_none_or(|(watched, _)| *watched != keys) {
-                let mut watch = client.current()?.watches().watch(&keys);
-                let begun = watch.begun().await?;
-                *open = Some((keys.clone(), watch));
-                if begun > revision {
-                    // Something changed in between, perhaps here.
-                    return Some(Condition::Unknown);
-                }
-            }
-            let (_, watch) = open.as_mut()?;
-            let mut before = before;
-            loop {
-                let event = watch.next().await?;
-                before.retain(|key| event.deleted() != Some(key.as_slice()));
-                if keys.puts || before.len() < permits {
-                    return Some(Condition::NoOther);
-                }
-            }
+    fn is_queued(&self) -> bool {
+        matches!(self.attempt.standing, Standing::Queued(_))
+    }
+
+    /// Takes over what a release passed on, or looks if it could not.
+    async fn succeed(
+        &mut self,
+        granted: Option<HandOver>,
+        revision: i64,
+    ) -> Result<Next, AcquireError> {
+        let Some(granted) = granted else {
+            return Ok(Next::Look(revision));
         };
-        match within(&*env.clock, end, changed).await {
-            Some(Some(condition)) => condition,
-            Some(None) => {
-                self.watch = None;
-                env.poll_pause().await;
-                Condition::Unknown
-            }
-            None => Condition::Unknown,
+        match Box::pin(self.renewed_term()).await {
+            Ok(Some(term)) => self.term = term,
+            Ok(None) => return Err(self.over()),
+            Err(error) => return Err(error.with_unknown_effect().into()),
         }
+        Ok(Next::Granted(granted))
+    }
+
+    /// Renews the lease of a waiter. Asks again later if there is no answer.
+    async fn keep_lease(&mut self) -> Result<(), AcquireError> {
+        let env = self.inner.context.env();
+        match Box::pin(self.renew()).await {
+            Ok(Some(term)) => {
+                self.term = term;
+                let third = self.request.usable_ttl() / 3;
+                self.renews_at = term.since + env.random_span(third * 4 / 5, third);
+                Ok(())
+            }
+            Ok(None) => Err(self.over()),
+            Err(error) if self.keeps_its_place(&error) => {
+                self.progress.unavailable(error);
+                let (least, most) = OUTAGE_PAUSE;
+                self.renews_at = self.inner.now() + env.random_span(least, most);
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn pause(&self, (least, most): (Duration, Duration)) {
+        let env = self.inner.context.env();
+        let span = env.random_span(least, most);
+        env.clock.sleep_until(self.inner.now() + span).await;
+    }
+
+    /// Returns the error of an entry that is gone. The client has no place from now on.
+    fn over(&mut self) -> AcquireError {
+        self.attempt.standing = Standing::Newcomer;
+        let text = "the lease of the waiter ended, and its place in the queue with it";
+        let error = Error::new(ErrorKind::Unreachable, text);
+        error.with_unknown_effect().into()
     }
 
     async fn permits_differ(&self, held: Permits) -> AcquireError {
@@ -331,32 +454,23 @@ impl<'a> Acquiring<'a> {
     }
 }
 
-/// How a wait goes on.
-enum Next {
-    Try(Condition),
-    /// Another guard of this client passed the lock on.
-    Granted(HandOver),
-}
+/// The pause of a waiter whose server does not answer.
+const OUTAGE_PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
 
-/// How many further entries are read at once.
-const PAGE: i64 = 256;
+/// The pause before the lock is tried again, after others were faster.
+const TRY_PAUSE: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(20));
 
 /// Names the holder, if what was read says who it is.
-fn busy(look: &Look, decision: &Decision) -> Busy {
+fn busy(snapshot: &Snapshot, decision: &Decision) -> Busy {
     let nearest = match decision {
         Decision::Behind(entry) => Some(&**entry),
         _ => None,
     };
-    let mut known = nearest.into_iter().chain(&look.first);
+    let mut known = nearest.into_iter().chain(snapshot.first());
     Busy::by(known.find(|entry| entry.is_held()).and_then(Entry::owner))
 }
 
 fn used_up(last: Fence) -> Error {
     let text = format!("the last fence of the lock is {last}, and no fence follows it");
     Error::new(ErrorKind::Corrupt, text).with_unknown_effect()
-}
-
-fn over() -> Error {
-    let text = "the lease of the waiter ended, and its place in the queue with it";
-    Error::new(ErrorKind::Unreachable, text).with_unknown_effect()
 }

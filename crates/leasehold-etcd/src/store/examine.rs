@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 
 use super::EtcdStore;
 use crate::client::EtcdClient;
-use crate::locking::{Names, one_key, range};
+use crate::locking::{Names, range};
 use crate::proto::{
     Compare, LeaseGrantRequest, LeaseRevokeRequest, MemberListRequest, Operation, PutRequest,
     StatusRequest, TxnRequest,
@@ -130,8 +130,7 @@ async fn facts(settings: &Settings, server: &HostPort) -> ServerFacts {
     let status = status.await;
     let clock = Env::default().clock;
     let began = clock.now();
-    let key = Names::new(&settings.prefix).probe();
-    let read = client.call(one_key(key), LIMIT).await;
+    let read = client.call(settings.probe(), LIMIT).await;
     ServerFacts {
         address: server.to_string(),
         status,
@@ -147,16 +146,16 @@ async fn members(client: &EtcdClient) -> Result<usize, Error> {
 
 /// Asks for a transaction that needs all rights, and whose condition does not hold. The server checks the rights first.
 async fn rights(client: &EtcdClient, settings: &Settings) -> Result<(), Error> {
-    let names = Names::new(&settings.prefix);
-    let mut all = range(names.starting_with(""));
+    let probe = settings.probe().key;
+    let mut all = range(Names::new(&settings.prefix).starting_with(""));
     all.limit = 1;
     let put = PutRequest {
-        key: names.probe(),
+        key: probe.clone(),
         value: Vec::new(),
         lease: 0,
     };
     let question = TxnRequest {
-        compare: vec![Compare::is_at(&names.probe(), -1)],
+        compare: vec![Compare::is_at(&probe, -1)],
         success: vec![Operation::Put(put).into()],
         failure: vec![Operation::Range(all).into()],
     };

@@ -8,12 +8,14 @@ use futures_util::future;
 use leasehold::Error;
 use leasehold::clock::{BootInstant, within};
 use leasehold::store::{LockRequest, PerRuntime, SessionContext, Term, locked};
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
+use super::crowds::Crowds;
 use super::leases::{OwnLeases, UsedKeys, seconds};
 use super::successors::Successors;
 use crate::client::{EtcdClient, Failure};
-use crate::locking::{Names, SharedLease, lease_id};
+use crate::locking::{Names, SharedLease, Snapshot, lease_id, range};
 use crate::proto::{LeaseGrantRequest, TxnRequest, TxnResponse};
 use crate::settings::Settings;
 
@@ -30,6 +32,9 @@ pub(super) struct Inner {
     pub(super) own: OwnLeases,
     pub(super) used: UsedKeys,
     pub(super) successors: Successors,
+    pub(super) crowds: Crowds,
+    /// How many releases the thread of the client makes at the same time.
+    pub(super) releasing: Semaphore,
     /// For which hour the client knows that a shared lease exists.
     shared: Mutex<HashMap<SharedLease, u64>>,
     /// The tasks that release, on the thread of the client.
@@ -37,6 +42,9 @@ pub(super) struct Inner {
     /// The tasks that end leases without an entry, on the runtimes of callers. A runtime may be idle from now on.
     pub(super) leftovers: TaskTracker,
 }
+
+/// More releases at the same time would not be faster.
+const RELEASES_MAX: usize = 64;
 
 impl Inner {
     pub(super) fn new(settings: Arc<Settings>, context: SessionContext) -> Self {
@@ -54,6 +62,8 @@ impl Inner {
             own: OwnLeases::default(),
             used: UsedKeys::default(),
             successors: Successors::default(),
+            crowds: Crowds::default(),
+            releasing: Semaphore::new(RELEASES_MAX),
             shared: Mutex::default(),
             releases,
             leftovers,
@@ -115,6 +125,17 @@ impl Inner {
             // Nothing of the lock was sent yet.
             Err(failure) => Err(failure.into_error().without_effect()),
         }
+    }
+
+    /// Reads the entries of the lock of a request.
+    pub(super) async fn snapshot(
+        &self,
+        client: &EtcdClient,
+        request: &LockRequest,
+    ) -> Result<Snapshot, Error> {
+        let question = range(self.names.all(&request.key));
+        let found = client.call(question, request.limit()).await?;
+        Ok(Snapshot::read(&self.names, &request.key, found))
     }
 
     /// Waits until everything is released. Leases without an entry hold nothing, so it waits for their end as long as for a request.

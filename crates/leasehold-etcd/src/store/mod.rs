@@ -2,6 +2,7 @@
 
 mod acquire;
 mod admin;
+mod crowds;
 mod examine;
 mod inner;
 mod inspection;
@@ -11,6 +12,7 @@ mod release;
 mod renew;
 mod session;
 mod successors;
+mod waiting;
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold::store::{BoxFuture, LockRequest, ReleaseReply};
 use leasehold::{Error, Mode};
@@ -31,6 +32,10 @@ pub(super) fn revoke_in_background(
 ) {
     drop(Release::of(inner, request).spawn(client, &inner.leftovers));
 }
+
+/// The pause before a release is sent again, at first and later.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// A release that the thread of the client makes, if the caller drops it.
 struct OwedRelease(Option<Release>);
@@ -125,6 +130,7 @@ impl Release {
             number: next.number,
             fence_lease: next.fence_lease,
             standing: Standing::Queued(next.created),
+            announces: false,
         };
         let wall = self.inner.context.env().clock.wall();
         let fence = proposal(wall.max(next.request.proposal), None);
@@ -142,18 +148,24 @@ impl Release {
 
     /// Sends the release until the server answers, or until the lease is over.
     async fn in_time(mut self, client: &EtcdClient) -> Result<ReleaseReply, Error> {
-        let end = self.inner.now() + self.request.ttl;
+        let inner = Arc::clone(&self.inner);
+        let (env, end) = (inner.context.env(), inner.now() + self.request.ttl);
+        let mut pause = PAUSE_MIN;
         loop {
-            match self.revoke(client).await {
+            // The semaphore is never closed.
+            let permit = inner.releasing.acquire().await;
+            let answer = self.revoke(client).await;
+            drop(permit);
+            let error = match answer {
                 Ok(reply) => return Ok(reply),
-                Err(failure) => {
-                    let error = failure.into_error();
-                    if self.inner.now() > end || !error.is_retryable() {
-                        return Err(error.with_unknown_effect());
-                    }
-                    self.inner.context.env().poll_pause().await;
-                }
+                Err(failure) => failure.into_error(),
+            };
+            if inner.now() > end || !error.is_retryable() {
+                return Err(error.with_unknown_effect());
             }
+            let span = env.random_span(pause / 2, pause);
+            env.clock.sleep_until(inner.now() + span).await;
+            pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 

@@ -6,9 +6,12 @@
 
 mod access;
 mod breaking;
+mod crowd;
 mod foreign;
+mod full;
 mod guarded;
 mod leases;
+mod neighbours;
 mod runtimes;
 mod servers;
 mod successors;

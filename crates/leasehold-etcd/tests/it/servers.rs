@@ -29,6 +29,23 @@ async fn dead_server_is_asked_once() {
     assert!(live.opened() <= 2, "{}", live.opened());
 }
 
+/// One attempt is enough, whichever of the members a client begins with: it accepts connections, and says nothing.
+#[tokio::test]
+async fn try_succeeds_beside_a_frozen_member() {
+    let server = EtcdServer::start();
+    let (dead, live) = (Proxy::to(server.port()), Proxy::to(server.port()));
+    dead.set(NetworkFault::Frozen);
+    let (dead, live) = (dead.port(), live.port());
+    let url = format!("etcd://127.0.0.1:{dead},127.0.0.1:{dead},127.0.0.1:{live}");
+    for _ in 0..6 {
+        let client = client(&url);
+        let guard = lock(&client, "job").try_acquire().await.unwrap();
+        let guard = guard.expect("the lock is free");
+        assert_eq!(client.holders("job").await.unwrap().len(), 1);
+        guard.release().await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn hundreds_of_leases_are_renewed_together() {
     const LOCKS: usize = 300;

@@ -165,6 +165,15 @@ impl EtcdServer {
         answer.lines().any(|line| line == "etcd_server_is_leader 1")
     }
 
+    /// Returns how often this method was called, for example `Range`.
+    pub fn calls(&self, method: &str) -> u64 {
+        let answer = http::get(self.ports.metrics, "/metrics").unwrap_or_default();
+        let start = format!("grpc_server_started_total{{grpc_method=\"{method}\"");
+        let mut lines = answer.lines().filter(|line| line.starts_with(&start));
+        let count = lines.next().and_then(|line| line.rsplit(' ').next());
+        count.and_then(|count| count.parse().ok()).unwrap_or(0)
+    }
+
     /// Runs `etcdctl` at this server.
     ///
     /// # Panics
