@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn ensemble_has_one_copy_of_a_lock() {
-        for urls in ["etcd://a,b,c", "zk://a,b,c", "postgres://a,b/locks"] {
+        for urls in ["etcd://a,b,c", "zk://a,b,c/locks", "postgres://a,b/locks"] {
             assert_eq!(open(&[urls]).unwrap().copies(), 1, "{urls}");
         }
     }
