@@ -64,7 +64,7 @@ impl Connector {
         let _ = self.server.compare_exchange(number, next, order, order);
     }
 
-    /// Connects to the server that answers first. It begins with the one that answered last, and tries the others soon.
+    /// Connects to the server that answers first. It begins with the server of the last connection.
     /// An error has no effect.
     pub(super) async fn connect(&self) -> Result<Arc<Connection>, Error> {
         let servers = &self.settings.servers;

@@ -60,7 +60,7 @@ pub(crate) struct Watch {
     id: i64,
     messages: UnboundedReceiver<Message>,
     inner: Arc<Inner>,
-    /// Has the connection checked.
+    /// While it exists, the client checks the connection.
     _busy: TaskTrackerToken,
 }
 

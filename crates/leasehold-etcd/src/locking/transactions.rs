@@ -6,7 +6,7 @@
 
 use leasehold::clock::WallTime;
 use leasehold::store::LockRequest;
-use leasehold::{Fence, Mode};
+use leasehold::{Error, ErrorKind, Fence, Mode};
 
 use super::entry::Stored;
 use super::names::{Names, Position, Range};
@@ -39,7 +39,7 @@ pub(crate) enum Condition {
     /// The client read the entries at this revision, and none excludes it. No key in their range was written since. Keys
     /// of other locks can lie in the range, so it may never hold.
     UnchangedSince(i64),
-    /// The same, but nobody was granted the lock since. It holds for a client with an entry, since clients of other libraries
+    /// The same, but no client was granted the lock since. It holds for a client with an entry, since clients of other libraries
     /// that come later wait for that entry. No other lock writes the key that it compares.
     NoGrantSince(i64),
     /// The owner that was granted the lock at this revision, alone and from its place in the queue, was directly before
@@ -229,10 +229,26 @@ fn read_draw(answer: TxnResponse, fence: Fence) -> Option<Step> {
     Some(Step::FencePassed(last))
 }
 
+/// The greatest fence that a client proposes by its clock, in the year 2112. It leaves more than half of all fences to the clients
+/// after it. A clock in another unit is far beyond it.
+const PROPOSED_MAX: u64 = 1 << 52;
+
 /// Returns the fence to propose: greater than the clock, and than the last fence that the client knows.
-pub(crate) fn proposal(now: WallTime, last: Option<Fence>) -> Fence {
+pub(crate) fn proposal(now: WallTime, last: Option<Fence>) -> Result<Fence, Error> {
+    let now = now.as_micros();
+    if now > PROPOSED_MAX {
+        let text = format!(
+            "this machine's clock reads {now} µs after 1970, which is after the year 2112; set the clock, since \
+             fences follow it"
+        );
+        return Err(Error::new(ErrorKind::InvalidInput, text));
+    }
     let last = last.map_or(0, Fence::get);
-    Fence::new(now.as_micros().max(last) + 1).unwrap_or(Fence::MAX)
+    let next = now.max(last).checked_add(1).and_then(Fence::new);
+    next.filter(|fence| *fence <= Fence::MAX).ok_or_else(|| {
+        let text = format!("the last fence of the lock is {last}, and no fence follows it");
+        Error::new(ErrorKind::Corrupt, text)
+    })
 }
 
 /// Fences are compared as bytes, so they have as many digits as the greatest one.

@@ -168,7 +168,7 @@ fn failed_condition_says_what_was_written() {
 #[test]
 fn proposal_exceeds_clock_and_last_fence() {
     let now = WallTime::from_micros(100);
-    let after = |last: Option<u64>| proposal(now, last.and_then(Fence::new)).get();
+    let after = |last: Option<u64>| proposal(now, last.and_then(Fence::new)).unwrap().get();
     assert_eq!(
         (
             after(None),
@@ -180,6 +180,23 @@ fn proposal_exceeds_clock_and_last_fence() {
     );
     assert!(fence_text(Fence::new(9).unwrap()) < fence_text(Fence::new(10).unwrap()));
     assert!(fence_text(Fence::new(10).unwrap()) < fence_text(Fence::MAX));
+}
+
+/// Milliseconds that are taken for seconds, for example.
+#[test]
+fn clock_in_another_unit_proposes_no_fence() {
+    let kind = |micros, last| {
+        let now = WallTime::from_micros(micros);
+        proposal(now, Fence::new(last))
+            .err()
+            .map(|error| error.kind())
+    };
+    for wrong in [1_795_000_000_000_000_000, u64::MAX] {
+        assert_eq!(kind(wrong, 7), Some(ErrorKind::InvalidInput));
+    }
+    assert_eq!(kind(1_795_000_000_000_000, 1 << 52), None);
+    assert_eq!(kind(7, Fence::MAX.get()), Some(ErrorKind::Corrupt));
+    assert_eq!(kind(7, u64::MAX), Some(ErrorKind::Corrupt));
 }
 
 #[test]

@@ -54,6 +54,8 @@ pub(super) async fn acquire(
     request: &Arc<LockRequest>,
     progress: &Progress<'_>,
 ) -> Result<Grant, AcquireError> {
+    // A client whose clock is wrong asks for nothing.
+    proposal(request.proposal, None)?;
     let member = request.waits.then(|| inner.crowds.join(&request.key));
     let crowd = member.as_ref().filter(|member| !member.is_alone());
     let entering = match crowd {
@@ -201,7 +203,7 @@ impl<'a> Acquiring<'a> {
         } else {
             self.request.proposal
         };
-        let fence = proposal(wall, self.last_fence);
+        let fence = proposal(wall, self.last_fence)?;
         let limit = self.request.limit();
         // A wait can outlast the lease that it began with.
         let fence_lease = self
@@ -222,11 +224,10 @@ impl<'a> Acquiring<'a> {
         })?;
         match step {
             Step::Granted(fence, revision) => Ok(Next::Granted(HandOver { fence, revision })),
-            Step::FencePassed(last) if last < Fence::MAX => {
+            Step::FencePassed(last) => {
                 self.last_fence = Some(last);
                 Ok(Next::Try(condition))
             }
-            Step::FencePassed(last) => Err(used_up(last).into()),
             Step::Entered(created) => {
                 self.attempt.standing = self.attempt.standing.with_entry(created);
                 Ok(Next::Look(created))
@@ -468,9 +469,4 @@ fn busy(snapshot: &Snapshot, decision: &Decision) -> Busy {
     };
     let mut known = nearest.into_iter().chain(snapshot.first());
     Busy::by(known.find(|entry| entry.is_held()).and_then(Entry::owner))
-}
-
-fn used_up(last: Fence) -> Error {
-    let text = format!("the last fence of the lock is {last}, and no fence follows it");
-    Error::new(ErrorKind::Corrupt, text).with_unknown_effect()
 }

@@ -133,7 +133,9 @@ impl Release {
             announces: false,
         };
         let wall = self.inner.context.env().clock.wall();
-        let fence = proposal(wall.max(next.request.proposal), None);
+        let Ok(fence) = proposal(wall.max(next.request.proposal), None) else {
+            return false;
+        };
         let question = attempt.pass_on((&own.key, granted), next.created, fence);
         let limit = self.request.limit();
         let answer = self.inner.transact(client, question, limit).await;

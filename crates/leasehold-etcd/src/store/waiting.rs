@@ -10,13 +10,13 @@ pub(super) struct Waiting<'a> {
     names: &'a Names,
     request: &'a LockRequest,
     keys: WatchedKeys,
-    /// The keys of the entries before it that are to go.
+    /// The keys of the entries before it.
     before: Vec<Vec<u8>>,
     /// When the entries were read.
     revision: i64,
 }
 
-/// What a waiter was told.
+/// What a watch reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     /// The entries changed at this revision, or may have.
