@@ -9,6 +9,7 @@ use leasehold::{Error, ErrorKind};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
 
+use crate::connection::bounded::Heard;
 use crate::connection::connect::Place;
 use crate::connection::{failure, pooler};
 use crate::schema::{self, sql_in};
@@ -35,6 +36,11 @@ pub struct Examination {
     pub wanted_version: i32,
     /// Whether the server is a standby, which accepts no writes.
     pub is_standby: bool,
+    /// Whether sessions of this user may only read, for example because an administrator set
+    /// `default_transaction_read_only`. A standby is read-only, too.
+    pub is_read_only: bool,
+    /// The encoding of the database. One in another encoding than `UTF8` cannot store all names.
+    pub encoding: String,
     /// The server's setting `fsync`. Without it, a crash of the machine can lose or damage what was acknowledged.
     pub fsync: bool,
     /// The setting `synchronous_commit` of a session of the store.
@@ -59,6 +65,12 @@ pub struct Examination {
 }
 
 impl Examination {
+    /// Returns whether the database can store every name and every label of a client.
+    pub fn stores_all_names(&self) -> bool {
+        // SQL_ASCII stores bytes as they are.
+        matches!(self.encoding.as_str(), "UTF8" | "SQL_ASCII")
+    }
+
     /// Returns what a server that is well says, for tests of programs that judge it.
     #[doc(hidden)]
     pub fn example() -> Self {
@@ -72,6 +84,8 @@ impl Examination {
             schema_version: Some(schema::VERSION),
             wanted_version: schema::VERSION,
             is_standby: false,
+            is_read_only: false,
+            encoding: "UTF8".into(),
             fsync: true,
             synchronous_commit: "on".into(),
             synchronous_standbys: "*".into(),
@@ -95,7 +109,8 @@ const FACTS: &str = "select current_user::text, coalesce((select s.ssl from pg_s
      current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint \
          - (select count(*) from pg_stat_activity where backend_type = 'client backend'), \
      coalesce((select c.reltuples::bigint from pg_class c join pg_namespace n on n.oid = c.relnamespace \
-         where n.nspname = $1 and c.relname = 'lock'), 0)";
+         where n.nspname = $1 and c.relname = 'lock'), 0), \
+     current_setting('transaction_read_only')::bool, current_setting('server_encoding')";
 
 /// Whether this user may use the schema, all its tables, and all its functions.
 const RIGHTS: &str = "select has_schema_privilege($1, 'usage'), \
@@ -121,7 +136,7 @@ pub(crate) async fn examine(place: &Arc<Place>) -> Result<Examination, Error> {
         Error::new(ErrorKind::Unreachable, text)
     };
     let limit = SystemClock.now() + CONNECT_MAX;
-    let connected = within(&SystemClock, limit, place.connect()).await;
+    let connected = within(&SystemClock, limit, place.connect(&Heard::default())).await;
     let (client, driver) = connected.ok_or_else(|| silent("no connection", CONNECT_MAX))??;
     background::spawn(driver.run());
     let limit = SystemClock.now() + LIMIT;
@@ -160,6 +175,8 @@ async fn facts(place: &Arc<Place>, client: &Client) -> Result<Examination, tokio
         schema_version,
         wanted_version: schema::VERSION,
         is_standby: row.try_get(4)?,
+        is_read_only: row.try_get(13)?,
+        encoding: row.try_get(14)?,
         fsync: row.try_get(5)?,
         synchronous_commit: row.try_get(6)?,
         synchronous_standbys: row.try_get(7)?,

@@ -31,6 +31,7 @@ mod inspection;
 mod password_file;
 mod records;
 mod schema;
+mod server;
 mod session;
 mod store;
 mod url;

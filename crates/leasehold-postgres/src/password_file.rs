@@ -8,6 +8,8 @@ use leasehold_credentials::Password;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
+use crate::server::Server;
+
 /// A file with the password, which is read for each login.
 #[derive(Clone, Debug)]
 pub(crate) enum PasswordFile {
@@ -18,26 +20,31 @@ pub(crate) enum PasswordFile {
 }
 
 impl PasswordFile {
-    /// Checks that the file has a password now.
-    pub(crate) fn check(&self, config: &Config) -> Result<(), Error> {
+    /// Checks that the file has a password for one of the servers now.
+    pub(crate) fn check(&self, config: &Config, servers: &[Server]) -> Result<(), Error> {
         match self {
             Self::Password(password) => password.check(),
             Self::Passfile(file) => {
-                let found = password_in(file, config);
-                found
-                    .map(drop)
-                    .map_err(|rule| Error::new(ErrorKind::InvalidInput, rule))
+                let found = servers
+                    .iter()
+                    .map(|server| password_in(file, config, server));
+                let found = found.reduce(Result::or);
+                let rule = found.and_then(Result::err);
+                rule.map_or(Ok(()), |rule| {
+                    Err(Error::new(ErrorKind::InvalidInput, rule))
+                })
             }
         }
     }
 
-    /// Returns the password for a login. A later login may find another one, or the first one.
-    pub(crate) async fn read(&self, config: &Config) -> Result<String, Error> {
+    /// Returns the password for a login at `server`. A later login may find another one, or the first one.
+    pub(crate) async fn read(&self, config: &Config, server: &Server) -> Result<String, Error> {
         match self {
             Self::Password(password) => password.read().await,
             Self::Passfile(file) => {
-                let (file, config) = (file.clone(), config.clone());
-                let found = background::blocking(move || password_in(&file, &config)).await?;
+                let (file, config, server) = (file.clone(), config.clone(), server.clone());
+                let found = background::blocking(move || password_in(&file, &config, &server));
+                let found = found.await?;
                 found.map_err(|rule| Error::new(ErrorKind::Unreachable, rule))
             }
         }
@@ -45,20 +52,21 @@ impl PasswordFile {
 }
 
 /// Returns the password for this server in a file of libpq's form: `host:port:database:user:password` in each line.
-fn password_in(file: &Path, config: &Config) -> Result<String, String> {
+fn password_in(file: &Path, config: &Config, server: &Server) -> Result<String, String> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| format!("passfile {}: {error}", file.display()))?;
-    let host = match config.get_hosts().first() {
-        Some(Host::Tcp(name)) => name.as_str(),
-        _ => "localhost",
+    let host = match &server.host {
+        Host::Tcp(name) => name.as_str(),
+        #[cfg(unix)]
+        Host::Unix(_) => "localhost",
     };
-    let port = config.get_ports().first().unwrap_or(&5432).to_string();
+    let port = server.port.to_string();
     let user = config.get_user().unwrap_or_default();
     let database = config.get_dbname().unwrap_or(user);
     let found = text
         .lines()
         .find_map(|line| matched(line, [host, &port, database, user]));
-    found.ok_or_else(|| format!("passfile {} has no line for this server", file.display()))
+    found.ok_or_else(|| format!("passfile {} has no line for {server}", file.display()))
 }
 
 /// Returns the password of a line that is for this server. `\` takes the meaning from `:` and `\`.

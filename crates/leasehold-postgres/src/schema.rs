@@ -4,6 +4,7 @@ use leasehold::{Error, ErrorKind};
 use tokio_postgres::{Client, Transaction};
 
 use crate::connection::failure;
+use crate::url::SEARCH_PATH;
 
 /// The version of the schema that this crate uses. A change of the tables is one more entry in [`MIGRATIONS`].
 pub(crate) const VERSION: i32 = MIGRATIONS.len() as i32;
@@ -28,9 +29,6 @@ const FUNCTIONS: [&str; 8] = [
 
 /// Serializes those that initialize a schema. Any number that others are unlikely to use.
 const INIT_LOCK: i64 = 0x6c65_6173_6568_6f6c;
-
-/// Where names without a schema are looked up: no other user can put anything there.
-pub(crate) const SEARCH_PATH: &str = "pg_catalog,pg_temp";
 
 /// What [`PostgresStore::init`](crate::PostgresStore::init) did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

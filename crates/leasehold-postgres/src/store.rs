@@ -8,6 +8,7 @@ use leasehold::{Error, ErrorKind, Fence, Key};
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
 
+use crate::connection::bounded::Heard;
 use crate::connection::connect::Place;
 use crate::connection::failure;
 use crate::examine::Examination;
@@ -89,7 +90,7 @@ impl PostgresStore {
     /// May be dropped at any time: the server makes the change as a whole, or not at all. Must be polled in a tokio runtime.
     pub async fn init(&self) -> Result<Initialized, Error> {
         let done = async {
-            let (mut client, driver) = self.0.connect().await?;
+            let (mut client, driver) = self.0.connect(&Heard::default()).await?;
             background::spawn(driver.run());
             schema::init(&mut client, &self.0.settings.schema).await
         };

@@ -9,13 +9,15 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 use crate::password_file::PasswordFile;
-use crate::schema;
+use crate::server::{Server, servers};
 
 /// What a URL says.
 #[derive(Clone)]
 pub(crate) struct Settings {
     /// How the client connects. `Debug` of it hides the password, but it is not shown at all.
     pub(crate) config: Config,
+    /// The servers. One of them accepts writes.
+    pub(crate) servers: Vec<Server>,
     /// The schema with the tables.
     pub(crate) schema: String,
     /// The file with the password, if there is one.
@@ -30,6 +32,9 @@ const SHAPE: &str = "postgres://[user[:password]@]host[:port][/database][?schema
 /// The schema, unless a URL names another one.
 pub(crate) const SCHEMA: &str = "leasehold";
 
+/// Where names without a schema are looked up: no other user can put anything there.
+pub(crate) const SEARCH_PATH: &str = "pg_catalog,pg_temp";
+
 /// What every connection sets. A statement that outlives its client must end soon, and the functions rely on a new
 /// snapshot for each statement. An acknowledged grant must survive a crash of the server. No name may find what another user
 /// put into a schema. Whether a session may write is the decision of the administrator, so `default_transaction_read_only` is
@@ -38,7 +43,7 @@ pub(crate) const SCHEMA: &str = "leasehold";
 /// Each lookup has an index. But a queue that changes often has few rows among many dead ones, and the server may keep the
 /// plan from when a scan of the whole table was cheap. The apparent cost of a scan without an index would make the server compile it.
 const SESSION: [(&str, &str); 8] = [
-    ("search_path", schema::SEARCH_PATH),
+    ("search_path", SEARCH_PATH),
     ("default_transaction_isolation", "read committed"),
     ("synchronous_commit", "on"),
     ("lock_timeout", "100ms"),
@@ -95,8 +100,11 @@ impl Settings {
         let tls = files.tls(is_encrypted, "sslmode=require")?;
         let libpq = format!("{body}?{}", others.join("&"));
         let config: Config = libpq.parse().map_err(|error| rule_of(&error))?;
-        if config.get_hosts().is_empty() {
-            return Err("no host".into());
+        let servers = servers(&config)?;
+        if config.get_target_session_attrs() == TargetSessionAttrs::ReadOnly {
+            return Err(
+                "target_session_attrs read-only: locks need a server that accepts writes".into(),
+            );
         }
         let password = match files.password_file(config.get_password().is_some())? {
             Some(password) => Some(PasswordFile::Password(password)),
@@ -106,6 +114,7 @@ impl Settings {
         };
         Ok(Self {
             config: completed(config, is_encrypted),
+            servers,
             schema,
             password,
             tls,
@@ -118,31 +127,18 @@ impl Settings {
             files.check()?;
         }
         match &self.password {
-            Some(file) => file.check(&self.config),
+            Some(file) => file.check(&self.config, &self.servers),
             None => Ok(()),
         }
     }
 
     /// Whether all servers are on this machine.
     pub(crate) fn is_local(&self) -> bool {
-        self.config.get_hosts().iter().all(|host| match host {
+        self.servers.iter().all(|server| match &server.host {
             Host::Tcp(name) => matches!(name.as_str(), "localhost" | "127.0.0.1" | "::1"),
             #[cfg(unix)]
             Host::Unix(_) => true,
         })
-    }
-
-    fn hosts(&self) -> Vec<String> {
-        let ports = self.config.get_ports();
-        let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(5432);
-        let hosts = self.config.get_hosts().iter().enumerate();
-        let name = |(at, host): (usize, &Host)| match host {
-            Host::Tcp(name) if name.contains(':') => format!("[{name}]:{}", port(at)),
-            Host::Tcp(name) => format!("{}:{}", name.to_ascii_lowercase(), port(at)),
-            #[cfg(unix)]
-            Host::Unix(path) => format!("{}:{}", path.display(), port(at)),
-        };
-        hosts.map(name).collect()
     }
 }
 
@@ -150,7 +146,8 @@ impl Settings {
 impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let database = self.config.get_dbname().unwrap_or_default();
-        write!(f, "postgres://{}/{database}", self.hosts().join(","))?;
+        let servers: Vec<String> = self.servers.iter().map(Server::to_string).collect();
+        write!(f, "postgres://{}/{database}", servers.join(","))?;
         if self.schema != SCHEMA {
             write!(f, "?schema={}", self.schema)?;
         }
@@ -309,6 +306,12 @@ mod tests {
             ("postgres://u:pw@h/app?password_file=/x", "one of them"),
             ("postgres://u@h/app?unknown=1", "unknown"),
             ("postgres://u@h:x/app", "port"),
+            ("postgres://u@a,b/app?port=1,2,3", "number of ports"),
+            ("postgres://u@a,b/app?hostaddr=::1", "number of addresses"),
+            (
+                "postgres://u@h/app?target_session_attrs=read-only",
+                "accepts writes",
+            ),
         ] {
             let text = refusal(url);
             assert!(text.contains(rule), "{rule}: {text}");

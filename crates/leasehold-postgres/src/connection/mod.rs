@@ -1,5 +1,7 @@
 //! Connections to a server: addresses, passwords, poolers, and what an error means.
 
+pub(crate) mod bounded;
 pub(crate) mod connect;
 pub(crate) mod failure;
 pub(crate) mod pooler;
+mod socket;

@@ -8,6 +8,7 @@ use leasehold::store::background;
 use leasehold::{Error, ErrorKind};
 use tokio_postgres::Client;
 
+use crate::connection::bounded::Heard;
 use crate::connection::connect::Place;
 use crate::connection::failure;
 use crate::url::settings_as_sql;
@@ -23,7 +24,7 @@ pub(crate) async fn take_over(
     client: &Client,
     clock: &dyn Clock,
 ) -> Result<(), Error> {
-    let (other, driver) = place.connect().await?;
+    let (other, driver) = place.connect(&Heard::default()).await?;
     let driving = background::spawn(driver.run());
     let probing = is_shared(client, &other);
     let is_shared = within(clock, clock.now() + PROBE_MAX, probing).await;

@@ -1,13 +1,14 @@
 //! The connections of a session: one for attempts, which may wait for a row, and for notifications; one for everything else.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{Shared, try_join_all};
-use leasehold::clock::within;
+use leasehold::clock::{BootInstant, within};
 use leasehold::store::{LockRequest, SessionContext, background, exact_span, locked};
 use leasehold::{Error, ErrorKind};
 use tokio::runtime::Handle;
@@ -15,7 +16,8 @@ use tokio::sync::oneshot;
 use tokio_postgres::{Client, Statement};
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::connect::{Driver, Place};
+use crate::connection::bounded::Heard;
+use crate::connection::connect::{Driver, Ended, Place};
 use crate::connection::{failure, pooler};
 use crate::schema;
 use crate::session::requests::{STATEMENTS, column};
@@ -28,6 +30,10 @@ pub(crate) struct Link {
     /// [`STATEMENTS`], prepared.
     pub(crate) statements: Vec<Statement>,
     closed: CancellationToken,
+    heard: Heard,
+    /// Whether the server left a request without an answer.
+    is_silent: AtomicBool,
+    ended: Ended,
 }
 
 /// The channel of notifications, and the waits that hear them.
@@ -51,11 +57,32 @@ pub(crate) struct Slot {
 
 type Connecting = Shared<oneshot::Receiver<Result<Arc<Link>, Error>>>;
 
-/// How long the server may take to accept a connection.
-const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// How long a server may be silent while a connection is opened. Several answers are needed, so a server that is slow may take
+/// longer for all of them.
+const SILENCE_MAX: Duration = Duration::from_secs(5);
 
-/// How long a request waits for that.
-const LINK_MAX: Duration = LockRequest::LIMIT_MAX;
+/// How often to wait for that long.
+const SILENCES_MAX: usize = 6;
+
+/// A request that was sent. If it is dropped late, and the server was silent all the time, then later requests take another
+/// connection. The requests that are on this one may still be answered.
+struct Sent<'a> {
+    slot: &'a Slot,
+    link: &'a Arc<Link>,
+    heard: u64,
+    late: BootInstant,
+}
+
+impl Drop for Sent<'_> {
+    fn drop(&mut self) {
+        let is_silent = self.link.heard.count() == self.heard;
+        if is_silent && self.slot.now() >= self.late {
+            self.link.is_silent.store(true, Ordering::Relaxed);
+            let mut current = locked(&self.slot.current);
+            drop(current.take_if(|current| Arc::ptr_eq(current, self.link)));
+        }
+    }
+}
 
 impl Slot {
     pub(crate) fn new(
@@ -75,8 +102,8 @@ impl Slot {
         })
     }
 
-    /// Runs `work` on the connection, and returns its answer or an error within `limit`. A connection that does not
-    /// answer is closed: the answers that follow may never come, either.
+    /// Runs `work` on the connection, and returns its answer or an error within `limit`. Opening the connection may take
+    /// as long before, and at least [`LockRequest::LIMIT_MAX`].
     pub(crate) async fn ask<T>(
         self: &Arc<Self>,
         limit: Duration,
@@ -92,18 +119,29 @@ impl Slot {
         limit: Duration,
         work: impl AsyncFnOnce(&Link) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, Error> {
-        let link = self.in_time(LINK_MAX, self.link()).await;
-        let link = link.unwrap_or_else(|| Err(no_connection(LINK_MAX)))?;
+        let opening = limit.max(LockRequest::LIMIT_MAX);
+        let link = self.in_time(opening, self.link()).await;
+        let link = link.unwrap_or_else(|| Err(no_connection(opening)))?;
+        let _sent = Sent {
+            slot: self,
+            link: &link,
+            heard: link.heard.count(),
+            // The client may drop the request a moment before its limit.
+            late: self.now() + limit - limit / 8,
+        };
         match self.in_time(limit, work(&link)).await {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(error)) => {
                 if failure::ends_connection(&error) {
                     link.close();
                 }
-                Err(failure::of_request(error))
+                let error = failure::of_request(error);
+                match link.ended.get() {
+                    Some(reason) if !link.is_open() => Err(reason.clone().with_unknown_effect()),
+                    _ => Err(error),
+                }
             }
             None => {
-                link.close();
                 let text = format!("no answer within {}", exact_span(limit));
                 Err(Error::new(ErrorKind::Unreachable, text).with_unknown_effect())
             }
@@ -164,29 +202,39 @@ impl Slot {
     }
 
     async fn connect_in_time(&self) -> Result<Arc<Link>, Error> {
-        let connected = self.in_time(CONNECT_MAX, self.connect()).await;
-        let link = connected.unwrap_or_else(|| Err(no_connection(CONNECT_MAX)))?;
-        let link = Arc::new(link);
-        *locked(&self.current) = Some(Arc::clone(&link));
-        Ok(link)
-    }
-
-    async fn connect(&self) -> Result<Link, Error> {
-        let (client, driver) = self.place.connect().await?;
-        let closed = CancellationToken::new();
-        let waits = self.inbox.as_ref().map(|Inbox(_, waits)| Arc::clone(waits));
-        self.spawn(drive(driver, closed.clone(), waits));
-        match self.prepare(&client).await {
-            Ok(statements) => Ok(Link {
-                client,
-                statements,
-                closed,
-            }),
-            Err(error) => {
-                closed.cancel();
-                Err(error)
+        let heard = Heard::default();
+        let mut connecting = pin!(self.connect(&heard));
+        for _ in 0..SILENCES_MAX {
+            let before = heard.count();
+            if let Some(link) = self.in_time(SILENCE_MAX, &mut connecting).await {
+                let link = Arc::new(link?);
+                *locked(&self.current) = Some(Arc::clone(&link));
+                return Ok(link);
+            }
+            if heard.count() == before {
+                break;
             }
         }
+        Err(no_connection(SILENCE_MAX))
+    }
+
+    async fn connect(&self, heard: &Heard) -> Result<Link, Error> {
+        let (client, driver) = self.place.connect(heard).await?;
+        let (closed, ended) = (CancellationToken::new(), driver.ended());
+        let closing = closed.clone().drop_guard();
+        let waits = self.inbox.as_ref().map(|Inbox(_, waits)| Arc::clone(waits));
+        self.spawn(drive(driver, closed.clone(), waits));
+        let prepared = self.prepare(&client).await;
+        let statements = prepared.map_err(|error| ended.get().cloned().unwrap_or(error))?;
+        closing.disarm();
+        Ok(Link {
+            client,
+            statements,
+            closed,
+            heard: heard.clone(),
+            is_silent: AtomicBool::new(false),
+            ended,
+        })
     }
 
     /// Checks the schema, prepares the statements and listens, all in one round trip.
@@ -234,8 +282,11 @@ impl Slot {
     }
 
     async fn in_time<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
-        let clock = &*self.context.env().clock;
-        within(clock, clock.now() + limit, work).await
+        within(&*self.context.env().clock, self.now() + limit, work).await
+    }
+
+    fn now(&self) -> BootInstant {
+        self.context.env().clock.now()
     }
 }
 
@@ -247,6 +298,15 @@ impl Link {
     /// Ends the connection, and all requests on it.
     fn close(&self) {
         self.closed.cancel();
+    }
+}
+
+/// The driver says goodbye to the server, but not before all answers have come.
+impl Drop for Link {
+    fn drop(&mut self) {
+        if self.is_silent.load(Ordering::Relaxed) {
+            self.close();
+        }
     }
 }
 

@@ -112,12 +112,13 @@ impl PostgresSession {
 
     /// Makes sure that a lease can be renewed, before anybody relies on it. If the server has no room for one more connection,
     /// that of the attempts renews, too.
-    async fn prepare_renewals(&self, attempts: &Arc<Slot>, limit: Duration) {
+    async fn prepare_renewals(&self, attempts: &Arc<Slot>, request: &LockRequest) {
+        let limit = request.limit().min(LockRequest::LIMIT_MAX) / 2;
         let is_prepared = self.0.leases.is_open()
             || locked(&self.0.spare)
                 .as_ref()
                 .is_some_and(|spare| Arc::ptr_eq(spare, attempts));
-        if !is_prepared && !self.0.leases.opens_within(limit / 2).await {
+        if !is_prepared && !self.0.leases.opens_within(limit).await {
             *locked(&self.0.spare) = Some(Arc::clone(attempts));
         }
     }
@@ -144,7 +145,7 @@ impl PostgresSession {
                 Ok(Answer::Busy(busy)) => {
                     has_place |= request.is_queued();
                     progress.busy(busy.clone());
-                    self.prepare_renewals(attempts, request.limit()).await;
+                    self.prepare_renewals(attempts, request).await;
                     let granted = match &wait {
                         Some(wait) => self.pause(request, wait, &busy).await,
                         None => {
@@ -173,7 +174,7 @@ impl PostgresSession {
         if is_settled {
             locked(&self.0.settled).insert(request.owner);
         }
-        self.prepare_renewals(attempts, request.limit()).await;
+        self.prepare_renewals(attempts, request).await;
         let term = Term::new(granted.since, request.ttl);
         Ok(Grant::new(granted.fence, term))
     }
@@ -202,7 +203,7 @@ impl PostgresSession {
         let (key, owner) = (request.key.as_str(), request.owner.to_string());
         let (mode, ttl) = (mode_number(request.mode), micros(request.ttl));
         let proposal = i64::try_from(proposal.as_micros()).unwrap_or(i64::MAX);
-        let asking = attempts.ask(request.limit(), async |link| {
+        let asking = attempts.ask(attempt_limit(request), async |link| {
             let parameters: &[&(dyn tokio_postgres::types::ToSql + Sync)] = &[
                 &key,
                 &owner,
@@ -288,7 +289,8 @@ impl PostgresSession {
         let owners: Vec<String> = requests.clone().map(|it| it.owner.to_string()).collect();
         let modes: Vec<i32> = requests.clone().map(|it| mode_number(it.mode)).collect();
         let ttls: Vec<i64> = requests.clone().map(|it| micros(it.ttl)).collect();
-        let limit = requests.map(LockRequest::limit).max();
+        // The client waits for as long as the shortest of them may take.
+        let limit = requests.map(LockRequest::limit).min();
         let asking = self.ask(limit.unwrap_or_default(), async |link| {
             let statement = &link.statements[RENEW];
             link.client
@@ -376,6 +378,14 @@ impl Session for PostgresSession {
 
     fn records(&self) -> Option<&dyn Records> {
         Some(self)
+    }
+}
+
+/// How long an attempt may take. The client gives one that does not wait up after [`LockRequest::LIMIT_MAX`].
+fn attempt_limit(request: &LockRequest) -> Duration {
+    match request.waits {
+        true => request.limit(),
+        false => request.limit().min(LockRequest::LIMIT_MAX),
     }
 }
 

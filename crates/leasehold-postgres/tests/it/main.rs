@@ -1,8 +1,11 @@
 //! What concerns PostgreSQL alone: the schema, logging in, transactions of the holder, late statements.
 
 mod connections;
+mod encoding;
 mod foreign;
 mod holds;
+mod hostile;
+mod hosts;
 mod late;
 mod login;
 mod pooler;
