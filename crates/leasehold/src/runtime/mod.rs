@@ -1,4 +1,5 @@
 //! Threads and tasks.
 
 pub mod background;
+pub(crate) mod caller_runtimes;
 pub(crate) mod per_runtime;

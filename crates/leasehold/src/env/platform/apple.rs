@@ -43,6 +43,11 @@ pub(crate) fn pid_namespace() -> Option<(u64, u64)> {
     None
 }
 
+/// Returns `None`: the system does not count the writes of a thread.
+pub(crate) fn writes_of_thread() -> Option<u64> {
+    None
+}
+
 /// Returns the id of this process.
 pub(crate) fn pid() -> u32 {
     std::process::id()

@@ -32,6 +32,15 @@ pub(crate) fn pid_namespace() -> Option<(u64, u64)> {
     Some((namespace.dev(), namespace.ino()))
 }
 
+/// Returns how often this thread has asked the kernel to write, if `/proc` tells.
+pub(crate) fn writes_of_thread() -> Option<u64> {
+    let counts = fs::read_to_string("/proc/thread-self/io").ok()?;
+    let writes = counts
+        .lines()
+        .find_map(|line| line.strip_prefix("syscw: "))?;
+    writes.parse().ok()
+}
+
 /// The id of this process, or 0 if it is not known yet. Null: there is no such memory.
 ///
 /// An atomic pointer, since a child may be forked while another thread is about to set it.

@@ -21,7 +21,7 @@ compile_error!(
     "leasehold needs a clock that counts suspend, and knows those of Linux, macOS and Windows"
 );
 
-pub(crate) use system::{boot, pid, pid_namespace, remember_pid, since_boot};
+pub(crate) use system::{boot, pid, pid_namespace, remember_pid, since_boot, writes_of_thread};
 
 /// Returns the name of the machine.
 #[cfg(unix)]
