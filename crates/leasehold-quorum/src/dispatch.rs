@@ -284,6 +284,10 @@ impl Engine {
         let Some(client) = own.cloned() else {
             return;
         };
+        if self.net.members[member].is_full() {
+            // The member notifies the entry again.
+            return;
+        }
         let now = self.net.now.wall;
         let lock_request = LockRequest::new(key, waiter, DEQUEUE_TERM, now, client).with_mode(mode);
         send_dequeue(&mut self.net, member, Arc::new(lock_request));

@@ -1,8 +1,10 @@
 use std::sync::Arc;
 
+use foldhash::{HashMap, HashSet};
 use leasehold_types::{BootInstant, ClientInfo, Error, Held, Incarnation, LockRequest, Owner};
 
 use crate::acquire::{Acquiring, Acquisition, heartbeat};
+use crate::ballot::majority;
 use crate::config::{Config, Now};
 use crate::health::HealthCheck;
 use crate::member::index::{MemberIndex, Members};
@@ -270,6 +272,26 @@ impl Engine {
     /// replies of members that are slow.
     pub fn is_decided(&self) -> bool {
         self.net.has_no_output() && self.releases.values().all(Release::is_decided)
+    }
+
+    /// Returns how many leases may stay taken until they end: so many members have yet to confirm the release that the
+    /// others are no majority.
+    pub fn unconfirmed_releases(&self) -> usize {
+        let members = &self.net.members;
+        let mut lacking: HashMap<Owner, usize> = HashMap::default();
+        for member in members {
+            let sent = member
+                .tasks()
+                .filter_map(|task| lease_of(&self.releases, task));
+            let owners = sent.map(|lease| lease.lock_request.owner);
+            let owed = member.owed(self.net.now.instant);
+            let owners: HashSet<Owner> = owners.chain(owed).collect();
+            owners
+                .into_iter()
+                .for_each(|owner| *lacking.entry(owner).or_default() += 1);
+        }
+        let is_taken = |lacking: &&usize| members.len() - **lacking < majority(members.len());
+        lacking.values().filter(is_taken).count()
     }
 
     /// Sends the releases again that members have not answered. The client may end before they do, and the first

@@ -3,7 +3,7 @@ pub(crate) mod index;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use leasehold_types::{BootInstant, Error, Incarnation, exact_span};
+use leasehold_types::{BootInstant, Error, Incarnation, Owner, exact_span};
 
 use crate::member::index::MemberIndex;
 use crate::messages::{Lease, RequestId};
@@ -116,9 +116,9 @@ const OWED_MAX: usize = 10_000;
 /// many thousands of them.
 const LIMIT_STEP: Duration = Duration::from_millis(10);
 
-/// How many requests a silent member may have in flight. Beyond that it is owed its releases, and it gets no
-/// other requests.
-const SILENT_FLIGHTS_MAX: usize = 1_000;
+/// How many requests a member may have in flight that is silent, or sends notifications without end. Beyond that it is
+/// owed its releases, and it gets no other requests.
+const FLIGHTS_MAX: usize = 1_000;
 
 impl Member {
     /// A request is sent.
@@ -136,8 +136,12 @@ impl Member {
 
     /// Whether a release can be sent now.
     pub(crate) fn takes_release(&self, is_silent: bool) -> bool {
-        let is_full = is_silent && self.flights.len() >= SILENT_FLIGHTS_MAX;
-        self.connected.is_some() && !is_full
+        self.connected.is_some() && !(is_silent && self.is_full())
+    }
+
+    /// Whether so many requests are in flight that a hint is worth none.
+    pub(crate) fn is_full(&self) -> bool {
+        self.flights.len() >= FLIGHTS_MAX
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -261,6 +265,12 @@ impl Member {
             let until = now + lease.lock_request.ttl;
             self.owed.push_back(Owed { lease, until });
         }
+    }
+
+    /// Returns the owners of the leases whose releases are owed.
+    pub(crate) fn owed(&self, now: BootInstant) -> impl Iterator<Item = Owner> {
+        let owed = self.owed.iter().filter(move |owed| owed.until > now);
+        owed.map(|owed| owed.lease.lock_request.owner)
     }
 
     /// Takes a release that can be sent now.

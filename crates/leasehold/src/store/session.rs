@@ -145,6 +145,12 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
         Box::pin(std::future::ready(()))
     }
 
+    /// Returns how many leases may stay taken until they end, because the store could not confirm their release. A
+    /// client that ends reports it after [`flush`](Self::flush).
+    fn unconfirmed_releases(&self) -> usize {
+        0
+    }
+
     /// Returns how to see holders, waiters and held locks; `None` if the store cannot show them.
     fn inspection(&self) -> Option<&dyn Inspection> {
         None
