@@ -21,8 +21,10 @@ impl Membership {
             return;
         };
         let sent = asked.sent;
-        if now.since(sent) > LIMIT {
-            // The member answers again, but its answer is old.
+        let took = now.since(sent);
+        self.members[member].limit = (2 * took).clamp(LIMIT, LIMIT_MAX);
+        if took > asked.limit {
+            // The member answers again, but its answer is old. If it is only slow, the next one is in time.
             return self.ask(now, member, Request::Status);
         }
         self.members[member].silent_since = None;
@@ -54,13 +56,13 @@ impl Membership {
                 self.ask(now, member, Request::Status);
             } else if let Some(asked) = &mut state.asked
                 && !asked.late
-                && asked.sent + LIMIT <= now
+                && asked.sent + asked.limit <= now
             {
                 asked.late = true;
                 let (asked, sent) = (*asked, asked.sent);
                 state.silent_since.get_or_insert(sent);
                 self.changed = true;
-                let text = format!("no answer within {}", exact_span(LIMIT));
+                let text = format!("no answer within {}", exact_span(asked.limit));
                 let error = self.named(member, Error::new(ErrorKind::Unreachable, text));
                 self.failed(member, &error);
                 self.note_unanswered(member, asked, &error);
@@ -81,7 +83,7 @@ impl Membership {
     pub(crate) fn next_timeout(&self) -> Option<BootInstant> {
         let due = self.members.iter().flat_map(|member| {
             let asked = member.asked.filter(|asked| !asked.late);
-            [member.retry, asked.map(|asked| asked.sent + LIMIT)]
+            [member.retry, asked.map(|asked| asked.sent + asked.limit)]
         });
         let first = self.first_connections.next_timeout();
         due.flatten().chain(first).min()
@@ -94,6 +96,7 @@ impl Membership {
             state.retry = None;
             state.asked = Some(Asked {
                 sent: now,
+                limit: state.limit,
                 is_status: matches!(request, Request::Status),
                 late: false,
             });
@@ -216,8 +219,9 @@ impl Membership {
     }
 }
 
-/// How long a member may take for a background request.
-const LIMIT: Duration = Duration::from_secs(1);
+/// How long a member may take for a background request: this, or twice what it took for the last one.
+pub(super) const LIMIT: Duration = Duration::from_secs(1);
+const LIMIT_MAX: Duration = Duration::from_secs(10);
 
 /// A member that did not report its status is asked again within this time.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);

@@ -15,6 +15,7 @@ mod votes;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold_types::{
     BootInstant, Entropy, Error, ErrorKind, MemberId, MemberSet, Owner, RunId, Sample, Ticket,
@@ -51,6 +52,7 @@ pub(crate) struct Membership {
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     sent: BootInstant,
+    limit: Duration,
     is_status: bool,
     /// It reached its limit, and its member has been silent since.
     late: bool,
@@ -67,6 +69,8 @@ struct Member {
     /// The last request for its status that failed, and when it was sent.
     unanswered: Option<(BootInstant, Error)>,
     asked: Option<Asked>,
+    /// How long the next background request may take.
+    limit: Duration,
     /// When to ask again for a status that it did not report.
     retry: Option<BootInstant>,
     silent_since: Option<BootInstant>,
@@ -109,6 +113,7 @@ impl Membership {
             missed: None,
             unanswered: None,
             asked: None,
+            limit: background::LIMIT,
             retry: None,
             silent_since: None,
             failing: false,

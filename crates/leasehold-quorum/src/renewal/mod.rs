@@ -198,13 +198,15 @@ fn obstacle(net: &mut Net, member: MemberIndex) -> Option<MemberFailure> {
     net.membership.obstacle(now, member)
 }
 
-/// The shortest limit of requests about these leases.
+/// The shortest limit of renewals of these leases. It is longer than that of an attempt: a store that answers within it
+/// is slow, and its leases do not end for that.
 fn limit_of(net: &Net, leases: &[Lease]) -> Duration {
     let ttl = leases
         .iter()
         .map(|lease| lease.lock_request.usable_ttl())
         .min();
-    ttl.map_or(BACKGROUND_LIMIT, |ttl| net.limit_of(ttl))
+    let part = if net.members.len() == 1 { 3 } else { 6 };
+    ttl.map_or(BACKGROUND_LIMIT, |ttl| ttl / part)
 }
 
 impl Round {

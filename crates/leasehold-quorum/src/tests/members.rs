@@ -203,6 +203,51 @@ fn slow_member_is_not_silent_within_its_limit() {
     assert_eq!(fixture.kinds(2), ["try"]);
 }
 
+/// A store that answers each request after 1.2 seconds is slow, and not silent.
+#[test]
+fn server_that_answers_slowly_is_used() {
+    let mut fixture = Fixture::disconnected(1);
+    fixture.mute[0] = true;
+    fixture.connect(0);
+    let (_, id) = fixture.wait_unanswered();
+    for _ in 0..2 {
+        fixture.pass(1_200);
+        let status = Reply::Status(Box::new(fixture.status(0)));
+        fixture.reply(0, status);
+    }
+    assert_eq!(fixture.kinds(0), ["heartbeat", "acquire"]);
+    fixture.pass(1_200);
+    fixture.reply(0, Reply::Waiting(Vec::new()));
+    fixture.reply(0, granted(7));
+    fixture.acquired(id).expect("a lease");
+}
+
+#[test]
+fn slow_renewal_extends_the_lease() {
+    for (members, millis) in [(1, 3_000), (3, 1_500)] {
+        let mut fixture = Fixture::new(members);
+        fixture.mute = vec![true; members];
+        let (lock_request, id) = fixture.attempt();
+        let all: Vec<usize> = (0..members).collect();
+        fixture.reply_all(&all, &granted(7));
+        let acquired = fixture.acquired(id).expect("a lease");
+        let held = leasehold_types::Held {
+            request: lock_request,
+            fence: acquired.fence,
+        };
+        let id = fixture.start(Operation::Renew(vec![held]));
+        fixture.pass(millis);
+        fixture.reply_all(&all, &Reply::Renewed(vec![LeaseState::Renewed]));
+        let Some(Outcome::Renewed(renewals)) = fixture.outcome(id) else {
+            panic!("no outcome");
+        };
+        assert!(matches!(
+            renewals[..],
+            [leasehold_types::RenewReply::Renewed(_)]
+        ));
+    }
+}
+
 /// A request with a short limit becomes overdue on its own, even behind one with a long limit.
 #[test]
 fn request_limits_are_independent() {
