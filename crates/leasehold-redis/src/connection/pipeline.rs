@@ -16,7 +16,7 @@ use super::socket::{Socket, unreadable};
 use crate::codec::{
     Codec, Decoded, SAMPLE_COMMANDS, Sampler, UsualRequest, encode_sample, read_notification,
 };
-use crate::resp::{CommandWriter, Parser, Value};
+use crate::resp::{CommandWriter, ParseError, Parser, Value};
 use crate::scripts::Script;
 
 /// An open connection: the requests to write, and the replies that have yet to arrive.
@@ -36,13 +36,22 @@ pub(crate) struct Pipeline {
     /// Whether an encrypted socket may keep bytes.
     is_unflushed: bool,
     awaited: VecDeque<PendingReply>,
-    /// The replies so far to the first command of `awaited`.
+    /// The replies so far to the first command of `awaited`, and their length in bytes.
     values: Vec<Value>,
+    received: usize,
     batch: Vec<(RequestId, Reply)>,
     /// Notifications that came within the batch. They are handed on behind its replies.
     notifications: Vec<Notification>,
+    /// Whether the server has answered a batch.
+    has_answered: bool,
     silence: Silence,
 }
+
+/// The most notifications within a batch. Redis runs the commands of a batch with few others in between.
+const NOTIFICATIONS_MAX: usize = 1_000;
+
+/// The most bytes of the replies to one request.
+const REPLIES_MAX: usize = 8 * Parser::VALUE_MAX;
 
 /// The most memory that is kept for the next batch.
 const KEPT_ROOM: usize = 64 * 1024;
@@ -107,8 +116,10 @@ impl Pipeline {
             is_unflushed: false,
             awaited: VecDeque::new(),
             values: Vec::new(),
+            received: 0,
             batch: Vec::new(),
             notifications: Vec::new(),
+            has_answered: false,
             silence: Silence::new(),
         }
     }
@@ -124,6 +135,11 @@ impl Pipeline {
     /// The connection is gone. The next one registers the client again.
     pub(crate) fn into_registration(self) -> Option<Registration> {
         self.client.map(|(registration, _)| registration)
+    }
+
+    /// Returns whether the server has answered a batch on this connection.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.has_answered
     }
 
     /// Returns whether the server has yet to reply.
@@ -225,24 +241,37 @@ impl Pipeline {
         mut handle: impl FnMut(Event),
     ) -> Result<(), Error> {
         self.register(now, None);
-        self.silence.heard();
         loop {
             if let Some(&PendingReply::Usual(id, usual)) = self.awaited.front()
                 && self.values.is_empty()
                 && let Some((reply, length)) = usual.read(parser.unread())
             {
                 parser.skip(length);
+                self.silence.heard();
                 self.awaited.pop_front();
                 self.batch.push((id, reply));
                 continue;
             }
+            let unread = parser.unread().len();
             let Some(value) = parser.next_value().map_err(unreadable)? else {
+                // A notification is no answer.
+                if parser.unread().first().is_some_and(|kind| *kind != b'>') {
+                    self.silence.heard();
+                }
                 return Ok(());
             };
             if let Value::Push(parts) = value {
                 let notification = read_notification(&self.codec.prefix, &parts);
                 self.notifications.extend(notification);
+                if self.notifications.len() > NOTIFICATIONS_MAX {
+                    return Err(flooded());
+                }
             } else {
+                self.silence.heard();
+                self.received += unread - parser.unread().len();
+                if self.received > REPLIES_MAX {
+                    return Err(unreadable(ParseError::TooLong(self.received)));
+                }
                 self.take_in(value, &mut handle)?;
             }
             if self.batch.is_empty() {
@@ -361,6 +390,7 @@ impl Pipeline {
             Some(PendingReply::Ignored(_)) | None => {}
         }
         self.values.clear();
+        self.received = 0;
         Ok(())
     }
 
@@ -411,6 +441,7 @@ impl Pipeline {
             // The next batch probably has as many.
             let room = Vec::with_capacity(self.batch.len());
             let replies = std::mem::replace(&mut self.batch, room);
+            self.has_answered = true;
             handle(Event::Batch(BatchReply { sample, replies }));
         }
     }
@@ -432,6 +463,14 @@ fn check_run(run: &RunId, now: &RunId) -> Result<(), Error> {
 
 fn unexpected() -> Error {
     let text = "the server sent a reply to no command; is it a Redis server?";
+    Error::new(ErrorKind::InvalidResponse, text)
+}
+
+fn flooded() -> Error {
+    let text = format!(
+        "the server sent {NOTIFICATIONS_MAX} notifications in place of a reply; is it a Redis server, or does another \
+         user publish to this client's channel?"
+    );
     Error::new(ErrorKind::InvalidResponse, text)
 }
 

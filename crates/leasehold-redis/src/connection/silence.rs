@@ -1,7 +1,6 @@
 use std::time::Duration;
 
 use leasehold::clock::BootInstant;
-use leasehold::store::LockRequest;
 
 /// How long a server has owed replies and sent nothing.
 ///
@@ -16,8 +15,9 @@ pub(crate) struct Silence {
     is_over: bool,
 }
 
-/// The limit of requests about no lease. At this age the engine throws any reply away.
-const LIMIT_MAX: Duration = LockRequest::LIMIT_MAX;
+/// The limit of requests about no lease. A server that answers within it is slow, and not silent: a new connection
+/// would be as slow, and need several answers.
+const LIMIT_MAX: Duration = Duration::from_secs(4);
 
 /// The limit of requests about a lease is this part of its term. Thus a lease survives a lost connection: the
 /// first renewal is due after a third of the term.
@@ -98,8 +98,8 @@ mod tests {
     #[test]
     fn limit_follows_the_shortest_term() {
         let seconds = |seconds| Some(Duration::from_secs(seconds));
-        assert_eq!(limit(&[None]), 2_000);
-        assert_eq!(limit(&[seconds(60)]), 2_000);
+        assert_eq!(limit(&[None]), 4_000);
+        assert_eq!(limit(&[seconds(60)]), 4_000);
         assert_eq!(limit(&[None, seconds(6), seconds(60)]), 1_000);
         assert_eq!(limit(&[seconds(3)]), 500);
         assert_eq!(limit(&[seconds(1)]), 500);
@@ -110,11 +110,11 @@ mod tests {
         let mut silence = Silence::new();
         silence.asked(None);
         silence.watch(at(0), true);
-        silence.watch(at(2_000), true);
+        silence.watch(at(4_000), true);
         silence.heard();
         assert_eq!(silence.over(), None);
-        silence.watch(at(2_100), true);
-        assert_eq!(silence.end(), Some(at(4_100)));
+        silence.watch(at(4_100), true);
+        assert_eq!(silence.end(), Some(at(8_100)));
     }
 
     #[test]
@@ -127,6 +127,6 @@ mod tests {
         assert_eq!(silence.end(), None);
         silence.asked(None);
         silence.watch(at(9_000), true);
-        assert_eq!(silence.end(), Some(at(11_000)));
+        assert_eq!(silence.end(), Some(at(13_000)));
     }
 }

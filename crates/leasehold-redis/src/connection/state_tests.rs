@@ -233,6 +233,56 @@ fn notification_follows_the_replies_before_it() {
 }
 
 #[test]
+fn flood_of_notifications_ends_the_connection() {
+    let mut connection = connected();
+    push(&mut connection, 1, release(owner()));
+    connection.batch();
+    receive(&mut connection, [bytes("sha"), released()]).unwrap();
+    let mut flood = (0..10_000).map(|_| receive(&mut connection, [turn(owner())]));
+    let error = flood.find_map(Result::err).expect("a limit");
+    assert_eq!(error.kind(), ErrorKind::InvalidResponse);
+    assert!(error.to_string().contains("1000 notifications"), "{error}");
+}
+
+#[test]
+fn replies_to_one_request_have_a_limit() {
+    let mut connection = connected();
+    let mut request = raw_request(1);
+    request.commands = 100;
+    connection.ask(request);
+    connection.batch();
+    let long = wire(&Value::Bytes(vec![b'x'; Parser::VALUE_MAX - 100]));
+    let mut parser = Parser::new();
+    let mut answer = || {
+        let mut left = long.as_slice();
+        while !left.is_empty() {
+            let room = parser.room();
+            let (next, rest) = left.split_at(room.len().min(left.len()));
+            room[..next.len()].copy_from_slice(next);
+            parser.filled(next.len());
+            left = rest;
+        }
+        connection.open().receive(START, &mut parser, |_| {})
+    };
+    let answered = (0..100).take_while(|_| answer().is_ok()).count();
+    assert_eq!(answered, 8);
+}
+
+#[test]
+fn notifications_are_no_answer() {
+    let at = |seconds| START + Duration::from_secs(seconds);
+    let mut connection = connected();
+    push(&mut connection, 1, Request::Status);
+    connection.batch();
+    connection.open().watch(at(0));
+    receive(&mut connection, [turn(owner())]).unwrap();
+    connection.open().watch(at(3));
+    receive(&mut connection, [turn(owner())]).unwrap();
+    connection.open().watch(at(4));
+    assert!(connection.open().is_silent().is_some());
+}
+
+#[test]
 fn replies_in_pieces_make_one_batch() {
     let mut connection = connected();
     push(&mut connection, 1, release(owner()));

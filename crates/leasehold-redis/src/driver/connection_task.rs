@@ -24,35 +24,39 @@ pub(super) struct ConnectionTask {
     pub(super) env: Env,
 }
 
-/// The longest time to open a connection.
-const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// The time to open a connection: doubled with each attempt that takes longer, since the server may only be slow.
+const CONNECT_MIN: Duration = Duration::from_secs(5);
+const CONNECT_MAX: Duration = Duration::from_secs(40);
 
-/// The pauses between attempts to connect: doubled with each failure, and partly random.
+/// The pauses between attempts to connect: doubled with each failure, and partly random. A connection on which the server
+/// answered a request is no failure.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-
-/// A connection that breaks sooner is a failure to connect.
-const STABLE_AFTER: Duration = Duration::from_secs(2);
 
 impl ConnectionTask {
     /// Runs until the thread ends.
     pub(super) async fn keep(mut self, shared: Arc<Shared>) {
-        let mut pause = PAUSE_MIN;
+        let (mut pause, mut limit) = (PAUSE_MIN, CONNECT_MIN);
         loop {
             if self.connector.client.is_none() {
                 // Without an engine, the next caller that asks decides when to connect.
                 poll_fn(|context| self.poll_asked(&shared, context)).await;
             }
-            let error = match self.open(&shared).await {
-                Ok(opened) => {
-                    let since = shared.clock().now();
-                    let error = self.run(&shared, opened).await;
-                    if shared.clock().now().since(since) >= STABLE_AFTER {
+            let error = match self.open(&shared, limit).await {
+                Some(Ok(opened)) => {
+                    limit = CONNECT_MIN;
+                    let (error, has_answered) = self.run(&shared, opened).await;
+                    if has_answered {
                         pause = PAUSE_MIN;
                     }
                     error
                 }
-                Err(error) => error,
+                Some(Err(error)) => error,
+                None => {
+                    let error = self.silent(limit);
+                    limit = (2 * limit).min(CONNECT_MAX);
+                    error
+                }
             };
             tracing::debug!(member = %self.connector.member(), %error, "not connected");
             let error = error.with_store(self.connector.member().as_str());
@@ -71,19 +75,17 @@ impl ConnectionTask {
         }
     }
 
-    async fn open(&mut self, shared: &Shared) -> Result<Opened, Error> {
+    /// Opens a connection; `None` if that takes longer than `limit`.
+    async fn open(&mut self, shared: &Shared, limit: Duration) -> Option<Result<Opened, Error>> {
         let (clock, member) = (shared.clock(), self.member);
-        let (tls, address) = (
-            self.connector.tls.clone(),
-            self.connector.url.address.clone(),
-        );
-        let unanswered = || tls.as_ref().and_then(|tls| tls.unanswered(&address));
+        let tls = self.connector.tls.clone();
+        let address = self.connector.url.address.clone();
         let began = clock.now();
         let mut opening = pin!(self.connector.open(clock.wall()));
         if let Some(opened) = within(clock, began + SLOW_HANDSHAKE, &mut opening).await {
-            return opened;
+            return Some(opened);
         }
-        if let Some(error) = unanswered() {
+        if let Some(error) = tls.and_then(|tls| tls.unanswered(&address)) {
             // Callers learn the probable reason in time. A server that is only slow still connects.
             tracing::debug!(%member, %error, "slow to connect");
             shared.update(|state, now| {
@@ -91,21 +93,25 @@ impl ConnectionTask {
                 state.disconnected(now, member, error);
             });
         }
-        let opened = within(clock, began + CONNECT_MAX, opening).await;
-        opened.unwrap_or_else(|| {
-            let silent = || {
-                let text = format!("no connection within {}", exact_span(CONNECT_MAX));
-                Error::new(ErrorKind::Unreachable, text)
-            };
-            Err(unanswered().unwrap_or_else(silent))
+        within(clock, began + limit, opening).await
+    }
+
+    /// Returns why there is no connection after `limit`.
+    fn silent(&self, limit: Duration) -> Error {
+        let Connector { tls, url, .. } = &self.connector;
+        let unanswered = tls.as_ref().and_then(|tls| tls.unanswered(&url.address));
+        unanswered.unwrap_or_else(|| {
+            let text = format!("no connection within {}", exact_span(limit));
+            Error::new(ErrorKind::Unreachable, text)
         })
     }
 
-    /// Waits until the connection breaks, which other tasks read and write. Returns the reason.
-    async fn run(&self, shared: &Shared, opened: Opened) -> Error {
+    /// Waits until the connection breaks, which other tasks read and write. Returns the reason, and whether the server
+    /// answered a request.
+    async fn run(&self, shared: &Shared, opened: Opened) -> (Error, bool) {
         let socket = match opened.stream.into_socket() {
             Ok(socket) => Arc::new(socket),
-            Err(error) => return broken(&error),
+            Err(error) => return (broken(&error), false),
         };
         shared.update(|state, now| {
             let has_plain = opened.has_plain_commands;
@@ -121,7 +127,11 @@ impl ConnectionTask {
         shared.reading.close(self.member);
         // The socket closes before the next one is opened, which may carry a release: the state drops it, too.
         socket.abort();
-        error
+        let has_answered = shared.look(|state| {
+            let open = state.connections[self.member].open.as_ref();
+            open.is_some_and(Pipeline::has_answered)
+        });
+        (error, has_answered)
     }
 
     /// Resolves when the connection breaks, or the server is silent for too long.
@@ -130,9 +140,11 @@ impl ConnectionTask {
         if let Some(error) = shared.reading.error(self.member) {
             return Poll::Ready(error);
         }
-        let state = shared.lock();
-        let open = state.connections[self.member].open.as_ref();
-        match open.and_then(Pipeline::is_silent) {
+        let silence = shared.look(|state| {
+            let open = state.connections[self.member].open.as_ref();
+            open.and_then(Pipeline::is_silent)
+        });
+        match silence {
             Some(span) => {
                 let span = rough_span(span);
                 let text = format!("the server was silent for {span}; connecting again");
@@ -144,7 +156,7 @@ impl ConnectionTask {
 
     fn poll_asked(&self, shared: &Shared, context: &mut Context<'_>) -> Poll<()> {
         shared.reading.task(self.member).register(context.waker());
-        match shared.lock().connections[self.member].is_asked() {
+        match shared.look(|state| state.connections[self.member].is_asked()) {
             true => Poll::Ready(()),
             false => Poll::Pending,
         }

@@ -12,9 +12,13 @@ use super::state::State;
 /// How long a client that ends waits for members that are slower than a majority.
 const REPLY_MAX: Duration = Duration::from_millis(40);
 
+/// How long it waits for another connection to members that are owed a release.
+const RECONNECT_MAX: Duration = Duration::from_millis(250);
+
 impl Shared {
     /// Resolves when nothing is in flight at members that answer. A member that takes longer than
-    /// [`REPLY_MAX`] is not waited for once a majority has decided and the kernel has what was sent.
+    /// [`REPLY_MAX`] is not waited for once a majority has decided and the kernel has what was sent. If locks may stay
+    /// taken, since their releases are not confirmed, members get [`RECONNECT_MAX`] more to connect and to confirm them.
     pub(super) async fn idle(&self) {
         // The future that is to advance the driver may not be polled.
         self.thread.notify_one();
@@ -27,17 +31,21 @@ impl Shared {
             self.until(|state| state.is_idle() || state.is_handed_over())
                 .await;
         }
+        let end = self.clock().now() + RECONNECT_MAX;
+        let confirmed = self.until(|state| state.unconfirmed_releases() == 0);
+        let _ = within(self.clock(), end, confirmed).await;
     }
 
     /// Resolves when the engine has all that callers submitted, and `condition` holds.
     async fn until(&self, condition: impl Fn(&State) -> bool) {
         poll_fn(|context| {
-            let mut state = self.lock();
-            if condition(&state) && self.submissions().is_empty() {
-                return Poll::Ready(());
-            }
-            state.wait_until_idle(context.waker());
-            Poll::Pending
+            self.look(|state| {
+                if condition(state) && self.submissions().is_empty() {
+                    return Poll::Ready(());
+                }
+                state.wait_for_change(context.waker());
+                Poll::Pending
+            })
         })
         .await;
     }

@@ -13,6 +13,9 @@
 
 mod ask;
 mod call;
+mod combining;
+#[cfg(test)]
+mod combining_tests;
 mod config;
 mod connection_task;
 mod flush;
@@ -23,6 +26,12 @@ mod shared;
 mod state;
 mod submissions;
 mod thread;
+
+/// What [`combining`] is made of. Its test replaces it.
+mod sync {
+    pub(super) use std::sync::atomic::{AtomicBool, Ordering};
+    pub(super) use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+}
 
 use std::fmt;
 use std::sync::Arc;
@@ -94,6 +103,14 @@ impl Driver {
     pub async fn flush(&self) {
         if !self.shared.is_forked() {
             self.shared.idle().await;
+        }
+    }
+
+    /// Returns how many leases may stay taken until they end, since too few members confirmed their release.
+    pub fn unconfirmed_releases(&self) -> usize {
+        match self.shared.is_forked() {
+            true => 0,
+            false => self.shared.look(|state| state.unconfirmed_releases()),
         }
     }
 

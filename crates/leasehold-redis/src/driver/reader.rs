@@ -1,54 +1,56 @@
 //! Which task waits for the sockets of a driver.
 //!
 //! One task at a time does, the reader. It runs on the runtime of the callers, so that no thread has to wake another one
-//! for a reply. The task of the client's thread does it for callers without a runtime. It also helps if the other task
-//! does not get to run.
+//! for a reply. It becomes the reader when that runtime polls it, so a runtime that does not run gets no sockets. The task
+//! of the client's thread is the reader for callers without such a runtime, and once the other task has not run for
+//! some ticks.
 
-use std::future::poll_fn;
-use std::sync::Arc;
+use std::future::{Future, poll_fn};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
-
-use leasehold::store::background;
 
 use super::shared::Shared;
 
 impl Shared {
     /// Lets a task of the caller's runtime wait for replies, unless one does already.
     pub(super) fn read_here(self: &Arc<Self>) {
-        if let Some(own) = self.own_runtime.get()
-            && let Some(number) = self.reading.begin_for_caller(*own)
-        {
-            let reader = CallerReader {
-                shared: Arc::clone(self),
-                number,
-            };
-            drop(background::spawn(async move {
-                poll_fn(|context| reader.shared.poll_reading(reader.number, context)).await;
-            }));
+        if self.reading.reader_on_thread().is_some() && self.reading.is_for_callers() {
+            self.runtimes.start(|| read(Arc::downgrade(self)));
         }
     }
 
     /// Hands everything that arrives to the engine, until another reader begins.
     pub(super) fn poll_reading(&self, reader: u64, context: &mut Context<'_>) -> Poll<()> {
         // A forked child may go on with this task, and would take the parent's replies.
-        if !self.reading.is_reader(reader) || self.is_forked() {
+        if self.is_forked() {
             return Poll::Ready(());
         }
-        let is_any = self.reading.poll(reader, context);
-        if self.has_ended() {
-            return Poll::Ready(());
-        }
-        if is_any {
-            self.advance();
+        match self.reading.poll(reader, context) {
+            None => return Poll::Ready(()),
+            Some(_) if self.has_ended() => return Poll::Ready(()),
+            Some(true) => self.advance(),
+            Some(false) => {}
         }
         Poll::Pending
     }
 
-    /// Hands everything that has arrived to the engine, without waiting. Returns whether there was something.
-    pub(super) fn read_now(&self) -> bool {
-        let is_any = self.reading.read();
+    /// Hands everything that has arrived to the engine, without waiting.
+    pub(super) fn read_now(&self) {
+        self.reading.read();
         self.advance();
-        is_any
+    }
+}
+
+/// Becomes the reader when it is polled, unless another task of a caller is.
+fn read(shared: Weak<Shared>) -> impl Future<Output = ()> + Send + 'static {
+    async move {
+        let Some(shared) = shared.upgrade().filter(|shared| !shared.is_forked()) else {
+            return;
+        };
+        if let Some(number) = shared.reading.begin_for_caller() {
+            let reader = CallerReader { shared, number };
+            poll_fn(|context| reader.shared.poll_reading(number, context)).await;
+        }
     }
 }
 

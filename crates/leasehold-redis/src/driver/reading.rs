@@ -3,12 +3,12 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use futures_util::task::AtomicWaker;
 use leasehold::Error;
+use leasehold::store::locked;
 use leasehold_quorum::{MemberIndex, PerMember};
-use tokio::runtime::{self, Handle};
 
 use crate::connection::readiness::Readiness;
 use crate::connection::socket::{Socket, broken};
@@ -18,14 +18,23 @@ use crate::resp::Parser;
 #[derive(Debug)]
 pub(super) struct Reading {
     members: PerMember<MemberReading>,
-    /// The task that waits, called the reader. Each reader has a new number; odd ones are tasks of callers.
-    reader: AtomicU64,
-    /// Wakes the reader if a connection is new or gone.
-    waker: AtomicWaker,
+    /// The task that waits.
+    reader: Mutex<Reader>,
+    /// The number of the reader, which only a thread with the mutex above changes.
+    number: AtomicU64,
     /// How often readers ran.
     polls: AtomicU64,
     /// Whether tasks of callers can be readers at all.
     is_for_callers: AtomicBool,
+}
+
+/// The task that waits for the sockets.
+#[derive(Debug, Default)]
+struct Reader {
+    /// Each reader has a new number; odd ones are tasks of callers.
+    number: u64,
+    /// Wakes it if a connection is new or gone, and if another task is the reader.
+    waker: Option<Waker>,
 }
 
 /// What arrives from one member.
@@ -45,18 +54,23 @@ pub(super) struct Incoming {
     parser: Parser,
     /// Whether bytes arrived that the engine has not taken in yet.
     is_unread: bool,
+    /// Whether the last look ended before it had read all.
+    has_more: bool,
     /// Why the connection cannot be used further.
     error: Option<Error>,
     /// The registration at a runtime, and the reader that made it.
     registered: Option<(u64, Readiness)>,
 }
 
+/// How much one look reads from a connection. The engine takes it in before the next one.
+const READ_MAX: usize = 1024 * 1024;
+
 impl Reading {
     pub(super) fn new(members: usize) -> Self {
         Self {
             members: (0..members).map(|_| MemberReading::default()).collect(),
-            reader: AtomicU64::new(0),
-            waker: AtomicWaker::new(),
+            reader: Mutex::default(),
+            number: AtomicU64::new(0),
             polls: AtomicU64::new(0),
             is_for_callers: AtomicBool::new(true),
         }
@@ -76,10 +90,11 @@ impl Reading {
             socket,
             parser,
             is_unread: true,
+            has_more: false,
             error: None,
             registered: None,
         });
-        self.waker.wake();
+        self.wake();
     }
 
     /// Ends the reading of a connection. Nothing here keeps its socket open.
@@ -109,7 +124,7 @@ impl Reading {
     pub(super) fn blocked(&self, member: MemberIndex) {
         let is_blocked = &self.members[member].is_blocked;
         is_blocked.store(true, Ordering::Release);
-        self.waker.wake();
+        self.wake();
     }
 
     /// Returns how often readers have run.
@@ -119,44 +134,60 @@ impl Reading {
 
     /// Returns the number of the reader, if that is the client's thread.
     pub(super) fn reader_on_thread(&self) -> Option<u64> {
-        let reader = self.reader.load(Ordering::Acquire);
+        let reader = self.number.load(Ordering::Acquire);
         reader.is_multiple_of(2).then_some(reader)
     }
 
-    /// Makes a task of the caller's runtime the reader, unless another one is. Returns its number.
-    pub(super) fn begin_for_caller(&self, own: runtime::Id) -> Option<u64> {
+    /// Returns whether tasks of callers can be readers.
+    pub(super) fn is_for_callers(&self) -> bool {
+        self.is_for_callers.load(Ordering::Relaxed)
+    }
+
+    /// Makes a task of a caller the reader, unless another one is. Returns its number.
+    pub(super) fn begin_for_caller(&self) -> Option<u64> {
         let reader = self.reader_on_thread()?;
-        if !self.is_for_callers.load(Ordering::Relaxed) || Handle::try_current().ok()?.id() == own {
-            return None;
-        }
         self.replace(reader).then_some(reader + 1)
     }
 
     /// Makes the client's thread the reader, if a task of a caller is.
     pub(super) fn return_to_thread(&self) {
-        let reader = self.reader.load(Ordering::Acquire);
+        let reader = self.number.load(Ordering::Acquire);
         if !reader.is_multiple_of(2) {
             self.replace(reader);
         }
     }
 
-    /// Returns whether this is the number of the reader.
-    pub(super) fn is_reader(&self, number: u64) -> bool {
-        self.reader.load(Ordering::Acquire) == number
+    /// Replaces a reader by the next one, unless that has happened. The former one wakes up, and ends.
+    pub(super) fn replace(&self, reader: u64) -> bool {
+        let mut current = locked(&self.reader);
+        if current.number != reader {
+            return false;
+        }
+        current.number += 1;
+        self.number.store(current.number, Ordering::Release);
+        let former = current.waker.take();
+        drop(current);
+        former.into_iter().for_each(Waker::wake);
+        true
     }
 
-    /// Replaces a reader by the next one, unless that has happened.
-    pub(super) fn replace(&self, reader: u64) -> bool {
-        let next = reader + 1;
-        let replaced =
-            self.reader
-                .compare_exchange(reader, next, Ordering::AcqRel, Ordering::Relaxed);
-        replaced.is_ok()
+    /// Notes how to wake the reader. Returns whether this is the number of the reader.
+    fn register(&self, reader: u64, waker: &Waker) -> bool {
+        let mut current = locked(&self.reader);
+        if current.number != reader {
+            return false;
+        }
+        match &mut current.waker {
+            Some(known) => known.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+        true
     }
 
     /// Wakes the reader.
     pub(super) fn wake(&self) {
-        self.waker.wake();
+        let waker = locked(&self.reader).waker.take();
+        waker.into_iter().for_each(Waker::wake);
     }
 
     /// Lets only the client's thread read: the runtime of a caller has no I/O.
@@ -165,9 +196,11 @@ impl Reading {
     }
 
     /// Reads all that has arrived. Otherwise the reader is woken when something does, or when the kernel takes more bytes.
-    /// Returns whether there is something to do.
-    pub(super) fn poll(&self, reader: u64, context: &mut Context<'_>) -> bool {
-        self.waker.register(context.waker());
+    /// Returns whether there is something to do, or `None` if another task is the reader.
+    pub(super) fn poll(&self, reader: u64, context: &mut Context<'_>) -> Option<bool> {
+        if !self.register(reader, context.waker()) {
+            return None;
+        }
         self.polls.fetch_add(1, Ordering::Relaxed);
         let mut is_any = false;
         for (index, member) in self.members.iter_enumerated() {
@@ -182,7 +215,7 @@ impl Reading {
                 None => false,
             };
         }
-        is_any
+        Some(is_any)
     }
 
     /// Reads all that has arrived, without waiting. Returns whether there was something.
@@ -201,10 +234,11 @@ impl Reading {
 impl Incoming {
     /// Waits for the socket on the runtime that polls the caller, from now on. Returns whether this is new.
     fn register(&mut self, reader: u64) -> bool {
+        // A reader that was replaced a moment ago leaves it to the next one.
         if self
             .registered
             .as_ref()
-            .is_some_and(|(of, _)| *of == reader)
+            .is_some_and(|(of, _)| *of >= reader)
         {
             return false;
         }
@@ -219,11 +253,11 @@ impl Incoming {
         true
     }
 
-    /// Reads all that has arrived. Otherwise the task is woken when something does. Returns whether there was
-    /// something.
+    /// Reads what has arrived. The task is woken when there is more. Returns whether there was something.
     fn poll_read(&mut self, context: &mut Context<'_>) -> bool {
-        let mut is_any = false;
+        let mut is_any = self.has_more && self.read();
         while self.error.is_none()
+            && !self.has_more
             && let Some((_, registered)) = &self.registered
             && let Poll::Ready(ready) = registered.poll_readable(context)
         {
@@ -233,6 +267,9 @@ impl Incoming {
             }
             is_any |= self.read();
         }
+        if self.has_more {
+            context.waker().wake_by_ref();
+        }
         is_any
     }
 
@@ -241,8 +278,10 @@ impl Incoming {
         registered.is_some_and(|(_, registered)| registered.poll_writable(context).is_ready())
     }
 
-    /// Reads all that has arrived. Returns whether there was something.
+    /// Reads what has arrived. Returns whether there was something.
     fn read(&mut self) -> bool {
+        let mut left = READ_MAX;
+        self.has_more = false;
         while self.error.is_none() {
             let room = self.parser.room();
             let length = room.len();
@@ -251,6 +290,11 @@ impl Incoming {
                 Ok(count) => {
                     self.parser.filled(count);
                     self.is_unread = true;
+                    left = left.saturating_sub(count);
+                    if left == 0 {
+                        self.has_more = true;
+                        return true;
+                    }
                     if count < length && self.socket.is_drained_by_short_read() {
                         return true;
                     }

@@ -1,14 +1,14 @@
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use leasehold::clock::Clock;
-use leasehold::store::MemberId;
 use leasehold::store::background::Process;
+use leasehold::store::{CallerRuntimes, MemberId};
 use leasehold_quorum::{MemberEvent, Now, OperationId, PerMember};
-use tokio::runtime;
 use tokio::sync::{Notify, watch};
 
+use super::combining::Combining;
 use super::member_events;
 use super::reading::Reading;
 use super::state::State;
@@ -24,14 +24,11 @@ pub(super) struct Shared {
     pub(super) members: PerMember<MemberId>,
     process: Process,
     submissions: Mutex<Submissions>,
-    state: Mutex<State>,
+    state: Combining<State>,
     pub(super) reading: Reading,
-    /// Another thread wants to advance the driver while one does.
-    is_due: AtomicBool,
     /// Whether the task of the client's thread looks at everything soon.
     pub(super) is_watched: AtomicBool,
-    /// The runtime of the client's thread.
-    pub(super) own_runtime: OnceLock<runtime::Id>,
+    pub(super) runtimes: CallerRuntimes,
     /// Wakes the task of the client's thread: to set its timer, to watch, or to end.
     pub(super) thread: Notify,
     ended: watch::Sender<bool>,
@@ -43,11 +40,10 @@ impl Shared {
             clock,
             process: Process::current(),
             submissions: Mutex::new(Submissions::new()),
-            state: Mutex::new(state),
+            state: Combining::new(state),
             reading: Reading::new(members.len()),
-            is_due: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
-            own_runtime: OnceLock::new(),
+            runtimes: CallerRuntimes::default(),
             thread: Notify::new(),
             members,
             ended: watch::Sender::new(false),
@@ -78,52 +74,40 @@ impl Shared {
 
     /// Changes the state, and carries out what follows.
     pub(super) fn update<T>(&self, change: impl FnOnce(&mut State, Now) -> T) -> T {
-        let mut state = self.lock();
-        let now = self.now();
-        let result = change(&mut state, now);
-        self.advance_from(state, now);
-        result
+        self.with_state(|mut state| {
+            let now = self.now();
+            let result = change(&mut state, now);
+            self.advance_from(state, now);
+            result
+        })
     }
 
-    /// Takes in what arrived, carries out what callers asked for, and writes to the members.
+    /// Looks at the state, and frees it.
+    pub(super) fn look<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+        self.with_state(|mut state| look(&mut state))
+    }
+
+    fn with_state<T>(&self, with: impl FnOnce(MutexGuard<'_, State>) -> T) -> T {
+        let advance = |state: MutexGuard<'_, State>| self.advance_from(state, self.now());
+        self.state.with(with, advance)
+    }
+
+    /// Takes in what arrived, carries out what callers asked for, and writes to the members. If another thread has the
+    /// state, that thread does it.
     pub(super) fn advance(&self) {
-        loop {
-            match self.state.try_lock() {
-                Ok(state) => return self.advance_from(state, self.now()),
-                Err(TryLockError::Poisoned(poisoned)) => {
-                    return self.advance_from(poisoned.into_inner(), self.now());
-                }
-                Err(TryLockError::WouldBlock) => {}
-            }
-            // The thread that has the state looks at this after it freed the state. If it did so before, this
-            // thread gets the state now.
-            if self.is_due.swap(true, Ordering::SeqCst) {
-                return;
-            }
-        }
+        self.state
+            .work(|state| self.advance_from(state, self.now()));
     }
 
     /// Advances the driver. Writing within the mutex costs less than letting others in: they add operations without it,
     /// and no write blocks.
-    fn advance_from<'a>(&'a self, mut state: MutexGuard<'a, State>, mut now: Now) {
-        loop {
-            self.is_due.store(false, Ordering::SeqCst);
-            state.receive(&self.reading, now);
-            self.submissions().take(&mut state.submissions);
-            state.carry_out(now);
-            state.pump(now);
-            state.write(&self.reading, now);
-            self.publish(state, now);
-            if !self.is_due.load(Ordering::SeqCst) {
-                return;
-            }
-            state = match self.state.try_lock() {
-                Err(TryLockError::WouldBlock) => return,
-                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Ok(state) => state,
-            };
-            now = self.now();
-        }
+    fn advance_from(&self, mut state: MutexGuard<'_, State>, now: Now) {
+        state.receive(&self.reading, now);
+        self.submissions().take(&mut state.submissions);
+        state.carry_out(now);
+        state.pump(now);
+        state.write(&self.reading, now);
+        self.publish(state, now);
     }
 
     /// Frees the state, and wakes the futures that wait for what changed.
@@ -165,19 +149,17 @@ impl Shared {
 
     /// Returns whether the thread can end.
     pub(super) fn is_done(&self) -> bool {
-        let state = self.lock();
-        let submissions = self.submissions();
-        submissions.is_closed() && submissions.is_empty() && state.is_idle()
+        self.look(|state| {
+            let submissions = self.submissions();
+            submissions.is_closed() && submissions.is_empty() && state.is_idle()
+        })
     }
 
-    /// Returns whether a member owes replies, or a caller has yet to advance the driver.
+    /// Returns whether a member owes replies, a caller has yet to advance the driver, or a task of a caller reads, which
+    /// may no longer run.
     pub(super) fn is_busy(&self) -> bool {
-        let state = self.lock();
-        state.is_busy() || !self.submissions().is_empty()
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let is_read_elsewhere = self.reading.reader_on_thread().is_none();
+        is_read_elsewhere || self.look(|state| state.is_busy() || !self.submissions().is_empty())
     }
 
     pub(super) fn submissions(&self) -> MutexGuard<'_, Submissions> {
@@ -188,11 +170,12 @@ impl Shared {
 
     /// The task of the client's thread ended.
     pub(super) fn end(&self) {
-        let mut state = self.lock();
-        state.end();
-        let mut wakers = self.submissions().end();
-        state.take_flushing(&mut wakers);
-        drop(state);
+        let wakers = self.look(|state| {
+            state.end();
+            let mut wakers = self.submissions().end();
+            state.take_flushing(&mut wakers);
+            wakers
+        });
         wakers.into_iter().for_each(Waker::wake);
         self.members
             .keys()

@@ -37,7 +37,7 @@ pub(super) struct State {
     pub(super) timer: Option<BootInstant>,
     /// The thread ended.
     ended: bool,
-    /// Futures that wait until nothing is in flight.
+    /// Futures that wait until nothing is in flight, and look at each change.
     flushing: Vec<Waker>,
 }
 
@@ -197,8 +197,14 @@ impl State {
         }
     }
 
-    /// Wakes `waker` when nothing is left to do, or only replies.
-    pub(super) fn wait_until_idle(&mut self, waker: &Waker) {
+    /// Returns how many leases may stay taken until they end, since their releases are not confirmed.
+    pub(super) fn unconfirmed_releases(&self) -> usize {
+        let engine = self.engine.as_ref().filter(|_| !self.ended);
+        engine.map_or(0, Engine::unconfirmed_releases)
+    }
+
+    /// Wakes `waker` when something changed.
+    pub(super) fn wait_for_change(&mut self, waker: &Waker) {
         self.flushing.push(waker.clone());
     }
 
@@ -221,11 +227,9 @@ impl State {
         self.connections.iter_mut().for_each(|it| it.open = None);
     }
 
-    /// Adds the futures that wait until nothing is left to do, if that is so or only replies are left.
+    /// Adds the futures that wait for a change.
     pub(super) fn take_flushing(&mut self, wakers: &mut Vec<Waker>) {
-        if !self.flushing.is_empty() && (self.is_idle() || self.is_handed_over()) {
-            wakers.append(&mut self.flushing);
-        }
+        wakers.append(&mut self.flushing);
     }
 
     pub(super) fn take_member_events(&mut self) -> Vec<MemberEvent> {

@@ -35,8 +35,7 @@ pub(super) fn run(
     let end = End(shared);
     async move {
         let shared = &end.0;
-        // The first call of this function is the first that runs on the thread.
-        let _ = shared.own_runtime.set(Handle::current().id());
+        shared.runtimes.serve_from(Handle::current());
         let keep = |task: ConnectionTask| task.keep(Arc::clone(shared));
         let mut connections: FuturesUnordered<_> = tasks.into_iter().map(keep).collect();
         let mut timer = Timer::default();
@@ -86,17 +85,18 @@ async fn read(shared: &Shared) {
     }
 }
 
-/// Looks regularly for what others should have done, while there is something to do.
+/// Looks regularly for what others should have done, until this thread is the reader and nothing is left to do.
 #[derive(Default)]
 struct Watch {
     tick: Option<BoxFuture<'static, ()>>,
     polls: u64,
-    /// How many times in a row the reader left something.
-    missed: u32,
+    /// For how many ticks in a row the reader has not run.
+    idle: u32,
 }
 
-/// A busy machine delays a task by some ticks. Longer, and its runtime is blocked or idle.
-const MISSED_MAX: u32 = 5;
+/// A busy machine delays a task by some ticks. Longer, and its runtime is blocked, or nothing has arrived: this thread
+/// reads, and finds at once what arrives next.
+const IDLE_MAX: u32 = 5;
 
 impl Watch {
     async fn run(&mut self, shared: &Shared) {
@@ -116,13 +116,13 @@ impl Watch {
         }
         self.tick = None;
         let polls = shared.reading.polls();
-        let is_stuck = std::mem::replace(&mut self.polls, polls) == polls;
-        self.missed = match shared.read_now() && is_stuck {
-            true => self.missed + 1,
+        self.idle = match std::mem::replace(&mut self.polls, polls) == polls {
+            true => self.idle + 1,
             false => 0,
         };
-        if self.missed >= MISSED_MAX {
-            self.missed = 0;
+        shared.read_now();
+        if self.idle >= IDLE_MAX {
+            self.idle = 0;
             shared.reading.return_to_thread();
         }
     }

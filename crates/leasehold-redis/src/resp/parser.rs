@@ -28,6 +28,9 @@ pub struct Parser {
 const LINE_MAX: usize = 64 * 1024;
 const DEPTH_MAX: usize = 16;
 
+/// How much is kept of the text of an error. Requests and logs have copies of it.
+const ERROR_MAX: usize = 1024;
+
 /// The shortest item has a kind and the end of a line.
 const ITEM_MIN: usize = 3;
 
@@ -327,7 +330,7 @@ impl Scan {
 }
 
 fn error(line: &[u8]) -> Value {
-    let line = String::from_utf8_lossy(line);
+    let line = String::from_utf8_lossy(&line[..line.len().min(ERROR_MAX)]);
     let (code, message) = line.split_once(' ').unwrap_or((&line, ""));
     Value::error(code, message)
 }

@@ -200,6 +200,10 @@ impl Session for RedisSession {
         })
     }
 
+    fn unconfirmed_releases(&self) -> usize {
+        self.opened().map_or(0, Driver::unconfirmed_releases)
+    }
+
     fn inspection(&self) -> Option<&dyn Inspection> {
         Some(self)
     }
