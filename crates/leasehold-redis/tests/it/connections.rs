@@ -1,15 +1,16 @@
 //! Connections that break, servers that stop, and answers that make no sense.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leasehold::clock::{Clock, SystemClock, within};
 use leasehold::store::{Pattern, Store};
 use leasehold::{Client, Effect, ErrorKind};
-use leasehold_testkit::faults::{NetworkFault, Proxy};
+use leasehold_testkit::faults::{Cut, NetworkFault, Proxy};
 use leasehold_testkit::servers::{LIMIT, RedisServer, Reply, until};
 
-use crate::proxy::{End, SlowNetwork, endless, parrot, reconnecting_proxy};
+use crate::proxy::{End, SlowNetwork, endless, flooding, parrot, reconnecting_proxy};
 use crate::support::{
     client, client_at, connections, eventually, hold, pass, refused, start, store, value,
 };
@@ -52,6 +53,21 @@ async fn attempts_at_a_stopped_server_leave_nothing() {
         let left = server.command(&["KEYS", "lock *"]);
         left == Reply::Array(Vec::new())
     });
+}
+
+/// The server carried the attempt out, and the connection broke before its answer.
+#[tokio::test]
+async fn ending_client_releases_on_another_connection() {
+    let server = RedisServer::start();
+    let path = Proxy::to(server.port());
+    let locks = client_at(&format!("redis://127.0.0.1:{}", path.port()));
+    pass(&locks, "other").await;
+    path.cut_at(1, Cut::BeforeAnswer);
+    let error = refused(&locks, "deploy").await;
+    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
+    assert!(path.has_cut());
+    locks.close().await.unwrap();
+    assert_eq!(value(&server, "deploy"), Reply::Nil);
 }
 
 #[tokio::test]
@@ -153,6 +169,21 @@ async fn short_lease_survives_a_dropped_connection() {
     guard.release().await.unwrap();
 }
 
+/// Each answer comes after 1.2 seconds.
+#[tokio::test]
+async fn slow_server_is_not_silent() {
+    let server = RedisServer::start();
+    let path = Proxy::to(server.port());
+    path.set(NetworkFault::SlowAnswers(Duration::from_millis(1_200)));
+    let locks = client_at(&format!("redis://127.0.0.1:{}", path.port()));
+    let guard = locks.lock("deploy").acquire().await.unwrap();
+    assert_eq!(path.opened(), 1);
+    drop(guard);
+    until("the lock is free", || {
+        value(&server, "deploy") == Reply::Nil
+    });
+}
+
 #[tokio::test]
 async fn dead_server_is_unreachable_until_it_returns() {
     let mut server = RedisServer::start();
@@ -241,4 +272,26 @@ async fn endless_reply_costs_only_its_own_connection() {
     within(&SystemClock, end, ended).await.unwrap().unwrap();
     assert!(guard.is_valid());
     guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn flood_of_notifications_is_not_kept() {
+    let server = RedisServer::start();
+    let floods = Arc::new(AtomicBool::new(false));
+    let message = format!("turn 0123456789abcdef.{:032x} {}", 7, "x".repeat(400));
+    let push = format!(
+        ">3\r\n$7\r\nmessage\r\n$5\r\ninbox\r\n${}\r\n{message}\r\n",
+        message.len()
+    );
+    let (port, ended) = flooding(server.port(), Arc::clone(&floods), push).await;
+    let locks = client_at(&format!("redis://127.0.0.1:{port}"));
+    pass(&locks, "deploy").await;
+    floods.store(true, Ordering::Relaxed);
+    let error = refused(&locks, "deploy").await;
+    assert_eq!(error.kind(), ErrorKind::InvalidResponse, "{error}");
+    assert!(error.to_string().contains("notifications"), "{error}");
+    let end = SystemClock.now() + LIMIT;
+    let taken = within(&SystemClock, end, ended).await.unwrap().unwrap();
+    // What the kernel and one look at the connection take.
+    assert!(taken < 32 << 20, "{taken} bytes");
 }

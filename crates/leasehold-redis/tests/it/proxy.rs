@@ -1,4 +1,5 @@
 use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use leasehold::store::background;
@@ -171,6 +172,46 @@ pub(crate) async fn parrot(answer: &'static [u8]) -> u16 {
         }
     });
     own
+}
+
+/// Listens on a free port and passes everything on to `port`. Once `floods` is set, it keeps the end of the next answer
+/// back, and sends `push` without end. Also returns how many bytes of that the client took before it closed the connection.
+pub(crate) async fn flooding(
+    port: u16,
+    floods: Arc<AtomicBool>,
+    push: String,
+) -> (u16, impl Future<Output = Option<usize>>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let own = listener.local_addr().unwrap().port();
+    let (sender, ended) = tokio::sync::oneshot::channel();
+    background::spawn(async move {
+        let (client, _) = listener.accept().await.unwrap();
+        let server = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
+        let (mut from_client, mut to_client) = client.into_split();
+        let (mut from_server, mut to_server) = server.unwrap().into_split();
+        background::spawn(async move {
+            let _ = tokio::io::copy(&mut from_client, &mut to_server).await;
+        });
+        let mut buffer = vec![0; 64 * 1024];
+        while !floods.load(Ordering::Relaxed) {
+            let count = from_server.read(&mut buffer).await.unwrap();
+            if floods.load(Ordering::Relaxed) {
+                // The sample of the server's clock ends each batch.
+                let answer = &buffer[..count];
+                let sample = answer.windows(4).position(|it| it == b"*2\r\n");
+                buffer.truncate(sample.expect("a sample"));
+                to_client.write_all(&buffer).await.unwrap();
+            } else {
+                to_client.write_all(&buffer[..count]).await.unwrap();
+            }
+        }
+        let (pushes, mut sent) = (push.repeat(100), 0);
+        while to_client.write_all(pushes.as_bytes()).await.is_ok() {
+            sent += pushes.len();
+        }
+        let _ = sender.send(sent);
+    });
+    (own, async { ended.await.ok() })
 }
 
 /// Listens on a free port and begins a reply that never ends. Also returns a future that resolves once the
