@@ -274,8 +274,7 @@ impl Engine {
         self.net.has_no_output() && self.releases.values().all(Release::is_decided)
     }
 
-    /// Returns how many leases may stay taken until they end: so many members have yet to confirm the release that the
-    /// others are no majority.
+    /// Returns how many leases may stay taken until they end: the members that confirmed the release are no majority.
     pub fn unconfirmed_releases(&self) -> usize {
         let members = &self.net.members;
         let mut lacking: HashMap<Owner, usize> = HashMap::default();

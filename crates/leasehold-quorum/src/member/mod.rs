@@ -139,7 +139,7 @@ impl Member {
         self.connected.is_some() && !(is_silent && self.is_full())
     }
 
-    /// Whether so many requests are in flight that a hint is worth none.
+    /// Whether the member has too many requests in flight for another one that only follows a hint.
     pub(crate) fn is_full(&self) -> bool {
         self.flights.len() >= FLIGHTS_MAX
     }

@@ -1,11 +1,9 @@
 use std::io::{self, Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::pin::Pin;
 use std::sync::Mutex;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use leasehold::store::background::blocking;
 use leasehold::store::locked;
 use leasehold::{Error, ErrorKind};
 use leasehold_credentials::TlsStream;
@@ -70,7 +68,8 @@ impl Stream {
             #[cfg(not(unix))]
             Address::Unix(_) => Err(failed(io::ErrorKind::Unsupported.into())),
             Address::Tcp { host, port, .. } => {
-                let stream = connect(host, *port).await.map_err(failed)?;
+                let connected = leasehold_credentials::connect(host, *port);
+                let stream = connected.await.map_err(failed)?;
                 prepare(&stream).map_err(failed)?;
                 match tls {
                     Some(tls) => Ok(Self::Tls(Box::new(tls.wrap(stream, host).await?))),
@@ -93,18 +92,6 @@ impl Stream {
         };
         Ok(Socket { plain, tls })
     }
-}
-
-/// Connects to the first address of `host` that accepts. The lookup of tokio would panic if the system has no
-/// room for a thread.
-async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
-    if let Ok(address) = host.parse::<IpAddr>() {
-        return TcpStream::connect((address, port)).await;
-    }
-    let name = host.to_owned();
-    let found = blocking(move || (name.as_str(), port).to_socket_addrs()).await;
-    let addresses: Vec<SocketAddr> = found.map_err(io::Error::other)??.collect();
-    TcpStream::connect(addresses.as_slice()).await
 }
 
 fn prepare(stream: &TcpStream) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use super::sync::{AtomicBool, Mutex, MutexGuard, Ordering, PoisonError, TryLockError};
 
-/// A value behind a mutex, and work on the value that one thread does for all.
+/// A value behind a mutex, and work on it. One thread does the work of all.
 ///
 /// A thread that wants the work done while another one has the value leaves a note and continues. The other thread sees
 /// the note once it has freed the value, and does the work. Both methods look at the note, and there is no other way to
