@@ -275,7 +275,7 @@ impl Engine {
     }
 
     /// Returns how many leases may stay taken until they end: the members that confirmed the release are no majority.
-    pub fn unconfirmed_releases(&self) -> usize {
+    pub fn unconfirmed_releases(&self, now: BootInstant) -> usize {
         let members = &self.net.members;
         let mut lacking: HashMap<Owner, usize> = HashMap::default();
         for member in members {
@@ -283,7 +283,7 @@ impl Engine {
                 .tasks()
                 .filter_map(|task| lease_of(&self.releases, task));
             let owners = sent.map(|lease| lease.lock_request.owner);
-            let owed = member.owed(self.net.now.instant);
+            let owed = member.owed(now);
             let owners: HashSet<Owner> = owners.chain(owed).collect();
             owners
                 .into_iter()

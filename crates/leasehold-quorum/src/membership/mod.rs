@@ -184,6 +184,11 @@ impl Membership {
         sent: BootInstant,
         error: &Error,
     ) {
+        let limit = self.members[member].limit;
+        if limit > background::LIMIT && now.since(sent) < limit {
+            // It is known to be slow.
+            return;
+        }
         self.failed(member, error);
         let state = &mut self.members[member];
         if state.silent_since.is_none() && matches!(state.connection, Connection::Open) {

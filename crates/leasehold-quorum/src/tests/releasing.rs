@@ -384,24 +384,28 @@ fn release_reaches_members_behind_a_full_one() {
     assert_eq!(fixture.kinds(2), ["free"]);
 }
 
+fn unconfirmed(fixture: &Fixture) -> usize {
+    fixture.engine.unconfirmed_releases(fixture.now().instant)
+}
+
 #[test]
 fn release_is_unconfirmed_while_a_majority_may_lack_it() {
     let mut fixture = Fixture::new(3);
     let lock_request = held(&mut fixture);
-    assert_eq!(fixture.engine.unconfirmed_releases(), 0);
+    assert_eq!(unconfirmed(&fixture), 0);
     fixture.release(&lock_request);
-    assert_eq!(fixture.engine.unconfirmed_releases(), 1);
+    assert_eq!(unconfirmed(&fixture), 1);
     fixture.reply(0, released(true));
     fixture.disconnect(1);
     fixture.disconnect(2);
-    assert_eq!(fixture.engine.unconfirmed_releases(), 1, "two are owed it");
+    assert_eq!(unconfirmed(&fixture), 1, "two are owed it");
     fixture.connect(1);
     assert_eq!(fixture.kinds(1), ["release"]);
-    assert_eq!(fixture.engine.unconfirmed_releases(), 1);
+    assert_eq!(unconfirmed(&fixture), 1);
     fixture.reply(1, released(true));
-    assert_eq!(fixture.engine.unconfirmed_releases(), 0);
+    assert_eq!(unconfirmed(&fixture), 0);
     fixture.disconnect(0);
-    assert_eq!(fixture.engine.unconfirmed_releases(), 0);
+    assert_eq!(unconfirmed(&fixture), 0);
 }
 
 /// The command ends with its first failure, and the lock would stay taken.
@@ -411,16 +415,12 @@ fn lost_attempt_is_an_unconfirmed_release() {
     let (_, id) = fixture.attempt();
     fixture.disconnect(0);
     assert!(matches!(fixture.outcome(id), Some(Outcome::Failed(_))));
-    assert_eq!(fixture.engine.unconfirmed_releases(), 1);
+    assert_eq!(unconfirmed(&fixture), 1);
     fixture.connect(0);
     fixture.reply(0, released(true));
-    assert_eq!(fixture.engine.unconfirmed_releases(), 0);
+    assert_eq!(unconfirmed(&fixture), 0);
     fixture.attempt();
     fixture.disconnect(0);
     fixture.pass(TTL.as_millis() as u64);
-    assert_eq!(
-        fixture.engine.unconfirmed_releases(),
-        0,
-        "the lease is over"
-    );
+    assert_eq!(unconfirmed(&fixture), 0, "the lease is over");
 }

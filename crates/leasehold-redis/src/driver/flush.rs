@@ -32,7 +32,7 @@ impl Shared {
                 .await;
         }
         let end = self.clock().now() + RECONNECT_MAX;
-        let confirmed = self.until(|state| state.unconfirmed_releases() == 0);
+        let confirmed = self.until(|state| state.unconfirmed_releases(self.now()) == 0);
         let _ = within(self.clock(), end, confirmed).await;
     }
 

@@ -110,7 +110,10 @@ impl Driver {
     pub fn unconfirmed_releases(&self) -> usize {
         match self.shared.is_forked() {
             true => 0,
-            false => self.shared.look(|state| state.unconfirmed_releases()),
+            false => {
+                let now = self.shared.now();
+                self.shared.look(|state| state.unconfirmed_releases(now))
+            }
         }
     }
 

@@ -198,9 +198,9 @@ impl State {
     }
 
     /// Returns how many leases may stay taken until they end, since their releases are not confirmed.
-    pub(super) fn unconfirmed_releases(&self) -> usize {
+    pub(super) fn unconfirmed_releases(&self, now: Now) -> usize {
         let engine = self.engine.as_ref().filter(|_| !self.ended);
-        engine.map_or(0, Engine::unconfirmed_releases)
+        engine.map_or(0, |engine| engine.unconfirmed_releases(now.instant))
     }
 
     /// Wakes `waker` when something changed.
