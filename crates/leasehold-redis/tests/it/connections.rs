@@ -169,21 +169,6 @@ async fn short_lease_survives_a_dropped_connection() {
     guard.release().await.unwrap();
 }
 
-/// Each answer comes after 1.2 seconds.
-#[tokio::test]
-async fn slow_server_is_not_silent() {
-    let server = RedisServer::start();
-    let path = Proxy::to(server.port());
-    path.set(NetworkFault::SlowAnswers(Duration::from_millis(1_200)));
-    let locks = client_at(&format!("redis://127.0.0.1:{}", path.port()));
-    let guard = locks.lock("deploy").acquire().await.unwrap();
-    assert_eq!(path.opened(), 1);
-    drop(guard);
-    until("the lock is free", || {
-        value(&server, "deploy") == Reply::Nil
-    });
-}
-
 #[tokio::test]
 async fn dead_server_is_unreachable_until_it_returns() {
     let mut server = RedisServer::start();
