@@ -5,7 +5,7 @@
 //! of the client's thread is the reader for callers without such a runtime, and once the other task has not run for
 //! some ticks.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
@@ -42,15 +42,13 @@ impl Shared {
 }
 
 /// Becomes the reader when it is polled, unless another task of a caller is.
-fn read(shared: Weak<Shared>) -> impl Future<Output = ()> + Send + 'static {
-    async move {
-        let Some(shared) = shared.upgrade().filter(|shared| !shared.is_forked()) else {
-            return;
-        };
-        if let Some(number) = shared.reading.begin_for_caller() {
-            let reader = CallerReader { shared, number };
-            poll_fn(|context| reader.shared.poll_reading(number, context)).await;
-        }
+async fn read(shared: Weak<Shared>) {
+    let Some(shared) = shared.upgrade().filter(|shared| !shared.is_forked()) else {
+        return;
+    };
+    if let Some(number) = shared.reading.begin_for_caller() {
+        let reader = CallerReader { shared, number };
+        poll_fn(|context| reader.shared.poll_reading(number, context)).await;
     }
 }
 

@@ -148,7 +148,7 @@ mod tests {
             let runtimes = runtimes(&background);
             runtime.block_on(async {
                 examined(&runtimes, &background);
-                while !runtimes.start(async || ()) {
+                while !runtimes.start(|| async {}) {
                     yield_now().await;
                 }
                 while runtimes.runs().is_none() {
@@ -170,7 +170,7 @@ mod tests {
                 examined(&runtimes, &background);
                 for _ in 0..10 {
                     yield_now().await;
-                    assert!(!runtimes.start(async || ()));
+                    assert!(!runtimes.start(|| async {}));
                 }
             });
     }
@@ -183,13 +183,13 @@ mod tests {
         let _entered = idle.enter();
         examined(&runtimes, &background);
         for _ in 0..10 {
-            assert!(!runtimes.start(async || ()), "nobody drives it");
+            assert!(!runtimes.start(|| async {}), "nobody drives it");
         }
         assert_eq!(idle.metrics().num_alive_tasks(), 1);
         idle.block_on(yield_now());
-        assert!(runtimes.start(async || ()), "it ran");
+        assert!(runtimes.start(|| async {}), "it ran");
         for _ in 0..10 {
-            assert!(!runtimes.start(async || ()), "it runs no longer");
+            assert!(!runtimes.start(|| async {}), "it runs no longer");
         }
         assert_eq!(idle.metrics().num_alive_tasks(), 1);
     }
@@ -199,7 +199,7 @@ mod tests {
         let background = Background::start().unwrap();
         let runtimes = runtimes(&background);
         let _entered = background.handle().enter();
-        assert!(!runtimes.start(async || ()));
+        assert!(!runtimes.start(|| async {}));
         let many: Vec<_> = (0..2 * RUNTIMES_MAX).map(|_| runtime()).collect();
         for runtime in &many {
             let _entered = runtime.enter();
