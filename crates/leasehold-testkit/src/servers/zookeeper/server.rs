@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::faults::Proxy;
 use crate::servers::ports::{free_port, retry_taken_ports};
 use crate::servers::server_process::ServerProcess;
-use crate::servers::{TestCa, until};
+use crate::servers::{ServerClock, TestCa, until};
 
 /// A real ZooKeeper ensemble. Dropping it kills the servers.
 ///
@@ -35,6 +35,7 @@ struct Member {
     tls: Option<u16>,
     quorum: u16,
     election: u16,
+    clock: Option<ServerClock>,
 }
 
 /// The configuration of a [`Zookeeper`]: one server, without TLS.
@@ -43,6 +44,7 @@ pub struct ZookeeperBuilder {
     count: usize,
     tls: bool,
     links: bool,
+    clocks: bool,
     settings: String,
 }
 
@@ -91,6 +93,13 @@ impl ZookeeperBuilder {
         self
     }
 
+    /// Gives each server a clock that the test can step.
+    #[must_use]
+    pub fn with_clocks(mut self) -> Self {
+        self.clocks = true;
+        self
+    }
+
     /// Adds a line to the configuration.
     #[must_use]
     pub fn setting(mut self, line: &str) -> Self {
@@ -118,11 +127,14 @@ impl ZookeeperBuilder {
         let ca = self.tls.then(|| Arc::new(TestCa::new()));
         let mut members = Vec::new();
         for _ in 0..self.count.max(1) {
+            let dir = tempfile::Builder::new()
+                .prefix("leasehold-zookeeper-")
+                .tempdir()?;
+            let clock = self.clocks.then(|| ServerClock::build(dir.path()));
             members.push(Member {
                 process: None,
-                dir: tempfile::Builder::new()
-                    .prefix("leasehold-zookeeper-")
-                    .tempdir()?,
+                clock: clock.transpose()?,
+                dir,
                 client: free_port(),
                 tls: ca.as_ref().map(|_| free_port()),
                 quorum: free_port(),
@@ -270,6 +282,16 @@ impl Zookeeper {
         self.process(number).id()
     }
 
+    /// Returns the clock of a server.
+    ///
+    /// # Panics
+    ///
+    /// If the servers were started without clocks of their own.
+    pub fn clock(&self, number: usize) -> &ServerClock {
+        let clock = self.members[number].clock.as_ref();
+        clock.expect("servers with clocks of their own")
+    }
+
     /// Returns the paths from the last server to the others.
     pub fn links(&self) -> &[Proxy] {
         &self.links
@@ -377,7 +399,9 @@ impl Zookeeper {
         command.push("org.apache.zookeeper.server.quorum.QuorumPeerMain".into());
         command.push(dir.join("zoo.cfg").display().to_string());
         let log = dir.join("zookeeper.log");
-        let process = ServerProcess::start("ZooKeeper", &command, &[], log)?;
+        let clock = self.members[number].clock.iter();
+        let environment: Vec<_> = clock.flat_map(ServerClock::environment).collect();
+        let process = ServerProcess::start("ZooKeeper", &command, &environment, log)?;
         self.members[number].process = Some(process);
         Ok(())
     }
