@@ -7,7 +7,6 @@ use leasehold::env::Env;
 use leasehold::store::exact_span;
 use leasehold::{Error, ErrorKind};
 use leasehold_credentials::HostPort;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::client::{self, Access, Code, Connection, Greeting, Lifetime, Op, Servers};
 use crate::store::ZooKeeperStore;
@@ -58,9 +57,6 @@ pub struct SessionFacts {
 /// How long one server may take.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// The longest answer of a server about itself.
-const ANSWER_MAX: u64 = 64 * 1024;
-
 impl ZooKeeperStore {
     /// Examines the ensemble: each server, the limits of sessions, and the rights of the login. Changes nothing: it tries
     /// the rights in a transaction that is bound to fail. Needs a Tokio runtime.
@@ -98,7 +94,7 @@ impl ZooKeeperStore {
 /// Asks one server about itself. If it does not allow that, it must at least open a session.
 async fn facts(servers: &Servers, server: &HostPort, env: &Env) -> Result<ServerFacts, Error> {
     let began = env.clock.now();
-    let asking = within(&*env.clock, began + LIMIT, srvr(servers, server));
+    let asking = within(&*env.clock, began + LIMIT, servers.srvr(server));
     let silent = || {
         Err(Error::new(
             ErrorKind::Unreachable,
@@ -112,23 +108,6 @@ async fn facts(servers: &Servers, server: &HostPort, env: &Env) -> Result<Server
     }
     facts.took = env.clock.now().since(began);
     Ok(facts)
-}
-
-async fn srvr(servers: &Servers, server: &HostPort) -> Result<String, Error> {
-    let mut stream = servers.connect(server).await?;
-    let broken = |error: std::io::Error| {
-        let text = format!("{server} ends the connection");
-        Error::new(ErrorKind::Unreachable, text).with_source(error)
-    };
-    stream.write_all(b"srvr").await.map_err(broken)?;
-    stream.flush().await.map_err(broken)?;
-    let mut answer = Vec::new();
-    let read = stream.take(ANSWER_MAX).read_to_end(&mut answer).await;
-    // A server may close a connection with TLS without a word, after its answer.
-    if answer.is_empty() {
-        read.map_err(broken)?;
-    }
-    Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
 pub(crate) fn read_facts(answer: &str) -> ServerFacts {

@@ -1,16 +1,16 @@
 //! Opens a session on one of the servers.
 
+use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold::clock::{Clock, within};
 use leasehold::env::Env;
-use leasehold::store::exact_span;
+use leasehold::store::{exact_span, locked};
 use leasehold::{Error, ErrorKind};
-use leasehold_credentials::{HostPort, TlsClient, handshake};
+use leasehold_credentials::{HostPort, TlsClient, handshake, race};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 
 use super::connection::{Connection, connection};
 use super::jute::{Decoder, Encoder, Malformed};
@@ -23,6 +23,8 @@ use crate::url::EnsembleUrl;
 pub(crate) struct Servers {
     pub(crate) url: EnsembleUrl,
     tls: Option<TlsClient>,
+    /// The servers that failed last. The others are asked first.
+    failed: Mutex<HashSet<String>>,
 }
 
 /// A session that exists, and the proof that it is ours.
@@ -48,8 +50,11 @@ pub(crate) enum Greeting {
     Expired,
 }
 
-/// How long one server may take to open a session.
-const SERVER_LIMIT: Duration = Duration::from_secs(2);
+/// How long the servers may take at least to open a new session.
+const OPEN_MIN: Duration = Duration::from_secs(2);
+
+/// The longest answer of a server about itself.
+const FACTS_MAX: u64 = 64 * 1024;
 
 /// The longest greeting of a server.
 const GREETING_MAX: usize = 1024;
@@ -59,30 +64,105 @@ impl Servers {
     pub(crate) fn new(url: EnsembleUrl) -> Result<Self, Error> {
         leasehold_credentials::check_files(url.tls.as_ref(), url.login.as_ref())?;
         let tls = url.tls.clone().map(|files| TlsClient::new(files, &[]));
-        Ok(Self { url, tls })
+        let failed = Mutex::default();
+        Ok(Self { url, tls, failed })
     }
 
     /// Resumes a session, or opens a new one with about this timeout, on the first server that offers it. Returns the
-    /// error of the last server if none does.
+    /// error of the first server if none does.
     pub(crate) async fn open(
         &self,
         resumed: Option<&Credentials>,
         timeout: Duration,
         env: &Env,
     ) -> Result<Greeting, Error> {
-        let count = self.url.servers.len();
-        // Spreads the clients over the servers.
-        let first = usize::try_from(env.entropy.next_u64() % count as u64).unwrap_or_default();
         let mut failure = None;
-        for number in 0..count {
-            let server = &self.url.servers[(first + number) % count];
+        let limit = limit(resumed, timeout);
+        for server in self.in_order(limit, env).await? {
             match self.open_on(server, resumed, timeout, &env.clock).await {
-                Ok(greeting) => return Ok(greeting),
-                Err(error) => failure = failure.or(Some(error)),
+                Ok(greeting) => {
+                    locked(&self.failed).remove(&server.to_string());
+                    return Ok(greeting);
+                }
+                Err(error) => {
+                    self.has_failed(server);
+                    failure = failure.or(Some(error));
+                }
             }
         }
         Err(failure
             .unwrap_or_else(|| Error::new(ErrorKind::InvalidInput, "the URL names no server")))
+    }
+
+    /// Notes that a server failed, so that others are asked first from now on.
+    pub(crate) fn has_failed(&self, server: impl fmt::Display) {
+        locked(&self.failed).insert(server.to_string());
+    }
+
+    /// Returns the servers in the order in which to ask them for a session. The first one answered a question just now.
+    ///
+    /// Servers are raced with a question that leaves nothing behind. The request for a session is not raced: it would move
+    /// an existing session to each server in turn, and leave a new one behind on each.
+    async fn in_order(&self, limit: Duration, env: &Env) -> Result<Vec<&HostPort>, Error> {
+        let mut servers: Vec<&HostPort> = self.url.servers.iter().collect();
+        let count = servers.len();
+        // Spreads the clients over the servers.
+        let first = usize::try_from(env.entropy.next_u64() % count.max(1) as u64);
+        servers.rotate_left(first.unwrap_or_default());
+        let failed = |server: &&HostPort| locked(&self.failed).contains(&server.to_string());
+        servers.sort_by_key(failed);
+        if count < 2 {
+            return Ok(servers);
+        }
+        let serving = race(0..count, |number| {
+            let serving = self.is_serving(servers[number]);
+            async move { serving.await.map(|()| number) }
+        });
+        let serving = within(&*env.clock, env.clock.now() + limit, serving).await;
+        let silent = || {
+            let (hosts, limit) = (self.url.hosts().join(", "), exact_span(limit));
+            let text = format!("none of {hosts} answers within {limit}");
+            Error::new(ErrorKind::Unreachable, text)
+        };
+        let number = serving
+            .unwrap_or_else(|| Err(Vec::new()))
+            .map_err(|failures| failures.into_iter().next().unwrap_or_else(silent))?;
+        servers[..number]
+            .iter()
+            .for_each(|server| self.has_failed(server));
+        let serving = servers.remove(number);
+        servers.sort_by_key(failed);
+        servers.insert(0, serving);
+        Ok(servers)
+    }
+
+    /// Returns once a server shows that it serves clients.
+    async fn is_serving(&self, server: &HostPort) -> Result<(), Error> {
+        let answer = self.srvr(server).await?;
+        if !answer.contains("not currently serving requests") {
+            // Also if its configuration does not allow the question.
+            return Ok(());
+        }
+        let text = format!("{server} serves no requests; is it a member of a working ensemble?");
+        Err(Error::new(ErrorKind::Unreachable, text).with_not_ready())
+    }
+
+    /// Returns what a server says about itself.
+    pub(crate) async fn srvr(&self, server: &HostPort) -> Result<String, Error> {
+        let mut stream = self.connect(server).await?;
+        let broken = |error: std::io::Error| {
+            let text = format!("{server} ends the connection");
+            Error::new(ErrorKind::Unreachable, text).with_source(error)
+        };
+        stream.write_all(b"srvr").await.map_err(broken)?;
+        stream.flush().await.map_err(broken)?;
+        let mut answer = Vec::new();
+        let read = stream.take(FACTS_MAX).read_to_end(&mut answer).await;
+        // A server may close a connection with TLS without a word, after its answer.
+        if answer.is_empty() {
+            read.map_err(broken)?;
+        }
+        Ok(String::from_utf8_lossy(&answer).into_owned())
     }
 
     /// The same on one server.
@@ -93,11 +173,8 @@ impl Servers {
         timeout: Duration,
         clock: &Arc<dyn Clock>,
     ) -> Result<Greeting, Error> {
+        let limit = limit(resumed, timeout);
         let timeout = resumed.map_or(timeout, |resumed| resumed.timeout);
-        // A session that exists must reach another server before it expires.
-        let limit = resumed.map_or(SERVER_LIMIT, |resumed| {
-            SERVER_LIMIT.min(resumed.timeout / 3)
-        });
         let greeting = self.greet(server, resumed, timeout, clock);
         let greeting = within(&**clock, clock.now() + limit, greeting).await;
         greeting.unwrap_or_else(|| {
@@ -155,8 +232,8 @@ impl Servers {
 
     /// Connects to a server.
     pub(crate) async fn connect(&self, server: &HostPort) -> Result<Box<dyn Stream>, Error> {
-        let address = (server.host.as_str(), server.port);
-        let stream = TcpStream::connect(address).await.map_err(|error| {
+        let connecting = leasehold_credentials::connect(&server.host, server.port);
+        let stream = connecting.await.map_err(|error| {
             let text = format!("no connection to {server}: {error}");
             Error::new(ErrorKind::Unreachable, text).with_source(error)
         })?;
@@ -166,6 +243,15 @@ impl Servers {
             Some(tls) => Box::new(handshake(tls.config().await?, stream, &server.host).await?),
             None => Box::new(stream),
         })
+    }
+}
+
+/// Returns how long servers may take to show that they serve, and then one of them to open a session. A session that exists
+/// must be open again before its locks are lost.
+fn limit(resumed: Option<&Credentials>, timeout: Duration) -> Duration {
+    match resumed {
+        Some(resumed) => resumed.timeout / 3,
+        None => (timeout / 3).max(OPEN_MIN),
     }
 }
 

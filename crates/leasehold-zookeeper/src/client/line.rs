@@ -18,8 +18,11 @@ use super::session_term::SessionTerm;
 use super::shared::{Opened, Outgoing, Reply, Shared};
 
 /// How long the oldest request may go without an answer before the connection counts as broken.
+///
+/// A guard is valid for half of the timeout, and its lease is renewed after a sixth of it. So an eighth leaves a fifth for
+/// opening the session on another server. Short timeouts leave a server time for a pause of its runtime.
 fn silence(timeout: Duration) -> Duration {
-    (timeout / 3).min(Duration::from_secs(2))
+    (timeout / 8).max(Duration::from_millis(250).min(timeout / 3))
 }
 
 /// A socket, with or without TLS.
@@ -80,7 +83,7 @@ impl Line {
     }
 
     async fn serve(&mut self) -> io::Result<()> {
-        let mut buffer = vec![0; 16 * 1024];
+        let mut buffer = vec![0; BUFFER];
         loop {
             let now = self.clock.now();
             let due = self.kept_alive + SessionTerm::keep_alive(self.timeout);
@@ -107,6 +110,7 @@ impl Line {
                     let written = written?;
                     self.out.drain(..written);
                     if self.out.is_empty() {
+                        self.out.shrink_to(BUFFER);
                         writing.flush().await?;
                     }
                 }
@@ -152,20 +156,23 @@ impl Line {
 
     /// Takes in all messages that are complete.
     fn take_frames(&mut self) -> io::Result<()> {
-        let read = std::mem::take(&mut self.read);
-        let mut rest = &read[..];
-        while let Some((length, behind)) = rest.split_first_chunk::<4>() {
+        let mut read = std::mem::take(&mut self.read);
+        let mut taken = 0;
+        while let Some((length, behind)) = read[taken..].split_first_chunk::<4>() {
             let length = usize::try_from(i32::from_be_bytes(*length));
             let length = length.ok().filter(|length| *length <= FRAME_MAX);
             let length = length.ok_or(io::ErrorKind::InvalidData)?;
-            let Some((message, behind)) = behind.split_at_checked(length) else {
+            let Some(message) = behind.get(..length) else {
                 break;
             };
             self.take_in(message)
                 .map_err(|_| io::ErrorKind::InvalidData)?;
-            rest = behind;
+            taken += 4 + length;
         }
-        self.read = rest.to_vec();
+        read.drain(..taken);
+        // Keeps no room for the longest message ever.
+        read.shrink_to(BUFFER);
+        self.read = read;
         Ok(())
     }
 
@@ -234,6 +241,9 @@ impl Line {
         said.unwrap_or(Ok(()))
     }
 }
+
+/// How many bytes are read at once.
+const BUFFER: usize = 64 * 1024;
 
 /// The id of messages that answer no request.
 const NOTIFICATION: i32 = -1;

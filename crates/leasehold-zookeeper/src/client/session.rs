@@ -169,12 +169,15 @@ async fn keep(session: Weak<Inner>, context: SessionContext, timeout: Duration) 
                     tracing::warn!("a server forgot the session, and with it all locks");
                 }
                 locked(&inner.state).credentials = Some(granted);
-                let connection = Arc::new(connection);
-                inner.link.send_replace(Link::Up(connection));
+                let server = connection.server.clone();
+                inner.link.send_replace(Link::Up(Arc::new(connection)));
                 drop(inner);
                 line.run().await;
                 (lost, failures) = (Some(env.clock.now()), 0);
                 if let Some(inner) = session.upgrade() {
+                    if locked(&inner.state).credentials.is_some() {
+                        inner.servers.has_failed(server);
+                    }
                     inner.link.send_replace(Link::Connecting);
                 }
             }

@@ -15,6 +15,10 @@
 //!    its whole timeout again.
 //!
 //! The session then lives for its timeout from when the first of the three was sent.
+//!
+//! Opening the session on a connection stands for the first two. A follower asks the leader whether the session is valid,
+//! and the leader counts the timeout anew before it answers. The transaction proves that this leader still was one: a
+//! follower that loses its leader closes its connections.
 #![deny(clippy::disallowed_types)]
 
 use std::collections::VecDeque;

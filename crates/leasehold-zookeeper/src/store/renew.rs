@@ -14,16 +14,17 @@ impl Inner {
         if leases.is_empty() {
             return Vec::new();
         }
-        let failed = |error: &Error| {
-            leases
-                .iter()
-                .map(|_| RenewReply::Unknown(error.clone()))
-                .collect()
-        };
-        let connection = match self.connection_for(&leases[0].request).await {
-            Ok(connection) => connection,
-            Err(error) => return failed(&error),
-        };
+        let mut renewed = self.try_renew(leases).await;
+        if matches!(&renewed, Err(error) if error.is_unreachable()) {
+            // The session moves to another server in time.
+            renewed = self.try_renew(leases).await;
+        }
+        let unknown = |error: Error| vec![RenewReply::Unknown(error); leases.len()];
+        renewed.unwrap_or_else(unknown)
+    }
+
+    async fn try_renew(&self, leases: &[Held]) -> Result<Vec<RenewReply>, Error> {
+        let connection = self.connection_for(&leases[0].request).await?;
         // A transaction that changes nothing. The nodes are looked at after it, so they existed when the session was
         // known to live.
         let mut batch = connection.batch();
@@ -37,11 +38,7 @@ impl Inner {
             .collect();
         batch.send();
         let refused = |(_, code)| refused(self.root(), code);
-        let proof = proof.answer().await;
-        let proof = match proof.and_then(|answer| client::committed(answer).map_err(refused)) {
-            Ok(proof) => proof,
-            Err(error) => return failed(&error),
-        };
+        let proof = client::committed(proof.answer().await?).map_err(refused)?;
         let mut replies = Vec::with_capacity(leases.len());
         for (lease, asked) in leases.iter().zip(asked) {
             let renewed = self.renewed(&connection, lease, asked).await;
@@ -51,7 +48,7 @@ impl Inner {
                 Err(error) => RenewReply::Unknown(error),
             });
         }
-        replies
+        Ok(replies)
     }
 
     /// Asks whether the node of a lease is there; `None` if there is no node that could hold the lock.
