@@ -1,7 +1,9 @@
 //! One connection, as its callers see it.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock};
@@ -9,9 +11,10 @@ use leasehold::store::locked;
 use leasehold::{Error, ErrorKind};
 use tokio::sync::{mpsc, oneshot};
 
+use super::code::{Code, Meaning};
 use super::jute::{Decoder, Encoder, Malformed};
 use super::line::{Line, Stream};
-use super::message::{self, Code, Op, Stat};
+use super::message::{self, Op, Stat};
 use super::session_term::SessionTerm;
 use super::shared::{Opened, Outgoing, Reply, Shared};
 
@@ -63,8 +66,39 @@ pub(crate) fn committed(
     })
 }
 
-/// A notification to come.
-pub(crate) type Change = oneshot::Receiver<()>;
+/// A notification to come: resolves at the next change of a node that the server notifies of, or when the connection ends.
+/// Dropping it ends the wait.
+#[derive(Debug)]
+pub(crate) struct Change {
+    path: String,
+    notified: oneshot::Receiver<()>,
+    shared: Arc<Shared>,
+}
+
+impl Future for Change {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        // An error is the end of the connection.
+        Pin::new(&mut self.notified).poll(context).map(drop)
+    }
+}
+
+impl Drop for Change {
+    fn drop(&mut self) {
+        self.notified.close();
+        let mut watches = locked(&self.shared.watches);
+        let Some(watches) = watches.as_mut() else {
+            return;
+        };
+        if let Some(waiting) = watches.get_mut(&self.path) {
+            waiting.retain(|other| !other.is_closed());
+            if waiting.is_empty() {
+                watches.remove(&self.path);
+            }
+        }
+    }
+}
 
 impl Connection {
     /// Sends requests in one go. The server carries them out, and answers, in this order. Dropping an answer takes
@@ -138,29 +172,38 @@ impl Connection {
         Ok(committed(answer))
     }
 
-    /// Returns what resolves at the next change of `path` that the server notifies of, or when the connection ends. Asked
-    /// for before the request that sets the watch.
+    /// Returns what resolves at the next change of `path`. Asked for before the request that sets the watch.
     pub(crate) fn next_change(&self, path: &str) -> Change {
-        let (notify, change) = oneshot::channel();
+        let (notify, notified) = oneshot::channel();
         if let Some(watches) = locked(&self.shared.watches).as_mut() {
-            let waiting = watches.entry(path.to_owned()).or_default();
-            waiting.retain(|other| !other.is_closed());
-            waiting.push(notify);
+            watches.entry(path.to_owned()).or_default().push(notify);
         }
-        change
+        Change {
+            path: path.to_owned(),
+            notified,
+            shared: Arc::clone(&self.shared),
+        }
     }
 
-    /// Returns the wall clock of the leader in milliseconds, or somewhat less; `None` if it has not shown yet.
-    pub(crate) fn leader_clock(&self) -> Option<i64> {
-        let offset = (*locked(&self.shared.leader_clock))?;
-        i64::try_from(millis(self.clock.now()) + offset).ok()
+    #[cfg(test)]
+    pub(crate) fn watching(&self) -> usize {
+        let watches = locked(&self.shared.watches);
+        watches.as_ref().map_or(0, HashMap::len)
+    }
+
+    /// Returns about what the wall clock of the leader shows, in milliseconds; `None` if it has not shown yet.
+    pub(crate) fn about_leader_time(&self) -> Option<i64> {
+        locked(&self.shared.leader_clock).about(self.clock.now())
+    }
+
+    /// The same, if a recent answer says that `end` has not come. Otherwise only a fresh answer can tell.
+    pub(crate) fn leader_time_before(&self, end: i64) -> Option<i64> {
+        locked(&self.shared.leader_clock).before(end, self.clock.now())
     }
 
     /// Learns the wall clock of the leader from a node that was changed just now.
     pub(crate) fn learn_leader_clock(&self, changed: Stat) {
-        let offset = i128::from(changed.changed_ms) - millis(self.clock.now());
-        let mut known = locked(&self.shared.leader_clock);
-        *known = (*known).max(Some(offset));
+        locked(&self.shared.leader_clock).learn(changed.changed_ms, self.clock.now());
     }
 
     /// How long a lease is counted as, at most.
@@ -172,10 +215,6 @@ impl Connection {
     pub(crate) fn is_open(&self) -> bool {
         !self.queue.is_closed()
     }
-}
-
-fn millis(instant: BootInstant) -> i128 {
-    i128::from(instant.as_nanos() / 1_000_000)
 }
 
 /// Requests that are sent in one go.
@@ -228,8 +267,8 @@ impl<T> Pending<T> {
         let reply = reply.await.map_err(|_| lost())?;
         match Code(reply.code) {
             Code(0) => {}
-            // The session is closed for this connection. What follows on it fails, too.
-            Code::SESSION_EXPIRED | Code::SESSION_MOVED => return Err(lost()),
+            // What follows on this connection fails, too.
+            code if code.meaning() == Meaning::Lost => return Err(lost()),
             code => return Ok(Err(code)),
         }
         let value = (self.decode)(&mut Decoder::new(&reply.body)).map_err(|error| {

@@ -1,5 +1,6 @@
 //! The requests that locks need, and what the server answers.
 
+use super::code::Code;
 use super::jute::{Decoder, Encoder, Malformed};
 
 /// The clients that may use a node.
@@ -127,37 +128,6 @@ pub(crate) enum Reach {
     Leader,
     /// The leader and a majority.
     Quorum,
-}
-
-/// Why a server refuses a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Code(pub(crate) i32);
-
-impl Code {
-    pub(crate) const NO_NODE: Self = Self(-101);
-    pub(crate) const NO_AUTH: Self = Self(-102);
-    pub(crate) const BAD_VERSION: Self = Self(-103);
-    pub(crate) const NODE_EXISTS: Self = Self(-110);
-    pub(crate) const SESSION_EXPIRED: Self = Self(-112);
-    pub(crate) const SESSION_MOVED: Self = Self(-118);
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::NO_NODE => "no such node",
-            Self::NO_AUTH => "the login has no right to it",
-            Self::BAD_VERSION => "the node has changed",
-            Self::NODE_EXISTS => "the node exists",
-            Self::SESSION_EXPIRED => "the session has expired",
-            Self::SESSION_MOVED => "the session has moved to another server",
-            Self(-6) => "the server does not know the request",
-            Self(-8) => "the server rejects an argument",
-            Self(-114) => "the rights of the new node are invalid: the connection has no login",
-            Self(-115) => "the login failed",
-            Self(-125) => "the quota of the path is used up",
-            Self(-127) => "the server is overloaded",
-            Self(_) => "the server refuses",
-        }
-    }
 }
 
 /// The part of a node's state that locks need.

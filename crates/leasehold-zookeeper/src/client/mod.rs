@@ -1,19 +1,21 @@
 //! A client of ZooKeeper's protocol, as small as locks need it.
 
+mod code;
 mod connection;
 mod connector;
 mod jute;
+mod leader_clock;
 mod line;
 mod message;
 mod session;
 mod session_term;
 mod shared;
 
+pub(crate) use code::{Code, Meaning};
 pub(crate) use connection::{Answer, Answered, Batch, Change, Connection, Pending, committed};
 pub(crate) use connector::{Greeting, Servers};
-pub(crate) use message::{
-    ANY, Access, Code, Lifetime, Op, Stat, created, nothing, stat, transaction,
-};
+pub(crate) use leader_clock::LeaderClock;
+pub(crate) use message::{ANY, Access, Lifetime, Op, Stat, created, nothing, stat, transaction};
 pub(crate) use session::Session;
 
 /// Reads bytes as each message of a server, for the fuzz target.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use leasehold::clock::BootInstant;
 use tokio::sync::oneshot;
 
+use super::leader_clock::LeaderClock;
 use super::message::Reach;
 
 /// What was agreed with a server.
@@ -24,8 +25,7 @@ pub(crate) struct Opened {
 pub(super) struct Shared {
     /// The callers that wait for changes, by the path of the node. `None` once the connection is closed.
     pub(super) watches: Mutex<Option<HashMap<String, Vec<oneshot::Sender<()>>>>>,
-    /// The greatest difference seen between the wall clock of the leader in milliseconds, and our clock.
-    pub(super) leader_clock: Mutex<Option<i128>>,
+    pub(super) leader_clock: Mutex<LeaderClock>,
 }
 
 /// A request on its way.

@@ -62,12 +62,13 @@ impl Queue {
         &self.nodes
     }
 
-    /// Returns until when a broken lease keeps the lock closed, by the clock of the leader.
+    /// Returns until when a broken lease keeps the lock closed at least, by the clock of the leader.
     pub(crate) fn closed_until(&self) -> Option<i64> {
-        self.nodes.iter().find_map(|node| match node.kind {
+        let ends = self.nodes.iter().filter_map(|node| match node.kind {
             Kind::Closed { until } => Some(until),
             _ => None,
-        })
+        });
+        ends.min()
     }
 
     /// Notes that the node of an exclusive holder shares the lock.
@@ -111,7 +112,23 @@ impl Queue {
             .filter(move |node| !holding.contains(&&node.name))
     }
 
-    /// Decides for `reader` at this time of the leader's clock; `None` if that is unknown.
+    /// Whether the queue has this node.
+    pub(crate) fn has(&self, node: &Node) -> bool {
+        let from = self
+            .nodes
+            .partition_point(|other| other.number < node.number);
+        let same = self.nodes[from..].iter();
+        same.take_while(|other| other.number == node.number)
+            .any(|other| other.name == node.name)
+    }
+
+    /// Returns how many nodes wait before this one; `None` if it holds.
+    pub(crate) fn position(&self, node: &Node) -> Option<usize> {
+        self.waiters().position(|other| other.name == node.name)
+    }
+
+    /// Decides for `reader` at this time of the leader's clock; `None` if that is unknown. If the time is past the end of a
+    /// broken lease, it must be a fresh answer.
     pub(crate) fn decide(&self, reader: Reader, now: Option<i64>) -> Decision {
         let is_over = |node: &&Node| matches!(node.kind, Kind::Closed { until } if now.is_some_and(|now| until < now));
         if let Some(over) = self.nodes.iter().find(is_over) {
@@ -124,18 +141,19 @@ impl Queue {
         if reader.kind.barges() {
             return self.decide_barging(reader.kind, before);
         }
-        let barged: Vec<&Node> = behind
+        let mut barged = behind
             .iter()
-            .filter(|node| node.kind.barges() && Some(node.number) != reader.number)
-            .collect();
-        let ahead: Vec<&Node> = before.iter().chain(barged.iter().copied()).collect();
-        match reader.kind.mode() {
-            Mode::Exclusive => match before.last().or(barged.last().copied()) {
+            .filter(|node| node.kind.barges() && Some(node.number) != reader.number);
+        if reader.kind.mode() == Mode::Exclusive {
+            return match before.last().or_else(|| barged.next_back()) {
                 None => Decision::Take,
                 Some(last) => wait_for(last),
-            },
-            Mode::Shared => self.decide_shared(&ahead),
+            };
+        }
+        let ahead: Vec<&Node> = before.iter().chain(barged).collect();
+        match reader.kind.mode() {
             Mode::Permit(of) => self.decide_permit(of, &ahead, before),
+            _ => self.decide_shared(&ahead),
         }
     }
 

@@ -50,9 +50,10 @@ fn joined(root: &str, name: &str) -> String {
     format!("{}/{name}", root.trim_end_matches('/'))
 }
 
-/// Whether the server allows no node with this character in its name.
+/// Whether the server allows no node with this character in its name. Java has two characters for one above U+FFFF, and
+/// allows neither.
 pub(crate) fn is_forbidden(c: char) -> bool {
-    matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}')
+    matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
 }
 
 /// Returns the name of the node for a key. It is the key itself, unless that has a slash or another character that no
@@ -114,6 +115,30 @@ mod tests {
         for other in ["leasehold:fences", "zookeeper", "%2f", "%FF"] {
             assert_eq!(key_of(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn each_character_has_its_node() {
+        // What a key may have, in keys of 32 characters.
+        let allowed = |c: &char| Key::new(format!("a{c}")).is_ok();
+        let characters: Vec<char> = ('\0'..=char::MAX).filter(allowed).collect();
+        assert!(characters.len() > 1_000_000);
+        for some in characters.chunks(32) {
+            let text = String::from_iter(some);
+            let (key, name) = (Key::new(&*text).unwrap(), encoded(&text));
+            assert!(!name.contains(|c| c == '/' || is_forbidden(c)), "{name:?}");
+            assert_eq!(key_of(&name), Some(key), "{name:?}");
+            if !text.contains(|c| matches!(c, '/' | '%') || is_forbidden(c)) {
+                assert_eq!(name, text, "it needs no other name");
+            }
+        }
+    }
+
+    /// Java sees two halves of such a character, and its servers refuse each.
+    #[test]
+    fn characters_above_the_first_plane_are_encoded() {
+        assert_eq!(encoded("🔒"), "%F0%9F%94%92");
+        assert_eq!(encoded("鍵🔒/x"), "鍵%F0%9F%94%92%2Fx");
     }
 
     #[test]

@@ -1,16 +1,21 @@
 //! Takes a lock: creates a node in its queue, waits until the nodes before it are gone, and draws a fence.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leasehold::clock::WallTime;
 use leasehold::store::{AcquireError, Busy, Grant, LockRequest, Progress};
-use leasehold::{Error, ErrorKind, Fence};
+use leasehold::{Error, ErrorKind};
 
-use super::node_data::{NodeData, counter};
-use super::questions::{data_of, find, read_queue, term};
+use super::draw::{check_proposal, fence_after};
+use super::looks::{Counter, Look, Seen};
+use super::node_data::NodeData;
+use super::questions::{data_of, find, term};
+use super::records::wall;
 use super::session::{Inner, Place, refused};
 use super::wakeup::Wakeup;
-use crate::client::{self, Change, Code, Connection, Lifetime, Op, Stat};
+use crate::client::{self, Change, Code, Connection, LeaderClock, Lifetime, Op};
 use crate::queue::{Decision, Kind, Node, Paths, Queue, Reader, fences};
 
 /// One call of `acquire`.
@@ -25,9 +30,6 @@ struct Acquire<'a> {
     /// Whether the server may have a node whose name is unknown.
     may_have_node: bool,
 }
-
-/// The counter of fences as it was read: its value and its version, or that there is none.
-type Counter = Option<(u64, i32)>;
 
 /// What a step of an attempt leads to.
 enum Step {
@@ -83,7 +85,13 @@ impl Acquire<'_> {
                     }
                     wakeup.wait(&*self.locks.context.env().clock).await;
                 }
-                Err(error) if error.kind() == ErrorKind::Unreachable => self.survive(error)?,
+                Err(error) if error.kind() == ErrorKind::Unreachable => {
+                    self.survive(error)?;
+                    if connection.is_open() {
+                        // The server answers, and is not ready.
+                        self.locks.context.env().poll_pause().await;
+                    }
+                }
                 Err(error) => {
                     let has_left = self.leave(&connection).await.is_ok();
                     return Err(match has_left {
@@ -111,7 +119,7 @@ impl Acquire<'_> {
     }
 
     /// Makes one attempt with what the server shows now.
-    async fn step(&mut self, connection: &Connection) -> Result<Step, Error> {
+    async fn step(&mut self, connection: &Arc<Connection>) -> Result<Step, Error> {
         if let Some(place) = self.locks.place(self.request.owner)
             && place.session != connection.session
         {
@@ -127,17 +135,17 @@ impl Acquire<'_> {
                 return Ok(step);
             }
         }
-        let (queue, counter) = match &self.node {
+        let seen = match &self.node {
             None => match self.enter(connection).await? {
                 Some(seen) => seen,
                 None => return Ok(Step::Again),
             },
-            Some(_) => self.see(connection, false).await?,
+            Some(_) => self.look_again(connection).await?,
         };
         let Some(node) = self.node.clone() else {
             return Ok(Step::Again);
         };
-        if !queue.nodes().iter().any(|other| other.name == node.name) {
+        if !seen.queue.has(&node) {
             // Somebody deleted it.
             (self.node, self.may_have_node) = (None, true);
             return Ok(Step::Again);
@@ -146,21 +154,21 @@ impl Acquire<'_> {
             kind: self.kind,
             number: Some(node.number),
         };
-        match self.decide(connection, queue, reader).await? {
-            None => self.take(connection, &node, counter).await,
+        match self.decide(connection, &seen.queue, reader).await? {
+            None => self.take(connection, &node, seen.counter).await,
             Some(step) => Ok(step),
         }
     }
 
     /// Looks at the queue. `None` if the lock seems to be free.
     async fn look(&mut self, connection: &Connection) -> Result<Option<Step>, Error> {
-        let change = connection.next_change(&self.paths.lock);
-        let (queue, _) = self.see(connection, self.request.waits).await?;
+        let change = self.next_change(connection, &self.paths.lock);
+        let seen = self.see(connection, self.request.waits).await?;
         let reader = Reader {
             kind: self.kind,
             number: None,
         };
-        let step = self.decide(connection, queue, reader).await?;
+        let step = self.decide(connection, &seen.queue, reader).await?;
         Ok(step.map(|step| match step {
             Step::Behind(busy, wakeup) => Step::Behind(busy, wakeup.or(change)),
             other => other,
@@ -168,7 +176,7 @@ impl Acquire<'_> {
     }
 
     /// Creates the node, and returns what it finds. `None` if the folder was missing.
-    async fn enter(&mut self, connection: &Connection) -> Result<Option<(Queue, Counter)>, Error> {
+    async fn enter(&mut self, connection: &Arc<Connection>) -> Result<Option<Arc<Seen>>, Error> {
         let prefix = format!(
             "{}/{}",
             self.paths.lock,
@@ -194,11 +202,11 @@ impl Acquire<'_> {
             Lifetime::EphemeralSequential,
             self.locks.access(),
         );
+        let (locks, paths) = (self.locks, self.paths.clone());
+        let viewer = locks.looks.join(connection, &paths);
         let mut batch = connection.batch();
         let created = batch.add(&op, client::created);
-        let children = batch.children(&self.paths.lock, false);
-        let counter = batch.data(&self.paths.fence, false);
-        batch.send();
+        let look = viewer.begin(batch);
         let path = match created.answer().await? {
             Ok(answer) => {
                 connection.learn_leader_clock(answer.value.1);
@@ -219,9 +227,7 @@ impl Acquire<'_> {
         };
         let name = path.rsplit('/').next().unwrap_or_default();
         self.found(name)?;
-        let queue = read_queue(&self.paths.lock, children.answer().await?)?;
-        let counter = self.read_counter(counter.answer().await?)?;
-        Ok(Some((queue, counter)))
+        viewer.finish(look).await.map(Some)
     }
 
     /// Notes that the owner has nothing at the server.
@@ -257,44 +263,38 @@ impl Acquire<'_> {
         }
     }
 
-    /// Returns the queue and the counter of fences.
-    async fn see(&self, connection: &Connection, watch: bool) -> Result<(Queue, Counter), Error> {
-        let mut batch = connection.batch();
-        if self.node.is_none() {
-            // The server may not have heard of a release yet. A request with a node sees all that came before the node.
-            batch.sync();
-        }
-        let children = batch.children(&self.paths.lock, watch);
-        let counter = batch.data(&self.paths.fence, false);
-        batch.send();
-        let queue = read_queue(&self.paths.lock, children.answer().await?)?;
-        Ok((queue, self.read_counter(counter.answer().await?)?))
+    /// Looks at the queue in which the request has a node. The server sees all that came before the node.
+    async fn look_again(&self, connection: &Arc<Connection>) -> Result<Arc<Seen>, Error> {
+        let viewer = self.locks.looks.join(connection, &self.paths);
+        viewer.finish(viewer.begin(connection.batch())).await
     }
 
-    fn read_counter(&self, answer: client::Answered<(Vec<u8>, Stat)>) -> Result<Counter, Error> {
-        match answer {
-            Ok(answer) => {
-                let (data, stat) = answer.value;
-                Ok(Some((counter(&self.paths.fence, &data)?, stat.version)))
-            }
-            Err(Code::NO_NODE) => Ok(None),
-            Err(code) => Err(refused(&self.paths.fence, code)),
+    /// Looks at the queue, perhaps with a watch.
+    async fn see(&self, connection: &Connection, watch: bool) -> Result<Arc<Seen>, Error> {
+        let mut batch = connection.batch();
+        if self.node.is_none() {
+            // The server may not have heard of a release yet.
+            batch.sync();
         }
+        let look = Look::ask(&mut batch, &self.paths, watch);
+        batch.send();
+        look.read(&self.paths).await
     }
 
     /// Decides what to do; `None` to take the lock.
     async fn decide(
         &self,
         connection: &Connection,
-        mut queue: Queue,
+        queue: &Queue,
         reader: Reader,
     ) -> Result<Option<Step>, Error> {
-        if queue.closed_until().is_some() {
-            // Only the clock of the leader says whether that is over.
-            self.locks.learn_time(connection).await?;
-        }
+        let now = match queue.closed_until() {
+            Some(until) => Some(self.locks.time_for(connection, until).await?),
+            None => None,
+        };
+        let mut queue = Cow::Borrowed(queue);
         loop {
-            match queue.decide(reader, connection.leader_clock()) {
+            match queue.decide(reader, now) {
                 Decision::Take => return Ok(None),
                 Decision::Remove(node) => {
                     self.remove(connection, &node).await?;
@@ -307,27 +307,34 @@ impl Acquire<'_> {
                 }
                 Decision::Ask(node) => {
                     let path = format!("{}/{node}", self.paths.lock);
-                    let change = connection.next_change(&path);
-                    let Some(data) = data_of(connection, &path, true).await? else {
+                    let change = self.next_change(connection, &path);
+                    let Some(data) = data_of(connection, &path, self.request.waits).await? else {
                         return Ok(Some(Step::Again));
                     };
                     if !NodeData::read(&data).is_some_and(|data| data.shared) {
                         return Ok(Some(self.wait_behind(connection, &queue, change)));
                     }
-                    queue.downgrade(node);
+                    queue.to_mut().downgrade(node);
                 }
             }
         }
     }
 
+    /// Returns the next change of `path`; `None` if the request does not wait.
+    fn next_change(&self, connection: &Connection, path: &str) -> Option<Change> {
+        self.request.waits.then(|| connection.next_change(path))
+    }
+
     /// Waits for any change of the queue, unless it has changed already.
     async fn behind_any(&self, connection: &Connection, queue: &Queue) -> Result<Step, Error> {
-        let change = connection.next_change(&self.paths.lock);
-        let (now, _) = self.see(connection, true).await?;
-        if now.nodes() != queue.nodes() {
+        let Some(change) = self.next_change(connection, &self.paths.lock) else {
+            return Ok(self.wait_behind(connection, queue, None));
+        };
+        let now = self.see(connection, true).await?;
+        if now.queue.nodes() != queue.nodes() {
             return Ok(Step::Again);
         }
-        Ok(self.wait_behind(connection, queue, change))
+        Ok(self.wait_behind(connection, queue, Some(change)))
     }
 
     /// Waits for a change of `node`, unless it is gone already.
@@ -337,20 +344,17 @@ impl Acquire<'_> {
         queue: &Queue,
         node: &str,
     ) -> Result<Step, Error> {
-        if !self.request.waits {
-            // It leaves, and needs no watch.
-            let (_, change) = tokio::sync::oneshot::channel();
-            return Ok(self.wait_behind(connection, queue, change));
-        }
         let path = format!("{}/{node}", self.paths.lock);
-        let change = connection.next_change(&path);
+        let Some(change) = self.next_change(connection, &path) else {
+            return Ok(self.wait_behind(connection, queue, None));
+        };
         let Some(data) = data_of(connection, &path, true).await? else {
             return Ok(Step::Again);
         };
         if self.has_moved_on(node, &data) {
             return Ok(Step::Again);
         }
-        Ok(self.wait_behind(connection, queue, change))
+        Ok(self.wait_behind(connection, queue, Some(change)))
     }
 
     /// Whether the owner of `node` got the lock or shared it after the queue was read. The change to wait for has passed then, and
@@ -367,11 +371,11 @@ impl Acquire<'_> {
         }
     }
 
-    fn wait_behind(&self, connection: &Connection, queue: &Queue, change: Change) -> Step {
-        let closed = queue.closed_until().zip(connection.leader_clock());
+    fn wait_behind(&self, connection: &Connection, queue: &Queue, change: Option<Change>) -> Step {
+        let closed = queue.closed_until().zip(connection.about_leader_time());
         let at_most = closed.map(|(until, now)| {
             let left = u64::try_from(until.saturating_sub(now)).unwrap_or_default();
-            Duration::from_millis(left + 1)
+            Duration::from_millis(left + 1).min(LeaderClock::RECENT)
         });
         Step::Behind(self.busy(queue), Wakeup::new(change, at_most))
     }
@@ -379,8 +383,7 @@ impl Acquire<'_> {
     fn busy(&self, queue: &Queue) -> Busy {
         let holder = queue.holders().next().and_then(|node| node.owner);
         let mut busy = Busy::by(holder);
-        let own = self.node.as_ref().map(|node| &node.name);
-        let position = queue.waiters().position(|node| Some(&node.name) == own);
+        let position = self.node.as_ref().and_then(|node| queue.position(node));
         busy.position = position.and_then(|ahead| u64::try_from(ahead).ok());
         busy
     }
@@ -402,6 +405,21 @@ impl Acquire<'_> {
         }
     }
 
+    /// Returns the time that the fence must exceed.
+    async fn proposal(&self, connection: &Connection) -> Result<WallTime, Error> {
+        let proposal = self
+            .request
+            .proposal
+            .max(self.locks.context.env().clock.wall());
+        let known = connection.about_leader_time();
+        if known.is_some_and(|now| check_proposal(proposal, wall(now)).is_ok()) {
+            return Ok(proposal);
+        }
+        // Perhaps the leader's clock was set right meanwhile.
+        let now = self.locks.ask_time(connection).await?;
+        check_proposal(proposal, wall(now)).map(|()| proposal)
+    }
+
     /// Draws a fence. The transaction succeeds only if the own node is still there.
     async fn take(
         &mut self,
@@ -409,17 +427,12 @@ impl Acquire<'_> {
         node: &Node,
         counter: Counter,
     ) -> Result<Step, Error> {
-        let wall = self.locks.context.env().clock.wall();
-        let proposal = self.request.proposal.max(wall).as_micros();
+        let proposal = self.proposal(connection).await?;
         let last = counter.map_or(0, |(last, _)| last);
-        let fence = last
-            .max(proposal)
-            .checked_add(1)
-            .and_then(Fence::new)
-            .ok_or_else(|| {
-                let text = format!("the counter of fences {} is used up", self.paths.fence);
-                Error::new(ErrorKind::Corrupt, text)
-            })?;
+        let fence = fence_after(last, proposal).ok_or_else(|| {
+            let text = format!("the counter of fences {} is used up", self.paths.fence);
+            Error::new(ErrorKind::Corrupt, text)
+        })?;
         let path = format!("{}/{}", self.paths.lock, node.name);
         let data = NodeData::of(self.request, connection.timeout)
             .granted(fence)

@@ -185,7 +185,7 @@ fn millis(span: Duration) -> i64 {
 
 /// Returns how long the lock stays closed.
 fn rest(connection: &Connection, until: i64) -> Option<Duration> {
-    let left = until.saturating_sub(connection.leader_clock()?);
+    let left = until.saturating_sub(connection.about_leader_time()?);
     Some(Duration::from_millis(
         u64::try_from(left).unwrap_or_default(),
     ))

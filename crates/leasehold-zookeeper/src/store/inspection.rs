@@ -140,7 +140,7 @@ impl Inner {
                 Ok(Answer { value, .. }) => {
                     let data = NodeData::read(&value.0);
                     let mut holder =
-                        holder(node, data.as_ref(), value.1, connection.leader_clock());
+                        holder(node, data.as_ref(), value.1, connection.about_leader_time());
                     holder.mode = queue.mode(node);
                     holders.push((data, holder));
                 }

@@ -1,6 +1,10 @@
 mod acquire;
 mod admin;
+mod draw;
 mod inspection;
+mod looks;
+#[cfg(test)]
+mod memory_tests;
 mod node_data;
 mod questions;
 mod records;

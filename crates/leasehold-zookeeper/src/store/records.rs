@@ -55,8 +55,8 @@ impl Records for LockSession {
             let connection = self.0.connection().await?;
             let (_, path) = Paths::of_record(self.0.root(), record);
             let stored = self.0.stored(&connection, &path).await?;
-            let now = self.0.now(&connection, stored.as_ref()).await?;
             let state = stored.map(|stored| stored.state).unwrap_or_default();
+            let now = self.0.now(&connection, &state).await?;
             Ok(state.read(now))
         })
     }
@@ -108,12 +108,11 @@ impl Inner {
         let connection = self.connection().await?;
         let (folder, path) = Paths::of_record(self.root(), record);
         loop {
-            let stored = self.stored(&connection, &path).await?;
-            let now = self.now(&connection, stored.as_ref()).await?;
-            let (mut state, version) = match stored {
+            let (mut state, version) = match self.stored(&connection, &path).await? {
                 Some(stored) => (stored.state, Some(stored.stat.version)),
                 None => (RecordState::default(), None),
             };
+            let now = self.now(&connection, &state).await?;
             let (outcome, change) = change(&mut state, now);
             let Some(change) = change else {
                 return Ok(outcome);
@@ -131,25 +130,23 @@ impl Inner {
         }
     }
 
-    /// Returns the time of the leader, or somewhat less.
+    /// Returns the time of the leader by which to judge a record.
     async fn now(
         &self,
         connection: &Connection,
-        stored: Option<&Stored>,
+        state: &RecordState<WallTime>,
     ) -> Result<WallTime, Error> {
-        self.learn_time(connection).await?;
-        let seen = stored.map_or(0, |stored| stored.stat.changed_ms);
-        Ok(wall(
-            connection.leader_clock().unwrap_or_default().max(seen),
-        ))
+        let first_end = first_end(state).map_or(i64::MAX, millis);
+        self.time_for(connection, first_end).await.map(wall)
     }
 
-    /// Learns the clock of the leader, unless this connection knows it: from the time of a change.
-    pub(super) async fn learn_time(&self, connection: &Connection) -> Result<(), Error> {
-        if connection.leader_clock().is_some() {
-            return Ok(());
+    /// Returns the clock of the leader in milliseconds, to compare with `end`. A time that is not before the end is a fresh
+    /// answer.
+    pub(super) async fn time_for(&self, connection: &Connection, end: i64) -> Result<i64, Error> {
+        match connection.leader_time_before(end) {
+            Some(now) => Ok(now),
+            None => self.ask_time(connection).await,
         }
-        self.ask_time(connection).await.map(drop)
     }
 
     /// Returns the clock of the leader in milliseconds.
@@ -310,7 +307,7 @@ impl Inner {
             let Some(stored) = self.stored(connection, &path).await? else {
                 continue;
             };
-            let now = self.now(connection, Some(&stored)).await?;
+            let now = self.now(connection, &stored.state).await?;
             if stored.stat.version > 0 && stored.state.is_over(now) {
                 self.sweep_parts(connection, &path, None).await?;
                 let _ = connection
@@ -328,7 +325,18 @@ const TRIES: usize = 16;
 /// How many records each new one looks at: more than one, so that old ones become fewer.
 const SWEPT: usize = 2;
 
-fn wall(millis: i64) -> WallTime {
+/// Returns when the first part of a record is over.
+fn first_end(state: &RecordState<WallTime>) -> Option<WallTime> {
+    let seen = state.seen.map(|(_, end)| end);
+    let value = state.value.as_ref().map(|value| value.end);
+    seen.into_iter().chain(value).min()
+}
+
+fn millis(at: WallTime) -> i64 {
+    i64::try_from(at.as_micros() / 1000).unwrap_or(i64::MAX)
+}
+
+pub(super) fn wall(millis: i64) -> WallTime {
     WallTime::from_micros(
         u64::try_from(millis)
             .unwrap_or_default()

@@ -51,7 +51,13 @@ impl Inner {
                         ReleaseReply::WasLost
                     });
                 }
-                Err(error) if error.kind() == ErrorKind::Unreachable => may_be_done = true,
+                Err(error) if error.kind() == ErrorKind::Unreachable => {
+                    may_be_done = true;
+                    if connection.is_open() {
+                        // The server answers, and is not ready.
+                        self.context.env().poll_pause().await;
+                    }
+                }
                 Err(error) => return Err(error.with_unknown_effect()),
             }
         }

@@ -11,7 +11,8 @@ use leasehold::store::{
 use leasehold::{Error, ErrorKind, Key};
 use tokio_util::task::TaskTracker;
 
-use crate::client::{self, Access, Code, Connection, Lifetime, Op, Servers};
+use super::looks::Looks;
+use crate::client::{self, Access, Code, Connection, Lifetime, Meaning, Op, Servers};
 use crate::queue::Paths;
 
 /// The locks of one client, in one session of the server.
@@ -24,6 +25,7 @@ pub(super) struct Inner {
     pub(super) context: SessionContext,
     /// What each owner has or may have at the server.
     places: Mutex<HashMap<Owner, Place>>,
+    pub(super) looks: Looks,
     pub(super) releases: TaskTracker,
 }
 
@@ -53,6 +55,7 @@ impl LockSession {
             server: client::Session::new(servers, context.clone()),
             context,
             places: Mutex::default(),
+            looks: Looks::default(),
             releases,
         }))
     }
@@ -69,6 +72,11 @@ impl Inner {
 
     pub(super) fn forget(&self, owner: Owner) {
         locked(&self.places).remove(&owner);
+    }
+
+    #[cfg(test)]
+    pub(super) fn owners(&self) -> usize {
+        locked(&self.places).len()
     }
 
     /// Ends the session if no owner has a place in it, and waits for that. A session that is not closed would stay at the
@@ -169,17 +177,18 @@ impl Connection {
     }
 }
 
-/// Returns the error for a request about `path` that the server refuses for a reason that does not pass by itself.
+/// Returns the error for a request about `path` that the server refuses. A reason that may pass is an outage.
 pub(super) fn refused(path: &str, code: Code) -> Error {
-    let (kind, advice) = match code {
-        Code::NO_AUTH => (
-            ErrorKind::Refused,
-            "; `leasehold doctor` shows the command that grants it",
-        ),
-        _ => (ErrorKind::Refused, ""),
+    let advice = match code {
+        Code::NO_AUTH => "; `leasehold doctor` shows the command that grants it",
+        _ => "",
     };
     let text = format!("{path}: {}, code {}{advice}", code.name(), code.0);
-    Error::new(kind, text)
+    match code.meaning() {
+        Meaning::NotReady => Error::new(ErrorKind::Unreachable, text).with_not_ready(),
+        Meaning::Lost => Error::new(ErrorKind::Unreachable, text),
+        Meaning::Refused | Meaning::Node => Error::new(ErrorKind::Refused, text),
+    }
 }
 
 impl Session for LockSession {
@@ -219,5 +228,25 @@ impl Session for LockSession {
 
     fn records(&self) -> Option<&dyn Records> {
         Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_go_on_if_a_reason_may_pass() {
+        for (code, is_retried) in [
+            (-102, false),
+            (-115, false),
+            (-8, false),
+            (-125, true),
+            (-127, true),
+            (-112, true),
+        ] {
+            let error = refused("/x", Code(code));
+            assert_eq!(error.is_retryable(), is_retried, "{error}");
+        }
     }
 }

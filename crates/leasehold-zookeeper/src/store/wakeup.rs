@@ -13,19 +13,23 @@ pub(super) struct Wakeup {
 }
 
 impl Wakeup {
-    pub(super) fn new(change: Change, at_most: Option<Duration>) -> Self {
-        let changes = vec![change];
+    /// A request that does not wait has no change.
+    pub(super) fn new(change: Option<Change>, at_most: Option<Duration>) -> Self {
+        let changes = change.into_iter().collect();
         Self { changes, at_most }
     }
 
     /// The same, or this change.
-    pub(super) fn or(mut self, change: Change) -> Self {
-        self.changes.push(change);
+    pub(super) fn or(mut self, change: Option<Change>) -> Self {
+        self.changes.extend(change);
         self
     }
 
     /// Waits for a notification, or for the end of the connection, which may have lost one.
     pub(super) async fn wait(self, clock: &dyn Clock) {
+        if self.changes.is_empty() {
+            return;
+        }
         let changed = select_all(self.changes);
         match self.at_most {
             None => drop(changed.await),

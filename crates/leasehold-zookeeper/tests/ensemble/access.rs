@@ -1,6 +1,7 @@
 //! TLS, logins and rights.
 
 use leasehold::ErrorKind;
+use leasehold::store::Pattern;
 use leasehold_testkit::servers::Zookeeper;
 use leasehold_zookeeper::ZooKeeperStore;
 
@@ -102,4 +103,33 @@ async fn zookeeper_wrong_port_is_named() {
         .unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unreachable);
     assert!(refused.to_string().contains("127.0.0.1:1"), "{refused}");
+}
+
+/// The first and the last of each range of characters that a server refuses, and their neighbours.
+#[tokio::test]
+async fn zookeeper_locks_of_all_characters_are_granted() {
+    let servers = Zookeeper::start();
+    let (locks, all) = (client(&servers.url()), Pattern::new("*").unwrap());
+    for c in [
+        '/',
+        '%',
+        '\u{7e}',
+        '\u{a0}',
+        '\u{d7ff}',
+        '\u{e000}',
+        '\u{f8ff}',
+        '\u{f900}',
+        '\u{ffef}',
+        '\u{fff0}',
+        '\u{fffd}',
+        '\u{10000}',
+        '🔒',
+        '\u{10ffff}',
+    ] {
+        let key = format!("a{c}b");
+        let guard = lock(&locks, &key).acquire().await.unwrap();
+        let listed = locks.list_locks(&all, 10).await.unwrap();
+        assert_eq!(listed.locks[0].key.as_str(), key);
+        guard.release().await.unwrap();
+    }
 }

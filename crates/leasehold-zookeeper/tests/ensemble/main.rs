@@ -6,8 +6,10 @@
 
 mod access;
 mod breaking;
+mod clocks;
 mod deadline;
 mod foreign;
+mod members;
 mod permits;
 mod session;
 mod support;

@@ -78,20 +78,31 @@ impl Direct {
         Self { session, info, env }
     }
 
+    /// Returns a request for the lock.
+    pub(crate) fn request(&self, key: &str, ttl: Duration) -> LockRequest {
+        let wall = self.env.clock.wall();
+        let owner = Owner::at(self.info.id, wall, &*self.env.entropy);
+        let (key, info) = (Key::new(key).unwrap(), Arc::clone(&self.info));
+        LockRequest::new(key, owner, ttl, wall, info)
+    }
+
+    /// Makes one attempt.
+    pub(crate) async fn ask(&self, request: LockRequest) -> Result<Held, AcquireError> {
+        let request = Arc::new(request);
+        let grant = self.session.acquire(&request, &Progress::new()).await?;
+        let fence = grant.fence;
+        Ok(Held { request, fence })
+    }
+
     /// Takes the lock. A follower that has just come back may still close new connections.
     pub(crate) async fn acquire(&self, key: &str, ttl: Duration) -> Held {
         let end = now() + leasehold_testkit::servers::LIMIT;
         loop {
-            let wall = self.env.clock.wall();
-            let owner = Owner::at(self.info.id, wall, &*self.env.entropy);
-            let (key, info) = (Key::new(key).unwrap(), Arc::clone(&self.info));
-            let request = Arc::new(LockRequest::new(key, owner, ttl, wall, info));
-            match self.session.acquire(&request, &Progress::new()).await {
-                Ok(grant) => {
-                    let fence = grant.fence;
-                    return Held { request, fence };
-                }
+            let request = self.request(key, ttl);
+            match self.ask(request.clone()).await {
+                Ok(held) => return held,
                 Err(AcquireError::Failed(error)) if error.is_unreachable() && now() < end => {
+                    drop(self.session.release(&Arc::new(request)).await);
                     pause(50).await;
                 }
                 Err(error) => panic!("{error:?}"),
