@@ -50,8 +50,9 @@ pub(crate) enum Greeting {
     Expired,
 }
 
-/// How long the servers may take at least to open a new session.
+/// How long the servers may take at least to open a new session, and at most to open any.
 const OPEN_MIN: Duration = Duration::from_secs(2);
+const OPEN_MAX: Duration = Duration::from_secs(10);
 
 /// The longest answer of a server about itself.
 const FACTS_MAX: u64 = 64 * 1024;
@@ -250,8 +251,8 @@ impl Servers {
 /// must be open again before its locks are lost.
 fn limit(resumed: Option<&Credentials>, timeout: Duration) -> Duration {
     match resumed {
-        Some(resumed) => resumed.timeout / 3,
-        None => (timeout / 3).max(OPEN_MIN),
+        Some(resumed) => (resumed.timeout / 3).min(OPEN_MAX),
+        None => (timeout / 3).clamp(OPEN_MIN, OPEN_MAX),
     }
 }
 
