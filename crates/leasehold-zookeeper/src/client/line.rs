@@ -19,10 +19,10 @@ use super::shared::{Opened, Outgoing, Reply, Shared};
 
 /// How long the oldest request may go without an answer before the connection counts as broken.
 ///
-/// A guard is valid for half of the timeout, and its lease is renewed after a sixth of it. So an eighth leaves a fifth for
-/// opening the session on another server. Short timeouts leave a server time for a pause of its runtime.
+/// A guard is valid for half of the timeout, and its lease is renewed after a sixth of it. So another sixth leaves a sixth
+/// for opening the session on another server. Short timeouts leave a server time for a pause of its runtime.
 fn silence(timeout: Duration) -> Duration {
-    (timeout / 8).max(Duration::from_millis(500).min(timeout / 3))
+    (timeout / 6).max(Duration::from_millis(500).min(timeout / 3))
 }
 
 /// A socket, with or without TLS.
