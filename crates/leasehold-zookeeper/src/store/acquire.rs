@@ -13,7 +13,8 @@ use super::looks::{Counter, Look, Seen};
 use super::node_data::NodeData;
 use super::questions::{data_of, find, term};
 use super::records::wall;
-use super::session::{Inner, Place, refused};
+use super::refusal::refused;
+use super::session::{Inner, Place};
 use super::wakeup::Wakeup;
 use crate::client::{self, Change, Code, Connection, LeaderClock, Lifetime, Op};
 use crate::queue::{Decision, Kind, Node, Paths, Queue, Reader, fences};
@@ -407,10 +408,8 @@ impl Acquire<'_> {
 
     /// Returns the time that the fence must exceed.
     async fn proposal(&self, connection: &Connection) -> Result<WallTime, Error> {
-        let proposal = self
-            .request
-            .proposal
-            .max(self.locks.context.env().clock.wall());
+        let own = self.locks.context.env().clock.wall();
+        let proposal = self.request.proposal.max(own);
         let known = connection.about_leader_time();
         if known.is_some_and(|now| check_proposal(proposal, wall(now)).is_ok()) {
             return Ok(proposal);

@@ -7,7 +7,8 @@ use leasehold::{Error, ErrorKind, Key};
 
 use super::node_data::{NodeData, read_break, to_bytes};
 use super::questions::data_of;
-use super::session::{Inner, LockSession, refused};
+use super::refusal::refused;
+use super::session::{Inner, LockSession};
 use crate::client::{self, Code, Connection, Lifetime, Op};
 use crate::queue::{Kind, Node, Paths};
 

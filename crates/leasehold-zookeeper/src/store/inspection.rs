@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use super::node_data::NodeData;
 use super::questions::read_queue;
-use super::session::{Inner, LockSession, refused};
+use super::refusal::refused;
+use super::session::{Inner, LockSession};
 use crate::client::{Answer, Code, Connection, Stat};
 use crate::queue::{Kind, Node, Queue, key_of};
 

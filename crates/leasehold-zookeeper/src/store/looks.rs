@@ -11,7 +11,7 @@ use leasehold::{Error, ErrorKind};
 
 use super::node_data::counter;
 use super::questions::read_queue;
-use super::session::refused;
+use super::refusal::refused;
 use crate::client::{Answered, Batch, Code, Connection, Pending, Stat};
 use crate::queue::{Paths, Queue};
 

@@ -8,6 +8,7 @@ mod memory_tests;
 mod node_data;
 mod questions;
 mod records;
+mod refusal;
 mod release;
 mod renew;
 mod session;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::store::{Owner, Term};
 use leasehold::{Error, ErrorKind};
 
-use super::session::refused;
+use super::refusal::refused;
 use crate::client::{self, Code, Connection};
 use crate::queue::{Kind, Node, Queue};
 

@@ -13,7 +13,8 @@ use leasehold::{Error, ErrorKind, Fence, Key};
 
 use super::inspection::matching;
 use super::questions::data_of;
-use super::session::{Inner, LockSession, refused};
+use super::refusal::refused;
+use super::session::{Inner, LockSession};
 use crate::client::{self, Code, Connection, Lifetime, Op, Stat};
 use crate::queue::{self, Paths};
 

@@ -6,7 +6,8 @@ use leasehold::store::{BoxFuture, LockRequest, ReleaseReply};
 use leasehold::{Error, ErrorKind};
 
 use super::questions::find;
-use super::session::{Inner, LockSession, Place, refused};
+use super::refusal::refused;
+use super::session::{Inner, LockSession, Place};
 use crate::client::{Code, Connection};
 
 impl LockSession {

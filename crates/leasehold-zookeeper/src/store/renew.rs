@@ -6,7 +6,8 @@ use leasehold::{Error, Mode};
 
 use super::node_data::{NodeData, read_break};
 use super::questions::{data_of, term};
-use super::session::{Inner, Place, refused};
+use super::refusal::refused;
+use super::session::{Inner, Place};
 use crate::client::{self, Code, Connection, Op, Pending};
 
 impl Inner {
