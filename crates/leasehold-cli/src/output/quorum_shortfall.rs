@@ -114,10 +114,15 @@ fn is_new(status: &MemberStatus) -> bool {
 /// Printed if new servers have no vote yet.
 const NEW: &str = "a client has just initialized this quorum; `leasehold init` ends this wait";
 
-/// What to do if servers are too young for `once`.
+/// What to do if servers are too young for `once`, and waiting is not all that helps.
 #[cfg(feature = "redis")]
-pub(crate) const ONCE_REMEDY: &str =
-    "if no server lost data before a client initialized the quorum, run `leasehold init` now";
+pub(crate) fn once_remedy<'a>(
+    mut answers: impl Iterator<Item = &'a MemberStatus>,
+) -> Option<&'static str> {
+    let text =
+        "if no server lost data before a client initialized the quorum, run `leasehold init` now";
+    answers.any(MemberStatus::may_be_stated_new).then_some(text)
+}
 
 /// Printed for a quorum without records.
 pub(crate) const NOT_INITIALIZED: &str = "the quorum is not initialized; run `leasehold init` to give new servers a vote at once \

@@ -1,5 +1,6 @@
 use std::fmt::Write as _;
 
+use leasehold::store::MemberId;
 use serde_json::{Value, json};
 
 use crate::output::colour::Style;
@@ -18,7 +19,7 @@ pub(crate) struct Report {
 /// One server, with its findings.
 #[derive(Debug)]
 pub(crate) struct Subject {
-    pub(crate) id: String,
+    pub(crate) id: MemberId,
     pub(crate) checks: Vec<Finding>,
     pub(crate) facts: Value,
 }
@@ -44,7 +45,12 @@ impl Report {
     pub(crate) fn json(&self) -> Value {
         let checks = |findings: &[Finding]| findings.iter().map(json_of).collect::<Vec<_>>();
         let members = self.members.iter().map(|member| {
-            json!({"id": member.id, "checks": checks(&member.checks), "facts": member.facts})
+            json!({
+                "id": member.id.as_str(),
+                "address": member.id.address(),
+                "checks": checks(&member.checks),
+                "facts": member.facts,
+            })
         });
         json!({
             "store": self.store,
@@ -85,11 +91,11 @@ impl Report {
 
     /// Returns what is not green, the worst last: that is what a terminal still shows. Each finding comes with the server
     /// that it is about.
-    fn not_green(&self) -> Vec<(Option<&str>, &Finding)> {
+    fn not_green(&self) -> Vec<(Option<&MemberId>, &Finding)> {
         let of_store = self.checks.iter().map(|finding| (None, finding));
         let of_members = self.members.iter().flat_map(|member| {
             let findings = member.checks.iter();
-            findings.map(|finding| (Some(member.id.as_str()), finding))
+            findings.map(|finding| (Some(&member.id), finding))
         });
         let findings = of_store.chain(of_members);
         let mut found: Vec<_> = findings
@@ -101,7 +107,7 @@ impl Report {
 }
 
 /// Writes a finding, with the server that it is about unless a heading names it.
-fn lines(text: &mut String, finding: &Finding, member: Option<&str>, in_colour: bool) {
+fn lines(text: &mut String, finding: &Finding, member: Option<&MemberId>, in_colour: bool) {
     let word = format!("{:6}", finding.verdict.word());
     let word = if in_colour {
         style(finding.verdict).paint(&word)

@@ -279,6 +279,6 @@ impl Membership {
     }
 
     fn named(&self, member: MemberIndex, error: Error) -> Error {
-        error.with_store(self.ids[member].as_str())
+        error.with_store(self.ids[member].to_string())
     }
 }

@@ -4,7 +4,8 @@
 //! greater fence opened the record. `rounds` decides from the members' answers alone.
 //!
 //! A record may have to outlive restarts ([`RecordKey::lasting`]). A member that lost its data within the
-//! retention then has no vote: it may have had a value or refused a fence, and no longer knows.
+//! retention then has no vote: it may have had a value or refused a fence, and no longer knows. A reader counts the
+//! value that such a member has, because only a majority with the same value decides.
 
 mod rounds;
 
@@ -81,12 +82,13 @@ impl RecordOperation {
             round,
             ..
         } = self;
-        let (id, is_lasting) = (self.id, record.lasting.is_some());
+        let must_last = record.lasting.is_some() && !matches!(action, RecordAction::Read);
+        let id = self.id;
         let began = self.fanout.began();
         self.fanout.ask(|member| {
             let failure = match net.reach(member, began, began + LIMIT) {
                 Reach::Later => return Contact::Later,
-                Reach::Open if is_lasting && !net.membership.is_durable(member) => {
+                Reach::Open if must_last && !net.membership.is_durable(member) => {
                     net.membership.named_failure(member, forgetful())
                 }
                 Reach::Open => {
@@ -123,9 +125,18 @@ impl RecordOperation {
             (Reply::Record(_), Err(reason)) => self.round.fail(has_no_vote(reason)),
             (Reply::Record(answer), Ok(())) => {
                 let retention = self.record.lasting.unwrap_or_default();
-                match membership.remembers(member, from.sent, retention) {
-                    Ok(()) => self.round.count(answer),
-                    Err(young) => self.round.fail(has_no_vote(young)),
+                let forgets = self.record.lasting.is_some() && !membership.is_durable(member);
+                let failure = match membership.remembers(member, from.sent, retention) {
+                    _ if forgets => Some(membership.named_failure(member, forgetful())),
+                    Ok(()) => None,
+                    Err(young) => Some(has_no_vote(young)),
+                };
+                match failure {
+                    None => self.round.count(answer),
+                    Some(failure) => {
+                        self.round.count_value(answer);
+                        self.round.fail(failure);
+                    }
                 }
             }
             _ => {

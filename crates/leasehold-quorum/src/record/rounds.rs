@@ -43,6 +43,10 @@ struct Readings {
 impl Readings {
     fn add(&mut self, reading: Reading) {
         self.heard += 1;
+        self.add_value(reading);
+    }
+
+    fn add_value(&mut self, reading: Reading) {
         let Some(written) = reading.written else {
             return;
         };
@@ -102,6 +106,14 @@ impl Round {
                 self.refused += 1;
             }
             RecordAnswer::Written(WriteOutcome::Written) => self.wrote += 1,
+        }
+    }
+
+    /// Takes in an answer of a member that may have forgotten a value. It cannot say that there is none, but a reader
+    /// may count the value that it has.
+    pub(super) fn count_value(&mut self, answer: RecordAnswer) {
+        if let RecordAnswer::Read(reading) = answer {
+            self.found.add_value(reading);
         }
     }
 

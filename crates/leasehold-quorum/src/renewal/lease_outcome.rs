@@ -49,7 +49,7 @@ impl LeaseOutcome {
             (LeaseState::Renewed, None) => self.tally.count(LeaseVote::Valid),
             (LeaseState::Renewed, Some(failure)) => self.fail(failure.clone()),
             (LeaseState::Failed(error), _) => {
-                let error = error.with_store(id.as_str());
+                let error = error.with_store(id.to_string());
                 self.fail(MemberFailure::new(id.clone(), error));
             }
         }

@@ -127,7 +127,8 @@ impl Change {
         let Some(member_record) = &status.member_record else {
             let text = format!(
                 "{id} has lost its quorum record; a client writes a new one once the other members \
-                 answer, or `leasehold members readmit {id}` does; then try again"
+                 answer, or `leasehold members readmit {}` does; then try again",
+                id.as_str()
             );
             return if joins { Ok(()) } else { refuse(text) };
         };

@@ -119,10 +119,8 @@ fn statement(
         Some(!seen.changed && record.data_generation.continues(seen.data_generation))
     };
     let others = answers.iter().filter(|other| other.id != answer.id);
-    let is_new = record.generation == 1
-        && status.remembers()
-        && others.filter_map(is_first).all(|is_first| is_first);
-    (is_new && record.since.as_micros() > 0).then(|| MemberRecordEdit {
+    let is_new = status.may_be_stated_new() && others.filter_map(is_first).all(|is_first| is_first);
+    is_new.then(|| MemberRecordEdit {
         expected: Some(record.epoch()),
         set: set.clone(),
         generation: record.generation,

@@ -49,7 +49,7 @@ impl MemberAnswer {
     }
 
     fn named(&self, error: Error) -> Error {
-        error.with_store(self.id.as_str())
+        error.with_store(self.id.to_string())
     }
 }
 

@@ -66,7 +66,7 @@ pub fn retirement(
         ..
     } = &record;
     // A quorum of its own, which contains no member of this one.
-    let alone = MemberId::new(format!("{id} (replaced)"));
+    let alone = MemberId::new(format!("{} (replaced)", id.as_str()));
     Some(MemberRecordEdit {
         expected: Some(record.epoch()),
         set: MemberSet::new([alone], set.max_ttl, set.clock_tolerance),

@@ -105,7 +105,7 @@ impl DataGenerations {
             return Ok(());
         };
         Err(UntrustedReason::Young {
-            age: sent.since(instant(began.at)),
+            age: age_of(began.at, sent),
             left,
             until: sent + left,
         })
@@ -117,8 +117,7 @@ impl DataGenerations {
             return Duration::MAX;
         }
         // A new member of a changed quorum got a data generation that is old enough for leases.
-        let since = began.at + whole(2 * self.wait);
-        sent.since(instant(since))
+        age_of(began.at + whole(2 * self.wait), sent)
     }
 
     /// Returns the latest time at which the present data generation of `member` can have begun. `peers` are the
@@ -158,9 +157,7 @@ impl DataGenerations {
         let is_first = !is_contradicted && !reports.change;
         Ok(Beginning {
             at: began.min(nanos(seen.first)),
-            has_no_past: is_first
-                && member_record.generation == 1
-                && member_record.since.as_micros() == 0,
+            has_no_past: is_first && member_record.since.as_micros() == 0,
         })
     }
 }
@@ -240,7 +237,15 @@ fn whole(span: Duration) -> i128 {
     i128::try_from(span.as_nanos()).unwrap_or(i128::MAX)
 }
 
-/// Returns the instant for `nanos`, or the nearest one that exists.
+/// Returns the time from `then` to `now`. A server may have been up for longer than this machine, so `then` may lie
+/// before its boot.
+fn age_of(then: i128, now: BootInstant) -> Duration {
+    let nanos = u64::try_from((nanos(now) - then).max(0));
+    nanos.map_or(Duration::MAX, Duration::from_nanos)
+}
+
+/// Returns the instant for `nanos`, or the nearest one that exists. Before the boot of this machine, this client
+/// sent nothing.
 fn instant(nanos: i128) -> BootInstant {
     BootInstant::from_nanos(u64::try_from(nanos.max(0)).unwrap_or(u64::MAX))
 }

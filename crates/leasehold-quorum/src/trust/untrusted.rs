@@ -250,8 +250,9 @@ impl fmt::Display for UntrustedReason {
             Self::LostRecord { id, missing } => write!(
                 f,
                 "has no record of this quorum: it lost its data, or never was a member; it gets a \
-                 record when {} answers, or by `leasehold members readmit {id}`",
-                list(missing)
+                 record when {} answers, or by `leasehold members readmit {}`",
+                list(missing),
+                id.as_str()
             ),
             Self::WrongClock { what, .. } => match what {
                 ClockFault::Stepped(by) => write!(f, "its clock was stepped {by}"),
@@ -267,6 +268,6 @@ impl fmt::Display for UntrustedReason {
 }
 
 fn list(ids: &[MemberId]) -> String {
-    let ids: Vec<_> = ids.iter().map(MemberId::as_str).collect();
+    let ids: Vec<_> = ids.iter().map(MemberId::to_string).collect();
     ids.join(", ")
 }

@@ -119,9 +119,9 @@ impl Server {
         Names::new(&self.url().prefix, key)
     }
 
-    /// Adds the id of the server to an error.
+    /// Adds the address and the id of the server to an error.
     pub(crate) fn named(&self, error: Error) -> Error {
-        error.with_store(self.id().as_str())
+        error.with_store(self.id().to_string())
     }
 
     /// Sends a request that the engine defines: for the status and the member record.

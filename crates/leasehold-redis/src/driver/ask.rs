@@ -139,7 +139,7 @@ impl Driver {
         // It may be waiting for a raw request before it connects.
         self.shared.reading.task(member).wake();
         let answer = answer.await.unwrap_or_else(|_| Err(call::closed()));
-        answer.map_err(|error| error.with_store(self.shared.members[member].as_str()))
+        answer.map_err(|error| error.with_store(self.shared.members[member].to_string()))
     }
 }
 

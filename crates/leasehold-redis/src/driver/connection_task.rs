@@ -59,7 +59,7 @@ impl ConnectionTask {
                 }
             };
             tracing::debug!(member = %self.connector.member(), %error, "not connected");
-            let error = error.with_store(self.connector.member().as_str());
+            let error = error.with_store(self.connector.member().to_string());
             shared.update(|state, now| {
                 state.disconnected(now, self.member, error);
             });
@@ -89,7 +89,7 @@ impl ConnectionTask {
             // Callers learn the probable reason in time. A server that is only slow still connects.
             tracing::debug!(%member, %error, "slow to connect");
             shared.update(|state, now| {
-                let error = error.with_store(shared.members[member].as_str());
+                let error = error.with_store(shared.members[member].to_string());
                 state.disconnected(now, member, error);
             });
         }

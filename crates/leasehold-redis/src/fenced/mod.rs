@@ -233,7 +233,7 @@ impl FencedKey {
     }
 
     fn named(&self, error: Error) -> Error {
-        error.with_store(self.server.url().id.as_str())
+        error.with_store(self.server.url().id.to_string())
     }
 }
 

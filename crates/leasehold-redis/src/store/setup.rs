@@ -273,7 +273,7 @@ impl RedisStore {
                 false => {
                     let text = "was initialized by another client meanwhile; try again";
                     let error = Error::new(ErrorKind::InvalidInput, text);
-                    Err(error.with_store(member.id().as_str()))
+                    Err(error.with_store(member.id().to_string()))
                 }
             }
         });

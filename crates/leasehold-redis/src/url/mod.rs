@@ -89,7 +89,8 @@ impl RedisUrl {
                 .map_err(|_| format!("the database {number:?} is not a number"))?,
         };
         Ok(Self {
-            id: MemberId::new(query.id.unwrap_or_else(|| address.to_string())),
+            id: MemberId::new(query.id.unwrap_or_else(|| address.to_string()))
+                .at(address.to_string()),
             address,
             login,
             database,
@@ -103,12 +104,7 @@ impl RedisUrl {
 /// For messages: the address of the member, and its id if that differs. No credentials.
 impl fmt::Display for RedisUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let address = self.address.to_string();
-        f.write_str(&address)?;
-        if self.id.as_str() != address {
-            write!(f, " with the id {}", self.id)?;
-        }
-        Ok(())
+        self.id.fmt(f)
     }
 }
 
@@ -121,7 +117,7 @@ impl RedisUrl {
     /// Returns the member, and the database and prefix of its locks. In another database, or under another
     /// prefix, there are other locks.
     pub(crate) fn room(&self) -> String {
-        let mut room = self.id.to_string();
+        let mut room = self.id.as_str().to_owned();
         if self.database != 0 {
             room += &format!(", database {}", self.database);
         }

@@ -297,10 +297,10 @@ impl MemberFailure {
     pub fn grouped(failures: &[Self]) -> Vec<String> {
         let mut groups: Vec<(String, String)> = Vec::new();
         for failure in failures {
-            let (reason, id) = (failure.reason(), failure.id.as_str());
+            let (reason, id) = (failure.reason(), failure.id.to_string());
             match groups.iter_mut().find(|(known, _)| *known == reason) {
                 Some((_, ids)) => *ids += &format!(", {id}"),
-                None => groups.push((reason, id.to_owned())),
+                None => groups.push((reason, id)),
             }
         }
         let texts = groups.into_iter();

@@ -64,6 +64,13 @@ impl MemberStatus {
         member_record.durable && self.durable
     }
 
+    /// Returns whether an operator may still state that the member was new when a client initialized its quorum.
+    pub fn may_be_stated_new(&self) -> bool {
+        let is_first =
+            |record: &MemberRecord| record.generation == 1 && record.since.as_micros() > 0;
+        self.remembers() && self.member_record.as_ref().is_some_and(is_first)
+    }
+
     /// Returns whether a quorum relies on the member to remember everything across its next restart. It
     /// does if the member is durable now, and no client found otherwise during this run. If a member
     /// becomes durable while it runs, the quorum relies on it from its next restart on.

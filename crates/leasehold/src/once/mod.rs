@@ -160,15 +160,18 @@ impl Once {
     /// [`ErrorKind::InvalidInput`] for a value that breaks a rule, and if the name was used with another
     /// payload. [`ErrorKind::Unsupported`] if the store keeps no records, or if some of its members keep
     /// nothing across a restart; the error names them. [`ErrorKind::Untrusted`] if too few members of a quorum
-    /// remember the whole retention; no wait for the lock helps. [`ErrorKind::Corrupt`] if the record is
+    /// remember the whole retention; no wait for the lock helps. Both concern requests without a result: a result that a
+    /// majority of the members has is returned. [`ErrorKind::Corrupt`] if the record is
     /// damaged. A store that does not answer.
     ///
     /// # Cancel safety
     ///
     /// May be dropped at any time.
     pub async fn result(&self) -> Result<Option<OnceResult>, Error> {
-        self.check().await?;
-        self.settled_result().await
+        match self.check_unless_done().await? {
+            Some(result) => Ok(Some(result)),
+            None => self.settled_result().await,
+        }
     }
 
     /// Determines whether this caller runs the request, and waits for a caller that is running it.
@@ -239,7 +242,10 @@ impl Once {
                 guard.mode()
             ));
         }
-        self.check().await?;
+        if let Some(result) = self.check_unless_done().await? {
+            guard.release_quietly().await;
+            return Ok(OnceStart::Done(result));
+        }
         self.under(guard).await
     }
 

@@ -7,7 +7,9 @@ use super::run::OnceRun;
 use super::state::OnceState;
 use super::{Once, OnceStart};
 use crate::guard::Guard;
-use crate::store::{MemberHealth, RECORD_MEMORY, RecordWrite, Written, requests_run_in};
+use crate::store::{
+    MemberHealth, MemberStatus, RECORD_MEMORY, RecordWrite, Written, requests_run_in,
+};
 use crate::types::{Error, ErrorKind, Key, exact_span, rough_span};
 
 impl Once {
@@ -23,10 +25,25 @@ impl Once {
         checked.map_err(|error| error.with_key(&key))
     }
 
+    /// Like [`check`](Self::check), but returns a result that is certainly there, even if the store cannot run the
+    /// request.
+    pub(crate) async fn check_unless_done(&self) -> Result<Option<OnceResult>, Error> {
+        let Err(refusal) = self.check().await else {
+            return Ok(None);
+        };
+        let result = match refusal.kind() {
+            ErrorKind::Unsupported | ErrorKind::Untrusted => self.settled_result().await,
+            _ => Ok(None),
+        };
+        result.ok().flatten().map(Some).ok_or(refusal)
+    }
+
     /// Returns the result if it is certainly there. If the store does not answer, the read is repeated
     /// under the lock.
     pub(crate) async fn first_look(&self) -> Result<Option<OnceResult>, Error> {
-        self.check().await?;
+        if let Some(result) = self.check_unless_done().await? {
+            return Ok(Some(result));
+        }
         match self.settled_result().await {
             Err(error) if error.is_unreachable() => Ok(None),
             looked => looked,
@@ -127,10 +144,18 @@ fn refuse_young_members(health: &[MemberHealth], retention: Duration) -> Result<
     match requests_run_in(health, retention) {
         None | Some(Duration::ZERO) => Ok(()),
         Some(left) => {
+            let statuses = health
+                .iter()
+                .filter_map(|member| member.status.as_ref().ok());
+            let remedy = match statuses.clone().any(MemberStatus::may_be_stated_new) {
+                true => {
+                    "; if all were new when a client initialized the quorum, `leasehold init` ends that"
+                }
+                false => "",
+            };
             let text = format!(
                 "too few servers can deny a result: they lost their data, joined or became durable less than \
-                 {} ago; enough of them can in {}; if all were new when a client initialized \
-                 the quorum, `leasehold init` ends that",
+                 {} ago; enough of them can in {}{remedy}",
                 exact_span(retention),
                 rough_span(left)
             );

@@ -45,7 +45,7 @@ impl Sample {
         let members = health.unwrap_or_default();
         let vote = |member: &MemberHealth| {
             let has_vote = member.status.is_ok() && member.untrusted_reason.is_none();
-            (member.id.to_string(), has_vote)
+            (member.id.as_str().to_owned(), has_vote)
         };
         Self {
             locks: locks.ok(),

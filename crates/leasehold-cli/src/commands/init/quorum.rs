@@ -66,7 +66,7 @@ fn text(set: &MemberSet, seen: &[MemberReply], is_new: bool) -> String {
 }
 
 fn json(set: &MemberSet, seen: &[MemberReply]) -> Value {
-    let member = |one: &MemberReply| json!({"id": one.id.as_str(), "durable": is_durable(one)});
+    let member = |one: &MemberReply| json!({"id": one.id.as_str(), "address": one.id.address(), "durable": is_durable(one)});
     json!({
         "members": seen.iter().map(member).collect::<Vec<_>>(),
         "max_ttl_ms": millis(set.max_ttl),

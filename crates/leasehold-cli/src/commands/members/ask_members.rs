@@ -42,7 +42,7 @@ pub(crate) async fn ask_members(quorum: &Quorum) -> Vec<MemberReply> {
             clock_offset: answer.as_ref().ok().map(|(_, offset)| *offset),
             status: answer
                 .map(|(status, _)| status)
-                .map_err(|error| error.with_store(id.as_str())),
+                .map_err(|error| error.with_store(id.to_string())),
             id,
         })
         .collect()

@@ -31,7 +31,7 @@ pub(super) fn readmit(
         id,
         is_new,
         wait: wait_after_change(&stated_set(quorum, &seen)),
-        silent: silent.map(|seen| seen.id.as_str()).collect(),
+        silent: silent.map(|seen| seen.id.to_string()).collect(),
     };
     let printed = if args.json {
         output::print_json(&outcome.json())
@@ -49,7 +49,7 @@ struct Outcome<'a> {
     /// For how long the server then has no vote.
     wait: Duration,
     /// The servers that do not answer.
-    silent: Vec<&'a str>,
+    silent: Vec<String>,
 }
 
 impl Outcome<'_> {

@@ -72,7 +72,7 @@ pub(crate) fn index_of(quorum: &Quorum, member: &str) -> Result<usize, Failure> 
     let mut servers = quorum.urls().iter().zip(&ids);
     let index = servers.position(|(url, it)| url == member || it.as_str() == id);
     index.ok_or_else(|| {
-        let ids: Vec<_> = ids.iter().map(MemberId::as_str).collect();
+        let ids: Vec<_> = ids.iter().map(MemberId::to_string).collect();
         Failure::usage(format!(
             "{:?} is not a member of the quorum; its members are {}",
             without_login(&id),

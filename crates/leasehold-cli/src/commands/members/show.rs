@@ -10,7 +10,7 @@ use crate::commands::members::servers::Servers;
 use crate::commands::members::state::{MemberState, judge};
 use crate::output::exit_code::ExitCode;
 use crate::output::failure::Failure;
-use crate::output::quorum_shortfall::{NOT_INITIALIZED, ONCE_REMEDY, have_no_record, needed};
+use crate::output::quorum_shortfall::{NOT_INITIALIZED, have_no_record, needed, once_remedy};
 use crate::output::table;
 use crate::output::time_text::{millis, whole_seconds};
 use crate::output::{self, Output};
@@ -102,22 +102,26 @@ impl Roll {
             None => "not possible, because too few servers that answer are durable".into(),
             Some(Duration::ZERO) if self.has_majority() => "possible".into(),
             Some(Duration::ZERO) => "possible when enough servers have a vote".into(),
-            Some(span) => format!(
-                "possible in {}, when enough servers remember a day; {ONCE_REMEDY}",
-                whole_seconds(span)
-            ),
+            Some(span) => {
+                let remedy = once_remedy(self.states.iter().filter_map(|it| it.status.as_ref()));
+                let remedy = remedy.map(|text| format!("; {text}")).unwrap_or_default();
+                format!(
+                    "possible in {}, when enough servers remember a day{remedy}",
+                    whole_seconds(span)
+                )
+            }
         }
     }
 
     /// Why servers have no vote, and which.
-    fn reasons(&self) -> Vec<(&str, Vec<&str>)> {
-        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    fn reasons(&self) -> Vec<(&str, Vec<String>)> {
+        let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
         for state in &self.states {
             let Some(out) = &state.out else { continue };
             let known = reasons.iter_mut().find(|(why, _)| *why == out.why);
             match known {
-                Some((_, ids)) => ids.push(state.id.as_str()),
-                None => reasons.push((&out.why, vec![state.id.as_str()])),
+                Some((_, ids)) => ids.push(state.id.to_string()),
+                None => reasons.push((&out.why, vec![state.id.to_string()])),
             }
         }
         reasons
@@ -143,6 +147,7 @@ impl Roll {
         let member_record = status.and_then(|status| status.member_record.as_ref());
         json!({
             "id": state.id.as_str(),
+            "address": state.id.address(),
             "answers": status.is_some(),
             "has_vote": out.is_none(),
             "reason": out.map(|out| &out.why),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::Error;
-use leasehold::store::{exact_span, rough_span};
+use leasehold::store::{MemberId, exact_span, rough_span};
 use leasehold_etcd::{EtcdFacts, ServerFacts, ServerStatus};
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ const READ_SLOW: Duration = Duration::from_millis(100);
 /// All checks of an ensemble.
 pub(super) fn report(store: String, facts: &EtcdFacts) -> Report {
     let members = facts.servers.iter().map(|server| Subject {
-        id: server.address.clone(),
+        id: MemberId::new(server.address.clone()),
         checks: of_server(server),
         facts: numbers(server),
     });

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::Error;
-use leasehold::store::{exact_span, rough_span};
+use leasehold::store::{MemberId, exact_span, rough_span};
 use leasehold_zookeeper::{Examination, ServerFacts, SessionFacts};
 use serde_json::json;
 
@@ -34,7 +34,7 @@ pub(super) fn report(store: String, found: &Examination) -> Report {
         )),
     }
     let members = found.servers.iter().map(|(id, facts)| Subject {
-        id: id.clone(),
+        id: MemberId::new(id.clone()),
         checks: server(facts),
         facts: json!({
             "version": facts.as_ref().ok().and_then(|facts| facts.version.as_ref()),

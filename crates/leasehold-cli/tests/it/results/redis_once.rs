@@ -1,6 +1,6 @@
 //! Commands that are run once, on one Redis server and on five durable ones.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use leasehold::blocking::Client;
 use leasehold_redis::RedisStore;
@@ -126,6 +126,37 @@ fn init_after_granted_locks_needs_the_operators_word() {
     sandbox.run(once).fails(69, &["too few servers"]);
     sandbox.run("init --new").succeeds();
     sandbox.run(once).succeeds();
+}
+
+#[test]
+fn results_are_replayed_and_survive_removals() {
+    let servers = RedisSet::start_each(5, &RedisServer::builder().durable());
+    let sandbox = Sandbox::on(&servers.urls());
+    sandbox.run("init --max-ttl 3s").succeeds();
+    let first = "once --ttl 3s -w 1s pay/1 -- echo first";
+    let shown = sandbox.run(first).succeeds();
+    let fifth = servers.iter().next_back().unwrap().url();
+    sandbox.run(&format!("members remove {fifth}")).succeeds();
+    let four: Vec<String> = servers.urls().into_iter().take(4).collect();
+    let sandbox = Sandbox::on(&four);
+    let members = sandbox.run("members").succeeds().stdout;
+    assert!(members.contains("\nonce: possible\n"), "{members}");
+    sandbox.run("once --ttl 3s -w 1s pay/2 -- true").succeeds();
+    // Their records say that all lost something a moment ago. They have the first result.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now = now.as_micros().to_string();
+    for server in servers.iter() {
+        server.command(&["HSET", "leasehold:member_record", "since", &now]);
+    }
+    until("the servers to have votes again", || {
+        sandbox.run("run --ttl 3s -n other -- true").code() == 0
+    });
+    let replayed = sandbox.run(first).succeeds();
+    assert_eq!(replayed.stdout, shown.stdout);
+    let refused = sandbox.run("once --ttl 3s -w 1s pay/3 -- true");
+    refused.fails(69, &["too few servers can deny a result"]);
+    // That would do nothing.
+    assert!(!refused.stderr.contains("leasehold init"), "{refused:?}");
 }
 
 #[test]

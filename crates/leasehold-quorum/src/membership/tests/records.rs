@@ -123,8 +123,8 @@ fn young_member_has_no_vote_on_records() {
     let error = write(&mut fixture, 9).unwrap_err();
     assert_eq!(error.effect(), leasehold_types::Effect::Unknown);
     fixture.connect(0);
-    let found = read(&mut fixture).unwrap();
-    assert!(found.written.is_some() && !found.settled);
+    let found = read(&mut fixture).unwrap().written.unwrap();
+    assert_eq!(found.version.fence, Fence::new(9).unwrap());
 }
 
 #[test]
@@ -137,6 +137,28 @@ fn member_has_a_vote_again_after_the_retention() {
     assert!(error.eligible_after().is_some());
     fixture.pass(RETENTION);
     assert_eq!(read(&mut fixture).unwrap(), Reading::settled(None));
+}
+
+#[test]
+fn value_of_a_majority_is_read_from_forgetful_members() {
+    let mut fixture = durable(3);
+    for member in [0, 1] {
+        lose_data(&mut fixture, member);
+    }
+    let version = Version {
+        fence: Fence::new(7).unwrap(),
+        step: 1,
+    };
+    let value = Some(version);
+    let seen = Some(version);
+    fixture.records[0] = StoredRecord { seen, value };
+    fixture.disconnect(2);
+    // One member has a value, and the other one may have lost it.
+    assert_eq!(read(&mut fixture).unwrap_err().kind(), ErrorKind::NoQuorum);
+    fixture.records[1] = StoredRecord { seen, value };
+    assert!(read(&mut fixture).unwrap().settled);
+    let error = open(&mut fixture, 9).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoQuorum);
 }
 
 #[test]

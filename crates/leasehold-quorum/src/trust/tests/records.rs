@@ -48,6 +48,33 @@ fn quorum_formed_by_a_client_is_young() {
 }
 
 #[test]
+fn clients_uptime_does_not_limit_what_members_remember() {
+    let mut fixture = Fixture::new(3);
+    // This machine booted ten minutes ago.
+    fixture.behind = fixture.now - 600 * SECOND as i64;
+    fixture.meet_all();
+    for member in 0..3 {
+        let known = fixture.trust.remembers_for(member.into(), fixture.ours());
+        assert!(known >= Some(Duration::from_secs(DAY)), "{known:?}");
+        assert!(remembers(&fixture, member, DAY), "m{member}");
+        assert!(!remembers(&fixture, member, 2 * DAY), "m{member}");
+    }
+}
+
+#[test]
+fn change_of_members_forgets_no_records() {
+    let mut fixture = initialized();
+    for server in &mut fixture.servers {
+        server.member_record.as_mut().unwrap().generation = 2;
+    }
+    fixture.behind = fixture.now - 600 * SECOND as i64;
+    fixture.meet_all();
+    for member in 0..3 {
+        assert!(remembers(&fixture, member, DAY * 3_660), "m{member}");
+    }
+}
+
+#[test]
 fn members_that_lost_a_majority_are_young() {
     let mut fixture = initialized();
     for member in [1, 2] {

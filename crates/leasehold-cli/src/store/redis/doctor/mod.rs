@@ -21,7 +21,7 @@ pub(super) async fn report(store: &RedisStore) -> Result<Report, Failure> {
     let snapshot = Snapshot::find(store.clone().read_only()).await?;
     let servers = snapshot.servers.iter().enumerate();
     let members = servers.map(|(index, server)| Subject {
-        id: server.id.to_string(),
+        id: server.id.clone(),
         checks: quorum::of_server(&snapshot, index),
         facts: facts(server),
     });

@@ -8,7 +8,7 @@ use super::restart;
 use super::server::{self, MemberContext};
 use super::snapshot::{NoVote, Server, Snapshot};
 use crate::output::finding::{Finding, Verdict};
-use crate::output::quorum_shortfall::{NOT_INITIALIZED, ONCE_REMEDY};
+use crate::output::quorum_shortfall::{NOT_INITIALIZED, once_remedy};
 use crate::output::time_text::whole_seconds;
 
 /// A day. A client whose clock is off by more proposes fences that are refused.
@@ -33,7 +33,7 @@ pub(super) fn of_store(snapshot: &Snapshot) -> Vec<Finding> {
 pub(super) fn of_server(snapshot: &Snapshot, index: usize) -> Vec<Finding> {
     let server = &snapshot.servers[index];
     let mut findings = match &server.found {
-        Err(error) => return server::of_unreachable(error),
+        Err(error) => return server::of_unreachable(&server.id, error),
         Ok(found) => {
             let penalty = snapshot.penalty();
             let is_quorum = snapshot.is_quorum();
@@ -151,7 +151,7 @@ fn once(snapshot: &Snapshot) -> Option<Finding> {
             "once",
             format!("possible in {}", whole_seconds(span)),
             "too few servers remember the last day, so they cannot deny that a command has run",
-            ONCE_REMEDY,
+            once_remedy(snapshot.servers.iter().filter_map(Server::status)).unwrap_or("wait"),
         ),
         None => Finding::yellow(
             "once",
@@ -289,7 +289,7 @@ fn member_record(snapshot: &Snapshot, index: usize) -> Option<Finding> {
                 format!(
                     "start the servers that do not answer; if they cannot come back: leasehold \
                      members readmit {}",
-                    server.id
+                    server.id.as_str()
                 )
             },
         )),

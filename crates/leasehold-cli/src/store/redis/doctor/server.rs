@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::store::rough_span;
+use leasehold::store::{MemberId, rough_span};
 use leasehold::{Error, ErrorKind};
 use leasehold_redis::{Examination, KeyCensus, Need, Persistence, ServerFacts, Transport};
 
@@ -20,14 +20,17 @@ pub(super) struct MemberContext {
 }
 
 /// The checks of a server that could not be examined.
-pub(super) fn of_unreachable(error: &Error) -> Vec<Finding> {
+pub(super) fn of_unreachable(id: &MemberId, error: &Error) -> Vec<Finding> {
     let remedy = match error.kind() {
-        ErrorKind::Refused => "use a user and password that the server accepts, or fix its ACL",
-        ErrorKind::InvalidInput | ErrorKind::Unsupported => "fix the address",
-        ErrorKind::InvalidResponse => "use the address of a Redis or Valkey server",
-        _ => {
-            "start the server, or fix the network; if the server is gone for good: leasehold members replace"
+        ErrorKind::Refused => {
+            "use a user and password that the server accepts, or fix its ACL".to_owned()
         }
+        ErrorKind::InvalidInput | ErrorKind::Unsupported => "fix the address".to_owned(),
+        ErrorKind::InvalidResponse => "use the address of a Redis or Valkey server".to_owned(),
+        _ => format!(
+            "start the server at {}, or fix the network; if the server is gone for good: leasehold members replace",
+            id.address()
+        ),
     };
     let why = "a server that does not answer grants no locks";
     vec![Finding::red("reachable", error.reason(), why, remedy)]

@@ -27,7 +27,7 @@ fn member_record(set: MemberSet, generation: u64) -> MemberRecord {
         generation,
         changed: clock,
         data_generation: DataGeneration::parse("0123456789abcdef").unwrap(),
-        since: clock,
+        since: WallTime::from_micros(0),
         run: leasehold::store::RunId::new("run"),
         durable: true,
         observations: Default::default(),
@@ -80,6 +80,9 @@ fn once_needs_durable_and_old_servers() {
     green(&of_store(&snapshot), "once", "possible");
     snapshot.requests_in = Some(Duration::from_secs(90));
     yellow(&of_store(&snapshot), "once", "possible in 1m 30s");
+    yellow(&of_store(&snapshot), "once", "wait");
+    let record = status(&mut snapshot, 1).member_record.as_mut().unwrap();
+    record.since = WallTime::from_micros(1);
     yellow(&of_store(&snapshot), "once", "run `leasehold init` now");
     snapshot.requests_in = None;
     yellow(&of_store(&snapshot), "once", "not possible");

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use leasehold::store::MemberId;
 use leasehold::{Error, ErrorKind};
 use leasehold_redis::{Examination, MissingRight, Need, ServerFacts, Transport};
 
@@ -32,14 +33,16 @@ fn a_server_that_is_well_is_green() {
 
 #[test]
 fn unreachable_server_is_red_with_a_remedy() {
+    // It was replaced, and its id is an address where no server may be started.
+    let id = MemberId::new("a:1").at("b:1");
     for (kind, part) in [
-        (ErrorKind::Unreachable, "start the server"),
+        (ErrorKind::Unreachable, "start the server at b:1, or"),
         (ErrorKind::Refused, "user and password"),
         (ErrorKind::InvalidResponse, "address of a Redis"),
         (ErrorKind::InvalidInput, "fix the address"),
     ] {
         red(
-            &of_unreachable(&Error::new(kind, "failed")),
+            &of_unreachable(&id, &Error::new(kind, "failed")),
             "reachable",
             part,
         );
