@@ -39,7 +39,8 @@ struct OpenWatches {
 enum Message {
     /// The server reports all changes after this revision.
     Begun(i64),
-    Changed(Event),
+    /// A channel has room for many messages from the start, so they are small.
+    Changed(Box<Event>),
 }
 
 /// What a watch reports.
@@ -150,7 +151,7 @@ impl OpenWatches {
             let _ = messages.send(Message::Begun(revision));
         }
         for event in answer.events {
-            let _ = messages.send(Message::Changed(event));
+            let _ = messages.send(Message::Changed(Box::new(event)));
         }
     }
 }
@@ -170,7 +171,7 @@ impl Watch {
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
             if let Message::Changed(event) = self.messages.recv().await? {
-                return Some(event);
+                return Some(*event);
             }
         }
     }

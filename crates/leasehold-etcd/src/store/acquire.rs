@@ -111,7 +111,7 @@ pub(super) async fn acquire(
         match acquiring.attempt.standing.created() {
             // It has no entry, so no other client waits for the end of its lease.
             None => release::revoke_in_background(inner, client, request),
-            Some(_) => drop(release::release(inner, request).await),
+            Some(_) => drop(Box::pin(release::release(inner, request)).await),
         }
     }
     answer
@@ -448,7 +448,7 @@ impl<'a> Acquiring<'a> {
     async fn permits_differ(&self, held: Permits) -> AcquireError {
         let wanted = self.request.mode.permits().map_or(0, Permits::get);
         let error = Error::permits_differ(held, wanted);
-        match release::release(self.inner, self.request).await {
+        match Box::pin(release::release(self.inner, self.request)).await {
             Ok(_) => error.into(),
             Err(_) => error.with_unknown_effect().into(),
         }

@@ -128,6 +128,13 @@ async fn gone(fixture: &Fixture) {
     }
 }
 
+/// The resident memory of this process, in bytes.
+fn memory() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: Option<usize> = text.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+    pages.unwrap_or(0) * 4096
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn waiters_of_one_client_drain_after_an_outage() {
     let count = number("LEASEHOLD_CROWD", 400);
@@ -136,7 +143,11 @@ async fn waiters_of_one_client_drain_after_an_outage() {
     let client = fixture.client();
     let few = Crowd::gather(std::slice::from_ref(&client), 100).await;
     let pace = few.drain().await;
+    let before = memory();
     let crowd = Crowd::gather(std::slice::from_ref(&client), count).await;
+    // With room for what the other tests of this process have meanwhile.
+    let grown = memory().saturating_sub(before).saturating_sub(16 << 20);
+    assert!(grown < count * 10_000, "{grown} bytes");
     fixture.freeze();
     pause(Duration::from_secs(frozen as u64)).await;
     fixture.thaw();
