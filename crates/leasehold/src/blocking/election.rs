@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use crate::election::{Leader, LeaderChange};
 use crate::guard::ReleaseOutcome;
+use crate::runtime::background::block_on;
 use crate::types::Error;
 
 /// A blocking [`crate::election::Election`].
@@ -58,7 +59,7 @@ impl Iterator for LeaderWatch {
     type Item = LeaderChange;
 
     fn next(&mut self) -> Option<LeaderChange> {
-        pollster::block_on(self.0.next())
+        block_on(self.0.next())
     }
 }
 
@@ -86,7 +87,7 @@ impl Leadership {
     /// [reason](Error::lost_reason).
     pub fn run<T>(self, body: impl FnOnce(&Self) -> T) -> Result<T, Error> {
         let output = body(&self);
-        pollster::block_on(self.0.run(async move |_| output))
+        block_on(self.0.run(async move |_| output))
     }
 }
 

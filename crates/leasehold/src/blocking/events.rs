@@ -1,3 +1,4 @@
+use crate::runtime::background::block_on;
 use crate::telemetry::LockEvent;
 
 /// A blocking [`crate::telemetry::LockEvents`]: an iterator that waits for each event.
@@ -8,6 +9,6 @@ impl Iterator for LockEvents {
     type Item = LockEvent;
 
     fn next(&mut self) -> Option<LockEvent> {
-        pollster::block_on(self.0.next())
+        block_on(self.0.next())
     }
 }

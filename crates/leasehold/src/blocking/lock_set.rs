@@ -2,6 +2,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use crate::guard::ReleaseOutcome;
+use crate::runtime::background::block_on;
 use crate::store::LostReason;
 use crate::types::{Error, Key, Mode};
 
@@ -44,12 +45,12 @@ impl GuardSet {
     /// can be renewed. To wait on another thread, use the
     /// [`loss_watch`](crate::blocking::Guard::loss_watch) of each guard.
     pub fn wait_lost(&self) -> (Key, LostReason) {
-        pollster::block_on(self.0.lost())
+        block_on(self.0.lost())
     }
 
     /// Releases all locks, and returns the outcome for each.
     pub fn release(self) -> Vec<(Key, Result<ReleaseOutcome, Error>)> {
-        pollster::block_on(self.0.release())
+        block_on(self.0.release())
     }
 
     /// Runs `body` while the locks are held, then releases them. A thread cannot be cancelled, so `body`
@@ -60,7 +61,7 @@ impl GuardSet {
     /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if a lock was lost before `body` ended.
     pub fn run<T>(self, body: impl FnOnce(&Self) -> T) -> Result<T, Error> {
         let output = body(&self);
-        pollster::block_on(self.0.run(async move |_| output))
+        block_on(self.0.run(async move |_| output))
     }
 }
 

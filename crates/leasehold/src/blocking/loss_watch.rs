@@ -2,6 +2,7 @@ use std::sync::{Arc, Weak};
 
 use crate::blocking::Guard;
 use crate::lease::{ClientCore, HeldLease};
+use crate::runtime::background::block_on;
 use crate::store::LostReason;
 
 /// Watches a [`Guard`] for its loss from another thread, without keeping its lock held.
@@ -54,7 +55,7 @@ impl LossWatch {
         if self.client.upgrade().is_some_and(|it| it.is_forked()) {
             return Some(LostReason::Forked);
         }
-        pollster::block_on(async {
+        block_on(async {
             tokio::select! {
                 biased;
                 () = self.held_lease.lost_token().cancelled() => {}

@@ -49,7 +49,7 @@ macro_rules! calls {
         pub fn $name(
             $(&$this)? $($owned)? $(, $argument: $type)*
         ) -> Result<$output, Error> {
-            pollster::block_on($($this)? $($owned)?.0.$name($($argument),*))$(.map($convert))?
+            block_on($($this)? $($owned)?.0.$name($($argument),*))$(.map($convert))?
         }
     )+};
 }
@@ -74,6 +74,7 @@ use std::time::Duration;
 use crate::fencing::{Fenced, Sequencer};
 use crate::guard::ReleaseOutcome;
 use crate::handle::Handle;
+use crate::runtime::background::block_on;
 use crate::store::{
     BreakOptions, BreakOutcome, BreakRecord, Guarantees, LockListing, LostReason, MemberHealth,
     Store,
@@ -164,7 +165,7 @@ impl Client {
     ///
     /// Those of [`crate::Client::close`].
     pub fn close(self, limit: Duration) -> Result<bool, Error> {
-        pollster::block_on(self.0.close_within(limit))
+        block_on(self.0.close_within(limit))
     }
 
     /// Returns what happens to the locks of this client from now on, as [`crate::Client::events`] does.
@@ -246,7 +247,7 @@ impl Guard {
     /// renewed. Do not call it on a [guard of the same hold](Self::reenter), which keeps the lock held.
     /// Instead, wait on a [`loss_watch`](Self::loss_watch) in another thread than the work's.
     pub fn wait_lost(&self) -> LostReason {
-        pollster::block_on(self.0.lost())
+        block_on(self.0.lost())
     }
 
     /// Enters the lock once more, as [`crate::Guard::reenter`]. The last release frees it.
@@ -281,7 +282,7 @@ impl Guard {
     /// [reason](Error::lost_reason).
     pub fn run<T>(self, body: impl FnOnce(&Self) -> T) -> Result<T, Error> {
         let output = body(&self);
-        pollster::block_on(self.0.run(async move |_| output))
+        block_on(self.0.run(async move |_| output))
     }
 }
 

@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use crate::guard::Guard;
 use crate::once::{OnceProgress, OnceResult};
+use crate::runtime::background::block_on;
 use crate::types::{Error, Holder};
 
 /// A blocking [`crate::once::Once`].
@@ -72,7 +73,7 @@ impl Once {
         &self,
         body: impl FnOnce(&Guard) -> Result<R, E>,
     ) -> Result<Result<OnceResult, E>, Error> {
-        pollster::block_on(self.0.run(async move |guard: &Guard| body(guard)))
+        block_on(self.0.run(async move |guard: &Guard| body(guard)))
     }
 }
 

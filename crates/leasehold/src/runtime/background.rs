@@ -1,12 +1,15 @@
 //! The only file that starts threads and tasks.
 
 mod call;
+mod callers;
 mod file_threads;
 mod process;
 mod running;
 mod thread_runtime;
 
 pub(crate) use call::{Call, within};
+pub(crate) use callers::block_on;
+pub use callers::callers_runtime;
 pub use process::Process;
 pub(crate) use running::Running;
 pub use running::has_several_threads;

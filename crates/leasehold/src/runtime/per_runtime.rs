@@ -2,6 +2,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::runtime::{Handle, Id};
 
+use super::background::callers_runtime;
 use crate::env::locked;
 
 /// A value for each runtime that polls callers, usually a connection. The runtime of the callers drives it, so no
@@ -33,7 +34,7 @@ impl<T> PerRuntime<T> {
         open: impl FnOnce(Handle) -> Arc<T>,
         is_in_use: impl Fn(&T) -> bool,
     ) -> Arc<T> {
-        let Ok(runtime) = Handle::try_current() else {
+        let Some(runtime) = callers_runtime() else {
             return Arc::clone(&self.on_thread);
         };
         let mut values = locked(&self.on_runtimes);
