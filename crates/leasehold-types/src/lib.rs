@@ -28,6 +28,7 @@ mod record;
 #[cfg(feature = "serde")]
 mod serde_text;
 mod span;
+mod wall_clock;
 
 pub use client_info::ClientInfo;
 pub use entropy::Entropy;

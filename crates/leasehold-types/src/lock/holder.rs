@@ -32,7 +32,7 @@ impl Holder {
     pub fn of(owner: Owner, mode: Mode) -> Self {
         Self {
             owner: Some(owner),
-            since: Some(owner.since()),
+            since: owner.plausible_since(),
             ..Self::unknown(mode)
         }
     }

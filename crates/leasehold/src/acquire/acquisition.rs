@@ -90,6 +90,10 @@ impl Acquisition {
         let progress = Progress::heard_by(&state);
         for failures in 0.. {
             let attempt = Attempt::begin(&self.client, &self.options, &self.key, self.waits());
+            let attempt = match attempt {
+                Ok(attempt) => attempt,
+                Err(error) => return (Err(error.with_key(&self.key)), self.client.now()),
+            };
             let asking = self.context().session.acquire(&attempt.request, &progress);
             let asking = self.client.call(asking);
             let answer = self.in_time(&state, asking).await;

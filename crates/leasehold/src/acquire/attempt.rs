@@ -7,7 +7,7 @@ use crate::guard::Guard;
 use crate::lease::{ClientCore, HeldLease, Lease, LeaseTimes};
 use crate::store::{AcquireError, Expiry, Grant, LockRequest};
 use crate::telemetry::{AttemptEnd, HoldMeter};
-use crate::types::{Effect, Key, Owner};
+use crate::types::{Effect, Error, Key, Owner};
 
 /// One call of [`Session::acquire`](crate::store::Session::acquire), with an owner of its own. Unless a guard takes the
 /// lease over, dropping it releases in the background what the attempt has or may have.
@@ -26,15 +26,17 @@ enum MayHave {
 }
 
 impl<'a> Attempt<'a> {
-    /// Begins to ask for a lock. If the call `waits`, the attempt may queue.
+    /// Begins to ask for a lock. If the call `waits`, the attempt may queue. Fails if the clock of this machine is wrong,
+    /// because fences follow it.
     pub(super) fn begin(
         client: &'a Arc<ClientCore>,
         options: &'a LockOptions,
         key: &Key,
         waits: bool,
-    ) -> Self {
+    ) -> Result<Self, Error> {
         let context = &client.context;
         let wall = context.env.clock.wall();
+        wall.check(None)?;
         let owner = Owner::at(context.info.id, wall, &*context.env.entropy);
         let (key, info) = (key.clone(), Arc::clone(&context.info));
         let ttl = options.ttl + options.lock_delay;
@@ -43,12 +45,12 @@ impl<'a> Attempt<'a> {
         request.delay = options.lock_delay;
         request.waits = waits;
         request.barges = options.barging;
-        Self {
+        Ok(Self {
             client,
             options,
             request: Arc::new(request),
             end: None,
-        }
+        })
     }
 
     /// Takes in the answer of the store at `now`. A grant becomes a guard, unless too little of the lease is left.

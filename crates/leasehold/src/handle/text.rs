@@ -90,7 +90,13 @@ impl FromStr for Handle {
         if fnv1a(record) != u64::from_be_bytes(*checksum) {
             return Err(damaged());
         }
-        read(record).ok_or_else(damaged)
+        let handle = read(record).ok_or_else(damaged)?;
+        if handle.owner.plausible_since().is_none() || handle.fence > Fence::MAX {
+            return Err(refused(
+                "of a machine whose clock was wrong: its date or its fence is after the year 2112",
+            ));
+        }
+        Ok(handle)
     }
 }
 
@@ -178,12 +184,15 @@ const LOCATIONS_MAX: usize = 800;
 mod tests {
     use super::*;
     use crate::env::SystemEntropy;
+    use crate::env::clock::WallTime;
     use crate::types::ClientId;
+
+    const DATE: WallTime = WallTime::from_micros(1_795_000_000_000_000);
 
     fn handle(key: &str, mode: Mode) -> Handle {
         Handle {
             key: Key::new(key).unwrap(),
-            owner: Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy),
+            owner: Owner::at(ClientId::random(&SystemEntropy), DATE, &SystemEntropy),
             mode,
             fence: Fence::MAX,
             ttl: Duration::from_secs(30),
@@ -262,6 +271,18 @@ mod tests {
             "lh1_äöü",
         ] {
             assert!(refusal(strange).contains("damaged"));
+        }
+    }
+
+    #[test]
+    fn handle_of_a_wrong_clock_is_refused() {
+        let mut dated = handle("deploy", Mode::Exclusive);
+        let wrong = WallTime::from_micros(DATE.as_micros() * 1_000);
+        dated.owner = Owner::at(dated.owner.client(), wrong, &SystemEntropy);
+        let mut fenced = handle("deploy", Mode::Exclusive);
+        fenced.fence = Fence::new(wrong.as_micros()).unwrap();
+        for handle in [dated, fenced] {
+            assert!(refusal(&handle.reveal()).contains("2112"));
         }
     }
 

@@ -13,9 +13,7 @@ use crate::store::{
     AcquireError, BreakRecord, BrokenLease, Busy, Grant, Held, LockRequest, LostReason,
     ReleaseReply, RenewReply, Term,
 };
-use crate::types::{
-    Error, ErrorKind, Fence, Holder, Key, Mode, Owner, PermitSlots, Permits, Waiter,
-};
+use crate::types::{Error, Fence, Holder, Key, Mode, Owner, PermitSlots, Permits, Waiter};
 
 #[derive(Debug, Default)]
 pub(super) struct Table {
@@ -330,14 +328,9 @@ impl Lock {
     }
 
     fn next_fence(&mut self, request: &LockRequest) -> Result<Fence, Error> {
-        let next = self.counter.max(request.proposal.as_micros());
-        let next = next.saturating_add(1);
-        let fence = Fence::new(next).filter(|fence| *fence <= Fence::MAX);
-        let fence = fence.ok_or_else(|| {
-            let text = format!("fence {next} is out of bounds: at most {}", Fence::MAX);
-            Error::new(ErrorKind::Corrupt, text).with_key(&request.key)
-        })?;
-        self.counter = next;
+        let fence = Fence::after(Fence::new(self.counter), request.proposal);
+        let fence = fence.map_err(|error| error.with_key(&request.key))?;
+        self.counter = fence.get();
         Ok(fence)
     }
 
