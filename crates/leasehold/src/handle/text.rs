@@ -84,24 +84,27 @@ impl FromStr for Handle {
             };
             return Err(refused(rule));
         };
-        let damaged = || refused("damaged: a part is missing, or was changed");
         let bytes = from_hex(digits).ok_or_else(damaged)?;
         let (record, checksum) = bytes.split_last_chunk::<8>().ok_or_else(damaged)?;
         if fnv1a(record) != u64::from_be_bytes(*checksum) {
             return Err(damaged());
         }
-        let handle = read(record).ok_or_else(damaged)?;
-        if handle.owner.plausible_since().is_none() || handle.fence > Fence::MAX {
-            return Err(refused(
-                "of a machine whose clock was wrong: its date or its fence is after the year 2112",
-            ));
-        }
-        Ok(handle)
+        read(record)
     }
 }
 
 /// Reads a record whose checksum is right.
-pub(crate) fn read(record: &[u8]) -> Option<Handle> {
+pub(crate) fn read(record: &[u8]) -> Result<Handle, Error> {
+    let handle = fields(record).ok_or_else(damaged)?;
+    if handle.owner.plausible_since().is_none() || handle.fence > Fence::MAX {
+        return Err(refused(
+            "of a machine whose clock was wrong: its date or its fence is after the year 2112",
+        ));
+    }
+    Ok(handle)
+}
+
+fn fields(record: &[u8]) -> Option<Handle> {
     let (mode, record) = record.split_first()?;
     let mode = match *mode {
         EXCLUSIVE => Mode::Exclusive,
@@ -137,6 +140,10 @@ pub(crate) fn read(record: &[u8]) -> Option<Handle> {
         boot: BootId::from_bits(boot),
         locations: parts.map(str::to_owned).collect(),
     })
+}
+
+fn damaged() -> Error {
+    refused("damaged: a part is missing, or was changed")
 }
 
 fn refused(rule: &str) -> Error {
