@@ -276,7 +276,7 @@ impl Net {
     /// How long one member may take to answer a request about a lease of this TTL.
     pub(crate) fn limit_of(&self, ttl: Duration) -> Duration {
         if self.members.len() == 1 {
-            (ttl / 3).min(LockRequest::LIMIT_MAX)
+            LockRequest::limit_of(ttl)
         } else {
             (ttl / 20).clamp(Duration::from_millis(50), Duration::from_secs(1))
         }

@@ -232,7 +232,7 @@ impl Acquisition {
 pub(super) fn round_limit(net: &Net, lock_request: &LockRequest, failures: u32) -> Duration {
     match lock_request.is_queued() && net.members.len() > 1 {
         true => round_timeout(net.round_trip(), failures),
-        false => (lock_request.usable_ttl() / 3).min(LockRequest::LIMIT_MAX),
+        false => lock_request.limit(),
     }
 }
 

@@ -43,8 +43,13 @@ pub struct LockRequest {
 }
 
 impl LockRequest {
-    /// The longest time that an attempt may take, regardless of its TTL.
+    /// The longest time that a request may take that is about no lease, such as a look or a connection, and a call that
+    /// does not wait for the lock.
     pub const LIMIT_MAX: Duration = Duration::from_secs(2);
+
+    /// The longest time that a request about a lease may take, however long its TTL is. A server that answers within
+    /// seconds is slow, not silent.
+    pub const ANSWER_MAX: Duration = Duration::from_secs(10);
 
     /// Returns an exclusive request of `client` on `key` for `ttl`.
     pub fn new(
@@ -106,11 +111,18 @@ impl LockRequest {
         self.ttl.saturating_sub(self.delay)
     }
 
-    /// Returns how long the attempt may take: a third of the [usable TTL](Self::usable_ttl), at most
-    /// [`LockRequest::LIMIT_MAX`]. The client discards a later answer, because too little of the lease is left.
+    /// Returns how long one request about the lease may take: an attempt, a renewal, or a release. See
+    /// [`LockRequest::limit_of`].
     #[inline]
     pub fn limit(&self) -> Duration {
-        (self.usable_ttl() / 3).min(Self::LIMIT_MAX)
+        Self::limit_of(self.usable_ttl())
+    }
+
+    /// Returns how long one request about a lease of this [usable TTL](Self::usable_ttl) may take: a third of it, at most
+    /// [`LockRequest::ANSWER_MAX`]. The client discards a later grant, because too little of the lease is left.
+    #[inline]
+    pub fn limit_of(usable_ttl: Duration) -> Duration {
+        (usable_ttl / 3).min(Self::ANSWER_MAX)
     }
 
     /// The same request, tried again at `now`. A counter of fences may have been lost since the wait began.

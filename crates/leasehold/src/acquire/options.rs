@@ -20,14 +20,14 @@ pub(crate) struct LockOptions {
 impl LockOptions {
     pub(crate) const DEFAULT_TTL: Duration = Duration::from_secs(30);
 
-    /// Returns how long one request may take. Later, too little of the lease would be left.
-    pub(super) fn request_limit(&self) -> Duration {
-        (self.ttl / 3).min(LockRequest::LIMIT_MAX)
+    /// Returns how long a call that does not wait may take.
+    pub(super) fn call_limit(&self) -> Duration {
+        LockRequest::limit_of(self.ttl).min(LockRequest::LIMIT_MAX)
     }
 
-    /// Returns the error of an attempt that got no answer in time.
-    pub(super) fn too_late(&self, context: &ClientContext) -> Error {
-        let text = format!("no answer within {}", exact_span(self.request_limit()));
+    /// Returns the error of an attempt that got no answer within `limit`.
+    pub(super) fn too_late(context: &ClientContext, limit: Duration) -> Error {
+        let text = format!("no answer within {}", exact_span(limit));
         Error::new(ErrorKind::Unreachable, text)
             .with_store(context.store.to_string())
             .with_unknown_effect()

@@ -249,7 +249,7 @@ impl Renewer {
             .map(|held| held.request.usable_ttl())
             .min()
             .unwrap_or_default();
-        let limit = sent + (shortest / 3).min(LockRequest::LIMIT_MAX);
+        let limit = sent + LockRequest::limit_of(shortest);
         self.look_for_waiters(&ids, limit);
         let session = Arc::clone(&self.session);
         let clock = Arc::clone(&self.env.clock);

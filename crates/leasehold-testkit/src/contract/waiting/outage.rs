@@ -1,5 +1,7 @@
+use std::time::Duration;
+
 use leasehold::Client;
-use leasehold::store::{LockRequest, Report};
+use leasehold::store::{LockRequest, Report, Store as _};
 
 use super::observed::Observed;
 use crate::contract::fixture::{Fixture, LONG, TIMEOUT, now, until};
@@ -9,13 +11,17 @@ use crate::faults::NetworkFault;
 /// slow machine.
 const LIMITS_MAX: u32 = 5;
 
+/// Of the waiter. Its requests have a short limit.
+const TTL: Duration = Duration::from_secs(6);
+
 pub(crate) async fn w2_frozen_server_is_reported_and_survived(fixture: &Fixture) {
     let (holder, key) = (Client::new(fixture.open()), fixture.key());
     let held = holder.lock(&key).ttl(LONG).acquire().await;
     let held = held.expect("the lock");
     let store = Observed::new(fixture.harness.open());
+    let ttl = TTL.max(store.terms().ttl_min);
     let (reports, waiter) = (store.reports(), Client::new(store));
-    let waiting = waiter.lock(&key).ttl(LONG).wait(TIMEOUT * 2).acquire();
+    let waiting = waiter.lock(&key).ttl(ttl).wait(TIMEOUT * 2).acquire();
     let outage = async {
         let is_busy = async || matches!(reports.last(), Some(Report::Busy(_)));
         until(fixture, "a report that it is busy", is_busy).await;
@@ -30,7 +36,7 @@ pub(crate) async fn w2_frozen_server_is_reported_and_survived(fixture: &Fixture)
         took
     };
     let (guard, took) = futures_util::join!(waiting, outage);
-    let most = LockRequest::LIMIT_MAX * LIMITS_MAX;
+    let most = LockRequest::limit_of(ttl) * LIMITS_MAX;
     assert!(took < most, "reported after {took:?}, not within {most:?}");
     guard
         .expect("granted after the outage")

@@ -92,6 +92,22 @@ async fn renewed_deadline_counts_from_sending() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn slow_answers_lose_no_lock() {
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").ttl(TTL).acquire().await.unwrap();
+    fixture.store.set(Fault::Slow(Duration::from_millis(2_500)));
+    for _ in 0..2 {
+        let deadline = guard.deadline();
+        let moved = guard.deadline_moved(deadline).await;
+        assert!(moved > deadline, "{moved:?}");
+    }
+    fixture.pass(TTL).await;
+    assert!(guard.is_valid());
+    let other = fixture.client.lock("y").ttl(TTL).acquire().await;
+    assert!(other.is_ok(), "{other:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn frozen_store_loses_the_guard_at_its_deadline() {
     let fixture = Fixture::new();
     let guard = fixture.client.lock("x").acquire().await.unwrap();
