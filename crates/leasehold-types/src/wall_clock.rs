@@ -18,7 +18,7 @@ impl WallTime {
     }
 
     /// Checks the reading of a client's wall clock before anything is derived from it. `server` is the reading of the
-    /// server's clock, if the server tells it.
+    /// server's clock, if the server reports it.
     ///
     /// # Errors
     ///

@@ -51,7 +51,7 @@ fn close_waits_for_no_idle_runtime() {
     assert!(busy.unwrap().is_none());
     let closed = other.block_on(async {
         let end = SystemClock.now() + LONG / 3;
-        within(&SystemClock, end, client.close()).await
+        within(&SystemClock, end, client.close(LONG)).await
     });
     assert!(closed.is_some());
     other.block_on(guard.release()).unwrap();

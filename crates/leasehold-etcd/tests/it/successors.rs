@@ -37,7 +37,7 @@ async fn release_grants_the_waiter_of_the_same_client() {
     let written = revision(&server) - before;
     assert!(written < 3 * HAND_OVERS, "{written} writes");
     guard.release().await.unwrap();
-    assert!(client.close().await.is_ok());
+    assert!(client.close(crate::LONG).await.is_ok());
     assert!(
         server
             .etcdctl(&["get", "job/", "--prefix", "--keys-only"])

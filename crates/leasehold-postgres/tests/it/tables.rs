@@ -76,7 +76,7 @@ async fn queue_is_read_by_its_index() {
         guard = waiting.await.expect("a task").expect("the lock");
     }
     guard.release().await.expect("a release");
-    client.close().await.expect("all is released");
+    client.close(LONG).await.expect("all is released");
     // A session reports its reads within ten seconds. The server has read the empty table once for each index.
     let reads = format!(
         "select seq_scan from pg_stat_user_tables where relname = 'waiter' and idx_scan >= {HAND_OVERS};"

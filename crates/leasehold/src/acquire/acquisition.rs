@@ -107,9 +107,14 @@ impl Acquisition {
                     }
                     Err(AcquireError::Failed(error)) => error,
                 },
-                // The attempt may have taken effect a moment ago. It is released now.
+                // The attempt may have taken effect a moment ago. It is released now. A store that answered before
+                // confirms that soon.
                 None => {
+                    let answers = matches!(progress.last(), Some(Report::Busy(_)));
                     let answer = self.give_up(&progress, now);
+                    if answers && attempt.cancel().await {
+                        return (answer, now);
+                    }
                     return (answer.map_err(Error::with_unknown_effect), now);
                 }
             };
@@ -158,7 +163,7 @@ impl Acquisition {
             }
             WaitPolicy::OneAttempt | WaitPolicy::Wait(Some(_)) => {
                 let expires = context.guarantees.expiry != Expiry::WithProcess;
-                expires.then(|| self.began + self.options.request_limit())
+                expires.then(|| self.began + self.options.call_limit())
             }
         }
     }
@@ -196,7 +201,10 @@ impl Acquisition {
                     .with_unknown_effect();
                 Err(error.with_key(&self.key))
             }
-            (None, _) => Err(self.options.too_late(self.context()).with_key(&self.key)),
+            (None, _) => {
+                let error = LockOptions::too_late(self.context(), self.options.call_limit());
+                Err(error.with_key(&self.key))
+            }
         }
     }
 }

@@ -1,3 +1,4 @@
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,9 @@ pub(super) struct Attempt<'a> {
     /// How it ended, and whether the store may have something of it. `None` while it is under way.
     end: Option<(AttemptEnd, MayHave)>,
 }
+
+/// How long a call that gives up waits for the release of its attempt.
+const CANCEL_MAX: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MayHave {
@@ -80,13 +84,40 @@ impl<'a> Attempt<'a> {
         let is_late = grant.term.ttl.is_some() && age >= self.usable_ttl(&grant) / 3;
         if is_late {
             self.end = Some((AttemptEnd::Unknown, MayHave::Lease));
-            return Err(AcquireError::Failed(
-                self.options.too_late(&self.client.context),
-            ));
+            let error = LockOptions::too_late(&self.client.context, self.request.limit());
+            return Err(AcquireError::Failed(error));
         }
         self.client.context.answered();
         self.end = Some((AttemptEnd::Granted, MayHave::Nothing));
         Ok(self.guard(&grant))
+    }
+
+    /// Releases what the attempt has or may have. Returns whether the store confirmed this within [`CANCEL_MAX`].
+    /// Otherwise the release goes on in the background.
+    pub(super) async fn cancel(mut self) -> bool {
+        self.end = Some((AttemptEnd::CutOff, MayHave::Nothing));
+        let Ok(releasing) = self.client.run(self.release()) else {
+            return false;
+        };
+        let over = self.client.sleep_until(self.client.now() + CANCEL_MAX);
+        tokio::select! {
+            biased;
+            confirmed = releasing => confirmed,
+            () = over => false,
+        }
+    }
+
+    /// Returns whether the store confirmed the release.
+    fn release(&self) -> impl Future<Output = bool> + Send + 'static {
+        let (context, request) = (Arc::clone(&self.client.context), Arc::clone(&self.request));
+        async move {
+            let outcome = context.session.release(&request).await;
+            tracing::debug!(key = %request.key, ?outcome, "freed an attempt that was not used");
+            if outcome.is_err() {
+                context.leave_unconfirmed(&request);
+            }
+            outcome.is_ok()
+        }
     }
 
     /// Returns the TTL that the guard counts with. A server whose leases end with a session may have granted less than the
@@ -134,10 +165,9 @@ impl Drop for Attempt<'_> {
         };
         client.context.metrics.attempted(end);
         if may_have == MayHave::Lease {
-            let (context, request) = (Arc::clone(&client.context), Arc::clone(&self.request));
+            let release = self.release();
             client.clean_up(async move {
-                let outcome = context.session.release(&request).await;
-                tracing::debug!(key = %request.key, ?outcome, "freed an attempt that was not used");
+                release.await;
             });
         }
     }

@@ -158,14 +158,13 @@ impl Client {
         fn release(&self, handle: &Handle) -> ReleaseOutcome;
     }
 
-    /// Waits until the releases and cancelled attempts in progress are finished, for at most `limit`.
-    /// Returns whether they are.
+    /// Waits until the store confirmed the releases of this client, for at most `limit`.
     ///
     /// # Errors
     ///
     /// Those of [`crate::Client::close`].
-    pub fn close(self, limit: Duration) -> Result<bool, Error> {
-        block_on(self.0.close_within(limit))
+    pub fn close(self, limit: Duration) -> Result<(), Error> {
+        block_on(self.0.close(limit))
     }
 
     /// Returns what happens to the locks of this client from now on, as [`crate::Client::events`] does.

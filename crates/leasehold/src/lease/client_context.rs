@@ -1,18 +1,20 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 use tracing::Span;
 
+use super::unconfirmed_releases::UnconfirmedReleases;
 use crate::env::Env;
-use crate::env::clock::BootInstant;
+use crate::env::clock::{self, BootInstant};
 use crate::store::{
-    Admin, Guarantees, Inspection, LeaseTerms, Records, Session, SessionContext, Store,
+    Admin, Guarantees, Inspection, LeaseTerms, LockRequest, Records, Session, SessionContext, Store,
 };
 use crate::telemetry::{ClientMetrics, ReleaseEnd, spans};
-use crate::types::{ClientInfo, Error, ErrorKind};
+use crate::types::{ClientInfo, Error, ErrorKind, exact_span};
 
 /// The state that a client's background tasks work with. Unlike the client's core, it does not keep the
 /// client alive: the client's thread finishes the tasks after the client is dropped.
@@ -30,6 +32,7 @@ pub(crate) struct ClientContext {
     pub(super) renew_now: Arc<Notify>,
     /// Attempts, releases and clean-ups in progress.
     pub(crate) shutdown_tracker: TaskTracker,
+    unconfirmed: UnconfirmedReleases,
     /// Whether the store has ever decided an attempt of this client, or answered that it is not ready. If so, its
     /// address is right.
     was_answered: AtomicBool,
@@ -55,6 +58,7 @@ impl ClientContext {
             env,
             info,
             shutdown_tracker: TaskTracker::new(),
+            unconfirmed: UnconfirmedReleases::default(),
             was_answered: AtomicBool::new(false),
         }
     }
@@ -101,6 +105,34 @@ impl ClientContext {
     pub(crate) fn released(&self, end: ReleaseEnd, span: &Span) {
         self.metrics.released(end);
         spans::released(span, end);
+    }
+
+    /// Records that the store did not confirm the release of `request`.
+    pub(crate) fn leave_unconfirmed(&self, request: &LockRequest) {
+        let now = self.now();
+        self.unconfirmed.add(now + request.ttl, now);
+    }
+
+    /// Waits until all tasks in progress have ended, for at most `limit`. Fails if some have not, or if releases that may
+    /// still matter were not confirmed.
+    pub(crate) async fn flush_within(&self, limit: Duration) -> Result<(), Error> {
+        let clock = &*self.env.clock;
+        let finished = clock::within(clock, clock.now() + limit, self.finish()).await;
+        let in_progress = match finished {
+            Some(()) => 0,
+            None => self.shutdown_tracker.len().max(1),
+        };
+        let count = in_progress + self.unconfirmed.count(clock.now());
+        if count == 0 {
+            return Ok(());
+        }
+        let text = format!(
+            "the store did not confirm all releases within {}, but all except {count}: the locks of these may stay held until \
+             their TTL is over",
+            exact_span(limit)
+        );
+        let error = Error::new(ErrorKind::Unreachable, text).with_unknown_effect();
+        Err(error.with_store(self.store.to_string()))
     }
 
     /// Resolves once all tasks in progress have ended and the store has tried its remaining work.

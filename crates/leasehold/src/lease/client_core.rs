@@ -13,7 +13,7 @@ use super::held_lease::HeldLease;
 use super::new_leases::NewLeases;
 use super::renewer::{Renewer, RenewerCommand};
 use crate::env::BoxFuture;
-use crate::env::clock::{self, BootInstant};
+use crate::env::clock::BootInstant;
 use crate::runtime::background::{Background, Call, Process, Running};
 use crate::store::{LockRequest, ReleaseReply};
 use crate::telemetry::{HoldEnd, ReleaseEnd, spans};
@@ -122,21 +122,12 @@ impl ClientCore {
         Ok(())
     }
 
-    /// Waits until everything in progress has ended, for at most `limit`. Returns whether it has.
-    pub(crate) async fn flush(&self, limit: Option<Duration>) -> Result<bool, Error> {
+    /// Waits until everything in progress has ended, for at most `limit`. Fails if the store did not confirm all
+    /// releases.
+    pub(crate) async fn flush(&self, limit: Duration) -> Result<(), Error> {
         let context = Arc::clone(&self.context);
-        let flushing = async move {
-            let Some(limit) = limit else {
-                context.finish().await;
-                return true;
-            };
-            let clock = Arc::clone(&context.env.clock);
-            let end = clock.now() + limit;
-            clock::within(&*clock, end, context.finish())
-                .await
-                .is_some()
-        };
-        Ok(self.engine()?.background.run(flushing).await)
+        let flushing = async move { context.flush_within(limit).await };
+        self.engine()?.background.run(flushing).await
     }
 
     pub(crate) fn next_lease_id(&self) -> u64 {
@@ -233,12 +224,16 @@ impl ClientCore {
         }
         let now = self.now();
         let stays_closed = held_lease.stays_closed(now);
+        let was_valid = held_lease.lost_reason().is_none()
+            && held_lease.deadline().is_none_or(|deadline| now < deadline);
         held_lease.ended(HoldEnd::Released, now);
         let request = Arc::clone(held_lease.request());
         LockRelease {
             span: spans::release(&request.key),
             request,
             stays_closed,
+            was_valid,
+            is_repeated: false,
         }
     }
 }
@@ -248,6 +243,10 @@ struct LockRelease {
     request: Arc<LockRequest>,
     /// Whether the lock was lost and has a delay.
     stays_closed: bool,
+    /// Whether the lock was still held when its release began.
+    was_valid: bool,
+    /// Whether an earlier copy of the release may have been carried out.
+    is_repeated: bool,
     span: Span,
 }
 
@@ -281,7 +280,14 @@ impl LockRelease {
     }
 
     fn end(&self, context: &ClientContext, outcome: &Result<ReleaseReply, Error>) {
-        context.released(ReleaseEnd::of(outcome), &self.span);
+        let end = match self.was_valid && self.is_repeated {
+            true => ReleaseEnd::of_repeated(outcome),
+            false => ReleaseEnd::of(outcome),
+        };
+        context.released(end, &self.span);
+        if outcome.is_err() {
+            context.leave_unconfirmed(&self.request);
+        }
         let _entered = self.span.enter();
         tracing::debug!(key = %self.request.key, ?outcome, "release");
     }
@@ -296,9 +302,10 @@ struct UnfinishedRelease<'a> {
 
 impl Drop for UnfinishedRelease<'_> {
     fn drop(&mut self) {
-        let Some((release, tracked)) = self.release.take() else {
+        let Some((mut release, tracked)) = self.release.take() else {
             return;
         };
+        release.is_repeated = true;
         if self.client.is_forked() {
             std::mem::forget((release, tracked));
             return;

@@ -7,6 +7,7 @@ mod held_lease;
 mod new_leases;
 mod renewer;
 mod timers;
+mod unconfirmed_releases;
 mod validity;
 
 pub(crate) use client_context::ClientContext;

@@ -41,7 +41,7 @@ async fn everything(url: &str) -> Result<(), Error> {
     if let Some(permit) = semaphore.try_acquire().await? {
         permit.release().await?;
     }
-    locks.close().await
+    locks.close(Duration::from_secs(30)).await
 }
 
 #[tokio::test]

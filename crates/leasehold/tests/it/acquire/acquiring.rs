@@ -267,6 +267,6 @@ fn closing_a_client_frees_a_cancelled_attempt() {
         std::thread::yield_now();
     }
     drop(asking);
-    pollster::block_on(client.close()).unwrap();
+    pollster::block_on(client.close(Duration::from_secs(30))).unwrap();
     assert!(is_free());
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::ErrorKind;
+use leasehold::{Effect, ErrorKind};
 use leasehold_testkit::Fault;
 
 use crate::fixture::{Fixture, TTL};
@@ -18,6 +18,7 @@ async fn wait_ends_on_time_and_names_the_holder() {
         let lock = fixture.client.lock("x").wait(wait);
         let error = lock.acquire().await.unwrap_err();
         assert!(error.is_busy(), "{error}");
+        assert_eq!(error.effect(), Effect::None, "the attempt was released");
         let holder = fixture.client.id().to_string();
         assert!(error.to_string().contains(&holder), "{error}");
         assert_eq!(fixture.now().since(asked), wait);

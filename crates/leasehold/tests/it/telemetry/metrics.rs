@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use leasehold::store::background;
 use leasehold::telemetry::{
     ACQUIRE_WAIT, ATTEMPTS, CONTENDED, HELD, HOLD, HandOvers, MEMBERS, MemberGauges, RELEASES,
@@ -65,6 +66,18 @@ async fn shares_count_as_one_hold() {
     metered.fixture.settle().await;
     let expected = ["hold_seconds released 1", "releases_total released 1"];
     assert_eq!(metered.counts(&[HELD, HOLD, RELEASES]), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn repeated_release_counts_as_released() {
+    let metered = MeteredFixture::new();
+    let guard = metered.fixture.client.lock("x").acquire().await.unwrap();
+    metered.fixture.store.set(Fault::Slow(SECOND));
+    let released = guard.release().now_or_never();
+    assert!(released.is_none(), "dropped before its answer");
+    metered.fixture.pass(5 * SECOND).await;
+    let expected = ["releases_total released 1"];
+    assert_eq!(metered.counts(&[RELEASES]), expected);
 }
 
 pub(super) async fn contended() -> TestRecorder {
