@@ -48,7 +48,7 @@ async fn zookeeper_lock_survives_a_silent_member() {
             assert!(guard.is_valid(), "lost to one silent member of three");
         }
         guard.release().await.unwrap();
-        holder.close().await.unwrap();
+        holder.close(Duration::from_secs(30)).await.unwrap();
         silent.set(NetworkFault::None);
         silent.cut();
     }
