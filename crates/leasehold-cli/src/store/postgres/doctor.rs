@@ -37,6 +37,7 @@ fn judge(found: &Examination) -> Vec<Finding> {
         encryption(found),
         version(found),
         role(found),
+        encoding(found),
         schema(found),
     ];
     findings.extend(rights(found));
@@ -82,7 +83,26 @@ fn role(found: &Examination) -> Finding {
         let remedy = "use the address of the primary; a URL with several hosts finds it";
         return Finding::red("role", "a standby", why, remedy);
     }
+    if found.is_read_only {
+        let why = "sessions of this user may not write, so the server grants no locks";
+        let remedy = "use the server that accepts writes; or set default_transaction_read_only = off for the server, the database \
+                      or the user";
+        return Finding::red("role", "read-only", why, remedy);
+    }
     Finding::green("role", "primary")
+}
+
+fn encoding(found: &Examination) -> Finding {
+    if found.stores_all_names() {
+        return Finding::green("encoding", &found.encoding);
+    }
+    let why = "names and labels with characters that this encoding lacks are refused";
+    Finding::yellow(
+        "encoding",
+        &found.encoding,
+        why,
+        "use a database with the encoding UTF8",
+    )
 }
 
 fn schema(found: &Examination) -> Finding {

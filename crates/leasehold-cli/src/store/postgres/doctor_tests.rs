@@ -32,6 +32,8 @@ fn what_prevents_locks_is_red() {
         "version 14",
     );
     red(&judged(|it| it.is_standby = true), "role", "primary");
+    red(&judged(|it| it.is_standby = true), "role", "standby");
+    red(&judged(|it| it.is_read_only = true), "role", "read-only");
     red(
         &judged(|it| it.schema_version = None),
         "schema",
@@ -100,6 +102,11 @@ fn what_a_failover_or_a_network_may_spoil_is_yellow() {
         &judged(|it| it.clock_offset = 90_000_000),
         "clock",
         "1m 30s ahead",
+    );
+    yellow(
+        &judged(|it| it.encoding = "LATIN1".into()),
+        "encoding",
+        "UTF8",
     );
     let slow = vec![Duration::from_millis(300)];
     yellow(&judged(|it| it.round_trips = slow), "round_trip", "300");

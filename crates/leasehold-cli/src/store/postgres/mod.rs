@@ -37,8 +37,19 @@ impl Backend for PostgresStore {
     }
 
     fn prepare(&self) -> Result<Prepared, Failure> {
-        let done = runtime()?.block_on(self.init())?;
-        Ok(prepared(self, done))
+        let runtime = runtime()?;
+        let done = runtime.block_on(self.init())?;
+        let mut prepared = prepared(self, done);
+        // An error says nothing about the schema, which is there.
+        if let Ok(found) = runtime.block_on(Self::examine(self))
+            && !found.stores_all_names()
+        {
+            prepared.text += &format!(
+                "the database has the encoding {}, so names with characters that it lacks are refused\n",
+                found.encoding
+            );
+        }
+        Ok(prepared)
     }
 
     #[cfg(feature = "redis")]
