@@ -113,7 +113,7 @@ impl PostgresSession {
     /// Makes sure that a lease can be renewed, before anybody relies on it. If the server has no room for one more connection,
     /// that of the attempts renews, too.
     async fn prepare_renewals(&self, attempts: &Arc<Slot>, request: &LockRequest) {
-        let limit = request.limit().min(LockRequest::LIMIT_MAX) / 2;
+        let limit = request.limit().min(LockRequest::LIMIT_MAX) / 4;
         let is_prepared = self.0.leases.is_open()
             || locked(&self.0.spare)
                 .as_ref()
