@@ -82,7 +82,7 @@ impl Crowd {
                     }));
                 }
             }
-            while clients[0].waiters("job").await.unwrap().len() < tasks.len() {
+            while clients[0].waiters("job").await.map_or(0, |all| all.len()) < tasks.len() {
                 pause(Duration::from_millis(50)).await;
             }
         }
