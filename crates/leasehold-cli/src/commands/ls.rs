@@ -1,4 +1,5 @@
 use clap::Args;
+use leasehold::Error;
 use leasehold::clock::{Clock as _, SystemClock, WallTime};
 use leasehold::store::{ListedLock, LockListing, Pattern};
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ use crate::output::failure::Failure;
 use crate::output::locks::holder_text;
 use crate::output::locks::lock_table::{self, holding, is_agreed};
 use crate::output::locks::minority;
+use crate::output::message::Message;
 use crate::output::table;
 use crate::output::{self, Output};
 use crate::runtime::runtime;
@@ -38,7 +40,8 @@ pub(crate) struct LsArgs {
     /// `version` is 1; later versions may add fields, but change none. `store`, `store_source` (where the
     /// store was configured, null if nowhere), `pattern`; `members`, the number of servers of the store;
     /// `unanswered`, the servers that did not answer, each with `id` and `reason`; `majority`, whether enough servers
-    /// answered; `more`, whether --limit left out locks; `locks`, each with `lock`, `held` (whether
+    /// answered; `more`, whether --limit left out locks; `unreadable`, why locks could not be read, which are
+    /// therefore not listed; `locks`, each with `lock`, `held` (whether
     /// a majority names one holder), `agreed` (whether all servers that answered name the same) and
     /// `holders`, as in `status`, each with `members`, the number of servers that name it.
     #[arg(long)]
@@ -77,12 +80,14 @@ pub(crate) fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode, Failure> {
     store.print_on_terminal(output);
     let client = store.watcher();
     let mut code = ExitCode::SUCCESS;
+    let mut unreadable = Vec::new();
     let showing = args.watch.show(async || {
         let listing = client.list_locks(&args.pattern, args.limit).await?;
         code = match listing.has_majority() {
             true => ExitCode::SUCCESS,
             false => ExitCode::UNREACHABLE,
         };
+        unreadable.clone_from(&listing.unreadable);
         Ok(match args.json {
             true => {
                 let mut object = object(&listing, &args.pattern, &client.to_string());
@@ -93,6 +98,10 @@ pub(crate) fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode, Failure> {
         })
     });
     runtime()?.block_on(showing)?;
+    for error in &unreadable {
+        let text = format!("{}; its lock is not listed", error.reason());
+        output.print_message(&Message::Warning(&text));
+    }
     Ok(code)
 }
 
@@ -141,6 +150,7 @@ fn object(listing: &LockListing, pattern: &Pattern, store: &str) -> Value {
         "unanswered": minority::unanswered(listing),
         "majority": listing.has_majority(),
         "more": listing.more,
+        "unreadable": listing.unreadable.iter().map(Error::reason).collect::<Vec<_>>(),
         "locks": listing.locks.iter().map(lock).collect::<Vec<_>>(),
     })
 }
@@ -150,8 +160,8 @@ mod tests {
     use super::*;
     use crate::output::locks::lock_table::tests::list_locks;
     use clap::Parser;
+    use leasehold::ErrorKind;
     use leasehold::store::{MemberFailure, MemberId};
-    use leasehold::{Error, ErrorKind};
 
     #[derive(Parser)]
     struct Line {
