@@ -5,16 +5,18 @@
 //! does not kill the guardian, which must wait for the end of that group; nor does `kill -9 %job`,
 //! which goes to the group of the wrapper.
 //!
-//! It needs no store. The wrapper sends it each new deadline. It ends the group of CMD and all other
+//! The wrapper sends it each new deadline. It ends the group of CMD and all other
 //! descendants early enough that they are gone at the deadline; at once if the wrapper reports that the
 //! lock is lost, or if the pipe closes because the wrapper is gone. For lock files it keeps the
-//! descriptors open, so that the kernel releases the locks only after all guarded processes are gone.
+//! descriptors open, so that the kernel releases the locks only after all guarded processes are gone. It releases leases
+//! itself if the wrapper was killed and no guarded process is left; otherwise it needs no store.
 
 pub(crate) mod args;
 mod command;
 mod control_pipe;
 mod forwarding;
 pub(crate) mod protocol;
+pub(crate) mod release_order;
 mod termination;
 
 use std::fs::File;
@@ -33,11 +35,12 @@ use crate::guardian::args::GuardianArgs;
 use crate::guardian::control_pipe::ControlPipe;
 use crate::guardian::forwarding::Forwarding;
 use crate::guardian::protocol::{ControlMessage, Report};
+use crate::guardian::release_order::ReleaseOrder;
 use crate::guardian::termination::{Action, Termination};
 use crate::output::exit_code::ExitCode;
 use crate::process::tree::ProcessTree;
 use crate::runtime::signals::PASSED_ON;
-use crate::system::{SignalQueue, adopt_orphans, children, raw, reap_orphans};
+use crate::system::{SignalQueue, adopt_orphans, children, has_children, raw, reap_orphans};
 
 /// Guards one command from its start to its end.
 pub(crate) fn guard(args: &GuardianArgs) -> ExitCode {
@@ -94,6 +97,7 @@ fn start(args: &GuardianArgs) -> io::Result<Option<Guardian>> {
         forwarding: Forwarding::default(),
         lost: false,
         stop: Stop::None,
+        release_order: None,
         _locks: locks,
     };
     guardian.report(Report::Started(pid.as_raw()));
@@ -114,6 +118,7 @@ struct Guardian {
     /// The lock is lost, or the wrapper is gone.
     lost: bool,
     stop: Stop,
+    release_order: Option<ReleaseOrder>,
     _locks: Vec<OwnedFd>,
 }
 
@@ -132,7 +137,11 @@ enum Stop {
 impl Guardian {
     fn watch_to_the_end(&mut self) -> ExitCode {
         match self.watch().and_then(|status| self.say_goodbye(status)) {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(()) => {
+                // The locks stay until their leases end if this fails.
+                let _ = self.release_for_the_wrapper();
+                ExitCode::SUCCESS
+            }
             Err(_) => {
                 // It can no longer watch, so no guarded process may be left.
                 let _ = self.process_tree.signal(Signal::SIGKILL);
@@ -174,6 +183,22 @@ impl Guardian {
             }
             self.notice_stops()?;
         }
+    }
+
+    /// Releases the locks of a wrapper that was killed, if no process of the command can be left.
+    fn release_for_the_wrapper(&mut self) -> io::Result<()> {
+        let is_killed = !self.control.is_open() && self.termination.has_begun();
+        let Some(order) = self.release_order.take().filter(|_| is_killed) else {
+            return Ok(());
+        };
+        // The table of processes may miss one that is being forked. But every process of the command descends from a child
+        // of this process, which adopts orphans. It does so only on Linux.
+        reap_orphans(None)?;
+        if cfg!(target_os = "linux") && !has_children()? {
+            let released = order.carry_out();
+            released.map_err(|failure| io::Error::other(failure.to_string()))?;
+        }
+        Ok(())
     }
 
     /// Reports the end to the wrapper, and wakes it if it is stopped.
@@ -258,6 +283,7 @@ impl Guardian {
 
     fn handle(&mut self, message: ControlMessage) {
         match message {
+            ControlMessage::Release(order) => self.release_order = Some(order),
             ControlMessage::Deadline(deadline) => self.termination.deadline_moved(deadline),
             ControlMessage::Lost => self.lost = true,
             ControlMessage::Continue => {

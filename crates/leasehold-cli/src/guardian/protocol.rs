@@ -8,9 +8,13 @@ use std::str::FromStr;
 
 use leasehold::clock::BootInstant;
 
+use crate::guardian::release_order::ReleaseOrder;
+
 /// From the wrapper to the guardian. The end of the pipe is the last message: the wrapper is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ControlMessage {
+    /// Release these locks if the wrapper is killed. It comes first.
+    Release(ReleaseOrder),
     /// The lease now ends at this deadline; `None`: it has no end.
     Deadline(Option<BootInstant>),
     /// The lock is lost: end the processes.
@@ -46,6 +50,7 @@ pub(crate) struct Unintelligible;
 impl fmt::Display for ControlMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Release(order) => write!(f, "release {}", order.to_line()),
             Self::Deadline(Some(deadline)) => write!(f, "deadline {}", deadline.as_nanos()),
             Self::Deadline(None) => f.write_str("no-deadline"),
             Self::Lost => f.write_str("lost"),
@@ -60,6 +65,10 @@ impl FromStr for ControlMessage {
 
     fn from_str(line: &str) -> Result<Self, Unintelligible> {
         match words(line) {
+            ("release", Some(order)) => {
+                let order = ReleaseOrder::from_line(order).ok_or(Unintelligible)?;
+                Ok(Self::Release(order))
+            }
             ("deadline", Some(nanos)) => {
                 number(nanos).map(|nanos| Self::Deadline(Some(BootInstant::from_nanos(nanos))))
             }
@@ -120,7 +129,14 @@ mod tests {
 
     #[test]
     fn every_message_survives_its_text_form() {
+        let order = |password: Option<&str>| ReleaseOrder {
+            urls: vec!["redis://a b/\n".into(), "redis://c".into()],
+            password: password.map(str::to_owned),
+            handles: vec!["lh1_00".into()],
+        };
         for message in [
+            ControlMessage::Release(order(None)),
+            ControlMessage::Release(order(Some("p w"))),
             ControlMessage::Deadline(Some(BootInstant::from_nanos(u64::MAX))),
             ControlMessage::Deadline(None),
             ControlMessage::Lost,

@@ -21,6 +21,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) store: OpenStore,
     pub(crate) client: OwnClient,
     pub(crate) outer_runs: OuterRuns,
+    /// Whether the locks stay held after the command, by a handle.
+    pub(crate) keeps_locks: bool,
 }
 
 impl<'a> RunContext<'a> {
@@ -44,6 +46,7 @@ impl<'a> RunContext<'a> {
             output,
             outer_runs: OuterRuns::of_this_process(),
             client: store.holder(lock_options),
+            keeps_locks: false,
             store,
         };
         Ok((context, blocked))

@@ -53,6 +53,17 @@ impl HeldLocks {
         guards.into_iter().flatten()
     }
 
+    /// The texts of the handles of the locks that this run took. Empty if locks end with their process.
+    pub(crate) fn handles(&self) -> Vec<String> {
+        match self {
+            Self::Own(guards) => {
+                let handles = guards.guards().map(Guard::handle);
+                handles.flatten().map(|handle| handle.reveal()).collect()
+            }
+            Self::Borrowed(_) => Vec::new(),
+        }
+    }
+
     /// The instant at which the command must be gone; `None` if there is none, or if the outer run
     /// watches it.
     pub(crate) fn deadline(&self) -> Option<BootInstant> {

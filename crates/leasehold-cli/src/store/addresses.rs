@@ -21,7 +21,7 @@ pub(crate) enum Choice {
 }
 
 /// The addresses of a store.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Addresses {
     pub(crate) urls: Vec<String>,
     /// Their source, for error messages.

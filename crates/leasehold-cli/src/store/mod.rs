@@ -32,7 +32,7 @@ use crate::output::Output;
 use crate::output::failure::Failure;
 use crate::output::message::Message;
 use crate::process::user;
-use crate::store::addresses::Choice;
+use crate::store::addresses::{Addresses, Choice};
 use crate::store::backend::{Backend, Opened};
 use crate::store::client::OwnClient;
 
@@ -50,6 +50,8 @@ pub(crate) struct OpenStore {
     /// Whether others must not see the commands of its holders.
     no_command: bool,
     copies: usize,
+    /// `None` for the files of this machine and user.
+    addresses: Option<Addresses>,
 }
 
 impl OpenStore {
@@ -67,13 +69,23 @@ impl OpenStore {
             Choice::Unsaid => (None, false),
             Choice::Stores(addresses) => (Some(addresses.source.clone()), addresses.no_command),
         };
+        let addresses = match choice {
+            Choice::Stores(addresses) => Some(addresses.clone()),
+            Choice::Local | Choice::Unsaid => None,
+        };
         Ok(Self {
             location: locations.join("; "),
             copies: backend.copies(),
             opened,
             source,
             no_command,
+            addresses,
         })
+    }
+
+    /// Returns the addresses of the store, with their credentials.
+    pub(crate) fn addresses(&self) -> Option<&Addresses> {
+        self.addresses.as_ref()
     }
 
     /// Prints a notice if the store is the default.
@@ -173,7 +185,6 @@ impl OpenStore {
 mod tests {
     use super::*;
     use crate::output::exit_code::ExitCode;
-    use crate::store::addresses::Addresses;
 
     fn open(urls: &[&str]) -> Result<OpenStore, Failure> {
         OpenStore::open(&Choice::Stores(Addresses {

@@ -1,5 +1,5 @@
 use std::ffi::OsString;
-use std::io::{self, pipe};
+use std::io::{self, Write as _, pipe};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
@@ -14,6 +14,7 @@ use tokio::net::unix::pipe as tokio_pipe;
 use crate::config;
 use crate::guardian::args::GUARDIAN;
 use crate::guardian::protocol::{ControlMessage, Report};
+use crate::guardian::release_order::ReleaseOrder;
 use crate::locks::outer_runs::{self, OuterRuns};
 use crate::system::own_program;
 
@@ -43,6 +44,8 @@ pub(crate) struct SupervisorConfig<'a> {
     pub(crate) margin: Duration,
     /// The descriptors that hold the locks.
     pub(crate) locks: Vec<OwnedFd>,
+    /// How to release the locks if this process is killed.
+    pub(crate) release_order: Option<ReleaseOrder>,
     pub(crate) nested_in: Option<Pid>,
     pub(crate) outer_lock: String,
     pub(crate) foreground: bool,
@@ -53,7 +56,14 @@ pub(crate) struct SupervisorConfig<'a> {
 impl GuardianProcess {
     /// Starts the guardian, which starts the command. Must be called inside a tokio runtime.
     pub(crate) fn start(config: SupervisorConfig<'_>) -> io::Result<Self> {
-        let (control_reader, control_writer) = pipe()?;
+        let (control_reader, mut control_writer) = pipe()?;
+        if let Some(order) = config.release_order {
+            let line = format!("{}\n", ControlMessage::Release(order));
+            // The guardian does not read yet. Without an order, the leases end by themselves.
+            if line.len() <= PIPE_ROOM {
+                control_writer.write_all(line.as_bytes())?;
+            }
+        }
         let (report_reader, report_writer) = pipe()?;
         let mut guardian = Command::new(own_program()?);
         guardian
@@ -114,6 +124,9 @@ impl GuardianProcess {
         line.parse().ok()
     }
 }
+
+/// Less than what fits into a new pipe.
+const PIPE_ROOM: usize = 32 * 1024;
 
 /// Leaves `fd` open in processes started from now on, and returns its number.
 fn pass_on(fd: &(impl AsFd + AsRawFd)) -> io::Result<i32> {

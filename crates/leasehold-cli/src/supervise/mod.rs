@@ -16,6 +16,7 @@ use leasehold::store::Expiry;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use crate::guardian::release_order::ReleaseOrder;
 use crate::locks::context::RunContext;
 use crate::locks::held_locks::HeldLocks;
 use crate::options::command_spec::CommandSpec;
@@ -49,6 +50,7 @@ impl RunContext<'_> {
                 .owners()
                 .filter_map(|owner| self.store.descriptor(owner))
                 .collect(),
+            release_order: self.release_order(command, &hold),
             outer_lock: self.outer_runs.with(hold.taken(self.store.location())),
             members: self.store.members(),
             outer: self.outer_runs.guardian_of_this_group(),
@@ -75,6 +77,21 @@ impl RunContext<'_> {
             self.print_who_broke(lock, fences.get(lock)).await;
         }
         Ok(end)
+    }
+
+    /// How the guardian releases the locks if this process is killed. `None` if they must outlast the command: with
+    /// --handle-file, with --min-hold, or with a lock delay, because late writes of the command may still arrive.
+    fn release_order(&self, command: &CommandSpec, hold: &HeldLocks) -> Option<ReleaseOrder> {
+        let outlasts = self.keeps_locks
+            || command.min_hold.is_some()
+            || self.lock_options.lock_delay.is_some();
+        let addresses = self.store.addresses().filter(|_| !outlasts)?;
+        Some(ReleaseOrder {
+            urls: addresses.urls.clone(),
+            password: addresses.password.clone(),
+            handles: hold.handles(),
+        })
+        .filter(|order| !order.handles.is_empty())
     }
 
     /// Prints that the store released the locks, which were held since `began`.

@@ -11,6 +11,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use crate::guardian::protocol::{ControlMessage, Report};
+use crate::guardian::release_order::ReleaseOrder;
 use crate::locks::held_locks::HeldLocks;
 use crate::locks::lost_lock::LostLock;
 use crate::locks::min_hold::MinHold;
@@ -41,6 +42,8 @@ pub(crate) struct Job<'a> {
     pub(crate) members: String,
     /// The descriptors that hold the locks, for lock files.
     pub(crate) descriptors: Vec<OwnedFd>,
+    /// How the guardian releases the locks if this process is killed.
+    pub(crate) release_order: Option<ReleaseOrder>,
     /// The locks that are held around the command, including those of this run.
     pub(crate) outer_lock: String,
     /// The guardian of the process group, if the run is nested.
@@ -155,6 +158,7 @@ impl<'a> Wrapper<'a> {
             grace: command.grace,
             margin: command.margin,
             locks: job.descriptors,
+            release_order: job.release_order,
             nested_in: job.outer,
             outer_lock: job.outer_lock,
             output: job.output,

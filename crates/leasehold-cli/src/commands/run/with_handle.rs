@@ -34,8 +34,9 @@ pub(crate) fn run_with_handle(
         ..LockOptions::alone(handle.key().as_str(), handle.ttl())
     };
     let command = args.command_spec(&lock_options)?;
-    let (context, blocked) = RunContext::open(&lock_options, &args.lock.store, output)?;
+    let (mut context, blocked) = RunContext::open(&lock_options, &args.lock.store, output)?;
     context.store.require_leases("run --handle-file")?;
+    context.keeps_locks = true;
     // Before the command, because a new handle that cannot be written would be lost.
     let file = HandleFile::prepare(path)?;
     let end = runtime()?.block_on(async {

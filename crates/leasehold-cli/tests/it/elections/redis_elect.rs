@@ -55,6 +55,24 @@ fn stopped_and_continued(sandbox: &Sandbox) {
     drop(first);
 }
 
+/// The lease of the first leader would last for ten minutes.
+#[test]
+fn killed_leader_is_followed_at_once() {
+    let (sandbox, _server) = Sandbox::on_redis();
+    let lead = |who: &str| {
+        let line = format!("elect --ttl 10m --grace 200ms --value {who} x");
+        sandbox.start(&sh(&line, &LEAD.replace("$0", who)))
+    };
+    let first = lead("a");
+    until_led(&sandbox, 1);
+    let second = lead("b");
+    second.says("waiting for lock");
+    first.signal(Signal::SIGKILL);
+    until_led(&sandbox, 2);
+    assert_eq!(leader(&sandbox), "b");
+    assert_eq!(sandbox.lines_in("overlaps"), [""; 0]);
+}
+
 #[test]
 fn stopped_leader_is_followed() {
     on_one_and_five(|sandbox, servers| {

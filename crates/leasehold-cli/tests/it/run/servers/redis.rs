@@ -1,3 +1,4 @@
+use std::fs;
 use std::time::Duration;
 
 use leasehold::clock::{BootInstant, Clock as _, SystemClock};
@@ -5,7 +6,7 @@ use leasehold_testkit::servers::{RedisServer, RedisSet, until};
 use nix::sys::signal::Signal;
 
 use crate::support::harness::{Sandbox, id};
-use crate::support::processes::{until_gone, until_stopped};
+use crate::support::processes::{guardian_of, signal, until_gone, until_stopped};
 use crate::support::program::{Running, sh};
 
 /// A command with a child; neither ends on SIGTERM, and the child notes the time since boot again
@@ -123,6 +124,66 @@ fn lock_of_killed_wrapper_is_free_within_ttl() {
     holder.signal(Signal::SIGKILL);
     assert_gone_before(&sandbox, latest_deadline(), processes);
     sandbox.run("run -w 25s x true").succeeds();
+}
+
+/// Its lease would last for ten minutes.
+#[test]
+fn guardian_releases_for_a_killed_wrapper() {
+    let (sandbox, _server) = Sandbox::on_redis();
+    let (holder, processes) = stubborn(&sandbox, "10m --grace 300ms");
+    let guardian = guardian_of(processes[0]);
+    for visible in ["environ", "cmdline"] {
+        let text = fs::read(format!("/proc/{guardian}/{visible}")).unwrap();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        assert!(!text.contains("lh1_"), "others see a handle: {text}");
+    }
+    holder.signal(Signal::SIGKILL);
+    let next = sandbox.run(&sh("run -w 60s x", STILL_THERE)).succeeds();
+    assert_eq!(next.stdout, "");
+}
+
+/// Names the processes of the last holder that are still there.
+const STILL_THERE: &str = "
+for name in command child; do
+    if kill -0 $(cat $name) 2> /dev/null; then echo $name; fi
+done";
+
+#[test]
+fn lock_of_a_killed_guardian_stays_held() {
+    let (sandbox, _server) = Sandbox::on_redis();
+    let (holder, processes) = stubborn(&sandbox, "10m");
+    let guardian = guardian_of(processes[0]);
+    signal(guardian, Signal::SIGSTOP);
+    until_stopped(guardian);
+    holder.signal(Signal::SIGKILL);
+    signal(guardian, Signal::SIGKILL);
+    until_gone(guardian);
+    sandbox.run("run -n x true").fails(75, &[]);
+    signal(processes[1], Signal::SIGKILL);
+}
+
+#[test]
+fn lock_delay_outlasts_a_killed_wrapper() {
+    let (sandbox, _server) = Sandbox::on_redis();
+    let (holder, processes) = stubborn(&sandbox, "10m --grace 300ms --lock-delay 1s");
+    let guardian = guardian_of(processes[0]);
+    holder.signal(Signal::SIGKILL);
+    until_gone(guardian);
+    sandbox.run("run -n x true").fails(75, &[]);
+}
+
+#[test]
+fn lock_of_a_handle_outlasts_a_killed_wrapper() {
+    let (sandbox, _server) = Sandbox::on_redis();
+    let acquire = "acquire --ttl 10m --handle-file handle x";
+    sandbox.run(acquire).succeeds();
+    let line = "run --grace 300ms --handle-file handle";
+    let holder = sandbox.start(&sh(line, STUBBORN));
+    let guardian = guardian_of(sandbox.pid_in("command"));
+    holder.signal(Signal::SIGKILL);
+    until_gone(guardian);
+    sandbox.run("run -n x true").fails(75, &[]);
+    sandbox.run("release --handle-file handle").succeeds();
 }
 
 #[test]
