@@ -200,8 +200,8 @@ impl Session for RedisSession {
         })
     }
 
-    fn unconfirmed_releases(&self) -> usize {
-        self.opened().map_or(0, Driver::unconfirmed_releases)
+    fn unconfirmed_releases(&self) -> Option<usize> {
+        Some(self.opened().map_or(0, Driver::unconfirmed_releases))
     }
 
     fn inspection(&self) -> Option<&dyn Inspection> {

@@ -122,7 +122,9 @@ impl ClientContext {
             Some(()) => 0,
             None => self.shutdown_tracker.len().max(1),
         };
-        let count = in_progress + self.unconfirmed.count(clock.now());
+        let unconfirmed = self.session.unconfirmed_releases();
+        let unconfirmed = unconfirmed.unwrap_or_else(|| self.unconfirmed.count(clock.now()));
+        let count = in_progress + unconfirmed;
         if count == 0 {
             return Ok(());
         }

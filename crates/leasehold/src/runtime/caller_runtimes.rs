@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::runtime::{Handle, Id, RuntimeFlavor};
 
-use super::background::spawn_on;
+use super::background::{callers_runtime, spawn_on};
 use crate::env::{locked, platform};
 
 /// The runtimes of the callers of one client, and which of them run.
@@ -64,7 +64,7 @@ impl CallerRuntimes {
     }
 
     fn here(&self) -> Option<(Handle, Arc<Evidence>)> {
-        let runtime = Handle::try_current().ok()?;
+        let runtime = callers_runtime()?;
         let own = self.own.get()?;
         let id = runtime.id();
         if id == own.id() {

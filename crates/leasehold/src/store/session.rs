@@ -146,9 +146,10 @@ pub trait Session: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Returns how many leases may stay taken until they end, because the store could not confirm their release. A
-    /// client that ends reports it after [`flush`](Self::flush).
-    fn unconfirmed_releases(&self) -> usize {
-        0
+    /// client that ends reports it after [`flush`](Self::flush). `None` if the store does not count them; the client then
+    /// counts the releases that failed.
+    fn unconfirmed_releases(&self) -> Option<usize> {
+        None
     }
 
     /// Returns how to see holders, waiters and held locks; `None` if the store cannot show them.
