@@ -8,15 +8,16 @@ use super::{MemberAnswer, check_member, readmission, refuse};
 use crate::ballot::majority;
 
 /// Returns the first record of the new server of `id`, or `None` if it has one. The server has no vote for the
-/// longest TTL and a second.
+/// longest TTL and a second. `former` is what the server at the old address reports, if it answers.
 ///
 /// # Errors
 ///
-/// If the other members with a record of this quorum are no majority, or if the new server does not answer,
-/// holds a lock, or cannot be a member.
+/// If the other members with a record of this quorum are no majority, if the new server does not answer,
+/// holds a lock, or cannot be a member, or if the former one was replaced by another server before.
 pub fn replacement(
     set: &MemberSet,
     id: &MemberId,
+    former: Option<&MemberStatus>,
     answers: &[MemberAnswer],
     entropy: &dyn Entropy,
 ) -> Result<Option<MemberRecordEdit>, Error> {
@@ -47,7 +48,22 @@ pub fn replacement(
             key.as_str()
         ));
     }
+    let former = former.and_then(|former| former.member_record.as_ref());
+    let was_replaced = former.is_some_and(|record| record.set.ids == [alone(id)]);
+    if was_replaced && new.is_none_or(|new| new.member_record().is_none()) {
+        return refuse(format!(
+            "{0} was moved to another server before, and two servers under one id could grant the same lock, so \
+             nothing was written; use the list with that server. If that move was interrupted, run `leasehold members \
+             readmit {0}` with that list",
+            id.as_str()
+        ));
+    }
     readmission(set, id, answers, entropy)
+}
+
+/// The only member of the quorum of a server that was replaced.
+fn alone(id: &MemberId) -> MemberId {
+    MemberId::new(format!("{} (replaced)", id.as_str()))
 }
 
 /// Returns what to write to the server that `id` leaves, so that no client counts it any longer; `None` if its
@@ -65,11 +81,10 @@ pub fn retirement(
         generation,
         ..
     } = &record;
-    // A quorum of its own, which contains no member of this one.
-    let alone = MemberId::new(format!("{} (replaced)", id.as_str()));
     Some(MemberRecordEdit {
         expected: Some(record.epoch()),
-        set: MemberSet::new([alone], set.max_ttl, set.clock_tolerance),
+        // A quorum of its own, which contains no member of this one.
+        set: MemberSet::new([alone(id)], set.max_ttl, set.clock_tolerance),
         generation: generation + 1,
         run: run.clone(),
         durable: *durable,

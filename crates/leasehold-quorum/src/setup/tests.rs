@@ -374,7 +374,7 @@ fn readmission_refuses_strangers_silence_and_contradictions() {
 fn replacement_needs_a_majority_of_the_others() {
     let set = three();
     let replace = |answers: &[MemberAnswer]| {
-        replacement(&three(), &MemberId::new("a"), answers, &RandomEntropy)
+        replacement(&three(), &MemberId::new("a"), None, answers, &RandomEntropy)
     };
     let [b, c] = ["b", "c"].map(|id| member(id, &set, 2));
     let edit = replace(&[empty("a"), b.clone(), c.clone()]).unwrap();
@@ -385,6 +385,24 @@ fn replacement_needs_a_majority_of_the_others() {
     let error = replace(&[holding("a"), b.clone(), c.clone()]).unwrap_err();
     assert_says(&error, "the new server of a holds lock \"deploy\"");
     assert_eq!(replace(&[member("a", &set, 2), b, c]).unwrap(), None);
+}
+
+#[test]
+fn member_is_not_replaced_again_with_the_old_list() {
+    let (set, id) = (three(), MemberId::new("a"));
+    let mut former = member("a", &set, 2).status.unwrap();
+    let [b, c] = ["b", "c"].map(|id| member(id, &set, 2));
+    let replace = |former: &MemberStatus, new: MemberAnswer| {
+        let answers = [new, b.clone(), c.clone()];
+        replacement(&set, &id, Some(former), &answers, &RandomEntropy)
+    };
+    assert!(replace(&former, empty("a")).unwrap().is_some());
+    let retired = retirement(&set, &id, former.clone()).unwrap();
+    former.member_record.as_mut().unwrap().set = retired.set;
+    let error = replace(&former, empty("a")).unwrap_err();
+    assert_says(&error, "was moved to another server before");
+    // The same replacement may be repeated.
+    assert_eq!(replace(&former, member("a", &set, 2)).unwrap(), None);
 }
 
 #[test]

@@ -194,17 +194,18 @@ impl RedisStore {
     /// # Errors
     ///
     /// If the other members with a record of this quorum are no majority, if the new server does not answer,
-    /// holds a lock, is the former one, or cannot be a member, and if the former one does not answer and is not gone. In these
-    /// cases nothing is written.
+    /// holds a lock, is the former one, or cannot be a member, and if the former one does not answer and is not gone, or was
+    /// replaced by another server before. In these cases nothing is written.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the former server may have lost its vote. Call this again.
+    /// If the future is dropped, the former server may have lost its vote. Then call [`readmit`](Self::readmit).
     pub async fn replace(&self, former: &RedisMember, is_gone: bool) -> Result<(), Error> {
         let id = former.id();
         let (answers, status) = join(self.ask_all(), former.status()).await;
         let set = self.set_of(&answers);
-        let edit = setup::replacement(&set, id, &answers, &*self.env.entropy)?;
+        let edit =
+            setup::replacement(&set, id, status.as_ref().ok(), &answers, &*self.env.entropy)?;
         let new = answers.iter().find(|answer| answer.id == *id);
         if let (Ok(status), Some(Ok(new))) = (&status, new.map(|new| &new.status))
             && new.run == status.run

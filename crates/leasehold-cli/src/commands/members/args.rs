@@ -66,7 +66,7 @@ pub(crate) enum MembersChange {
     /// the new server must be empty. The old server loses its vote at once; the new one has a vote after
     /// max_ttl and a second. Then give the new list to all clients, in any order.
     ///
-    /// Until all clients have it, neither empty nor restart the old server, and start no other one at its
+    /// Give no client the new list before. Until all clients have it, neither empty nor restart the old server, and start no other one at its
     /// address. Clients with the old list would give it a vote again, and two clients could hold the same
     /// lock.
     Replace {
