@@ -1,16 +1,17 @@
 -- Takes a lock, or a place in its queue. One call is one attempt.
 --
--- p_waits: queue if the lock is busy. p_barges: go ahead of the queue, without a place. Returns one of
+-- p_waits: queue if the lock is busy. p_barges: go ahead of the queue, without a place. p_ticket: the ticket of the place that
+-- the owner had, which it gets again. Returns one of
 --   granted FENCE
---   busy HOLDER REMAINING POSITION   the owner that holds, and for how many microseconds; the position in the queue; or -
---   permits NUMBER                   the lock is in use with this other number of permits
+--   busy HOLDER REMAINING POSITION TICKET   the owner that holds, and for how many microseconds; the place in the queue; or -
+--   permits NUMBER                          the lock is in use with this other number of permits
 -- A text is cheaper than a row, which the server would keep in a table of its own.
 --
 -- In all functions, each operator, function and cast matches one of pg_catalog exactly. Otherwise the search path could offer a
 -- better match, which belongs to another user. A fixed search path for each function would cost more than the function itself.
 create or replace function leasehold.acquire(
     p_name text, p_owner text, p_client text, p_mode integer, p_ttl bigint, p_proposal bigint,
-    p_waits boolean, p_barges boolean
+    p_waits boolean, p_barges boolean, p_ticket bigint default null
 ) returns text language plpgsql as $$
 declare
     v_fence bigint;
@@ -26,13 +27,13 @@ begin
             return 'granted ' || v_fence::text;
         end if;
     end if;
-    return leasehold.acquire_other(p_name, p_owner, p_client, p_mode, p_ttl, p_proposal, p_waits, p_barges);
+    return leasehold.acquire_other(p_name, p_owner, p_client, p_mode, p_ttl, p_proposal, p_waits, p_barges, p_ticket);
 end $$;
 
 -- The same for a lock that is new, or held, or crowded.
 create or replace function leasehold.acquire_other(
     p_name text, p_owner text, p_client text, p_mode integer, p_ttl bigint, p_proposal bigint,
-    p_waits boolean, p_barges boolean
+    p_waits boolean, p_barges boolean, p_ticket bigint default null
 ) returns text language plpgsql as $$
 declare
     l leasehold.lock;
@@ -59,9 +60,9 @@ begin
             return 'granted ' || v_fence::text;
         end if;
     elsif (p_barges or not p_waits) and l.owner is not null and l.until > clock_timestamp() then
-        return 'busy ' || l.owner || ' ' || leasehold.micros(l.until)::text || ' -';
+        return 'busy ' || l.owner || ' ' || leasehold.micros(l.until)::text || ' - -';
     end if;
-    return leasehold.acquire_crowded(p_name, p_owner, p_client, p_mode, p_ttl, p_proposal, p_waits, p_barges);
+    return leasehold.acquire_crowded(p_name, p_owner, p_client, p_mode, p_ttl, p_proposal, p_waits, p_barges, p_ticket);
 end $$;
 
 -- Returns how long it is until then, in microseconds; 0 if that is over.
@@ -72,13 +73,14 @@ $$;
 -- The same for a lock that may have other holders, or waiters.
 create or replace function leasehold.acquire_crowded(
     p_name text, p_owner text, p_client text, p_mode integer, p_ttl bigint, p_proposal bigint,
-    p_waits boolean, p_barges boolean
+    p_waits boolean, p_barges boolean, p_ticket bigint default null
 ) returns text language plpgsql as $$
 declare
     l leasehold.lock;
     v_now timestamptz;
     v_fence bigint;
     v_ticket bigint;
+    v_heard timestamptz;
     v_held record;
     v_ahead record;
     v_holder text;
@@ -91,9 +93,11 @@ begin
             where e.name = p_name and e.owner = p_owner and e.until > clock_timestamp())
         then
             -- A late request of an owner that was released or broken.
-            return 'busy - - -';
+            return 'busy - - - -';
         end if;
-        select w.ticket into v_ticket from leasehold.waiter w where w.name = p_name and w.owner = p_owner;
+        select w.ticket, w.heard into v_ticket, v_heard from leasehold.waiter w
+        where w.name = p_name and w.owner = p_owner;
+        perform leasehold.keep_after_silence(v_heard);
     end if;
     if l.owner is not null and l.until > clock_timestamp() then
         v_fence := case when l.owner = p_owner then leasehold.granted_before(p_name, p_owner, p_ttl) end;
@@ -124,7 +128,8 @@ begin
             -- The lock itself is free for this mode. Who comes first?
             select count(*) as number, count(*) filter (where w.mode <> p_mode) as others into v_ahead
             from leasehold.waiter w
-            where w.name = p_name and w.owner <> p_owner and (v_ticket is null or w.ticket < v_ticket);
+            where w.name = p_name and w.owner <> p_owner
+                and (coalesce(v_ticket, p_ticket) is null or w.ticket < coalesce(v_ticket, p_ticket));
             if p_barges or v_ahead.number = 0 or (v_ahead.others = 0
                 and leasehold.admits(p_mode, v_held.number + v_ahead.number, p_mode))
             then
@@ -133,10 +138,13 @@ begin
         end if;
     end if;
     if p_waits and not p_barges then
-        v_position := leasehold.enqueue(l, p_owner, p_client, p_mode, p_ttl, p_proposal, v_ticket);
+        select * into v_ticket, v_position
+        from leasehold.enqueue(l, p_owner, p_client, p_mode, p_ttl, p_proposal, p_ticket, v_ticket);
     end if;
+    -- A crash of the server may undo what only changes the queue. The waiter then takes its place again.
+    perform set_config('synchronous_commit', 'off', true);
     return 'busy ' || coalesce(v_holder, '-') || ' ' || coalesce(leasehold.micros(v_until)::text, '-')
-        || ' ' || coalesce(v_position::text, '-');
+        || ' ' || coalesce(v_position::text, '-') || ' ' || coalesce(v_ticket::text, '-');
 end $$;
 
 -- Returns the fence of an owner that holds already: a release passed the lock to it, or the answer to its earlier attempt
@@ -227,28 +235,37 @@ begin
     return v_fence;
 end $$;
 
--- Takes or keeps a place in the queue. Returns its position, from 1.
+-- Takes or keeps a place in the queue. Returns its ticket, and its position from 1 to 1,000. `p_wanted` is the ticket that the owner had
+-- before its place was lost, and `p_ticket` that of the place that it has.
 create or replace function leasehold.enqueue(
-    l leasehold.lock, p_owner text, p_client text, p_mode integer, p_ttl bigint, p_proposal bigint, p_ticket bigint
-) returns bigint language plpgsql as $$
+    l leasehold.lock, p_owner text, p_client text, p_mode integer, p_ttl bigint, p_proposal bigint, p_wanted bigint,
+    inout p_ticket bigint, out p_position bigint
+) language plpgsql as $$
 declare
-    v_ticket bigint := p_ticket;
-    v_until timestamptz := clock_timestamp() + interval '4 seconds';
+    v_now timestamptz := clock_timestamp();
+    v_until timestamptz := v_now + interval '4 seconds';
 begin
-    if v_ticket is not null then
-        update leasehold.waiter w set until = v_until, proposal = p_proposal
-        where w.name = l.name and w.ticket = v_ticket;
+    if p_ticket is not null then
+        update leasehold.waiter w set until = v_until, heard = v_now, proposal = p_proposal
+        where w.name = l.name and w.ticket = p_ticket;
     else
-        select greatest((extract(epoch from clock_timestamp()) * 1000000::numeric)::bigint, max(w.ticket) + 1) into v_ticket
+        select greatest((extract(epoch from v_now) * 1000000::numeric)::bigint, max(w.ticket) + 1) into p_ticket
         from leasehold.waiter w where w.name = l.name;
-        insert into leasehold.waiter (name, ticket, owner, mode, client, ttl, proposal, until)
-        values (l.name, v_ticket, p_owner, p_mode, p_client, p_ttl, p_proposal, v_until);
+        if p_wanted < p_ticket
+            and not exists (select from leasehold.waiter w where w.name = l.name and w.ticket = p_wanted)
+        then
+            p_ticket := p_wanted;
+        end if;
+        insert into leasehold.waiter (name, ticket, owner, mode, client, ttl, proposal, until, heard)
+        values (l.name, p_ticket, p_owner, p_mode, p_client, p_ttl, p_proposal, v_until, v_now);
         if not l.crowded then
             update leasehold.lock x set crowded = true where x.name = l.name;
         end if;
     end if;
-    return (select count(*) from leasehold.waiter w
-        where w.name = l.name and w.ticket <= v_ticket and w.until > clock_timestamp());
+    -- A count of thousands would cost more than all the rest.
+    select count(*) into p_position from (
+        select from leasehold.waiter w
+        where w.name = l.name and w.ticket <= p_ticket and w.until > v_now limit 1000) w;
 end $$;
 
 -- Whether other tables have rows of this lock. In plpgsql, since the server plans a function in SQL anew for each call.

@@ -8,6 +8,7 @@ declare
     v_held record;
     w leasehold.waiter;
     v_differs boolean;
+    v_any_kept boolean;
     v_grants text := '';
 begin
     if l.owner is not null then
@@ -19,9 +20,14 @@ begin
     select count(*) as number, max(s.mode) as mode, coalesce(bool_or(s.until <= clock_timestamp()), false) as any_over
     into v_held from leasehold.sharer s where s.name = l.name;
     for w in select * from leasehold.waiter x where x.name = l.name order by x.ticket loop
-        if w.until <= clock_timestamp() then
-            delete from leasehold.waiter x where x.name = w.name and x.ticket = w.ticket;
-            continue;
+        if w.until <= clock_timestamp() and left(w.owner, 16) is distinct from p_client then
+            -- If no place is kept, the server may have been stopped, and the first waiter may ask in a moment.
+            v_any_kept := coalesce(v_any_kept, exists (
+                select from leasehold.waiter x where x.name = l.name and x.until > clock_timestamp()));
+            if v_any_kept or w.until < clock_timestamp() - interval '1 minute' then
+                delete from leasehold.waiter x where x.name = w.name and x.ticket = w.ticket;
+                continue;
+            end if;
         end if;
         if not leasehold.admits(w.mode, v_held.number, v_held.mode) then
             v_differs := w.mode > 0 and v_held.mode > 0 and w.mode <> v_held.mode;
@@ -49,11 +55,11 @@ end $$;
 -- Passes a lock to one waiter, with the fence in `l`. The row of the lock names it if it is exclusive.
 --
 -- A waiter of `p_client` has its whole lease from now on, and the answer grants it. A waiter of another client may be dead. The
--- server reserves the lock for it as long as it keeps its place, and notifies it, so that it asks.
+-- server reserves the lock for it for four seconds, and notifies it, so that it asks.
 create or replace function leasehold.pass_to(l leasehold.lock, w leasehold.waiter, p_client text)
 returns text language plpgsql as $$
 declare
-    v_until timestamptz := w.until;
+    v_until timestamptz := clock_timestamp() + interval '4 seconds';
     v_grant text := '';
 begin
     if left(w.owner, 16) = p_client then

@@ -26,8 +26,9 @@ pub fn postgres(bytes: &[u8]) {
     let _ = password_file::matched(text, ["h", "5432", "app", "ann"]);
     let _ = requests::answer(text, &lock_request());
     let _ = requests::released(text);
-    let (waits, owner): (_, Owner) = (Waits::default(), OWNER.parse().expect("an owner"));
-    let wait = waits.enter(owner);
+    let _ = requests::asks(text);
+    let (waits, request) = (Waits::new(), lock_request());
+    let wait = waits.enter(request.owner, &request.key);
     waits.wake(text);
     drop(wait);
     let _ = client_text::read_break(text);

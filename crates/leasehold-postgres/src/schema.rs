@@ -16,8 +16,9 @@ const MIGRATIONS: [&str; 2] = [
 ];
 
 /// The functions, which each version replaces.
-const FUNCTIONS: [&str; 8] = [
+const FUNCTIONS: [&str; 9] = [
     include_str!("../sql/acquire.sql"),
+    include_str!("../sql/places.sql"),
     include_str!("../sql/pass_on.sql"),
     include_str!("../sql/release.sql"),
     include_str!("../sql/renew.sql"),

@@ -136,7 +136,7 @@ pub(crate) fn is_row_in_use(error: &tokio_postgres::Error) -> bool {
     error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
 }
 
-/// The error for such a row.
+/// The error for the row of a lock that a transaction of its holder keeps.
 pub(crate) fn row_in_use() -> Error {
     let text = "a transaction that checked a fence of this lock is still open; the lock can change only afterwards";
     Error::new(ErrorKind::Unreachable, text)
@@ -145,6 +145,13 @@ pub(crate) fn row_in_use() -> Error {
 /// The error of a server that accepts no writes.
 pub(crate) fn read_only() -> Error {
     let text = "the server is a standby, or read-only; give the address of the primary";
+    Error::new(ErrorKind::Unreachable, text).with_not_ready()
+}
+
+/// The error of a request that waited too long for a row or a table. Nothing says which of them it was.
+fn locked() -> Error {
+    let text = "another transaction has locked what the lock needs: a table, as ALTER TABLE, VACUUM FULL and LOCK TABLE do, or \
+         a row, as one that checked a fence does; the lock can change only afterwards";
     Error::new(ErrorKind::Unreachable, text).with_not_ready()
 }
 
@@ -164,7 +171,7 @@ fn of_answer(answer: &DbError) -> Error {
     let (said, code) = (answer.message(), answer.code().code());
     match *answer.code() {
         SqlState::READ_ONLY_SQL_TRANSACTION => return read_only(),
-        SqlState::LOCK_NOT_AVAILABLE => return row_in_use(),
+        SqlState::LOCK_NOT_AVAILABLE => return locked(),
         // The driver sends what it sets at the start of a session. A pooler may refuse that.
         SqlState::PROTOCOL_VIOLATION if said.contains("startup parameter") => {
             return Error::new(

@@ -324,6 +324,7 @@ fn no_connection(limit: Duration) -> Error {
 
 /// The task of a connection. It ends with the connection, or when its client and its requests are gone.
 async fn drive(mut driver: Driver, closed: CancellationToken, waits: Option<Arc<Waits>>) {
+    let _listening = waits.as_ref().map(Waits::listening);
     let reading = async {
         while let Some(notification) = driver.next().await {
             if let Some(waits) = &waits {
@@ -338,8 +339,4 @@ async fn drive(mut driver: Driver, closed: CancellationToken, waits: Option<Arc<
         () = reading => {}
     }
     drop(driver);
-    // What was notified meanwhile is lost.
-    if let Some(waits) = waits {
-        waits.wake_all();
-    }
 }

@@ -1,6 +1,8 @@
 //! The locks of one client.
 
+mod acquire;
 pub(crate) mod link;
+mod places;
 pub(crate) mod requests;
 pub(crate) mod waits;
 
@@ -8,23 +10,18 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use leasehold::clock::{BootInstant, WallTime, within};
+use leasehold::clock::BootInstant;
 use leasehold::store::{
-    AcquireError, Admin, BoxFuture, Busy, Grant, Held, Inspection, LockRequest, Owner, PerRuntime,
-    Progress, Records, ReleaseReply, RenewReply, Session, SessionContext, Term, locked,
+    AcquireError, Admin, BoxFuture, Grant, Held, Inspection, LockRequest, Owner, PerRuntime,
+    Progress, Records, ReleaseReply, RenewReply, Session, SessionContext, locked,
 };
 use leasehold::{Effect, Error};
 use tokio_util::task::TaskTracker;
 
-use crate::client_text;
 use crate::connection::connect::Place;
-use crate::connection::failure;
 use link::{Inbox, Link, Slot};
-use requests::{
-    ACQUIRE, Answer, RELEASE, RENEW, answer, column, micros, mode_number, released, renewal,
-    unexpected,
-};
-use waits::{HandOver, Wait, Waits};
+use requests::{RELEASE, RENEW, column, micros, mode_number, released, renewal, unexpected};
+use waits::{HandOver, News, Waits};
 
 #[derive(Clone, Debug)]
 pub(crate) struct PostgresSession(Arc<Inner>);
@@ -46,15 +43,9 @@ struct Inner {
     releases: TaskTracker,
 }
 
-/// How often a waiter asks without news. The server keeps its place for four times as long.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
-
-/// The shortest time until a waiter asks when a lease is about to end.
-const ASK_SOON: Duration = Duration::from_millis(20);
-
 impl PostgresSession {
     pub(crate) fn new(place: &Arc<Place>, context: SessionContext) -> Self {
-        let waits = Arc::new(Waits::default());
+        let waits = Arc::new(Waits::new());
         let channel = format!("leasehold_{}", context.client().id);
         let inbox = Inbox(channel, Arc::clone(&waits));
         let slot = |inbox| Slot::new(Arc::clone(place), context.clone(), inbox, None);
@@ -123,109 +114,6 @@ impl PostgresSession {
         }
     }
 
-    /// Asks for the lock until it is granted, unless the request does not wait. The place in the queue is that of the
-    /// owner, so it stays through an outage of a few seconds.
-    async fn acquire_in_turn(
-        &self,
-        attempts: &Arc<Slot>,
-        request: &LockRequest,
-        progress: &Progress<'_>,
-    ) -> Result<Grant, AcquireError> {
-        let client = client_text::client(&request.client)?;
-        let wait = request
-            .is_queued()
-            .then(|| self.0.waits.enter(request.owner));
-        let (mut is_settled, mut has_place) = (true, false);
-        let mut proposal = request.proposal;
-        let granted = loop {
-            let since = self.now();
-            match self.attempt(attempts, request, &client, proposal).await {
-                Ok(Answer::Granted(fence)) => break HandOver { fence, since },
-                Ok(Answer::Busy(busy)) if !request.waits => return Err(AcquireError::Busy(busy)),
-                Ok(Answer::Busy(busy)) => {
-                    has_place |= request.is_queued();
-                    progress.busy(busy.clone());
-                    self.prepare_renewals(attempts, request).await;
-                    let granted = match &wait {
-                        Some(wait) => self.pause(request, wait, &busy).await,
-                        None => {
-                            self.0.context.env().poll_pause().await;
-                            None
-                        }
-                    };
-                    if let Some(granted) = granted {
-                        break granted;
-                    }
-                }
-                Err(error) => {
-                    is_settled &= error.effect() == Effect::None;
-                    if !request.waits || !error.is_retryable() {
-                        return Err(match is_settled && !has_place {
-                            true => error.into(),
-                            false => error.with_unknown_effect().into(),
-                        });
-                    }
-                    progress.unavailable(error);
-                    self.0.context.env().poll_pause().await;
-                }
-            }
-            proposal = proposal.max(self.0.context.env().clock.wall());
-        };
-        if is_settled {
-            locked(&self.0.settled).insert(request.owner);
-        }
-        self.prepare_renewals(attempts, request).await;
-        let term = Term::new(granted.since, request.ttl);
-        Ok(Grant::new(granted.fence, term))
-    }
-
-    /// Waits until it may be the turn of the request. Returns the grant, if another guard of this client passed the lock on.
-    ///
-    /// The session that answered the attempt listens, and its end wakes all waits. So no notification gets lost unnoticed.
-    async fn pause(&self, request: &LockRequest, wait: &Wait<'_>, busy: &Busy) -> Option<HandOver> {
-        let clock = &*self.0.context.env().clock;
-        // A lease ends without a notification. The first waiter takes the lock then, and the others follow.
-        let rest = busy.remaining.filter(|_| busy.position == Some(1));
-        let rest = rest.unwrap_or(ASK_AGAIN).clamp(ASK_SOON, ASK_AGAIN);
-        let news = within(clock, clock.now() + rest, wait.news()).await;
-        // If the grant is old, asking renews it.
-        news.flatten()
-            .filter(|grant| clock.now().since(grant.since) < request.usable_ttl() / 6)
-    }
-
-    async fn attempt(
-        &self,
-        attempts: &Arc<Slot>,
-        request: &LockRequest,
-        client: &str,
-        proposal: WallTime,
-    ) -> Result<Answer, Error> {
-        let (key, owner) = (request.key.as_str(), request.owner.to_string());
-        let (mode, ttl) = (mode_number(request.mode), micros(request.ttl));
-        let proposal = i64::try_from(proposal.as_micros()).unwrap_or(i64::MAX);
-        let asking = attempts.ask(attempt_limit(request), async |link| {
-            let parameters: &[&(dyn tokio_postgres::types::ToSql + Sync)] = &[
-                &key,
-                &owner,
-                &client,
-                &mode,
-                &ttl,
-                &proposal,
-                &request.waits,
-                &request.barges,
-            ];
-            let statement = &link.statements[ACQUIRE];
-            match link.client.query_one(statement, parameters).await {
-                Err(error) if failure::is_row_in_use(&error) => Ok(None),
-                answer => answer.map(Some),
-            }
-        });
-        match asking.await? {
-            Some(row) => answer(column(&row, 0)?, request),
-            None => Ok(Answer::Busy(Busy::default())),
-        }
-    }
-
     /// Sends the release until the server answers, or until the lease is over.
     async fn release_in_time(
         &self,
@@ -266,7 +154,7 @@ impl PostgresSession {
         let (reply, grants) = released(column(&asking.await?, 0)?)?;
         for (owner, fence) in grants {
             let grant = HandOver { fence, since };
-            self.0.waits.hand_over(owner, grant);
+            self.0.waits.tell(owner, News::Granted(grant));
         }
         Ok(reply)
     }
@@ -378,14 +266,6 @@ impl Session for PostgresSession {
 
     fn records(&self) -> Option<&dyn Records> {
         Some(self)
-    }
-}
-
-/// How long an attempt may take. The client gives one that does not wait up after [`LockRequest::LIMIT_MAX`].
-fn attempt_limit(request: &LockRequest) -> Duration {
-    match request.waits {
-        true => request.limit(),
-        false => request.limit().min(LockRequest::LIMIT_MAX),
     }
 }
 

@@ -13,13 +13,14 @@ use crate::connection::failure;
 /// The answer to an attempt.
 pub(crate) enum Answer {
     Granted(Fence),
-    Busy(Busy),
+    /// The lock is not free. The ticket is that of the place in the queue, if the request has one.
+    Busy(Busy, Option<i64>),
 }
 
 /// What each connection prepares, with the types of the parameters.
-pub(crate) const STATEMENTS: [(&str, &[Type]); 3] = [
+pub(crate) const STATEMENTS: [(&str, &[Type]); 4] = [
     (
-        "select leasehold.acquire($1, $2, $3, $4, $5, $6, $7, $8)",
+        "select leasehold.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         &[
             Type::TEXT,
             Type::TEXT,
@@ -29,6 +30,7 @@ pub(crate) const STATEMENTS: [(&str, &[Type]); 3] = [
             Type::INT8,
             Type::BOOL,
             Type::BOOL,
+            Type::INT8,
         ],
     ),
     (
@@ -44,12 +46,17 @@ pub(crate) const STATEMENTS: [(&str, &[Type]); 3] = [
         "select leasehold.release($1, $2, $3, $4)",
         &[Type::TEXT, Type::TEXT, Type::TEXT, Type::BOOL],
     ),
+    (
+        "select leasehold.keep_places($1, $2)",
+        &[Type::TEXT_ARRAY, Type::TEXT_ARRAY],
+    ),
 ];
 
 /// The statements by their places in [`STATEMENTS`].
 pub(crate) const ACQUIRE: usize = 0;
 pub(crate) const RENEW: usize = 1;
 pub(crate) const RELEASE: usize = 2;
+pub(crate) const KEEP_PLACES: usize = 3;
 
 /// Reads what `leasehold.acquire` returns.
 pub(crate) fn answer(text: &str, request: &LockRequest) -> Result<Answer, Error> {
@@ -69,7 +76,8 @@ pub(crate) fn answer(text: &str, request: &LockRequest) -> Result<Answer, Error>
             let mut busy = Busy::by(first.parse().ok());
             busy.remaining = number(words.next()).map(Duration::from_micros);
             busy.position = number(words.next());
-            Ok(Answer::Busy(busy))
+            let ticket = words.next().and_then(|word| word.parse().ok());
+            Ok(Answer::Busy(busy, ticket))
         }
         _ => Err(unexpected(text).with_unknown_effect()),
     }
@@ -90,6 +98,20 @@ pub(crate) fn released(text: &str) -> Result<(ReleaseReply, Vec<(Owner, Fence)>)
         grants.push(grant.ok_or_else(|| unexpected(text).with_unknown_effect())?);
     }
     Ok((reply, grants))
+}
+
+/// Reads what `leasehold.keep_places` returns: the indices of those that should ask, from 0, and when; `None` if their place
+/// is gone.
+pub(crate) fn asks(text: &str) -> Result<Vec<(usize, Option<Duration>)>, Error> {
+    let mut words = text.split(' ').skip(1);
+    let mut asks = Vec::new();
+    while let Some(word) = words.next() {
+        let number = word.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
+        let rest = words.next().and_then(|word| word.parse::<i64>().ok());
+        let ask = number.zip(rest.map(|rest| u64::try_from(rest).ok().map(Duration::from_micros)));
+        asks.push(ask.ok_or_else(|| unexpected(text))?);
+    }
+    Ok(asks)
 }
 
 pub(crate) fn renewal(held: &Held, answer: i32, since: BootInstant) -> RenewReply {
@@ -171,12 +193,13 @@ mod tests {
         );
         let read = |text: &str| answer(text, &request);
         assert!(matches!(read("granted 7"), Ok(Answer::Granted(fence)) if fence.get() == 7));
-        let Ok(Answer::Busy(busy)) = read(&format!("busy {owner} 1500 3")) else {
+        let Ok(Answer::Busy(busy, ticket)) = read(&format!("busy {owner} 1500 3 77")) else {
             panic!("not busy")
         };
         assert_eq!((busy.holder, busy.position), (Some(owner), Some(3)));
+        assert_eq!(ticket, Some(77));
         assert_eq!(busy.remaining, Some(Duration::from_micros(1500)));
-        let Ok(Answer::Busy(busy)) = read("busy - - -") else {
+        let Ok(Answer::Busy(busy, None)) = read("busy - - - -") else {
             panic!("not busy")
         };
         assert_eq!(busy, Busy::default());
@@ -212,6 +235,17 @@ mod tests {
         for text in ["", "0", "released x 7", &format!("lost {owner} 0")] {
             let error = released(text).unwrap_err();
             assert_eq!(error.effect(), Effect::Unknown, "{text}");
+        }
+    }
+
+    #[test]
+    fn waiters_that_should_ask_are_named() {
+        assert_eq!(asks("").unwrap(), []);
+        let both = vec![(0, None), (6, Some(Duration::from_micros(1500)))];
+        assert_eq!(asks(" 1 -1 7 1500").unwrap(), both);
+        for text in [" 0 0", " 1", " x 1", " 1 x"] {
+            let error = asks(text).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidResponse, "{text}");
         }
     }
 

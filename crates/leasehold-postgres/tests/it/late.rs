@@ -19,7 +19,7 @@ async fn attempt_after_its_release_is_void() {
     let (session, request) = session(&server);
     let released = session.release(&request).await.expect("an answer");
     assert_eq!(released, ReleaseReply::WasLost);
-    assert_eq!(server.sql(&attempt(&request)), ["busy - - -"]);
+    assert_eq!(server.sql(&attempt(&request)), ["busy - - - -"]);
     assert!(is_free(&client(&server), "job").await.expect("an answer"));
 }
 

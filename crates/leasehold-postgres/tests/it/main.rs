@@ -1,12 +1,14 @@
 //! What concerns PostgreSQL alone: the schema, logging in, transactions of the holder, late statements.
 
 mod connections;
+mod crowd;
 mod encoding;
 mod foreign;
 mod holds;
 mod hostile;
 mod hosts;
 mod late;
+mod locked;
 mod login;
 mod pooler;
 mod read_only;

