@@ -11,4 +11,4 @@ pub(crate) use entry::{Entry, State};
 pub(crate) use names::{Names, Position, Range, SharedLease, lease_id};
 pub(crate) use order::{Decision, Standing};
 pub(crate) use snapshot::Snapshot;
-pub(crate) use transactions::{Attempt, Condition, Step, one_key, proposal, range, read_pass_on};
+pub(crate) use transactions::{Attempt, Condition, Step, one_key, range, read_pass_on};

@@ -4,9 +4,8 @@
 //! same transaction puts a waiter into the queue.
 #![deny(clippy::disallowed_types)]
 
-use leasehold::clock::WallTime;
 use leasehold::store::LockRequest;
-use leasehold::{Error, ErrorKind, Fence, Mode};
+use leasehold::{Fence, Mode};
 
 use super::entry::Stored;
 use super::names::{Names, Position, Range};
@@ -227,28 +226,6 @@ fn read_draw(answer: TxnResponse, fence: Fence) -> Option<Step> {
     let last = compared.ranges().next()?.kvs.into_iter().next()?;
     let last = std::str::from_utf8(&last.value).ok()?.parse().ok()?;
     Some(Step::FencePassed(last))
-}
-
-/// The greatest fence that a client proposes by its clock, in the year 2112. It leaves more than half of all fences to the clients
-/// after it. A clock in another unit is far beyond it.
-const PROPOSED_MAX: u64 = 1 << 52;
-
-/// Returns the fence to propose: greater than the clock, and than the last fence that the client knows.
-pub(crate) fn proposal(now: WallTime, last: Option<Fence>) -> Result<Fence, Error> {
-    let now = now.as_micros();
-    if now > PROPOSED_MAX {
-        let text = format!(
-            "this machine's clock reads {now} µs after 1970, which is after the year 2112; set the clock, since \
-             fences follow it"
-        );
-        return Err(Error::new(ErrorKind::InvalidInput, text));
-    }
-    let last = last.map_or(0, Fence::get);
-    let next = now.max(last).checked_add(1).and_then(Fence::new);
-    next.filter(|fence| *fence <= Fence::MAX).ok_or_else(|| {
-        let text = format!("the last fence of the lock is {last}, and no fence follows it");
-        Error::new(ErrorKind::Corrupt, text)
-    })
 }
 
 /// Fences are compared as bytes, so they have as many digits as the greatest one.

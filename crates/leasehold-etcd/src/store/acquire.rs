@@ -15,7 +15,6 @@ use super::waiting::{Told, Waiting, told};
 use crate::client::{EtcdClient, Watch, WatchedKeys};
 use crate::locking::{
     Attempt, Condition, Decision, Entry, Position, SharedLease, Snapshot, Standing, Step, lease_id,
-    proposal,
 };
 
 /// One call of `acquire`.
@@ -55,7 +54,7 @@ pub(super) async fn acquire(
     progress: &Progress<'_>,
 ) -> Result<Grant, AcquireError> {
     // A client whose clock is wrong asks for nothing.
-    proposal(request.proposal, None)?;
+    Fence::after(None, request.proposal)?;
     let member = request.waits.then(|| inner.crowds.join(&request.key));
     let crowd = member.as_ref().filter(|member| !member.is_alone());
     let entering = match crowd {
@@ -203,7 +202,7 @@ impl<'a> Acquiring<'a> {
         } else {
             self.request.proposal
         };
-        let fence = proposal(wall, self.last_fence)?;
+        let fence = Fence::after(self.last_fence, wall)?;
         let limit = self.request.limit();
         // A wait can outlast the lease that it began with.
         let fence_lease = self

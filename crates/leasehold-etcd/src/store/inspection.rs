@@ -163,7 +163,7 @@ fn holders(entries: Vec<Entry>) -> Vec<Entry> {
 }
 
 /// Returns the waiters of this library, in the order of the queue. A ticket has the time by the clock of its waiter,
-/// and never an earlier one than the ticket before.
+/// and never an earlier one than the ticket before. The time of a wrong clock does not count.
 fn waiters(entries: Vec<Entry>) -> Vec<Waiter> {
     let mut latest = WallTime::from_micros(0);
     let waiting = entries
@@ -171,7 +171,10 @@ fn waiters(entries: Vec<Entry>) -> Vec<Waiter> {
         .filter(|entry| entry.state() == Some(State::Waiting));
     let shown = waiting.filter_map(|entry| {
         let stored = entry.stored?;
-        latest = latest.max(stored.owner.since());
+        latest = stored
+            .owner
+            .plausible_since()
+            .map_or(latest, |since| latest.max(since));
         let ticket = Ticket {
             since: latest,
             waiter: stored.owner,

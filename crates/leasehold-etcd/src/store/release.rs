@@ -2,14 +2,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::store::{BoxFuture, LockRequest, ReleaseReply};
-use leasehold::{Error, Mode};
+use leasehold::{Error, Fence, Mode};
 use tokio_util::task::TaskTracker;
 
 use super::inner::Inner;
 use super::leases::OwnLease;
 use super::successors::HandOver;
 use crate::client::{EtcdClient, Failure};
-use crate::locking::{Attempt, Entry, Standing, lease_id, one_key, proposal, read_pass_on};
+use crate::locking::{Attempt, Entry, Standing, lease_id, one_key, read_pass_on};
 use crate::proto::{LeaseRevokeRequest, LeaseTimeToLiveRequest};
 
 /// Revokes the lease of the owner, which deletes its entry, whether it holds or waits. The server then refuses everything
@@ -133,7 +133,7 @@ impl Release {
             announces: false,
         };
         let wall = self.inner.context.env().clock.wall();
-        let Ok(fence) = proposal(wall.max(next.request.proposal), None) else {
+        let Ok(fence) = Fence::after(None, wall.max(next.request.proposal)) else {
             return false;
         };
         let question = attempt.pass_on((&own.key, granted), next.created, fence);

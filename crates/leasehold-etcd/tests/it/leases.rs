@@ -1,9 +1,13 @@
 //! Leases that end early, and entries that an operator deletes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
+use leasehold::env::Env;
+use leasehold::store::BoxFuture;
 use leasehold::store::background::spawn;
-use leasehold::{ErrorKind, Fence, Key, LostReason};
+use leasehold::{Client, ErrorKind, Fence, Key, LostReason};
 use leasehold_etcd::EtcdStore;
 use leasehold_testkit::servers::{EtcdServer, until};
 
@@ -109,4 +113,44 @@ async fn fence_that_no_other_follows_is_an_error() {
         let error = lock.acquire().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     }
+}
+
+/// Takes milliseconds for seconds.
+#[derive(Debug)]
+struct WrongUnit;
+
+impl Clock for WrongUnit {
+    fn now(&self) -> BootInstant {
+        SystemClock.now()
+    }
+
+    fn wall(&self) -> WallTime {
+        WallTime::from_micros(SystemClock.wall().as_micros() * 1_000)
+    }
+
+    fn sleep_until(&self, deadline: BootInstant) -> BoxFuture<'static, ()> {
+        SystemClock.sleep_until(deadline)
+    }
+
+    fn was_paused(&self, span: Duration) {
+        SystemClock.was_paused(span);
+    }
+}
+
+#[tokio::test]
+async fn clock_in_another_unit_writes_nothing() {
+    let server = EtcdServer::start();
+    let env = Env {
+        clock: Arc::new(WrongUnit),
+        ..Env::default()
+    };
+    let store = EtcdStore::new(&url(&server)).unwrap();
+    let wrong = Client::builder(store).env(env).build();
+    let error = lock(&wrong, "job").acquire().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    let written = server.etcdctl(&["get", "", "--prefix", "--keys-only"]);
+    assert!(written.stdout.is_empty(), "{written:?}");
+    let right = client(&url(&server));
+    let guard = lock(&right, "job").acquire().await.unwrap();
+    guard.release().await.unwrap();
 }
