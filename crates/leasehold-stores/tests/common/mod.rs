@@ -1,0 +1,104 @@
+//! Running stores of each kind.
+
+use std::path::Path;
+
+use leasehold::Client;
+use leasehold_stores::{AnyStore, Connect as _};
+use leasehold_testkit::servers::{EtcdServer, PostgresServer, RedisServer, RedisSet, Zookeeper};
+use tempfile::TempDir;
+
+/// A store, and the servers that it needs.
+pub(crate) enum Place {
+    Files(TempDir),
+    Redis(RedisServer),
+    Quorum(RedisSet),
+    Postgres(PostgresServer),
+    Etcd(EtcdServer),
+    Zookeeper(Zookeeper),
+}
+
+impl Place {
+    pub(crate) fn files() -> Self {
+        Self::Files(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn redis() -> Self {
+        Self::Redis(RedisServer::start())
+    }
+
+    pub(crate) async fn quorum() -> Self {
+        let servers = RedisSet::start(3);
+        let AnyStore::Redis(store) = AnyStore::new(&servers.urls()).unwrap() else {
+            unreachable!("these are Redis servers");
+        };
+        store.init().await.unwrap();
+        Self::Quorum(servers)
+    }
+
+    pub(crate) async fn postgres() -> Self {
+        let server = PostgresServer::start();
+        let AnyStore::Postgres(store) = AnyStore::parse(&server.url()).unwrap() else {
+            unreachable!("this is PostgreSQL");
+        };
+        store.init().await.unwrap();
+        Self::Postgres(server)
+    }
+
+    pub(crate) fn etcd() -> Self {
+        Self::Etcd(EtcdServer::start())
+    }
+
+    pub(crate) fn zookeeper() -> Self {
+        Self::Zookeeper(Zookeeper::start())
+    }
+
+    /// Returns a new client.
+    pub(crate) fn client(&self) -> Client {
+        let url = match self {
+            Self::Files(folder) => file_url(folder.path()),
+            Self::Redis(server) => server.url(),
+            Self::Quorum(servers) => servers.urls().join(","),
+            Self::Postgres(server) => server.url(),
+            Self::Etcd(server) => format!("etcd://127.0.0.1:{}", server.port()),
+            Self::Zookeeper(servers) => servers.url(),
+        };
+        Client::connect(&url).unwrap()
+    }
+
+    /// Stops all servers without their knowledge, until [`Place::thaw`].
+    pub(crate) fn freeze(&self) {
+        match self {
+            Self::Files(_) => {}
+            Self::Redis(server) => server.freeze(),
+            Self::Quorum(servers) => servers.iter().for_each(RedisServer::freeze),
+            Self::Postgres(server) => server.freeze(),
+            Self::Etcd(server) => server.freeze(),
+            Self::Zookeeper(servers) => servers.freeze(0),
+        }
+    }
+
+    pub(crate) fn thaw(&self) {
+        match self {
+            Self::Files(_) => {}
+            Self::Redis(server) => server.thaw(),
+            Self::Quorum(servers) => servers.iter().for_each(RedisServer::thaw),
+            Self::Postgres(server) => server.thaw(),
+            Self::Etcd(server) => server.thaw(),
+            Self::Zookeeper(servers) => servers.thaw(0),
+        }
+    }
+}
+
+fn file_url(folder: &Path) -> String {
+    format!("file://{}/locks", folder.display())
+}
+
+/// Returns the number in an environment variable, for runs that are larger than those of each change.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "only a person sets it, for one run"
+)]
+pub(crate) fn number(variable: &str, default: usize) -> usize {
+    let named = std::env::var(variable);
+    named.map_or(default, |number| number.parse().unwrap())
+}

@@ -1,0 +1,104 @@
+//! Crowds of waiters for one lock, in one client and in many: all are served, in order, also after an outage.
+#![allow(
+    clippy::unwrap_used,
+    reason = "in a test's helpers a failure is the test's failure"
+)]
+
+mod common;
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use common::{Place, number};
+use futures_util::future::join_all;
+use leasehold::Client;
+use leasehold::clock::{Clock as _, SystemClock};
+
+/// How many waiters begin together. Among these the order is chance.
+const BATCH: usize = 50;
+
+/// Nothing takes that long on a machine that works.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Waits until the lock has this many waiters.
+async fn queued(client: &Client, count: usize) {
+    let end = SystemClock.now() + LIMIT;
+    while client.waiters("crowd").await.map_or(0, |it| it.len()) < count {
+        assert!(SystemClock.now() < end, "{count} waiters did not queue up");
+        SystemClock
+            .sleep_until(SystemClock.now() + Duration::from_millis(5))
+            .await;
+    }
+}
+
+/// Lets `waiters` of each of `clients` wait for a lock that is held, freezes the servers, and releases it. Each waiter
+/// releases the lock at once.
+async fn crowd_is_served(place: &Place, clients: usize, waiters: usize, frozen: Duration) {
+    let holder = place.client();
+    let guard = holder.lock("crowd").acquire().await.unwrap();
+    let clients: Vec<Client> = (0..clients).map(|_| place.client()).collect();
+    let (total, served) = (clients.len() * waiters, Mutex::new(Vec::new()));
+    let wait = async |number: usize| {
+        let lock = clients[number % clients.len()].lock("crowd").wait(LIMIT);
+        let guard = lock.acquire().await.unwrap();
+        served.lock().unwrap().push(number / BATCH);
+        guard.release().await.unwrap();
+    };
+    let (begin, begun) = tokio::sync::watch::channel(0);
+    let all = join_all((0..total).map(async |number| {
+        let is_turn = |batch: &usize| *batch >= number / BATCH;
+        begun.clone().wait_for(is_turn).await.unwrap();
+        wait(number).await;
+    }));
+    let released = async {
+        for batch in 0..total.div_ceil(BATCH) {
+            begin.send_replace(batch);
+            queued(&holder, total.min((batch + 1) * BATCH)).await;
+        }
+        if !frozen.is_zero() {
+            place.freeze();
+            SystemClock.sleep_until(SystemClock.now() + frozen).await;
+            place.thaw();
+        }
+        guard.release().await.unwrap();
+    };
+    tokio::join!(all, released);
+    let served = served.into_inner().unwrap();
+    assert!(served.is_sorted(), "not in order: {served:?}");
+    assert!(holder.waiters("crowd").await.unwrap().is_empty());
+}
+
+macro_rules! on_each_store {
+    ($($name:ident = $place:expr;)+) => {$(
+        mod $name {
+            use super::*;
+
+            #[tokio::test]
+            async fn waiters_of_one_client_are_served() {
+                let waiters = number("LEASEHOLD_TEST_CROWD", 600);
+                crowd_is_served(&$place, 1, waiters, Duration::ZERO).await;
+            }
+
+            #[tokio::test]
+            async fn waiters_of_many_clients_are_served() {
+                let waiters = number("LEASEHOLD_TEST_CROWD", 600) / 50;
+                crowd_is_served(&$place, 50, waiters, Duration::ZERO).await;
+            }
+
+            #[tokio::test]
+            async fn waiters_outlast_frozen_servers() {
+                let waiters = number("LEASEHOLD_TEST_CROWD", 600);
+                let frozen = number("LEASEHOLD_TEST_FROZEN_SECONDS", 3);
+                crowd_is_served(&$place, 1, waiters, Duration::from_secs(frozen as u64)).await;
+            }
+        }
+    )+};
+}
+
+on_each_store! {
+    redis = Place::redis();
+    redis_quorum = Place::quorum().await;
+    postgres = Place::postgres().await;
+    etcd = Place::etcd();
+    zookeeper = Place::zookeeper();
+}
