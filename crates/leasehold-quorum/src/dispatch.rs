@@ -145,7 +145,7 @@ impl Engine {
         }
         for _ in 0..PORTION {
             if !self.net.takes_attempts() {
-                break;
+                return self.net.admission.wait_for_room(now);
             }
             match self.net.admission.next() {
                 Some(Admitted::Resume(id)) => self.acquisition(id, Acquisition::resume),

@@ -123,6 +123,7 @@ impl Engine {
     pub fn handle_replies(&mut self, now: Now, member: MemberIndex, batch: BatchReply) {
         self.net.now = now;
         let BatchReply { sample, replies } = batch;
+        self.net.admission.widen(replies.len());
         if self.net.members[member].data() != Some(&sample.incarnation) {
             self.data_changed(member, &sample.incarnation);
         }
@@ -200,6 +201,7 @@ impl Engine {
             let lease_of = |task: &Task| lease_of(&self.releases, task);
             for (task, sent, limit) in self.net.members[member].expire(now.instant, lease_of) {
                 if !matches!(task, Task::Background) {
+                    self.net.admission.narrow();
                     self.net
                         .membership
                         .silent(now.instant, member, sent, &late(limit));

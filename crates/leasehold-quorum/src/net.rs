@@ -7,7 +7,7 @@ use std::time::Duration;
 use foldhash::HashMap;
 use leasehold_types::{BootInstant, Entropy, Key, LockRequest, MemberFailure, Owner, WallTime};
 
-use crate::acquire::{Admission, Outage, WINDOW};
+use crate::acquire::{Admission, Outage};
 use crate::ballot::majority;
 use crate::config::{Config, Now};
 use crate::known_locks::{KnownLock, KnownLocks};
@@ -345,8 +345,9 @@ impl Net {
     /// majority. Without a majority they ask nothing, and learn why.
     pub(crate) fn takes_attempts(&mut self) -> bool {
         let (now, total) = (self.now.instant, self.members.len());
+        let window = self.admission.window();
         let is_at_work = |it: &Member| it.works_until().is_some_and(|until| until > now);
-        let full = || self.members.iter().filter(|it| it.in_flight() >= WINDOW);
+        let full = || self.members.iter().filter(|it| it.in_flight() >= window);
         let has_room = total - full().count() >= majority(total) && !full().any(is_at_work);
         has_room || !self.has_majority(now)
     }

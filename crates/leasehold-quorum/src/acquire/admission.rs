@@ -9,8 +9,12 @@ use crate::operation::OperationId;
 
 /// The acquisitions whose turn to ask has not come, so that a burst neither floods the members nor keeps the client from
 /// renewing leases.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Admission {
+    /// How many requests may be in flight at a member before further attempts wait for replies. Members answer in order,
+    /// so behind too many of them even a healthy member would exceed the limit of a request. As in TCP's slow start, the
+    /// window grows by one with each reply, and starts again once a member exceeded a limit.
+    window: usize,
     turns: VecDeque<Turn>,
     /// The requests of those that have not begun. A cancelled one keeps its turn and has no request.
     requests: HashMap<OperationId, Arc<LockRequest>>,
@@ -18,8 +22,10 @@ pub(crate) struct Admission {
     resuming: usize,
     /// Something changed while they continued, so all of them continue once more.
     changed_since: bool,
-    /// After a portion, or if the members have no room, the next one has to wait until then.
+    /// After a portion, the next one has to wait until then.
     paused_until: Option<BootInstant>,
+    /// When to look for room again, if no reply comes before.
+    look_at: Option<BootInstant>,
 }
 
 /// What an acquisition does when its turn comes.
@@ -39,16 +45,46 @@ pub(crate) enum Admitted {
     ResumeAll,
 }
 
-/// How many requests may be in flight at a member before further attempts wait for replies. Members answer in order, so
-/// behind many more of them even a fast member would exceed the limit of a request.
-pub(crate) const WINDOW: usize = 1_024;
+/// The smallest and the largest window.
+pub(crate) const WINDOW_MIN: usize = 64;
+pub(crate) const WINDOW_MAX: usize = 1_024;
 
 /// How many acquisitions continue at once. Between portions, the client renews its leases.
 pub(crate) const PORTION: usize = 1_000;
 
 const PORTION_PAUSE: Duration = Duration::from_millis(5);
 
+impl Default for Admission {
+    fn default() -> Self {
+        Self {
+            window: WINDOW_MIN,
+            turns: VecDeque::new(),
+            requests: HashMap::default(),
+            resuming: 0,
+            changed_since: false,
+            paused_until: None,
+            look_at: None,
+        }
+    }
+}
+
 impl Admission {
+    #[inline]
+    pub(crate) fn window(&self) -> usize {
+        self.window
+    }
+
+    /// A member answered this many requests.
+    #[inline]
+    pub(crate) fn widen(&mut self, answered: usize) {
+        self.window = (self.window + answered).min(WINDOW_MAX);
+    }
+
+    /// A member exceeded the limit of a request.
+    pub(crate) fn narrow(&mut self) {
+        self.window = WINDOW_MIN;
+    }
+
     /// Lets an acquisition begin when its turn comes.
     pub(crate) fn begin(&mut self, id: OperationId, lock_request: Arc<LockRequest>) {
         self.turns.push_back(Turn::Begin(id));
@@ -104,19 +140,25 @@ impl Admission {
         }
     }
 
-    /// A portion continued, or the members have no room.
+    /// A portion continued.
     pub(crate) fn pause(&mut self, now: BootInstant) {
         self.paused_until = Some(now + PORTION_PAUSE);
     }
 
+    /// The members have no room. The next reply continues it, or the time if a member falls silent.
+    pub(crate) fn wait_for_room(&mut self, now: BootInstant) {
+        self.look_at = Some(now + PORTION_PAUSE);
+    }
+
     /// Returns whether the pause after the last portion lasts.
     pub(crate) fn is_paused(&mut self, now: BootInstant) -> bool {
+        self.look_at = None;
         self.paused_until.take_if(|until| *until <= now);
         self.paused_until.is_some()
     }
 
     /// Returns when the next portion may continue.
     pub(crate) fn next_timeout(&self) -> Option<BootInstant> {
-        self.paused_until
+        self.paused_until.or(self.look_at)
     }
 }

@@ -24,7 +24,9 @@ use crate::net::{Net, Timer};
 use crate::operation::OperationId;
 use crate::operation::operations::Next;
 
-pub(crate) use admission::{Admission, Admitted, PORTION, WINDOW};
+pub(crate) use admission::{Admission, Admitted, PORTION};
+#[cfg(test)]
+pub(crate) use admission::{WINDOW_MAX, WINDOW_MIN};
 use giving_back::Then;
 pub(crate) use outage::Outage;
 pub(crate) use plain::{Acquiring, Plain};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::*;
-use crate::acquire::{PORTION, WINDOW};
+use crate::acquire::{PORTION, WINDOW_MAX, WINDOW_MIN};
 
 /// Begins to take this many locks, each of its own name.
 fn begin(fixture: &mut Fixture, locks: Range<usize>) -> Vec<OperationId> {
@@ -53,20 +53,37 @@ fn count_acquired(fixture: &mut Fixture, ids: &[OperationId]) -> usize {
 #[test]
 fn burst_has_a_bounded_number_in_flight() {
     let mut fixture = Fixture::new(3);
-    let ids = begin(&mut fixture, 0..WINDOW + 300);
+    let ids = begin(&mut fixture, 0..WINDOW_MAX + 300);
     let most = grant_all(&mut fixture, 0..3);
     assert_eq!(count_acquired(&mut fixture, &ids), ids.len());
-    assert_eq!(most, WINDOW);
+    assert!((WINDOW_MIN..=WINDOW_MAX).contains(&most), "{most}");
+}
+
+/// Members that are slow for a moment get fewer requests at once.
+#[test]
+fn exceeded_limit_narrows_the_window() {
+    let mut fixture = Fixture::new(1);
+    begin(&mut fixture, 0..WINDOW_MAX);
+    let narrow = fixture.sent(0).len();
+    for _ in 0..narrow {
+        fixture.reply(0, granted(1));
+    }
+    let wide = fixture.sent(0).len();
+    assert!(wide > narrow, "{wide} and {narrow}");
+    // The member answers only the question for its status.
+    fixture.pass(4_000);
+    let window = fixture.engine.net.admission.window();
+    assert!(window < wide, "{window}");
 }
 
 #[test]
 fn cancelled_attempt_of_a_burst_asks_nothing() {
     let mut fixture = Fixture::new(1);
-    let ids = begin(&mut fixture, 0..WINDOW + 2);
-    fixture.cancel(ids[WINDOW]);
+    let ids = begin(&mut fixture, 0..WINDOW_MAX + 2);
+    fixture.cancel(ids[WINDOW_MAX]);
     grant_all(&mut fixture, 0..1);
-    assert!(fixture.outcome(ids[WINDOW]).is_none());
-    assert!(fixture.acquired(ids[WINDOW + 1]).is_some());
+    assert!(fixture.outcome(ids[WINDOW_MAX]).is_none());
+    assert!(fixture.acquired(ids[WINDOW_MAX + 1]).is_some());
 }
 
 /// Each waiter learns of an outage once, and portions leave time to renew leases.
