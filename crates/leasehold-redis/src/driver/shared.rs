@@ -75,9 +75,8 @@ impl Shared {
     /// Changes the state, and carries out what follows.
     pub(super) fn update<T>(&self, change: impl FnOnce(&mut State, Now) -> T) -> T {
         self.with_state(|mut state| {
-            let now = self.now();
-            let result = change(&mut state, now);
-            self.advance_from(state, now);
+            let result = change(&mut state, self.now());
+            self.advance_from(state);
             result
         })
     }
@@ -88,21 +87,20 @@ impl Shared {
     }
 
     fn with_state<T>(&self, with: impl FnOnce(MutexGuard<'_, State>) -> T) -> T {
-        let advance = |state: MutexGuard<'_, State>| self.advance_from(state, self.now());
-        self.state.with(with, advance)
+        self.state.with(with, |state| self.advance_from(state))
     }
 
     /// Takes in what arrived, carries out what callers asked for, and writes to the members. If another thread has the
     /// state, that thread does it.
     pub(super) fn advance(&self) {
-        self.state
-            .work(|state| self.advance_from(state, self.now()));
+        self.state.work(|state| self.advance_from(state));
     }
 
     /// Advances the driver. Writing within the mutex costs less than letting others in: they add operations without it,
     /// and no write blocks.
-    fn advance_from(&self, mut state: MutexGuard<'_, State>, now: Now) {
-        state.receive(&self.reading, now);
+    fn advance_from(&self, mut state: MutexGuard<'_, State>) {
+        state.receive(&self.reading, || self.now());
+        let now = self.now();
         self.submissions().take(&mut state.submissions);
         state.carry_out(now);
         state.pump(now);

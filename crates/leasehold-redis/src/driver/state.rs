@@ -105,7 +105,10 @@ impl State {
     }
 
     /// Hands what arrived to the engine.
-    pub(super) fn receive(&mut self, reading: &Reading, now: Now) {
+    ///
+    /// Another thread may read at any time, so only a time after the bytes are taken is late enough. With an earlier
+    /// one, the clock of the server would seem to be ahead.
+    pub(super) fn receive(&mut self, reading: &Reading, now: impl Fn() -> Now) {
         let (mut engine, raw_requests) = (self.engine.as_mut(), &mut self.raw_requests);
         for (member, connection) in self.connections.iter_mut_enumerated() {
             let mut incoming = reading.member(member);
@@ -115,7 +118,7 @@ impl State {
             if let Some(parser) = incoming.take_unread()
                 && let Some(open) = &mut connection.open
             {
-                let mut demoted = None;
+                let (now, mut demoted) = (now(), None);
                 let received =
                     open.receive(now.instant, parser, |event| match (event, &mut engine) {
                         (Event::RawReplies(id, replies), _) => raw_requests.answer(id, Ok(replies)),
