@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_types::{Error, ErrorKind, LockRequest};
 
-use crate::acquire::{Acquiring, Acquisition, Admitted, Outage, PORTION, Plain, heartbeat};
+use crate::acquire::{Acquiring, Acquisition, Plain, heartbeat};
 use crate::engine::Engine;
 use crate::member::index::MemberIndex;
 use crate::member::{Answered, Task};
@@ -15,6 +15,8 @@ use crate::operation::operations::Next;
 use crate::operation::{OperationId, Outcome, ReleaseMode};
 use crate::record::RecordOperation;
 use crate::release::{Release, Sending, send_dequeue};
+use crate::waiting::admission::{Admitted, PORTION};
+use crate::waiting::outage::Outage;
 
 impl Engine {
     /// Passes an event to an acquisition, and releases what it gives back.

@@ -7,15 +7,17 @@ use std::time::Duration;
 use foldhash::HashMap;
 use leasehold_types::{BootInstant, Entropy, Key, LockRequest, MemberFailure, Owner, WallTime};
 
-use crate::acquire::{Admission, Outage};
 use crate::ballot::majority;
 use crate::config::{Config, Now};
+use crate::errors::too_few;
 use crate::known_locks::{KnownLock, KnownLocks};
 use crate::member::index::{MemberIndex, Members, PerMember};
 use crate::member::{HOT_PAUSE, Member, Task};
 use crate::membership::{Access, Membership};
 use crate::messages::{Lease, Request, RequestId, Requeue};
 use crate::operation::{Event, OperationId, Outcome, Progress};
+use crate::waiting::admission::Admission;
+use crate::waiting::outage::Outage;
 use crate::waiting::waiters::{HEARTBEAT_EVERY, Heartbeat, Waiters};
 
 /// The servers of one client, its clock, its output, and its timers.
@@ -339,6 +341,22 @@ impl Net {
                 && membership.lacks_vote(now, *member).is_none()
         };
         self.members.keys().filter(|it| has_vote(it)).count() >= majority(self.members.len())
+    }
+
+    /// Returns why no majority has a vote: `failed` may not be asked or have no vote, and the status of `pending` members is
+    /// not known yet.
+    pub(crate) fn outage(&mut self, failed: Members, pending: usize) -> &Outage {
+        let (now, total) = (self.now.instant, self.members.len());
+        let membership = &mut self.membership;
+        let why = |member| match membership.is_open(member) {
+            true => membership.lacks_vote(now, member),
+            false => membership.obstacle(now, member),
+        };
+        let known = self.outage.take();
+        let outage = Outage::of(known, now, (failed, pending), || {
+            too_few(total, pending, failed.iter().filter_map(why).collect()).without_effect()
+        });
+        self.outage.insert(outage)
     }
 
     /// Returns whether further acquisitions may ask: all members that are at work have room for requests, and they are a

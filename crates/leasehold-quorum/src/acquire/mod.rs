@@ -2,16 +2,13 @@
 //!
 //! `state` holds what is known, `asking` sends requests, `answers` takes in replies, `deciding` draws the
 //! conclusions, and `giving_back` undoes rounds. `plain` is the small form of an acquisition for a free lock. `heartbeat`
-//! tells members that the waiters are alive. `admission` decides how many ask at once, and `outage` why none can. This
-//! file begins and ends acquisitions and wakes them up.
+//! tells members that the waiters are alive. This file begins and ends acquisitions and wakes them up.
 
-mod admission;
 mod answers;
 mod asking;
 mod deciding;
 mod giving_back;
 pub(crate) mod heartbeat;
-mod outage;
 mod plain;
 pub(crate) mod state;
 
@@ -24,11 +21,7 @@ use crate::net::{Net, Timer};
 use crate::operation::OperationId;
 use crate::operation::operations::Next;
 
-pub(crate) use admission::{Admission, Admitted, PORTION};
-#[cfg(test)]
-pub(crate) use admission::{WINDOW_MAX, WINDOW_MIN};
 use giving_back::Then;
-pub(crate) use outage::Outage;
 pub(crate) use plain::{Acquiring, Plain};
 pub(crate) use state::Acquisition;
 use state::{MemberState, Phase, Standing};

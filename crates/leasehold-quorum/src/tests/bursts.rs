@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::*;
-use crate::acquire::{PORTION, WINDOW_MAX, WINDOW_MIN};
+use crate::waiting::admission::{PORTION, WINDOW_MAX, WINDOW_MIN};
 
 /// Begins to take this many locks, each of its own name.
 fn begin(fixture: &mut Fixture, locks: Range<usize>) -> Vec<OperationId> {
