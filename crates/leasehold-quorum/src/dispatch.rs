@@ -142,7 +142,7 @@ impl Engine {
     /// Lets the acquisitions ask whose turn has come.
     fn admit(&mut self) {
         let now = self.net.now.instant;
-        if self.net.admission.is_empty() || self.net.admission.is_paused(now) {
+        if self.net.admission.is_paused(now) || self.net.admission.is_empty() {
             return;
         }
         for _ in 0..PORTION {

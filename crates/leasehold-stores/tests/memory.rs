@@ -113,36 +113,39 @@ async fn waiters_are_small(place: Place) {
 }
 
 macro_rules! on_each_store {
-    ($($property:ident: $($name:ident = $place:expr;)+)+) => {$($(
+    ($property:ident: $($name:ident = $place:expr;)+) => {$(
         #[tokio::test]
         #[expect(clippy::await_holding_lock, reason = "one test at a time")]
         async fn $name() {
             let _alone = alone();
             $property($place).await;
         }
-    )+)+};
+    )+};
 }
 
-on_each_store! {
-    names_leave_nothing:
-        names_leave_nothing_on_files = Place::files();
-        names_leave_nothing_on_redis = Place::redis();
-        names_leave_nothing_on_a_redis_quorum = Place::quorum().await;
-        names_leave_nothing_on_postgres = Place::postgres().await;
-        names_leave_nothing_on_etcd = Place::etcd();
-        names_leave_nothing_on_zookeeper = Place::zookeeper();
-    give_ups_leave_nothing:
-        give_ups_leave_nothing_on_files = Place::files();
-        give_ups_leave_nothing_on_redis = Place::redis();
-        give_ups_leave_nothing_on_a_redis_quorum = Place::quorum().await;
-        give_ups_leave_nothing_on_postgres = Place::postgres().await;
-        give_ups_leave_nothing_on_etcd = Place::etcd();
-        give_ups_leave_nothing_on_zookeeper = Place::zookeeper();
-    waiters_are_small:
-        waiters_are_small_on_files = Place::files();
-        waiters_are_small_on_redis = Place::redis();
-        waiters_are_small_on_a_redis_quorum = Place::quorum().await;
-        waiters_are_small_on_postgres = Place::postgres().await;
-        waiters_are_small_on_etcd = Place::etcd();
-        waiters_are_small_on_zookeeper = Place::zookeeper();
+on_each_store! { names_leave_nothing:
+    names_leave_nothing_on_files = Place::files();
+    names_leave_nothing_on_redis = Place::redis();
+    names_leave_nothing_on_a_redis_quorum = Place::quorum().await;
+    names_leave_nothing_on_postgres = Place::postgres().await;
+    names_leave_nothing_on_etcd = Place::etcd();
+    names_leave_nothing_on_zookeeper = Place::zookeeper();
+}
+
+on_each_store! { give_ups_leave_nothing:
+    give_ups_leave_nothing_on_files = Place::files();
+    give_ups_leave_nothing_on_redis = Place::redis();
+    give_ups_leave_nothing_on_a_redis_quorum = Place::quorum().await;
+    give_ups_leave_nothing_on_postgres = Place::postgres().await;
+    give_ups_leave_nothing_on_etcd = Place::etcd();
+    give_ups_leave_nothing_on_zookeeper = Place::zookeeper();
+}
+
+on_each_store! { waiters_are_small:
+    waiters_are_small_on_files = Place::files();
+    waiters_are_small_on_redis = Place::redis();
+    waiters_are_small_on_a_redis_quorum = Place::quorum().await;
+    waiters_are_small_on_postgres = Place::postgres().await;
+    waiters_are_small_on_etcd = Place::etcd();
+    waiters_are_small_on_zookeeper = Place::zookeeper();
 }

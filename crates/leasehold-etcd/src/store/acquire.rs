@@ -256,7 +256,11 @@ impl<'a> Acquiring<'a> {
     async fn look(&self, at_least: i64) -> Result<Arc<Snapshot>, AcquireError> {
         let crowd = self.member.filter(|member| !member.is_alone());
         let snapshot = match crowd {
-            Some(crowd) => crowd.read(self.inner, self.request, at_least).await?,
+            Some(crowd) => {
+                crowd
+                    .read(|| self.inner.read(self.request), at_least)
+                    .await?
+            }
             None => Arc::new(self.inner.snapshot(self.client, self.request).await?),
         };
         Ok(snapshot)

@@ -3,11 +3,10 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt as _;
 use futures_util::future::Shared;
-use leasehold::store::{BoxFuture, LockRequest, locked};
+use leasehold::store::{BoxFuture, locked};
 use leasehold::{Error, ErrorKind, Key};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::inner::Inner;
 use crate::locking::Snapshot;
 
 /// The waiters of this client, by lock. Those of one lock share what they read of its queue, and only some of them enter it
@@ -75,12 +74,11 @@ impl Member<'_> {
     /// Returns the entries of the lock as they were at this revision or later.
     pub(super) async fn read(
         &self,
-        inner: &Arc<Inner>,
-        request: &Arc<LockRequest>,
+        begin: impl Fn() -> BoxFuture<'static, Result<Arc<Snapshot>, Error>>,
         at_least: i64,
     ) -> Result<Arc<Snapshot>, Error> {
         for _ in 0..READINGS_MAX {
-            let reading = self.reading(inner, request);
+            let reading = self.reading(&begin);
             let snapshot = reading.clone().await;
             self.forget_ended();
             let snapshot = snapshot?;
@@ -92,18 +90,15 @@ impl Member<'_> {
         Err(Error::new(ErrorKind::InvalidResponse, text))
     }
 
-    /// Returns the request that is under way, or a new one. The thread of the client makes it, so that no waiter depends on
-    /// another one that is not polled.
-    fn reading(&self, inner: &Arc<Inner>, request: &Arc<LockRequest>) -> Reading {
+    /// Returns the request that is under way, or begins a new one.
+    fn reading(
+        &self,
+        begin: impl Fn() -> BoxFuture<'static, Result<Arc<Snapshot>, Error>>,
+    ) -> Reading {
         let mut last = locked(&self.crowd.reading);
         let under_way = last.clone().filter(|reading| reading.peek().is_none());
         under_way.unwrap_or_else(|| {
-            let (reader, request) = (Arc::clone(inner), Arc::clone(request));
-            let reading = inner.context.spawn_with_answer(async move {
-                let client = Arc::clone(&reader.client);
-                reader.snapshot(&client, &request).await.map(Arc::new)
-            });
-            let reading = reading.shared();
+            let reading = begin().shared();
             *last = Some(reading.clone());
             reading
         })

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future;
 use leasehold::Error;
 use leasehold::clock::{BootInstant, within};
-use leasehold::store::{LockRequest, PerRuntime, SessionContext, Term, locked};
+use leasehold::store::{BoxFuture, LockRequest, PerRuntime, SessionContext, Term, locked};
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
@@ -55,7 +55,7 @@ impl Inner {
         let client = Arc::new(client);
         Self {
             names: Names::new(&settings.prefix),
-            callers: PerRuntime::new(Arc::clone(&client)),
+            callers: context.per_runtime(Arc::clone(&client)),
             client,
             settings,
             context,
@@ -136,6 +136,19 @@ impl Inner {
         let question = range(self.names.all(&request.key));
         let found = client.call(question, request.limit()).await?;
         Ok(Snapshot::read(&self.names, &request.key, found))
+    }
+
+    /// Reads the entries of the lock of a request on the thread of the client, so that no waiter depends on another one that
+    /// is not polled.
+    pub(super) fn read(
+        self: &Arc<Self>,
+        request: &Arc<LockRequest>,
+    ) -> BoxFuture<'static, Result<Arc<Snapshot>, Error>> {
+        let (reader, request) = (Arc::clone(self), Arc::clone(request));
+        self.context.spawn_with_answer(async move {
+            let client = Arc::clone(&reader.client);
+            reader.snapshot(&client, &request).await.map(Arc::new)
+        })
     }
 
     /// Waits until everything is released. Leases without an entry hold nothing, so it waits for their end as long as for a request.

@@ -15,6 +15,10 @@ mod ask;
 mod call;
 mod combining;
 #[cfg(test)]
+#[expect(
+    clippy::duplicate_mod,
+    reason = "it replaces what `combining` is made of"
+)]
 mod combining_tests;
 mod config;
 mod connection_task;

@@ -38,19 +38,16 @@ async fn burst_on_a_quorum_succeeds() {
     release_all(guards).await;
 }
 
-/// How many locks a burst takes whose servers freeze meanwhile: as many as `LEASEHOLD_TEST_BURST` says.
-fn burst() -> usize {
-    let named = std::env::var("LEASEHOLD_TEST_BURST");
-    named.map_or(10_000, |count| count.parse().unwrap())
-}
+/// How many locks a burst takes whose servers freeze meanwhile.
+const BURST: usize = 10_000;
 
 #[tokio::test]
 async fn burst_outlasts_a_frozen_majority() {
     let servers = RedisSet::start(5);
     quorum(&servers).init().await.unwrap();
     let client = Client::new(quorum(&servers));
-    let (count, granted) = (burst(), AtomicUsize::new(0));
-    let all = (0..count).map(async |number| {
+    let granted = AtomicUsize::new(0);
+    let all = (0..BURST).map(async |number| {
         let lock = client.lock(format!("lock {number}")).ttl(TTL).wait(LIMIT);
         let guard = lock.acquire().await.unwrap();
         granted.fetch_add(1, Ordering::Relaxed);
@@ -58,7 +55,7 @@ async fn burst_outlasts_a_frozen_majority() {
     });
     let fault = async {
         eventually("a part is granted", async || {
-            (granted.load(Ordering::Relaxed) > count / 10).then_some(())
+            (granted.load(Ordering::Relaxed) > BURST / 10).then_some(())
         })
         .await;
         let majority = || servers.iter().take(3);

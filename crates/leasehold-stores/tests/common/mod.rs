@@ -1,4 +1,5 @@
 //! Running stores of each kind.
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::path::Path;
 
@@ -8,6 +9,7 @@ use leasehold_testkit::servers::{EtcdServer, PostgresServer, RedisServer, RedisS
 use tempfile::TempDir;
 
 /// A store, and the servers that it needs.
+#[expect(clippy::large_enum_variant, reason = "a test has one")]
 pub(crate) enum Place {
     Files(TempDir),
     Redis(RedisServer),

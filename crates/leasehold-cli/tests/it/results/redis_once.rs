@@ -1,8 +1,9 @@
 //! Commands that are run once, on one Redis server and on five durable ones.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use leasehold::blocking::Client;
+use leasehold::clock::{Clock as _, SystemClock};
 use leasehold_redis::RedisStore;
 use leasehold_testkit::servers::{RedisServer, RedisSet, until};
 use nix::sys::signal::Signal;
@@ -143,8 +144,7 @@ fn results_are_replayed_and_survive_removals() {
     assert!(members.contains("\nonce: possible\n"), "{members}");
     sandbox.run("once --ttl 3s -w 1s pay/2 -- true").succeeds();
     // Their records say that all lost something a moment ago. They have the first result.
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let now = now.as_micros().to_string();
+    let now = SystemClock.wall().as_micros().to_string();
     for server in servers.iter() {
         server.command(&["HSET", "leasehold:member_record", "since", &now]);
     }
