@@ -68,6 +68,9 @@ fn examples(picture: &str) -> Vec<Example> {
 fn without_values(text: &str) -> String {
     let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for (pattern, name) in [
+        // In the pictures, ids are the addresses of the servers.
+        (r"127\.0\.0\.1:\d+ \(id ([^)]+)\)", "$1"),
+        (r"start the server at [^,]+", "start the server at SERVER"),
         (r"\bci \d+ ", "(PROCESS) "),
         // At the edge of a terminal the end is cut off.
         (r"\(pid \d+ on [^)]+(\)|$)", "(PROCESS)"),

@@ -134,7 +134,8 @@ mod tests {
     fn examined(runtimes: &CallerRuntimes, background: &Background) {
         assert!(runtimes.runs().is_none());
         let (done, is_done) = std::sync::mpsc::channel();
-        background.spawn(async move { done.send(()).unwrap() });
+        // After what the client's runtime got before.
+        spawn_on(background.handle(), async move { done.send(()).unwrap() });
         is_done.recv().unwrap();
     }
 

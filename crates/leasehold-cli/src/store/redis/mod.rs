@@ -23,7 +23,10 @@ impl Backend for RedisServers<'_> {
     fn open(&self) -> Result<Opened, Failure> {
         let store = self.store.clone();
         Ok(Opened {
-            members: store.member_ids().map(ToString::to_string).collect(),
+            members: store
+                .member_ids()
+                .map(|id| id.as_str().to_owned())
+                .collect(),
             // Unlike a conversion, it does not warn again.
             reader: Some(Arc::new(store.clone().read_only())),
             store: store.into(),

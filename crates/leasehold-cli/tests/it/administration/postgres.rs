@@ -49,7 +49,7 @@ fn schema_is_created_once_by_init() {
     let second = sandbox.run("init").succeeds().stdout;
     assert!(second.starts_with("nothing to do: "), "{second}");
     let third = sandbox.run("init --json").json();
-    assert_fields(&third, json!({"schema_version": 1, "version_before": 1}));
+    assert_fields(&third, json!({"schema_version": 2, "version_before": 2}));
     sandbox.run("run -n x true").succeeds();
     sandbox.run("members").fails(64, &["is no quorum"]);
 }
@@ -117,7 +117,7 @@ fn password_may_be_in_the_environment() {
     let (sandbox, server) = Sandbox::on_postgres();
     let login = format!("tester:{}@", PostgresServer::PASSWORD);
     let bare = Sandbox::on(&[server.url().replace(&login, "tester@")]);
-    bare.run("status x").fails(69, &["password missing"]);
+    bare.run("status x").fails(77, &["password missing"]);
     for variable in ["PGPASSWORD", "LEASEHOLD_PASSWORD"] {
         let right = (variable, PostgresServer::PASSWORD);
         bare.start_with(right, "run -n x true").wait().succeeds();

@@ -28,7 +28,7 @@ pub(super) fn of_unreachable(id: &MemberId, error: &Error) -> Vec<Finding> {
         ErrorKind::InvalidInput | ErrorKind::Unsupported => "fix the address".to_owned(),
         ErrorKind::InvalidResponse => "use the address of a Redis or Valkey server".to_owned(),
         _ => format!(
-            "start the server at {}, or fix the network; if the server is gone for good: leasehold members replace",
+            "start the server at {}, or fix the network; if it is gone for good: leasehold members replace",
             id.address()
         ),
     };
