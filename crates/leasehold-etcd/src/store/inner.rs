@@ -55,7 +55,7 @@ impl Inner {
         let client = Arc::new(client);
         Self {
             names: Names::new(&settings.prefix),
-            callers: context.per_runtime(Arc::clone(&client)),
+            callers: PerRuntime::new(Arc::clone(&client)),
             client,
             settings,
             context,

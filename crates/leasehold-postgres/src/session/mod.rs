@@ -52,7 +52,7 @@ impl PostgresSession {
         let releases = TaskTracker::new();
         releases.close();
         Self(Arc::new(Inner {
-            attempts: context.per_runtime(slot(Some(inbox.clone()))),
+            attempts: PerRuntime::new(slot(Some(inbox.clone()))),
             place: Arc::clone(place),
             inbox,
             leases: slot(None),

@@ -2,15 +2,13 @@ use std::sync::{Arc, Mutex};
 
 use tokio::runtime::{Handle, Id};
 
-use super::caller_runtimes::CallerRuntimes;
+use super::background::callers_runtime;
 use crate::env::locked;
 
 /// A value for each runtime that polls callers, usually a connection. The runtime of the callers drives it, so no
-/// thread has to wake another one for an answer. Other callers share the value of the client's background thread: those
-/// without a runtime, and those whose runtime has not shown that it runs ([`CallerRuntimes`]).
+/// thread has to wake another one for an answer. Callers without a runtime share the value of the client's background thread.
 #[derive(Debug)]
 pub struct PerRuntime<T> {
-    runtimes: CallerRuntimes,
     on_thread: Arc<T>,
     on_runtimes: Mutex<Vec<(Id, Arc<T>)>>,
 }
@@ -19,15 +17,9 @@ pub struct PerRuntime<T> {
 const RUNTIMES_MAX: usize = 4;
 
 impl<T> PerRuntime<T> {
-    /// Begins with `on_thread`, the value of the client's background thread, whose runtime is `own`. Without one, it stays
-    /// the only value.
-    pub(crate) fn new(on_thread: Arc<T>, own: Option<Handle>) -> Self {
-        let runtimes = CallerRuntimes::default();
-        if let Some(own) = own {
-            runtimes.serve_from(own);
-        }
+    /// Begins with `on_thread`, the value of the client's background thread.
+    pub fn new(on_thread: Arc<T>) -> Self {
         Self {
-            runtimes,
             on_thread,
             on_runtimes: Mutex::default(),
         }
@@ -42,7 +34,7 @@ impl<T> PerRuntime<T> {
         open: impl FnOnce(Handle) -> Arc<T>,
         is_in_use: impl Fn(&T) -> bool,
     ) -> Arc<T> {
-        let Some(runtime) = self.runtimes.runs() else {
+        let Some(runtime) = callers_runtime() else {
             return Arc::clone(&self.on_thread);
         };
         let mut values = locked(&self.on_runtimes);
@@ -65,54 +57,24 @@ impl<T> PerRuntime<T> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::runtime::Builder;
-    use tokio::task::yield_now;
-
-    use super::super::background::Background;
     use super::*;
+    use tokio::runtime::Builder;
 
     #[test]
     fn each_runtime_has_a_value_while_there_is_room() {
-        let background = Background::start().unwrap();
-        let values = PerRuntime::new(Arc::new(0), Some(background.handle().clone()));
+        let values = PerRuntime::new(Arc::new(0));
         let here = |number, in_use| *values.here(|_| Arc::new(number), move |_| in_use);
         assert_eq!(here(9, true), 0, "without a runtime");
         let runtimes: Vec<_> = (1..=RUNTIMES_MAX + 1)
-            .map(|number| {
-                let runtime = Builder::new_current_thread().enable_all().build();
-                (number, runtime.unwrap())
-            })
+            .map(|number| (number, Builder::new_current_thread().build().unwrap()))
             .collect();
         let (last, others) = runtimes.split_last().unwrap();
-        let runs = async || {
-            while values.runtimes.runs().is_none() {
-                yield_now().await;
-            }
-        };
         for _ in 0..2 {
             for (number, runtime) in others {
-                let here = async {
-                    runs().await;
-                    here(*number, true)
-                };
-                assert_eq!(runtime.block_on(here), *number);
+                assert_eq!(runtime.block_on(async { here(*number, true) }), *number);
             }
         }
-        last.1.block_on(async {
-            runs().await;
-            assert_eq!(here(last.0, true), 0, "no room");
-            assert_eq!(here(last.0, false), last.0);
-        });
-    }
-
-    #[test]
-    fn idle_runtime_has_no_value() {
-        let background = Background::start().unwrap();
-        let values = PerRuntime::new(Arc::new(0), Some(background.handle().clone()));
-        let idle = Builder::new_current_thread().enable_all().build().unwrap();
-        let _entered = idle.enter();
-        for _ in 0..3 {
-            assert_eq!(*values.here(|_| Arc::new(1), |_| true), 0);
-        }
+        assert_eq!(last.1.block_on(async { here(last.0, true) }), 0, "no room");
+        assert_eq!(last.1.block_on(async { here(last.0, false) }), last.0);
     }
 }

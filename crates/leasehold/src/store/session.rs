@@ -11,7 +11,6 @@ use super::{
 };
 use crate::env::{BoxFuture, Env};
 use crate::runtime::background;
-use crate::runtime::per_runtime::PerRuntime;
 use crate::types::{ClientInfo, Error, ErrorKind};
 
 /// The locks of one client at a [`Store`](super::Store). It owns the connections.
@@ -226,11 +225,6 @@ impl SessionContext {
             Some(runtime) => background::within(runtime, future).await,
             None => future.await,
         }
-    }
-
-    /// Returns a value for each runtime of callers, beginning with that of the client's background thread.
-    pub fn per_runtime<T>(&self, on_thread: Arc<T>) -> PerRuntime<T> {
-        PerRuntime::new(on_thread, self.runtime.clone())
     }
 
     /// Runs `task` on the background thread of the client. The task must not keep the session alive. It ends
