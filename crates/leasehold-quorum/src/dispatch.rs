@@ -139,7 +139,7 @@ impl Engine {
         }
     }
 
-    /// Lets the acquisitions ask whose turn has come.
+    /// Starts or resumes the acquisitions whose turn has come.
     fn admit(&mut self) {
         let now = self.net.now.instant;
         if self.net.admission.is_paused(now) || self.net.admission.is_empty() {

@@ -85,7 +85,7 @@ impl Admission {
         self.window = WINDOW_MIN;
     }
 
-    /// Lets an acquisition begin when its turn comes.
+    /// Queues an acquisition that has not begun.
     pub(crate) fn begin(&mut self, id: OperationId, lock_request: Arc<LockRequest>) {
         self.turns.push_back(Turn::Begin(id));
         self.requests.insert(id, lock_request);
@@ -98,7 +98,7 @@ impl Admission {
         !self.changed_since
     }
 
-    /// Lets acquisitions continue when their turns come.
+    /// Queues acquisitions to resume.
     pub(crate) fn resume(&mut self, ids: Vec<OperationId>) {
         self.resuming = ids.len();
         self.turns.extend(ids.into_iter().map(Turn::Resume));

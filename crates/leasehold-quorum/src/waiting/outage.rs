@@ -10,7 +10,7 @@ pub(crate) struct Outage {
     pub(crate) number: u64,
     /// These may not be asked, or have no vote.
     failed: Members,
-    /// The status of so many members is not known yet.
+    /// How many members have not reported their status.
     pending: usize,
     /// When it was looked at; `None` if something changed at a member since.
     at: Option<BootInstant>,
@@ -22,7 +22,7 @@ impl Outage {
         self.at = None;
     }
 
-    /// Returns the outage of these members. Asks for its error, unless the one that is known was looked at just now.
+    /// Returns the outage of these members. Asks for its error, unless the known outage is of this instant.
     pub(crate) fn of(
         known: Option<Self>,
         now: BootInstant,
