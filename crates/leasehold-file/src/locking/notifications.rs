@@ -78,9 +78,10 @@ impl Notifications {
             return Ok(Arc::clone(listener));
         }
         let started = Arc::new(start()?);
-        let (table, context) = (Arc::clone(&self.table), self.context.clone());
+        // The task ends after the store: it must not keep the locks of the store open.
+        let (table, context) = (Arc::downgrade(&self.table), self.context.clone());
         let taken_away = move |name: Option<&OsStr>| {
-            if table.has_file(name) {
+            if table.upgrade().is_some_and(|table| table.has_file(name)) {
                 context.renew_now();
             }
         };

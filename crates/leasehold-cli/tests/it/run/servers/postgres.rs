@@ -111,7 +111,8 @@ fn hold_keeps_the_lock_until_its_input_ends() {
         .write(true)
         .open(sandbox.path("gate"))
         .unwrap();
-    until("it is held", || !sandbox.is_free("x"));
+    until("it is told", || sandbox.lines_in("held").len() == 1);
+    assert!(!sandbox.is_free("x"));
     drop(opened);
     assert_eq!(held.wait().code(), 0);
     assert!(sandbox.is_free("x"));
