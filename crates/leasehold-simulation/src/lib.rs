@@ -16,6 +16,8 @@ mod state;
 mod time;
 
 #[cfg(test)]
+mod identities_tests;
+#[cfg(test)]
 mod records_tests;
 #[cfg(test)]
 mod scripts_tests;

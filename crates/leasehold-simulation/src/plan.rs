@@ -46,6 +46,8 @@ pub(crate) struct Plan {
     pub(crate) lazy_scripts: bool,
     /// Foreign clients that poll the first lock.
     pub(crate) pollers: usize,
+    /// Whether clients that join later have a list with another server under the last id, which is empty.
+    pub(crate) has_second_list: bool,
 }
 
 /// How the programs use one lock.
@@ -122,7 +124,23 @@ impl Plan {
             lock_delays: *rng.pick(&[0, 0, 0, 30]),
             lazy_scripts: rng.percent(5),
             // Foreign clients rely on servers that lost data.
+            has_second_list: false,
             pollers: usize::from(rng.percent(8) && !forgets && !faults.has(FaultKind::ClockStep)),
+        }
+    }
+
+    /// Three servers. Clients with another list join them, and then the network splits: each list reaches its own server
+    /// of the last id, and another one of the two that both know.
+    #[cfg(test)]
+    pub(crate) fn with_two_lists(rng: &SimRng) -> Self {
+        Self {
+            servers: 3,
+            clients: 2,
+            start: Self::MAX_TTL + 3 * SECOND / 2,
+            span: 12 * SECOND,
+            pollers: 0,
+            has_second_list: true,
+            ..Self::draw(rng, Faults::NONE)
         }
     }
 

@@ -4,7 +4,13 @@ use crate::checks::{self, Violation};
 use crate::faults::Faults;
 use crate::history::{Event, fingerprint};
 use crate::mutation::Mutation;
+#[cfg(test)]
+use crate::plan::Plan;
+#[cfg(test)]
+use crate::rng::SimRng;
 use crate::state::simulation::Simulation;
+#[cfg(test)]
+use crate::state::simulation::Stream;
 
 /// The result of one run.
 #[derive(Debug)]
@@ -71,6 +77,13 @@ pub(crate) fn run_records_with(
     let mut simulation = Simulation::new(seed, allowed, mutation);
     simulation.has_records = true;
     finish(simulation, has_notes)
+}
+
+/// Runs a simulation in which clients have lists with different servers under one id.
+#[cfg(test)]
+pub(crate) fn run_two_lists(seed: u64) -> Outcome {
+    let plan = Plan::with_two_lists(&SimRng::new(seed, Stream::Plan.number()));
+    finish(Simulation::of_plan(seed, plan, Mutation::default()), false)
 }
 
 fn finish(mut simulation: Simulation, has_notes: bool) -> Outcome {

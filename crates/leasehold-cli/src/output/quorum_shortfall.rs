@@ -107,7 +107,7 @@ impl QuorumShortfall {
 fn is_new(status: &MemberStatus) -> bool {
     status.member_record.as_ref().is_some_and(|member_record| {
         let age = status.clock.distance(member_record.changed);
-        member_record.generation == 1 && age < member_record.set.max_ttl * 2
+        member_record.configuration() == 1 && age < member_record.set.max_ttl * 2
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_types::{BootInstant, DataGeneration, Error, ErrorKind, MemberStatus, exact_span};
+use leasehold_types::{BootInstant, Error, ErrorKind, MemberStatus, exact_span};
 
 use super::{Asked, Connection, MemberEvent, Membership};
 use crate::member::index::MemberIndex;
@@ -158,10 +158,7 @@ impl Membership {
     /// Sends what the members' records still lack.
     fn keep_records(&mut self, now: BootInstant) {
         let steps = loop {
-            let entropy = &*self.entropy;
-            let steps = self
-                .trust
-                .member_record_steps(&mut || DataGeneration::random(entropy));
+            let steps = self.trust.member_record_steps(&*self.entropy);
             let reached: Vec<bool> = steps
                 .iter()
                 .map(|step| self.is_reachable(step.member()))

@@ -8,7 +8,7 @@ use leasehold_types::{
     rough_span,
 };
 
-use super::{MemberAnswer, draw, not_yet, refuse, stated_set};
+use super::{MemberAnswer, admission, not_yet, refuse, stated_set};
 use crate::trust::{difference, old_enough, wait_of};
 
 /// A change from one quorum to the next.
@@ -78,7 +78,6 @@ impl Change {
             });
             generation = generation.max(next);
         }
-        let mut draw = draw(entropy);
         let edit = |(id, status): &(&MemberId, &MemberStatus)| {
             let member_record = status.member_record.as_ref();
             if member_record.is_some_and(|member_record| member_record.set == self.new) {
@@ -93,7 +92,7 @@ impl Change {
                 // The next client finds out whether the member is still durable.
                 durable: stays.map_or(status.durable, |member_record| member_record.durable),
                 data_generation: stays
-                    .map_or_else(&mut draw, |member_record| member_record.data_generation),
+                    .map_or_else(|| admission(id, answers, entropy), |it| it.data_generation),
                 // A new member has a vote at once: the other members remember the leases.
                 age: stays.is_none().then(|| old_enough(self.new.max_ttl)),
                 seen: Vec::new(),
@@ -174,7 +173,7 @@ impl Change {
         let passed = Duration::from_micros(clock.saturating_sub(member_record.changed.as_micros()));
         let left = wait_of(self.new.max_ttl).saturating_sub(passed);
         // A member that lost its record waits, too: an interrupted change may have left it in the generation before.
-        if member_record.generation > 1 && !left.is_zero() {
+        if member_record.configuration() > 1 && !left.is_zero() {
             return not_yet(format!(
                 "{id} got this quorum's record {} ago, because the quorum was changed or the server had lost \
                  it, and earlier leases may still be valid; wait {} more",

@@ -7,7 +7,7 @@ use leasehold_types::{
     MemberStatus,
 };
 
-use super::{MemberAnswer, draw, trust_of};
+use super::{MemberAnswer, trust_of};
 use crate::trust::{RecordStep, UntrustedReason, wait_of};
 
 /// Returns the first record of each member, in the order of the answers. After all of them are written, ask
@@ -31,7 +31,7 @@ pub fn first_records(
     if !obstacles.is_empty() {
         return Err(nothing_written(obstacles));
     }
-    let steps = trust.form(&mut draw(entropy), |_| Some(Duration::MAX));
+    let steps = trust.form(entropy, |_| Some(Duration::MAX));
     Ok(writes(steps).map(|(_, edit)| edit).collect())
 }
 
@@ -51,7 +51,7 @@ pub fn completion(
             return Err(answer.named(error.clone()));
         }
     }
-    let steps = trust_of(set, answers).member_record_steps(&mut draw(entropy));
+    let steps = trust_of(set, answers).member_record_steps(entropy);
     Ok(writes(steps).collect())
 }
 
@@ -184,7 +184,8 @@ fn obstacle(answer: &MemberAnswer, verdict: Result<(), &UntrustedReason>) -> Opt
 fn has_a_record(member_record: &MemberRecord) -> String {
     format!(
         "already belongs to the quorum {} (generation {})",
-        member_record.set, member_record.generation
+        member_record.set,
+        member_record.configuration()
     )
 }
 

@@ -21,7 +21,7 @@ pub use crate::trust::stated_set;
 
 pub use change::Change;
 pub use initialize::{Past, completion, declared_new, first_records, is_initialized};
-pub use readmission::{check_member, readmission};
+pub use readmission::{check_member, confirmation, readmission, unconfirmed};
 pub use replacement::{replacement, retirement};
 
 /// What one member answered.
@@ -69,8 +69,16 @@ fn trust_of(set: &MemberSet, answers: &[MemberAnswer]) -> Trust {
     trust
 }
 
-fn draw(entropy: &dyn Entropy) -> impl FnMut() -> DataGeneration {
-    move || DataGeneration::random(entropy)
+/// Draws the data generation of a server that is admitted as the member `id`.
+fn admission(id: &MemberId, answers: &[MemberAnswer], entropy: &dyn Entropy) -> DataGeneration {
+    let known = answers.iter().filter_map(|answer| {
+        let record = answer.member_record()?;
+        match answer.id == *id {
+            true => Some(record.data_generation),
+            false => record.seen(id),
+        }
+    });
+    DataGeneration::admitted(known, entropy)
 }
 
 fn refuse<T>(text: String) -> Result<T, Error> {

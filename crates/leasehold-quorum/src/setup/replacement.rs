@@ -7,8 +7,9 @@ use leasehold_types::{
 use super::{MemberAnswer, check_member, readmission, refuse};
 use crate::ballot::majority;
 
-/// Returns the first record of the new server of `id`, or `None` if it has one. The server has no vote for the
-/// longest TTL and a second. `former` is what the server at the old address reports, if it answers.
+/// Returns the first record of the new server of `id`, or `None` if it has one. The record is confirmed once the others
+/// know the server. Then it has no vote for the longest TTL and a second. `former` is what the server at
+/// the old address reports, if it answers.
 ///
 /// # Errors
 ///
@@ -49,16 +50,26 @@ pub fn replacement(
         ));
     }
     let former = former.and_then(|former| former.member_record.as_ref());
-    let was_replaced = former.is_some_and(|record| record.set.ids == [alone(id)]);
-    if was_replaced && new.is_none_or(|new| new.member_record().is_none()) {
+    if new.is_none_or(|new| new.member_record().is_none())
+        && former.is_some_and(|former| was_replaced(id, former, answers))
+    {
         return refuse(format!(
-            "{0} was moved to another server before, and two servers under one id could grant the same lock, so \
-             nothing was written; use the list with that server. If that move was interrupted, run `leasehold members \
-             readmit {0}` with that list",
+            "{} was moved to another server before, so nothing was written; use the list with that server, and \
+             replace it there",
             id.as_str()
         ));
     }
     readmission(set, id, answers, entropy)
+}
+
+/// Whether the record of the former server of `id` says that it was replaced, or another member knows a later server.
+fn was_replaced(id: &MemberId, former: &MemberRecord, answers: &[MemberAnswer]) -> bool {
+    let mut others = answers.iter().filter(|answer| answer.id != *id);
+    former.set.ids == [alone(id)]
+        || others.any(|answer| {
+            let record = answer.member_record();
+            record.is_some_and(|record| former.was_replaced_according_to(record, id))
+        })
 }
 
 /// The only member of the quorum of a server that was replaced.

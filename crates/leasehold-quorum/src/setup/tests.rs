@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::tests::values::RandomEntropy;
-use leasehold_types::{MemberRecord, MemberRecordEdit, RunId, WallTime};
+use leasehold_types::{MemberRecord, MemberRecordEdit, Observation, RunId, WallTime};
 
 use super::*;
 
@@ -123,7 +123,22 @@ fn initialization_gives_each_member_a_record() {
 #[test]
 fn completion_confirms_each_first_record() {
     let set = three();
-    let answers = ["a", "b", "c"].map(|id| member(id, &set, 0));
+    let mut answers = ["a", "b", "c"].map(|id| member(id, &set, 0));
+    let names = answers.clone();
+    for answer in &mut answers {
+        let record = answer
+            .status
+            .as_mut()
+            .unwrap()
+            .member_record
+            .as_mut()
+            .unwrap();
+        for other in names.iter().filter(|other| other.id != answer.id) {
+            let drawn = other.member_record().unwrap().data_generation;
+            let seen = Observation::noted(None, drawn, WallTime::from_micros(NOW)).unwrap();
+            record.observations.insert(other.id.clone(), seen);
+        }
+    }
     let edits = completion(&set, &answers, &RandomEntropy).unwrap();
     let written: Vec<_> = edits
         .iter()
@@ -171,7 +186,7 @@ fn granted_locks_need_the_operators_statement() {
 #[test]
 fn member_that_lost_its_data_is_not_new() {
     let [mut a, b, c] = ["a", "b", "c"].map(|id| formed(id, 600, false));
-    let observation = leasehold_types::Observation {
+    let observation = Observation {
         data_generation: b.member_record().unwrap().data_generation,
         at: WallTime::from_micros(NOW),
         changed: true,
@@ -379,12 +394,67 @@ fn replacement_needs_a_majority_of_the_others() {
     let [b, c] = ["b", "c"].map(|id| member(id, &set, 2));
     let edit = replace(&[empty("a"), b.clone(), c.clone()]).unwrap();
     let edit = edit.expect("a first record");
-    assert_eq!((edit.generation, edit.age), (2, Some(Duration::ZERO)));
+    // The others do not know it yet.
+    assert_eq!((edit.generation, edit.age), (0, Some(Duration::ZERO)));
     let error = replace(&[empty("a"), b.clone(), silent("c")]).unwrap_err();
     assert_says(&error, "1 of the other servers answer");
     let error = replace(&[holding("a"), b.clone(), c.clone()]).unwrap_err();
     assert_says(&error, "the new server of a holds lock \"deploy\"");
     assert_eq!(replace(&[member("a", &set, 2), b, c]).unwrap(), None);
+}
+
+/// Answers of the members of `set`, after they have seen a data generation of `a`.
+fn having_seen(drawn: DataGeneration) -> [MemberAnswer; 2] {
+    let seen = Observation {
+        data_generation: drawn,
+        at: WallTime::from_micros(NOW),
+        changed: true,
+    };
+    ["b", "c"].map(|id| {
+        with(member(id, &three(), 2), |status| {
+            let record = status.member_record.as_mut().unwrap();
+            record.observations.insert(MemberId::new("a"), seen);
+        })
+    })
+}
+
+#[test]
+fn member_is_replaced_once() {
+    let (set, id) = (three(), MemberId::new("a"));
+    let former = member("a", &set, 2).status.unwrap();
+    let own = former.member_record.as_ref().unwrap().data_generation;
+    let later = DataGeneration::admitted([own], &RandomEntropy);
+    let retired = retirement(&set, &id, former.clone()).unwrap();
+    let mut told = former.clone();
+    told.member_record.as_mut().unwrap().set = retired.set;
+    for (former, seen) in [(&told, own), (&former, later)] {
+        let replace = |new: MemberAnswer| {
+            let [b, c] = having_seen(seen);
+            replacement(&set, &id, Some(former), &[new, b, c], &RandomEntropy)
+        };
+        assert_says(
+            &replace(empty("a")).unwrap_err(),
+            "was moved to another server before",
+        );
+        // After an interruption the new server has its record.
+        let begun = with(member("a", &set, 0), |status| {
+            let record = status.member_record.as_mut().unwrap();
+            record.data_generation = later;
+        });
+        replace(begun).expect("it goes on");
+    }
+}
+
+#[test]
+fn replaced_member_is_readmitted_on_request() {
+    let set = three();
+    let former = member("a", &set, 2);
+    let own = former.member_record().unwrap().data_generation;
+    let later = DataGeneration::admitted([own], &RandomEntropy);
+    let [b, c] = having_seen(later);
+    let edit = readmit(&[former, b, c]).unwrap().expect("a new record");
+    assert!(edit.data_generation.was_admitted_after(later));
+    assert_eq!(edit.generation, 0);
 }
 
 #[test]

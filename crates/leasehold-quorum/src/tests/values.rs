@@ -63,6 +63,12 @@ pub(crate) fn observe(
     seen: &[(MemberId, DataGeneration)],
     now: WallTime,
 ) {
+    let is_admission = |(id, drawn): &(MemberId, DataGeneration)| {
+        let known = record.seen(id);
+        known.is_some_and(|known| drawn.was_admitted_after(known))
+    };
+    let changes = record.is_formed() && seen.iter().any(is_admission);
+    record.generation += u64::from(changes) << 32;
     for (id, data_generation) in seen {
         let known = record.observations.get(id).copied();
         if let Some(observation) = Observation::noted(known, *data_generation, now) {

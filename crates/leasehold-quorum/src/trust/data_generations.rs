@@ -12,8 +12,6 @@ use typed_index_collections::ti_vec;
 pub(crate) struct Known {
     pub(crate) status: MemberStatus,
     pub(crate) received: BootInstant,
-    /// The number of this report among those of all members. A newer one has a greater number.
-    pub(crate) order: u64,
 }
 
 /// The span in which this client has seen a member in its present data generation, by the client's clock.
@@ -65,6 +63,8 @@ impl DataGenerations {
             .status
             .member_record
             .as_ref()
+            // Before, clients may count on an earlier server of its id.
+            .filter(|member_record| member_record.is_formed())
             .map(|member_record| member_record.data_generation)
         else {
             return;

@@ -4,7 +4,8 @@ use crate::ballot::majority;
 use crate::member::index::{MemberIndex, PerMember};
 use crate::trust::Trust;
 use crate::trust::data_generations::Known;
-use leasehold_types::{DataGeneration, MemberId, MemberRecord, MemberRecordEdit};
+use crate::trust::untrusted::UntrustedReason;
+use leasehold_types::{DataGeneration, Entropy, MemberId, MemberRecord, MemberRecordEdit};
 
 /// What a client has to do about the members' records.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,11 +27,8 @@ impl RecordStep {
 }
 
 impl Trust {
-    /// Returns the steps that the known records still need. `draw` names new data generations.
-    pub(crate) fn member_record_steps(
-        &self,
-        draw: &mut dyn FnMut() -> DataGeneration,
-    ) -> Vec<RecordStep> {
+    /// Returns the steps that the known records still need.
+    pub(crate) fn member_record_steps(&self, entropy: &dyn Entropy) -> Vec<RecordStep> {
         if !self.enforced {
             return Vec::new();
         }
@@ -41,21 +39,25 @@ impl Trust {
             .all(|known| known.status.member_record.is_none())
         {
             // The quorum may have been initialized before: servers that were all flushed look the same.
-            let mut steps = self.form(draw, |known| Some(remembered(known)));
+            let mut steps = self.form(entropy, |known| Some(remembered(known)));
             steps.retain(|step| !self.missed[step.member()]);
             return steps;
         }
         let steps = self.ids.keys().filter_map(|member| {
             let known = self.known[member].as_ref()?;
-            if self.misfit(member, known).is_some() {
-                return None;
-            }
-            match &known.status.member_record {
-                None => self.restore(member, known, draw()),
-                Some(member_record) => self
-                    .confirm(member, known, member_record, draw)
+            match (self.misfit(member, known), &known.status.member_record) {
+                (None, None) => self.restore(member, known, entropy),
+                (None, Some(member_record)) if self.replaced(member, known).is_some() => {
+                    self.admit_again(member, known, member_record, entropy)
+                }
+                (None, Some(member_record)) => self
+                    .confirm(member, known, member_record, entropy)
                     .or_else(|| self.complete(member, known, member_record))
-                    .or_else(|| self.tell(member, known, member_record)),
+                    .or_else(|| self.tell(member, member_record)),
+                (Some(UntrustedReason::Replaced { .. }), Some(member_record)) => {
+                    self.admit_again(member, known, member_record, entropy)
+                }
+                (Some(_), _) => None,
             }
         });
         let steps = steps.filter(|step| !self.missed[step.member()]);
@@ -86,7 +88,7 @@ impl Trust {
     /// being formed. `age` returns for how long a member has remembered everything.
     pub(crate) fn form(
         &self,
-        draw: &mut dyn FnMut() -> DataGeneration,
+        entropy: &dyn Entropy,
         age: impl Fn(&Known) -> Option<Duration>,
     ) -> Vec<RecordStep> {
         let known: PerMember<&Known> = self.known.iter().flatten().collect();
@@ -94,8 +96,9 @@ impl Trust {
         if known.len() < self.ids.len() || known.iter_enumerated().any(misfit) {
             return Vec::new();
         }
+        let draw = |id: &MemberId| (id.clone(), DataGeneration::random(entropy));
         let data_generations: PerMember<(MemberId, DataGeneration)> =
-            self.ids.iter().map(|id| (id.clone(), draw())).collect();
+            self.ids.iter().map(draw).collect();
         let first = |(member, known): (MemberIndex, &&Known)| {
             let (_, data_generation) = data_generations[member];
             let edit = MemberRecordEdit {
@@ -121,7 +124,7 @@ impl Trust {
         member: MemberIndex,
         known: &Known,
         member_record: &MemberRecord,
-        draw: &mut dyn FnMut() -> DataGeneration,
+        entropy: &dyn Entropy,
     ) -> Option<RecordStep> {
         let status = &known.status;
         let remembers = status.remembers() && !self.is_rolled_back(member, member_record);
@@ -134,22 +137,71 @@ impl Trust {
             true if member_record.run == status.run => return None,
             true => Some(member_record.data_generation),
         };
+        let own = member_record.data_generation;
+        let data_generation = kept.unwrap_or_else(|| own.restarted(self.names_of(member), entropy));
         let edit = MemberRecordEdit {
             expected: Some(member_record.epoch()),
             set: member_record.set.clone(),
-            generation: member_record.generation,
+            generation: match data_generation.was_admitted_after(own) {
+                true => 0,
+                false => member_record.generation,
+            },
             run: status.run.clone(),
             durable: status.durable,
-            data_generation: kept.unwrap_or_else(draw),
+            data_generation,
             age: kept.is_none().then_some(Duration::ZERO),
             seen: Vec::new(),
         };
         Some(RecordStep::Write(member, edit))
     }
 
-    /// Confirms a record that says the quorum is still being formed. This needs the record on all members,
-    /// or a confirmed record on a majority. Otherwise two clients with different lists that write records
-    /// at the same time could each win a majority of its own.
+    /// Draws a new data generation for a server whose id had a later server, if that one has no vote: if a majority of the
+    /// others knows this one, or if neither has been admitted. Its client may have stopped halfway. Otherwise only
+    /// an operator decides between two servers.
+    fn admit_again(
+        &self,
+        member: MemberIndex,
+        known: &Known,
+        member_record: &MemberRecord,
+        entropy: &dyn Entropy,
+    ) -> Option<RecordStep> {
+        let needed = majority(self.ids.len());
+        if member_record.is_formed() && !self.is_known_to(needed, member, member_record) {
+            return None;
+        }
+        let edit = MemberRecordEdit {
+            expected: Some(member_record.epoch()),
+            set: member_record.set.clone(),
+            generation: 0,
+            run: known.status.run.clone(),
+            durable: known.status.durable && member_record.durable,
+            data_generation: self.admission(member, entropy),
+            age: Some(Duration::ZERO),
+            seen: Vec::new(),
+        };
+        Some(RecordStep::Write(member, edit))
+    }
+
+    /// Returns a data generation for a server that is admitted as this member.
+    fn admission(&self, member: MemberIndex, entropy: &dyn Entropy) -> DataGeneration {
+        let known = self.known[member].as_ref();
+        let own = known.and_then(|known| known.status.member_record.as_ref());
+        let own = own.map(|record| record.data_generation);
+        DataGeneration::admitted(self.names_of(member).chain(own), entropy)
+    }
+
+    /// The data generations of the member that the others know.
+    fn names_of(&self, member: MemberIndex) -> impl Iterator<Item = DataGeneration> {
+        let known = self.known.iter().flatten();
+        known.filter_map(move |known| known.status.member_record.as_ref()?.seen(&self.ids[member]))
+    }
+
+    /// Confirms a record that says the quorum is still being formed, or the server still being admitted. The others must
+    /// know its data generation: all members, or a majority whose records are confirmed. Otherwise two clients with
+    /// different lists that write records at the same time could each win a majority of its own: with different members,
+    /// or with two servers under one id.
+    ///
+    /// From then on the server waits until the leases end that clients took with an earlier server of its id.
     fn complete(
         &self,
         member: MemberIndex,
@@ -160,26 +212,34 @@ impl Trust {
             return None;
         }
         let latest = self.latest()?;
-        let all = self.settled().count() == self.ids.len();
+        let (total, needed) = (self.ids.len(), majority(self.ids.len()));
+        let all = self.settled().count() == total;
         if !all && !self.is_vouched_for(latest.max(1)) {
             return self.refresh();
+        }
+        let is_known = self.is_known_to(total - 1, member, member_record)
+            || self.is_vouched_for(latest.max(1))
+                && self.is_known_to(needed, member, member_record);
+        if !is_known {
+            return None;
         }
         let edit = MemberRecordEdit {
             expected: Some(member_record.epoch()),
             set: member_record.set.clone(),
-            generation: latest.max(1),
+            generation: self.generation_of(latest).max(1),
             run: known.status.run.clone(),
             durable: member_record.durable,
             data_generation: member_record.data_generation,
-            age: None,
+            // An operator stated that the members of a new quorum never held anything.
+            age: (member_record.since.as_micros() > 0).then_some(Duration::ZERO),
             seen: Vec::new(),
         };
         Some(RecordStep::Write(member, edit))
     }
 
     /// Returns a record for a member that lost its own. This needs a majority of the members with the
-    /// record of the latest generation, or answers of all members without a contradiction. In the second
-    /// case [`complete`](Self::complete) confirms the record later. One old record is thus never enough: it
+    /// record of the latest generation, or answers of all members without a contradiction.
+    /// [`complete`](Self::complete) confirms the record later. One old record is thus never enough: it
     /// may have come back from a copy, while the other members lost everything and belong to another
     /// quorum.
     ///
@@ -188,27 +248,23 @@ impl Trust {
         &self,
         member: MemberIndex,
         known: &Known,
-        data_generation: DataGeneration,
+        entropy: &dyn Entropy,
     ) -> Option<RecordStep> {
         let mut answered = self.answered();
         if answered.any(|(other, known)| self.misfit(other, known).is_some()) {
             return None;
         }
         let latest = self.latest()?;
-        let generation = if self.is_vouched_for(latest) {
-            latest
-        } else if self.ids.keys().all(|it| self.is_recent(it)) {
-            0
-        } else {
+        if !self.is_vouched_for(latest) && !self.ids.keys().all(|it| self.is_recent(it)) {
             return self.refresh();
-        };
+        }
         let edit = MemberRecordEdit {
             expected: None,
             set: self.set.clone(),
-            generation,
+            generation: 0,
             run: known.status.run.clone(),
             durable: known.status.durable,
-            data_generation,
+            data_generation: self.admission(member, entropy),
             age: Some(match latest {
                 0 => remembered(known),
                 _ => Duration::ZERO,
@@ -238,16 +294,27 @@ impl Trust {
             .map(|(it, _)| RecordStep::Refresh(it))
     }
 
+    /// The number of the latest configuration.
     fn latest(&self) -> Option<u64> {
         self.settled()
-            .map(|(_, member_record)| member_record.generation)
+            .map(|(_, member_record)| member_record.configuration())
             .max()
+    }
+
+    /// Returns the generation of a record with this configuration.
+    fn generation_of(&self, configuration: u64) -> u64 {
+        let records = self.settled().map(|(_, record)| record);
+        let alike = records.filter(|record| record.configuration() == configuration);
+        alike
+            .map(|record| record.generation)
+            .max()
+            .unwrap_or(configuration)
     }
 
     /// Whether a majority recently reported that it has the record of this generation.
     fn is_vouched_for(&self, generation: u64) -> bool {
         let vouches = |(member, member_record): &(MemberIndex, &MemberRecord)| {
-            member_record.generation == generation && self.is_recent(*member)
+            member_record.configuration() == generation && self.is_recent(*member)
         };
         self.settled().filter(vouches).count() >= majority(self.ids.len())
     }
@@ -264,21 +331,16 @@ impl Trust {
     }
 
     /// Reports to this member the data generations of others that it does not know yet.
-    fn tell(
-        &self,
-        member: MemberIndex,
-        known: &Known,
-        member_record: &MemberRecord,
-    ) -> Option<RecordStep> {
+    fn tell(&self, member: MemberIndex, member_record: &MemberRecord) -> Option<RecordStep> {
         let (mut news, mut doubtful) = (Vec::new(), None);
         for (other, theirs) in self.settled().filter(|(other, _)| *other != member) {
             let id = &self.ids[other];
-            match member_record.observations.get(id) {
-                Some(observation)
-                    if observation
-                        .data_generation
-                        .continues(theirs.data_generation) => {}
-                Some(_) if !self.is_younger(other, known) => doubtful = doubtful.or(Some(other)),
+            match member_record.seen(id) {
+                Some(seen) if seen.continues(theirs.data_generation) => {}
+                // The client's knowledge of the other is older.
+                Some(seen) if seen > theirs.data_generation => {
+                    doubtful = doubtful.or(Some(other));
+                }
                 _ => news.push((id.clone(), theirs.data_generation)),
             }
         }
@@ -288,17 +350,14 @@ impl Trust {
         }
     }
 
-    fn is_younger(&self, member: MemberIndex, than: &Known) -> bool {
-        let known = self.known[member].as_ref();
-        known.is_some_and(|known| known.order > than.order)
-    }
-
     /// Returns the members with records of this quorum that need no update.
-    fn settled(&self) -> impl Iterator<Item = (MemberIndex, &MemberRecord)> {
+    pub(super) fn settled(&self) -> impl Iterator<Item = (MemberIndex, &MemberRecord)> {
         self.known.iter_enumerated().filter_map(|(member, known)| {
             let known = known.as_ref()?;
             let member_record = known.status.member_record.as_ref()?;
-            let settled = member_record.set == self.set && member_record.run == known.status.run;
+            let settled = member_record.set == self.set
+                && member_record.run == known.status.run
+                && self.replaced(member, known).is_none();
             settled.then_some((member, member_record))
         })
     }

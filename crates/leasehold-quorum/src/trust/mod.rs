@@ -49,8 +49,6 @@ pub(crate) struct Trust {
     known: PerMember<Option<Known>>,
     /// The conclusion for each member, valid while all clocks are believed.
     members: PerMember<MemberTrust>,
-    /// How many reports this client has received.
-    statuses: u64,
     incarnations: PerMember<Option<Incarnation>>,
     /// The members whose record could not be read or written. Nothing is tried again before their next answer.
     missed: PerMember<bool>,
@@ -92,7 +90,6 @@ impl Trust {
         let mut trust = Self {
             known: ti_vec![None; count],
             members: PerMember::new(),
-            statuses: 0,
             incarnations: ti_vec![None; count],
             missed: ti_vec![false; count],
             is_agreed: false,
@@ -157,12 +154,7 @@ impl Trust {
         };
         self.incarnations[member] = Some(status.incarnation());
         self.missed[member] = false;
-        self.statuses += 1;
-        let known = Known {
-            status,
-            received,
-            order: self.statuses,
-        };
+        let known = Known { status, received };
         self.data_generations.present(member, &known);
         self.known[member] = Some(known);
         self.adopt_limits(received);
@@ -236,10 +228,7 @@ impl Trust {
         if let Some(misfit) = self.misfit(member, known) {
             return Err(misfit);
         }
-        let member_record = known.status.member_record.as_ref();
-        if self.is_unformed()
-            || member_record.is_some_and(|member_record| !member_record.is_formed())
-        {
+        if self.is_unformed() {
             let silent = |(member, known): (MemberIndex, &Option<Known>)| {
                 known.is_none().then(|| self.ids[member].clone())
             };
@@ -334,12 +323,13 @@ impl Trust {
                 .filter(|_| other != member && believed(other))
         });
         let (id, known) = (&self.ids[member], self.known[member].as_ref());
-        let lost = |known: &Known| known.status.member_record.is_none();
-        if known.is_some_and(lost)
-            && let Some(missing) = self.missing_evidence()
-        {
+        if known.is_some_and(|known| !is_admitted(known)) {
             let id = id.clone();
-            return Err(UntrustedReason::LostRecord { id, missing });
+            let what = Forgetting::LostRecord;
+            return Err(match self.missing_evidence() {
+                Some(missing) => UntrustedReason::LostRecord { id, missing },
+                None => UntrustedReason::Forgot { what, until: None },
+            });
         }
         let member_record = known.and_then(|known| known.status.member_record.as_ref());
         if member_record.is_some_and(|member_record| self.is_rolled_back(member, member_record)) {
@@ -364,14 +354,21 @@ impl Trust {
         }
         self.other_set(known)
             .or_else(|| self.claimed(member, known))
+            .or_else(|| self.replaced(member, known).filter(|_| is_admitted(known)))
     }
 
     fn other_set(&self, known: &Known) -> Option<UntrustedReason> {
         let member_record = known.status.member_record.as_ref()?;
         (member_record.set != self.set).then(|| UntrustedReason::OtherSet {
             theirs: member_record.set.clone(),
-            generation: member_record.generation,
+            generation: member_record.configuration(),
             ours: self.set.clone(),
         })
     }
+}
+
+/// Whether the member has the confirmed record of a quorum.
+fn is_admitted(known: &Known) -> bool {
+    let record = known.status.member_record.as_ref();
+    record.is_some_and(MemberRecord::is_formed)
 }

@@ -26,6 +26,8 @@ pub(crate) enum UntrustedReason {
         generation: u64,
         ours: MemberSet,
     },
+    /// Another member knows a later server under its id.
+    Replaced { id: MemberId, by: MemberId },
     /// The same server is a member under another id, too.
     SameServer(MemberId),
     /// It cannot be a member.
@@ -183,9 +185,10 @@ impl UntrustedReason {
 
     pub(crate) fn error(&self) -> Error {
         let kind = match self {
-            Self::OtherSet { .. } | Self::Claimed { .. } | Self::SameServer(_) => {
-                ErrorKind::InvalidInput
-            }
+            Self::OtherSet { .. }
+            | Self::Claimed { .. }
+            | Self::Replaced { .. }
+            | Self::SameServer(_) => ErrorKind::InvalidInput,
             Self::Unfit(_) => ErrorKind::Unsupported,
             _ => ErrorKind::Untrusted,
         };
@@ -231,6 +234,13 @@ impl fmt::Display for UntrustedReason {
                 f,
                 "belongs to another quorum according to {by} (generation {generation}): {}",
                 difference(theirs, ours)
+            ),
+            Self::Replaced { id, by } => write!(
+                f,
+                "is no longer a member: {by} knows a later server with the id {}; use the list with that \
+                 server, or make this one the member again with `leasehold members readmit {}`",
+                id.as_str(),
+                id.as_str()
             ),
             Self::SameServer(other) => write!(f, "is the same server as {other}"),
             Self::Unfit(why) => write!(f, "cannot be a member: {why}"),

@@ -1,4 +1,5 @@
--- Notes in the member record which data generations of its peers a client observed.
+-- Notes in the member record which data generations of its peers a client observed. A later server under the id of
+-- a peer changes the epoch.
 --
 -- KEYS  1 member record
 -- ARGV  two for each observed member: id, data generation
@@ -10,8 +11,16 @@ if redis.call('EXISTS', record) == 0 then
   return 0
 end
 local fields = {}
-observe(fields, record, ARGV, 1, now_us())
-if #fields > 0 then
+local admitted = observe(fields, record, ARGV, 1, now_us())
+local new = #fields / 2
+local generation = tonumber(redis.call('HGET', record, 'generation'))
+if admitted and generation and generation % ADMISSION > 0 then
+  -- No client counts on an answer of this member any longer before it knows who was admitted.
+  local next = digits(generation + ADMISSION)
+  add(fields, 'generation', next)
+  add(fields, 'epoch', redis.call('HGET', record, 'data_generation') .. '.' .. next)
+end
+if new > 0 then
   redis.call('HSET', record, unpack(fields))
 end
-return #fields / 2
+return new

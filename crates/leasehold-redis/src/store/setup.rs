@@ -176,13 +176,53 @@ impl RedisStore {
         let answers = self.ask_all().await;
         let set = self.set_of(&answers);
         let edit = setup::readmission(&set, member, &answers, &*self.env.entropy)?;
-        let place = self.members.iter().find(|it| it.id() == member);
-        let (Some(edit), Some(place)) = (edit, place) else {
+        let Some(edit) = edit else {
             return Ok(false);
         };
-        match place.write_member_record(&edit).await? {
-            true => Ok(true),
+        self.write_first(member, &edit).await?;
+        self.admit(member).await?;
+        Ok(true)
+    }
+
+    /// Writes the first record of a server.
+    async fn write_first(&self, member: &MemberId, edit: &MemberRecordEdit) -> Result<(), Error> {
+        let place = self.members.iter().find(|it| it.id() == member);
+        let written = match place {
+            Some(place) => place.write_member_record(edit).await?,
+            None => false,
+        };
+        match written {
+            true => Ok(()),
             false => refuse(format!("{member} was given a record meanwhile: try again")),
+        }
+    }
+
+    /// Makes a server known to the other members, and confirms its record then. From that moment, no earlier server of
+    /// its id counts.
+    async fn admit(&self, member: &MemberId) -> Result<(), Error> {
+        let Some(drawn) = setup::unconfirmed(member, &self.ask_all().await) else {
+            return Ok(());
+        };
+        let seen = [(member.clone(), drawn)];
+        let others = self.members.iter().filter(|it| it.id() != member);
+        join_all(others.map(|other| other.observe(&seen))).await;
+        let answers = self.ask_all().await;
+        let set = self.set_of(&answers);
+        let edit = setup::confirmation(&set, member, &answers, &*self.env.entropy);
+        let place = self.members.iter().find(|it| it.id() == member);
+        if let (Some(edit), Some(place)) = (edit, place)
+            && place.write_member_record(&edit).await?
+        {
+            return Ok(());
+        }
+        // A client may have been faster.
+        match setup::unconfirmed(member, &self.ask_all().await) {
+            None => Ok(()),
+            Some(_) => {
+                let text =
+                    format!("{member} has no vote yet, because too few servers answer; try again");
+                Err(Error::new(ErrorKind::Unreachable, text))
+            }
         }
     }
 
@@ -212,31 +252,26 @@ impl RedisStore {
         {
             return refuse(format!("{id}: the new address leads to the former server"));
         }
-        match status {
-            Ok(status) => {
-                if let Some(edit) = setup::retirement(&set, id, status)
-                    && !former.write_member_record(&edit).await?
-                {
-                    return refuse(format!(
-                        "{id}: its quorum record changed meanwhile; try again"
-                    ));
-                }
-            }
-            Err(_) if is_gone => {}
-            Err(error) => {
-                let text = format!(
-                    "the former server does not answer, so it cannot be told that it was replaced: {error}"
-                );
-                return Err(Error::new(error.kind(), text));
-            }
+        if let Err(error) = &status
+            && !is_gone
+        {
+            let text = format!(
+                "the former server does not answer, so it cannot be told that it was replaced: {error}"
+            );
+            return Err(Error::new(error.kind(), text));
         }
-        let new = self.members.iter().find(|member| member.id() == id);
-        match new.zip(edit) {
-            Some((new, edit)) if !new.write_member_record(&edit).await? => {
-                refuse(format!("{id} was given a record meanwhile: try again"))
-            }
-            _ => Ok(()),
+        if let Some(edit) = edit {
+            self.write_first(id, &edit).await?;
         }
+        if let Ok(status) = status
+            && let Some(edit) = setup::retirement(&set, id, status)
+            && !former.write_member_record(&edit).await?
+        {
+            return refuse(format!(
+                "{id}: its quorum record changed meanwhile; try again"
+            ));
+        }
+        self.admit(id).await
     }
 
     /// Asks all members at once.

@@ -64,7 +64,10 @@ impl Simulation {
             clock,
             engine,
             started: 0,
-            members: (0..plan.servers).collect(),
+            members: match plan.has_second_list && client >= plan.clients {
+                true => (0..plan.servers - 1).chain([plan.servers]).collect(),
+                false => (0..plan.servers).collect(),
+            },
             sessions: (0..plan.servers)
                 .map(|_| Session::new(codec.clone()))
                 .collect(),

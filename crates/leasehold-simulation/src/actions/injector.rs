@@ -67,6 +67,30 @@ impl Simulation {
         self.plan_fault();
     }
 
+    /// Clients with another list join while all servers answer, and the network splits at some time after that.
+    pub(crate) fn plan_second_list(&mut self) {
+        if self.plan.has_second_list {
+            let start = self.plan.start;
+            for client in 0..2 {
+                let at = start + client * MILLIS;
+                self.agenda.add(at, Action::Repair(Repair::Join));
+            }
+            let longest = *self.rng.faults.pick(&[10, 100, 4_000]);
+            let split = start + self.rng.faults.below(longest * MILLIS);
+            self.agenda.add(split, Action::Split);
+        }
+    }
+
+    pub(crate) fn split_lists(&mut self) {
+        self.note(|| "the network splits".to_owned());
+        let until = self.plan.start + self.plan.span;
+        for client in 0..self.clients.len() {
+            let server = usize::from(client < self.plan.clients);
+            let link = self.link(client, server);
+            (link.to_server_blocked_until, link.to_client_blocked_until) = (until, until);
+        }
+    }
+
     /// Returns one server, or several for a fault that hits them at once, such as a power failure.
     fn victims(&self, one: usize) -> Vec<usize> {
         let several = self.rng.faults.percent(20);

@@ -33,6 +33,7 @@ impl Simulation {
             self.agenda.add(0, Action::Poller(number));
         }
         self.plan_fault();
+        self.plan_second_list();
         self.begin_phases();
         let mut actions = 0;
         while self.phase != Phase::Over
@@ -62,6 +63,7 @@ impl Simulation {
             } => self.program_due(client, program, token),
             Action::Poller(number) => self.poller_due(number),
             Action::Fault => self.inject_fault(),
+            Action::Split => self.split_lists(),
             Action::Repair(repair) => self.repair(repair),
             Action::Phase => self.phase_due(),
             Action::Calm => self.add(What::Calm),

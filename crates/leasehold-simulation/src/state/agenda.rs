@@ -40,6 +40,8 @@ pub(crate) enum Action {
     },
     Poller(usize),
     Fault,
+    /// The clients of each list are cut off from another server.
+    Split,
     Repair(Repair),
     Phase,
     /// Nothing disturbs the clients from now on.

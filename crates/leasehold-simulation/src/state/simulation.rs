@@ -110,8 +110,12 @@ impl Stream {
 
 impl Simulation {
     pub(crate) fn new(seed: u64, allowed: Faults, mutation: Mutation) -> Self {
+        let plan = Plan::draw(&SimRng::new(seed, Stream::Plan.number()), allowed);
+        Self::of_plan(seed, plan, mutation)
+    }
+
+    pub(crate) fn of_plan(seed: u64, plan: Plan, mutation: Mutation) -> Self {
         let rng = |stream: Stream| SimRng::new(seed, stream.number());
-        let plan = Plan::draw(&rng(Stream::Plan), allowed);
         let scripts = mutation.keeper();
         let server = |number: usize| {
             let rng = rng(Stream::Server(number));
@@ -123,7 +127,9 @@ impl Simulation {
             SimServer::new(redis, clock, plan.locks.len(), plan.durable)
         };
         Self {
-            servers: (0..plan.servers).map(server).collect(),
+            servers: (0..plan.servers + usize::from(plan.has_second_list))
+                .map(server)
+                .collect(),
             locks: (0..plan.locks.len()).map(LockKeys::new).collect(),
             pollers: (0..plan.pollers)
                 .map(|number| Poller::new(rng(Stream::Poller(number))))

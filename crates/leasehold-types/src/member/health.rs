@@ -67,7 +67,7 @@ impl MemberStatus {
     /// Returns whether an operator may still state that the member was new when a client initialized its quorum.
     pub fn may_be_stated_new(&self) -> bool {
         let is_first =
-            |record: &MemberRecord| record.generation == 1 && record.since.as_micros() > 0;
+            |record: &MemberRecord| record.configuration() == 1 && record.since.as_micros() > 0;
         self.remembers() && self.member_record.as_ref().is_some_and(is_first)
     }
 

@@ -66,12 +66,14 @@ impl fmt::Debug for MemberSet {
     }
 }
 
-/// The random name of a period in which a member forgets nothing. A member that may have lost leases or
+/// The name of a period in which a member forgets nothing. A member that may have lost leases or
 /// counters begins a new data generation. A member that restarts with all its data continues the old one.
 ///
-/// The last of the sixteen digits counts the names of one period. A client gives the period its next name
-/// when the member is no longer durable. If the member later returns with the earlier name, it has lost
-/// what happened since.
+/// The names of one member increase. The first eight digits name an admission: a server without a record was
+/// admitted as this member, so an earlier server of the id no longer counts. The next seven name a period of that
+/// server. The last digit counts the names of one period. A client gives the period its next name
+/// when the member is no longer durable. If the member later returns with an earlier name of its admission, it has
+/// lost what happened since.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DataGeneration(u64);
 
@@ -79,9 +81,54 @@ impl DataGeneration {
     /// The digit that counts the names of one period.
     const NAMES: u64 = 0xf;
 
-    /// Draws the name of a new data generation.
+    /// The bits of a period within an admission.
+    const PERIODS: u64 = 0xffff_fff0;
+
+    /// The lowest bit of an admission.
+    const ADMISSION: u64 = 1 << 32;
+
+    /// Draws the name of the first data generation of a member. Later ones have room above it.
     pub fn random(entropy: &dyn Entropy) -> Self {
-        Self(entropy.next_u64() & !Self::NAMES)
+        Self((entropy.next_u64() >> 1) & !Self::NAMES)
+    }
+
+    /// Draws the name of the data generation of a server that is admitted as a member. `known` are all names of that
+    /// member that any member knows.
+    pub fn admitted(known: impl IntoIterator<Item = Self>, entropy: &dyn Entropy) -> Self {
+        let Some(greatest) = known.into_iter().max() else {
+            return Self::random(entropy);
+        };
+        let admission = greatest.0 / Self::ADMISSION;
+        let room = u64::from(u32::MAX) - admission;
+        // After a thousand admissions, half of the numbers are left.
+        let step = 1 + entropy.next_u64() % (room >> 10).max(1);
+        let admission = admission.saturating_add(step).min(u64::from(u32::MAX));
+        let period = (entropy.next_u64() & Self::PERIODS) >> 1;
+        Self((admission * Self::ADMISSION + period) & !Self::NAMES)
+    }
+
+    /// Draws the name of the next data generation of the same server, which may have lost data.
+    /// `known` are all names of that member that any member knows. After the last name of an admission, the
+    /// server is admitted again.
+    pub fn restarted(self, known: impl IntoIterator<Item = Self>, entropy: &dyn Entropy) -> Self {
+        let known: Vec<Self> = known.into_iter().collect();
+        let own = known.iter().filter(|it| it.is_same_admission(self));
+        let greatest = own.copied().max().map_or(self, |it| it.max(self));
+        let step = (1 + entropy.next_u64() % 4_096) * (Self::NAMES + 1);
+        let next = Self((greatest.0 & !Self::NAMES) + step);
+        match next.is_same_admission(self) {
+            true => next,
+            false => Self::admitted(known.into_iter().chain([self]), entropy),
+        }
+    }
+
+    fn is_same_admission(self, other: Self) -> bool {
+        self.0 / Self::ADMISSION == other.0 / Self::ADMISSION
+    }
+
+    /// Returns whether a server was admitted as the member after the one with `earlier`.
+    pub fn was_admitted_after(self, earlier: Self) -> bool {
+        self.0 / Self::ADMISSION > earlier.0 / Self::ADMISSION
     }
 
     /// Returns the next name of the same period; `None` after the last of its sixteen names.
@@ -173,9 +220,8 @@ impl fmt::Debug for Epoch {
 pub struct MemberRecord {
     /// The set that the member belongs to.
     pub set: MemberSet,
-    /// Counts the changes of the set, from 1. It is 0 while the quorum is being initialized, when no
-    /// member has a vote. It is also 0 on the new member record of a member that lost its own, until all members
-    /// have a member record.
+    /// The number of the [configuration](Self::configuration), plus 2³² for each admission of another member since, so
+    /// that each admission changes the epoch.
     pub generation: u64,
     /// When the set was last changed, by the member's clock.
     pub changed: WallTime,
@@ -192,30 +238,45 @@ pub struct MemberRecord {
 }
 
 impl MemberRecord {
-    /// Returns whether `observer` has seen a later name of this record's data generation. The record belongs to
-    /// the member `id`. If so, the member came back with older data.
-    pub fn is_older_than_known_to(&self, observer: &Self, id: &MemberId) -> bool {
-        let known = observer
-            .observations
-            .get(id)
-            .map(|observation| observation.data_generation);
-        known.is_some_and(|known| {
-            known != self.data_generation && known.continues(self.data_generation)
-        })
+    /// Returns the data generation of the member `id` that this member last saw.
+    pub fn seen(&self, id: &MemberId) -> Option<DataGeneration> {
+        self.observations.get(id).map(|it| it.data_generation)
     }
 
-    /// Returns whether all members of the set have had its member record at the same time.
+    /// Returns whether `observer` has seen a later name of this record's data generation, or a later data generation of the
+    /// same server. The record belongs to the member `id`. If so, the member came back with older data.
+    pub fn is_older_than_known_to(&self, observer: &Self, id: &MemberId) -> bool {
+        let own = self.data_generation;
+        let known = observer.seen(id);
+        known.is_some_and(|known| known > own && known.is_same_admission(own))
+    }
+
+    /// Returns whether `observer` has seen a later server under the id of this record's member: another one, or the same
+    /// one after it lost its record.
+    pub fn was_replaced_according_to(&self, observer: &Self, id: &MemberId) -> bool {
+        let known = observer.seen(id);
+        known.is_some_and(|known| known.was_admitted_after(self.data_generation))
+    }
+
+    /// Returns the number of the configuration. It counts the changes of the set, from 1. It is 0 while the quorum is
+    /// being initialized, when no member has a vote. It is also 0 on the new member record of a server that had none, until
+    /// a majority of the others, or all, know the server.
+    pub fn configuration(&self) -> u64 {
+        self.generation & u64::from(u32::MAX)
+    }
+
+    /// Returns whether the member has been admitted to an initialized quorum.
     pub fn is_formed(&self) -> bool {
-        self.generation > 0
+        self.configuration() > 0
     }
 
     /// Returns whether, by this member record, the member `id` belongs to a set that could grant a lock at the
     /// same time as `ours`, which contains it too. Two sets whose majorities need not meet must not share
-    /// a member. A member record older than `generation`, the generation of `ours`, does not count: its member may
+    /// a member. A member record older than `configuration`, that of `ours`, does not count: its member may
     /// have missed a change of the set.
-    pub fn claims(&self, id: &MemberId, ours: &MemberSet, generation: u64) -> bool {
+    pub fn claims(&self, id: &MemberId, ours: &MemberSet, configuration: u64) -> bool {
         self.is_formed()
-            && self.generation >= generation
+            && self.configuration() >= configuration
             && self.set.ids.contains(id)
             && !self.set.always_meets(ours)
     }
@@ -239,14 +300,15 @@ pub struct Observation {
 
 impl Observation {
     /// Returns what an observer that knew `known` records when it hears of `data_generation` at `at`; `None` if that
-    /// is nothing new. A later name of a known data generation keeps the recorded time.
+    /// is nothing new. A later name of a known data generation keeps the recorded time. An earlier data generation is
+    /// never recorded again.
     pub fn noted(
         known: Option<Self>,
         data_generation: DataGeneration,
         at: WallTime,
     ) -> Option<Self> {
         match known {
-            Some(known) if known.data_generation.continues(data_generation) => None,
+            Some(known) if known.data_generation >= data_generation => None,
             Some(known) if data_generation.continues(known.data_generation) => Some(Self {
                 data_generation,
                 ..known

@@ -66,9 +66,9 @@ pub(crate) enum MembersChange {
     /// the new server must be empty. The old server loses its vote at once; the new one has a vote after
     /// max_ttl and a second. Then give the new list to all clients, in any order.
     ///
-    /// Give no client the new list before. Until all clients have it, neither empty nor restart the old server, and start no other one at its
-    /// address. Clients with the old list would give it a vote again, and two clients could hold the same
-    /// lock.
+    /// Give no client the new list before. Until all clients have it, do not empty the old server, and start no
+    /// other one at its address. Such a server would take the id back, and the new one would have no vote. A
+    /// member that was replaced is not replaced again with the old list.
     Replace {
         /// The server to replace: its id, or its URL.
         #[arg(value_name = "ID|URL")]
@@ -80,8 +80,7 @@ pub(crate) enum MembersChange {
 
         /// State that the old server is stopped for good.
         ///
-        /// Needed if it does not answer. If clients with the old list can still reach it, two clients can hold
-        /// the same lock.
+        /// Needed if it does not answer. Clients with the old list that still reach it get no vote from it.
         #[arg(long)]
         gone: bool,
 

@@ -65,7 +65,7 @@ pub(super) fn replace(
             "{id} {is} at {}, and {has} no vote for {}\n\
              Configure all clients with the new list, in any order: --store {}\n\
              Until all clients have it, start no server at the old address, not even an empty one: \
-             it would get a vote again, and two clients could hold the same lock.\n",
+             it would take the id back, and the new server would have no vote.\n",
             shown[index],
             whole_seconds(wait),
             shown.join(",")

@@ -165,7 +165,7 @@ impl Roll {
             "members": ids,
             "max_ttl_ms": millis(member_record.set.max_ttl),
             "clock_tolerance_ms": millis(member_record.set.clock_tolerance),
-            "generation": member_record.generation,
+            "generation": member_record.configuration(),
             "differs": member_record.set != self.set,
         })
     }
@@ -200,7 +200,7 @@ fn row(state: &MemberState) -> [String; 6] {
             .member_record
             .as_ref()
             .map_or_else(unknown, |member_record| {
-                member_record.generation.to_string()
+                member_record.configuration().to_string()
             });
     }
     if let Some(micros) = state.clock_offset {

@@ -212,9 +212,10 @@ impl TestQuorum {
         self.servers[number].member_record = None;
     }
 
-    /// The server comes back with the data that a server of another quorum has.
-    pub(crate) fn take_data(&mut self, number: usize, other: &Self) {
-        self.servers[number].member_record = other.servers[number].member_record.clone();
+    /// The server comes back with the data that a server of another quorum has, and that one with its data.
+    pub(crate) fn swap_data(&mut self, number: usize, other: &mut Self) {
+        let (own, theirs) = (&mut self.servers[number], &mut other.servers[number]);
+        std::mem::swap(&mut own.member_record, &mut theirs.member_record);
     }
 
     pub(crate) fn reconnect(&mut self, client: &mut Membership, member: usize) {

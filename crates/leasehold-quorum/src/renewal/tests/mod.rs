@@ -242,10 +242,10 @@ fn data_lost_before_the_sample_cannot_renew() {
 #[test]
 fn refused_member_is_looked_at_with_each_renewal() {
     let mut fixture = Fixture::new();
-    let (theirs, ours) = (TestQuorum::new(4).0, TestQuorum::new(3).0);
-    fixture.quorum.take_data(1, &theirs);
+    let mut theirs = TestQuorum::new(4).0;
+    fixture.quorum.swap_data(1, &mut theirs);
     fixture.quorum.reconnect(&mut fixture.net.membership, 1);
-    fixture.quorum.take_data(1, &ours);
+    fixture.quorum.swap_data(1, &mut theirs);
     let lease = held(lock_request());
     fixture.quorum.now += Duration::from_millis(1);
     fixture.start(1, &[&lease]);

@@ -2,6 +2,7 @@
 
 mod clocks;
 mod data_loss;
+mod identities;
 mod limits;
 mod quorums;
 mod records;
@@ -9,7 +10,7 @@ mod restoring;
 mod rollback;
 
 use super::*;
-use crate::tests::values::{edited, observe};
+use crate::tests::values::{RandomEntropy, edited, observe};
 use crate::trust::member_records::RecordStep;
 use crate::trust::untrusted::{ClockFault, Forgetting};
 use leasehold_types::{DataGeneration, MemberRecord, MemberRecordEdit, RunId, WallTime};
@@ -36,7 +37,6 @@ struct Fixture {
     /// True time, and how far this client's clock is behind it, in microseconds.
     now: i64,
     behind: i64,
-    data_generations: u64,
 }
 
 fn ids(count: usize) -> Vec<MemberId> {
@@ -62,7 +62,6 @@ impl Fixture {
             trust: Trust::new(ids(count), set(count), true),
             now: 1_000_000 * SECOND as i64,
             behind: 0,
-            data_generations: 0,
         };
         fixture.meet_all();
         fixture.keep_member_records();
@@ -124,12 +123,7 @@ impl Fixture {
     /// Does what the client would do about the records, until nothing is left to do.
     fn keep_member_records(&mut self) {
         for _ in 0..10 {
-            let data_generations = &mut self.data_generations;
-            let mut draw = || {
-                *data_generations += 1;
-                DataGeneration::parse(&format!("{data_generations:015x}0")).unwrap()
-            };
-            let steps = self.trust.member_record_steps(&mut draw);
+            let steps = self.trust.member_record_steps(&RandomEntropy);
             if steps.is_empty() {
                 return;
             }

@@ -122,10 +122,7 @@ fn rules_that_are_not_enforced_count_everybody() {
     let mut fixture = Fixture::new(3);
     fixture.trust = Trust::new(ids(3), set(3), false);
     assert_eq!(fixture.counts(0), Ok(()));
-    assert_eq!(
-        fixture.trust.member_record_steps(&mut || unreachable!()),
-        []
-    );
+    assert_eq!(fixture.trust.member_record_steps(&RandomEntropy), []);
 }
 
 #[test]
@@ -150,14 +147,9 @@ fn concurrent_initializations_of_differing_lists_fail() {
     };
     meet(&fixture, &mut clients);
     // Each client is the first at one of the two members that are in both lists.
-    let mut data_generations = 0xa0;
     for (trust, writes) in clients.iter().zip([[1, 2], [0, 3]]) {
         let list = if writes[1] == 2 { lists[0] } else { lists[1] };
-        let steps = trust.member_record_steps(&mut || {
-            data_generations += 1;
-            DataGeneration::parse(&format!("{data_generations:015x}0")).unwrap()
-        });
-        for step in steps {
+        for step in trust.member_record_steps(&RandomEntropy) {
             let RecordStep::Write(index, edit) = step else {
                 panic!("{step:?}")
             };
@@ -170,10 +162,7 @@ fn concurrent_initializations_of_differing_lists_fail() {
     meet(&fixture, &mut clients);
     for trust in &clients {
         assert!((0..3).all(|index| trust.counts(index.into(), fixture.ours(), None).is_err()));
-        assert_eq!(
-            trust.member_record_steps(&mut || panic!("nothing is to be restored")),
-            []
-        );
+        assert_eq!(trust.member_record_steps(&RandomEntropy), []);
     }
 }
 
@@ -243,7 +232,7 @@ fn member_claimed_by_two_quorums_gets_no_record() {
     fixture.servers[1].run = 99;
     fixture.record(2).generation = 0;
     let client = client_of(&fixture, &[0, 1, 2]);
-    assert_eq!(client.member_record_steps(&mut || unreachable!()), []);
+    assert_eq!(client.member_record_steps(&RandomEntropy), []);
 }
 
 #[test]

@@ -2,16 +2,15 @@
 
 use super::quorums::{client_of, set_of, with_another_set};
 use super::*;
-use crate::tests::values::RandomEntropy;
 
-/// Returns what the client would do about the records. New data generations have their own names.
+/// Returns what the client would do about the records.
 fn steps(client: &Trust) -> Vec<RecordStep> {
-    client.member_record_steps(&mut || DataGeneration::random(&RandomEntropy))
+    client.member_record_steps(&RandomEntropy)
 }
 
 fn record_of(fixture: &Fixture, member: usize) -> Option<(MemberSet, u64)> {
     let member_record = fixture.servers[member].member_record.as_ref()?;
-    Some((member_record.set.clone(), member_record.generation))
+    Some((member_record.set.clone(), member_record.configuration()))
 }
 
 #[test]

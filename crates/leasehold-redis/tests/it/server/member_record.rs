@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use leasehold::env::SystemEntropy;
 use leasehold::store::{DataGeneration, Incarnation, MemberHealth, MemberId, MemberRecord};
 use leasehold::{Client, ErrorKind};
 use leasehold_redis::RedisMember;
@@ -178,6 +179,30 @@ async fn invalid_ids_are_refused() {
 }
 
 #[tokio::test]
+async fn admission_of_a_peer_changes_the_epoch() {
+    let server = RedisServer::start();
+    let store = member(&server);
+    let first = write(&store).await;
+    let before = incarnation(&store).await;
+    let peer = MemberId::new("other");
+    let drawn = first.seen(&peer).unwrap();
+    let restarted = drawn.restarted([drawn], &SystemEntropy);
+    store.observe(&[(peer.clone(), restarted)]).await.unwrap();
+    assert_eq!(incarnation(&store).await, before, "it is the same server");
+    let later = DataGeneration::admitted([drawn], &SystemEntropy);
+    store.observe(&[(peer.clone(), later)]).await.unwrap();
+    let record = store.status().await.unwrap().member_record.unwrap();
+    assert_eq!(
+        (record.seen(&peer), record.configuration()),
+        (Some(later), 1)
+    );
+    assert_ne!(incarnation(&store).await, before);
+    // An earlier one does not come back.
+    store.observe(&[(peer, restarted)]).await.unwrap();
+    assert_eq!(store.status().await.unwrap().member_record, Some(record));
+}
+
+#[tokio::test]
 async fn largest_quorum_and_longest_age_fit() {
     let server = RedisServer::start();
     let store = member(&server);
@@ -198,8 +223,7 @@ async fn largest_quorum_and_longest_age_fit() {
         (member_record.generation, member_record.observations.len()),
         (u64::MAX, 31)
     );
-    let turned: String = data_generation.to_string().chars().rev().collect();
-    let other = DataGeneration::parse(&turned).unwrap();
+    let other = DataGeneration::admitted([data_generation], &SystemEntropy);
     let again = edit.seen.iter().map(|(id, _)| (id.clone(), other));
     store.observe(&again.collect::<Vec<_>>()).await.unwrap();
     let member_record = store.status().await.unwrap().member_record.unwrap();

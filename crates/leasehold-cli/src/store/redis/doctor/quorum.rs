@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::store::{exact_span, rough_span};
+use leasehold::store::{MemberRecord, exact_span, rough_span};
 
 use super::restart;
 use super::server::{self, MemberContext};
@@ -120,7 +120,7 @@ fn generation(snapshot: &Snapshot) -> Option<Finding> {
         .iter()
         .filter_map(|it| Some((it.id.as_str(), it.member_record()?)));
     let mut known: Vec<(u64, &str)> = member_records
-        .map(|(id, member_record)| (member_record.generation, id))
+        .map(|(id, member_record)| (member_record.configuration(), id))
         .collect();
     known.sort_unstable();
     let ((least, behind), (most, ahead)) = (known.first()?, known.last()?);
@@ -294,17 +294,20 @@ fn member_record(snapshot: &Snapshot, index: usize) -> Option<Finding> {
             },
         )),
         (Some(record), true) if record.set == snapshot.set => {
-            if let Some(claimed) = claimed(snapshot, index, record.generation) {
-                return Some(claimed);
+            let wrong = claimed(snapshot, index, record.configuration())
+                .or_else(|| replaced(snapshot, index, record));
+            if let Some(wrong) = wrong {
+                return Some(wrong);
             }
-            let text = format!("generation {} of {}", record.generation, record.set);
+            let text = format!("generation {} of {}", record.configuration(), record.set);
             Some(Finding::green("record", text))
         }
         (Some(record), true) => Some(Finding::red(
             "record",
             format!(
                 "the server says (generation {}): {}",
-                record.generation, record.set
+                record.configuration(),
+                record.set
             ),
             format!(
                 "this client is configured with {}, and is refused",
@@ -330,11 +333,32 @@ fn claimed(snapshot: &Snapshot, index: usize, generation: u64) -> Option<Finding
         format!(
             "belongs to two quorums: its own record (generation {generation}) names this one, the \
              record of {by} (generation {}) names {}",
-            theirs.generation, theirs.set
+            theirs.configuration(),
+            theirs.set
         ),
         "both could grant the same lock, so it has a vote in neither",
         format!(
             "stop the clients of the wrong quorum; if that is the one of {by}, run DEL leasehold:member_record there"
+        ),
+    ))
+}
+
+/// Whether another server knows a later one under the id of this one.
+fn replaced(snapshot: &Snapshot, index: usize, record: &MemberRecord) -> Option<Finding> {
+    let id = &snapshot.servers[index].id;
+    let others = snapshot.servers.iter().enumerate();
+    let mut others = others.filter(|(other, _)| *other != index);
+    let (_, by) = others.find(|(_, other)| {
+        let theirs = other.member_record();
+        theirs.is_some_and(|theirs| record.was_replaced_according_to(theirs, id))
+    })?;
+    Some(Finding::red(
+        "record",
+        format!("{} knows a later server with the id {}", by.id, id.as_str()),
+        "the server that joined last is the member, and this one has no vote",
+        format!(
+            "use the list with the later server; if this one is the right one: leasehold members readmit {}",
+            id.as_str()
         ),
     ))
 }

@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use leasehold::clock::WallTime;
-use leasehold::store::{DataGeneration, MemberId, MemberRecord, MemberSet, MemberStatus};
+use leasehold::store::{
+    DataGeneration, MemberId, MemberRecord, MemberSet, MemberStatus, Observation,
+};
 use leasehold::{Error, ErrorKind};
 use leasehold_redis::{Examination, MissingRight, Need};
 
@@ -100,6 +102,24 @@ fn three_that_are_well_are_green() {
     all_green(&of_store(&three));
     (0..3).for_each(|index| all_green(&of_server(&three, index)));
     green(&first(&three), "restart", "may be restarted now");
+}
+
+#[test]
+fn server_whose_id_another_one_has_is_red() {
+    let mut three = snapshot(3);
+    let later = Observation {
+        data_generation: DataGeneration::parse("1123456789abcdef").unwrap(),
+        at: WallTime::from_micros(1),
+        changed: true,
+    };
+    let record = status(&mut three, 1).member_record.as_mut().unwrap();
+    record.observations.insert(MemberId::new("a"), later);
+    red(
+        &first(&three),
+        "record",
+        "b knows a later server with the id a",
+    );
+    red(&first(&three), "record", "leasehold members readmit a");
 }
 
 #[test]
