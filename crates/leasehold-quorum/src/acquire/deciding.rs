@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_types::{Error, ErrorKind, Fence, MemberFailure, PermitSlot};
 
-use super::state::{Acquisition, MemberState, Phase, Standing};
+use super::state::{Acquisition, Granted, MemberState, Phase, Standing};
 use crate::ballot::{Decision, majority};
 use crate::errors::too_few;
 use crate::member::Task;
@@ -14,6 +14,7 @@ use crate::membership::Access;
 use crate::messages::{Lease, Request};
 use crate::net::Net;
 use crate::operation::{Acquired, Outcome, Progress};
+use crate::trust::UntrustedReason;
 
 impl Acquisition {
     /// Carries out what the ballot of the round decides.
@@ -38,7 +39,8 @@ impl Acquisition {
         };
         match round.ballot.decide(|member| counted.contains(member)) {
             Decision::Wait => self.wait_on(net),
-            Decision::Won(_) | Decision::NoQuorum if self.awaits_members(net) => {}
+            Decision::Won(_) if self.awaits(net, false) => {}
+            Decision::NoQuorum if self.awaits(net, true) => {}
             Decision::Won(fence) => self.hold(net, fence, counted),
             Decision::Confirm(fence, members) => {
                 for member in members {
@@ -51,14 +53,25 @@ impl Acquisition {
         }
     }
 
-    /// Whether to ask members first that are not connected yet. A lease on a bare majority ends when one
-    /// more server fails, and only a guard's renewal repairs it. A failure would not report what these
-    /// members know. A new client therefore waits for a moment.
-    fn awaits_members(&mut self, net: &mut Net) -> bool {
+    /// Whether to wait for a moment for members that are not connected yet. A lease on a bare majority ends when
+    /// one more server fails, and only a guard's renewal repairs it. A failure would not report what these members
+    /// know.
+    ///
+    /// With `statuses`, also for members that granted with data that this client does not know yet: all members
+    /// change together when they note that another one was admitted.
+    fn awaits(&mut self, net: &mut Net, statuses: bool) -> bool {
         let (now, began) = (net.now.instant, self.began);
-        let end = began + CONNECT_WAIT_MAX;
-        let mut is_pending = |member| net.membership.access(now, member, began) == Access::Pending;
-        let awaits = now < end && self.members.keys().any(&mut is_pending);
+        let end = began + WAIT_MAX;
+        let mut is_pending = |(member, state): (MemberIndex, &MemberState)| {
+            let has_changed = |granted: &Granted| {
+                let from = Some(&granted.incarnation);
+                let counts = net.membership.counts(member, granted.sent, from);
+                counts == Err(UntrustedReason::Changed)
+            };
+            net.membership.access(now, member, began) == Access::Pending
+                || statuses && state.granted().is_some_and(has_changed)
+        };
+        let awaits = now < end && self.members.iter_enumerated().any(&mut is_pending);
         if let Some(round) = self.round_mut() {
             round.awaits_until = awaits.then_some(end);
         }
@@ -229,5 +242,5 @@ impl Acquisition {
     }
 }
 
-/// How long an attempt waits for members that are not connected yet, though a majority granted it.
-const CONNECT_WAIT_MAX: Duration = Duration::from_millis(100);
+/// How long an attempt waits for members that it knows nothing of yet.
+const WAIT_MAX: Duration = Duration::from_millis(100);
