@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{Shared, try_join_all};
-use leasehold::clock::{BootInstant, within};
+use leasehold::clock::{BootInstant, WallTime, within};
 use leasehold::store::{LockRequest, SessionContext, background, exact_span, locked};
 use leasehold::{Error, ErrorKind};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
-use tokio_postgres::{Client, Statement};
+use tokio_postgres::{Client, Row, Statement};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::bounded::Heard;
@@ -240,7 +240,7 @@ impl Slot {
     /// Checks the schema, prepares the statements and listens, all in one round trip.
     async fn prepare(&self, client: &Client) -> Result<Vec<Statement>, Error> {
         let schema = self.place.settings.schema.as_str();
-        let version = schema::sql_in(schema, VERSION_AND_SETTINGS);
+        let greeting = schema::sql_in(schema, GREETING);
         let statements = STATEMENTS.iter().map(async |(sql, types)| {
             let sql = schema::sql_in(schema, sql);
             client.prepare_typed(&sql, types).await
@@ -251,12 +251,12 @@ impl Slot {
                 None => Ok(()),
             }
         };
-        let (version, statements, listening) = futures_util::join!(
-            client.query_typed(&version, &[]),
+        let (greeting, statements, listening) = futures_util::join!(
+            client.query_typed(&greeting, &[]),
             try_join_all(statements),
             listening
         );
-        let version = match version {
+        let version = match greeting {
             Ok(rows) => {
                 let row = rows.first();
                 let has_settings = row.map_or(Ok(true), |row| column(row, 1))?;
@@ -264,7 +264,7 @@ impl Slot {
                     let clock = &*self.context.env().clock;
                     pooler::take_over(&self.place, client, clock).await?;
                 }
-                row.map(|row| column(row, 0)).transpose()?
+                row.map(|row| self.greeted(row)).transpose()?
             }
             Err(error) if failure::is_missing_schema(&error) => None,
             Err(error) => return Err(failure::of_connecting(error)),
@@ -272,6 +272,15 @@ impl Slot {
         schema::check(schema, version)?;
         listening.map_err(failure::of_connecting)?;
         statements.map_err(failure::of_connecting)
+    }
+
+    /// Compares the clocks, and returns the version of the schema. One client with a clock far ahead would raise the
+    /// fences of all others.
+    fn greeted(&self, row: &Row) -> Result<i32, Error> {
+        let server: i64 = column(row, 2)?;
+        let server = u64::try_from(server).map(WallTime::from_micros);
+        self.context.env().clock.wall().check(server.ok())?;
+        column(row, 0)
     }
 
     fn open_link(&self) -> Option<Arc<Link>> {
@@ -310,9 +319,10 @@ impl Drop for Link {
     }
 }
 
-/// The version of the schema, and whether the session has the settings that the client asked for. Until then, it may have any
-/// search path.
-const VERSION_AND_SETTINGS: &str = "select number, coalesce(pg_catalog.current_setting('leasehold_client.session', true) operator(pg_catalog.=) 'on', false) \
+/// The version of the schema, whether the session has the settings that the client asked for, and the server's clock in
+/// microseconds. Until the session has the settings, it may have any search path.
+const GREETING: &str = "select number, coalesce(pg_catalog.current_setting('leasehold_client.session', true) operator(pg_catalog.=) 'on', false), \
+     pg_catalog.int8(pg_catalog.date_part('epoch'::pg_catalog.text, pg_catalog.clock_timestamp()) operator(pg_catalog.*) 1000000::pg_catalog.float8) \
      from leasehold.version";
 
 fn no_connection(limit: Duration) -> Error {

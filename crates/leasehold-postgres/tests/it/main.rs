@@ -1,5 +1,6 @@
 //! What concerns PostgreSQL alone: the schema, logging in, transactions of the holder, late statements.
 
+mod clocks;
 mod connections;
 mod crowd;
 mod encoding;

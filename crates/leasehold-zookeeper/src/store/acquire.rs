@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use leasehold::clock::WallTime;
 use leasehold::store::{AcquireError, Busy, Grant, LockRequest, Progress};
-use leasehold::{Error, ErrorKind};
+use leasehold::{Error, ErrorKind, Fence};
 
-use super::draw::{check_proposal, fence_after};
 use super::looks::{Counter, Look, Seen};
 use super::node_data::NodeData;
 use super::questions::{data_of, find, term};
@@ -411,12 +410,12 @@ impl Acquire<'_> {
         let own = self.locks.context.env().clock.wall();
         let proposal = self.request.proposal.max(own);
         let known = connection.about_leader_time();
-        if known.is_some_and(|now| check_proposal(proposal, wall(now)).is_ok()) {
+        if known.is_some_and(|now| proposal.check(Some(wall(now))).is_ok()) {
             return Ok(proposal);
         }
         // Perhaps the leader's clock was set right meanwhile.
         let now = self.locks.ask_time(connection).await?;
-        check_proposal(proposal, wall(now)).map(|()| proposal)
+        proposal.check(Some(wall(now))).map(|()| proposal)
     }
 
     /// Draws a fence. The transaction succeeds only if the own node is still there.
@@ -428,10 +427,7 @@ impl Acquire<'_> {
     ) -> Result<Step, Error> {
         let proposal = self.proposal(connection).await?;
         let last = counter.map_or(0, |(last, _)| last);
-        let fence = fence_after(last, proposal).ok_or_else(|| {
-            let text = format!("the counter of fences {} is used up", self.paths.fence);
-            Error::new(ErrorKind::Corrupt, text)
-        })?;
+        let fence = Fence::after(Fence::new(last), proposal)?;
         let path = format!("{}/{}", self.paths.lock, node.name);
         let data = NodeData::of(self.request, connection.timeout)
             .granted(fence)

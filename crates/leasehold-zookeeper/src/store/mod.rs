@@ -1,6 +1,5 @@
 mod acquire;
 mod admin;
-mod draw;
 mod inspection;
 mod looks;
 #[cfg(test)]
