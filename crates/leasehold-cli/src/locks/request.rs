@@ -2,11 +2,12 @@ use std::time::Duration;
 
 use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::store::{Holder, MemberId, Order, Owner, Waiter};
-use leasehold::{Client, Error, ErrorKind, GuardSet, LockSet, Mode};
+use leasehold::{Client, Effect, Error, ErrorKind, GuardSet, LockSet, Mode};
 
 use crate::locks::borrowed_lock::{self, BorrowedLock};
 use crate::locks::held_locks::HeldLocks;
 use crate::locks::outer_runs::{OuterLock, OuterRuns};
+use crate::locks::release::Releasing;
 use crate::options::lock_options::LockOptions;
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
@@ -17,10 +18,11 @@ use crate::output::locks::waiter_text;
 use crate::output::message::Message;
 use crate::output::quorum_shortfall::QuorumShortfall;
 use crate::runtime::signals::Signals;
+use crate::store::client::OwnClient;
 
 /// The request for locks, and the messages while it waits.
 pub(crate) struct LockRequest<'a> {
-    pub(crate) client: &'a Client,
+    pub(crate) client: &'a OwnClient,
     pub(crate) lock_options: &'a LockOptions,
     pub(crate) outer_runs: &'a OuterRuns,
     pub(crate) output: &'a Output,
@@ -78,20 +80,36 @@ impl LockRequest<'_> {
             guards = self.hold() => guards.map(WaitOutcome::Held),
         };
         self.output.clear_status();
-        if let Ok(WaitOutcome::Held(guards)) = &outcome {
-            self.output.print_message(&Message::Acquired {
+        match &outcome {
+            Ok(WaitOutcome::Held(guards)) => self.output.print_message(&Message::Acquired {
                 lock: &self.lock_options.name,
                 guards,
                 store: &self.client.to_string(),
                 after: SystemClock.now().since(began),
-            });
+            }),
+            Ok(WaitOutcome::Signalled(_)) | Err(_) => self.report_remains().await,
         }
         outcome
     }
 
+    /// Says if the store did not confirm that it gave up what it may have granted.
+    async fn report_remains(&self) {
+        if let Err(error) = self.client.finish().await
+            && error.effect() == Effect::Unknown
+        {
+            let releasing = Releasing {
+                lock_options: self.lock_options,
+                output: self.output,
+            };
+            for lock in self.lock_options.names() {
+                releasing.report(lock, Duration::ZERO, &error.to_string());
+            }
+        }
+    }
+
     /// Uses the lock that an outer run holds.
     pub(crate) async fn enter(&self, lock: OuterLock) -> Result<HeldLocks, Failure> {
-        let (client, wanted) = (self.client.clone(), self.lock_options.mode());
+        let (client, wanted) = (Client::clone(self.client), self.lock_options.mode());
         let outer_lock =
             BorrowedLock::enter(client, lock, wanted, self.lock_options.ttl / 3).await?;
         self.output.print_message(&Message::Nested {

@@ -1,18 +1,36 @@
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leasehold::{Client, blocking};
+use leasehold::{Client, Error, blocking};
 
 /// The client of a command. At the end of the command it waits for releases in progress.
 #[derive(Debug)]
-pub(crate) struct OwnClient(Client);
+pub(crate) struct OwnClient {
+    client: Client,
+    /// Whether the command has waited for them.
+    is_finished: AtomicBool,
+}
 
 /// The longest time for which a store that hangs delays the end of a command.
 const END_MAX: Duration = Duration::from_millis(500);
 
 impl OwnClient {
     pub(crate) fn new(client: Client) -> Self {
-        Self(client)
+        Self {
+            client,
+            is_finished: AtomicBool::new(false),
+        }
+    }
+
+    /// Waits for releases in progress. Call it when no other follows.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client::close`].
+    pub(crate) async fn finish(&self) -> Result<(), Error> {
+        self.is_finished.store(true, Ordering::Relaxed);
+        self.client.clone().close(END_MAX).await
     }
 }
 
@@ -20,13 +38,15 @@ impl Deref for OwnClient {
     type Target = Client;
 
     fn deref(&self) -> &Client {
-        &self.0
+        &self.client
     }
 }
 
 impl Drop for OwnClient {
     fn drop(&mut self) {
-        // Without an answer in time, the lease ends by itself.
-        let _ = blocking::Client::from(self.0.clone()).close(END_MAX);
+        if !*self.is_finished.get_mut() {
+            // Without an answer in time, the lease ends by itself.
+            let _ = blocking::Client::from(self.client.clone()).close(END_MAX);
+        }
     }
 }

@@ -128,11 +128,15 @@ impl ClientContext {
         if count == 0 {
             return Ok(());
         }
-        let text = format!(
-            "the store did not confirm all releases within {}, but all except {count}: the locks of these may stay held until \
-             their TTL is over",
-            exact_span(limit)
-        );
+        let limit = exact_span(limit);
+        let text = match count {
+            1 => format!(
+                "the store did not confirm a release within {limit}; its lock may stay held until its TTL is over"
+            ),
+            _ => format!(
+                "the store did not confirm {count} releases within {limit}; their locks may stay held until their TTL is over"
+            ),
+        };
         let error = Error::new(ErrorKind::Unreachable, text).with_unknown_effect();
         Err(error.with_store(self.store.to_string()))
     }

@@ -44,6 +44,43 @@ fn redis_release_without_answer_is_not_reported() {
     assert_ne!(assert_still_held(&ended), "");
 }
 
+/// The lock may be granted to the waiter once the server goes on.
+fn says_what_remains(sandbox: &Sandbox, freeze: impl FnOnce(), thaw: impl FnOnce()) {
+    sandbox
+        .run("acquire --ttl 60s --handle-file handle x")
+        .succeeds();
+    let run = sandbox.start("run --json --ttl 60s x true");
+    run.says("held_by");
+    freeze();
+    run.signal(Signal::SIGTERM);
+    let ended = run.wait();
+    thaw();
+    assert_eq!(ended.code(), 143);
+    let reason = assert_still_held(&ended);
+    assert!(reason.contains("did not confirm a release"), "{reason}");
+}
+
+#[test]
+fn redis_waiter_says_what_remains() {
+    let (sandbox, server) = Sandbox::on_redis();
+    says_what_remains(&sandbox, || server.freeze(), || server.thaw());
+}
+
+#[test]
+fn postgres_waiter_says_what_remains() {
+    let (sandbox, server) = Sandbox::on_postgres();
+    says_what_remains(&sandbox, || server.freeze(), || server.thaw());
+}
+
+#[test]
+fn attempt_that_was_not_sent_leaves_nothing() {
+    let (sandbox, mut server) = Sandbox::on_redis();
+    server.kill();
+    let ended = sandbox.run("run --json -n --ttl 60s x true");
+    assert_eq!(ended.code(), 69);
+    assert_eq!(names(&ended), ["error", "end"]);
+}
+
 #[test]
 fn redis_stay_cut_short_is_not_reported_released() {
     let (sandbox, _server) = Sandbox::on_redis();
