@@ -64,7 +64,13 @@ async fn crowd_is_served(place: &Place, clients: usize, waiters: usize, frozen: 
     };
     tokio::join!(all, released);
     let served = served.into_inner().unwrap();
-    assert!(served.is_sorted(), "not in order: {served:?}");
+    // A quorum orders waiters by the clocks of its members, which each client knows to within a round trip.
+    let apart = usize::from(matches!(place, Place::Quorum(_)));
+    let in_order = |(turn, batch): (usize, &usize)| batch.abs_diff(turn / BATCH) <= apart;
+    assert!(
+        served.iter().enumerate().all(in_order),
+        "not in order: {served:?}"
+    );
     assert!(holder.waiters("crowd").await.unwrap().is_empty());
 }
 
