@@ -4,6 +4,7 @@
 //! a record, and one that is gone may have had the id before. A client reaches one of the two members and its own third, which is a majority, so two
 //! clients may reach disjoint majorities. Times are ages in ticks, as in the model of the locks.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
 /// The members that both clients share.
@@ -275,8 +276,8 @@ pub fn search_identities(rules: IdentityRules, start: IdentityStart) -> Identity
             let Some(next) = state.after(rules, step) else {
                 continue;
             };
-            if !came_from.contains_key(&next) {
-                came_from.insert(next, Some((state, step)));
+            if let Entry::Vacant(new) = came_from.entry(next) {
+                new.insert(Some((state, step)));
                 queue.push_back(next);
             }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_types::{Error, ErrorKind, Fence, MemberFailure, PermitSlot};
 
-use super::state::{Acquisition, Granted, MemberState, Phase, Standing};
+use super::state::{Acquisition, MemberState, Phase, Standing};
 use crate::ballot::{Decision, majority};
 use crate::errors::too_few;
 use crate::member::Task;
@@ -63,13 +63,15 @@ impl Acquisition {
         let (now, began) = (net.now.instant, self.began);
         let end = began + WAIT_MAX;
         let mut is_pending = |(member, state): (MemberIndex, &MemberState)| {
-            let has_changed = |granted: &Granted| {
+            let membership = &mut net.membership;
+            if membership.access(now, member, began) == Access::Pending {
+                return true;
+            }
+            let granted = state.granted().filter(|_| statuses);
+            granted.is_some_and(|granted| {
                 let from = Some(&granted.incarnation);
-                let counts = net.membership.counts(member, granted.sent, from);
-                counts == Err(UntrustedReason::Changed)
-            };
-            net.membership.access(now, member, began) == Access::Pending
-                || statuses && state.granted().is_some_and(has_changed)
+                membership.counts(member, granted.sent, from) == Err(UntrustedReason::Changed)
+            })
         };
         let awaits = now < end && self.members.iter_enumerated().any(&mut is_pending);
         if let Some(round) = self.round_mut() {

@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::time::Duration;
 
 use leasehold::clock::WallTime;
 use leasehold::store::{ClientInfo, MemberId, RunId};

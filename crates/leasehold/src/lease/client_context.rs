@@ -120,11 +120,14 @@ impl ClientContext {
         let finished = clock::within(clock, clock.now() + limit, self.finish()).await;
         let in_progress = match finished {
             Some(()) => 0,
-            None => self.shutdown_tracker.len().max(1),
+            None => self.shutdown_tracker.len(),
         };
-        let unconfirmed = self.session.unconfirmed_releases();
-        let unconfirmed = unconfirmed.unwrap_or_else(|| self.unconfirmed.count(clock.now()));
-        let count = in_progress + unconfirmed;
+        let count = match self.session.unconfirmed_releases() {
+            // The store counts those in progress too.
+            Some(unconfirmed) => unconfirmed.max(in_progress),
+            None if finished.is_none() => in_progress.max(1) + self.unconfirmed.count(clock.now()),
+            None => self.unconfirmed.count(clock.now()),
+        };
         if count == 0 {
             return Ok(());
         }

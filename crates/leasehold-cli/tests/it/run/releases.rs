@@ -50,7 +50,7 @@ fn says_what_remains(sandbox: &Sandbox, freeze: impl FnOnce(), thaw: impl FnOnce
         .run("acquire --ttl 60s --handle-file handle x")
         .succeeds();
     let run = sandbox.start("run --json --ttl 60s x true");
-    run.says("held_by");
+    run.says("\"event\":\"waiting\"");
     freeze();
     run.signal(Signal::SIGTERM);
     let ended = run.wait();
