@@ -185,11 +185,11 @@ impl UntrustedReason {
 
     pub(crate) fn error(&self) -> Error {
         let kind = match self {
-            Self::OtherSet { .. }
-            | Self::Claimed { .. }
-            | Self::Replaced { .. }
-            | Self::SameServer(_) => ErrorKind::InvalidInput,
+            Self::OtherSet { .. } | Self::Claimed { .. } | Self::SameServer(_) => {
+                ErrorKind::InvalidInput
+            }
             Self::Unfit(_) => ErrorKind::Unsupported,
+            // Also a server that was replaced: perhaps it was admitted again, and this client has not heard of it yet.
             _ => ErrorKind::Untrusted,
         };
         Error::new(kind, self.to_string())
