@@ -55,7 +55,7 @@ impl Inner {
         let client = Arc::new(client);
         Self {
             names: Names::new(&settings.prefix),
-            callers: PerRuntime::new(Arc::clone(&client)),
+            callers: PerRuntime::new(Arc::clone(&client), &context),
             client,
             settings,
             context,
@@ -71,7 +71,7 @@ impl Inner {
     }
 
     /// Returns the client whose connection the runtime of the caller drives.
-    pub(super) fn here(&self) -> Arc<EtcdClient> {
+    pub(super) async fn here(&self) -> Arc<EtcdClient> {
         let open = |runtime| {
             let (env, info) = (self.context.env().clone(), self.context.client());
             let context = SessionContext::new(env, Arc::clone(info), runtime);
@@ -79,7 +79,7 @@ impl Inner {
             let settings = Arc::clone(&self.settings);
             Arc::new(EtcdClient::new(settings, context, fallback))
         };
-        self.callers.here(open, EtcdClient::is_open)
+        self.callers.here(open, EtcdClient::is_open).await
     }
 
     pub(super) fn now(&self) -> BootInstant {

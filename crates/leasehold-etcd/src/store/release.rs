@@ -54,7 +54,7 @@ struct Release {
 impl OwedRelease {
     async fn pay(&mut self) -> Result<ReleaseReply, Error> {
         if let Some(release) = &mut self.0 {
-            let here = release.inner.here();
+            let here = release.inner.here().await;
             // The caller drives this connection, so the usual release wakes no other thread.
             if release.is_held == Some(true) && here.is_open() {
                 let context = release.inner.context.clone();

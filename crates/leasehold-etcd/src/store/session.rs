@@ -28,7 +28,7 @@ impl Session for EtcdSession {
         progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         Box::pin(async move {
-            let client = self.0.here();
+            let client = self.0.here().await;
             let acquiring = acquire::acquire(&self.0, &client, request, progress);
             // The future is large, and each layer around it would keep a copy.
             let acquiring = Box::pin(acquiring);

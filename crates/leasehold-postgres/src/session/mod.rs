@@ -52,7 +52,7 @@ impl PostgresSession {
         let releases = TaskTracker::new();
         releases.close();
         Self(Arc::new(Inner {
-            attempts: PerRuntime::new(slot(Some(inbox.clone()))),
+            attempts: PerRuntime::new(slot(Some(inbox.clone())), &context),
             place: Arc::clone(place),
             inbox,
             leases: slot(None),
@@ -65,12 +65,12 @@ impl PostgresSession {
     }
 
     /// The connection for attempts that the runtime of the caller drives.
-    fn attempts(&self) -> Arc<Slot> {
+    async fn attempts(&self) -> Arc<Slot> {
         let open = |runtime| {
             let (place, context) = (Arc::clone(&self.0.place), self.0.context.clone());
             Slot::new(place, context, Some(self.0.inbox.clone()), Some(runtime))
         };
-        self.0.attempts.here(open, Slot::is_open)
+        self.0.attempts.here(open, Slot::is_open).await
     }
 
     /// The schema with the tables.
@@ -204,7 +204,7 @@ impl Session for PostgresSession {
         progress: &'a Progress<'a>,
     ) -> BoxFuture<'a, Result<Grant, AcquireError>> {
         Box::pin(async move {
-            let attempts = self.attempts();
+            let attempts = self.attempts().await;
             let asking = self.acquire_in_turn(&attempts, request, progress);
             self.0.context.in_runtime(asking).await
         })
@@ -233,7 +233,7 @@ impl Session for PostgresSession {
         let is_settled = locked(&self.0.settled).remove(&request.owner);
         let mut owed = OwedRelease(Some((self.clone(), Arc::clone(request))));
         Box::pin(async move {
-            let here = self.attempts();
+            let here = self.attempts().await;
             // The caller drives this connection, so the usual release wakes no other thread.
             if is_settled && here.is_open() {
                 let trying = self.release_once(&here, request, request.limit(), true);

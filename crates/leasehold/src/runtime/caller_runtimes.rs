@@ -3,10 +3,14 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use tokio::runtime::{Handle, Id, RuntimeFlavor};
+use tokio::sync::Notify;
+use tokio::task::yield_now;
 
-use super::background::{callers_runtime, spawn_on};
+use super::background::{callers_runtime, spawn_on, within as polled_within};
+use crate::env::clock::{Clock, within};
 use crate::env::{locked, platform};
 
 /// The runtimes of the callers of one client, and which of them run.
@@ -24,12 +28,19 @@ pub struct CallerRuntimes {
 }
 
 /// What a runtime has shown.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Evidence {
     /// It has yet to begin what it got.
     is_waiting: AtomicBool,
+    /// It did not begin it within [`BEGIN_MAX`].
+    is_late: AtomicBool,
     has_io: AtomicBool,
+    /// It has begun what it got.
+    begun: Notify,
 }
+
+/// How long a runtime that runs may take to begin a task. One that is busy for longer cannot drive a connection either.
+const BEGIN_MAX: Duration = Duration::from_millis(100);
 
 /// Of a client with more runtimes, those that ran what they got are forgotten.
 const RUNTIMES_MAX: usize = 16;
@@ -44,10 +55,15 @@ impl CallerRuntimes {
     /// Starts `work` on the runtime that polls the caller, if that has shown that it runs and has I/O. Returns whether
     /// it did. The runtime may have stopped since, so `work` takes its place in its first poll.
     pub fn start<W: Future<Output = ()> + Send + 'static>(&self, work: impl FnOnce() -> W) -> bool {
-        let Some((runtime, evidence)) = self.here() else {
+        let Some((runtime, evidence, is_new)) = self.here() else {
             return false;
         };
-        if evidence.is_waiting.swap(true, Ordering::AcqRel) {
+        if is_new && let Some(own) = self.own.get() {
+            examine(own, &runtime, &evidence);
+            return false;
+        }
+        let has_io = evidence.has_io.load(Ordering::Acquire);
+        if !has_io || evidence.is_waiting.swap(true, Ordering::AcqRel) {
             return false;
         }
         let (waiting, work) = (Waiting(evidence), work());
@@ -58,37 +74,57 @@ impl CallerRuntimes {
         true
     }
 
-    /// Returns the runtime that polls the caller, if it has shown that it runs and has I/O.
-    pub fn runs(&self) -> Option<Handle> {
-        self.here().map(|(runtime, _)| runtime)
+    /// Returns the runtime that polls the caller, once it has run an empty task; `None` if it takes long, or has no I/O.
+    /// The threads of a multi-thread runtime always run.
+    pub(crate) async fn running(&self, clock: &dyn Clock) -> Option<Handle> {
+        let own = self.own.get()?;
+        let (runtime, evidence, is_new) = self.here()?;
+        if runtime.runtime_flavor() == RuntimeFlavor::MultiThread {
+            return Some(runtime);
+        }
+        if evidence.is_late.load(Ordering::Acquire) {
+            return None;
+        }
+        let begun = evidence.begun.notified();
+        if is_new {
+            examine(own, &runtime, &evidence);
+        } else if !evidence.is_waiting.swap(true, Ordering::AcqRel) {
+            let waiting = Waiting(Arc::clone(&evidence));
+            spawn_on(&runtime, async move { drop(waiting) });
+        }
+        // The task is the next one of a runtime that runs. This is faster than a timer.
+        yield_now().await;
+        if evidence.is_waiting.load(Ordering::Acquire) {
+            let beginning = within(clock, clock.now() + BEGIN_MAX, begun);
+            if polled_within(own, beginning).await.is_none() {
+                evidence.is_late.store(true, Ordering::Release);
+                return None;
+            }
+        }
+        evidence.has_io.load(Ordering::Acquire).then_some(runtime)
     }
 
-    fn here(&self) -> Option<(Handle, Arc<Evidence>)> {
-        let runtime = callers_runtime()?;
-        let own = self.own.get()?;
+    /// Returns the runtime that polls the caller, and whether the caller has to [`examine`] it. `None` if it may get nothing.
+    fn here(&self) -> Option<(Handle, Arc<Evidence>, bool)> {
+        let (runtime, own) = (callers_runtime()?, self.own.get()?);
         let id = runtime.id();
         if id == own.id() {
             return None;
         }
         let mut known = locked(&self.known);
         if let Some((_, evidence)) = known.iter().find(|(of, _)| *of == id) {
-            let runs = evidence.has_io.load(Ordering::Acquire)
-                && !evidence.is_waiting.load(Ordering::Acquire);
-            return runs.then(|| (runtime, Arc::clone(evidence)));
+            return Some((runtime, Arc::clone(evidence), false));
         }
         if known.len() >= RUNTIMES_MAX {
             known.retain(|(_, evidence)| evidence.is_waiting.load(Ordering::Acquire));
         }
-        if known.len() < RUNTIMES_MAX {
-            let evidence = Evidence {
-                is_waiting: AtomicBool::new(true),
-                has_io: AtomicBool::new(false),
-            };
-            let evidence = Arc::new(evidence);
-            known.push((id, Arc::clone(&evidence)));
-            spawn_on(own, async move { examine(&runtime, evidence) });
+        if known.len() >= RUNTIMES_MAX {
+            return None;
         }
-        None
+        let evidence = Arc::new(Evidence::default());
+        evidence.is_waiting.store(true, Ordering::Release);
+        known.push((id, Arc::clone(&evidence)));
+        Some((runtime, evidence, true))
     }
 }
 
@@ -97,28 +133,35 @@ struct Waiting(Arc<Evidence>);
 
 impl Drop for Waiting {
     fn drop(&mut self) {
+        self.0.is_late.store(false, Ordering::Release);
         self.0.is_waiting.store(false, Ordering::Release);
+        self.0.begun.notify_waiters();
     }
 }
 
-/// Gives an empty task to the runtime, from another thread. That writes to a descriptor, if the runtime waits for I/O.
-fn examine(runtime: &Handle, evidence: Arc<Evidence>) {
-    let is_multi_thread = runtime.runtime_flavor() == RuntimeFlavor::MultiThread;
-    let before = platform::writes_of_thread();
-    let waiting = Waiting(Arc::clone(&evidence));
-    spawn_on(runtime, async move { drop(waiting) });
-    let has_written = before.is_some() && before < platform::writes_of_thread();
-    let has_io = is_multi_thread || has_written;
-    evidence.has_io.store(has_io, Ordering::Release);
+/// Gives an empty task to the runtime, from the thread of `own`. That writes to a descriptor, if the runtime waits for I/O.
+fn examine(own: &Handle, runtime: &Handle, evidence: &Arc<Evidence>) {
+    let (runtime, evidence) = (runtime.clone(), Arc::clone(evidence));
+    spawn_on(own, async move {
+        let is_multi_thread = runtime.runtime_flavor() == RuntimeFlavor::MultiThread;
+        let waiting = Arc::new(Waiting(Arc::clone(&evidence)));
+        let task = Arc::clone(&waiting);
+        let before = platform::writes_of_thread();
+        spawn_on(&runtime, async move { drop(task) });
+        let has_written = before.is_some() && before < platform::writes_of_thread();
+        let has_io = is_multi_thread || has_written;
+        evidence.has_io.store(has_io, Ordering::Release);
+        drop(waiting);
+    });
 }
 
 #[cfg(test)]
 mod tests {
     use tokio::runtime::{Builder, Runtime};
-    use tokio::task::yield_now;
 
-    use super::super::background::Background;
+    use super::super::background::{Background, block_on};
     use super::*;
+    use crate::env::clock::SystemClock;
 
     fn runtime() -> Runtime {
         Builder::new_current_thread().enable_all().build().unwrap()
@@ -132,7 +175,7 @@ mod tests {
 
     /// Starts nothing, and waits until the background thread has examined the runtime.
     fn examined(runtimes: &CallerRuntimes, background: &Background) {
-        assert!(runtimes.runs().is_none());
+        assert!(!runtimes.start(|| async {}));
         let (done, is_done) = std::sync::mpsc::channel();
         // After what the client's runtime got before.
         spawn_on(background.handle(), async move { done.send(()).unwrap() });
@@ -152,9 +195,11 @@ mod tests {
                 while !runtimes.start(|| async {}) {
                     yield_now().await;
                 }
-                while runtimes.runs().is_none() {
+                let running = async || runtimes.running(&SystemClock).await.is_some();
+                while !running().await {
                     yield_now().await;
                 }
+                assert!(running().await && running().await);
             });
         }
     }
@@ -193,6 +238,30 @@ mod tests {
             assert!(!runtimes.start(|| async {}), "it runs no longer");
         }
         assert_eq!(idle.metrics().num_alive_tasks(), 1);
+    }
+
+    /// Many callers at once wait for one empty task.
+    #[test]
+    fn runtime_is_proven_before_each_use() {
+        let background = Background::start().unwrap();
+        let runtimes = runtimes(&background);
+        let driven = runtime();
+        let all = driven.block_on(async {
+            let asking = (0..8).map(|_| runtimes.running(&SystemClock));
+            futures_util::future::join_all(asking).await
+        });
+        assert!(all.iter().all(Option::is_some), "it runs");
+        let _entered = driven.enter();
+        let running = || pollster::block_on(runtimes.running(&SystemClock));
+        assert!(running().is_none(), "nobody drives it");
+        assert!(running().is_none());
+        assert_eq!(driven.metrics().num_alive_tasks(), 1);
+        assert!(driven.block_on(runtimes.running(&SystemClock)).is_none());
+        assert!(driven.block_on(runtimes.running(&SystemClock)).is_some());
+        assert!(
+            block_on(runtimes.running(&SystemClock)).is_none(),
+            "it is blocked"
+        );
     }
 
     #[test]

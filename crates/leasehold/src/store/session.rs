@@ -203,6 +203,11 @@ impl SessionContext {
         self.renew_now.notify_one();
     }
 
+    /// Returns the runtime of the client's thread.
+    pub(crate) fn runtime(&self) -> Option<&Handle> {
+        self.runtime.as_ref()
+    }
+
     /// Returns the notification of [`renew_now`](Self::renew_now).
     pub(crate) fn renewal_request(&self) -> &Arc<Notify> {
         &self.renew_now
