@@ -10,6 +10,7 @@ mod common;
 use std::fs;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use common::{Place, number};
 use futures_util::StreamExt as _;
@@ -58,6 +59,32 @@ async fn names_leave_nothing(place: Place) {
     assert!(grown < LEFT_MAX, "{grown} bytes for each name");
 }
 
+/// Calls that give up while they wait leave releases behind, and attempts that nobody waits for. All of that is gone once
+/// the store has answered.
+async fn give_ups_leave_nothing(place: Place) {
+    const BATCH: usize = 250;
+    let client = place.client();
+    let guard = client.lock("busy").acquire().await.unwrap();
+    let give_up = async |_| {
+        let lock = client.lock("busy").wait(Duration::from_millis(5));
+        assert!(lock.acquire().await.is_err());
+    };
+    let count = number("LEASEHOLD_TEST_GIVE_UPS", 4_000);
+    let grown = growth(count, async |numbers| {
+        for _ in numbers.step_by(BATCH) {
+            iter(0..BATCH).for_each_concurrent(AT_ONCE, give_up).await;
+            // Answered after what came before.
+            let other = client.lock("other").acquire().await.unwrap();
+            other.release().await.unwrap();
+            client.clone().close(Duration::from_secs(60)).await.unwrap();
+        }
+    });
+    let grown = grown.await;
+    assert!(grown < 1_024, "{grown} bytes for each call");
+    guard.release().await.unwrap();
+    assert!(client.waiters("busy").await.unwrap_or_default().is_empty());
+}
+
 macro_rules! on_each_store {
     ($property:ident: $($name:ident = $place:expr;)+) => {$(
         #[tokio::test]
@@ -76,4 +103,13 @@ on_each_store! { names_leave_nothing:
     names_leave_nothing_on_postgres = Place::postgres().await;
     names_leave_nothing_on_etcd = Place::etcd();
     names_leave_nothing_on_zookeeper = Place::zookeeper();
+}
+
+on_each_store! { give_ups_leave_nothing:
+    give_ups_leave_nothing_on_files = Place::files();
+    give_ups_leave_nothing_on_redis = Place::redis();
+    give_ups_leave_nothing_on_a_redis_quorum = Place::quorum().await;
+    give_ups_leave_nothing_on_postgres = Place::postgres().await;
+    give_ups_leave_nothing_on_etcd = Place::etcd();
+    give_ups_leave_nothing_on_zookeeper = Place::zookeeper();
 }

@@ -256,7 +256,7 @@ mod tests {
         assert!(running().is_none(), "nobody drives it");
         assert!(running().is_none());
         assert_eq!(driven.metrics().num_alive_tasks(), 1);
-        assert!(driven.block_on(runtimes.running(&SystemClock)).is_none());
+        driven.block_on(yield_now());
         assert!(driven.block_on(runtimes.running(&SystemClock)).is_some());
         assert!(
             block_on(runtimes.running(&SystemClock)).is_none(),
