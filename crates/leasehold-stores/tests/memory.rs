@@ -59,8 +59,8 @@ async fn names_leave_nothing(place: Place) {
     assert!(grown < LEFT_MAX, "{grown} bytes for each name");
 }
 
-/// Calls that give up while they wait leave releases behind, and attempts that nobody waits for. All of that is gone once
-/// the store has answered.
+/// Calls that give up while they wait leave releases behind, and attempts without a caller. All of that is gone once the
+/// store has answered.
 async fn give_ups_leave_nothing(place: Place) {
     const BATCH: usize = 250;
     let client = place.client();

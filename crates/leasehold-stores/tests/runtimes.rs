@@ -3,6 +3,10 @@
     clippy::unwrap_used,
     reason = "in a test's helpers a failure is the test's failure"
 )]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the threads and the runtimes of a caller"
+)]
 
 mod common;
 

@@ -155,7 +155,7 @@ impl Trust {
         Some(RecordStep::Write(member, edit))
     }
 
-    /// Draws a new data generation for a server whose id had a later server, if that one has no vote: if a majority of the
+    /// Draws a new data generation for a server whose id had a later server, if the later one has no vote: if a majority of the
     /// others knows this one, or if neither has been admitted. Its client may have stopped halfway. Otherwise only
     /// an operator decides between two servers.
     fn admit_again(

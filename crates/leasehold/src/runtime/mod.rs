@@ -2,4 +2,3 @@
 
 pub mod background;
 pub(crate) mod caller_runtimes;
-pub(crate) mod per_runtime;

@@ -8,6 +8,7 @@ mod admin;
 mod guarantees;
 mod health;
 mod inspection;
+mod per_runtime;
 mod progress;
 mod record_state;
 mod records;
@@ -16,7 +17,6 @@ mod session;
 pub use crate::env::{BoxFuture, locked};
 pub use crate::runtime::background;
 pub use crate::runtime::caller_runtimes::CallerRuntimes;
-pub use crate::runtime::per_runtime::PerRuntime;
 pub use admin::Admin;
 pub use guarantees::{Exclusion, Expiry, Guarantees, LeaseTerms, Order};
 pub use health::Health;
@@ -31,6 +31,7 @@ pub use leasehold_types::{
     RenewReply, RunId, Sample, Term, Ticket, Version, Visibility, Waiter, WriteOutcome, Written,
     exact_span, is_printable, printable, requests_run_in, rough_span,
 };
+pub use per_runtime::PerRuntime;
 pub use progress::{Listener, Progress, Report, poll_until};
 pub use record_state::{KeptValue, RecordState};
 pub use records::Records;

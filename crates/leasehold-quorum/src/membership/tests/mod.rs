@@ -212,7 +212,7 @@ impl TestQuorum {
         self.servers[number].member_record = None;
     }
 
-    /// The server comes back with the data that a server of another quorum has, and that one with its data.
+    /// Swaps the data of this server and of one of another quorum.
     pub(crate) fn swap_data(&mut self, number: usize, other: &mut Self) {
         let (own, theirs) = (&mut self.servers[number], &mut other.servers[number]);
         std::mem::swap(&mut own.member_record, &mut theirs.member_record);

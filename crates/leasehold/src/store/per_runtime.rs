@@ -2,10 +2,10 @@ use std::sync::{Arc, Mutex};
 
 use tokio::runtime::{Handle, Id};
 
-use super::caller_runtimes::CallerRuntimes;
+use super::SessionContext;
 use crate::env::clock::Clock;
 use crate::env::locked;
-use crate::store::SessionContext;
+use crate::runtime::caller_runtimes::CallerRuntimes;
 
 /// A value for each runtime that polls callers, usually a connection. The runtime of the callers drives it, so no
 /// thread has to wake another one for an answer. Callers without a runtime that runs share the value of the client's
@@ -70,9 +70,9 @@ impl<T> PerRuntime<T> {
 mod tests {
     use tokio::runtime::Builder;
 
-    use super::super::background::{Background, block_on};
     use super::*;
     use crate::env::Env;
+    use crate::runtime::background::{Background, block_on};
 
     #[test]
     fn each_runtime_has_a_value_while_there_is_room() {
