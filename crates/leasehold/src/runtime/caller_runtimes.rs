@@ -77,11 +77,12 @@ impl CallerRuntimes {
     /// Returns the runtime that polls the caller, once it has run an empty task; `None` if it takes long, or has no I/O.
     /// The threads of a multi-thread runtime always run.
     pub(crate) async fn running(&self, clock: &dyn Clock) -> Option<Handle> {
-        let own = self.own.get()?;
-        let (runtime, evidence, is_new) = self.here()?;
-        if runtime.runtime_flavor() == RuntimeFlavor::MultiThread {
+        let (runtime, own) = (callers_runtime()?, self.own.get()?);
+        let is_own = runtime.id() == own.id();
+        if !is_own && runtime.runtime_flavor() == RuntimeFlavor::MultiThread {
             return Some(runtime);
         }
+        let (runtime, evidence, is_new) = self.here()?;
         if evidence.is_late.load(Ordering::Acquire) {
             return None;
         }
@@ -98,6 +99,10 @@ impl CallerRuntimes {
             let beginning = within(clock, clock.now() + BEGIN_MAX, begun);
             if polled_within(own, beginning).await.is_none() {
                 evidence.is_late.store(true, Ordering::Release);
+                if !evidence.is_waiting.load(Ordering::Acquire) {
+                    // It began a moment ago.
+                    evidence.is_late.store(false, Ordering::Release);
+                }
                 return None;
             }
         }
