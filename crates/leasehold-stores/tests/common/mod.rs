@@ -67,6 +67,29 @@ impl Place {
         Client::connect(&url).unwrap()
     }
 
+    /// Returns the port of its only server.
+    pub(crate) fn port(&self) -> u16 {
+        match self {
+            Self::Redis(server) => server.port(),
+            Self::Postgres(server) => server.port(),
+            Self::Etcd(server) => server.port(),
+            Self::Zookeeper(servers) => servers.ports()[0],
+            Self::Files(_) | Self::Quorum(_) => unreachable!("it has no or several servers"),
+        }
+    }
+
+    /// Returns a new client that reaches the only server by another port.
+    pub(crate) fn client_through(&self, port: u16) -> Client {
+        let url = match self {
+            Self::Redis(_) => format!("redis://127.0.0.1:{port}"),
+            Self::Postgres(_) => PostgresServer::url_at(port),
+            Self::Etcd(_) => format!("etcd://127.0.0.1:{port}"),
+            Self::Zookeeper(_) => format!("zk://127.0.0.1:{port}/locks"),
+            Self::Files(_) | Self::Quorum(_) => unreachable!("it has no or several servers"),
+        };
+        Client::connect(&url).unwrap()
+    }
+
     /// Stops all servers without their knowledge, until [`Place::thaw`].
     pub(crate) fn freeze(&self) {
         match self {
