@@ -276,11 +276,15 @@ impl Engine {
         self.net.has_no_output() && self.releases.values().all(Release::is_decided)
     }
 
-    /// Returns how many leases may stay taken until they end: the members that confirmed the release are no majority.
+    /// Returns how many leases may stay taken until they end: the members that confirmed the release, or never got a
+    /// request, are no majority.
     pub fn unconfirmed_releases(&self, now: BootInstant) -> usize {
         let members = &self.net.members;
         let mut lacking: HashMap<Owner, usize> = HashMap::default();
-        for member in members {
+        for (index, member) in members.iter_enumerated() {
+            if !self.net.membership.was_met(index) {
+                continue;
+            }
             let sent = member
                 .tasks()
                 .filter_map(|task| lease_of(&self.releases, task));

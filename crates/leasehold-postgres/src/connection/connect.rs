@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
@@ -29,6 +29,8 @@ pub(crate) struct Place {
     tls: Option<TlsClient>,
     /// The server that accepted the last connection. The next one tries it first.
     last: AtomicUsize,
+    /// Whether a server ever accepted a connection.
+    was_reached: AtomicBool,
 }
 
 /// What reads and writes a connection. It yields notifications, and ends with the connection.
@@ -104,7 +106,13 @@ impl Place {
             settings,
             tls,
             last: AtomicUsize::new(0),
+            was_reached: AtomicBool::new(false),
         }
+    }
+
+    /// Returns whether anything may have been sent to a server.
+    pub(crate) fn was_reached(&self) -> bool {
+        self.was_reached.load(Ordering::Acquire)
     }
 
     /// Reads the files of certificates and password, connects, and logs in. Of several servers, the first that accepts
@@ -124,6 +132,7 @@ impl Place {
             let raced = race(order, log_in).await;
             let (number, opened) = raced.map_err(failure::of_all)?;
             place.last.store(number, Ordering::Relaxed);
+            place.was_reached.store(true, Ordering::Release);
             Ok(opened)
         })
     }

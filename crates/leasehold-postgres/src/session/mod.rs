@@ -233,6 +233,12 @@ impl Session for PostgresSession {
         let is_settled = locked(&self.0.settled).remove(&request.owner);
         let mut owed = OwedRelease(Some((self.clone(), Arc::clone(request))));
         Box::pin(async move {
+            let is_ours = request.owner.client() == self.0.context.client().id;
+            if is_ours && !self.0.place.was_reached() {
+                // Nothing was sent.
+                owed.is_paid();
+                return Ok(ReleaseReply::WasLost);
+            }
             let here = self.attempts().await;
             // The caller drives this connection, so the usual release wakes no other thread.
             if is_settled && here.is_open() {

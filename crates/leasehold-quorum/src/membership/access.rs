@@ -76,6 +76,11 @@ impl Membership {
         is_open && state.met && state.silent_since.is_none() && self.trust.may_ask(member).is_ok()
     }
 
+    /// Returns whether requests of operations may have been sent to the member.
+    pub(crate) fn was_met(&self, member: MemberIndex) -> bool {
+        self.members[member].met
+    }
+
     /// Returns whether operations wait for the first status of the member.
     pub(crate) fn is_awaited(&self, now: BootInstant, member: MemberIndex) -> bool {
         let state = &self.members[member];

@@ -118,16 +118,13 @@ impl ClientContext {
     pub(crate) async fn flush_within(&self, limit: Duration) -> Result<(), Error> {
         let clock = &*self.env.clock;
         let finished = clock::within(clock, clock.now() + limit, self.finish()).await;
-        let in_progress = match finished {
-            Some(()) => 0,
-            None => self.shutdown_tracker.len(),
-        };
-        let count = match self.session.unconfirmed_releases() {
-            // The store counts those in progress too.
-            Some(unconfirmed) => unconfirmed.max(in_progress),
-            None if finished.is_none() => in_progress.max(1) + self.unconfirmed.count(clock.now()),
-            None => self.unconfirmed.count(clock.now()),
-        };
+        let count = self.session.unconfirmed_releases().unwrap_or_else(|| {
+            let in_progress = match finished {
+                Some(()) => 0,
+                None => self.shutdown_tracker.len().max(1),
+            };
+            in_progress + self.unconfirmed.count(clock.now())
+        });
         if count == 0 {
             return Ok(());
         }

@@ -74,11 +74,19 @@ fn postgres_waiter_says_what_remains() {
 
 #[test]
 fn attempt_that_was_not_sent_leaves_nothing() {
-    let (sandbox, mut server) = Sandbox::on_redis();
-    server.kill();
-    let ended = sandbox.run("run --json -n --ttl 60s x true");
-    assert_eq!(ended.code(), 69);
-    assert_eq!(names(&ended), ["error", "end"]);
+    let sandbox = Sandbox::new();
+    for url in [
+        "redis://127.0.0.1:1",
+        "postgres://u@127.0.0.1:1/x",
+        "etcd://127.0.0.1:1",
+        "zk://127.0.0.1:1/locks",
+    ] {
+        for wait in ["-n", "-w 1s"] {
+            let ended = sandbox.run(&format!("run --json --store {url} {wait} x true"));
+            assert_eq!(ended.code(), 69, "{url}");
+            assert!(!names(&ended).contains(&"still_held".into()), "{url}");
+        }
+    }
 }
 
 #[test]
