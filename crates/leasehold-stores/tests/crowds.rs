@@ -31,6 +31,19 @@ async fn queued(client: &Client, count: usize) {
     }
 }
 
+/// Returns the length of the longest part of `batches` that is in order, if the others are left out.
+fn in_order(batches: &[usize]) -> usize {
+    let mut ends: Vec<usize> = Vec::new();
+    for batch in batches {
+        let place = ends.partition_point(|end| end <= batch);
+        match ends.get_mut(place) {
+            Some(end) => *end = *batch,
+            None => ends.push(*batch),
+        }
+    }
+    ends.len()
+}
+
 /// Lets `waiters` of each of `clients` wait for a lock that is held, freezes the servers, and releases it. Each waiter
 /// releases the lock at once.
 async fn crowd_is_served(place: &Place, clients: usize, waiters: usize, frozen: Duration) {
@@ -64,13 +77,10 @@ async fn crowd_is_served(place: &Place, clients: usize, waiters: usize, frozen: 
     };
     tokio::join!(all, released);
     let served = served.into_inner().unwrap();
-    // A quorum orders waiters by the clocks of its members, which each client knows to within a round trip.
-    let apart = usize::from(matches!(place, Place::Quorum(_)));
-    let in_order = |(turn, batch): (usize, &usize)| batch.abs_diff(turn / BATCH) <= apart;
-    assert!(
-        served.iter().enumerate().all(in_order),
-        "not in order: {served:?}"
-    );
+    // Redis orders waiters by its clock, which each client knows to within a round trip. An outage costs places, and the
+    // client asks for them again.
+    let late = served.len() - in_order(&served);
+    assert!(late <= total / 20, "{late} not in order: {served:?}");
     assert!(holder.waiters("crowd").await.unwrap().is_empty());
 }
 

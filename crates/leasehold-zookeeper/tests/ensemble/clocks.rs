@@ -112,7 +112,7 @@ async fn zookeeper_proposal_far_ahead_is_refused() {
     };
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     let text = error.to_string();
-    assert!(text.contains("days apart: at most 1 is allowed"), "{text}");
+    assert!(text.contains("after the year 2112"), "{text}");
     let mut server = ZookeeperConnection::open(servers.ports()[0], None);
     assert!(
         server.children("/wrong/x").is_empty(),

@@ -40,6 +40,12 @@ impl Fixture {
         self.bob[1].set(NetworkFault::Refusing);
     }
 
+    /// Ends the split.
+    pub(super) fn heal(&self) {
+        self.alice[0].set(NetworkFault::None);
+        self.bob[1].set(NetworkFault::None);
+    }
+
     /// Returns the only member that the two majorities share.
     pub(super) fn in_common(&mut self) -> &mut RedisServer {
         &mut self.servers[2]
