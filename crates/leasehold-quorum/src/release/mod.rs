@@ -15,6 +15,7 @@ use crate::net::{Net, Reach, Timer};
 use crate::operation::operations::{Next, Operations};
 use crate::operation::{OperationId, Outcome};
 use crate::tally::{LeaseVote, Tally, Verdict};
+use crate::trust::UntrustedReason;
 
 /// One release. It lasts until each member answered.
 #[derive(Debug)]
@@ -163,8 +164,12 @@ impl Release {
     /// A member answered. It counts only if the member has a vote.
     pub(crate) fn answered(&mut self, net: &mut Net, from: &Answered, reply: Reply) -> Next {
         let (member, data) = (from.member, Some(from.incarnation));
-        if let Err(reason) = net.membership.counts(member, from.sent, data) {
-            return self.lost(net, member, reason.error());
+        let is_freed = matches!(reply, Reply::Released { freed: true, .. });
+        match net.membership.counts(member, from.sent, data) {
+            // A lease that was there had not been forgotten.
+            Err(UntrustedReason::Changed) if is_freed => {}
+            Err(reason) => return self.lost(net, member, reason.error()),
+            Ok(()) => {}
         }
         let vote = match reply {
             Reply::Released { freed: true, .. } => LeaseVote::Valid,
