@@ -30,8 +30,10 @@ pub struct IdentityRules {
     pub known_first: bool,
     /// Members never note an earlier admission again, and a client ignores a server if a member knows a later one.
     pub ordered: bool,
-    /// A member that notes an admission gets another epoch.
+    /// A member that notes a later admission gets another epoch.
     pub epoch_changes: bool,
+    /// So does one that knew no server of the id before.
+    pub epoch_changes_at_first: bool,
     /// A server waits from its confirmed record on; otherwise from its first one.
     pub waits_from_confirmation: bool,
 }
@@ -41,6 +43,7 @@ pub const IDENTITY_DESIGN: IdentityRules = IdentityRules {
     known_first: true,
     ordered: true,
     epoch_changes: true,
+    epoch_changes_at_first: true,
     waits_from_confirmation: true,
 };
 
@@ -51,6 +54,8 @@ pub enum IdentityStart {
     EarlyList,
     /// Two empty servers. The member is gone.
     ReplacedTwice,
+    /// As [`IdentityStart::EarlyList`], but a shared member lost its data and has not heard of the member since.
+    ForgetfulPeer,
 }
 
 /// What one step does. The numbers are those of a client, and of a member.
@@ -106,15 +111,19 @@ struct State {
 impl State {
     fn first(start: IdentityStart) -> Self {
         let mut servers = [Server::default(); CLIENTS];
-        if start == IdentityStart::EarlyList {
+        if start != IdentityStart::ReplacedTwice {
             servers[0] = Server {
                 admission: 1,
                 is_confirmed: true,
                 waited: WAIT,
             };
         }
+        let mut peers = [Peer { seen: 1, epoch: 0 }; PEERS];
+        if start == IdentityStart::ForgetfulPeer {
+            peers[0].seen = 0;
+        }
         Self {
-            peers: [Peer { seen: 1, epoch: 0 }; PEERS],
+            peers,
             servers,
             clients: [Client::default(); CLIENTS],
             drawn: 1,
@@ -176,7 +185,11 @@ impl State {
         let may_change = self.peers[p].epoch < EPOCHS_MAX;
         (own > 0 && is_news && may_change).then_some(())?;
         self.peers[p].seen = own;
-        self.peers[p].epoch += u8::from(rules.epoch_changes);
+        let changes = match seen {
+            0 => rules.epoch_changes_at_first,
+            _ => rules.epoch_changes,
+        };
+        self.peers[p].epoch += u8::from(changes);
         Some(())
     }
 

@@ -1,11 +1,11 @@
 //! Several servers under one id: the design holds, and each of its rules is needed.
 
-use leasehold_model::identity::IdentityStart::{EarlyList, ReplacedTwice};
+use leasehold_model::identity::IdentityStart::{EarlyList, ForgetfulPeer, ReplacedTwice};
 use leasehold_model::identity::{IDENTITY_DESIGN, IdentityRules, search_identities};
 
 #[test]
 fn one_id_has_one_server() {
-    for start in [EarlyList, ReplacedTwice] {
+    for start in [EarlyList, ReplacedTwice, ForgetfulPeer] {
         let found = search_identities(IDENTITY_DESIGN, start);
         assert_eq!(found.broken, None, "{start:?}");
         assert!(
@@ -40,6 +40,13 @@ fn each_rule_of_admissions_is_needed() {
             },
         ),
         (
+            "the epoch stays at first",
+            IdentityRules {
+                epoch_changes_at_first: false,
+                ..IDENTITY_DESIGN
+            },
+        ),
+        (
             "waits from its first record",
             IdentityRules {
                 waits_from_confirmation: false,
@@ -50,7 +57,9 @@ fn each_rule_of_admissions_is_needed() {
     for (name, rules) in broken {
         let is_broken = |start| search_identities(rules, start).broken.is_some();
         assert!(
-            [EarlyList, ReplacedTwice].into_iter().any(is_broken),
+            [EarlyList, ReplacedTwice, ForgetfulPeer]
+                .into_iter()
+                .any(is_broken),
             "{name}"
         );
     }

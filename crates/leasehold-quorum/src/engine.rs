@@ -282,15 +282,14 @@ impl Engine {
         let members = &self.net.members;
         let mut lacking: HashMap<Owner, usize> = HashMap::default();
         for (index, member) in members.iter_enumerated() {
-            if !self.net.membership.was_met(index) {
-                continue;
-            }
             let sent = member
                 .tasks()
                 .filter_map(|task| lease_of(&self.releases, task));
-            let owners = sent.map(|lease| lease.lock_request.owner);
-            let owed = member.owed(now);
-            let owners: HashSet<Owner> = owners.chain(owed).collect();
+            let requests = sent.chain(member.owed(now)).map(|it| it.lock_request);
+            // Another client may have asked for a lease that this one releases.
+            let was_met = self.net.membership.was_met(index);
+            let asked = requests.filter(|it| was_met || it.owner.client() != it.client.id);
+            let owners: HashSet<Owner> = asked.map(|request| request.owner).collect();
             owners
                 .into_iter()
                 .for_each(|owner| *lacking.entry(owner).or_default() += 1);

@@ -3,7 +3,7 @@ pub(crate) mod index;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use leasehold_types::{BootInstant, Error, Incarnation, Owner, exact_span};
+use leasehold_types::{BootInstant, Error, Incarnation, exact_span};
 
 use crate::member::index::MemberIndex;
 use crate::messages::{Lease, RequestId};
@@ -267,10 +267,10 @@ impl Member {
         }
     }
 
-    /// Returns the owners of the leases whose releases are owed.
-    pub(crate) fn owed(&self, now: BootInstant) -> impl Iterator<Item = Owner> {
+    /// Returns the leases whose releases are owed.
+    pub(crate) fn owed(&self, now: BootInstant) -> impl Iterator<Item = Lease> {
         let owed = self.owed.iter().filter(move |owed| owed.until > now);
-        owed.map(|owed| owed.lease.lock_request.owner)
+        owed.map(|owed| owed.lease.clone())
     }
 
     /// Takes a release that can be sent now.

@@ -69,15 +69,16 @@ impl Change {
     ) -> Result<Vec<Option<MemberRecordEdit>>, Error> {
         let members: Result<Vec<_>, Error> = answers.iter().map(known).collect();
         let members = members?;
-        let mut generation = 0;
+        let mut generations = Vec::new();
         for (id, status) in &members {
             self.check_member(id, status)?;
             let member_record = status.member_record.as_ref();
             let next = member_record.map_or(0, |member_record| {
                 member_record.generation + u64::from(member_record.set != self.new)
             });
-            generation = generation.max(next);
+            generations.push(next);
         }
+        let generation = MemberRecord::latest(generations).unwrap_or(0);
         let edit = |(id, status): &(&MemberId, &MemberStatus)| {
             let member_record = status.member_record.as_ref();
             if member_record.is_some_and(|member_record| member_record.set == self.new) {

@@ -71,14 +71,9 @@ fn trust_of(set: &MemberSet, answers: &[MemberAnswer]) -> Trust {
 
 /// Draws the data generation of a server that is admitted as the member `id`.
 fn admission(id: &MemberId, answers: &[MemberAnswer], entropy: &dyn Entropy) -> DataGeneration {
-    let known = answers.iter().filter_map(|answer| {
-        let record = answer.member_record()?;
-        match answer.id == *id {
-            true => Some(record.data_generation),
-            false => record.seen(id),
-        }
-    });
-    DataGeneration::admitted(known, entropy)
+    let records = answers.iter();
+    let records = records.filter_map(|answer| Some((&answer.id, answer.member_record()?)));
+    crate::trust::admission(id, records, entropy)
 }
 
 fn refuse<T>(text: String) -> Result<T, Error> {

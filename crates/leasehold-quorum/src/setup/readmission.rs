@@ -64,11 +64,8 @@ pub fn readmission(
             .then_some((&answer.id, member_record))
     });
     let records: Vec<(&MemberId, &MemberRecord)> = records.collect();
-    let Some(generation) = records
-        .iter()
-        .max_by_key(|(_, record)| (record.configuration(), record.generation))
-        .map(|(_, record)| record.generation)
-    else {
+    let generations = records.iter().map(|(_, record)| record.generation);
+    let Some(generation) = MemberRecord::latest(generations) else {
         return refuse(format!(
             "{id} was not readmitted: no member that answers has a record of this quorum; a client \
              initializes it once all members answer"

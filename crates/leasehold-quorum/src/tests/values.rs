@@ -65,7 +65,7 @@ pub(crate) fn observe(
 ) {
     let is_admission = |(id, drawn): &(MemberId, DataGeneration)| {
         let known = record.seen(id);
-        known.is_some_and(|known| drawn.was_admitted_after(known))
+        known.is_none_or(|known| drawn.was_admitted_after(known))
     };
     let changes = record.is_formed() && seen.iter().any(is_admission);
     record.generation += u64::from(changes) << 32;

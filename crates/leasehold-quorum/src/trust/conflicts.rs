@@ -42,7 +42,7 @@ impl Trust {
         })
     }
 
-    /// Returns whether `majority` of the other members, with records of this quorum that need no update, know
+    /// Returns whether at least `count` of the other members, with records of this quorum that need no update, know
     /// this data generation of the member.
     pub(super) fn is_known_to(
         &self,

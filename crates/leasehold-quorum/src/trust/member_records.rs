@@ -45,19 +45,19 @@ impl Trust {
         }
         let steps = self.ids.keys().filter_map(|member| {
             let known = self.known[member].as_ref()?;
-            match (self.misfit(member, known), &known.status.member_record) {
-                (None, None) => self.restore(member, known, entropy),
-                (None, Some(member_record)) if self.replaced(member, known).is_some() => {
+            let misfit = self.misfit(member, known);
+            match &known.status.member_record {
+                _ if misfit.is_some_and(|it| !matches!(it, UntrustedReason::Replaced { .. })) => {
+                    None
+                }
+                None => self.restore(member, known, entropy),
+                Some(member_record) if self.replaced(member, known).is_some() => {
                     self.admit_again(member, known, member_record, entropy)
                 }
-                (None, Some(member_record)) => self
+                Some(member_record) => self
                     .confirm(member, known, member_record, entropy)
                     .or_else(|| self.complete(member, known, member_record))
                     .or_else(|| self.tell(member, member_record)),
-                (Some(UntrustedReason::Replaced { .. }), Some(member_record)) => {
-                    self.admit_again(member, known, member_record, entropy)
-                }
-                (Some(_), _) => None,
             }
         });
         let steps = steps.filter(|step| !self.missed[step.member()]);
@@ -184,10 +184,11 @@ impl Trust {
 
     /// Returns a data generation for a server that is admitted as this member.
     fn admission(&self, member: MemberIndex, entropy: &dyn Entropy) -> DataGeneration {
-        let known = self.known[member].as_ref();
-        let own = known.and_then(|known| known.status.member_record.as_ref());
-        let own = own.map(|record| record.data_generation);
-        DataGeneration::admitted(self.names_of(member).chain(own), entropy)
+        let records = self.answered().filter_map(|(of, known)| {
+            let record = known.status.member_record.as_ref()?;
+            Some((&self.ids[of], record))
+        });
+        admission(&self.ids[member], records, entropy)
     }
 
     /// The data generations of the member that the others know.
@@ -223,10 +224,11 @@ impl Trust {
         if !is_known {
             return None;
         }
+        let generations = self.settled().map(|(_, record)| record.generation);
         let edit = MemberRecordEdit {
             expected: Some(member_record.epoch()),
             set: member_record.set.clone(),
-            generation: self.generation_of(latest).max(1),
+            generation: MemberRecord::latest(generations).unwrap_or(0).max(1),
             run: known.status.run.clone(),
             durable: member_record.durable,
             data_generation: member_record.data_generation,
@@ -301,16 +303,6 @@ impl Trust {
             .max()
     }
 
-    /// Returns the generation of a record with this configuration.
-    fn generation_of(&self, configuration: u64) -> u64 {
-        let records = self.settled().map(|(_, record)| record);
-        let alike = records.filter(|record| record.configuration() == configuration);
-        alike
-            .map(|record| record.generation)
-            .max()
-            .unwrap_or(configuration)
-    }
-
     /// Whether a majority recently reported that it has the record of this generation.
     fn is_vouched_for(&self, generation: u64) -> bool {
         let vouches = |(member, member_record): &(MemberIndex, &MemberRecord)| {
@@ -369,6 +361,19 @@ impl Trust {
             })
             .collect()
     }
+}
+
+/// Draws a data generation for a server that is admitted as the member `id`. `records` are all records that are known.
+pub(crate) fn admission<'a>(
+    id: &MemberId,
+    records: impl Iterator<Item = (&'a MemberId, &'a MemberRecord)>,
+    entropy: &dyn Entropy,
+) -> DataGeneration {
+    let known = records.filter_map(|(of, record)| match of == id {
+        true => Some(record.data_generation),
+        false => record.seen(id),
+    });
+    DataGeneration::admitted(known, entropy)
 }
 
 /// How old an answer may be as evidence for a record: long enough to ask all members once more.

@@ -1,5 +1,5 @@
--- Notes in the member record which data generations of its peers a client observed. A later server under the id of
--- a peer changes the epoch.
+-- Notes in the member record which data generations of its peers a client observed. A new server under the id of
+-- a peer changes the epoch, also the first: the record may have been lost after an earlier one.
 --
 -- KEYS  1 member record
 -- ARGV  two for each observed member: id, data generation

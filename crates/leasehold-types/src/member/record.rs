@@ -262,7 +262,13 @@ impl MemberRecord {
     /// being initialized, when no member has a vote. It is also 0 on the new member record of a server that had none, until
     /// a majority of the others, or all, know the server.
     pub fn configuration(&self) -> u64 {
-        self.generation & u64::from(u32::MAX)
+        configuration_of(self.generation)
+    }
+
+    /// Returns the latest of some [generations](Self::generation): that of the latest configuration, with the most admissions.
+    pub fn latest(generations: impl IntoIterator<Item = u64>) -> Option<u64> {
+        let key = |generation: &u64| (configuration_of(*generation), *generation);
+        generations.into_iter().max_by_key(key)
     }
 
     /// Returns whether the member has been admitted to an initialized quorum.
@@ -296,6 +302,10 @@ pub struct Observation {
     pub at: WallTime,
     /// Whether the observer knew an earlier data generation. If so, this data generation began shortly before `at`.
     pub changed: bool,
+}
+
+fn configuration_of(generation: u64) -> u64 {
+    generation & u64::from(u32::MAX)
 }
 
 impl Observation {

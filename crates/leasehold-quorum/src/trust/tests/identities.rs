@@ -177,23 +177,30 @@ fn replaced_server_does_not_return_after_a_restart() {
     assert_no_two_majorities(fixture, [2, 3]);
 }
 
+/// Also of a member that lost its data and has not heard of the former server since.
 #[test]
 fn admission_voids_answers_that_others_gave_before() {
-    let mut fixture = with_spares(1);
-    let mut former = ListClient::new(2);
-    former.work(&mut fixture, &[0, 1, 2]);
-    let known = fixture.status(0).incarnation();
-    ListClient::new(3).work(&mut fixture, &[0, 1, 2]);
-    let incarnation = fixture.status(0).incarnation();
-    assert_ne!(incarnation, known);
-    let sample = Sample {
-        clock: fixture.wall(0),
-        incarnation: incarnation.clone(),
-    };
-    let (at, now) = (fixture.at(), fixture.ours());
-    assert!(former.trust.sample(0.into(), &sample, at).must_look);
-    let verdict = former.trust.counts(0.into(), now, Some(&incarnation));
-    assert_eq!(verdict, Err(UntrustedReason::Changed));
+    for has_noted_it in [true, false] {
+        let mut fixture = with_spares(1);
+        let mut former = ListClient::new(2);
+        former.work(&mut fixture, &[0, 1, 2]);
+        if !has_noted_it {
+            let record = fixture.servers[0].member_record.as_mut().unwrap();
+            record.observations.clear();
+        }
+        let known = fixture.status(0).incarnation();
+        ListClient::new(3).work(&mut fixture, &[0, 1, 2]);
+        let incarnation = fixture.status(0).incarnation();
+        assert_ne!(incarnation, known);
+        let sample = Sample {
+            clock: fixture.wall(0),
+            incarnation: incarnation.clone(),
+        };
+        let (at, now) = (fixture.at(), fixture.ours());
+        assert!(former.trust.sample(0.into(), &sample, at).must_look);
+        let verdict = former.trust.counts(0.into(), now, Some(&incarnation));
+        assert_eq!(verdict, Err(UntrustedReason::Changed));
+    }
 }
 
 #[test]

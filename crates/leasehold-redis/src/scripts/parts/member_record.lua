@@ -23,8 +23,8 @@ end
 
 -- Adds to fields what is new in the observations from first on: pairs of member and data generation. The names of
 -- a member increase, so an earlier one is never noted again. The first 8 digits name an admission, and the
--- last digit counts the names of one generation: a later name replaces the name only. Returns whether a
--- member whose earlier server was known was admitted.
+-- last digit counts the names of one generation: a later name replaces the name only. Returns whether the server of
+-- a member is another one than was known, or the first.
 local function observe(fields, record, seen, first, now)
   local admitted = false
   for at = first, #seen, 2 do
@@ -33,7 +33,7 @@ local function observe(fields, record, seen, first, now)
     local noted
     if not known or string.sub(known, 1, 15) < string.sub(generation, 1, 15) then
       noted = generation .. ' ' .. digits(now) .. ' ' .. (known and 1 or 0)
-      admitted = admitted or known and string.sub(known, 1, 8) < string.sub(generation, 1, 8)
+      admitted = admitted or not known or string.sub(known, 1, 8) < string.sub(generation, 1, 8)
     elseif string.sub(known, 1, 15) == string.sub(generation, 1, 15) and string.sub(known, 1, 16) < generation then
       noted = generation .. string.sub(known, 17)
     end
