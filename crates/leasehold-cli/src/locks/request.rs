@@ -7,7 +7,7 @@ use leasehold::{Client, Effect, Error, ErrorKind, GuardSet, LockSet, Mode};
 use crate::locks::borrowed_lock::{self, BorrowedLock};
 use crate::locks::held_locks::HeldLocks;
 use crate::locks::outer_runs::{OuterLock, OuterRuns};
-use crate::locks::release::Releasing;
+use crate::locks::release::{Releasing, UNANSWERED};
 use crate::options::lock_options::LockOptions;
 use crate::output::Output;
 use crate::output::exit_code::ExitCode;
@@ -102,7 +102,7 @@ impl LockRequest<'_> {
                 output: self.output,
             };
             for lock in self.lock_options.names() {
-                releasing.report(lock, Duration::ZERO, &error.to_string());
+                releasing.report(lock, Duration::ZERO, UNANSWERED);
             }
         }
     }

@@ -23,7 +23,7 @@ impl OwnClient {
         }
     }
 
-    /// Waits for releases in progress. Call it when no other follows.
+    /// Waits for releases in progress, so that the end of the command does not.
     ///
     /// # Errors
     ///
