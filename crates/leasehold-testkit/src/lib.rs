@@ -16,6 +16,8 @@ mod fuzz_seeds;
 #[cfg(feature = "internal")]
 mod processes;
 #[cfg(feature = "internal")]
+mod shifted_clock;
+#[cfg(feature = "internal")]
 mod until;
 mod virtual_time;
 
@@ -25,6 +27,7 @@ pub use {
     faults::{CrashInjector, Fault, FaultyStore, StoreCall},
     fuzz_seeds::feed_seeds,
     processes::{SecondProcess, reset_ignored_signals, start_on_terminal, written_on},
+    shifted_clock::ShiftedClock,
 };
 
 pub use virtual_time::{SeededEntropy, VirtualClock, virtual_ambient};

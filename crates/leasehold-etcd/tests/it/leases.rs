@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
+use leasehold::clock::{Clock as _, SystemClock};
 use leasehold::env::Env;
-use leasehold::store::BoxFuture;
 use leasehold::store::background::spawn;
 use leasehold::{Client, ErrorKind, Fence, Key, LostReason};
 use leasehold_etcd::EtcdStore;
+use leasehold_testkit::ShiftedClock;
 use leasehold_testkit::servers::{EtcdServer, until};
 
 use crate::{LONG, client, lock, url};
@@ -115,33 +115,13 @@ async fn fence_that_no_other_follows_is_an_error() {
     }
 }
 
-/// Takes milliseconds for seconds.
-#[derive(Debug)]
-struct WrongUnit;
-
-impl Clock for WrongUnit {
-    fn now(&self) -> BootInstant {
-        SystemClock.now()
-    }
-
-    fn wall(&self) -> WallTime {
-        WallTime::from_micros(SystemClock.wall().as_micros() * 1_000)
-    }
-
-    fn sleep_until(&self, deadline: BootInstant) -> BoxFuture<'static, ()> {
-        SystemClock.sleep_until(deadline)
-    }
-
-    fn was_paused(&self, span: Duration) {
-        SystemClock.was_paused(span);
-    }
-}
-
 #[tokio::test]
 async fn clock_in_another_unit_writes_nothing() {
     let server = EtcdServer::start();
+    // It takes milliseconds for seconds.
+    let now = SystemClock.wall().as_micros().cast_signed();
     let env = Env {
-        clock: Arc::new(WrongUnit),
+        clock: Arc::new(ShiftedClock::ahead(now * 999)),
         ..Env::default()
     };
     let store = EtcdStore::new(&url(&server)).unwrap();

@@ -2,14 +2,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
+use leasehold::clock::Clock;
 use leasehold::env::Env;
-use leasehold::store::{BoxFuture, Reading, RecordKey, RecordWrite, Version, WriteOutcome};
+use leasehold::store::{Reading, RecordKey, RecordWrite, Version, WriteOutcome};
 use leasehold::{Error, ErrorKind, Fence};
 use leasehold_file::FileStore;
+use leasehold_testkit::ShiftedClock;
 
 use crate::store_fixture::{OpenStore, StoreFixture, block_on, key};
 
@@ -182,36 +182,10 @@ async fn failed_write_keeps_the_record() {
     wrote(&fixture.store, 8, "next").await;
 }
 
-/// A wall clock that can be set.
-#[derive(Debug, Default)]
-struct Settable {
-    /// By how many seconds it is ahead.
-    ahead: AtomicU64,
-}
-
-impl Clock for Settable {
-    fn now(&self) -> BootInstant {
-        SystemClock.now()
-    }
-
-    fn wall(&self) -> WallTime {
-        let ahead = self.ahead.load(SeqCst) * 1_000_000;
-        WallTime::from_micros(SystemClock.wall().as_micros() + ahead)
-    }
-
-    fn sleep_until(&self, deadline: BootInstant) -> BoxFuture<'static, ()> {
-        SystemClock.sleep_until(deadline)
-    }
-
-    fn was_paused(&self, span: Duration) {
-        SystemClock.was_paused(span);
-    }
-}
-
 #[tokio::test]
 async fn expired_records_are_removed_gradually() {
     let fixture = StoreFixture::new();
-    let clock = Arc::new(Settable::default());
+    let clock = Arc::new(ShiftedClock::default());
     let env = Env {
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
         ..Env::default()
@@ -219,9 +193,9 @@ async fn expired_records_are_removed_gradually() {
     let store = OpenStore::of(FileStore::open(fixture.dir.path()).unwrap(), env);
     wrote(&store, 7, "value").await;
     let old = fixture.dir.path().join("deploy.lock.record");
-    clock.ahead.store(59, SeqCst);
+    clock.set(59_000_000);
     shows(&store, "value").await;
-    clock.ahead.store(61, SeqCst);
+    clock.set(61_000_000);
     assert_eq!(text(&store).await, None);
 
     let write_other = async || {
@@ -239,7 +213,7 @@ async fn expired_records_are_removed_gradually() {
         write_other().await;
     }
     assert!(fs::exists(&old).unwrap(), "who was there is remembered");
-    clock.ahead.store(8 * 86_400, SeqCst);
+    clock.set(8 * 86_400_000_000);
     let being_read = fs::File::open(&old).unwrap();
     being_read.lock_shared().unwrap();
     let new_lock = fixture.lock_file("new");

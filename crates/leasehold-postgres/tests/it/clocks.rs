@@ -1,37 +1,12 @@
 //! A client and a server whose clocks differ.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use leasehold::clock::{BootInstant, Clock, SystemClock, WallTime};
 use leasehold::env::Env;
-use leasehold::store::BoxFuture;
 use leasehold::{Client, ErrorKind};
+use leasehold_testkit::ShiftedClock;
 
 use crate::support::{server, store, taken};
-
-/// Ahead of the clock of this machine, or behind it.
-#[derive(Debug)]
-struct Wrong(i64);
-
-impl Clock for Wrong {
-    fn now(&self) -> BootInstant {
-        SystemClock.now()
-    }
-
-    fn wall(&self) -> WallTime {
-        let micros = SystemClock.wall().as_micros();
-        WallTime::from_micros(micros.saturating_add_signed(self.0))
-    }
-
-    fn sleep_until(&self, deadline: BootInstant) -> BoxFuture<'static, ()> {
-        SystemClock.sleep_until(deadline)
-    }
-
-    fn was_paused(&self, span: Duration) {
-        SystemClock.was_paused(span);
-    }
-}
 
 #[tokio::test]
 async fn clocks_a_day_apart_are_refused() {
@@ -39,7 +14,7 @@ async fn clocks_a_day_apart_are_refused() {
     let server = server().await;
     let client = |ahead| {
         let env = Env {
-            clock: Arc::new(Wrong(ahead)),
+            clock: Arc::new(ShiftedClock::ahead(ahead)),
             ..Env::default()
         };
         Client::builder(store(&server)).env(env).build()

@@ -410,6 +410,20 @@ fn release_is_unconfirmed_while_a_majority_may_lack_it() {
     assert_eq!(unconfirmed(&fixture), 0);
 }
 
+/// A member that was never asked cannot have a lease of this client, but one that another client took.
+#[test]
+fn release_before_the_first_connection_concerns_other_clients() {
+    let mut fixture = Fixture::disconnected(1);
+    let own = Arc::new(fixture.lock_request(false));
+    fixture.release(&own);
+    let other = Owner::random(ClientId::random(&*fixture.entropy), &*fixture.entropy);
+    let adopted = fixture.lock_request(false).with_owner(other);
+    fixture.release(&Arc::new(adopted));
+    // No connection is awaited any longer.
+    fixture.pass(5_000);
+    assert_eq!(unconfirmed(&fixture), 1);
+}
+
 /// The command ends with its first failure, and the lock would stay taken.
 #[test]
 fn lost_attempt_is_an_unconfirmed_release() {

@@ -1,10 +1,10 @@
 //! The same rules, seen through the whole engine.
 
-use leasehold_types::{Mode, Permits, RenewReply};
+use leasehold_types::{Mode, Permits, ReleaseReply, RenewReply};
 
 use super::fixture::{Fixture, TTL, lock_request};
 use super::*;
-use crate::{Operation, Outcome};
+use crate::{Operation, Outcome, ReleaseMode};
 
 #[test]
 fn lease_is_repaired_once_member_votes_again() {
@@ -58,6 +58,19 @@ fn confirmation_from_other_data_does_not_count() {
         panic!("{outcome:?}");
     };
     assert_eq!(error.kind(), ErrorKind::NoQuorum);
+}
+
+/// The other members change their epochs together.
+#[test]
+fn attempt_and_release_outlast_an_admission() {
+    let mut fixture = Fixture::new(3);
+    fixture.quorum.admit_another(2);
+    let held = fixture.acquire().unwrap();
+    fixture.quorum.admit_another(2);
+    let release = Operation::Release(Arc::clone(&held.request), ReleaseMode::HandOver);
+    let outcome = fixture.run(release, TTL);
+    let released = matches!(outcome, Some(Outcome::Released(ReleaseReply::Released)));
+    assert!(released, "{outcome:?}");
 }
 
 #[test]

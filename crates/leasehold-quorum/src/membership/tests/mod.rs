@@ -13,8 +13,8 @@ use crate::Config;
 use crate::net::Net;
 use crate::tests::values::{RandomEntropy, edited, observe};
 use leasehold_types::{
-    BootInstant, Epoch, Error, ErrorKind, Incarnation, MemberId, MemberRecord, MemberRecordEdit,
-    MemberSet, MemberStatus, RunId, Sample, WallTime,
+    BootInstant, DataGeneration, Epoch, Error, ErrorKind, Incarnation, MemberId, MemberRecord,
+    MemberRecordEdit, MemberSet, MemberStatus, RunId, Sample, WallTime,
 };
 
 use super::{Access, MemberEvent, Membership};
@@ -210,6 +210,20 @@ impl TestQuorum {
     /// The server loses its data and keeps running.
     pub(crate) fn forget(&mut self, number: usize) {
         self.servers[number].member_record = None;
+    }
+
+    /// The others note that another server joined under the id of this one.
+    fn admit_another(&mut self, number: usize) {
+        let id = MemberId::new(format!("m{number}"));
+        let clock = self.wall(number);
+        for (other, server) in self.servers.iter_mut().enumerate() {
+            if other != number
+                && let Some(record) = &mut server.member_record
+            {
+                let later = DataGeneration::admitted(record.seen(&id), &RandomEntropy);
+                observe(record, &[(id.clone(), later)], clock);
+            }
+        }
     }
 
     /// Swaps the data of this server and of one of another quorum.
