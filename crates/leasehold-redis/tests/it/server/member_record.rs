@@ -202,7 +202,7 @@ async fn admission_of_a_peer_changes_the_epoch() {
     // An earlier one does not come back.
     store.observe(&[(peer, restarted)]).await.unwrap();
     assert_eq!(store.status().await.unwrap().member_record, Some(record));
-    // A peer of which nothing was known may have had an earlier server.
+    // The record may have forgotten an earlier server of this peer.
     let before = incarnation(&store).await;
     store
         .observe(&[(MemberId::new("new"), drawn)])
