@@ -56,9 +56,9 @@ impl Records for LockSession {
             let connection = self.0.connection().await?;
             let (_, path) = Paths::of_record(self.0.root(), record);
             let stored = self.0.stored(&connection, &path).await?;
-            let state = stored.map(|stored| stored.state).unwrap_or_default();
-            let now = self.0.now(&connection, &state).await?;
-            Ok(state.read(now))
+            let stored = stored.unwrap_or_default();
+            let now = self.0.now(&connection, &stored).await?;
+            Ok(stored.state.read(now))
         })
     }
 
@@ -81,6 +81,7 @@ impl Records for LockSession {
 }
 
 /// A record as the server has it.
+#[derive(Default)]
 struct Stored {
     state: RecordState<WallTime>,
     /// The version of its node, and when it was written.
@@ -109,11 +110,11 @@ impl Inner {
         let connection = self.connection().await?;
         let (folder, path) = Paths::of_record(self.root(), record);
         loop {
-            let (mut state, version) = match self.stored(&connection, &path).await? {
-                Some(stored) => (stored.state, Some(stored.stat.version)),
-                None => (RecordState::default(), None),
-            };
-            let now = self.now(&connection, &state).await?;
+            let stored = self.stored(&connection, &path).await?;
+            let version = stored.as_ref().map(|stored| stored.stat.version);
+            let stored = stored.unwrap_or_default();
+            let now = self.now(&connection, &stored).await?;
+            let mut state = stored.state;
             let (outcome, change) = change(&mut state, now);
             let Some(change) = change else {
                 return Ok(outcome);
@@ -131,14 +132,13 @@ impl Inner {
         }
     }
 
-    /// Returns the time of the leader by which to judge a record.
-    async fn now(
-        &self,
-        connection: &Connection,
-        state: &RecordState<WallTime>,
-    ) -> Result<WallTime, Error> {
-        let first_end = first_end(state).map_or(i64::MAX, millis);
-        self.time_for(connection, first_end).await.map(wall)
+    /// Returns the time of the leader by which to judge a record. It is not before the last change, unless something is
+    /// over by then: what a client remembers of the clock is a moment late, and the record would last longer than it was kept for.
+    async fn now(&self, connection: &Connection, stored: &Stored) -> Result<WallTime, Error> {
+        let first_end = first_end(&stored.state).map_or(i64::MAX, millis);
+        let now = self.time_for(connection, first_end).await?;
+        let changed = Some(stored.stat.changed_ms).filter(|changed| *changed < first_end);
+        Ok(wall(changed.map_or(now, |changed| now.max(changed))))
     }
 
     /// Returns the clock of the leader in milliseconds, to compare with `end`. A time that is not before the end is a fresh
@@ -308,7 +308,7 @@ impl Inner {
             let Some(stored) = self.stored(connection, &path).await? else {
                 continue;
             };
-            let now = self.now(connection, &stored.state).await?;
+            let now = self.now(connection, &stored).await?;
             if stored.stat.version > 0 && stored.state.is_over(now) {
                 self.sweep_parts(connection, &path, None).await?;
                 let _ = connection
