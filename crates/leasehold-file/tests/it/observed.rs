@@ -25,6 +25,8 @@ fn file_store_client_reports_each_step_once() {
     assert!(client.lock("x").wait(wait).acquire().is_err());
     let waited = recorder.samples(ACQUIRE_WAIT.name, &[("outcome", "timeout")]);
     assert!(waited.len() == 1 && waited[0] >= 0.1, "{waited:?}");
+    // Later, a child process of another test may have the file open for a moment, which looks like another holder.
+    assert_eq!(recorder.sum(CONTENDED.name, &[]), 2.0);
     guard.release().unwrap();
     let longest = Duration::from_millis(50);
     let guard = client.lock("x").max_hold(longest).acquire().unwrap();
@@ -44,7 +46,6 @@ fn file_store_client_reports_each_step_once() {
     let lost = recorder.samples(HOLD.name, &[("end", "lost")]);
     assert_eq!(lost, [longest.as_secs_f64()]);
     assert_eq!(recorder.sum(HELD.name, &[]), 0.0);
-    assert_eq!(recorder.sum(CONTENDED.name, &[]), 2.0);
     for (name, labels) in recorder.asked_for() {
         assert_eq!(labels["store"], client.to_string(), "{name}");
         assert_ne!(name, MEMBERS.name, "it has no members");

@@ -17,6 +17,13 @@ fn attempt(request: &LockRequest) -> String {
 async fn attempt_after_its_release_is_void() {
     let server = server().await;
     let (session, request) = session(&server);
+    // Before the first connection, no request can be on its way.
+    let mut other = LockRequest::clone(&request);
+    other.key = key("other");
+    let other = Arc::new(other);
+    let granted = session.acquire(&other, &Progress::new()).await;
+    granted.expect("the lock");
+    session.release(&other).await.expect("a release");
     let released = session.release(&request).await.expect("an answer");
     assert_eq!(released, ReleaseReply::WasLost);
     assert_eq!(server.sql(&attempt(&request)), ["busy - - - -"]);
