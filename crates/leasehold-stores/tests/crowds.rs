@@ -1,4 +1,5 @@
 //! Crowds of waiters for one lock, in one client and in many: all are served, in order, also after an outage.
+#![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
     reason = "in a test's helpers a failure is the test's failure"

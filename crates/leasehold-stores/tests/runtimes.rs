@@ -1,4 +1,5 @@
 //! Calls from each kind of runtime: all end soon, on each store.
+#![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
     reason = "in a test's helpers a failure is the test's failure"

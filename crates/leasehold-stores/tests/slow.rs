@@ -1,4 +1,5 @@
 //! Servers whose answers come late: they are slow, not silent.
+#![cfg(unix)]
 #![allow(
     clippy::unwrap_used,
     reason = "in a test's helpers a failure is the test's failure"
