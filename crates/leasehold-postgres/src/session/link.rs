@@ -31,6 +31,8 @@ pub(crate) struct Link {
     pub(crate) statements: Vec<Statement>,
     closed: CancellationToken,
     heard: Heard,
+    /// How much was heard when the oldest request without an answer was sent, and when that was.
+    unanswered: Mutex<(u64, BootInstant)>,
     /// Whether the server left a request without an answer.
     is_silent: AtomicBool,
     ended: Ended,
@@ -64,19 +66,31 @@ const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// How often to wait for that long.
 const SILENCES_MAX: usize = 6;
 
-/// A request that was sent. If it is dropped late, and the server was silent all the time, then later requests take another
+/// A request that was sent. If it is dropped, and the server has been silent for `limit`, then later requests take another
 /// connection. The requests that are on this one may still be answered.
 struct Sent<'a> {
     slot: &'a Slot,
     link: &'a Arc<Link>,
-    heard: u64,
-    late: BootInstant,
+    limit: Duration,
+}
+
+impl<'a> Sent<'a> {
+    fn new(slot: &'a Slot, link: &'a Arc<Link>, limit: Duration) -> Self {
+        let heard = link.heard.count();
+        let mut unanswered = locked(&link.unanswered);
+        if unanswered.0 != heard {
+            *unanswered = (heard, slot.now());
+        }
+        // The client may drop the request a moment before its limit.
+        let limit = limit - limit / 8;
+        Self { slot, link, limit }
+    }
 }
 
 impl Drop for Sent<'_> {
     fn drop(&mut self) {
-        let is_silent = self.link.heard.count() == self.heard;
-        if is_silent && self.slot.now() >= self.late {
+        let (heard, since) = *locked(&self.link.unanswered);
+        if self.link.heard.count() == heard && self.slot.now() >= since + self.limit {
             self.link.is_silent.store(true, Ordering::Relaxed);
             let mut current = locked(&self.slot.current);
             drop(current.take_if(|current| Arc::ptr_eq(current, self.link)));
@@ -122,13 +136,7 @@ impl Slot {
         let opening = limit.max(LockRequest::LIMIT_MAX);
         let link = self.in_time(opening, self.link()).await;
         let link = link.unwrap_or_else(|| Err(no_connection(opening)))?;
-        let _sent = Sent {
-            slot: self,
-            link: &link,
-            heard: link.heard.count(),
-            // The client may drop the request a moment before its limit.
-            late: self.now() + limit - limit / 8,
-        };
+        let _sent = Sent::new(self, &link, limit);
         match self.in_time(limit, work(&link)).await {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(error)) => {
@@ -231,6 +239,7 @@ impl Slot {
             client,
             statements,
             closed,
+            unanswered: Mutex::new((heard.count(), self.now())),
             heard: heard.clone(),
             is_silent: AtomicBool::new(false),
             ended,

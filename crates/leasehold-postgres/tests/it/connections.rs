@@ -1,12 +1,16 @@
 //! How many connections a client needs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::Client;
+use leasehold::clock::{Clock as _, SystemClock, within};
+use leasehold::store::{LockRequest, Progress};
 use leasehold_postgres::PostgresStore;
+use leasehold_testkit::faults::{NetworkFault, Proxy};
 use leasehold_testkit::servers::{PostgresServer, until};
 
-use crate::support::{server, taken};
+use crate::support::{LONG, server, session, taken};
 
 /// The address for a user who may open that many connections.
 fn limited(server: &PostgresServer, connections: u32) -> String {
@@ -50,4 +54,24 @@ async fn one_connection_suffices_to_hold_a_lock() {
         server.sql("select owner is null from leasehold.lock;"),
         ["t"]
     );
+}
+
+/// Each of them ends long before it could tell that the server is silent.
+#[tokio::test(flavor = "multi_thread")]
+async fn impatient_attempts_leave_a_silent_connection() {
+    let server = server().await;
+    let network = Proxy::to(server.port());
+    let store = PostgresStore::new(PostgresServer::url_at(network.port())).expect("a URL");
+    let (session, request) = session(&store);
+    let mut request = LockRequest::clone(&request);
+    request.ttl = Duration::from_secs(3);
+    let (request, progress) = (Arc::new(request), Progress::new());
+    session.acquire(&request, &progress).await.expect("a lock");
+    network.set(NetworkFault::Mute);
+    let (opened, end) = (network.opened(), SystemClock.now() + LONG);
+    while network.opened() == opened {
+        assert!(SystemClock.now() < end, "they stay on the connection");
+        let soon = SystemClock.now() + Duration::from_millis(20);
+        drop(within(&SystemClock, soon, session.acquire(&request, &progress)).await);
+    }
 }

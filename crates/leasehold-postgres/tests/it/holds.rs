@@ -203,7 +203,7 @@ async fn writer_waits_for_the_transaction_of_each_reader() {
 #[tokio::test]
 async fn downgrade_that_waits_delays_no_other_lease() {
     let server = server().await;
-    let (session, one) = session(&server);
+    let (session, one) = session(&store(&server));
     let mut other = LockRequest::clone(&one);
     other.key = key("other");
     let other = Arc::new(other);

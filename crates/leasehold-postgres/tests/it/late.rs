@@ -5,7 +5,7 @@ use std::sync::Arc;
 use leasehold::Mode;
 use leasehold::store::{LockRequest, Progress, ReleaseReply};
 
-use crate::support::{client, is_free, key, server, session, until_waiting_for_a_row};
+use crate::support::{client, is_free, key, server, session, store, until_waiting_for_a_row};
 
 /// The attempt of `request` as SQL.
 fn attempt(request: &LockRequest) -> String {
@@ -16,7 +16,7 @@ fn attempt(request: &LockRequest) -> String {
 #[tokio::test]
 async fn attempt_after_its_release_is_void() {
     let server = server().await;
-    let (session, request) = session(&server);
+    let (session, request) = session(&store(&server));
     // Before the first connection, no request can be on its way.
     let mut other = LockRequest::clone(&request);
     other.key = key("other");
@@ -35,7 +35,7 @@ async fn attempt_after_its_release_is_void() {
 async fn waiter_that_holds_already_is_granted_again() {
     let server = server().await;
     for (name, mode) in [("one", Mode::Exclusive), ("many", Mode::Shared)] {
-        let (session, request) = session(&server);
+        let (session, request) = session(&store(&server));
         let request = LockRequest::clone(&request).waiting(true).with_mode(mode);
         let mut request = request;
         request.key = key(name);
@@ -60,7 +60,7 @@ async fn waiter_that_holds_already_is_granted_again() {
 #[tokio::test]
 async fn settled_release_leaves_no_mark() {
     let server = server().await;
-    let (session, request) = session(&server);
+    let (session, request) = session(&store(&server));
     let progress = Progress::new();
     session
         .acquire(&request, &progress)
@@ -78,7 +78,7 @@ async fn statement_of_a_dropped_attempt_takes_nothing() {
     assert!(is_free(&client, "job").await.expect("an answer"));
     let mut other = server.session();
     other.run("begin; select from leasehold.lock for update;");
-    let (session, request) = session(&server);
+    let (session, request) = session(&store(&server));
     let request = Arc::new(LockRequest::clone(&request).waiting(true));
     let asking = {
         let (session, request) = (Arc::clone(&session), Arc::clone(&request));

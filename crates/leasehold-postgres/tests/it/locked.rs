@@ -4,7 +4,7 @@ use leasehold::ErrorKind;
 use leasehold::store::{Held, Progress, RenewReply};
 use std::sync::Arc;
 
-use crate::support::{client, is_free, server, session, taken};
+use crate::support::{client, is_free, server, session, store, taken};
 
 /// As during `ALTER TABLE` and `VACUUM FULL`.
 #[tokio::test]
@@ -30,7 +30,7 @@ async fn lock_of_a_locked_table_is_not_busy() {
 #[tokio::test]
 async fn renewal_names_a_locked_table() {
     let server = server().await;
-    let (session, request) = session(&server);
+    let (session, request) = session(&store(&server));
     let grant = session.acquire(&request, &Progress::new()).await;
     let fence = grant.expect("the lock").fence;
     let mut other = server.session();

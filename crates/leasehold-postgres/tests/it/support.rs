@@ -27,14 +27,14 @@ pub(crate) fn client(server: &PostgresServer) -> Client {
 }
 
 /// A session without a client of locks, and a request for the lock `job`.
-pub(crate) fn session(server: &PostgresServer) -> (Arc<dyn Session>, Arc<LockRequest>) {
+pub(crate) fn session(store: &PostgresStore) -> (Arc<dyn Session>, Arc<LockRequest>) {
     let env = Env::default();
     let info = Arc::new(env.this_process(None));
     let wall = env.clock.wall();
     let owner = Owner::at(info.id, wall, &*env.entropy);
     let request = LockRequest::new(key("job"), owner, LONG, wall, Arc::clone(&info));
     let context = SessionContext::new(env, info, Handle::current());
-    (store(server).open(context), Arc::new(request))
+    (store.open(context), Arc::new(request))
 }
 
 /// Takes a lock that is free.

@@ -94,8 +94,7 @@ impl Acquisition {
                 Ok(attempt) => attempt,
                 Err(error) => return (Err(error.with_key(&self.key)), self.client.now()),
             };
-            let asking = self.context().session.acquire(&attempt.request, &progress);
-            let asking = self.client.call(asking);
+            let asking = self.client.acquire(&attempt.request, &progress);
             let answer = self.in_time(&state, asking).await;
             let now = self.client.now();
             let error = match answer {

@@ -1,5 +1,6 @@
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,13 +12,14 @@ use tracing::{Instrument as _, Span};
 use super::client_context::ClientContext;
 use super::held_lease::HeldLease;
 use super::new_leases::NewLeases;
+use super::pending_attempts::{PendingAttempt, PendingAttempts};
 use super::renewer::{Renewer, RenewerCommand};
 use crate::env::BoxFuture;
 use crate::env::clock::BootInstant;
 use crate::runtime::background::{Background, Call, Process, Running};
-use crate::store::{LockRequest, ReleaseReply};
+use crate::store::{AcquireError, Grant, LockRequest, Progress, ReleaseReply};
 use crate::telemetry::{HoldEnd, ReleaseEnd, spans};
-use crate::types::{Error, ErrorKind, forked};
+use crate::types::{Error, ErrorKind, forked, rough_span};
 
 /// The state that a client's locks and guards share.
 pub(crate) struct ClientCore {
@@ -33,6 +35,7 @@ struct Engine {
     background: Background,
     commands: mpsc::UnboundedSender<RenewerCommand>,
     new_leases: Arc<NewLeases>,
+    pending_attempts: Arc<PendingAttempts>,
 }
 
 impl ClientCore {
@@ -41,11 +44,14 @@ impl ClientCore {
         let engine = background.map(|background| {
             let (commands, inbox) = mpsc::unbounded_channel();
             let new_leases = Arc::<NewLeases>::default();
-            background.spawn(Renewer::new(&context, inbox, Arc::clone(&new_leases)).run());
+            let pending_attempts = Arc::<PendingAttempts>::default();
+            let lists = (Arc::clone(&new_leases), Arc::clone(&pending_attempts));
+            background.spawn(Renewer::new(&context, inbox, lists).run());
             Engine {
                 background,
                 commands,
                 new_leases,
+                pending_attempts,
             }
         });
         Self {
@@ -132,6 +138,42 @@ impl ClientCore {
 
     pub(crate) fn next_lease_id(&self) -> u64 {
         self.held_leases.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Asks the store for `request`. Fails with an unknown effect if the caller did not poll for so long that the renewer
+    /// released the request.
+    pub(crate) async fn acquire(
+        &self,
+        request: &Arc<LockRequest>,
+        progress: &Progress<'_>,
+    ) -> Result<Grant, AcquireError> {
+        let mut asking = pin!(self.call(self.context.session.acquire(request, progress)));
+        let clock = Arc::clone(&self.context.env.clock);
+        let attempt = PendingAttempt::new(Arc::clone(request), clock);
+        let mut pending = None;
+        let answer = poll_fn(|context| {
+            let polled = attempt.poll(context, |context| asking.as_mut().poll(context));
+            if polled.is_pending() && pending.is_none() {
+                pending = self.watch(&attempt);
+            }
+            polled
+        });
+        answer.await.unwrap_or_else(|| {
+            let limit = rough_span(attempt.limit());
+            let text = format!("released, because the program did not poll the request for {limit}");
+            let error = Error::new(ErrorKind::Unreachable, text).with_unknown_effect();
+            Err(error.with_store(self.context.store.to_string()).into())
+        })
+    }
+
+    fn watch(&self, attempt: &Arc<PendingAttempt>) -> Option<Pending<'_>> {
+        let engine = self.inherited_engine().ok()?;
+        let attempts = &engine.pending_attempts;
+        let (number, is_sooner) = attempts.add(Arc::clone(attempt), self.now());
+        if is_sooner {
+            let _ = engine.commands.send(RenewerCommand::Look);
+        }
+        Some(Pending { client: self, attempts, number })
     }
 
     /// Starts renewing the lease, and marks it lost at its deadline.
@@ -234,6 +276,21 @@ impl ClientCore {
             stays_closed,
             was_valid,
             is_repeated: false,
+        }
+    }
+}
+
+/// An attempt that the renewer watches.
+struct Pending<'a> {
+    client: &'a ClientCore,
+    attempts: &'a PendingAttempts,
+    number: usize,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if !self.client.is_forked() {
+            self.attempts.remove(self.number);
         }
     }
 }

@@ -5,6 +5,7 @@ mod client_core;
 mod failed_renewals;
 mod held_lease;
 mod new_leases;
+mod pending_attempts;
 mod renewer;
 mod timers;
 mod unconfirmed_releases;

@@ -10,6 +10,7 @@ use super::client_context::ClientContext;
 use super::failed_renewals::FailedRenewals;
 use super::held_lease::HeldLease;
 use super::new_leases::NewLeases;
+use super::pending_attempts::PendingAttempts;
 use super::timers::{Timers, Watch};
 use super::validity::EARLY_MAX;
 use crate::env::BoxFuture;
@@ -23,7 +24,7 @@ use crate::types::{Error, ErrorKind, Mode};
 /// A message from a client to its renewer.
 #[derive(Debug)]
 pub(crate) enum RenewerCommand {
-    /// The list of new leases has a lease for which something is due sooner than for those before.
+    /// A list has a new lease or attempt for which something is due sooner than for those before.
     Look,
     /// Renew this lease at once in shared mode, and report the outcome. A sender that is dropped without
     /// one means that the lease is no longer kept.
@@ -49,6 +50,7 @@ pub(crate) struct Renewer {
     renew_now: Arc<Notify>,
     /// The new leases, which the renewer does not renew yet.
     new_leases: Arc<NewLeases>,
+    pending_attempts: Arc<PendingAttempts>,
     kept: HashMap<u64, Renewed>,
     timers: Timers,
     failed_renewals: FailedRenewals,
@@ -88,7 +90,7 @@ impl Renewer {
     pub(crate) fn new(
         context: &ClientContext,
         commands: mpsc::UnboundedReceiver<RenewerCommand>,
-        new_leases: Arc<NewLeases>,
+        (new_leases, pending_attempts): (Arc<NewLeases>, Arc<PendingAttempts>),
     ) -> Self {
         Self {
             store: Arc::clone(&context.store),
@@ -98,6 +100,7 @@ impl Renewer {
             commands,
             renew_now: Arc::clone(&context.renew_now),
             new_leases,
+            pending_attempts,
             kept: HashMap::new(),
             timers: Timers::default(),
             failed_renewals: FailedRenewals::default(),
@@ -109,7 +112,8 @@ impl Renewer {
     pub(crate) async fn run(mut self) {
         loop {
             let first = self.timers.first();
-            let next = first.into_iter().chain(self.new_leases.due()).min();
+            let of_lists = [self.new_leases.due(), self.pending_attempts.due()];
+            let next = of_lists.into_iter().flatten().chain(first).min();
             let clock = Arc::clone(&self.env.clock);
             let renew_now = Arc::clone(&self.renew_now);
             let alarm = async {
@@ -180,6 +184,7 @@ impl Renewer {
 
     fn on_time(&mut self) {
         let now = self.env.clock.now();
+        self.release_unpolled(now);
         let is_soon = |due| due <= now + EARLY_MAX;
         if self.new_leases.due().is_some_and(is_soon) {
             for lease in self.new_leases.take_all() {
@@ -212,6 +217,20 @@ impl Renewer {
             }
         }
         self.renew_in_batches(now, renewable);
+    }
+
+    /// Releases the attempts that their callers no longer poll.
+    fn release_unpolled(&self, now: BootInstant) {
+        if self.pending_attempts.due().is_none_or(|due| now < due) {
+            return;
+        }
+        for request in self.pending_attempts.overdue(now) {
+            let session = Arc::clone(&self.session);
+            drop(background::spawn(async move {
+                let outcome = session.release(&request).await;
+                tracing::warn!(key = %request.key, ?outcome, "released an attempt that was not polled");
+            }));
+        }
     }
 
     /// Renews all leases, also those of which a renewal is in progress: its answer may be older than the suspicion.

@@ -1,0 +1,136 @@
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use slab::Slab;
+
+use crate::env::clock::{BootInstant, Clock};
+use crate::env::locked;
+use crate::store::LockRequest;
+
+/// The attempts of a client that its store has yet to answer, or whose answer the caller has yet to take.
+///
+/// A caller may stop to poll an attempt and keep it: its runtime is blocked, or the branch of a `select!` takes long. The
+/// store cannot know, and grants the lock to it. So the renewer releases each attempt whose caller was woken, and did not
+/// poll it for a third of the TTL.
+#[derive(Debug, Default)]
+pub(crate) struct PendingAttempts(Mutex<Entries>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    attempts: Slab<Arc<PendingAttempt>>,
+    /// No attempt is overdue before this.
+    due: Option<BootInstant>,
+}
+
+/// An attempt, and the waker that its store gets.
+#[derive(Debug)]
+pub(crate) struct PendingAttempt {
+    request: Arc<LockRequest>,
+    clock: Arc<dyn Clock>,
+    polling: Mutex<Polling>,
+}
+
+#[derive(Debug, Default)]
+struct Polling {
+    caller: Option<Waker>,
+    /// When the caller was woken, or when the attempt was released. `None` if the caller has polled since.
+    woken_at: Option<BootInstant>,
+    is_released: bool,
+}
+
+impl PendingAttempts {
+    /// Adds an attempt. Returns its number, and whether the renewer must be notified, because something is due earlier
+    /// than it knows.
+    pub(super) fn add(&self, attempt: Arc<PendingAttempt>, now: BootInstant) -> (usize, bool) {
+        let due = now + attempt.limit();
+        let mut entries = locked(&self.0);
+        let number = entries.attempts.insert(attempt);
+        let is_sooner = entries.due.is_none_or(|first| due < first);
+        if is_sooner {
+            entries.due = Some(due);
+        }
+        (number, is_sooner)
+    }
+
+    pub(super) fn remove(&self, number: usize) {
+        locked(&self.0).attempts.remove(number);
+    }
+
+    /// Returns when the renewer must look for [overdue](Self::overdue) attempts.
+    pub(super) fn due(&self) -> Option<BootInstant> {
+        locked(&self.0).due
+    }
+
+    /// Returns the attempts to release. One that is not polled afterwards is returned again, because its store may not
+    /// have known that it was released.
+    pub(super) fn overdue(&self, now: BootInstant) -> Vec<Arc<LockRequest>> {
+        let mut entries = locked(&self.0);
+        let (mut overdue, mut due) = (Vec::new(), None);
+        for (_, attempt) in &entries.attempts {
+            let mut polling = locked(&attempt.polling);
+            if polling.woken_at.is_some_and(|at| at + attempt.limit() <= now) {
+                polling.woken_at = Some(now);
+                polling.is_released = true;
+                overdue.push(Arc::clone(&attempt.request));
+            }
+            let next = polling.woken_at.unwrap_or(now) + attempt.limit();
+            due = due.into_iter().chain([next]).min();
+        }
+        entries.due = due;
+        overdue
+    }
+}
+
+impl PendingAttempt {
+    pub(super) fn new(request: Arc<LockRequest>, clock: Arc<dyn Clock>) -> Arc<Self> {
+        Arc::new(Self {
+            request,
+            clock,
+            polling: Mutex::default(),
+        })
+    }
+
+    /// Returns how long the caller may take to poll after it was woken. It could not use a later grant.
+    pub(super) fn limit(&self) -> Duration {
+        self.request.usable_ttl() / 3
+    }
+
+    /// Polls with `poll`, unless the attempt was released: `None`.
+    pub(super) fn poll<T>(
+        self: &Arc<Self>,
+        context: &Context<'_>,
+        poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<Option<T>> {
+        let mut polling = locked(&self.polling);
+        if polling.is_released {
+            return Poll::Ready(None);
+        }
+        polling.woken_at = None;
+        match &mut polling.caller {
+            Some(caller) => caller.clone_from(context.waker()),
+            None => polling.caller = Some(context.waker().clone()),
+        }
+        drop(polling);
+        let waker = Waker::from(Arc::clone(self));
+        poll(&mut Context::from_waker(&waker)).map(Some)
+    }
+}
+
+impl Wake for PendingAttempt {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let mut polling = locked(&self.polling);
+        if polling.woken_at.is_none() {
+            polling.woken_at = Some(self.clock.now());
+        }
+        let caller = polling.caller.clone();
+        drop(polling);
+        if let Some(caller) = caller {
+            caller.wake();
+        }
+    }
+}
