@@ -5,12 +5,11 @@ use std::time::Duration;
 use leasehold::env::Env;
 use leasehold::store::background::blocking;
 use leasehold::store::{Busy, LockRequest};
-use leasehold::{Error, ErrorKind};
+use leasehold::{Error, ErrorKind, Fence};
 
 use crate::directory::Directory;
 use crate::kernel::listener::Watch;
 use crate::locking::attempt::{self, AttemptProgress, Stage};
-use crate::locking::held_lock::HeldLock;
 use crate::locking::kept_open::KeptOpen;
 use crate::locking::table::{RequestGuard, RequestId, Table};
 
@@ -25,10 +24,16 @@ pub(crate) struct Attempts {
 /// The end of one attempt.
 #[derive(Debug)]
 pub(crate) enum Attempted {
-    /// The lock is held. A release of the request waits for the guard.
-    Granted(HeldLock, RequestGuard, Option<Watch>),
+    /// The lock is held, and is in the table.
+    Granted(Fence, Option<Watch>),
     /// A waiter may keep the file open.
     Busy(Busy, KeptOpen),
+}
+
+/// What one piece of blocking work led to.
+enum Step {
+    Ended(Attempted),
+    Later(Stage, RequestGuard),
 }
 
 impl Attempts {
@@ -36,8 +41,7 @@ impl Attempts {
     ///
     /// # Cancel safety
     ///
-    /// May be dropped at any time. A lock that is granted later is freed before a release of the request
-    /// gets its turn.
+    /// May be dropped at any time. A release of the request waits until a lock that is granted later is in the table.
     pub(crate) async fn attempt(
         &self,
         request: &Arc<LockRequest>,
@@ -45,25 +49,29 @@ impl Attempts {
         watch: impl Fn(&Path) -> Option<Watch> + Clone + Send + 'static,
     ) -> Result<Attempted, Error> {
         let clock = &self.env.clock;
-        let mut guard = self.table.serialize(&RequestId::of(request)).await;
+        let id = RequestId::of(request);
+        let mut guard = self.table.serialize(&id).await;
         let give_up = clock.now() + PATIENCE_WITH_OTHERS;
         let mut stage = begin;
         loop {
-            let (directory, wanted, watch) =
-                (self.directory.clone(), Arc::clone(request), watch.clone());
+            let (directory, table) = (Arc::clone(&self.directory), Arc::clone(&self.table));
+            let (id, wanted, watch) = (id.clone(), Arc::clone(request), watch.clone());
             let now = clock.now();
-            let work = move || attempt::go_on(&directory, &wanted, stage, now, watch);
-            // If this future is dropped, the work goes on, and its result is dropped, which frees
-            // the lock; only then, by the order within the pair, does a release get its turn.
-            let (step, back) = blocking(move || (work(), guard)).await?;
-            guard = back;
-            match step? {
-                AttemptProgress::Busy(busy, open) => return Ok(Attempted::Busy(busy, open)),
+            // The caller may not take the result, so that only work that goes on returns the guard.
+            let work = move || match attempt::go_on(&directory, &wanted, stage, now, watch)? {
+                AttemptProgress::Busy(busy, open) => Ok(Step::Ended(Attempted::Busy(busy, open))),
                 AttemptProgress::Granted(lock, watch) => {
-                    return Ok(Attempted::Granted(lock, guard, watch));
+                    let fence = lock.fence;
+                    table.keep(id, lock);
+                    drop(guard);
+                    Ok(Step::Ended(Attempted::Granted(fence, watch)))
                 }
-                AttemptProgress::Later(next) if clock.now() < give_up => stage = next,
-                AttemptProgress::Later(_) => {
+                AttemptProgress::Later(next) => Ok(Step::Later(next, guard)),
+            };
+            match blocking(work).await?? {
+                Step::Ended(attempted) => return Ok(attempted),
+                Step::Later(next, back) if clock.now() < give_up => (stage, guard) = (next, back),
+                Step::Later(..) => {
                     let path = self.directory.lock_file(&request.key);
                     return Err(others_are_stuck(&path));
                 }

@@ -60,14 +60,8 @@ impl FileSession {
                 }
             }
         }
-        loop {
-            let waiting = self
-                .queues
-                .wait(request, open.take(), first.take(), progress);
-            if let Some(fence) = waiting.await? {
-                return Ok(self.grant(fence));
-            }
-        }
+        let waiting = self.queues.wait(request, open, first, progress);
+        Ok(self.grant(waiting.await?))
     }
 
     async fn try_once(&self, request: &Arc<LockRequest>) -> Result<Tried, Error> {
@@ -75,11 +69,7 @@ impl FileSession {
         let attempt = self.queues.attempts.attempt(request, begin, |_| None);
         Ok(match attempt.await? {
             Attempted::Busy(busy, open) => Tried::Busy(busy, open),
-            Attempted::Granted(lock, _guard, _) => {
-                let fence = lock.fence;
-                self.store.0.table.keep(RequestId::of(request), lock);
-                Tried::Granted(fence)
-            }
+            Attempted::Granted(fence, _) => Tried::Granted(fence),
         })
     }
 

@@ -8,7 +8,7 @@ use leasehold_file::FileStore;
 use leasehold_testkit::servers::until;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
-use crate::store_fixture::{StoppedWait, StoreFixture, TIMEOUT, granted, queued, released};
+use crate::store_fixture::{StoppedWait, StoreFixture, TIMEOUT, granted, queued};
 use crate::waiting::{Waiting, by_notifications_alone, open_files, watches};
 
 /// Counts how often a file is opened.
@@ -83,31 +83,6 @@ async fn unpolled_waiter_delays_no_other_lock() {
     let next = Waiting::start_until_quiet(&store, &queued(&fixture.writer()));
     fixture.released(&holder).await;
     next.granted().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn unpolled_waiter_passes_the_lock_on() {
-    let fixture = StoreFixture::new();
-    let store = fixture.another_store();
-    let (holder, _) = fixture.take("deploy", 0).await;
-    let unpolled = queued(&fixture.writer());
-    let quiet = store.long_sleeps();
-    let mut first = store.acquire(&unpolled);
-    while store.long_sleeps() == quiet {
-        let soon = SystemClock.now() + Duration::from_millis(1);
-        assert!(within(&SystemClock, soon, first.as_mut()).await.is_none());
-    }
-    let writer = queued(&fixture.writer());
-    let second = Waiting::join(&store, &writer);
-    fixture.released(&holder).await;
-    second.granted().await;
-    // Once it is polled again, it waits as before.
-    let soon = SystemClock.now() + Duration::from_millis(20);
-    assert!(within(&SystemClock, soon, first.as_mut()).await.is_none());
-    released(&store, &writer).await;
-    let end = SystemClock.now() + TIMEOUT;
-    within(&SystemClock, end, first).await.unwrap().unwrap();
-    released(&store, &unpolled).await;
 }
 
 /// Neither keeps a file open, or a place.

@@ -4,6 +4,7 @@ use std::task::Poll;
 
 use futures_util::future::{Either, select};
 use leasehold::Client;
+use leasehold::clock::{Clock as _, SystemClock, within};
 use leasehold::store::ReleaseReply;
 
 use super::fixture::{Fixture, LONG, TIMEOUT, free, granted, granted_in_time, now, released};
@@ -65,6 +66,30 @@ pub(crate) async fn a7_dropped_wait_leaves_nothing(fixture: &Fixture) {
         released(&store, &holder).await;
         // This would be busy if the waiter still had a place.
         free(fixture, &store, &key).await;
+    }
+}
+
+/// The caller keeps the attempt. The client releases it when the caller does not poll it for too long.
+pub(crate) async fn a12_unpolled_attempt_is_released(fixture: &Fixture) {
+    let store = fixture.open();
+    for awaits in 0..8 {
+        let key = fixture.key();
+        let request = fixture.request(&key, LONG).waiting(true);
+        let mut attempt = pin!(store.acquire(&request));
+        let ended = up_to(awaits, attempt.as_mut()).await;
+        fixture.pause().await;
+        let releasing = within(
+            &SystemClock,
+            SystemClock.now() + TIMEOUT,
+            store.release(&request),
+        );
+        // Only what follows counts.
+        let _ = releasing.await.expect("an answer to the release");
+        let (next, _) = granted_in_time(fixture, &store, &key).await;
+        released(&store, &next).await;
+        if ended.is_some() {
+            return;
+        }
     }
 }
 

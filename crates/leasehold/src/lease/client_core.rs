@@ -160,7 +160,8 @@ impl ClientCore {
         });
         answer.await.unwrap_or_else(|| {
             let limit = rough_span(attempt.limit());
-            let text = format!("released, because the program did not poll the request for {limit}");
+            let text =
+                format!("released, because the program did not poll the request for {limit}");
             let error = Error::new(ErrorKind::Unreachable, text).with_unknown_effect();
             Err(error.with_store(self.context.store.to_string()).into())
         })
@@ -173,7 +174,11 @@ impl ClientCore {
         if is_sooner {
             let _ = engine.commands.send(RenewerCommand::Look);
         }
-        Some(Pending { client: self, attempts, number })
+        Some(Pending {
+            client: self,
+            attempts,
+            number,
+        })
     }
 
     /// Starts renewing the lease, and marks it lost at its deadline.

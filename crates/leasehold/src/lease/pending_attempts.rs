@@ -69,7 +69,10 @@ impl PendingAttempts {
         let (mut overdue, mut due) = (Vec::new(), None);
         for (_, attempt) in &entries.attempts {
             let mut polling = locked(&attempt.polling);
-            if polling.woken_at.is_some_and(|at| at + attempt.limit() <= now) {
+            if polling
+                .woken_at
+                .is_some_and(|at| at + attempt.limit() <= now)
+            {
                 polling.woken_at = Some(now);
                 polling.is_released = true;
                 overdue.push(Arc::clone(&attempt.request));
@@ -131,6 +134,70 @@ impl Wake for PendingAttempt {
         drop(polling);
         if let Some(caller) = caller {
             caller.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::clock::{SystemClock, WallTime};
+    use crate::env::{Env, SystemEntropy};
+    use crate::types::{ClientId, Key, Owner};
+
+    const TTL: Duration = Duration::from_secs(30);
+
+    fn attempt() -> Arc<PendingAttempt> {
+        let owner = Owner::random(ClientId::random(&SystemEntropy), &SystemEntropy);
+        let (key, now) = (Key::new("deploy").unwrap(), WallTime::from_micros(1));
+        let info = Arc::new(Env::default().this_process(None));
+        let request = LockRequest::new(key, owner, TTL, now, info);
+        PendingAttempt::new(Arc::new(request), Arc::new(SystemClock))
+    }
+
+    /// Polls it once, and returns the waker that the store has.
+    fn poll(attempt: &Arc<PendingAttempt>) -> Option<Waker> {
+        let mut waker = None;
+        let polled = attempt.poll(&Context::from_waker(Waker::noop()), |context| {
+            waker = Some(context.waker().clone());
+            Poll::<()>::Pending
+        });
+        assert_eq!(polled.is_pending(), waker.is_some());
+        waker
+    }
+
+    #[test]
+    fn unpolled_attempt_is_released_again_and_again() {
+        let (list, attempt, now) = (PendingAttempts::default(), attempt(), SystemClock.now());
+        let waker = poll(&attempt).unwrap();
+        assert_eq!(list.add(Arc::clone(&attempt), now), (0, true));
+        waker.wake();
+        assert!(list.overdue(now + TTL / 3).is_empty());
+        let woken_at = list.due().unwrap() - TTL / 3;
+        assert!(now <= woken_at && woken_at <= SystemClock.now());
+        let overdue = woken_at + TTL / 3;
+        for round in 0..3 {
+            assert_eq!(list.overdue(overdue + TTL * round).len(), 1, "{round}");
+        }
+        assert!(poll(&attempt).is_none());
+        list.remove(0);
+        assert!(list.overdue(overdue + TTL * 3).is_empty());
+        assert_eq!(list.due(), None);
+    }
+
+    #[test]
+    fn attempt_that_is_polled_or_not_woken_stays() {
+        let (list, now) = (PendingAttempts::default(), SystemClock.now());
+        let [woken, waits] = [attempt(), attempt()];
+        poll(&woken).unwrap().wake();
+        poll(&woken).unwrap();
+        poll(&waits).unwrap();
+        list.add(woken, now);
+        // The renewer knows of the first one.
+        assert_eq!(list.add(waits, now), (1, false));
+        for round in 1..5 {
+            assert!(list.overdue(now + TTL * round).is_empty(), "{round}");
+            assert_eq!(list.due(), Some(now + TTL * round + TTL / 3));
         }
     }
 }

@@ -49,6 +49,13 @@
 //!
 //! An error of kind `Busy` names the [`holder`](crate::Error::holder), if the store knows it.
 //!
+//! # A call that is not polled
+//!
+//! The lock may be granted to a call while its runtime is blocked, or while a branch of a `select!` takes long. If the
+//! caller does not poll the call for a third of the TTL after it was woken, the client releases what the call has, so
+//! that others get the lock. The next poll begins anew, at the end of the queue. A call that does not wait fails as
+//! [`Unreachable`](crate::ErrorKind::Unreachable) instead.
+//!
 //! # Ending a wait
 //!
 //! Drop the future, or set [`Lock::wait`](crate::Lock::wait). The waiter leaves every queue, and a lock

@@ -94,8 +94,7 @@ impl WaitQueues {
         Some(FirstTry { queues: self, id })
     }
 
-    /// Waits in the queue until the lock is held. Returns `None` if the caller was not polled in time to take
-    /// the lock, which then passed to another waiter.
+    /// Waits in the queue until the lock is held.
     ///
     /// `open` is the file of the first try, which has failed.
     pub(crate) async fn wait(
@@ -104,7 +103,7 @@ impl WaitQueues {
         open: Option<KeptOpen>,
         first_try: Option<FirstTry<'_>>,
         progress: &Progress<'_>,
-    ) -> Result<Option<Fence>, Error> {
+    ) -> Result<Fence, Error> {
         let (answer, mut answered) = oneshot::channel();
         let mut busy = self.join(Waiter {
             request: Arc::clone(request),
@@ -118,15 +117,11 @@ impl WaitQueues {
             }
             let changed = tokio::select! {
                 biased;
-                answer = &mut answered => {
-                    let offer = answer.map_err(|_| ended())??;
-                    return Ok(offer.take(&self.attempts.table));
-                }
+                answer = &mut answered => return answer.map_err(|_| ended())?,
                 changed = busy.changed() => changed,
             };
             if changed.is_err() {
-                let offer = answered.await.map_err(|_| ended())??;
-                return Ok(offer.take(&self.attempts.table));
+                return answered.await.map_err(|_| ended())?;
             }
         }
     }
@@ -254,10 +249,9 @@ mod tests {
     /// Waits while another request has the lock. `seen` sees the wait after it was refused.
     async fn waits(queues: &Arc<WaitQueues>, seen: impl FnOnce()) {
         let begin = Stage::Try(None, WriterYield::default());
-        let holder = queues.attempts.attempt(&waiter(), begin, |_| None).await;
-        let Ok(Attempted::Granted(held, guard, _)) = holder else {
-            panic!("the lock is free: {holder:?}");
-        };
+        let (table, holder) = (&queues.attempts.table, waiter());
+        let held = queues.attempts.attempt(&holder, begin, |_| None).await;
+        assert!(matches!(held, Ok(Attempted::Granted(..))), "{held:?}");
         let (waiter, progress) = (waiter(), Progress::new());
         let mut waiting = pin!(queues.wait(&waiter, None, None, &progress));
         std::future::poll_fn(|context| match waiting.as_mut().poll(context) {
@@ -267,9 +261,9 @@ mod tests {
         })
         .await;
         seen();
-        drop((held, guard));
-        assert!(waiting.await.unwrap().is_some());
-        drop(queues.attempts.table.remove(&RequestId::of(&waiter)));
+        drop(table.remove(&RequestId::of(&holder)));
+        waiting.await.unwrap();
+        drop(table.remove(&RequestId::of(&waiter)));
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -2,21 +2,20 @@
 //! a waiter that is not polled delays no other.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::clock::{BootInstant, Clock, within};
+use leasehold::clock::{BootInstant, Clock};
 use leasehold::store::background::blocking;
-use leasehold::store::{Busy, LockRequest, locked};
+use leasehold::store::{Busy, LockRequest};
 use leasehold::{Error, Fence};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 
 use crate::kernel::retry_timer::RetryTimer;
 use crate::locking::attempt::Stage;
 use crate::locking::attempts::Attempted;
-use crate::locking::held_lock::HeldLock;
 use crate::locking::kept_open::KeptOpen;
-use crate::locking::table::{RequestGuard, RequestId, Table};
+use crate::locking::table::RequestId;
 use crate::locking::waiting::{QueueId, WaitQueues};
 use crate::locking::writer_yield::WriterYield;
 
@@ -27,16 +26,7 @@ pub(super) struct Waiter {
     /// The file of a try that failed before.
     pub(super) open: Option<KeptOpen>,
     /// Closed once the waiter is gone.
-    pub(super) answer: oneshot::Sender<Result<Offer, Error>>,
-}
-
-/// A lock that is held for a waiter until the waiter takes it. If that takes too long, it passes on.
-#[derive(Debug)]
-pub(super) struct Offer {
-    lock: Arc<Mutex<Option<HeldLock>>>,
-    id: RequestId,
-    /// Tells the queue that the waiter has the lock, or is gone.
-    _over: oneshot::Sender<()>,
+    pub(super) answer: oneshot::Sender<Result<Fence, Error>>,
 }
 
 /// The state of a queue.
@@ -58,16 +48,6 @@ pub(super) struct WaitQueue {
     open: Option<KeptOpen>,
     room: Option<OwnedSemaphorePermit>,
     retry_timer: RetryTimer,
-}
-
-impl Offer {
-    /// Takes the lock, unless it was passed on.
-    pub(super) fn take(self, table: &Table) -> Option<Fence> {
-        let lock = locked(&self.lock).take()?;
-        let fence = lock.fence;
-        table.keep(self.id, lock);
-        Some(fence)
-    }
 }
 
 impl WaitQueue {
@@ -111,10 +91,10 @@ impl WaitQueue {
                     drop(watch.take());
                     self.pause().await;
                 }
-                Ok(Attempted::Granted(lock, guard, of_lock)) => {
+                Ok(Attempted::Granted(fence, of_lock)) => {
                     // The next try watches the same file, so the watch may as well go on.
                     watch = of_lock;
-                    self.offer(lock, guard).await;
+                    self.granted(&request, fence).await;
                 }
                 Err(error) => {
                     if let Some(waiter) = self.remove_first() {
@@ -198,27 +178,14 @@ impl WaitQueue {
         }
     }
 
-    /// Offers the lock to the first waiter, and frees it if the waiter does not take it.
-    async fn offer(&mut self, lock: HeldLock, guard: RequestGuard) {
-        let lock = Arc::new(Mutex::new(Some(lock)));
-        if let Some(waiter) = self.remove_first() {
-            let (over, is_over) = oneshot::channel();
-            let offer = Offer {
-                lock: Arc::clone(&lock),
-                id: RequestId::of(&waiter.request),
-                _over: over,
-            };
-            // It fails if the waiter is gone.
-            let _ = waiter.answer.send(Ok(offer));
-            let clock = &*self.queues.attempts.env.clock;
-            within(clock, clock.now() + OFFER_MAX, is_over).await;
-        }
-        let untaken = locked(&lock).take();
-        if untaken.is_some() {
+    /// Answers the first waiter, or frees the lock if that is gone: its release may have come first.
+    async fn granted(&mut self, request: &LockRequest, fence: Fence) {
+        let waiter = self.remove_first();
+        if waiter.is_none_or(|waiter| waiter.answer.send(Ok(fence)).is_err()) {
+            let held = self.queues.attempts.table.remove(&RequestId::of(request));
             // If there is no thread for it, it is freed here.
-            let _ = blocking(move || drop(untaken)).await;
+            let _ = blocking(move || drop(held)).await;
         }
-        drop(guard);
     }
 
     /// Returns when another try is worth making, or when all known waiters are gone.
@@ -261,9 +228,6 @@ impl WaitQueue {
         clock.sleep_until(at).await;
     }
 }
-
-/// How long a waiter may take to take its lock. One that is not polled must not keep the lock from the others.
-const OFFER_MAX: Duration = Duration::from_secs(1);
 
 /// How often the waiters hear of another holder.
 const TELL_AGAIN: Duration = Duration::from_secs(1);
