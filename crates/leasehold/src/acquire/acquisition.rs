@@ -94,7 +94,8 @@ impl Acquisition {
                 Ok(attempt) => attempt,
                 Err(error) => return (Err(error.with_key(&self.key)), self.client.now()),
             };
-            let asking = self.client.acquire(&attempt.request, &progress);
+            let waits = || state.was_refused();
+            let asking = self.client.acquire(&attempt.request, &progress, waits);
             let answer = self.in_time(&state, asking).await;
             let now = self.client.now();
             let error = match answer {

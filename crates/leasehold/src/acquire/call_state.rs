@@ -25,6 +25,11 @@ impl<'a> CallState<'a> {
         }
     }
 
+    /// Returns whether the lock was busy.
+    pub(super) fn was_refused(&self) -> bool {
+        self.was_refused.load(Ordering::Relaxed)
+    }
+
     /// Returns how long to ask a store that has never answered, if its members said when they will have a vote: one
     /// TTL from then on.
     pub(super) fn outage_end(&self) -> Option<BootInstant> {

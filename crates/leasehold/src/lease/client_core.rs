@@ -3,6 +3,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -17,9 +18,9 @@ use super::renewer::{Renewer, RenewerCommand};
 use crate::env::BoxFuture;
 use crate::env::clock::BootInstant;
 use crate::runtime::background::{Background, Call, Process, Running};
-use crate::store::{AcquireError, Grant, LockRequest, Progress, ReleaseReply};
+use crate::store::{AcquireError, Expiry, Grant, LockRequest, Progress, ReleaseReply};
 use crate::telemetry::{HoldEnd, ReleaseEnd, spans};
-use crate::types::{Error, ErrorKind, forked, rough_span};
+use crate::types::{Error, ErrorKind, forked};
 
 /// The state that a client's locks and guards share.
 pub(crate) struct ClientCore {
@@ -141,42 +142,53 @@ impl ClientCore {
     }
 
     /// Asks the store for `request`. Fails with an unknown effect if the caller did not poll for so long that the renewer
-    /// released the request.
+    /// released the request. A request is watched for that once it `waits`, and from the start if leases do not end by
+    /// themselves.
     pub(crate) async fn acquire(
         &self,
         request: &Arc<LockRequest>,
         progress: &Progress<'_>,
+        waits: impl Fn() -> bool,
     ) -> Result<Grant, AcquireError> {
         let mut asking = pin!(self.call(self.context.session.acquire(request, progress)));
-        let clock = Arc::clone(&self.context.env.clock);
-        let attempt = PendingAttempt::new(Arc::clone(request), clock);
-        let mut pending = None;
+        let expires = self.context.guarantees.expiry == Expiry::Lease;
+        let mut watched: Option<Watched<'_>> = None;
         let answer = poll_fn(|context| {
-            let polled = attempt.poll(context, |context| asking.as_mut().poll(context));
-            if polled.is_pending() && pending.is_none() {
-                pending = self.watch(&attempt);
+            if watched.is_none() {
+                let polled = asking.as_mut().poll(context);
+                if polled.is_ready() || (expires && !waits()) {
+                    return polled.map(Some);
+                }
+                watched = self.watch(request);
             }
-            polled
+            match &watched {
+                Some(Watched { attempt, .. }) => {
+                    attempt.poll(context, |context| asking.as_mut().poll(context))
+                }
+                None => Poll::Pending,
+            }
         });
         answer.await.unwrap_or_else(|| {
-            let limit = rough_span(attempt.limit());
             let text =
-                format!("released, because the program did not poll the request for {limit}");
+                "released, because the program did not poll the request for a third of its TTL";
             let error = Error::new(ErrorKind::Unreachable, text).with_unknown_effect();
             Err(error.with_store(self.context.store.to_string()).into())
         })
     }
 
-    fn watch(&self, attempt: &Arc<PendingAttempt>) -> Option<Pending<'_>> {
+    fn watch(&self, request: &Arc<LockRequest>) -> Option<Watched<'_>> {
         let engine = self.inherited_engine().ok()?;
+        let clock = Arc::clone(&self.context.env.clock);
+        let attempt = PendingAttempt::new(Arc::clone(request), clock);
         let attempts = &engine.pending_attempts;
-        let (number, is_sooner) = attempts.add(Arc::clone(attempt), self.now());
+        let (number, is_sooner) = attempts.add(Arc::clone(&attempt));
         if is_sooner {
             let _ = engine.commands.send(RenewerCommand::Look);
         }
-        Some(Pending {
+        Some(Watched {
             client: self,
             attempts,
+            attempt,
             number,
         })
     }
@@ -286,13 +298,14 @@ impl ClientCore {
 }
 
 /// An attempt that the renewer watches.
-struct Pending<'a> {
+struct Watched<'a> {
     client: &'a ClientCore,
     attempts: &'a PendingAttempts,
+    attempt: Arc<PendingAttempt>,
     number: usize,
 }
 
-impl Drop for Pending<'_> {
+impl Drop for Watched<'_> {
     fn drop(&mut self) {
         if !self.client.is_forked() {
             self.attempts.remove(self.number);

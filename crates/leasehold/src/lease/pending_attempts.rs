@@ -8,7 +8,7 @@ use crate::env::clock::{BootInstant, Clock};
 use crate::env::locked;
 use crate::store::LockRequest;
 
-/// The attempts of a client that its store has yet to answer, or whose answer the caller has yet to take.
+/// The attempts of a client that wait for a lock.
 ///
 /// A caller may stop to poll an attempt and keep it: its runtime is blocked, or the branch of a `select!` takes long. The
 /// store cannot know, and grants the lock to it. So the renewer releases each attempt whose caller was woken, and did not
@@ -42,8 +42,8 @@ struct Polling {
 impl PendingAttempts {
     /// Adds an attempt. Returns its number, and whether the renewer must be notified, because something is due earlier
     /// than it knows.
-    pub(super) fn add(&self, attempt: Arc<PendingAttempt>, now: BootInstant) -> (usize, bool) {
-        let due = now + attempt.limit();
+    pub(super) fn add(&self, attempt: Arc<PendingAttempt>) -> (usize, bool) {
+        let due = attempt.clock.now() + attempt.limit();
         let mut entries = locked(&self.0);
         let number = entries.attempts.insert(attempt);
         let is_sooner = entries.due.is_none_or(|first| due < first);
@@ -68,17 +68,14 @@ impl PendingAttempts {
         let mut entries = locked(&self.0);
         let (mut overdue, mut due) = (Vec::new(), None);
         for (_, attempt) in &entries.attempts {
-            let mut polling = locked(&attempt.polling);
-            if polling
-                .woken_at
-                .is_some_and(|at| at + attempt.limit() <= now)
-            {
+            let (mut polling, limit) = (locked(&attempt.polling), attempt.limit());
+            if polling.woken_at.is_some_and(|at| at + limit <= now) {
                 polling.woken_at = Some(now);
                 polling.is_released = true;
                 overdue.push(Arc::clone(&attempt.request));
             }
-            let next = polling.woken_at.unwrap_or(now) + attempt.limit();
-            due = due.into_iter().chain([next]).min();
+            let next = polling.woken_at.unwrap_or(now) + limit;
+            due = Some(due.map_or(next, |first: BootInstant| first.min(next)));
         }
         entries.due = due;
         overdue
@@ -95,7 +92,7 @@ impl PendingAttempt {
     }
 
     /// Returns how long the caller may take to poll after it was woken. It could not use a later grant.
-    pub(super) fn limit(&self) -> Duration {
+    fn limit(&self) -> Duration {
         self.request.usable_ttl() / 3
     }
 
@@ -110,10 +107,7 @@ impl PendingAttempt {
             return Poll::Ready(None);
         }
         polling.woken_at = None;
-        match &mut polling.caller {
-            Some(caller) => caller.clone_from(context.waker()),
-            None => polling.caller = Some(context.waker().clone()),
-        }
+        polling.caller = Some(context.waker().clone());
         drop(polling);
         let waker = Waker::from(Arc::clone(self));
         poll(&mut Context::from_waker(&waker)).map(Some)
@@ -130,7 +124,7 @@ impl Wake for PendingAttempt {
         if polling.woken_at.is_none() {
             polling.woken_at = Some(self.clock.now());
         }
-        let caller = polling.caller.clone();
+        let caller = polling.caller.take();
         drop(polling);
         if let Some(caller) = caller {
             caller.wake();
@@ -170,9 +164,9 @@ mod tests {
     fn unpolled_attempt_is_released_again_and_again() {
         let (list, attempt, now) = (PendingAttempts::default(), attempt(), SystemClock.now());
         let waker = poll(&attempt).unwrap();
-        assert_eq!(list.add(Arc::clone(&attempt), now), (0, true));
+        assert_eq!(list.add(Arc::clone(&attempt)), (0, true));
         waker.wake();
-        assert!(list.overdue(now + TTL / 3).is_empty());
+        assert!(list.overdue(now).is_empty());
         let woken_at = list.due().unwrap() - TTL / 3;
         assert!(now <= woken_at && woken_at <= SystemClock.now());
         let overdue = woken_at + TTL / 3;
@@ -192,9 +186,9 @@ mod tests {
         poll(&woken).unwrap().wake();
         poll(&woken).unwrap();
         poll(&waits).unwrap();
-        list.add(woken, now);
+        list.add(woken);
         // The renewer knows of the first one.
-        assert_eq!(list.add(waits, now), (1, false));
+        assert_eq!(list.add(waits), (1, false));
         for round in 1..5 {
             assert!(list.overdue(now + TTL * round).is_empty(), "{round}");
             assert_eq!(list.due(), Some(now + TTL * round + TTL / 3));

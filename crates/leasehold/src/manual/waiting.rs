@@ -49,12 +49,11 @@
 //!
 //! An error of kind `Busy` names the [`holder`](crate::Error::holder), if the store knows it.
 //!
-//! # A call that is not polled
+//! # A wait that is not polled
 //!
-//! The lock may be granted to a call while its runtime is blocked, or while a branch of a `select!` takes long. If the
-//! caller does not poll the call for a third of the TTL after it was woken, the client releases what the call has, so
-//! that others get the lock. The next poll begins anew, at the end of the queue. A call that does not wait fails as
-//! [`Unreachable`](crate::ErrorKind::Unreachable) instead.
+//! A waiter's turn may come while its runtime is blocked, or while a branch of a `select!` takes long. If the caller does
+//! not poll the wait for a third of the TTL after it was woken, the client releases what the wait has, so that others get
+//! the lock. The next poll begins anew, at the end of the queue.
 //!
 //! # Ending a wait
 //!
