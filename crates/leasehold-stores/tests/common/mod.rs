@@ -5,7 +5,9 @@ use std::path::Path;
 
 use leasehold::Client;
 use leasehold_stores::{AnyStore, Connect as _};
-use leasehold_testkit::servers::{EtcdServer, PostgresServer, RedisServer, RedisSet, Zookeeper};
+use leasehold_testkit::servers::{
+    EtcdServer, PostgresServer, RedisServer, RedisSet, Reply, Zookeeper,
+};
 use tempfile::TempDir;
 
 /// A store, and the servers that it needs.
@@ -88,6 +90,20 @@ impl Place {
             Self::Files(_) | Self::Quorum(_) => unreachable!("it has no or several servers"),
         };
         Client::connect(&url).unwrap()
+    }
+
+    /// Returns how many requests wait for the lock. The client lists at most 1,000 of Redis.
+    pub(crate) async fn waiters(&self, client: &Client, name: &str) -> usize {
+        let queue = format!("leasehold:queue:{{{name}}}:{name}");
+        let on = |server: &RedisServer| match server.command(&["ZCARD", &queue]) {
+            Reply::Integer(count) => count as usize,
+            other => unreachable!("ZCARD: {other:?}"),
+        };
+        match self {
+            Self::Redis(server) => on(server),
+            Self::Quorum(servers) => servers.iter().map(on).min().unwrap(),
+            _ => client.waiters(name).await.unwrap().len(),
+        }
     }
 
     /// Stops all servers without their knowledge, until [`Place::thaw`].
