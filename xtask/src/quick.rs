@@ -48,6 +48,7 @@ const LEFT_OUT: [(&str, &str); 13] = [
     ("runbooks", "the console examples of the runbooks"),
     ("runtimes", "calls from each kind of runtime on each store"),
     ("slow", "slow answers on each store"),
+    ("unpolled", "attempts that nothing polls on each store"),
     ("sql", "the SQL of the manual, on PostgreSQL"),
 ];
 

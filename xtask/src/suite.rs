@@ -37,10 +37,10 @@ pub(crate) fn tally(
 /// What the test runner reads.
 const THREADS: &str = "RUST_TEST_THREADS";
 
-/// Twice the number of cores, because many tests wait for a lease to end and use no core. More threads
+/// Three times the number of cores, because many tests wait for a lease to end and use no core. More threads
 /// would delay the other tests.
 fn threads() -> usize {
-    thread::available_parallelism().map_or(2, |cores| cores.get() * 2)
+    thread::available_parallelism().map_or(2, |cores| cores.get() * 3)
 }
 
 /// Gives `command` the programs that `setup` made, and tells the tests where Python is.
