@@ -92,17 +92,19 @@ impl Place {
         Client::connect(&url).unwrap()
     }
 
-    /// Returns how many requests wait for the lock. The client lists at most 1,000 of Redis.
+    /// Returns how many requests wait for the lock.
     pub(crate) async fn waiters(&self, client: &Client, name: &str) -> usize {
+        let shown = client.waiters(name).await.unwrap().len();
         let queue = format!("leasehold:queue:{{{name}}}:{name}");
         let on = |server: &RedisServer| match server.command(&["ZCARD", &queue]) {
             Reply::Integer(count) => count as usize,
             other => unreachable!("ZCARD: {other:?}"),
         };
         match self {
-            Self::Redis(server) => on(server),
-            Self::Quorum(servers) => servers.iter().map(on).min().unwrap(),
-            _ => client.waiters(name).await.unwrap().len(),
+            // Of Redis, the client shows at most 1,000.
+            Self::Redis(server) if shown == 1_000 => on(server),
+            Self::Quorum(servers) if shown == 1_000 => servers.iter().map(on).min().unwrap(),
+            _ => shown,
         }
     }
 
