@@ -4,4 +4,5 @@ pub(crate) mod bounded;
 pub(crate) mod connect;
 pub(crate) mod failure;
 pub(crate) mod pooler;
+pub(crate) mod silence;
 mod socket;

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::bounded::Heard;
 use crate::connection::connect::{Driver, Ended, Place};
+use crate::connection::silence::Silence;
 use crate::connection::{failure, pooler};
 use crate::schema;
 use crate::session::requests::{STATEMENTS, column};
@@ -31,8 +32,7 @@ pub(crate) struct Link {
     pub(crate) statements: Vec<Statement>,
     closed: CancellationToken,
     heard: Heard,
-    /// How much was heard when the oldest request without an answer was sent, and when that was.
-    unanswered: Mutex<(u64, BootInstant)>,
+    silence: Mutex<Silence>,
     /// Whether the server left a request without an answer.
     is_silent: AtomicBool,
     ended: Ended,
@@ -76,11 +76,7 @@ struct Sent<'a> {
 
 impl<'a> Sent<'a> {
     fn new(slot: &'a Slot, link: &'a Arc<Link>, limit: Duration) -> Self {
-        let heard = link.heard.count();
-        let mut unanswered = locked(&link.unanswered);
-        if unanswered.0 != heard {
-            *unanswered = (heard, slot.now());
-        }
+        locked(&link.silence).sent(link.heard.count(), slot.now());
         // The client may drop the request a moment before its limit.
         let limit = limit - limit / 8;
         Self { slot, link, limit }
@@ -89,8 +85,8 @@ impl<'a> Sent<'a> {
 
 impl Drop for Sent<'_> {
     fn drop(&mut self) {
-        let (heard, since) = *locked(&self.link.unanswered);
-        if self.link.heard.count() == heard && self.slot.now() >= since + self.limit {
+        let silent_for = locked(&self.link.silence).lasts(self.link.heard.count(), self.slot.now());
+        if silent_for >= self.limit {
             self.link.is_silent.store(true, Ordering::Relaxed);
             let mut current = locked(&self.slot.current);
             drop(current.take_if(|current| Arc::ptr_eq(current, self.link)));
@@ -239,7 +235,7 @@ impl Slot {
             client,
             statements,
             closed,
-            unanswered: Mutex::new((heard.count(), self.now())),
+            silence: Mutex::default(),
             heard: heard.clone(),
             is_silent: AtomicBool::new(false),
             ended,
