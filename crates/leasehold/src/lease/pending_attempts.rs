@@ -8,7 +8,7 @@ use crate::env::clock::{BootInstant, Clock};
 use crate::env::locked;
 use crate::store::LockRequest;
 
-/// The attempts of a client that wait for a lock.
+/// The attempts of a client that its store may grant although their callers no longer poll them.
 ///
 /// A caller may stop to poll an attempt and keep it: its runtime is blocked, or the branch of a `select!` takes long. The
 /// store cannot know, and grants the lock to it. So the renewer releases each attempt whose caller was woken, and did not
@@ -36,7 +36,14 @@ struct Polling {
     caller: Option<Waker>,
     /// When the caller was woken, or when the attempt was released. `None` if the caller has polled since.
     woken_at: Option<BootInstant>,
-    is_released: bool,
+    end: Option<End>,
+}
+
+/// Either the renewer releases an attempt, or the caller takes its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Released,
+    Taken,
 }
 
 impl PendingAttempts {
@@ -69,9 +76,10 @@ impl PendingAttempts {
         let (mut overdue, mut due) = (Vec::new(), None);
         for (_, attempt) in &entries.attempts {
             let (mut polling, limit) = (locked(&attempt.polling), attempt.limit());
-            if polling.woken_at.is_some_and(|at| at + limit <= now) {
+            let is_overdue = polling.woken_at.is_some_and(|at| at + limit <= now);
+            if is_overdue && polling.end != Some(End::Taken) {
                 polling.woken_at = Some(now);
-                polling.is_released = true;
+                polling.end = Some(End::Released);
                 overdue.push(Arc::clone(&attempt.request));
             }
             let next = polling.woken_at.unwrap_or(now) + limit;
@@ -96,21 +104,23 @@ impl PendingAttempt {
         self.request.usable_ttl() / 3
     }
 
-    /// Polls with `poll`, unless the attempt was released: `None`.
+    /// Polls with `poll`. Returns `None` if the attempt was released, also if that happened meanwhile.
     pub(super) fn poll<T>(
         self: &Arc<Self>,
         context: &Context<'_>,
         poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<Option<T>> {
         let mut polling = locked(&self.polling);
-        if polling.is_released {
+        if polling.end == Some(End::Released) {
             return Poll::Ready(None);
         }
         polling.woken_at = None;
         polling.caller = Some(context.waker().clone());
         drop(polling);
         let waker = Waker::from(Arc::clone(self));
-        poll(&mut Context::from_waker(&waker)).map(Some)
+        let answer = std::task::ready!(poll(&mut Context::from_waker(&waker)));
+        let end = *locked(&self.polling).end.get_or_insert(End::Taken);
+        Poll::Ready((end == End::Taken).then_some(answer))
     }
 }
 
@@ -177,6 +187,30 @@ mod tests {
         list.remove(0);
         assert!(list.overdue(overdue + TTL * 3).is_empty());
         assert_eq!(list.due(), None);
+    }
+
+    /// Its thread may be suspended while it polls.
+    #[test]
+    fn answer_after_the_release_is_not_taken() {
+        let (list, attempt) = (PendingAttempts::default(), attempt());
+        list.add(Arc::clone(&attempt));
+        let polled = attempt.poll(&Context::from_waker(Waker::noop()), |context| {
+            context.waker().wake_by_ref();
+            assert_eq!(list.overdue(SystemClock.now() + TTL).len(), 1);
+            Poll::Ready(())
+        });
+        assert_eq!(polled, Poll::Ready(None));
+    }
+
+    #[test]
+    fn attempt_whose_answer_was_taken_stays() {
+        let (list, attempt) = (PendingAttempts::default(), attempt());
+        list.add(Arc::clone(&attempt));
+        let waker = poll(&attempt).unwrap();
+        let polled = attempt.poll(&Context::from_waker(Waker::noop()), |_| Poll::Ready(()));
+        assert_eq!(polled, Poll::Ready(Some(())));
+        waker.wake();
+        assert!(list.overdue(SystemClock.now() + TTL).is_empty());
     }
 
     #[test]
