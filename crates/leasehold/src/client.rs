@@ -114,7 +114,7 @@ impl Client {
     }
 
     /// Returns the current waiters for `name` in the order in which the store serves them. The list is
-    /// empty where the store has no queue, and Redis shows the first 1,000. For diagnostics.
+    /// empty where the store has no queue. On Redis it ends after 1,000 waiters. For diagnostics.
     ///
     /// # Errors
     ///
