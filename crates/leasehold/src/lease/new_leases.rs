@@ -1,5 +1,7 @@
 use std::sync::{Arc, Mutex};
 
+use slab::Slab;
+
 use super::held_lease::HeldLease;
 use crate::env::clock::BootInstant;
 use crate::env::locked;
@@ -12,9 +14,7 @@ pub(crate) struct NewLeases(Mutex<Entries>);
 #[derive(Debug, Default)]
 struct Entries {
     /// Each lease knows its position.
-    held_leases: Vec<Option<Arc<HeldLease>>>,
-    /// The positions without a lease.
-    free: Vec<usize>,
+    held_leases: Slab<Arc<HeldLease>>,
     /// Nothing is due for any of them before this.
     due: Option<BootInstant>,
 }
@@ -25,12 +25,9 @@ impl NewLeases {
     pub(crate) fn add(&self, held_lease: Arc<HeldLease>) -> bool {
         let first = held_lease.next_event();
         let mut entries = locked(&self.0);
-        let position = entries.free.pop().unwrap_or(entries.held_leases.len());
-        held_lease.set_position(position);
-        match entries.held_leases.get_mut(position) {
-            Some(free) => *free = Some(held_lease),
-            None => entries.held_leases.push(Some(held_lease)),
-        }
+        let entry = entries.held_leases.vacant_entry();
+        held_lease.set_position(entry.key());
+        entry.insert(held_lease);
         let is_sooner = first.is_some_and(|first| entries.due.is_none_or(|due| first < due));
         if is_sooner {
             entries.due = first;
@@ -40,17 +37,14 @@ impl NewLeases {
 
     /// Removes the lease. Returns `false` if it is not here, or no longer here.
     pub(crate) fn remove(&self, held_lease: &HeldLease) -> bool {
-        let position = held_lease.position();
-        let mut entries = locked(&self.0);
-        let Some(entry) = entries.held_leases.get_mut(position) else {
-            return false;
-        };
+        let (position, mut entries) = (held_lease.position(), locked(&self.0));
+        let at_position = entries.held_leases.get(position);
         // The renewer may have taken it over, and another lease may have its position.
-        let removed = entry.take_if(|entry| entry.id == held_lease.id);
-        if removed.is_some() {
-            entries.free.push(position);
+        let is_here = at_position.is_some_and(|entry| entry.id == held_lease.id);
+        if is_here {
+            entries.held_leases.remove(position);
         }
-        removed.is_some()
+        is_here
     }
 
     /// Returns when the renewer must [take over](Self::take_all) the remaining leases at the latest.
@@ -61,6 +55,9 @@ impl NewLeases {
     /// Removes and returns all leases.
     pub(crate) fn take_all(&self) -> impl Iterator<Item = Arc<HeldLease>> + use<> {
         let entries = std::mem::take(&mut *locked(&self.0));
-        entries.held_leases.into_iter().flatten()
+        entries
+            .held_leases
+            .into_iter()
+            .map(|(_, held_lease)| held_lease)
     }
 }
