@@ -94,8 +94,7 @@ impl Acquisition {
                 Ok(attempt) => attempt,
                 Err(error) => return (Err(error.with_key(&self.key)), self.client.now()),
             };
-            let waits = || state.was_refused();
-            let asking = self.client.acquire(&attempt.request, &progress, waits);
+            let asking = attempt.ask(&progress, || state.was_refused());
             let answer = self.in_time(&state, asking).await;
             let now = self.client.now();
             let error = match answer {

@@ -1,14 +1,16 @@
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use super::options::LockOptions;
 use crate::env::clock::BootInstant;
 use crate::guard::Guard;
 use crate::lease::{ClientCore, HeldLease, Lease, LeaseTimes};
-use crate::store::{AcquireError, Expiry, Grant, LockRequest};
+use crate::store::{AcquireError, Expiry, Grant, LockRequest, Progress};
 use crate::telemetry::{AttemptEnd, HoldMeter};
-use crate::types::{Effect, Error, Key, Owner};
+use crate::types::{Effect, Error, ErrorKind, Key, Owner};
 
 /// One call of [`Session::acquire`](crate::store::Session::acquire), with an owner of its own. Unless a guard takes the
 /// lease over, dropping it releases in the background what the attempt has or may have.
@@ -54,6 +56,39 @@ impl<'a> Attempt<'a> {
             options,
             request: Arc::new(request),
             end: None,
+        })
+    }
+
+    /// Asks the store. Fails with an unknown effect if the caller did not poll for so long that the renewer released the
+    /// attempt. The renewer watches an attempt once it `waits`, and from the start if leases do not end by themselves.
+    pub(super) async fn ask(
+        &self,
+        progress: &Progress<'_>,
+        waits: impl Fn() -> bool,
+    ) -> Result<Grant, AcquireError> {
+        let context = &self.client.context;
+        let asking = context.session.acquire(&self.request, progress);
+        let mut asking = pin!(self.client.call(asking));
+        let expires = context.guarantees.expiry == Expiry::Lease;
+        let mut watched = None;
+        let answer = poll_fn(|context| {
+            if watched.is_none() {
+                let polled = asking.as_mut().poll(context);
+                if polled.is_ready() || (expires && !waits()) {
+                    return polled.map(Some);
+                }
+                watched = self.client.watch(&self.request);
+            }
+            match &watched {
+                Some(watched) => watched.poll(context, |context| asking.as_mut().poll(context)),
+                None => Poll::Pending,
+            }
+        });
+        answer.await.unwrap_or_else(|| {
+            let text =
+                "the program did not poll the request for a third of its TTL, so it was released";
+            let error = Error::new(ErrorKind::Unreachable, text).with_unknown_effect();
+            Err(error.with_store(context.store.to_string()).into())
         })
     }
 

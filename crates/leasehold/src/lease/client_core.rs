@@ -1,9 +1,7 @@
 use std::fmt;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -13,12 +11,12 @@ use tracing::{Instrument as _, Span};
 use super::client_context::ClientContext;
 use super::held_lease::HeldLease;
 use super::new_leases::NewLeases;
-use super::pending_attempts::{PendingAttempt, PendingAttempts};
+use super::pending_attempts::{PendingAttempt, PendingAttempts, WatchedAttempt};
 use super::renewer::{Renewer, RenewerCommand};
 use crate::env::BoxFuture;
 use crate::env::clock::BootInstant;
 use crate::runtime::background::{Background, Call, Process, Running};
-use crate::store::{AcquireError, Expiry, Grant, LockRequest, Progress, ReleaseReply};
+use crate::store::{LockRequest, ReleaseReply};
 use crate::telemetry::{HoldEnd, ReleaseEnd, spans};
 use crate::types::{Error, ErrorKind, forked};
 
@@ -141,56 +139,16 @@ impl ClientCore {
         self.held_leases.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Asks the store for `request`. Fails with an unknown effect if the caller did not poll for so long that the renewer
-    /// released the request. A request is watched for that once it `waits`, and from the start if leases do not end by
-    /// themselves.
-    pub(crate) async fn acquire(
-        &self,
-        request: &Arc<LockRequest>,
-        progress: &Progress<'_>,
-        waits: impl Fn() -> bool,
-    ) -> Result<Grant, AcquireError> {
-        let mut asking = pin!(self.call(self.context.session.acquire(request, progress)));
-        let expires = self.context.guarantees.expiry == Expiry::Lease;
-        let mut watched: Option<Watched<'_>> = None;
-        let answer = poll_fn(|context| {
-            if watched.is_none() {
-                let polled = asking.as_mut().poll(context);
-                if polled.is_ready() || (expires && !waits()) {
-                    return polled.map(Some);
-                }
-                watched = self.watch(request);
-            }
-            match &watched {
-                Some(Watched { attempt, .. }) => {
-                    attempt.poll(context, |context| asking.as_mut().poll(context))
-                }
-                None => Poll::Pending,
-            }
-        });
-        answer.await.unwrap_or_else(|| {
-            let text =
-                "released, because the program did not poll the request for a third of its TTL";
-            let error = Error::new(ErrorKind::Unreachable, text).with_unknown_effect();
-            Err(error.with_store(self.context.store.to_string()).into())
-        })
-    }
-
-    fn watch(&self, request: &Arc<LockRequest>) -> Option<Watched<'_>> {
+    /// Lets the renewer release `request` if its caller no longer polls it. `None` if there is no renewer.
+    pub(crate) fn watch(&self, request: &Arc<LockRequest>) -> Option<WatchedAttempt> {
         let engine = self.inherited_engine().ok()?;
         let clock = Arc::clone(&self.context.env.clock);
         let attempt = PendingAttempt::new(Arc::clone(request), clock);
-        let attempts = &engine.pending_attempts;
-        let (number, is_sooner) = attempts.add(Arc::clone(&attempt));
+        let (watched, is_sooner) = engine.pending_attempts.watch(attempt, self.process);
         if is_sooner {
             let _ = engine.commands.send(RenewerCommand::Look);
         }
-        Some(Watched {
-            client: self,
-            attempts,
-            attempt,
-            number,
-        })
+        Some(watched)
     }
 
     /// Starts renewing the lease, and marks it lost at its deadline.
@@ -293,22 +251,6 @@ impl ClientCore {
             stays_closed,
             was_valid,
             is_repeated: false,
-        }
-    }
-}
-
-/// An attempt that the renewer watches.
-struct Watched<'a> {
-    client: &'a ClientCore,
-    attempts: &'a PendingAttempts,
-    attempt: Arc<PendingAttempt>,
-    number: usize,
-}
-
-impl Drop for Watched<'_> {
-    fn drop(&mut self) {
-        if !self.client.is_forked() {
-            self.attempts.remove(self.number);
         }
     }
 }

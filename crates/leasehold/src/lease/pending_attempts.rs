@@ -6,6 +6,7 @@ use slab::Slab;
 
 use crate::env::clock::{BootInstant, Clock};
 use crate::env::locked;
+use crate::runtime::background::Process;
 use crate::store::LockRequest;
 
 /// The attempts of a client that its store may grant although their callers no longer poll them.
@@ -46,22 +47,36 @@ enum End {
     Taken,
 }
 
+/// An attempt that is in the list until this is dropped.
+pub(crate) struct WatchedAttempt {
+    list: Arc<PendingAttempts>,
+    attempt: Arc<PendingAttempt>,
+    number: usize,
+    process: Process,
+}
+
 impl PendingAttempts {
-    /// Adds an attempt. Returns its number, and whether the renewer must be notified, because something is due earlier
-    /// than it knows.
-    pub(super) fn add(&self, attempt: Arc<PendingAttempt>) -> (usize, bool) {
+    /// Adds an attempt of this process. Also returns whether the renewer must be notified, because something is due
+    /// earlier than it knows.
+    pub(super) fn watch(
+        self: &Arc<Self>,
+        attempt: Arc<PendingAttempt>,
+        process: Process,
+    ) -> (WatchedAttempt, bool) {
         let due = attempt.clock.now() + attempt.limit();
         let mut entries = locked(&self.0);
-        let number = entries.attempts.insert(attempt);
+        let number = entries.attempts.insert(Arc::clone(&attempt));
         let is_sooner = entries.due.is_none_or(|first| due < first);
         if is_sooner {
             entries.due = Some(due);
         }
-        (number, is_sooner)
-    }
-
-    pub(super) fn remove(&self, number: usize) {
-        locked(&self.0).attempts.remove(number);
+        let watched = WatchedAttempt {
+            list: Arc::clone(self),
+            attempt,
+            number,
+            process,
+        };
+        (watched, is_sooner)
     }
 
     /// Returns when the renewer must look for [overdue](Self::overdue) attempts.
@@ -103,24 +118,35 @@ impl PendingAttempt {
     fn limit(&self) -> Duration {
         self.request.usable_ttl() / 3
     }
+}
 
+impl WatchedAttempt {
     /// Polls with `poll`. Returns `None` if the attempt was released, also if that happened meanwhile.
-    pub(super) fn poll<T>(
-        self: &Arc<Self>,
+    pub(crate) fn poll<T>(
+        &self,
         context: &Context<'_>,
         poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<Option<T>> {
-        let mut polling = locked(&self.polling);
+        let mut polling = locked(&self.attempt.polling);
         if polling.end == Some(End::Released) {
             return Poll::Ready(None);
         }
         polling.woken_at = None;
         polling.caller = Some(context.waker().clone());
         drop(polling);
-        let waker = Waker::from(Arc::clone(self));
+        let waker = Waker::from(Arc::clone(&self.attempt));
         let answer = std::task::ready!(poll(&mut Context::from_waker(&waker)));
-        let end = *locked(&self.polling).end.get_or_insert(End::Taken);
+        let end = *locked(&self.attempt.polling).end.get_or_insert(End::Taken);
         Poll::Ready((end == End::Taken).then_some(answer))
+    }
+}
+
+impl Drop for WatchedAttempt {
+    fn drop(&mut self) {
+        // A forked child may never get a mutex of its copy.
+        if self.process.is_current() {
+            locked(&self.list.0).attempts.remove(self.number);
+        }
     }
 }
 
@@ -159,10 +185,25 @@ mod tests {
         PendingAttempt::new(Arc::new(request), Arc::new(SystemClock))
     }
 
+    fn list() -> Arc<PendingAttempts> {
+        Arc::default()
+    }
+
+    fn watch(list: &Arc<PendingAttempts>) -> (WatchedAttempt, bool) {
+        list.watch(attempt(), Process::current())
+    }
+
+    fn answered(watched: &WatchedAttempt, meanwhile: impl FnOnce(&Waker)) -> Poll<Option<()>> {
+        watched.poll(&Context::from_waker(Waker::noop()), |context| {
+            meanwhile(context.waker());
+            Poll::Ready(())
+        })
+    }
+
     /// Polls it once, and returns the waker that the store has.
-    fn poll(attempt: &Arc<PendingAttempt>) -> Option<Waker> {
+    fn poll(watched: &WatchedAttempt) -> Option<Waker> {
         let mut waker = None;
-        let polled = attempt.poll(&Context::from_waker(Waker::noop()), |context| {
+        let polled = watched.poll(&Context::from_waker(Waker::noop()), |context| {
             waker = Some(context.waker().clone());
             Poll::<()>::Pending
         });
@@ -172,10 +213,10 @@ mod tests {
 
     #[test]
     fn unpolled_attempt_is_released_again_and_again() {
-        let (list, attempt, now) = (PendingAttempts::default(), attempt(), SystemClock.now());
-        let waker = poll(&attempt).unwrap();
-        assert_eq!(list.add(Arc::clone(&attempt)), (0, true));
-        waker.wake();
+        let (list, now) = (list(), SystemClock.now());
+        let (watched, is_sooner) = watch(&list);
+        assert!(is_sooner);
+        poll(&watched).unwrap().wake();
         assert!(list.overdue(now).is_empty());
         let woken_at = list.due().unwrap() - TTL / 3;
         assert!(now <= woken_at && woken_at <= SystemClock.now());
@@ -183,8 +224,8 @@ mod tests {
         for round in 0..3 {
             assert_eq!(list.overdue(overdue + TTL * round).len(), 1, "{round}");
         }
-        assert!(poll(&attempt).is_none());
-        list.remove(0);
+        assert!(poll(&watched).is_none());
+        drop(watched);
         assert!(list.overdue(overdue + TTL * 3).is_empty());
         assert_eq!(list.due(), None);
     }
@@ -192,37 +233,34 @@ mod tests {
     /// Its thread may be suspended while it polls.
     #[test]
     fn answer_after_the_release_is_not_taken() {
-        let (list, attempt) = (PendingAttempts::default(), attempt());
-        list.add(Arc::clone(&attempt));
-        let polled = attempt.poll(&Context::from_waker(Waker::noop()), |context| {
-            context.waker().wake_by_ref();
+        let list = list();
+        let (watched, _) = watch(&list);
+        let polled = answered(&watched, |waker| {
+            waker.wake_by_ref();
             assert_eq!(list.overdue(SystemClock.now() + TTL).len(), 1);
-            Poll::Ready(())
         });
         assert_eq!(polled, Poll::Ready(None));
     }
 
     #[test]
     fn attempt_whose_answer_was_taken_stays() {
-        let (list, attempt) = (PendingAttempts::default(), attempt());
-        list.add(Arc::clone(&attempt));
-        let waker = poll(&attempt).unwrap();
-        let polled = attempt.poll(&Context::from_waker(Waker::noop()), |_| Poll::Ready(()));
-        assert_eq!(polled, Poll::Ready(Some(())));
+        let list = list();
+        let (watched, _) = watch(&list);
+        let waker = poll(&watched).unwrap();
+        assert_eq!(answered(&watched, |_| {}), Poll::Ready(Some(())));
         waker.wake();
         assert!(list.overdue(SystemClock.now() + TTL).is_empty());
     }
 
     #[test]
     fn attempt_that_is_polled_or_not_woken_stays() {
-        let (list, now) = (PendingAttempts::default(), SystemClock.now());
-        let [woken, waits] = [attempt(), attempt()];
+        let (list, now) = (list(), SystemClock.now());
+        let (woken, _) = watch(&list);
+        let (waits, is_sooner) = watch(&list);
+        assert!(!is_sooner, "the renewer knows of the first one");
         poll(&woken).unwrap().wake();
         poll(&woken).unwrap();
         poll(&waits).unwrap();
-        list.add(woken);
-        // The renewer knows of the first one.
-        assert_eq!(list.add(waits), (1, false));
         for round in 1..5 {
             assert!(list.overdue(now + TTL * round).is_empty(), "{round}");
             assert_eq!(list.due(), Some(now + TTL * round + TTL / 3));
