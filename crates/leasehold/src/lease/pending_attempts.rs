@@ -91,8 +91,10 @@ impl PendingAttempts {
         let (mut overdue, mut due) = (Vec::new(), None);
         for (_, attempt) in &entries.attempts {
             let (mut polling, limit) = (locked(&attempt.polling), attempt.limit());
-            let is_overdue = polling.woken_at.is_some_and(|at| at + limit <= now);
-            if is_overdue && polling.end != Some(End::Taken) {
+            if polling.end == Some(End::Taken) {
+                continue;
+            }
+            if polling.woken_at.is_some_and(|at| at + limit <= now) {
                 polling.woken_at = Some(now);
                 polling.end = Some(End::Released);
                 overdue.push(Arc::clone(&attempt.request));
@@ -250,6 +252,7 @@ mod tests {
         assert_eq!(answered(&watched, |_| {}), Poll::Ready(Some(())));
         waker.wake();
         assert!(list.overdue(SystemClock.now() + TTL).is_empty());
+        assert_eq!(list.due(), None);
     }
 
     #[test]
