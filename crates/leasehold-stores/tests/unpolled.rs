@@ -68,11 +68,31 @@ async fn unpolled_waiter_passes_the_lock_on(place: &Place) {
 async fn unpolled_grant_passes_the_lock_on(place: &Place) {
     let [first, second] = [(); 2].map(|()| place.client());
     passes(&first, "b").await;
-    let mut unpolled = pin!(first.lock("a").ttl(TTL).acquire());
-    assert!(poll!(&mut unpolled).is_pending());
+    // The grant may come too early, while the caller polls.
+    let mut unpolled = loop {
+        let mut attempt = Box::pin(first.lock("a").ttl(TTL).acquire());
+        if granted_meanwhile(&second, attempt.as_mut()).await {
+            break attempt;
+        }
+    };
     let next = second.lock("a").ttl(TTL).wait(LIMIT).acquire();
     next.await.unwrap().release().await.unwrap();
-    unpolled.await.unwrap().release().await.unwrap();
+    unpolled.as_mut().await.unwrap().release().await.unwrap();
+}
+
+/// Polls `attempt` until the lock is held. Returns whether it can still be polled.
+async fn granted_meanwhile<T>(
+    observer: &Client,
+    mut attempt: Pin<&mut impl Future<Output = T>>,
+) -> bool {
+    let end = SystemClock.now() + LIMIT;
+    while poll!(&mut attempt).is_pending() {
+        assert!(SystemClock.now() < end, "the lock is free");
+        if !observer.holders("a").await.unwrap().is_empty() {
+            return true;
+        }
+    }
+    false
 }
 
 macro_rules! on_each_store {
