@@ -32,7 +32,7 @@ async fn queue<T>(
         let granted = within(&SystemClock, soon, waiting.as_mut()).await;
         assert!(granted.is_none(), "another client holds the lock");
         let waiters = match place {
-            // They do not show their waiters. A late one makes this test weaker, and lets it pass.
+            // Lock files do not show their waiters. If this one queues late, the test checks less.
             Place::Files(_) => count,
             _ => place.waiters(client, "a").await,
         };

@@ -57,7 +57,7 @@ impl Attempts {
             let (directory, table) = (Arc::clone(&self.directory), Arc::clone(&self.table));
             let (id, wanted, watch) = (id.clone(), Arc::clone(request), watch.clone());
             let now = clock.now();
-            // The caller may not take the result, so that only work that goes on returns the guard.
+            // The caller may never take the result, so only work that has to go on returns the guard.
             let work = move || match attempt::go_on(&directory, &wanted, stage, now, watch)? {
                 AttemptProgress::Busy(busy, open) => Ok(Step::Ended(Attempted::Busy(busy, open))),
                 AttemptProgress::Granted(lock, watch) => {

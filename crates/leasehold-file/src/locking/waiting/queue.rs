@@ -178,7 +178,7 @@ impl WaitQueue {
         }
     }
 
-    /// Answers the first waiter, or frees the lock if that is gone: its release may have come first.
+    /// Answers the first waiter. If the waiter is gone, frees the lock, because its release may have come first.
     async fn granted(&mut self, request: &LockRequest, fence: Fence) {
         let waiter = self.remove_first();
         if waiter.is_none_or(|waiter| waiter.answer.send(Ok(fence)).is_err()) {
