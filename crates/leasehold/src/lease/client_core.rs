@@ -139,7 +139,7 @@ impl ClientCore {
         self.held_leases.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Lets the renewer release `request` if its caller no longer polls it. `None` if there is no renewer.
+    /// Tells the renewer to release `request` if its caller no longer polls it. `None` if there is no renewer.
     pub(crate) fn watch(&self, request: &Arc<LockRequest>) -> Option<WatchedAttempt> {
         let engine = self.inherited_engine().ok()?;
         let clock = Arc::clone(&self.context.env.clock);
