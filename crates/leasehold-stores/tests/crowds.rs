@@ -51,6 +51,11 @@ async fn crowd_is_served(place: &Place, clients: usize, waiters: usize, frozen: 
     let holder = place.client();
     let guard = holder.lock("crowd").acquire().await.unwrap();
     let clients: Vec<Client> = (0..clients).map(|_| place.client()).collect();
+    for client in &clients {
+        // A client learns the clock of Redis by its first request. While it connects, it knows the clock only roughly.
+        let lock = client.lock("first").acquire().await.unwrap();
+        lock.release().await.unwrap();
+    }
     let (total, served) = (clients.len() * waiters, Mutex::new(Vec::new()));
     // After an outage, a client may not be connected yet. It then repeats the release.
     let release = async |guard: Guard| {
