@@ -139,14 +139,14 @@ impl Engine {
         }
     }
 
-    /// Starts or resumes the acquisitions whose turn has come.
+    /// Starts or resumes the operations whose turn has come.
     fn admit(&mut self) {
         let now = self.net.now.instant;
         if self.net.admission.is_paused(now) || self.net.admission.is_empty() {
             return;
         }
         for _ in 0..PORTION {
-            if !self.net.takes_attempts() {
+            if !self.net.takes_more() {
                 return self.net.admission.wait_for_room(now);
             }
             match self.net.admission.next() {
@@ -156,6 +156,9 @@ impl Engine {
                     self.net.admission.resume(ids);
                 }
                 Some(Admitted::Begin(id, lock_request)) => self.start_acquire(id, lock_request),
+                Some(Admitted::Release(id, lock_request, mode)) => {
+                    self.start_release(id, lock_request, mode);
+                }
                 None => return,
             }
         }

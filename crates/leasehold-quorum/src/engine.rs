@@ -56,7 +56,7 @@ impl Engine {
             Operation::Acquire(lock_request) => {
                 self.client
                     .get_or_insert_with(|| Arc::clone(&lock_request.client));
-                if self.net.admission.is_empty() && self.net.takes_attempts() {
+                if self.net.has_room() {
                     self.start_acquire(id, lock_request);
                 } else {
                     self.net.admission.begin(id, lock_request);
@@ -68,7 +68,11 @@ impl Engine {
             }
             Operation::Release(lock_request, mode) => {
                 self.renewals.end(&mut self.net, &lock_request, mode);
-                self.start_release(id, lock_request, mode);
+                if self.net.has_room() {
+                    self.start_release(id, lock_request, mode);
+                } else {
+                    self.net.admission.release(id, lock_request, mode);
+                }
             }
             Operation::Record(record, action) => {
                 let operation = RecordOperation::new(&self.net, id, record, action);

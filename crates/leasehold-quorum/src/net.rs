@@ -359,9 +359,14 @@ impl Net {
         self.outage.insert(outage)
     }
 
-    /// Returns whether further acquisitions may ask: all members that are at work have room for requests, and they are a
+    /// Returns whether an operation may begin at once. Otherwise it waits for its turn.
+    pub(crate) fn has_room(&mut self) -> bool {
+        self.admission.is_empty() && self.takes_more()
+    }
+
+    /// Returns whether further operations may ask: all members that are at work have room for requests, and they are a
     /// majority. Without a majority they ask nothing, and learn why.
-    pub(crate) fn takes_attempts(&mut self) -> bool {
+    pub(crate) fn takes_more(&mut self) -> bool {
         let (now, total) = (self.now.instant, self.members.len());
         let window = self.admission.window();
         let is_at_work = |it: &Member| it.works_until().is_some_and(|until| until > now);

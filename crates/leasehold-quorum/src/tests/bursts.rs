@@ -5,14 +5,20 @@ use std::ops::Range;
 use super::*;
 use crate::waiting::admission::{PORTION, WINDOW_MAX, WINDOW_MIN};
 
-/// Begins to take this many locks, each of its own name.
-fn begin(fixture: &mut Fixture, locks: Range<usize>) -> Vec<OperationId> {
-    let begin_one = |number| {
+/// Returns requests for this many locks, each of its own name.
+fn lock_requests(fixture: &Fixture, locks: Range<usize>) -> Vec<Arc<LockRequest>> {
+    let request = |number| {
         let mut lock_request = fixture.lock_request(true);
         lock_request.key = Key::new(format!("lock{number}")).unwrap();
-        fixture.acquire(&Arc::new(lock_request))
+        Arc::new(lock_request)
     };
-    locks.map(begin_one).collect()
+    locks.map(request).collect()
+}
+
+/// Begins to take these locks.
+fn begin(fixture: &mut Fixture, locks: Range<usize>) -> Vec<OperationId> {
+    let requests = lock_requests(fixture, locks);
+    requests.iter().map(|it| fixture.acquire(it)).collect()
 }
 
 /// All members grant what they are asked for, until nothing is left. Returns how many requests a member had at most.
@@ -57,6 +63,24 @@ fn burst_has_a_bounded_number_in_flight() {
     let most = grant_all(&mut fixture, 0..3);
     assert_eq!(count_acquired(&mut fixture, &ids), ids.len());
     assert!((WINDOW_MIN..=WINDOW_MAX).contains(&most), "{most}");
+}
+
+/// A member that has more to do than it can answer in time is not silent.
+#[test]
+fn burst_of_releases_has_a_bounded_number_in_flight() {
+    let mut fixture = Fixture::new(3);
+    let requests = lock_requests(&fixture, 0..WINDOW_MAX + 300);
+    for lock_request in &requests {
+        fixture.acquire(lock_request);
+    }
+    grant_all(&mut fixture, 0..3);
+    let ids: Vec<_> = requests.iter().map(|it| fixture.release(it)).collect();
+    let most = grant_all(&mut fixture, 0..3);
+    assert!((WINDOW_MIN..=WINDOW_MAX).contains(&most), "{most}");
+    for id in ids {
+        let outcome = fixture.outcome(id);
+        assert!(matches!(outcome, Some(Outcome::Released(_))), "{outcome:?}");
+    }
 }
 
 /// Members that are slow for a moment get fewer requests at once.

@@ -5,13 +5,13 @@ use std::time::Duration;
 use foldhash::HashMap;
 use leasehold_types::{BootInstant, LockRequest};
 
-use crate::operation::OperationId;
+use crate::operation::{OperationId, ReleaseMode};
 
-/// The acquisitions whose turn to ask has not come, so that a burst neither floods the members nor keeps the client from
-/// renewing leases.
+/// The acquisitions and releases whose turn to ask has not come, so that a burst neither floods the members nor keeps the
+/// client from renewing leases.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    /// How many requests may be in flight at a member before further attempts wait for replies. Members answer in order,
+    /// How many requests may be in flight at a member before further operations wait for replies. Members answer in order,
     /// so behind too many of them even a healthy member would exceed the limit of a request. As in TCP's slow start, the
     /// window grows by one with each reply, and starts again once a member exceeded a limit.
     window: usize,
@@ -28,11 +28,12 @@ pub(crate) struct Admission {
     look_at: Option<BootInstant>,
 }
 
-/// What an acquisition does when its turn comes.
-#[derive(Clone, Copy, Debug)]
+/// What happens when a turn comes.
+#[derive(Debug)]
 enum Turn {
     Begin(OperationId),
     Resume(OperationId),
+    Release(OperationId, Arc<LockRequest>, ReleaseMode),
 }
 
 /// What follows when a turn has come.
@@ -41,6 +42,7 @@ pub(crate) enum Admitted {
     Begin(OperationId, Arc<LockRequest>),
     /// Something changed at a member, or time passed.
     Resume(OperationId),
+    Release(OperationId, Arc<LockRequest>, ReleaseMode),
     /// The same for all acquisitions without a majority.
     ResumeAll,
 }
@@ -49,7 +51,7 @@ pub(crate) enum Admitted {
 pub(crate) const WINDOW_MIN: usize = 64;
 pub(crate) const WINDOW_MAX: usize = 1_024;
 
-/// How many acquisitions continue at once. Between portions, the client renews its leases.
+/// How many operations continue at once. Between portions, the client renews its leases.
 pub(crate) const PORTION: usize = 1_000;
 
 const PORTION_PAUSE: Duration = Duration::from_millis(5);
@@ -91,6 +93,17 @@ impl Admission {
         self.requests.insert(id, lock_request);
     }
 
+    /// Queues a release.
+    pub(crate) fn release(
+        &mut self,
+        id: OperationId,
+        lock_request: Arc<LockRequest>,
+        mode: ReleaseMode,
+    ) {
+        let turn = Turn::Release(id, lock_request, mode);
+        self.turns.push_back(turn);
+    }
+
     /// Returns whether all acquisitions may continue now. If some still have to since the last change, all of them
     /// continue once more afterwards.
     pub(crate) fn may_resume_all(&mut self) -> bool {
@@ -114,13 +127,13 @@ impl Admission {
         self.requests.get(&id)
     }
 
-    /// Returns whether no acquisition waits for its turn.
+    /// Returns whether nothing waits for its turn.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.turns.is_empty() && !self.changed_since
     }
 
-    /// Returns what the acquisition does whose turn it is.
+    /// Returns whose turn it is.
     pub(crate) fn next(&mut self) -> Option<Admitted> {
         loop {
             if self.resuming == 0 && std::mem::take(&mut self.changed_since) {
@@ -135,6 +148,9 @@ impl Admission {
                     if let Some(lock_request) = self.requests.remove(&id) {
                         return Some(Admitted::Begin(id, lock_request));
                     }
+                }
+                Turn::Release(id, lock_request, mode) => {
+                    return Some(Admitted::Release(id, lock_request, mode));
                 }
             }
         }
