@@ -9,6 +9,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::commands::top::snapshot::Snapshot;
 use crate::commands::top::state::{Prompt, Top};
@@ -24,6 +25,27 @@ const BELOW: usize = 1;
 /// The lines about the queue of the selected lock, if the screen has room for them.
 const QUEUE: usize = 5;
 const ROOM_FOR_QUEUE: usize = 14;
+/// Which column has the length of the queue.
+const QUEUE_COLUMN: usize = 1;
+
+/// The keys, as the help lists them.
+const KEYS: [(&str, &str); 9] = [
+    ("↑ ↓ k j", "select a lock, and show its queue"),
+    (
+        "PgUp PgDn",
+        "go to another page; Home and End to the first and the last lock",
+    ),
+    (
+        "/",
+        "filter by a text in names and holders; Esc shows all again",
+    ),
+    ("s", "sort by name, time held, time left, waiters, or host"),
+    ("r", "reverse the order"),
+    ("b", "break the lease of the selected lock"),
+    ("Enter", "ask the store now"),
+    ("?", "show or hide this list"),
+    ("q", "quit, as does Ctrl-C"),
+];
 
 /// How many locks fit on a screen of `lines`.
 pub(super) fn locks_on(lines: u16) -> usize {
@@ -36,13 +58,18 @@ fn queue_on(lines: usize) -> usize {
 }
 
 /// Draws the view as it is at `now`.
-pub(super) fn draw(frame: &mut Frame<'_>, top: &Top, now: WallTime, in_colour: bool) {
+pub(super) fn draw(frame: &mut Frame<'_>, top: &mut Top, now: WallTime, in_colour: bool) {
     let area = frame.area();
     let red = Style::new().add_modifier(Modifier::BOLD);
     let red = if in_colour { red.fg(Color::Red) } else { red };
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let reversed = Style::new().add_modifier(Modifier::REVERSED);
     let width = usize::from(area.width);
+    let columns = columns();
+    let height = locks_on(area.height);
+    let rows: Vec<Vec<String>> = top.page(height).map(|lock| row(lock, top, now)).collect();
+    widen(&mut top.widest, &rows, columns.len());
+    let top = &*top;
     let mut lines: Vec<(String, Style)> = vec![(title(top, now), bold)];
     lines.push(match &top.failure {
         Some((since, why)) => (silence(*since, why, now), red),
@@ -50,22 +77,27 @@ pub(super) fn draw(frame: &mut Frame<'_>, top: &Top, now: WallTime, in_colour: b
             (text, if is_short { red } else { Style::new() })
         }),
     });
-    let locks: Vec<&ListedLock> = top.page(locks_on(area.height)).collect();
-    let columns = columns();
-    let rows: Vec<Vec<String>> = locks.iter().map(|lock| row(lock, top, now)).collect();
-    let layout = Layout::fit(&columns, rows.iter().map(Vec::as_slice), Some(width));
-    lines.push((layout.head(&columns), bold));
-    for (lock, row) in locks.iter().zip(&rows) {
-        let style = match top.is_selected(lock) {
-            true => reversed,
-            false => Style::new(),
-        };
-        lines.push((padded(&layout.line(row), width), style));
+    if top.prompt == Prompt::Help {
+        lines.extend(KEYS.map(|(key, does)| (format!("  {key:<11}{does}"), Style::new())));
+    } else {
+        let all = rows.iter().chain([&top.widest]);
+        let layout = Layout::fit(&columns, all.map(Vec::as_slice), Some(width));
+        lines.push((layout.head(&columns), bold));
+        for (lock, row) in top.page(height).zip(&rows) {
+            let style = match top.is_selected(lock) {
+                true => reversed,
+                false => Style::new(),
+            };
+            lines.push((padded(&layout.line(row), width), style));
+        }
+        if rows.is_empty() && top.snapshot.is_some() {
+            lines.push(("no lock is held that matches".into(), Style::new()));
+        }
     }
-    if let (None, Some(_)) = (locks.first(), &top.snapshot) {
-        lines.push(("no lock is held that matches".into(), Style::new()));
-    }
-    let queue = queue_on(usize::from(area.height));
+    let queue = match top.prompt {
+        Prompt::Help => 0,
+        _ => queue_on(usize::from(area.height)),
+    };
     let bottom = usize::from(area.height).saturating_sub(queue + BELOW);
     lines.resize_with(bottom, Default::default);
     lines.extend(queue_lines(top, queue, width, now).map(|line| (line, Style::new())));
@@ -74,6 +106,21 @@ pub(super) fn draw(frame: &mut Frame<'_>, top: &Top, now: WallTime, in_colour: b
     for (y, (text, style)) in (area.y..area.bottom()).zip(lines) {
         let line = Rect::new(area.x, y, area.width, 1);
         frame.render_widget(Line::styled(printable(&text), style), line);
+    }
+}
+
+/// Notes the widest text of each column. The length of a queue is read after the first picture, and has a place before.
+fn widen(widest: &mut Vec<String>, rows: &[Vec<String>], columns: usize) {
+    if widest.is_empty() {
+        widest.resize(columns, String::new());
+        widest[QUEUE_COLUMN] = "0".into();
+    }
+    for row in rows {
+        for (widest, cell) in widest.iter_mut().zip(row) {
+            if cell != UNKNOWN && cell.width() > widest.width() {
+                widest.clone_from(cell);
+            }
+        }
     }
 }
 
@@ -131,7 +178,7 @@ fn servers(top: &Top) -> Option<(String, bool)> {
 /// The columns of `ls`, and the length of the queue.
 fn columns() -> Vec<Column> {
     let mut columns = lock_table::COLUMNS.to_vec();
-    columns.insert(1, Column::whole("QUEUE", 1));
+    columns.insert(QUEUE_COLUMN, Column::whole("QUEUE", 1));
     columns
 }
 
@@ -157,7 +204,7 @@ fn row(lock: &ListedLock, top: &Top, now: WallTime) -> Vec<String> {
         };
     }
     let queue = queue(snapshot, &lock).map_or(UNKNOWN.into(), |it| it.len().to_string());
-    row.insert(1, queue);
+    row.insert(QUEUE_COLUMN, queue);
     row
 }
 
@@ -214,10 +261,11 @@ fn prompt(top: &Top) -> String {
             "break {}? y: yes, any other key: no   held by {}",
             breaking.lock, breaking.holder
         ),
+        Prompt::Help => "any key: back to the locks".into(),
         Prompt::Browse => match &top.notice {
             Some(notice) => notice.clone(),
             None => format!(
-                "q quit   ↑↓ select   / filter   s sort   r reverse   b break   Enter refresh (every {})",
+                "q quit   ↑↓ select   / filter   s sort   b break   ? help   (every {})",
                 coarse_or_millis(top.interval)
             ),
         },
@@ -243,7 +291,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     /// The screen as text, without blanks at the ends of lines.
-    fn drawn(top: &Top, width: u16, height: u16, now: WallTime) -> String {
+    fn drawn(top: &mut Top, width: u16, height: u16, now: WallTime) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| draw(frame, top, now, true)).unwrap();
         let buffer = terminal.backend().buffer();
@@ -318,7 +366,7 @@ mod tests {
         let page = std::fs::read_to_string(path).unwrap();
         let (before, rest) = page.split_once(BEGIN).expect("where the picture begins");
         let (_, after) = rest.split_once(END).expect("where the picture ends");
-        let picture = drawn(&example(), 100, 14, NOW);
+        let picture = drawn(&mut example(), 100, 14, NOW);
         let written = format!("{before}{BEGIN}{picture}{END}{after}");
         if std::env::var_os("SNAPSHOTS").is_some_and(|it| it == "overwrite") {
             std::fs::write(path, &written).unwrap();
@@ -329,12 +377,15 @@ mod tests {
     #[test]
     fn every_size_is_drawn() {
         let mut top = example();
-        for (width, height) in [(1, 1), (20, 3), (60, 13), (80, 24), (200, 60)] {
-            drawn(&top, width, height, NOW);
+        for prompt in [Prompt::Help, Prompt::Browse] {
+            top.prompt = prompt;
+            for (width, height) in [(1, 1), (20, 3), (60, 13), (80, 24), (200, 60)] {
+                drawn(&mut top, width, height, NOW);
+            }
         }
-        assert!(drawn(&top, 60, 20, NOW).contains("web-1"));
+        assert!(drawn(&mut top, 60, 20, NOW).contains("web-1"));
         top.answered(Ok(snapshot(&[])), NOW);
-        let text = drawn(&top, 60, 13, NOW);
+        let text = drawn(&mut top, 60, 13, NOW);
         assert!(text.contains("no lock is held that matches"), "{text}");
     }
 
@@ -342,7 +393,7 @@ mod tests {
     fn silence_and_its_reason_are_shown() {
         let mut top = example();
         top.answered(Err("connection refused".into()), at(7));
-        let text = drawn(&top, 80, 14, NOW);
+        let text = drawn(&mut top, 80, 14, NOW);
         let line = "the store does not answer (7s): connection refused";
         assert_eq!(text.lines().nth(1), Some(line));
         assert!(text.contains("deploy"), "the last answer stays: {text}");
@@ -359,7 +410,7 @@ mod tests {
         ];
         let mut top = Top::new("s".into(), Duration::from_millis(500));
         top.answered(Ok(found), NOW);
-        let text = drawn(&top, 100, 8, NOW);
+        let text = drawn(&mut top, 100, 8, NOW);
         let line = "1 of 3 servers have a vote; b: connection refused; c: connection refused";
         assert_eq!(text.lines().nth(1), Some(line));
         assert!(text.contains("(every 500ms)"), "{text}");
@@ -373,18 +424,44 @@ mod tests {
         found.queues = [(key, queue)].into_iter().collect();
         let mut top = top(&[]);
         top.answered(Ok(found), NOW);
-        let text = drawn(&top, 80, 14, NOW);
+        let text = drawn(&mut top, 80, 14, NOW);
         assert!(text.contains("deploy: 7 waiters"), "{text}");
         assert_eq!(text.matches("web-2").count(), 3, "{text}");
     }
 
     #[test]
     fn keys_fit_a_narrow_screen() {
-        let text = drawn(&example(), 60, 14, NOW);
-        assert!(
-            text.contains("q quit") && text.contains("b break"),
-            "{text}"
+        let mut top = example();
+        let text = drawn(&mut top, 80, 14, NOW);
+        assert!(text.ends_with("? help   (every 2s)\n"), "{text}");
+        top.press(Press::Char('?'), 10);
+        let text = drawn(&mut top, 80, 14, NOW);
+        for (key, does) in KEYS {
+            assert!(text.contains(key) && text.contains(does), "{key}: {text}");
+        }
+    }
+
+    #[test]
+    fn narrow_screen_keeps_the_time_held() {
+        let text = drawn(&mut example(), 40, 14, NOW);
+        assert!(text.contains("HELD FOR") && text.contains("4m"), "{text}");
+    }
+
+    /// Nor does a column come or go.
+    #[test]
+    fn columns_keep_their_places() {
+        let mut top = example();
+        let head = |top: &mut Top| drawn(top, 100, 14, NOW).lines().nth(2).map(str::to_owned);
+        let mut first = example();
+        first.snapshot.as_mut().unwrap().queues.clear();
+        assert_eq!(
+            head(&mut first),
+            head(&mut top),
+            "before the queues are known"
         );
+        let before = head(&mut top);
+        top.answered(Ok(snapshot(&["x"])), NOW);
+        assert_eq!(head(&mut top), before);
     }
 
     #[test]
@@ -393,10 +470,10 @@ mod tests {
         for press in "bhangs".chars().map(Press::Char) {
             top.press(press, 10);
         }
-        let text = drawn(&top, 100, 14, NOW);
+        let text = drawn(&mut top, 100, 14, NOW);
         assert!(text.contains("reason to break deploy: hangs_"), "{text}");
         top.press(Press::Enter, 10);
-        let text = drawn(&top, 80, 14, NOW);
+        let text = drawn(&mut top, 80, 14, NOW);
         let line = "break deploy? y: yes, any other key: no   held by leasehold (pid 4711 on web-1";
         assert!(text.contains(line), "{text}");
     }
@@ -414,7 +491,7 @@ mod tests {
         }
         top.answered(Ok(found), NOW);
         top.press(Press::End, locks_on(24));
-        let text = drawn(&top, 80, 24, NOW);
+        let text = drawn(&mut top, 80, 24, NOW);
         assert!(
             text.contains("10000 locks") && text.contains("job-09999"),
             "{text}"

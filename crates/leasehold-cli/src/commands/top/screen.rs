@@ -84,7 +84,7 @@ impl Screen<'_> {
             let now = SystemClock.wall();
             let drawn = terminal
                 .0
-                .draw(|frame| draw(frame, &top, now, is_in_colour()));
+                .draw(|frame| draw(frame, &mut top, now, is_in_colour()));
             let height = locks_on(drawn.map_err(failed)?.area.height);
             let next_second = SystemClock.now() + Duration::from_secs(1);
             tokio::select! {
@@ -107,6 +107,7 @@ impl Screen<'_> {
                     match top.press(press, height) {
                         Action::Draw => {}
                         Action::Quit => return Ok(ExitCode::SUCCESS),
+                        Action::Interrupt => return Ok(ExitCode::of_signal(Signal::SIGINT as i32)),
                         Action::Refresh => reading = self.read(&top, &terminal),
                         Action::Break(order) => breaking = self.break_lease(order),
                     }

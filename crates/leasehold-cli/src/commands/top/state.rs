@@ -29,6 +29,8 @@ pub(super) struct Top {
     pub(super) prompt: Prompt,
     /// What the last key did, if that is worth a line.
     pub(super) notice: Option<String>,
+    /// The widest text of each column so far, so that columns keep their places.
+    pub(super) widest: Vec<String>,
 }
 
 /// The order of the locks.
@@ -48,6 +50,8 @@ pub(super) enum Sort {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Prompt {
     Browse,
+    /// Any key closes the list of keys.
+    Help,
     /// They change the filter.
     Filter,
     /// They change the reason for a break.
@@ -86,6 +90,8 @@ pub(super) enum Press {
 pub(super) enum Action {
     Draw,
     Quit,
+    /// Ends the program as the interrupt key does elsewhere.
+    Interrupt,
     /// Asks the store now.
     Refresh,
     Break(Break),
@@ -130,6 +136,7 @@ impl Top {
             filter: String::new(),
             prompt: Prompt::Browse,
             notice: None,
+            widest: Vec::new(),
         }
     }
 
@@ -180,10 +187,11 @@ impl Top {
     pub(super) fn press(&mut self, press: Press, height: usize) -> Action {
         self.notice = None;
         if press == Press::Interrupt {
-            return Action::Quit;
+            return Action::Interrupt;
         }
         match self.prompt.clone() {
             Prompt::Browse => return self.browse(press, height),
+            Prompt::Help => self.prompt = Prompt::Browse,
             Prompt::Filter => self.edit_filter(press),
             Prompt::Reason(breaking) => self.edit_reason(breaking, press),
             Prompt::Confirm(breaking) => {
@@ -201,7 +209,13 @@ impl Top {
     fn browse(&mut self, press: Press, height: usize) -> Action {
         let step = isize::try_from(height.max(1)).unwrap_or(isize::MAX);
         match press {
-            Press::Char('q') | Press::Escape => return Action::Quit,
+            Press::Char('q') => return Action::Quit,
+            Press::Char('?' | 'h') => self.prompt = Prompt::Help,
+            Press::Escape if !self.filter.is_empty() => {
+                self.filter.clear();
+                self.arrange();
+            }
+            Press::Escape => self.notice = Some("q quits, ? shows the keys".into()),
             Press::Enter | Press::Char(' ') => return Action::Refresh,
             Press::Up | Press::Char('k') => self.step(-1),
             Press::Down | Press::Char('j') => self.step(1),
@@ -405,7 +419,23 @@ pub(super) mod tests {
         type_in(&mut top, "/web-3");
         assert_eq!(names(&top), ["api"]);
         assert_eq!(top.press(Press::Enter, 5), Action::Draw);
-        assert_eq!(top.press(Press::Char('q'), 5), Action::Quit);
+        assert_eq!(names(&top), ["api"], "the filter stays");
+        assert_eq!(top.press(Press::Escape, 5), Action::Draw);
+        assert_eq!(names(&top).len(), 3);
+    }
+
+    #[test]
+    fn only_q_and_the_interrupt_key_quit() {
+        let mut top = top(&["api"]);
+        for (press, action) in [
+            (Press::Escape, Action::Draw),
+            (Press::Char('?'), Action::Draw),
+            (Press::Char('q'), Action::Draw),
+            (Press::Char('q'), Action::Quit),
+            (Press::Interrupt, Action::Interrupt),
+        ] {
+            assert_eq!(top.press(press, 5), action, "{press:?}");
+        }
     }
 
     #[test]

@@ -9,14 +9,15 @@ use crate::output::locks::holder_text;
 use crate::output::table::{Column, UNKNOWN};
 use crate::output::time_text;
 
-/// The columns, in their order. What an operator acts on stays on a narrow terminal: host, process and command.
+/// The columns, in their order. What an operator acts on stays on a narrow terminal: how long it is held, host, process and
+/// command.
 pub(crate) const COLUMNS: [Column; 11] = [
     Column::cut("LOCK", 0, 12),
-    Column::cut("HOST", 2, 8),
-    Column::whole("PID", 3),
-    Column::cut("COMMAND", 4, 12),
-    Column::whole("HELD FOR", 6),
-    Column::whole("EXPIRES IN", 5),
+    Column::cut("HOST", 3, 8),
+    Column::whole("PID", 4),
+    Column::cut("COMMAND", 5, 12),
+    Column::whole("HELD FOR", 2),
+    Column::whole("EXPIRES IN", 6),
     Column::cut("USER", 8, 6),
     Column::cut("LABEL", 9, 6),
     Column::whole("FENCE", 7),
