@@ -32,6 +32,7 @@ use output::exit_code::ExitCode;
 use output::failure::Failure;
 use output::message::Message;
 use output::{Output, colour, events};
+use runtime::signals::die_of;
 
 #[cfg(fuzzing)]
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzzing::config(bytes));
@@ -71,6 +72,9 @@ fn main() -> Status {
         output.print_message(&Message::End(code));
     }
     output.flush();
+    if let Some(signal) = code.signal() {
+        die_of(signal);
+    }
     code.into()
 }
 

@@ -4,48 +4,56 @@ use std::process::{self, ExitStatus};
 use leasehold::store::MemberFailure;
 use leasehold::{Error, ErrorKind};
 use nix::errno::Errno;
+use nix::sys::signal::Signal;
 
 /// How the program ends. Names every exit code of the program itself.
 ///
 /// The numbers from 64 to 78 are those of `sysexits.h`, the ones from 125 on those of env(1) and
 /// timeout(1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ExitCode(u8);
+pub(crate) struct ExitCode {
+    code: u8,
+    /// The program ends by this signal, and a shell shows `code`.
+    signal: Option<Signal>,
+}
 
 impl ExitCode {
-    pub(crate) const SUCCESS: Self = Self(0);
+    pub(crate) const SUCCESS: Self = Self::of(0);
     /// `status --check`: the lock is free.
-    pub(crate) const FREE: Self = Self(1);
+    pub(crate) const FREE: Self = Self::of(1);
     /// `status --check`: another process holds the lock.
-    pub(crate) const HELD_BY_ANOTHER: Self = Self(3);
-    pub(crate) const USAGE: Self = Self(64);
-    pub(crate) const CORRUPT: Self = Self(65);
-    pub(crate) const UNREACHABLE: Self = Self(69);
-    pub(crate) const IO: Self = Self(74);
-    pub(crate) const BUSY: Self = Self(75);
-    pub(crate) const LOST: Self = Self(76);
-    pub(crate) const REFUSED: Self = Self(77);
+    pub(crate) const HELD_BY_ANOTHER: Self = Self::of(3);
+    pub(crate) const USAGE: Self = Self::of(64);
+    pub(crate) const CORRUPT: Self = Self::of(65);
+    pub(crate) const UNREACHABLE: Self = Self::of(69);
+    pub(crate) const IO: Self = Self::of(74);
+    pub(crate) const BUSY: Self = Self::of(75);
+    pub(crate) const LOST: Self = Self::of(76);
+    pub(crate) const REFUSED: Self = Self::of(77);
     /// A check of `doctor` is red, the store is not initialized, or the configuration of this client is not that of its
     /// quorum.
-    pub(crate) const UNSOUND: Self = Self(78);
-    pub(crate) const FAILURE: Self = Self(125);
-    pub(crate) const NOT_EXECUTABLE: Self = Self(126);
-    pub(crate) const NOT_FOUND: Self = Self(127);
+    pub(crate) const UNSOUND: Self = Self::of(78);
+    pub(crate) const FAILURE: Self = Self::of(125);
+    pub(crate) const NOT_EXECUTABLE: Self = Self::of(126);
+    pub(crate) const NOT_FOUND: Self = Self::of(127);
 
     /// The exit code of a command, or one that the caller chose.
     pub(crate) const fn of(code: u8) -> Self {
-        Self(code)
+        Self { code, signal: None }
     }
 
-    /// The code that a shell reports for a process that signal n ended: 128 + n.
+    /// The end of a program that signal n ended. A shell shows 128 + n.
     pub(crate) fn of_signal(signal: i32) -> Self {
-        Self(u8::try_from(128 + signal).unwrap_or(u8::MAX))
+        Self {
+            code: u8::try_from(128 + signal).unwrap_or(u8::MAX),
+            signal: ENDING.into_iter().find(|it| *it as i32 == signal),
+        }
     }
 
     /// The code of a command that ended with `status`.
     pub(crate) fn of_command(status: ExitStatus) -> Self {
         match (status.code(), status.signal()) {
-            (Some(code), _) => Self(u8::try_from(code).unwrap_or(u8::MAX)),
+            (Some(code), _) => Self::of(u8::try_from(code).unwrap_or(u8::MAX)),
             (None, Some(signal)) => Self::of_signal(signal),
             (None, None) => Self::FAILURE,
         }
@@ -100,13 +108,26 @@ impl ExitCode {
     }
 
     pub(crate) const fn get(self) -> u8 {
-        self.0
+        self.code
+    }
+
+    /// The signal by which the program ends.
+    pub(crate) const fn signal(self) -> Option<Signal> {
+        self.signal
     }
 }
 
+/// The signals that ask a program to end.
+pub(crate) const ENDING: [Signal; 4] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+];
+
 impl From<ExitCode> for process::ExitCode {
     fn from(code: ExitCode) -> Self {
-        Self::from(code.0)
+        Self::from(code.code)
     }
 }
 
@@ -164,6 +185,10 @@ mod tests {
         assert_eq!(code(15), 143);
         assert_eq!(code(64), 192, "real-time signals too");
         assert_eq!(code(11 | 0x80), 139, "with a core dump too");
+        let signal = |raw| ExitCode::of_command(ExitStatus::from_raw(raw)).signal();
+        assert_eq!(signal(15), Some(Signal::SIGTERM));
+        assert_eq!(signal(143 << 8), None, "it caught the signal");
+        assert_eq!(signal(9), None, "it was not asked to end");
     }
 
     #[test]

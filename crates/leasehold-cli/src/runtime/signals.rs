@@ -5,6 +5,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::output::Output;
+use crate::output::exit_code::ENDING;
 use crate::output::failure::Failure;
 use crate::system::SignalQueue;
 use crate::system::raw::is_ignored;
@@ -92,14 +93,7 @@ impl Arrived {
 
     /// Whether it asks the program to end.
     pub(crate) fn ends(self) -> bool {
-        [
-            Signal::SIGHUP,
-            Signal::SIGINT,
-            Signal::SIGQUIT,
-            Signal::SIGTERM,
-        ]
-        .iter()
-        .any(|signal| *signal as i32 == self.0)
+        ENDING.iter().any(|signal| *signal as i32 == self.0)
     }
 
     pub(crate) fn is_stop(self) -> bool {
@@ -117,6 +111,13 @@ fn block() -> io::Result<SignalQueue> {
     blocked.add(Signal::SIGTTOU);
     blocked.thread_block()?;
     SignalQueue::of(&read)
+}
+
+/// Ends the program by `signal`, as if the program had never caught it. A shell then ends its script too, and systemd
+/// counts a clean end. Returns if the signal has no effect, as in the first process of a container.
+pub(crate) fn die_of(signal: Signal) {
+    let _ = raise(signal);
+    let _ = SigSet::from(signal).thread_unblock();
 }
 
 /// The signals that the wrapper passes on.

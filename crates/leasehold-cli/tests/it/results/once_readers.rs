@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 
 use crate::support::harness::Sandbox;
 use crate::support::processes::{signal, until_gone};
-use crate::support::program::{Ended, sh};
+use crate::support::program::{Ended, sh, shell_code};
 
 /// More than fits into the pipe of a reader that does not read, but not enough to block the command.
 const LONG: &str = "echo x >> ran; head -c 100000 /dev/zero | tr '\\0' x; echo end";
@@ -43,7 +43,7 @@ impl Unread {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
-        status.unwrap().code()
+        status.map(shell_code)
     }
 
     /// Waits until it has written something, which it does before it has written all.

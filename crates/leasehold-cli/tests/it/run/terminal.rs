@@ -281,3 +281,18 @@ fn the_interrupt_key_ends_a_wait() {
     assert_eq!(terminal.exit_code(), 130);
     drop(first);
 }
+
+#[test]
+fn interrupt_key_in_a_wait_ends_the_script() {
+    let sandbox = Sandbox::new();
+    let _first = sandbox.hold("x", "pid");
+    for command in ["run x true", "hold --ignore-stdin x", "wait x"] {
+        let mut shell = OnTerminal::shell(&sandbox);
+        // The shell of the script would show the code of `echo`.
+        shell.types(&format!("bash -c '$LEASEHOLD {command}; echo went on'\n"));
+        shell.shows("waiting");
+        shell.types(CTRL_C);
+        shell.types("echo code-$?\n");
+        shell.shows("code-130");
+    }
+}

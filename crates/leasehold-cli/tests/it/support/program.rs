@@ -1,4 +1,5 @@
 use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 
@@ -126,6 +127,13 @@ impl Drop for Running {
     }
 }
 
+/// The exit code as a shell shows it: 128 + n if signal n ended the program.
+#[track_caller]
+pub(crate) fn shell_code(status: ExitStatus) -> i32 {
+    let signal = status.signal().map(|number| 128 + number);
+    status.code().or(signal).expect("an end")
+}
+
 /// A program that ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
@@ -135,12 +143,8 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    #[track_caller]
     pub(crate) fn code(&self) -> i32 {
-        match self.status.code() {
-            Some(code) => code,
-            None => panic!("ended by a signal: {self:?}"),
-        }
+        shell_code(self.status)
     }
 
     /// Asserts the exit code 0, and returns the program.

@@ -8,7 +8,7 @@ use nix::unistd::tcgetpgrp;
 
 use crate::support::harness::{PROGRAM, Sandbox};
 use crate::support::processes;
-use crate::support::program::Arguments;
+use crate::support::program::{Arguments, shell_code};
 
 /// A program on a terminal of its own, which is its controlling terminal.
 pub(crate) struct OnTerminal {
@@ -100,7 +100,7 @@ impl OnTerminal {
             status.is_some()
         });
         self.look();
-        (status.unwrap().code().unwrap(), self.screen.clone())
+        (shell_code(status.unwrap()), self.screen.clone())
     }
 
     fn look(&mut self) {
