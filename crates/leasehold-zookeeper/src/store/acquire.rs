@@ -10,7 +10,7 @@ use leasehold::{Error, ErrorKind, Fence};
 
 use super::looks::{Counter, Look, Seen};
 use super::node_data::NodeData;
-use super::questions::{data_of, find, term};
+use super::questions::{data_of, find, term, watch_end};
 use super::records::wall;
 use super::refusal::refused;
 use super::session::{Inner, Place};
@@ -348,10 +348,15 @@ impl Acquire<'_> {
         let Some(change) = self.next_change(connection, &path) else {
             return Ok(self.wait_behind(connection, queue, None));
         };
-        let Some(data) = data_of(connection, &path, true).await? else {
-            return Ok(Step::Again);
+        let has_passed = match self.kind {
+            // Only its end matters.
+            Kind::Exclusive | Kind::Closed { .. } => !watch_end(connection, &path).await?,
+            Kind::Shared { .. } | Kind::Permit { .. } => {
+                let data = data_of(connection, &path, true).await?;
+                data.is_none_or(|data| self.has_moved_on(node, &data))
+            }
         };
-        if self.has_moved_on(node, &data) {
+        if has_passed {
             return Ok(Step::Again);
         }
         Ok(self.wait_behind(connection, queue, Some(change)))

@@ -34,6 +34,19 @@ pub(super) async fn data_of(
     }
 }
 
+/// Returns whether a node is still there, and sets a watch of its end. A node that ends with its session has no children,
+/// so no other change of it notifies.
+pub(super) async fn watch_end(connection: &Connection, path: &str) -> Result<bool, Error> {
+    let mut batch = connection.batch();
+    let children = batch.children(path, true);
+    batch.send();
+    match children.answer().await? {
+        Ok(_) => Ok(true),
+        Err(Code::NO_NODE) => Ok(false),
+        Err(code) => Err(refused(path, code)),
+    }
+}
+
 /// Returns the name of the node that `owner` has in the queue of a lock.
 pub(super) async fn find(
     connection: &Connection,
