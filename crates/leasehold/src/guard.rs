@@ -95,6 +95,11 @@ impl Guard {
         self.held_lease().fence
     }
 
+    /// Returns the TTL that was asked for, without the [delay](crate::Lock::lock_delay).
+    pub fn ttl(&self) -> Duration {
+        self.held_lease().request().usable_ttl()
+    }
+
     /// Returns the mode of the hold. From a call of [`downgrade`](Self::downgrade) on it is
     /// [`Mode::Shared`], whether or not the store confirmed that.
     pub fn mode(&self) -> Mode {
@@ -240,7 +245,7 @@ impl Guard {
     /// Turns an exclusive lock into a shared one, and lets in the waiting readers. No writer can enter in
     /// between. The lease and its fence stay the same, and the deadline moves as with any renewal. The
     /// only way back is a release. All guards of the [same hold](Self::reenter) change their mode. Returns `Ok`
-    /// at once if the lock is already shared.
+    /// at once if the lock was acquired in shared mode.
     ///
     /// Rely only on shared mode from the call on: readers may enter before the answer arrives. On a
     /// quorum, the lease is no longer restored on members that forgot it, as with any reader.
@@ -288,11 +293,78 @@ impl Guard {
             }
             Mode::Exclusive => {}
         }
-        let outcome = self.hold.client.downgrade(self.held_lease()).await;
+        self.hold.client.check_running()?;
+        self.held_lease().downgrade();
+        self.renew().await
+    }
+
+    /// Renews the lease now. The client renews it in time by itself; this is for work that needs a known time from
+    /// now on, and for a program that wants to know whether the store still answers. The deadline counts from the
+    /// moment at which the renewal was sent. A renewal that is under way already is waited for, and none is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Lost`] if the guard is lost. With [`Effect::Unknown`](crate::Effect::Unknown) if the store did not
+    /// answer in time; the guard is then valid and in doubt until its deadline, and is renewed as before.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future only loses the answer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use leasehold::{Client, memory::MemoryStore};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// let guard = locks.lock("import").acquire().await?;
+    /// guard.renew().await?;
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    #[doc(alias = "extend")]
+    #[doc(alias = "reacquire")]
+    pub async fn renew(&self) -> Result<(), Error> {
+        if let Err(reason) = self.check_now() {
+            return Err(self.lost_error(reason));
+        }
+        let outcome = self.hold.client.renew(self.held_lease()).await;
         match self.check_now() {
             Ok(()) => outcome,
             Err(reason) => Err(self.lost_error(reason)),
         }
+    }
+
+    /// Checks that the lock is held for at least `span` from now, as [`ensure`](Self::ensure) does, and renews the lease
+    /// if that alone would be too short.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`renew`](Self::renew), and [`ErrorKind::Lost`] if the time is too short even after the renewal: a
+    /// guard is valid for nine tenths of its TTL at most.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future only loses the answer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use std::time::Duration;
+    /// use leasehold::{Client, memory::MemoryStore};
+    ///
+    /// let locks = Client::new(MemoryStore::new());
+    /// let guard = locks.lock("import").ttl(Duration::from_secs(60)).acquire().await?;
+    /// guard.ensure_renewed(Duration::from_secs(50)).await?; // the next batch takes less than that
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub async fn ensure_renewed(&self, span: Duration) -> Result<(), Error> {
+        if self.ensure(span).is_ok() {
+            return Ok(());
+        }
+        self.renew().await?;
+        self.ensure(span)
     }
 
     /// Enters the lock once more, and returns a further guard of the same hold. The lock is released when

@@ -257,6 +257,10 @@ impl Guard {
     calls! { "Guard":
         /// Turns an exclusive lock into a shared one, and lets in the waiting readers.
         fn downgrade(&self) -> ();
+        /// Renews the lease now.
+        fn renew(&self) -> ();
+        /// Checks that the lock is held for at least `span` from now, and renews the lease if it must.
+        fn ensure_renewed(&self, span: Duration) -> ();
         /// Shows the fence to a resource, which from then on refuses all earlier holders.
         fn fence_off(&self, resource: &(impl Fenced + ?Sized)) -> ();
         /// Frees the lock and returns the outcome.

@@ -45,8 +45,39 @@ impl Guard {
         output
     }
 
-    /// Runs `body` until it ends, or until the guard is lost.
-    pub(crate) async fn until_lost<F: Future>(&self, body: F) -> Result<F::Output, Error> {
+    /// Runs `body` until it ends, or until the guard is lost. The guard stays with the caller, who releases it.
+    ///
+    /// The future is `Send` if `body` is. So code that gets a job of any type, such as middleware, can use it where the
+    /// closure of [`run`](Self::run) cannot be proven to be `Send`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the guard was lost before `body` ended, with the
+    /// [reason](Error::lost_reason).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops `body`. The guard stays as it is.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use leasehold::{Client, Error, memory::MemoryStore};
+    ///
+    /// /// Runs any job under a lock.
+    /// async fn locked<J: Future + Send>(locks: &Client, job: J) -> Result<J::Output, Error> {
+    ///     let guard = locks.lock("job").acquire().await?;
+    ///     let output = guard.until_lost(job).await;
+    ///     guard.release().await?;
+    ///     output
+    /// }
+    ///
+    /// fn is_send<T: Send>(value: T) -> T { value }
+    /// let locks = Client::new(MemoryStore::new());
+    /// let done = is_send(locked(&locks, async { 7 }));
+    /// assert_eq!(pollster::block_on(done).unwrap(), 7);
+    /// ```
+    pub async fn until_lost<F: Future>(&self, body: F) -> Result<F::Output, Error> {
         let body = pin!(body);
         tokio::select! {
             biased;

@@ -162,12 +162,11 @@ impl ClientCore {
         }
     }
 
-    /// Renews the lease in shared mode from now on.
-    pub(crate) async fn downgrade(&self, held_lease: &Arc<HeldLease>) -> Result<(), Error> {
+    /// Renews the lease now, in the mode that it has.
+    pub(crate) async fn renew(&self, held_lease: &Arc<HeldLease>) -> Result<(), Error> {
         let (asking, outcome) = oneshot::channel();
         let engine = self.engine()?;
-        held_lease.downgrade();
-        let command = RenewerCommand::Downgrade(Arc::clone(held_lease), asking);
+        let command = RenewerCommand::Renew(Arc::clone(held_lease), asking);
         let _ = engine.commands.send(command);
         outcome.await.unwrap_or_else(|_| {
             let text = "the lease is kept no more";

@@ -26,15 +26,15 @@ use crate::types::{Error, ErrorKind, Mode};
 pub(crate) enum RenewerCommand {
     /// A list has a new lease or attempt for which something is due sooner than for those before.
     Look,
-    /// Renew this lease at once in shared mode, and report the outcome. A sender that is dropped without
-    /// one means that the lease is no longer kept.
-    Downgrade(Arc<HeldLease>, Downgrading),
+    /// Renew this lease at once, in the mode that it has by now, and report the outcome. A sender that is
+    /// dropped without one means that the lease is no longer kept.
+    Renew(Arc<HeldLease>, Asking),
     /// The guard is gone: stop renewing.
     Forget(u64),
 }
 
-/// Reports the outcome of a downgrade to its caller.
-pub(crate) type Downgrading = oneshot::Sender<Result<(), Error>>;
+/// Reports the outcome of a renewal to its caller.
+pub(crate) type Asking = oneshot::Sender<Result<(), Error>>;
 
 /// The task that renews all leases of a client and lets their deadlines fire.
 ///
@@ -64,9 +64,7 @@ struct Renewed {
     /// The mode of the renewal in progress. A renewal in the earlier mode may be in progress too. Its
     /// answer is ignored, because to that renewal a lease that is now shared is lost.
     renewing: Option<Mode>,
-    downgrading: Vec<Downgrading>,
-    /// Whether the store made it shared.
-    downgraded: bool,
+    asking: Vec<Asking>,
 }
 
 /// Renewals that were sent together, and their answers.
@@ -129,7 +127,7 @@ impl Renewer {
                 command = self.commands.recv() => match command {
                     // The loop sets the alarm again.
                     Some(RenewerCommand::Look) => {}
-                    Some(RenewerCommand::Downgrade(lease, asking)) => self.downgrade(lease, asking),
+                    Some(RenewerCommand::Renew(lease, asking)) => self.renew_one(lease, asking),
                     Some(RenewerCommand::Forget(id)) => self.forget(id),
                     None => return,
                 },
@@ -145,14 +143,13 @@ impl Renewer {
             lease,
             timer: None,
             renewing: None,
-            downgrading: Vec::new(),
-            downgraded: false,
+            asking: Vec::new(),
         };
         kept.schedule(id, &mut self.timers);
         self.kept.insert(id, kept);
     }
 
-    fn downgrade(&mut self, lease: Arc<HeldLease>, asking: Downgrading) {
+    fn renew_one(&mut self, lease: Arc<HeldLease>, asking: Asking) {
         let (id, now) = (lease.id, self.env.clock.now());
         if self.new_leases.remove(&lease) {
             self.keep(Arc::clone(&lease));
@@ -163,13 +160,9 @@ impl Renewer {
         if let Err(reason) = kept.lease.check(now) {
             return self.drop_lost(id, reason);
         }
-        if kept.downgraded {
-            // The send fails if the caller is gone.
-            let _ = asking.send(Ok(()));
-            return;
-        }
-        kept.downgrading.push(asking);
-        if kept.renewing != Some(Mode::Shared) {
+        kept.asking.push(asking);
+        // The answer to a renewal in the earlier mode is ignored.
+        if kept.renewing != Some(kept.lease.request().mode) {
             let due = kept.begin_renewal(id, &mut self.timers);
             self.renew(now, vec![due]);
         }
@@ -348,7 +341,7 @@ impl Renewer {
             kept.renewing.take_if(|renewing| *renewing == mode);
             self.failed_renewals.hear(id, &answer);
             let verdict = if kept.lease.is_still_in(mode) {
-                kept.settle(mode, answer, now)
+                kept.settle(answer, now)
             } else {
                 Ok(())
             };
@@ -390,19 +383,11 @@ impl Renewed {
         Due { id, held, deadline }
     }
 
-    /// Handles the answer to a renewal in `mode`, which is still the mode of the lease.
-    fn settle(
-        &mut self,
-        mode: Mode,
-        answer: RenewReply,
-        now: BootInstant,
-    ) -> Result<(), LostReason> {
+    /// Handles the answer to a renewal in the mode that the lease still has.
+    fn settle(&mut self, answer: RenewReply, now: BootInstant) -> Result<(), LostReason> {
         let (verdict, outcome) = match answer {
             RenewReply::Lost(reason) => return Err(self.lease.lose(reason, now)),
-            RenewReply::Renewed(term) => {
-                self.downgraded = mode == Mode::Shared;
-                (self.lease.renewed(term, now), Ok(()))
-            }
+            RenewReply::Renewed(term) => (self.lease.renewed(term, now), Ok(())),
             RenewReply::Unknown(error) => {
                 let key = &self.lease.request().key;
                 tracing::debug!(%key, %error, "renewal failed: in doubt until the deadline");
@@ -410,7 +395,7 @@ impl Renewed {
             }
         };
         verdict?;
-        for asking in self.downgrading.drain(..) {
+        for asking in self.asking.drain(..) {
             // The send fails if the caller is gone.
             let _ = asking.send(outcome.clone().map_err(Error::with_unknown_effect));
         }

@@ -371,3 +371,37 @@ async fn a_release_without_an_answer_is_unknown() {
         "freed behind our back"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn renewal_on_demand_moves_the_deadline() {
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    fixture.pass(TTL / 10).await;
+    let most = TTL - MARGIN;
+    assert_eq!(guard.ensure(most).unwrap_err().kind(), ErrorKind::Lost);
+    guard.ensure_renewed(most).await.unwrap();
+    assert_eq!(guard.deadline(), Some(fixture.now() + most));
+    let before = fixture.count(is_renewal);
+    guard.ensure_renewed(most).await.unwrap();
+    assert_eq!(fixture.count(is_renewal), before, "it is long enough");
+    let too_long = guard.ensure_renewed(TTL).await.unwrap_err();
+    assert_eq!(too_long.kind(), ErrorKind::Lost);
+    assert!(guard.is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_renewal_on_demand_leaves_the_guard_valid() {
+    let fixture = Fixture::new();
+    let guard = fixture.client.lock("x").acquire().await.unwrap();
+    fixture.store.set(Fault::Unreachable);
+    let failed = guard.renew().await.unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::Unreachable);
+    assert_eq!(failed.effect(), Effect::Unknown);
+    assert_eq!(guard.state(), GuardState::InDoubt);
+    fixture.store.set(Fault::None);
+    guard.renew().await.unwrap();
+    assert_eq!(guard.state(), GuardState::Held);
+    guard.give_up();
+    let lost = guard.renew().await.unwrap_err();
+    assert_eq!(lost.lost_reason(), Some(LostReason::GivenUp));
+}
