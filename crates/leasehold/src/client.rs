@@ -45,6 +45,7 @@ use crate::types::{ClientId, Error, Holder, Key, Waiter};
 #[derive(Clone)]
 pub struct Client {
     core: Arc<ClientCore>,
+    defaults: LockOptions,
 }
 
 impl Client {
@@ -72,17 +73,14 @@ impl Client {
             store: store.into(),
             env: Env::default(),
             identity: Identity::default(),
+            defaults: LockOptions::default(),
             on_current_runtime: false,
         }
     }
 
     /// Returns the lock called `name`. An invalid name is reported when the lock is acquired.
     pub fn lock(&self, name: impl AsRef<str>) -> Lock {
-        Lock::new(
-            Arc::clone(&self.core),
-            Key::new(name),
-            LockOptions::default(),
-        )
+        Lock::new(Arc::clone(&self.core), Key::new(name), self.defaults)
     }
 
     /// Returns the record of the lock called `name`, to be read without holding the lock. An invalid name
@@ -204,6 +202,11 @@ impl Client {
         self.core.context.metrics.events.subscribe()
     }
 
+    /// Returns the options of a lock for which nothing else is chosen.
+    pub(crate) fn defaults(&self) -> LockOptions {
+        self.defaults
+    }
+
     pub(crate) fn core(&self) -> &Arc<ClientCore> {
         &self.core
     }
@@ -261,6 +264,7 @@ pub struct ClientBuilder {
     store: Arc<dyn Store>,
     env: Env,
     identity: Identity,
+    defaults: LockOptions,
     on_current_runtime: bool,
 }
 
@@ -303,6 +307,43 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets the TTL of all locks, elections, semaphores and `once` of this client that choose none. Default:
+    /// 30 s, or the longest TTL of a store that allows less.
+    ///
+    /// ```
+    /// # pollster::block_on(async {
+    /// use std::time::Duration;
+    /// use leasehold::{Client, memory::MemoryStore};
+    ///
+    /// let locks = Client::builder(MemoryStore::new())
+    ///     .ttl(Duration::from_secs(10))
+    ///     .wait(Duration::from_millis(20))
+    ///     .build();
+    /// let guard = locks.lock("deploy").acquire().await?;
+    /// assert!(guard.state().remaining().unwrap() <= Duration::from_secs(10));
+    /// let refused = locks.lock("deploy").acquire().await.unwrap_err();
+    /// assert!(refused.is_busy());
+    /// # drop(guard);
+    /// # Ok::<(), leasehold::Error>(()) }).unwrap();
+    /// ```
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        (self.defaults.ttl, self.defaults.is_default_ttl) = (ttl, false);
+        self
+    }
+
+    /// Sets the longest wait of all calls of this client that choose none. Default: no limit. `try_acquire` does not
+    /// wait, unless its lock has a wait of its own.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.defaults.default_wait = Some(wait);
+        self
+    }
+
+    /// Sets the [lock delay](Lock::lock_delay) of all locks of this client that choose none. Default: none.
+    pub fn lock_delay(mut self, span: Duration) -> Self {
+        self.defaults.lock_delay = span;
+        self
+    }
+
     /// Replaces the clock and the random numbers, for tests and simulations.
     pub fn env(mut self, env: Env) -> Self {
         self.env = env;
@@ -341,6 +382,7 @@ impl ClientBuilder {
         let context = ClientContext::new(self.store, self.env, info, runtime);
         Client {
             core: Arc::new(ClientCore::start(context, background)),
+            defaults: self.defaults,
         }
     }
 }

@@ -48,7 +48,10 @@ impl Lock {
 
     lock_options! { ttl, lock_delay, wait, max_hold, mode, barging }
 
-    /// Acquires the lock if it is free; returns `None` if another owner holds it. Asks the store once.
+    /// Acquires the lock if it is free; returns `None` if another owner holds it.
+    ///
+    /// It asks the store once. With a [`wait`](Self::wait) of its own the lock has that time to become free, as in
+    /// `locks.lock("deploy").wait(Duration::from_secs(5)).try_acquire()`. The wait of the client does not count here.
     ///
     /// # Errors
     ///
@@ -64,7 +67,23 @@ impl Lock {
             key,
             options,
         } = self.clone();
-        async move { Acquisition::run(client, key?, options, WaitPolicy::OneAttempt).await }
+        async move {
+            let waits = options.wait.is_some_and(|wait| !wait.is_zero());
+            let wait_policy = match waits {
+                true => WaitPolicy::Wait(options.wait),
+                false => WaitPolicy::OneAttempt,
+            };
+            match Acquisition::run(client, key?, options, wait_policy).await {
+                Err(error) if error.is_busy() => Ok(None),
+                answer => answer,
+            }
+        }
+    }
+
+    /// The same lock, which the store is asked for once.
+    pub(crate) fn without_wait(mut self) -> Self {
+        self.options.wait = None;
+        self
     }
 
     /// Acquires the lock, waiting for its holders. [`Guarantees::order`](crate::store::Guarantees::order) says
@@ -97,7 +116,7 @@ impl Lock {
             options,
         } = self.clone();
         async move {
-            let wait = WaitPolicy::Wait(options.wait);
+            let wait = WaitPolicy::Wait(options.longest_wait());
             match Acquisition::run(client, key?, options, wait).await? {
                 Some(guard) => Ok(guard),
                 None => Err(Error::new(ErrorKind::Busy, "another client holds the lock")),

@@ -54,7 +54,11 @@ impl Trust {
             exact_span(least),
             exact_span(most)
         );
-        Err(Error::new(ErrorKind::InvalidInput, text).with_key(&lock_request.key))
+        let error = Error::new(ErrorKind::InvalidInput, text).with_key(&lock_request.key);
+        Err(match lock_request.ttl > most {
+            true => error.with_ttl_max(most),
+            false => error,
+        })
     }
 
     /// Returns the term of a lease that counts from `since`.

@@ -16,7 +16,7 @@ fn short_waits_do_not_delay_other_locks() {
     let far = Proxy::to(server.port());
     let locks = blocking::Client::new(store_at(&format!("redis://127.0.0.1:{}", far.port())));
     let held = locks.lock("held").ttl(TTL).acquire().unwrap();
-    far.set(NetworkFault::SlowAnswers(Duration::from_millis(130)));
+    far.set(NetworkFault::SlowAnswers(Duration::from_millis(230)));
     let began = SystemClock.now();
     let mut answered = 0;
     while SystemClock.now().since(began) < 3 * TTL {

@@ -29,6 +29,7 @@ struct Inner {
     key: Option<Key>,
     members: Vec<MemberFailure>,
     eligible_after: Option<Duration>,
+    ttl_max: Option<Duration>,
     lost_reason: Option<LostReason>,
     holder: Option<ClientId>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
@@ -47,6 +48,7 @@ impl Error {
             key: None,
             members: Vec::new(),
             eligible_after: None,
+            ttl_max: None,
             lost_reason: None,
             holder: None,
             source: None,
@@ -170,6 +172,17 @@ impl Error {
     /// Returns after how long enough members have a vote again, if only time is missing.
     pub fn eligible_after(&self) -> Option<Duration> {
         self.0.eligible_after
+    }
+
+    /// The same error, for a TTL that is longer than this one, the longest that the store allows.
+    #[must_use]
+    pub fn with_ttl_max(self, most: Duration) -> Self {
+        self.edit(|inner| inner.ttl_max = Some(most))
+    }
+
+    /// Returns the longest TTL that the store allows, if the TTL was too long.
+    pub fn ttl_max(&self) -> Option<Duration> {
+        self.0.ttl_max
     }
 
     /// Returns the members that failed, each with its own error. Empty unless the store is a quorum.

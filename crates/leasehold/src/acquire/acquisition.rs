@@ -37,6 +37,9 @@ pub(crate) enum WaitPolicy {
     Wait(Option<Duration>),
 }
 
+/// How long the store has for its first answer, however short the wait is.
+const ANSWER_MIN: Duration = Duration::from_millis(200);
+
 /// The result for the caller: `None` if another owner holds the lock.
 pub(crate) type Answer = Result<Option<Guard>, Error>;
 
@@ -45,9 +48,10 @@ impl Acquisition {
     pub(crate) async fn run(
         client: Arc<ClientCore>,
         key: Key,
-        options: LockOptions,
+        mut options: LockOptions,
         wait_policy: WaitPolicy,
     ) -> Answer {
+        options.shorten_ttl(client.context.terms.ttl_max);
         let checked = options.check(&client.context);
         checked.map_err(|error| error.with_key(&key))?;
         client.check_running()?;
@@ -88,9 +92,9 @@ impl Acquisition {
     async fn attempts(&self) -> (Answer, BootInstant) {
         let state = CallState::new(&self.client.context, self.options.ttl);
         let progress = Progress::heard_by(&state);
+        let mut options = self.options;
         for failures in 0.. {
-            let attempt = Attempt::begin(&self.client, &self.options, &self.key, self.waits());
-            let attempt = match attempt {
+            let attempt = match Attempt::begin(&self.client, &options, &self.key, self.waits()) {
                 Ok(attempt) => attempt,
                 Err(error) => return (Err(error.with_key(&self.key)), self.client.now()),
             };
@@ -117,6 +121,13 @@ impl Acquisition {
                     return (answer.map_err(Error::with_unknown_effect), now);
                 }
             };
+            if let Some(most) = error.ttl_max().filter(|most| *most < options.ttl)
+                && options.is_default_ttl
+            {
+                // A client learns the limits of a quorum from its members.
+                options.shorten_ttl(most);
+                continue;
+            }
             progress.unavailable(error.clone());
             if !self.waits() || !error.is_retryable() {
                 return (Err(error.with_key(&self.key)), now);
@@ -155,7 +166,12 @@ impl Acquisition {
     fn end(&self, state: &CallState<'_>) -> Option<BootInstant> {
         let context = self.context();
         match self.wait_policy {
-            WaitPolicy::Wait(Some(wait)) if !wait.is_zero() => Some(self.began + wait),
+            WaitPolicy::Wait(Some(wait)) if !wait.is_zero() => {
+                let end = self.began + wait;
+                let is_answered = state.was_refused() || self.client.now() < end;
+                let least = self.began + ANSWER_MIN;
+                Some(if is_answered { end } else { end.max(least) })
+            }
             WaitPolicy::Wait(None) if context.was_answered() => None,
             WaitPolicy::Wait(None) => {
                 Some(state.outage_end().unwrap_or(self.began + self.options.ttl))

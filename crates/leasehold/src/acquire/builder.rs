@@ -11,13 +11,15 @@ macro_rules! lock_option {
     (ttl) => {
         /// Sets the TTL of each lease, which is how long a lock stays unavailable after its holder died.
         /// The client renews the lease after each third of the TTL, the first time somewhat sooner. Default:
-        /// 30 s. Has no effect where the kernel frees locks.
+        /// that of the client, or 30 s, or the longest TTL of a store that allows less. Has no effect where the
+        /// kernel frees locks.
         #[doc(alias = "timeout")]
         #[doc(alias = "expire")]
         #[doc(alias = "expiry")]
         #[doc(alias = "lease time")]
         pub fn ttl(mut self, ttl: Duration) -> Self {
             self.options.ttl = ttl;
+            self.options.is_default_ttl = false;
             self
         }
     };
@@ -48,8 +50,8 @@ macro_rules! lock_option {
     };
     (wait) => {
         /// Sets the longest time to wait for other holders, and for a store that does not answer. A set
-        /// waits that long for all its locks together. Default: no limit. With zero, the store is asked
-        /// once. [`manual::waiting`](crate::manual::waiting#how-long-a-call-waits) has the rules.
+        /// waits that long for all its locks together. Default: that of the client, or no limit. With zero,
+        /// the store is asked once. [`manual::waiting`](crate::manual::waiting#how-long-a-call-waits) has the rules.
         #[doc(alias = "timeout")]
         #[doc(alias = "block")]
         pub fn wait(mut self, wait: Duration) -> Self {

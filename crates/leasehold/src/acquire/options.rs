@@ -8,9 +8,14 @@ use crate::types::{Error, ErrorKind, Mode, exact_span};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LockOptions {
     pub(crate) ttl: Duration,
+    /// Nobody chose the TTL, so a store that allows only shorter ones shortens it.
+    pub(crate) is_default_ttl: bool,
     /// How much longer the lease lives at the store than the guard uses it.
     pub(crate) lock_delay: Duration,
+    /// As chosen for this lock.
     pub(crate) wait: Option<Duration>,
+    /// As chosen for all locks of the client.
+    pub(crate) default_wait: Option<Duration>,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) mode: Mode,
     /// Whether to acquire ahead of the queue.
@@ -19,6 +24,18 @@ pub(crate) struct LockOptions {
 
 impl LockOptions {
     pub(crate) const DEFAULT_TTL: Duration = Duration::from_secs(30);
+
+    /// Returns how long a call that waits may wait.
+    pub(crate) fn longest_wait(&self) -> Option<Duration> {
+        self.wait.or(self.default_wait)
+    }
+
+    /// Shortens the default TTL to what a store allows.
+    pub(super) fn shorten_ttl(&mut self, most: Duration) {
+        if self.is_default_ttl {
+            self.ttl = self.ttl.min(most.saturating_sub(self.lock_delay));
+        }
+    }
 
     /// Returns how long a call that does not wait may take.
     pub(super) fn call_limit(&self) -> Duration {
@@ -106,8 +123,10 @@ impl Default for LockOptions {
     fn default() -> Self {
         Self {
             ttl: Self::DEFAULT_TTL,
+            is_default_ttl: true,
             lock_delay: Duration::ZERO,
             wait: None,
+            default_wait: None,
             max_hold: None,
             mode: Mode::Exclusive,
             barging: false,

@@ -43,9 +43,12 @@
 //! | call | if another client holds the lock | if the store does not answer |
 //! |---|---|---|
 //! | [`try_acquire`](crate::Lock::try_acquire) | returns `None` at once | fails after a third of the TTL, at most 2 s |
+//! | `try_acquire` with a wait | returns `None` when the wait is over | fails when the wait is over |
 //! | [`acquire`](crate::Lock::acquire) | waits | waits; gives up after one TTL if the store never answered this client |
 //! | `acquire` with a [`wait`](crate::Lock::wait) | fails as [`Busy`](crate::ErrorKind::Busy) when the wait is over | fails when the wait is over |
 //! | `acquire` with a wait of zero | fails as `Busy` at once | as `try_acquire` |
+//!
+//! A store that has not answered yet has 200 ms, even if the wait is shorter.
 //!
 //! An error of kind `Busy` names the [`holder`](crate::Error::holder), if the store knows it.
 //!

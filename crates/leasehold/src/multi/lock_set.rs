@@ -62,9 +62,9 @@ impl LockSet {
             Ok(keys)
         });
         Self {
+            options: client.defaults(),
             client,
             keys,
-            options: LockOptions::default(),
         }
     }
 
@@ -76,8 +76,8 @@ impl LockSet {
     }
 
     /// Acquires the locks if all are free; `None` if another owner holds one. Asks for all of them at the
-    /// same time, each once, and never waits. If two callers ask for overlapping sets at the same moment,
-    /// both may get `None`.
+    /// same time, each once. If two callers ask for overlapping sets at the same moment, both may get `None`.
+    /// With a [`wait`](Self::wait) of its own, the set has that time to become free.
     ///
     /// # Errors
     ///
@@ -92,6 +92,12 @@ impl LockSet {
     ) -> impl Future<Output = Result<Option<GuardSet>, Error>> + Send + use<> {
         let set = self.clone();
         async move {
+            if set.options.wait.is_some_and(|wait| !wait.is_zero()) {
+                return match set.acquire().await {
+                    Err(error) if error.is_busy() => Ok(None),
+                    answer => answer.map(Some),
+                };
+            }
             let answers = ask_for_all(&set.locks()?).await;
             let answers: Vec<Option<Guard>> = answers.into_iter().collect::<Result<_, _>>()?;
             let guards: Option<Vec<Guard>> = answers.into_iter().collect();
@@ -120,7 +126,7 @@ impl LockSet {
         async move {
             let locks = set.locks()?;
             let clock = &set.client.env().clock;
-            let end = set.options.wait.map(|wait| clock.now() + wait);
+            let end = set.options.longest_wait().map(|wait| clock.now() + wait);
             let limited = |lock: &Lock| match end {
                 Some(end) => lock.clone().wait(end.since(clock.now())),
                 None => lock.clone(),
@@ -146,7 +152,10 @@ impl LockSet {
 }
 
 async fn ask_for_all(locks: &[Lock]) -> Vec<Result<Option<Guard>, Error>> {
-    join_all(locks.iter().map(Lock::try_acquire)).await
+    let asked = locks
+        .iter()
+        .map(|lock| lock.clone().without_wait().try_acquire());
+    join_all(asked).await
 }
 
 /// Asks for all locks at the same time, and keeps those before the first one that is not granted.

@@ -60,20 +60,16 @@ impl Client {
     /// # Ok::<(), leasehold::Error>(()) }).unwrap();
     /// ```
     pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
-        Semaphore::new(Arc::clone(self.core()), Key::new(name), permits)
+        Semaphore {
+            client: Arc::clone(self.core()),
+            key: Key::new(name),
+            permits,
+            options: self.defaults(),
+        }
     }
 }
 
 impl Semaphore {
-    pub(crate) fn new(client: Arc<ClientCore>, key: Result<Key, Error>, permits: u32) -> Self {
-        Self {
-            client,
-            key,
-            permits,
-            options: LockOptions::default(),
-        }
-    }
-
     lock_options! { ttl, lock_delay, wait, max_hold, barging }
 
     /// Acquires a permit if one is free; `None` if all are held, or others wait for them. On a quorum,

@@ -118,11 +118,11 @@ impl Once {
 
     pub(crate) fn new(client: Client, name: String) -> Self {
         Self {
+            options: client.defaults(),
             client,
             name,
             payload: Sha256::digest([]).into(),
             retention: Self::DEFAULT_RETENTION,
-            options: LockOptions::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{Effect, ErrorKind};
+use leasehold::{Client, Effect, ErrorKind};
 use leasehold_testkit::Fault;
 
 use crate::fixture::{Fixture, TTL};
@@ -28,24 +28,77 @@ async fn wait_ends_on_time_and_names_the_holder() {
 #[tokio::test(start_paused = true)]
 async fn wait_ends_on_time_without_an_answer() {
     let fixture = Fixture::new();
-    fixture.store.set(Fault::Slow(130 * MS));
-    let asked = fixture.now();
-    let lock = fixture.client.lock("x").wait(20 * MS);
-    let error = lock.acquire().await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
-    assert!(error.to_string().contains("no answer within"), "{error}");
-    assert_eq!(fixture.now().since(asked), 20 * MS);
+    fixture.store.set(Fault::Slow(330 * MS));
+    for (wait, ends) in [(20 * MS, 200 * MS), (220 * MS, 220 * MS)] {
+        let asked = fixture.now();
+        let lock = fixture.client.lock("x").wait(wait);
+        let error = lock.acquire().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
+        assert!(error.to_string().contains("no answer within"), "{error}");
+        assert_eq!(fixture.now().since(asked), ends);
+    }
     // The attempt was granted after its caller had gone, and is freed.
-    fixture.pass(400 * MS).await;
+    fixture.pass(1_000 * MS).await;
     let freed = fixture.client.lock("x").try_acquire().await.unwrap();
     assert!(freed.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn shortest_wait_is_long_enough_for_an_answer() {
+    let fixture = Fixture::new();
+    fixture.store.set(Fault::Slow(130 * MS));
+    let lock = fixture.client.lock("x").wait(MS / 1_000);
+    let guard = lock.acquire().await.unwrap();
+    assert!(lock.acquire().await.unwrap_err().is_busy());
+    drop(guard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn try_with_a_wait_returns_none_at_its_end() {
+    let fixture = Fixture::new();
+    let lock = fixture.client.lock("x").wait(50 * MS);
+    let guard = lock.try_acquire().await.unwrap().expect("a free lock");
+    let asked = fixture.now();
+    assert!(lock.try_acquire().await.unwrap().is_none());
+    assert_eq!(fixture.now().since(asked), 50 * MS);
+    let all = fixture.client.lock_all(["x", "y"]).wait(50 * MS);
+    assert!(all.try_acquire().await.unwrap().is_none());
+    assert_eq!(fixture.now().since(asked), 100 * MS);
+    let (waited, ()) = tokio::join!(lock.clone().wait(TTL).try_acquire(), async {
+        fixture.pass(10 * MS).await;
+        drop(guard);
+    });
+    assert!(waited.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn client_has_defaults_for_its_locks() {
+    let fixture = Fixture::new();
+    let locks = Client::builder(fixture.store.clone())
+        .env(fixture.env.clone())
+        .on_current_runtime()
+        .ttl(9_000 * MS)
+        .wait(70 * MS)
+        .build();
+    let guard = locks.lock("x").acquire().await.unwrap();
+    assert!(guard.remaining() < 9_000 * MS);
+    let asked = fixture.now();
+    assert!(locks.lock("x").try_acquire().await.unwrap().is_none());
+    assert_eq!(fixture.now(), asked, "only a wait of its own counts");
+    assert!(locks.lock("x").acquire().await.unwrap_err().is_busy());
+    assert_eq!(fixture.now().since(asked), 70 * MS);
+    let longer = locks.lock("y").ttl(TTL).acquire().await.unwrap();
+    assert!(longer.remaining() > 9_000 * MS);
+    let permits = locks.semaphore("z", 1);
+    let _permit = permits.acquire().await.unwrap();
+    assert!(permits.acquire().await.unwrap_err().is_busy());
 }
 
 #[tokio::test(start_paused = true)]
 async fn short_wait_does_not_silence_a_slow_member() {
     let fixture = Fixture::new();
     let held = fixture.client.lock("held").acquire().await.unwrap();
-    fixture.store.set(Fault::Slow(130 * MS));
+    fixture.store.set(Fault::Slow(230 * MS));
     let began = fixture.now();
     while fixture.now().since(began) < 3 * TTL {
         let lock = fixture.client.lock("other").wait(20 * MS);
